@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, ops::Range, sync::Arc};
 use minijinja::Template;
 use serde_json::Value;
 
-use super::{Input, Parameters, Rendered, Subject, TemplateError, Templates};
+use super::{ApiKind, Input, Parameters, Rendered, Subject, TemplateError, Templates, structure};
 use crate::render::field_path;
 
 /// Values that no author uses; the second is for parameters that are converted to numbers.
@@ -48,6 +48,25 @@ impl Templates {
             is_news.then(|| said(&place.path, &text, parameter))
         });
         told.collect()
+    }
+
+    /// The parameter whose value is structure, as a part of a message; empty if it is not found.
+    pub(super) fn intruder(&self, input: Input<'_>, kinds: &[ApiKind<'_>]) -> String {
+        let subject = input.subject;
+        let is_large = subject.parameters.values().map(String::len).sum::<usize>() > MAX_TRIED_BYTES;
+        let parameter = only_one(
+            subject.parameters,
+            |_, value| !is_large && structure::could_be_structure(value),
+            |name| {
+                let parameters = with(subject.parameters, name, "1");
+                let subject = Subject { parameters: &parameters, ..*subject };
+                let proved = self.given(input.template, &subject).and_then(|given| {
+                    self.proved(Input { subject: &subject, parameters: &given, ..input }, kinds)
+                });
+                proved.is_ok()
+            },
+        );
+        blamed(subject.parameters, parameter)
     }
 
     /// Whether a template sets one of the fields that the server names.
@@ -93,12 +112,16 @@ pub(super) fn failure(
     };
     let is_named = |name: &str, _: &str| block.contains(&format!("parameters.{name}"));
     let parameter = only_one(subject.parameters, is_named, is_reason);
-    let value = parameter.and_then(|name| Some((name, subject.parameters.get(name)?)));
-    let value = value.map(|(name, value)| format!("; spec.parameters.{name} is {}", shown(value)));
     TemplateError::Failed {
         template: name,
-        problem: format!("{block}: {error}{}", value.unwrap_or_default()),
+        problem: format!("{block}: {error}{}", blamed(subject.parameters, parameter)),
     }
+}
+
+/// A parameter and its value, as a part of a message.
+fn blamed(parameters: &BTreeMap<String, String>, parameter: Option<&str>) -> String {
+    let value = parameter.and_then(|name| Some((name, parameters.get(name)?)));
+    value.map(|(name, value)| format!("; spec.parameters.{name} is {}", shown(value))).unwrap_or_default()
 }
 
 /// The block of a template, such as `{{ … }}`, around a part of it.

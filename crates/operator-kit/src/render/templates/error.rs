@@ -63,7 +63,7 @@ pub enum TemplateError {
     },
     /// It renders to something other than YAML.
     #[error(
-        "the template {template:?} does not render to YAML: {problem}; the engine quotes values, so write {{{{ value }}}} without quotes around it"
+        "the template {template:?} does not render to YAML: {problem}; the engine quotes values, so write {{{{ value }}}} without quotes around it, and a longer text inside the braces, such as {{{{ \"team-\" ~ value }}}}"
     )]
     NotYaml {
         /// The template.
@@ -73,11 +73,13 @@ pub enum TemplateError {
     },
     /// A value becomes structure.
     #[error(
-        "the template {template:?} has a value in the middle of a text, where it changes the structure of the object; write the whole text inside the braces, for example {{{{ \"team-\" ~ value }}}}"
+        "the template {template:?} has a value in the middle of a text, where it changes the structure of the object{culprit}; use another value, or let the template have the whole text inside the braces, for example {{{{ \"team-\" ~ value }}}}"
     )]
     Structure {
         /// The template.
         template: String,
+        /// The parameter that the value comes from, as a part of the message; empty if that is not known.
+        culprit: String,
     },
     /// It renders something other than one object.
     #[error(

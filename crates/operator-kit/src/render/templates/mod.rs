@@ -10,6 +10,7 @@ mod declared;
 mod error;
 mod growth;
 mod input;
+mod marks;
 mod missing;
 mod object;
 mod outline;
@@ -297,6 +298,16 @@ impl Templates {
 
     /// The rendered object, and its text.
     fn object(&self, input: Input<'_>, kinds: &[ApiKind<'_>]) -> Result<(Value, String), TemplateError> {
+        self.proved(input, kinds).map_err(|error| match error {
+            TemplateError::Structure { template, .. } => {
+                TemplateError::Structure { template, culprit: self.intruder(input, kinds) }
+            }
+            error => error,
+        })
+    }
+
+    /// The rendered object, if no value is structure in it, and its text.
+    fn proved(&self, input: Input<'_>, kinds: &[ApiKind<'_>]) -> Result<(Value, String), TemplateError> {
         let mut outline = self.outline(input);
         if let Some(outline) = &mut outline
             && let Some(object) = self.outlines.object(outline)
@@ -314,7 +325,10 @@ impl Templates {
             || is_outlined
             || self.structure(input).is_some_and(|structure| structure == object);
         if !is_proved {
-            return Err(TemplateError::Structure { template: input.template.to_owned() });
+            return Err(TemplateError::Structure {
+                template: input.template.to_owned(),
+                culprit: String::new(),
+            });
         }
         Ok((object, text))
     }
@@ -334,7 +348,7 @@ impl Templates {
         let rendered =
             self.marking.get_template(input.template).ok()?.render_captured(input.values()).ok()?;
         let values = structure::values(rendered.state());
-        Some(structure::unmarked(serde_saphyr::from_str(rendered.output()).ok()?, &values))
+        structure::unmarked(serde_saphyr::from_str(rendered.output()).ok()?, &values)
     }
 
     /// The text, and whether a value in it could be structure.

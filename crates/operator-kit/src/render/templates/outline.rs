@@ -1,26 +1,18 @@
 //! A rendered text without its strings. The objects of one template mostly differ in nothing else. So they share an outline,
 //! and its YAML is parsed once.
 
-use std::{
-    hash::{BuildHasher, RandomState},
-    mem::take,
-    sync::LazyLock,
-};
+use std::mem::take;
 
 use minijinja::{Captured, State, value::Object};
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use super::strings::Strings;
+use super::{marks, strings::Strings};
 
 /// The key of the strings that a rendering has set aside.
 const ASIDE: &str = "@aside";
 /// Maximum number of strings of one rendering that are set aside. Each takes ten times the memory of a short one.
 const MAX_ASIDE: usize = 1_000;
-
-/// The start and the end of a mark, which stands for a string. No author of a value or a template can guess it.
-static MARK: LazyLock<String> = LazyLock::new(|| format!("x@{:016x}x", RandomState::new().hash_one(ASIDE)));
-const END: char = '@';
 
 /// The words without which a template cannot read its own output. Where it can, it would read a mark instead of its string.
 const READ_BACK: [&str; 8] =
@@ -42,7 +34,8 @@ pub(super) struct Outline {
 
 /// Whether templates have outlines: none of them can read its own output. A word that means nothing there costs only time.
 pub(super) fn has_outline<'s>(mut sources: impl Iterator<Item = &'s String>) -> bool {
-    sources.all(|source| !READ_BACK.iter().any(|word| source.contains(word)))
+    let is_no_part = |character: char| !character.is_ascii_alphanumeric() && character != '_';
+    sources.all(|source| !source.split(is_no_part).any(|word| READ_BACK.contains(&word)))
 }
 
 /// Sets the strings of a value, as JSON, aside, and returns the rest with a mark for each of them. Keys stay, because they
@@ -56,15 +49,11 @@ pub(super) fn set_aside(state: &State, json: &str) -> String {
         if strings.rest().starts_with(':') || aside.len() == MAX_ASIDE {
             outline.push_str(string);
         } else {
-            outline.push_str(&mark(aside.len()));
+            outline.push_str(&marks::mark(aside.len()));
             aside.push(string.to_owned());
         }
     }
     outline + strings.rest()
-}
-
-fn mark(number: usize) -> String {
-    format!("\"{}{number}{END}\"", *MARK)
 }
 
 impl Outline {
@@ -80,7 +69,7 @@ impl Outline {
     /// The object whose outline was parsed, with these strings.
     pub fn filled(&self, parsed: &Value) -> Value {
         match parsed {
-            Value::String(text) => match marked(text).and_then(|number| self.strings.get(number)) {
+            Value::String(text) => match marks::number(text).and_then(|number| self.strings.get(number)) {
                 Some(json) => serde_json::from_str(json).unwrap_or_default(),
                 None => parsed.clone(),
             },
@@ -107,7 +96,7 @@ impl Outline {
 fn whole(text: &str, strings: &[String]) -> Option<String> {
     let (mut whole, mut rest) = (String::with_capacity(text.len()), text);
     for (number, string) in strings.iter().enumerate() {
-        let (before, after) = rest.split_once(&mark(number))?;
+        let (before, after) = rest.split_once(&marks::mark(number))?;
         whole.extend([before, string]);
         rest = after;
     }
@@ -118,7 +107,7 @@ fn whole(text: &str, strings: &[String]) -> Option<String> {
 fn find_whole(node: &Value, found: &mut [usize]) {
     match node {
         Value::String(text) => {
-            if let Some(found) = marked(text).and_then(|number| found.get_mut(number)) {
+            if let Some(found) = marks::number(text).and_then(|number| found.get_mut(number)) {
                 *found += 1;
             }
         }
@@ -126,9 +115,4 @@ fn find_whole(node: &Value, found: &mut [usize]) {
         Value::Object(fields) => fields.values().for_each(|field| find_whole(field, found)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
-}
-
-/// The number of the string that a mark stands for.
-fn marked(text: &str) -> Option<usize> {
-    text.strip_prefix(&**MARK)?.strip_suffix(END)?.parse().ok()
 }

@@ -4,15 +4,12 @@
 use minijinja::{State, Value as TemplateValue};
 use serde_json::{Map, Value};
 
-use super::strings::Strings;
+use super::{growth::MAX_WRITTEN, marks, strings::Strings};
 
 /// The key of whether a rendering has written a value that could be structure.
 const IS_RISKY: &str = "@risky";
 /// The key of the number of values that a rendering has marked, and the start of the keys of these.
 const MARKED: &str = "@marked";
-/// The start and the end of a mark, which stands for a value.
-const MARK: &str = "x@value";
-const END: char = '@';
 
 /// Characters with a meaning at the start of a node.
 const AT_THE_START: [char; 11] = ['-', '?', ':', '&', '*', '!', '|', '>', '%', '@', '`'];
@@ -29,15 +26,15 @@ pub(super) fn has_risky_values(state: &State) -> bool {
     state.get_temp(IS_RISKY).is_some_and(|risky| risky.is_true())
 }
 
-/// The mark for a value, as JSON, if that could be structure.
+/// The mark for a value, as JSON, if that could be structure, or was captured with marks.
 pub(super) fn mark(state: &State, json: String) -> String {
-    if !is_risky(&json) {
+    if !is_risky(&json) && !marks::is_in(&json) {
         return json;
     }
     let number = marked(state);
     state.set_temp(&format!("{MARKED}{number}"), TemplateValue::from(json));
     state.set_temp(MARKED, TemplateValue::from(number + 1));
-    format!("\"{MARK}{number}{END}\"")
+    marks::mark(number)
 }
 
 fn marked(state: &State) -> usize {
@@ -52,11 +49,11 @@ pub(super) fn values(state: &State) -> Vec<String> {
 
 /// Whether the strings of a value, as JSON, contain what could be structure.
 fn is_risky(json: &str) -> bool {
-    Strings::of(json).any(|(_, string)| could_be_structure(string)) || json.contains(MARK)
+    Strings::of(json).any(|(_, string)| could_be_structure(string))
 }
 
 /// Whether a string could be structure, with its quotes in the middle of a text, or without them, as a filter may leave it.
-fn could_be_structure(string: &str) -> bool {
+pub(super) fn could_be_structure(string: &str) -> bool {
     let bare = string.trim_matches(['"', ' ']);
     string.contains([',', '[', ']', '{', '}', '\'', '#'])
         || string.contains(": ")
@@ -64,50 +61,64 @@ fn could_be_structure(string: &str) -> bool {
         || bare.starts_with(AT_THE_START)
 }
 
-/// A parsed text with its marks replaced by their values.
-pub(super) fn unmarked(node: Value, values: &[String]) -> Value {
-    match node {
-        Value::String(text) => unmarked_text(&text, values),
-        Value::Array(items) => items.into_iter().map(|item| unmarked(item, values)).collect(),
-        Value::Object(fields) => {
-            let key = |key: String| match unmarked_text(&key, values) {
-                Value::String(text) => text,
-                other => other.to_string(),
-            };
-            let fields = fields.into_iter().map(|(name, field)| (key(name), unmarked(field, values)));
-            Value::Object(fields.collect::<Map<_, _>>())
-        }
-        plain => plain,
-    }
+/// A parsed text with its marks replaced by their values; `None` if these together are larger than they can be in the text.
+pub(super) fn unmarked(node: Value, values: &[String]) -> Option<Value> {
+    Unmarking { left: MAX_WRITTEN }.node(node, values)
 }
 
-fn unmarked_text(text: &str, values: &[String]) -> Value {
-    let whole = text.strip_prefix(MARK).and_then(|rest| rest.strip_suffix(END));
-    if let Some(number) = whole.and_then(|number| number.parse::<usize>().ok())
-        && let Some(json) = values.get(number)
-    {
-        // A text that was captured before it was written has marks of its own, with lower numbers.
-        return unmarked(serde_json::from_str(json).unwrap_or_default(), &values[..number]);
-    }
-    let (mut replaced, mut rest) = (String::new(), text);
-    while let Some((before, after)) = rest.split_once(MARK) {
-        let found = after
-            .split_once(END)
-            .and_then(|(number, after)| Some((values.get(number.parse::<usize>().ok()?)?.as_str(), after)));
-        let Some((json, after)) = found else {
-            replaced.extend([before, MARK]);
-            rest = after;
-            continue;
-        };
-        if let Some((before, after)) = before.strip_suffix('"').zip(after.strip_prefix('"')) {
-            replaced.extend([before, json]);
-            rest = after;
-        } else {
-            let inner = json.strip_prefix('"').and_then(|json| json.strip_suffix('"'));
-            replaced.extend([before, inner.unwrap_or(json)]);
-            rest = after;
+struct Unmarking {
+    /// Maximum total length of the values that are still to come, in bytes.
+    left: usize,
+}
+
+impl Unmarking {
+    fn node(&mut self, node: Value, values: &[String]) -> Option<Value> {
+        match node {
+            Value::String(text) => self.text(&text, values),
+            Value::Array(items) => items.into_iter().map(|item| self.node(item, values)).collect(),
+            Value::Object(fields) => {
+                let mut unmarked = Map::new();
+                for (name, field) in fields {
+                    let name = match self.text(&name, values)? {
+                        Value::String(name) => name,
+                        other => other.to_string(),
+                    };
+                    unmarked.insert(name, self.node(field, values)?);
+                }
+                Some(unmarked.into())
+            }
+            plain => Some(plain),
         }
     }
-    replaced.push_str(rest);
-    replaced.into()
+
+    fn text(&mut self, text: &str, values: &[String]) -> Option<Value> {
+        if let Some(number) = marks::number(text)
+            && let Some(json) = values.get(number)
+        {
+            self.take(json)?;
+            // A text that was captured before it was written has marks of its own, with lower numbers.
+            return self.node(serde_json::from_str(json).unwrap_or_default(), &values[..number]);
+        }
+        let (mut replaced, mut rest) = (String::new(), text);
+        while let Some((before, number, after)) = marks::split(rest)
+            && let Some(json) = values.get(number)
+        {
+            self.take(json)?;
+            if let Some((before, after)) = before.strip_suffix('"').zip(after.strip_prefix('"')) {
+                replaced.extend([before, json]);
+                rest = after;
+            } else {
+                let inner = json.strip_prefix('"').and_then(|json| json.strip_suffix('"'));
+                replaced.extend([before, inner.unwrap_or(json)]);
+                rest = after;
+            }
+        }
+        replaced.push_str(rest);
+        Some(replaced.into())
+    }
+
+    fn take(&mut self, json: &str) -> Option<()> {
+        self.left = self.left.checked_sub(json.len())?;
+        Some(())
+    }
 }

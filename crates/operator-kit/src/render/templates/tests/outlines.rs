@@ -163,6 +163,12 @@ fn objects_that_differ_only_in_whole_values_are_parsed_once() {
 }
 
 #[test]
+fn a_word_that_only_contains_a_keyword_costs_no_outline() {
+    assert!(is_known("a: {{ parameters.v }} # important, for all {{ namespace | length }} extendsions"));
+    assert!(!is_known("a: {{ parameters.v }}{%import 'default' as p%}"));
+}
+
+#[test]
 fn outlines_that_never_come_again_take_limited_memory() {
     let templates = templates(&[("default", &pod("a: {{ range(parameters.v | int) | list }}"))]);
     for number in 0..500 {

@@ -1,6 +1,6 @@
 //! A value never becomes structure, wherever a template puts it.
 
-use super::*;
+use super::{super::structure::unmarked, *};
 
 fn pod(line: &str) -> String {
     format!("{{apiVersion: v1, kind: Pod, metadata: {{name: web}}, spec: {{{line}}}}}")
@@ -32,6 +32,18 @@ fn a_value_in_the_middle_of_a_text_is_refused_where_it_would_be_structure() {
     let injected = spec("command: [sh, -c, exec app --team={{ parameters.team }}]", HOSTILE[0]);
     assert!(matches!(&injected, Err(TemplateError::Structure { .. })), "{injected:?}");
     assert!(injected.unwrap_err().to_string().contains("inside the braces"));
+}
+
+#[test]
+fn the_parameter_that_would_be_structure_is_named() {
+    let of = |given: &[(&str, &str)]| {
+        let line = "command: [app --team={{ parameters.team }}, --site={{ parameters.site }}], note: {{ parameters.note }}";
+        render(&pod(line), given).unwrap_err().to_string()
+    };
+    let error = of(&[("team", "a, b"), ("site", "s"), ("note", "c, d")]);
+    assert!(error.contains("; spec.parameters.team is \"a, b\"; use another value"), "{error}");
+    let error = of(&[("team", "a, b"), ("site", "c, d"), ("note", "")]);
+    assert!(error.contains("of the object; use another value"), "{error}");
 }
 
 #[test]
@@ -102,6 +114,35 @@ fn a_text_in_a_list_or_a_map_makes_no_structure_either() {
     for line in ["args: [\"for {{ [parameters.team] }}\"]", "args: [\"for {{ {parameters.team: 1} }}\"]"] {
         assert!(spec(line, ":").is_err(), "{line}: {:?}", spec(line, ":"));
     }
+}
+
+/// Wherever the old way is taken: with an outline that is unusable because of a comment, and without outlines.
+#[test]
+fn a_value_that_looks_like_a_mark_stands_for_no_other_value() {
+    for around in ["# {{ parameters.b }}", "# {{ parameters.a }} import"] {
+        let template = format!(
+            "{around}\napiVersion: v1\nkind: Pod\nmetadata: {{name: web}}\nspec:\n  a: {{{{ parameters.a }}}}\n  b: {{{{ parameters.b }}}}\n"
+        );
+        for mark in ["x@value0@", "x@value1@", "x@string0@"] {
+            let (a, b) = ("[".repeat(1_000), mark.repeat(1_000));
+            for _ in 0..3 {
+                let object = render(&template, &[("a", &a), ("b", &b)]).unwrap().object;
+                assert_eq!(object["spec"], json!({"a": a, "b": b}), "{around}");
+            }
+        }
+    }
+}
+
+#[test]
+fn values_that_are_inserted_again_and_again_take_limited_memory() {
+    let marks =
+        |count| serde_json::from_str(&format!("[{}]", vec![marks::mark(0); count].join(","))).unwrap();
+    let values = [json!("a, b".repeat(100_000)).to_string()];
+    let length = |count| unmarked(marks(count), &values).map(|list| list.to_string().len());
+    assert!(length(10).is_some_and(|length| length > 4_000_000));
+    assert_eq!(length(100), None);
+    let text = marks::mark(0).trim_matches('"').repeat(100);
+    assert_eq!(unmarked(text.into(), &values), None);
 }
 
 /// All controllers have one thread.
