@@ -63,7 +63,7 @@ impl Templates {
                 let proved = self.given(input.template, &subject).and_then(|given| {
                     self.proved(Input { subject: &subject, parameters: &given, ..input }, kinds)
                 });
-                proved.is_ok()
+                proved.is_ok_and(|proved| proved.is_some())
             },
         );
         blamed(subject.parameters, parameter)

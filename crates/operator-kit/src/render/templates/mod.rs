@@ -298,22 +298,24 @@ impl Templates {
 
     /// The rendered object, and its text.
     fn object(&self, input: Input<'_>, kinds: &[ApiKind<'_>]) -> Result<(Value, String), TemplateError> {
-        self.proved(input, kinds).map_err(|error| match error {
-            TemplateError::Structure { template, .. } => {
-                TemplateError::Structure { template, culprit: self.intruder(input, kinds) }
-            }
-            error => error,
+        self.proved(input, kinds)?.ok_or_else(|| TemplateError::Structure {
+            template: input.template.to_owned(),
+            culprit: self.intruder(input, kinds),
         })
     }
 
-    /// The rendered object, if no value is structure in it, and its text.
-    fn proved(&self, input: Input<'_>, kinds: &[ApiKind<'_>]) -> Result<(Value, String), TemplateError> {
+    /// The rendered object, and its text; `None` if a value is structure in it.
+    fn proved(
+        &self,
+        input: Input<'_>,
+        kinds: &[ApiKind<'_>],
+    ) -> Result<Option<(Value, String)>, TemplateError> {
         let mut outline = self.outline(input);
         if let Some(outline) = &mut outline
             && let Some(object) = self.outlines.object(outline)
         {
             check(input.template, &object, kinds)?;
-            return Ok((object, take(&mut outline.whole)));
+            return Ok(Some((object, take(&mut outline.whole))));
         }
         let (text, has_risky_values) = self.fill(input)?;
         let object = parse(input.template, &text)?;
@@ -324,13 +326,7 @@ impl Templates {
         let is_proved = !has_risky_values
             || is_outlined
             || self.structure(input).is_some_and(|structure| structure == object);
-        if !is_proved {
-            return Err(TemplateError::Structure {
-                template: input.template.to_owned(),
-                culprit: String::new(),
-            });
-        }
-        Ok((object, text))
+        Ok(is_proved.then_some((object, text)))
     }
 
     /// The outline, if nothing in it could be structure.

@@ -104,14 +104,14 @@ impl Unmarking {
             && let Some(json) = values.get(number)
         {
             self.take(json)?;
-            if let Some((before, after)) = before.strip_suffix('"').zip(after.strip_prefix('"')) {
-                replaced.extend([before, json]);
-                rest = after;
-            } else {
-                let inner = json.strip_prefix('"').and_then(|json| json.strip_suffix('"'));
-                replaced.extend([before, inner.unwrap_or(json)]);
-                rest = after;
-            }
+            let whole = before.strip_suffix('"').zip(after.strip_prefix('"'));
+            let inner = json.strip_prefix('"').and_then(|json| json.strip_suffix('"'));
+            let (before, json, after) = match whole {
+                Some((before, after)) => (before, json.as_str(), after),
+                None => (before, inner.unwrap_or(json), after),
+            };
+            replaced.extend([before, json]);
+            rest = after;
         }
         replaced.push_str(rest);
         Some(replaced.into())

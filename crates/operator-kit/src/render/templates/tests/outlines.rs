@@ -166,6 +166,9 @@ fn objects_that_differ_only_in_whole_values_are_parsed_once() {
 fn a_word_that_only_contains_a_keyword_costs_no_outline() {
     assert!(is_known("a: {{ parameters.v }} # important, for all {{ namespace | length }} extendsions"));
     assert!(!is_known("a: {{ parameters.v }}{%import 'default' as p%}"));
+    for reads_back in ["a: {{ parameters.v }} # import", "a: {{ parameters.v }}{%-endset-%}"] {
+        assert!(templates(&[("default", "a: 1"), ("other", reads_back)]).outlining.is_none(), "{reads_back}");
+    }
 }
 
 #[test]

@@ -116,7 +116,7 @@ fn a_text_in_a_list_or_a_map_makes_no_structure_either() {
     }
 }
 
-/// Wherever the old way is taken: with an outline that is unusable because of a comment, and without outlines.
+/// Wherever the whole text is parsed: with an outline that is unusable because of a comment, and without outlines.
 #[test]
 fn a_value_that_looks_like_a_mark_stands_for_no_other_value() {
     for around in ["# {{ parameters.b }}", "# {{ parameters.a }} import"] {
