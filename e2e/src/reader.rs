@@ -96,7 +96,7 @@ impl Reader {
         let home = self.directory.join("home");
         let path = std::env::var("PATH").unwrap_or_default();
         let path =
-            format!("{}:{}:{path}", self.directory.join("bin").display(), home.join(".local/bin").display());
+            format!("{}:{}:{path}", self.directory.join("bin").display(), home.join(".cargo/bin").display());
         let bash = Command::new("bash")
             .args(["-c", script])
             .current_dir(self.directory.join("checkout"))
@@ -126,9 +126,9 @@ impl Reader {
             }
         }
         let plugin = path_from("CATENA_PLUGIN")?;
-        let target =
-            plugin.parent().and_then(Path::parent).context("the plugin is in no target directory")?;
-        symlink(target, here.join("target"))?;
+        fs::create_dir(here.join("target"))?;
+        // A reader's binaries are those of the demo, which builds for development.
+        symlink(plugin.parent().context("the plugin is in no directory")?, here.join("target/debug"))?;
         fs::create_dir(here.join("examples"))?;
         for entry in fs::read_dir(checkout().join("examples"))? {
             let entry = entry?;

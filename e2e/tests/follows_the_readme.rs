@@ -1,7 +1,7 @@
 //! A reader who types the commands of the README and the pages behind it gets the promised results. Each command in a block `sh` or
 //! `console` is taken from the page as it stands; `e2e/src/reader` defines how a reader's kubectl, helm and cargo differ here.
 
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
 use anyhow::{Context, Result, ensure};
 use e2e::{BACKUPS, CONTROLLERS, Cluster, Controller, Page, Reader, Release, Typed, checkout};
@@ -11,6 +11,8 @@ use serde_json::json;
 const README: &str = "README.md";
 const BENCHMARKS: &str = "docs/benchmarks.md";
 const COMMAND: &str = "docs/add-a-command.md";
+const DEMO: &str = "docs/demo.md";
+const INSTALL: &str = "docs/install.md";
 const PLUGIN: &str = "docs/kubectl-catena.md";
 const PROTECT: &str = "docs/protect-a-kind.md";
 const RESTART: &str = "docs/restart-and-roll-back.md";
@@ -18,7 +20,8 @@ const RESTORE: &str = "docs/restore.md";
 const STUCK: &str = "docs/when-something-is-stuck.md";
 
 /// The pages that are followed here.
-const FOLLOWED: [&str; 8] = [README, BENCHMARKS, COMMAND, PLUGIN, PROTECT, RESTART, RESTORE, STUCK];
+const FOLLOWED: [&str; 10] =
+    [README, BENCHMARKS, COMMAND, DEMO, INSTALL, PLUGIN, PROTECT, RESTART, RESTORE, STUCK];
 
 /// The kinds of blocks on a page: commands, a dialogue, a file, or something to look at.
 const LANGUAGES: [&str; 5] = ["sh", "console", "yaml", "rust", "text"];
@@ -73,14 +76,14 @@ async fn read(reader: &Reader, first: &[&str], pages: &[Page]) -> Result<()> {
 }
 
 /// The leftovers of the demo.
-const DEMO: [&str; 2] = [
+const LEFTOVERS: [&str; 2] = [
     "kubectl apply -f examples/basicdeployment.yaml",
     "kubectl wait --for=condition=Ready basicdeployment/hello --timeout=60s",
 ];
 
 #[tokio::test]
 async fn the_readme_can_be_followed_from_the_demo_to_taking_all_away() -> Result<()> {
-    follow("readme", &DEMO, &[README]).await
+    follow("readme", &LEFTOVERS, &[README, DEMO, INSTALL]).await
 }
 
 #[tokio::test]
@@ -99,7 +102,7 @@ async fn what_blocks_is_found_as_the_page_says() -> Result<()> {
         --patch '{\"spec\": {\"parameters\": {\"image\": \"registry.invalid/missing:1\"}}}'";
     let blocked =
         "kubectl wait --for=jsonpath='{.status.blockedBy.reason}' basicdeployment/hello --timeout=60s";
-    follow("stuck", &[DEMO[0], DEMO[1], bad, blocked], &[STUCK]).await
+    follow("stuck", &[LEFTOVERS[0], LEFTOVERS[1], bad, blocked], &[STUCK]).await
 }
 
 #[tokio::test]
@@ -145,7 +148,7 @@ async fn a_command_that_fails_is_told_with_its_place() -> Result<()> {
 /// All pages, by their paths.
 fn pages() -> Result<Vec<Page>> {
     let mut pages = vec![Page::read(README)?];
-    for directory in ["docs", "docs/decisions"] {
+    for directory in [".github", "docs", "docs/decisions"] {
         for entry in std::fs::read_dir(checkout().join(directory))? {
             let path = entry?.path();
             if path.is_file() {
@@ -207,28 +210,54 @@ fn what_is_shown_of_a_file_is_in_that_file() -> Result<()> {
     Ok(())
 }
 
+/// The links in a text to files of the checkout: the path, which is empty for the page itself, and the heading.
+fn links(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    let of_checkout = targets.filter(|target| !target.contains("://"));
+    of_checkout.map(|target| target.split_once('#').unwrap_or((target, "")))
+}
+
 #[test]
 fn each_link_leads_to_a_file_and_a_heading_in_it() -> Result<()> {
     let mut found = 0;
     for page in pages_with_those_of_charts()? {
-        for target in page.text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-            if target.contains("://") {
-                continue;
-            }
-            let (path, heading) = target.split_once('#').unwrap_or((target, ""));
+        for (path, heading) in links(&page.text) {
             let directory = Path::new(&page.path).parent().context("a page is in a directory")?;
             // A heading without a file belongs to the page itself.
             let file = if path.is_empty() { page.path.clone().into() } else { directory.join(path) };
             let file = checkout().join(file);
-            ensure!(file.exists(), "{}: {target} leads nowhere", page.path);
+            ensure!(file.exists(), "{}: {path} leads nowhere", page.path);
             if !heading.is_empty() {
                 let text = std::fs::read_to_string(file)?;
-                ensure!(headings(&text).any(|found| found == heading), "{}: no heading {target}", page.path);
+                let is_found = headings(&text).any(|found| found == heading);
+                ensure!(is_found, "{}: no heading {path}#{heading}", page.path);
             }
             found += 1;
         }
     }
     ensure!(found > 20, "only {found} links");
+    Ok(())
+}
+
+#[test]
+fn links_lead_from_the_readme_to_each_page() -> Result<()> {
+    let mut reached = BTreeSet::new();
+    let mut left = vec![checkout().join(README)];
+    while let Some(file) = left.pop() {
+        let file = file.canonicalize().with_context(|| format!("no file {}", file.display()))?;
+        let is_page = file.extension().is_some_and(|extension| extension == "md");
+        if reached.insert(file.clone()) && is_page {
+            let text = std::fs::read_to_string(&file)?;
+            let directory = file.parent().context("a page is in a directory")?;
+            let others = links(&text).map(|(path, _)| path).filter(|path| !path.is_empty());
+            left.extend(others.map(|path| directory.join(path)));
+        }
+    }
+    for page in pages_with_those_of_charts()? {
+        let file = checkout().join(&page.path).canonicalize()?;
+        // A directory stands for the pages in it.
+        ensure!(reached.iter().any(|to| file.starts_with(to)), "no link leads to {}", page.path);
+    }
     Ok(())
 }
 

@@ -1,11 +1,15 @@
-//! The output of the plugin in docs/kubectl-catena.md is its real output, and the README quotes that page.
+//! The output of the plugin in docs/kubectl-catena.md is its real output, and the README quotes that page. The README also shows the
+//! output of kubectl at that moment.
 
 use anyhow::{Context, Result, ensure};
 use catena_api::BasicDeployment;
-use e2e::{Cluster, Namespace, Page, WAIT_TIMEOUT, catena, checkout, deployment, eventually};
+use e2e::{Cluster, Namespace, Page, WAIT_TIMEOUT, catena, checkout, deployment, eventually, kubectl};
 use serde_json::json;
 
 const PAGE: &str = "docs/kubectl-catena.md";
+const README: &str = "README.md";
+/// The command of kubectl whose output the README shows.
+const GET: &str = "kubectl get basicdeployments";
 const BEGIN: &str = "<!-- transcript -->\n```console\n";
 const END: &str = "```\n<!-- /transcript -->";
 /// The name of the test's namespace on the page.
@@ -17,7 +21,8 @@ async fn the_transcript_in_the_docs_is_what_the_plugin_prints() -> Result<()> {
     e2e::needs!(HostProcesses);
     let cluster = Cluster::shared().await?;
     let namespace = cluster.namespace("transcript").await?;
-    let seen = play(&namespace).await?.replace(&namespace.name, SHOWN_AS);
+    let (seen, table) = play(&namespace).await?;
+    let seen = seen.replace(&namespace.name, SHOWN_AS);
     let text = Page::read(PAGE)?.text;
     let (before, rest) = text.split_once(BEGIN).context("the page has no transcript")?;
     let (shown, after) = rest.split_once(END).context("the transcript has no end")?;
@@ -27,13 +32,16 @@ async fn the_transcript_in_the_docs_is_what_the_plugin_prints() -> Result<()> {
     }
     let (shown, seen) = (without_chance(shown), without_chance(&seen));
     assert_eq!(shown, seen, "{PAGE} shows something else; CATENA_WRITE_TRANSCRIPT=1 writes it anew");
+    let shown = Page::read(README)?.typed()?.into_iter().find(|typed| typed.command == GET);
+    let shown = shown.and_then(|typed| typed.shown).with_context(|| format!("{README} shows no {GET}"))?;
+    assert_eq!(without_chance(&shown.join("\n")), without_chance(&table), "{README} shows another table");
     Ok(())
 }
 
 #[test]
 fn what_the_readme_shows_of_the_plugin_is_how_the_transcript_begins() -> Result<()> {
     let transcript = Page::read(PAGE)?.typed()?;
-    let mut shown = Page::read("README.md")?.typed()?;
+    let mut shown = Page::read(README)?.typed()?;
     shown.retain(|typed| typed.shown.is_some() && typed.command.starts_with("kubectl catena"));
     ensure!(shown.len() >= 2, "the README shows {} commands of the plugin", shown.len());
     for typed in shown {
@@ -44,15 +52,15 @@ fn what_the_readme_shows_of_the_plugin_is_how_the_transcript_begins() -> Result<
         let readme = without_chance(&typed.shown.unwrap_or_default().join("\n"));
         ensure!(
             kept.starts_with(&readme),
-            "README.md:{}: {readme:#?} is not how {PAGE} shows it: {kept:#?}",
+            "{README}:{}: {readme:#?} is not how {PAGE} shows it: {kept:#?}",
             typed.line
         );
     }
     Ok(())
 }
 
-/// A bad image, found and rolled back.
-async fn play(namespace: &Namespace) -> Result<String> {
+/// A bad image, found and rolled back: the dialogue with the plugin, and what kubectl shows before the rollback.
+async fn play(namespace: &Namespace) -> Result<(String, String)> {
     let mut transcript = Vec::new();
     namespace.create(&deployment("web", 3)).await?;
     namespace.until_ready("web").await;
@@ -72,6 +80,8 @@ async fn play(namespace: &Namespace) -> Result<String> {
     .await;
     transcript.push(entry(namespace, &["status"]).await?);
     transcript.push(entry(namespace, &["why", "web"]).await?);
+    let get: Vec<&str> = GET.split(' ').skip(1).chain(["--namespace", &namespace.name]).collect();
+    let table = kubectl(&get).await?;
     transcript.push(entry(namespace, &["history", "web"]).await?);
     transcript.push(entry(namespace, &["history", "web", "--revision", "2"]).await?);
     transcript.push(entry(namespace, &["rollback", "web", "--wait"]).await?);
@@ -83,7 +93,7 @@ async fn play(namespace: &Namespace) -> Result<String> {
         })
         .await;
     transcript.push(entry(namespace, &["tree", "web"]).await?);
-    Ok(transcript.join("\n"))
+    Ok((transcript.join("\n"), table))
 }
 
 /// A command with its output; of the progress on standard error only the end.
