@@ -1,4 +1,4 @@
-//! The software bill of materials of a program: the crates that are compiled into it, as CycloneDX.
+//! The software bill of materials of a program: the crates that are compiled into it, as CycloneDX 1.5.
 //!
 //! Crates that only run while it is built (build scripts, macros, tests) are no part of it. Which features a crate has, and so which
 //! optional crates it uses, is resolved as for the build of the images, where all controllers are built together.
@@ -6,18 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, bail};
-use cargo_metadata::{DependencyKind, Metadata as Resolved, MetadataCommand, Node, Package, PackageId};
-use cyclonedx_bom::{
-    external_models::spdx::SpdxExpression,
-    models::{
-        bom::{Bom, SpecVersion},
-        component::{Classification, Component, Components},
-        dependency::{Dependencies, Dependency},
-        license::{LicenseChoice, Licenses},
-        metadata::Metadata,
-    },
-    prelude::{Purl, Validate},
-};
+use serde::Deserialize;
+use serde_json::{Value, json};
 
 use crate::{cargo, charts};
 
@@ -30,12 +20,54 @@ pub fn bill_of(program: &str, target: &str) -> Result<Vec<u8>> {
     let controllers: Vec<String> = charts::all().into_iter().map(|chart| chart.name).collect();
     let is_controller = controllers.iter().any(|controller| controller == program);
     let built_together = if is_controller { controllers } else { vec![program.to_owned()] };
-    Crates::resolve(&built_together, target)?.bill_of(program)
+    let bill = Crates::resolve(&built_together, target)?.bill_of(program)?;
+    serde_json::to_vec_pretty(&bill).context("could not write the bill of materials")
 }
 
-/// The crates of some programs for one target.
+/// The part of `cargo metadata` that is needed here.
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+    workspace_members: BTreeSet<String>,
+    resolve: Resolve,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    id: String,
+    name: String,
+    version: String,
+    license: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Resolve {
+    nodes: Vec<Node>,
+}
+
+#[derive(Deserialize)]
+struct Node {
+    id: String,
+    deps: Vec<Used>,
+}
+
+#[derive(Deserialize)]
+struct Used {
+    pkg: String,
+    dep_kinds: Vec<UsedFor>,
+}
+
+/// `kind` is null for what a crate is linked with, and names what else it is used for.
+#[derive(Deserialize)]
+struct UsedFor {
+    kind: Option<String>,
+}
+
+/// The crates of some programs for one target, by their ids.
 struct Crates {
-    resolved: Resolved,
+    packages: BTreeMap<String, Package>,
+    workspace_members: BTreeSet<String>,
+    nodes: BTreeMap<String, Vec<Used>>,
     /// The name and version of each crate that is compiled for any of the programs.
     compiled: BTreeSet<(String, String)>,
 }
@@ -44,75 +76,86 @@ impl Crates {
     /// As the lock file has them, for programs that are built together.
     fn resolve(programs: &[String], target: &str) -> Result<Self> {
         let metadata = told(&["metadata", "--format-version=1", "--locked", "--filter-platform", target])?;
-        let resolved = MetadataCommand::parse(metadata).context("cargo metadata cannot be read")?;
+        let metadata: Metadata = serde_json::from_str(&metadata).context("cargo metadata cannot be read")?;
         // It resolves features for the tests, too, and the tree does not.
         let mut arguments = vec!["tree", "--locked", "--target", target, "--edges=normal,no-proc-macro"];
         arguments.extend(["--prefix=none", "--format={p}"]);
         arguments.extend(programs.iter().flat_map(|program| ["--package", program]));
         let compiled = told(&arguments)?.lines().filter_map(name_and_version).collect();
-        Ok(Self { resolved, compiled })
+        Ok(Self {
+            packages: metadata.packages.into_iter().map(|package| (package.id.clone(), package)).collect(),
+            workspace_members: metadata.workspace_members,
+            nodes: metadata.resolve.nodes.into_iter().map(|node| (node.id, node.deps)).collect(),
+            compiled,
+        })
     }
 
-    fn bill_of(&self, program: &str) -> Result<Vec<u8>> {
-        let root = self.resolved.workspace_packages().into_iter().find(|package| package.name == program);
+    fn bill_of(&self, program: &str) -> Result<Value> {
+        let mut members = self.workspace_members.iter().filter_map(|id| self.packages.get(id));
+        let root = members.find(|package| package.name == program);
         let root = root.with_context(|| format!("there is no crate {program:?} in the checkout"))?;
-        let linked = self.linked_into(&root.id)?;
-        let mut components = Vec::new();
-        let mut dependencies = Vec::new();
-        for (id, uses) in &linked {
-            if **id != root.id {
-                components.push(component(&self.resolved[id], Classification::Library)?);
-            }
-            let mut uses: Vec<String> = uses.iter().map(|used| reference(&self.resolved[used])).collect();
-            uses.sort();
-            dependencies
-                .push(Dependency { dependency_ref: reference(&self.resolved[id]), dependencies: uses });
-        }
-        components.sort_by(|a, b| a.bom_ref.cmp(&b.bom_ref));
-        dependencies.sort_by(|a, b| a.dependency_ref.cmp(&b.dependency_ref));
-        let bom = Bom {
-            // A number or a time would make another text of the same crates.
-            serial_number: None,
-            metadata: Some(Metadata {
-                component: Some(component(root, Classification::Application)?),
-                ..Metadata::default()
-            }),
-            components: Some(Components(components)),
-            dependencies: Some(Dependencies(dependencies)),
-            ..Bom::default()
-        };
-        let checked = bom.validate_version(SpecVersion::V1_5);
-        if !checked.passed() {
-            bail!("the bill of materials of {program} is not valid: {checked:?}");
-        }
-        let mut text = Vec::new();
-        bom.output_as_json_v1_5(&mut text).context("could not write the bill of materials")?;
-        Ok(text)
+        let linked = self.linked_into(root)?;
+        let libraries = linked.values().filter(|(package, _)| package.id != root.id);
+        let dependencies = linked.iter().map(|(reference, (_, uses))| {
+            let uses: BTreeSet<String> = uses.iter().map(|used| used.reference()).collect();
+            json!({"ref": reference, "dependsOn": uses})
+        });
+        // Without a serial number or a time, which would make another text of the same crates.
+        Ok(json!({
+            "bomFormat": "CycloneDX",
+            "specVersion": "1.5",
+            "version": 1,
+            "metadata": {"component": root.component("application")},
+            "components": libraries.map(|(package, _)| package.component("library")).collect::<Vec<_>>(),
+            "dependencies": dependencies.collect::<Vec<_>>(),
+        }))
     }
 
-    /// The crates that are linked into one, itself included, each with those that it uses.
-    fn linked_into<'a>(&'a self, root: &'a PackageId) -> Result<BTreeMap<&'a PackageId, Vec<&'a PackageId>>> {
-        let resolve = self.resolved.resolve.as_ref().context("cargo resolved no dependencies")?;
-        let nodes: BTreeMap<&PackageId, &Node> = resolve.nodes.iter().map(|node| (&node.id, node)).collect();
+    /// The crates that are linked into one, itself included, by their references, each with those that it uses.
+    fn linked_into<'a>(
+        &'a self,
+        root: &'a Package,
+    ) -> Result<BTreeMap<String, (&'a Package, Vec<&'a Package>)>> {
         let mut linked = BTreeMap::new();
-        let mut open = BTreeSet::from([root]);
-        while let Some(id) = open.pop_first() {
-            let node = nodes.get(id).with_context(|| format!("cargo resolved no {id}"))?;
-            let uses: Vec<&PackageId> = node
-                .deps
+        let mut open = vec![root];
+        while let Some(package) = open.pop() {
+            if linked.contains_key(&package.reference()) {
+                continue;
+            }
+            let node = self.nodes.get(&package.id);
+            let node = node.with_context(|| format!("cargo resolved no {}", package.id))?;
+            let uses: Vec<&Package> = node
                 .iter()
-                .filter(|used| used.dep_kinds.iter().any(|kind| kind.kind == DependencyKind::Normal))
-                .map(|used| &used.pkg)
-                .filter(|used| self.is_compiled(&self.resolved[*used]))
+                .filter(|used| used.dep_kinds.iter().any(|used_for| used_for.kind.is_none()))
+                .filter_map(|used| self.packages.get(&used.pkg))
+                .filter(|used| self.compiled.contains(&(used.name.clone(), used.version.clone())))
                 .collect();
-            open.extend(uses.iter().filter(|used| !linked.contains_key(**used) && **used != id));
-            linked.insert(id, uses);
+            open.extend(&uses);
+            linked.insert(package.reference(), (package, uses));
         }
         Ok(linked)
     }
+}
 
-    fn is_compiled(&self, package: &Package) -> bool {
-        self.compiled.contains(&(package.name.to_string(), package.version.to_string()))
+impl Package {
+    fn reference(&self) -> String {
+        format!("{}@{}", self.name, self.version)
+    }
+
+    fn component(&self, r#type: &str) -> Value {
+        let Self { name, version, license, .. } = self;
+        let mut component = json!({
+            "type": r#type,
+            "bom-ref": self.reference(),
+            "name": name,
+            "version": version,
+            "purl": format!("pkg:cargo/{name}@{version}"),
+        });
+        if let Some(license) = license {
+            // `A/B` is how crates said it before they wrote SPDX.
+            component["licenses"] = json!([{"expression": license.replace('/', " OR ")}]);
+        }
+        component
     }
 }
 
@@ -129,27 +172,6 @@ fn told(arguments: &[&str]) -> Result<String> {
 fn name_and_version(line: &str) -> Option<(String, String)> {
     let mut words = line.split(' ');
     Some((words.next()?.to_owned(), words.next()?.strip_prefix('v')?.to_owned()))
-}
-
-fn component(package: &Package, r#type: Classification) -> Result<Component> {
-    let version = package.version.to_string();
-    let mut component = Component::new(r#type, &package.name, &version, Some(reference(package)));
-    let purl = Purl::new("cargo", &package.name, &version);
-    component.purl = Some(purl.with_context(|| format!("{} cannot be named as a package", package.name))?);
-    component.licenses = package.license.as_ref().map(|license| Licenses(vec![choice(license)]));
-    Ok(component)
-}
-
-fn choice(license: &str) -> LicenseChoice {
-    // How crates said it before they wrote SPDX.
-    match SpdxExpression::try_from(license.replace('/', " OR ")) {
-        Ok(expression) => LicenseChoice::Expression(expression),
-        Err(_) => LicenseChoice::license(license),
-    }
-}
-
-fn reference(package: &Package) -> String {
-    format!("{}@{}", package.name, package.version)
 }
 
 #[cfg(test)]

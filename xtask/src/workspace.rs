@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use cargo_metadata::MetadataCommand;
+use serde::Deserialize;
 
 /// The root of the checkout.
 pub fn root() -> PathBuf {
@@ -32,6 +32,12 @@ pub fn kind_values() -> PathBuf {
     root().join("xtask/values/kind.yaml")
 }
 
+/// The part of `cargo metadata` that is needed here.
+#[derive(Deserialize)]
+struct Metadata {
+    target_directory: PathBuf,
+}
+
 /// Cargo's target directory, wherever its variables and configuration put it.
 ///
 /// # Errors
@@ -53,28 +59,46 @@ fn target_of(cargo: &mut Command) -> Result<PathBuf> {
         .context("could not run cargo: is it installed?")?;
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "cargo metadata does not tell the target directory: {}", said.trim());
-    let metadata = MetadataCommand::parse(String::from_utf8_lossy(&output.stdout))
-        .context("cargo metadata cannot be read")?;
-    Ok(metadata.target_directory.into_std_path_buf())
+    let metadata: Metadata =
+        serde_json::from_slice(&output.stdout).context("cargo metadata cannot be read")?;
+    Ok(metadata.target_directory)
 }
 
-/// The directory of release binaries, which the host runner runs by default.
+/// How binaries are built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Profile {
+    /// `cargo build`: what this program shares its dependencies with.
+    Development,
+    /// `cargo build --release`
+    Release,
+}
+
+impl Profile {
+    fn directory(self) -> &'static str {
+        match self {
+            Self::Development => "debug",
+            Self::Release => "release",
+        }
+    }
+}
+
+/// The directory of a profile's binaries.
 ///
 /// # Errors
 /// When cargo does not tell its target directory.
-pub fn release_binaries() -> Result<PathBuf> {
+pub fn binaries(profile: Profile) -> Result<PathBuf> {
     let own = std::env::current_exe().context("could not find this program's own file")?;
-    Ok(release_of(&target()?, &own))
+    Ok(binaries_in(&target()?, &own, profile))
 }
 
 /// If cargo's configuration names a platform, its binaries are in a directory of that name, and so is this program.
-fn release_of(target: &Path, own: &Path) -> PathBuf {
+fn binaries_in(target: &Path, own: &Path, profile: Profile) -> PathBuf {
     let within: Vec<_> = own.strip_prefix(target).into_iter().flatten().collect();
     match within[..] {
-        [platform, profile, _] if profile == "debug" || profile == "release" => {
-            target.join(platform).join("release")
+        [platform, built, _] if built == "debug" || built == "release" => {
+            target.join(platform).join(profile.directory())
         }
-        _ => target.join("release"),
+        _ => target.join(profile.directory()),
     }
 }
 
@@ -93,11 +117,15 @@ mod tests {
 
     #[test]
     fn the_binaries_of_a_configured_platform_are_found_by_this_program() {
-        let release = |own: &str| release_of(Path::new("/t"), Path::new(own));
-        assert_eq!(release("/t/debug/xtask"), Path::new("/t/release"));
-        assert_eq!(release("/t/debug/deps/xtask-1"), Path::new("/t/release"));
-        assert_eq!(release("/elsewhere/a/debug/xtask"), Path::new("/t/release"));
+        let binaries = |own: &str, profile| binaries_in(Path::new("/t"), Path::new(own), profile);
+        let [development, release] = [Profile::Development, Profile::Release];
+        assert_eq!(binaries("/t/debug/xtask", development), Path::new("/t/debug"));
+        assert_eq!(binaries("/t/debug/xtask", release), Path::new("/t/release"));
+        assert_eq!(binaries("/t/debug/deps/xtask-1", release), Path::new("/t/release"));
+        assert_eq!(binaries("/elsewhere/a/debug/xtask", release), Path::new("/t/release"));
         let platform = "/t/x86_64-unknown-linux-gnu";
-        assert_eq!(release(&format!("{platform}/debug/xtask")), Path::new(platform).join("release"));
+        let own = format!("{platform}/debug/xtask");
+        assert_eq!(binaries(&own, development), Path::new(platform).join("debug"));
+        assert_eq!(binaries(&own, release), Path::new(platform).join("release"));
     }
 }
