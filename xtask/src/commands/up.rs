@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Instant};
 use anyhow::{Context, Result};
 use local_cluster::{LocalCluster, Wanted, seconds};
 
-use crate::workspace;
+use crate::workspace::{self, Profile};
 
 /// The options of the cluster.
 #[derive(clap::Args)]
@@ -13,7 +13,7 @@ pub struct Options {
     /// Minimum number of fake nodes
     #[arg(long, default_value_t = 3)]
     nodes: u32,
-    /// Directory in which the host runner finds binaries named like images [default: the workspace's target/release]
+    /// Directory in which the host runner finds binaries named like images [default: the workspace's target/debug]
     #[arg(long, value_name = "DIRECTORY")]
     bin_dir: Option<PathBuf>,
 }
@@ -26,7 +26,8 @@ pub async fn run(name: &str, options: Options) -> Result<()> {
         .bin_dir
         .map(|path| std::path::absolute(&path).with_context(|| format!("odd path {}", path.display())))
         .transpose()?;
-    let wanted = Wanted { nodes: options.nodes, bin_dir, default_bin_dir: workspace::release_binaries()? };
+    let default_bin_dir = workspace::binaries(Profile::Development)?;
+    let wanted = Wanted { nodes: options.nodes, bin_dir, default_bin_dir };
     let newly = cluster.bring_up(&wanted).await?;
     let flag = if name == "default" { String::new() } else { format!(" --name {name}") };
     if newly {

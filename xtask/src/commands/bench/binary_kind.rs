@@ -5,7 +5,11 @@ use std::path::PathBuf;
 use anyhow::Result;
 use local_cluster::Interrupt;
 
-use crate::{cargo, images::binaries::Binaries, workspace};
+use crate::{
+    cargo,
+    images::binaries::Binaries,
+    workspace::{self, Profile},
+};
 
 /// The binaries of the controllers.
 #[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
@@ -23,7 +27,7 @@ impl BinaryKind {
         match self {
             Self::Release => {
                 cargo::run(&["build", "--release"], interrupt).await?;
-                workspace::release_binaries()
+                workspace::binaries(Profile::Release)
             }
             Self::Image => Ok(Binaries::build(&[], interrupt).await?.directory),
         }

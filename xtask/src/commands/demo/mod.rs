@@ -15,9 +15,9 @@ use crate::{
     charts::{self, Chart},
     cluster::{Cluster, temporary},
     commands::{bench, images},
-    images::{WORKLOAD, reference},
+    images::{WORKLOAD, programs, reference},
     post_mortem::{ended, on_failure},
-    workspace,
+    workspace::{self, Profile},
 };
 use kubectl::Kubectl;
 use outdated::Outdated;
@@ -105,12 +105,12 @@ async fn local(name: &str, interrupt: &Interrupt) -> Result<Cluster> {
     say(
         "1. A cluster: the real control plane, three fake nodes, one node whose pods are processes of this machine.",
     );
-    let bin_dir = workspace::release_binaries()?;
+    let bin_dir = workspace::binaries(Profile::Development)?;
     let wanted = Wanted { nodes: 3, bin_dir: Some(bin_dir.clone()), default_bin_dir: bin_dir };
     interrupt.or(cluster.bring_up(&wanted)).await?;
 
     say("2. The controllers, each a program of its own that knows the others only through resources.");
-    cargo::run(&["build", "--release"], interrupt).await?;
+    cargo::build(&programs(), interrupt).await?;
     Cluster::local(&cluster)
 }
 
