@@ -2,7 +2,6 @@
 
 mod admission_knows;
 mod cargo;
-mod cargo_deny;
 mod charts;
 mod cluster;
 mod commands;

@@ -3,14 +3,18 @@
 mod chart_checks;
 mod chart_notes;
 
-use std::time::{Duration, Instant};
+use std::{
+    fs::{self, File},
+    process::Command,
+    time::{Duration, Instant},
+};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
-use local_cluster::{Interrupt, explain, seconds};
+use local_cluster::{Interrupt, explain, own_file, seconds};
 
 use super::{crds, demo, e2e};
-use crate::{cargo, cargo_deny};
+use crate::{cargo, workspace};
 
 /// The options of the checks.
 #[derive(clap::Args)]
@@ -32,17 +36,17 @@ enum Step {
     Fmt,
     /// cargo clippy, where a warning is an error
     Clippy,
-    /// cargo test of everything but e2e, among it the models in their small size
+    /// cargo test of everything but the end-to-end suite, among it the models in their small size
     Unit,
     /// The committed CRDs match the types, and break nothing of the last releases
     Crds,
-    /// cargo deny, which is installed first where it is missing
+    /// cargo deny, where it is installed
     Deny,
     /// The common parts are in all charts; helm lint and helm template of every chart, with all of its value files
     Charts,
     /// The end-to-end suite on a cluster of its own
     E2e,
-    /// The demo, on a cluster of its own, and a benchmark of a few objects on the same one
+    /// The demo, on a cluster of its own, and a benchmark of a few objects on the same one; beside the end-to-end tests
     Demo,
 }
 
@@ -54,27 +58,53 @@ enum Outcome {
 
 /// Runs the steps, each even if an earlier one failed, and prints a summary.
 pub async fn run(options: Options) -> Result<()> {
-    // Here, too, because the step comes late.
-    options.e2e.ensure_found()?;
     let interrupt = Interrupt::listen()?;
-    let mut done: Vec<(Step, Outcome, Duration)> = Vec::new();
-    for step in Step::value_variants() {
-        let wanted = (options.only.is_empty() || options.only.contains(step)) && !options.skip.contains(step);
-        if !wanted || interrupt.came() {
-            continue;
+    if options.e2e.is_a_part() {
+        // Here, too, because the step comes late.
+        options.e2e.choose(&interrupt).await?;
+    }
+    let is_wanted = |step: &Step| {
+        (options.only.is_empty() || options.only.contains(step)) && !options.skip.contains(step)
+    };
+    let mut wanted: Vec<Step> = Step::value_variants().iter().copied().filter(is_wanted).collect();
+    let is_beside = wanted.ends_with(&[Step::E2e, Step::Demo]);
+    wanted.truncate(wanted.len() - 2 * usize::from(is_beside));
+    let mut done = Vec::new();
+    for step in wanted {
+        if !interrupt.came() {
+            done.push(timed(step, step.make(&options, &interrupt)).await);
         }
-        eprintln!("\n── {} ──", step.name());
-        let started = Instant::now();
-        let outcome = match step.make(&options, &interrupt).await {
-            Ok(outcome) => outcome,
-            Err(error) => Outcome::Failed(explain(&error)),
-        };
-        if let Outcome::Failed(why) = &outcome {
-            eprintln!("{} failed: {why}", step.name());
-        }
-        done.push((*step, outcome, started.elapsed()));
+    }
+    if is_beside && !interrupt.came() {
+        let e2e = Box::pin(timed(Step::E2e, Step::E2e.make(&options, &interrupt)));
+        let (e2e, demo) = tokio::join!(e2e, timed(Step::Demo, demo_apart(&interrupt)));
+        done.extend([e2e, demo]);
     }
     sum_up(&done, interrupt.came())
+}
+
+/// Makes a step, and tells its failure at once.
+async fn timed(step: Step, making: impl Future<Output = Result<Outcome>>) -> (Step, Outcome, Duration) {
+    eprintln!("\n── {} ──", step.name());
+    let started = Instant::now();
+    let outcome = making.await.unwrap_or_else(|error| Outcome::Failed(explain(&error)));
+    if let Outcome::Failed(why) = &outcome {
+        eprintln!("{} failed: {why}", step.name());
+    }
+    (step, outcome, started.elapsed())
+}
+
+/// The demo in a process of its own, whose output does not mix with that of the end-to-end tests.
+async fn demo_apart(interrupt: &Interrupt) -> Result<Outcome> {
+    let path = workspace::target()?.join("demo.log");
+    let log = File::create(&path).with_context(|| format!("could not create {}", path.display()))?;
+    let mut demo = Command::new(own_file());
+    demo.args(["test", "--only", Step::Demo.name()]).stdout(log.try_clone()?).stderr(log);
+    if let Err(error) = interrupt.run(&mut demo).await {
+        eprintln!("{}", fs::read_to_string(&path).unwrap_or_default());
+        return Err(error);
+    }
+    Ok(Outcome::Passed)
 }
 
 fn sum_up(done: &[(Step, Outcome, Duration)], interrupted: bool) -> Result<()> {
@@ -127,7 +157,7 @@ impl Step {
                 cargo::run(&arguments, interrupt).await?;
             }
             Self::Unit => {
-                cargo::run(&["test", "--workspace", "--exclude", "e2e"], interrupt).await?;
+                cargo::run(&["test", "--workspace"], interrupt).await?;
             }
             Self::Crds => {
                 crds::run(true)?;
@@ -144,14 +174,10 @@ impl Step {
 
 /// Advisories are left to a scheduled job: they come from the network and change by themselves.
 async fn deny(interrupt: &Interrupt) -> Result<Outcome> {
-    let mut deny = match cargo_deny::command(interrupt).await {
-        Ok(deny) => deny,
-        Err(error) if interrupt.came() => return Err(error),
-        // Without a network, everything else can still be checked.
-        Err(error) => {
-            return Ok(Outcome::Skipped(format!("cargo-deny could not be installed: {}", explain(&error))));
-        }
-    };
-    interrupt.run(deny.args(["check", "bans", "licenses", "sources"])).await?;
+    let version = cargo::command().args(["deny", "--version"]).output();
+    if !version.is_ok_and(|version| version.status.success()) {
+        return Ok(Outcome::Skipped("for this check, `cargo install cargo-deny --locked`".to_owned()));
+    }
+    cargo::run(&["deny", "check", "bans", "licenses", "sources"], interrupt).await?;
     Ok(Outcome::Passed)
 }
