@@ -2,13 +2,14 @@ use std::{
     collections::BTreeMap,
     fmt,
     fs::File,
-    io::{Read, Seek, SeekFrom},
+    io::{Read as _, Seek, SeekFrom},
     path::PathBuf,
     time::Duration,
 };
 
 use anyhow::{Context, Result};
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use serde::Deserialize;
 use tokio::time::Instant;
 
@@ -23,7 +24,14 @@ const BETWEEN_READS: Duration = Duration::from_secs(1);
 /// The requests to the API server since a point in time.
 pub struct AuditLog {
     path: PathBuf,
-    from: u64,
+    read: Mutex<Read>,
+}
+
+/// The part that was read already: tests that wait ask again and again.
+struct Read {
+    to: u64,
+    is_within_a_line: bool,
+    requests: Vec<Request>,
 }
 
 /// A request that the API server answered.
@@ -93,30 +101,35 @@ impl AuditLog {
     /// The log from now on.
     pub fn from_now() -> Result<Self> {
         let path = path_from("CATENA_AUDIT_LOG")?;
-        let from =
+        let length =
             path.metadata().with_context(|| format!("there is no audit log {}", path.display()))?.len();
-        Ok(Self { path, from })
+        // Begins with the last byte before, because a line may be incomplete now; it belongs to an earlier request.
+        let read = Read { to: length.saturating_sub(1), is_within_a_line: length > 0, requests: Vec::new() };
+        Ok(Self { path, read: Mutex::new(read) })
     }
 
     /// All requests of all users. A watch counts when it starts.
     pub fn requests(&self) -> Result<Vec<Request>> {
+        let mut read = self.read.lock();
         let mut file =
             File::open(&self.path).with_context(|| format!("could not open {}", self.path.display()))?;
-        // Begins with the last byte before, because a line may have been incomplete then; it belongs to an earlier
-        // request.
-        file.seek(SeekFrom::Start(self.from.saturating_sub(1)))?;
+        file.seek(SeekFrom::Start(read.to))?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
         // The last line may still be incomplete.
         let complete = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-        let lines = bytes[..complete].split(|byte| *byte == b'\n').skip(usize::from(self.from > 0));
-        lines
-            .filter(|line| !line.is_empty())
-            .filter_map(|line| match serde_json::from_slice::<Line>(line) {
-                Ok(line) => line.request().map(Ok),
-                Err(error) => Some(Err(error).context("could not read a line of the audit log")),
-            })
-            .collect()
+        if complete == 0 {
+            return Ok(read.requests.clone());
+        }
+        let lines = bytes[..complete].split(|byte| *byte == b'\n').skip(usize::from(read.is_within_a_line));
+        read.is_within_a_line = false;
+        for line in lines.filter(|line| !line.is_empty()) {
+            let line: Line =
+                serde_json::from_slice(line).context("could not read a line of the audit log")?;
+            read.requests.extend(line.request());
+        }
+        read.to += complete as u64;
+        Ok(read.requests.clone())
     }
 
     /// The requests of the controllers of the chain.

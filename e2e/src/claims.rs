@@ -14,20 +14,18 @@ use tokio::sync::Notify;
 use crate::Controller;
 
 /// Maximum number of concurrent tests: they mostly wait, but the number of processors is limited.
-const MAX_CONCURRENT_USERS: usize = 6;
+fn max_concurrent_users() -> usize {
+    const FEWEST: usize = 6;
+    thread::available_parallelism().map_or(FEWEST, |processors| FEWEST.max(3 * processors.get()))
+}
 
-/// The claim of a test on the cluster while it runs.
+/// The claim of a test on the cluster while it runs, beside tests that do not disturb it.
 #[derive(Clone, Debug)]
-pub(crate) enum Claim {
-    /// Some controllers, beside tests that do not disturb this one or are disturbed by it.
-    Beside {
-        /// Those that must not change.
-        uses: Vec<Controller>,
-        /// Those that it kills, upgrades or confuses.
-        changes: Vec<Controller>,
-    },
-    /// The whole cluster.
-    Alone,
+pub(crate) struct Claim {
+    /// The controllers that must not change.
+    pub(crate) uses: Vec<Controller>,
+    /// Those that it kills, upgrades or confuses.
+    pub(crate) changes: Vec<Controller>,
 }
 
 /// A claim that holds until this is dropped.
@@ -99,27 +97,15 @@ impl Claim {
     }
 
     fn excludes(&self, other: &Self) -> bool {
-        let (Self::Beside { uses, changes }, Self::Beside { uses: theirs, changes: theirs_changed }) =
-            (self, other)
-        else {
-            return true;
-        };
-        changes.iter().any(|mine| theirs.contains(mine) || theirs_changed.contains(mine))
-            || uses.iter().any(|mine| theirs_changed.contains(mine))
-    }
-
-    fn changed(&self) -> &[Controller] {
-        match self {
-            Self::Beside { changes, .. } => changes,
-            Self::Alone => &[],
-        }
+        self.changes.iter().any(|mine| other.uses.contains(mine) || other.changes.contains(mine))
+            || self.uses.iter().any(|mine| other.changes.contains(mine))
     }
 }
 
 impl Held {
     /// Whether the test may change a controller.
     pub(crate) fn may_change(&self, controller: Controller) -> bool {
-        matches!(self.claim, Claim::Alone) || self.claim.changed().contains(&controller)
+        self.claim.changes.contains(&controller)
     }
 }
 
@@ -153,19 +139,16 @@ impl Claims {
         !(0..self.entries.len()).any(|other| is_before(&self.entries[other]) && self.may_hold(other))
     }
 
-    /// Claims on the whole cluster wait for all others, so that these can run concurrently. Claims that only use a
-    /// controller wait for all that change it: in a row, those wait only once until nobody uses it any more.
+    /// Claims that only use a controller wait for all that change it: in a row, those wait only once until nobody uses it
+    /// any more.
     fn may_hold(&self, place: usize) -> bool {
         let entry = &self.entries[place];
         let holding = self.entries.iter().filter(|other| other.holds);
-        let is_full = holding.clone().count() >= MAX_CONCURRENT_USERS;
+        let is_full = holding.clone().count() >= max_concurrent_users();
         if is_full || holding.clone().any(|held| held.claim.excludes(&entry.claim)) {
             return false;
         }
-        if matches!(entry.claim, Claim::Alone) {
-            return self.entries.iter().all(|other| matches!(other.claim, Claim::Alone));
-        }
-        let is_change = |other: &&Entry| !other.claim.changed().is_empty();
+        let is_change = |other: &&Entry| !other.claim.changes.is_empty();
         let is_next = |change: &Entry| {
             !holding.clone().filter(is_change).any(|held| held.claim.excludes(&change.claim))
         };
@@ -181,7 +164,7 @@ impl Entry {
         if let (Some(rank), Some(theirs)) = (self.rank, other.rank) {
             return rank < theirs;
         }
-        let place = |entry: &Self| (Reverse(entry.claim.changed().len()), entry.id);
+        let place = |entry: &Self| (Reverse(entry.claim.changes.len()), entry.id);
         place(self) < place(other)
     }
 }
@@ -192,7 +175,7 @@ mod tests {
     use crate::{BACKUPS, BINDER, REAPER};
 
     fn uses(controllers: &[Controller]) -> Claim {
-        Claim::Beside { uses: controllers.to_vec(), changes: Vec::new() }
+        Claim { uses: controllers.to_vec(), changes: Vec::new() }
     }
 
     fn changes(controllers: &[Controller]) -> Claim {
@@ -200,7 +183,7 @@ mod tests {
     }
 
     fn changes_beside(changes: &[Controller], uses: &[Controller]) -> Claim {
-        Claim::Beside { uses: uses.to_vec(), changes: changes.to_vec() }
+        Claim { uses: uses.to_vec(), changes: changes.to_vec() }
     }
 
     /// The claims that hold after all have arrived in this order.
@@ -212,8 +195,9 @@ mod tests {
 
     #[test]
     fn who_uses_the_same_runs_side_by_side_up_to_a_limit() {
-        let uses = [(); MAX_CONCURRENT_USERS + 1].map(|()| uses(&[BINDER, REAPER]));
-        assert_eq!(holding(&uses).into_iter().filter(|holds| *holds).count(), MAX_CONCURRENT_USERS);
+        let most = max_concurrent_users();
+        let uses = vec![uses(&[BINDER, REAPER]); most + 1];
+        assert_eq!(holding(&uses).into_iter().filter(|holds| *holds).count(), most);
     }
 
     #[test]
@@ -258,19 +242,15 @@ mod tests {
     }
 
     #[test]
-    fn who_wants_to_be_alone_comes_last_and_is_alone() {
-        assert_eq!(holding(&[Claim::Alone, uses(&[BINDER])]), [false, true]);
-        assert_eq!(holding(&[Claim::Alone, Claim::Alone]), [true, false]);
-    }
-
-    #[test]
     fn in_a_shuffled_order_each_claim_waits_for_those_before_it_that_could_hold() {
         let mut all = Claims { entries: Vec::new(), next: 0 };
+        let user = all.ask(uses(&[REAPER]), Some(0));
+        assert!(all.try_hold(user));
         let later = all.ask(uses(&[BINDER]), Some(9));
-        let blocked = all.ask(Claim::Alone, Some(1));
+        let blocked = all.ask(changes(&[REAPER]), Some(1));
         let first = all.ask(changes(&[BINDER]), Some(2));
         assert!(!all.try_hold(later), "it is not its turn");
-        assert!(!all.try_hold(blocked), "it is never beside others");
+        assert!(!all.try_hold(blocked), "one that holds excludes it");
         assert!(all.try_hold(first));
         assert!(!all.try_hold(later), "the one before it excludes it");
         all.entries.retain(|entry| entry.id != first);

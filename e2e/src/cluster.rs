@@ -1,4 +1,4 @@
-use std::{fmt::Debug, path::PathBuf, thread};
+use std::{fmt::Debug, path::PathBuf, thread, time::Instant};
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::{ClusterResourceScope, api::core::v1::Namespace as CoreNamespace};
@@ -16,6 +16,7 @@ use crate::{
     cleanup::clean_up,
     eventually,
     leftovers::{self, until_settled, what_keeps},
+    times::Times,
 };
 
 /// The label of the namespaces of tests, by which `cargo xtask e2e --on current` deletes leftovers.
@@ -25,7 +26,7 @@ const OF_A_TEST: &str = "e2e.catena.dev/test";
 pub struct Cluster {
     /// As administrator.
     pub client: Client,
-    held: Option<Held>,
+    held: Option<(Held, Times)>,
     /// The number of the test in the course of the suite.
     run: usize,
     /// The namespaces of the test.
@@ -36,7 +37,7 @@ impl Drop for Cluster {
     /// The claim ends when the controllers that the test changed are as they were; then the test fails if it left
     /// something behind.
     fn drop(&mut self) {
-        let Some(held) = self.held.take() else { return };
+        let Some((held, times)) = self.held.take() else { return };
         let changed: Vec<Controller> =
             CONTROLLERS.into_iter().filter(|controller| held.may_change(*controller)).collect();
         let settled = clean_up("waiting for the controllers that a test changed", async move |client| {
@@ -46,6 +47,7 @@ impl Drop for Cluster {
             Ok(())
         });
         drop(held);
+        let released = Instant::now();
         let (run, namespaces) = (self.run, std::mem::take(&mut *self.namespaces.lock()));
         let is_clean = !thread::panicking() && {
             let namespaces = namespaces.clone();
@@ -59,6 +61,7 @@ impl Drop for Cluster {
                 leftovers::release(&client, &namespaces).await
             });
         }
+        times.note(released);
         if !thread::panicking() {
             assert!(settled && is_clean, "the test left something behind: see above");
         }
@@ -73,23 +76,31 @@ impl Cluster {
 
     /// The same for a test to which only these controllers matter: others may be changed meanwhile.
     pub async fn with(controllers: &[Controller]) -> Result<Self> {
-        Self::connect(Claim::Beside { uses: controllers.to_vec(), changes: Vec::new() }).await
+        Self::connect(Claim { uses: controllers.to_vec(), changes: Vec::new() }).await
     }
 
     /// The cluster with these controllers for this test only: it kills, upgrades or confuses them. No others matter to it.
     pub async fn changing(controllers: &[Controller]) -> Result<Self> {
-        Self::connect(Claim::Beside { uses: Vec::new(), changes: controllers.to_vec() }).await
+        Self::connect(Claim { uses: Vec::new(), changes: controllers.to_vec() }).await
     }
 
     /// The same for a test to which several controllers matter, of which it changes one: others use the rest meanwhile.
     pub async fn changing_one_of(controllers: &[Controller], changed: Controller) -> Result<Self> {
         let uses = controllers.iter().copied().filter(|controller| *controller != changed).collect();
-        Self::connect(Claim::Beside { uses, changes: vec![changed] }).await
+        Self::connect(Claim { uses, changes: vec![changed] }).await
     }
 
-    /// The cluster without any other test, for tests that disturb all others, or are disturbed by them.
+    /// The cluster without any other test, for tests that disturb all others, or are disturbed by them. Those are in a
+    /// module `alone`, by which `cargo xtask e2e` runs them apart from the others.
     pub async fn alone() -> Result<Self> {
-        Self::connect(Claim::Alone).await
+        let test = thread::current().name().unwrap_or_default().to_owned();
+        ensure!(
+            test.contains("::alone::"),
+            "{test} wants the cluster alone: it has to be in a module `alone`"
+        );
+        let cluster = Self::changing(&CONTROLLERS).await?;
+        cluster.without_others().await;
+        Ok(cluster)
     }
 
     async fn connect(claim: Claim) -> Result<Self> {
@@ -98,16 +109,18 @@ impl Cluster {
             std::env::var_os("CATENA_ON").is_some(),
             "no cluster was chosen: run the suite with `cargo xtask e2e`, which makes one, or asks"
         );
-        let held = claim.hold().await;
+        let asked = Instant::now();
+        let held = claim.clone().hold().await;
+        let times = Times::of(&claim, asked);
         let client = Client::try_default().await.context("the cluster cannot be reached")?;
         let run = leftovers::begin(&client).await?;
-        Ok(Self { client, held: Some(held), run, namespaces: Mutex::default() })
+        Ok(Self { client, held: Some((held, times)), run, namespaces: Mutex::default() })
     }
 
     /// Fails unless the test has claimed to change a controller.
     pub(crate) fn ensure_it_may_change(&self, controller: Controller) -> Result<()> {
         let name = controller.name();
-        let may_change = self.held.as_ref().is_some_and(|held| held.may_change(controller));
+        let may_change = self.held.as_ref().is_some_and(|(held, _)| held.may_change(controller));
         ensure!(may_change, "the test has to say that it is `changing` {name}");
         Ok(())
     }
@@ -134,8 +147,8 @@ impl Cluster {
         Api::all(self.client.clone())
     }
 
-    /// Waits until the namespaces of other tests are gone with all their objects.
-    pub async fn without_others(&self) {
+    /// Waits until the namespaces of earlier tests are gone with all their objects.
+    async fn without_others(&self) {
         eventually("the namespaces of other tests are gone", 2 * WAIT_TIMEOUT, async || {
             let others = self.all::<CoreNamespace>().list(&ListParams::default().labels(OF_A_TEST)).await;
             let others = others.map_err(|error| vec![error.to_string()])?;

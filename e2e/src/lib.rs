@@ -50,7 +50,7 @@ mod route;
 pub mod schema;
 mod stolen_time;
 mod system;
-
+mod times;
 pub mod twin;
 mod undo;
 mod work;

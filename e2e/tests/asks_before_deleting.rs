@@ -117,66 +117,70 @@ async fn another_version_is_no_way_around(namespace: &Namespace) -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
-async fn policies_protect_at_creation_and_ask_for_a_confirmation_and_refuse_foreground_deletion() -> Result<()>
-{
-    e2e::needs!(HostProcesses);
-    let cluster = Cluster::alone().await?;
-    let mut values = protecting()?;
-    values["policies"] = json!({
-        "confirmDelete": {"enabled": true}, "refuseForeground": {"enabled": true}, "protectAtCreate": {"enabled": true},
-    });
-    Release::set(BACKUPS, &values).await?;
-    BACKUPS.until_ready(&cluster).await;
-    let namespace = cluster.namespace("policies").await?;
-    until_in_force(&namespace).await;
+mod alone {
+    use super::{BACKUPS, CONFIRM_DELETE, Cluster, ConfigMap, Context, CoreNamespace, DeleteParams, Paused, Release, ResourceExt, Result, WAIT_TIMEOUT, another_version_is_no_way_around, create, eventually, is_protected, json, kubectl, protecting, refused, until_in_force, until_out_of_force};
 
-    // Without the controller, so that it is the policy that acts.
-    let paused = Paused::pause(&cluster, BACKUPS).await?;
-    let web = create(&namespace, "web").await?;
-    let other = create(&namespace, "other").await?;
-    assert!(is_protected(&web) && is_protected(&other));
-    let plain = json!({"metadata": {"name": "plain"}});
-    let plain = namespace.create::<ConfigMap>(&serde_json::from_value(plain)?).await?;
-    assert!(plain.finalizers().is_empty());
-    namespace.api::<ConfigMap>().delete("plain", &DeleteParams::foreground()).await?;
+    #[tokio::test]
+    async fn policies_protect_at_creation_and_ask_for_a_confirmation_and_refuse_foreground_deletion() -> Result<()>
+    {
+        e2e::needs!(HostProcesses);
+        let cluster = Cluster::alone().await?;
+        let mut values = protecting()?;
+        values["policies"] = json!({
+            "confirmDelete": {"enabled": true}, "refuseForeground": {"enabled": true}, "protectAtCreate": {"enabled": true},
+        });
+        Release::set(BACKUPS, &values).await?;
+        BACKUPS.until_ready(&cluster).await;
+        let namespace = cluster.namespace("policies").await?;
+        until_in_force(&namespace).await;
 
-    let why = refused(&namespace, "web", &DeleteParams::background()).await;
-    let uid = web.uid().context("uid")?;
-    let advice = format!("--namespace {} configmaps web --overwrite {CONFIRM_DELETE}={uid}", namespace.name);
-    assert!(why.contains(&advice), "{why}");
-    // The fields that a copy or a restored object shares with the confirmed object confirm nothing.
-    for copied in ["web", &other.uid().context("uid")?] {
-        let confirm = json!({"metadata": {"annotations": {CONFIRM_DELETE: copied}}});
-        namespace.merge::<ConfigMap>("web", confirm).await?;
-        refused(&namespace, "web", &DeleteParams::background()).await;
-    }
-    let advice = advice.split_whitespace().collect::<Vec<_>>();
-    kubectl(&[&["annotate"], &advice[..]].concat()).await?;
-    let why = refused(&namespace, "web", &DeleteParams::foreground()).await;
-    assert!(why.contains("background"), "{why}");
-    namespace.delete::<ConfigMap>("web").await?;
-    // Once it is being deleted, no confirmation is needed again, and what it owns still has to stay.
-    namespace.delete::<ConfigMap>("web").await?;
-    let why = refused(&namespace, "web", &DeleteParams::foreground()).await;
-    assert!(why.contains("background"), "{why}");
-    another_version_is_no_way_around(&namespace).await?;
-    tokio::task::spawn_blocking(move || drop(paused)).await?;
-    namespace.until_gone::<ConfigMap>("web").await;
-    let place = ["--namespace", &namespace.name, "--timeout=60s"];
-    kubectl(&[&["wait", "--for=delete", "gadget/web"], &place[..]].concat()).await?;
-    kubectl(&["delete", "crd", "gadgets.e2e.catena.dev", "--timeout=60s"]).await?;
+        // Without the controller, so that it is the policy that acts.
+        let paused = Paused::pause(&cluster, BACKUPS).await?;
+        let web = create(&namespace, "web").await?;
+        let other = create(&namespace, "other").await?;
+        assert!(is_protected(&web) && is_protected(&other));
+        let plain = json!({"metadata": {"name": "plain"}});
+        let plain = namespace.create::<ConfigMap>(&serde_json::from_value(plain)?).await?;
+        assert!(plain.finalizers().is_empty());
+        namespace.api::<ConfigMap>().delete("plain", &DeleteParams::foreground()).await?;
 
-    // A namespace is deleted without a confirmation of each object in it.
-    let namespaces = cluster.all::<CoreNamespace>();
-    namespaces.delete(&namespace.name, &DeleteParams::background()).await?;
-    eventually("the namespace is gone", 3 * WAIT_TIMEOUT, async || {
-        match namespaces.get_opt(&namespace.name).await {
-            Ok(None) => Ok(()),
-            other => Err(other.map(|left| e2e::yaml(&left)).map_err(|error| error.to_string())),
+        let why = refused(&namespace, "web", &DeleteParams::background()).await;
+        let uid = web.uid().context("uid")?;
+        let advice = format!("--namespace {} configmaps web --overwrite {CONFIRM_DELETE}={uid}", namespace.name);
+        assert!(why.contains(&advice), "{why}");
+        // The fields that a copy or a restored object shares with the confirmed object confirm nothing.
+        for copied in ["web", &other.uid().context("uid")?] {
+            let confirm = json!({"metadata": {"annotations": {CONFIRM_DELETE: copied}}});
+            namespace.merge::<ConfigMap>("web", confirm).await?;
+            refused(&namespace, "web", &DeleteParams::background()).await;
         }
-    })
-    .await;
-    Release::set(BACKUPS, &protecting()?).await?;
-    until_out_of_force(&cluster).await
+        let advice = advice.split_whitespace().collect::<Vec<_>>();
+        kubectl(&[&["annotate"], &advice[..]].concat()).await?;
+        let why = refused(&namespace, "web", &DeleteParams::foreground()).await;
+        assert!(why.contains("background"), "{why}");
+        namespace.delete::<ConfigMap>("web").await?;
+        // Once it is being deleted, no confirmation is needed again, and what it owns still has to stay.
+        namespace.delete::<ConfigMap>("web").await?;
+        let why = refused(&namespace, "web", &DeleteParams::foreground()).await;
+        assert!(why.contains("background"), "{why}");
+        another_version_is_no_way_around(&namespace).await?;
+        tokio::task::spawn_blocking(move || drop(paused)).await?;
+        namespace.until_gone::<ConfigMap>("web").await;
+        let place = ["--namespace", &namespace.name, "--timeout=60s"];
+        kubectl(&[&["wait", "--for=delete", "gadget/web"], &place[..]].concat()).await?;
+        kubectl(&["delete", "crd", "gadgets.e2e.catena.dev", "--timeout=60s"]).await?;
+
+        // A namespace is deleted without a confirmation of each object in it.
+        let namespaces = cluster.all::<CoreNamespace>();
+        namespaces.delete(&namespace.name, &DeleteParams::background()).await?;
+        eventually("the namespace is gone", 3 * WAIT_TIMEOUT, async || {
+            match namespaces.get_opt(&namespace.name).await {
+                Ok(None) => Ok(()),
+                other => Err(other.map(|left| e2e::yaml(&left)).map_err(|error| error.to_string())),
+            }
+        })
+        .await;
+        Release::set(BACKUPS, &protecting()?).await?;
+        until_out_of_force(&cluster).await
+    }
 }

@@ -153,29 +153,6 @@ fn stateful() -> Value {
 }
 
 #[tokio::test]
-async fn manifests_are_kept_at_once() -> Result<()> {
-    e2e::needs!(NobodyElse);
-    let cluster = Cluster::alone().await?;
-    // One of the examples protects every BasicDeployment.
-    cluster.without_others().await;
-    let release = Release::upgrade(&cluster, BACKUPS, &backup_example("manifest")?).await?;
-    for (example, rest) in [
-        ("manifest", json!({"data": {"key": "value"}})),
-        ("basicdeployments", json!({"spec": {"replicas": 0, "parameters": {"image": "db:1"}}})),
-    ] {
-        let namespace = cluster.namespace(example).await?;
-        let object = Protected::by(example, &cluster, &namespace, &release, rest.clone()).await?;
-        object.delete().await?;
-        object.until_gone().await;
-        let kept = kept(&cluster, &namespace).await?;
-        assert_eq!(kept.len(), 1, "{kept:?}");
-        let field = if example == "manifest" { "/data/key" } else { "/spec/parameters/image" };
-        assert_eq!(kept[0].pointer(field), rest.pointer(field));
-    }
-    release.restore().await
-}
-
-#[tokio::test]
 async fn a_snapshot_is_waited_for_until_it_can_be_used() -> Result<()> {
     e2e::needs!(NoKindsOfOthers, NobodyElse);
     let cluster = Cluster::changing(&[BACKUPS]).await?;
@@ -242,4 +219,31 @@ async fn a_job_that_mounts_the_volume_is_waited_for() -> Result<()> {
     assert_eq!((jobs.len(), succeeded), (1, 1));
     cluster.all::<PersistentVolume>().delete(&namespace.name, &DeleteParams::default()).await?;
     release.restore().await
+}
+
+mod alone {
+    use super::{BACKUPS, Cluster, Protected, Release, Result, backup_example, json, kept};
+
+    #[tokio::test]
+    async fn manifests_are_kept_at_once() -> Result<()> {
+        e2e::needs!(NobodyElse);
+        let cluster = Cluster::alone().await?;
+        // One of the examples protects every BasicDeployment.
+
+        let release = Release::upgrade(&cluster, BACKUPS, &backup_example("manifest")?).await?;
+        for (example, rest) in [
+            ("manifest", json!({"data": {"key": "value"}})),
+            ("basicdeployments", json!({"spec": {"replicas": 0, "parameters": {"image": "db:1"}}})),
+        ] {
+            let namespace = cluster.namespace(example).await?;
+            let object = Protected::by(example, &cluster, &namespace, &release, rest.clone()).await?;
+            object.delete().await?;
+            object.until_gone().await;
+            let kept = kept(&cluster, &namespace).await?;
+            assert_eq!(kept.len(), 1, "{kept:?}");
+            let field = if example == "manifest" { "/data/key" } else { "/spec/parameters/image" };
+            assert_eq!(kept[0].pointer(field), rest.pointer(field));
+        }
+        release.restore().await
+    }
 }

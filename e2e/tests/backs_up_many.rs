@@ -103,68 +103,6 @@ async fn backed_up(backups: &Namespace, uids: &BTreeSet<String>) -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
-async fn a_tenth_of_thousands_deleted_at_once_is_all_backed_up_also_through_twenty_kills() -> Result<()> {
-    e2e::needs!(HostProcesses);
-    let (many, few) = (many()?, many()? / 10);
-    let cluster = Cluster::alone().await?;
-    // Leftovers of other tests would lose their finalizer by a write that is counted here.
-    cluster.without_others().await;
-    protect(&cluster).await?;
-    let namespace = cluster.namespace("many").await?;
-    let backups = cluster.namespace("kept").await?;
-    let (_paused, program) = Paused::for_its_program(&cluster, BACKUPS).await?;
-    let proxy = ChaosProxy::start().await?;
-    let mut process = OwnProcess::start(program, &proxy, &settings(&backups, true))?;
-
-    let started = Instant::now();
-    create(&namespace, many).await?;
-    until_written(&proxy, many).await;
-    println!("{many} created and protected after {:?}", started.elapsed());
-    until_protected(&namespace, many).await;
-
-    let started = Instant::now();
-    let mut uids = delete(&namespace, 0..few).await?;
-    until_written(&proxy, many + 2 * few).await;
-    let took = started.elapsed();
-    until_left(&namespace, many - few).await;
-    backed_up(&backups, &uids).await?;
-    let memory = process.resident()?;
-    println!("{few} deleted, backed up and gone after {took:?}, {} MiB", memory / MEBIBYTE);
-    // One write protects, one backs up, one releases.
-    assert_eq!(until_silent(&proxy).await, many + 2 * few);
-    assert!(memory < 40 * MEBIBYTE, "{} MiB", memory / MEBIBYTE);
-
-    // Once more, with many kills.
-    let before = proxy.writes().len();
-    let delete = async {
-        uids.extend(delete(&namespace, few..2 * few).await?);
-        anyhow::Ok(())
-    };
-    let crash = async {
-        for crash in 1..=CRASHES {
-            // The number of writes before a kill varies, so that the kills spread over the whole run.
-            let crashed = proxy.crash_after(few / 50 + crash % 5);
-            let came = tokio::time::timeout(LONG, crashed).await;
-            came.with_context(|| format!("crash {crash} did not come"))??;
-            process.crash().await?;
-        }
-        anyhow::Ok(())
-    };
-    let started = Instant::now();
-    tokio::try_join!(delete, crash)?;
-    until_left(&namespace, many - 2 * few).await;
-    let took = started.elapsed();
-    backed_up(&backups, &uids).await?;
-    let writes = proxy.writes().len() - before;
-    println!("{few} more with {CRASHES} kills after {took:?}, {writes} writes");
-
-    // All other objects lose the finalizer.
-    process.configure(&settings(&backups, false))?;
-    until_unprotected(&namespace).await;
-    Ok(())
-}
-
 async fn until_written(proxy: &ChaosProxy, count: usize) {
     eventually(&format!("{count} writes"), LONG, async || match proxy.writes().len() {
         written if written >= count => Ok(()),
@@ -190,4 +128,70 @@ async fn until_unprotected(namespace: &Namespace) {
         if protected == 0 { Ok(()) } else { Err(format!("{protected} of {}", found.len())) }
     })
     .await;
+}
+
+mod alone {
+    use super::{BACKUPS, CRASHES, ChaosProxy, Cluster, Context, Instant, LONG, MEBIBYTE, OwnProcess, Paused, Result, backed_up, create, delete, many, protect, settings, until_left, until_protected, until_silent, until_unprotected, until_written};
+
+    #[tokio::test]
+    async fn a_tenth_of_thousands_deleted_at_once_is_all_backed_up_also_through_twenty_kills() -> Result<()> {
+        e2e::needs!(HostProcesses);
+        let (many, few) = (many()?, many()? / 10);
+        let cluster = Cluster::alone().await?;
+        // Leftovers of other tests would lose their finalizer by a write that is counted here.
+
+        protect(&cluster).await?;
+        let namespace = cluster.namespace("many").await?;
+        let backups = cluster.namespace("kept").await?;
+        let (_paused, program) = Paused::for_its_program(&cluster, BACKUPS).await?;
+        let proxy = ChaosProxy::start().await?;
+        let mut process = OwnProcess::start(program, &proxy, &settings(&backups, true))?;
+
+        let started = Instant::now();
+        create(&namespace, many).await?;
+        until_written(&proxy, many).await;
+        println!("{many} created and protected after {:?}", started.elapsed());
+        until_protected(&namespace, many).await;
+
+        let started = Instant::now();
+        let mut uids = delete(&namespace, 0..few).await?;
+        until_written(&proxy, many + 2 * few).await;
+        let took = started.elapsed();
+        until_left(&namespace, many - few).await;
+        backed_up(&backups, &uids).await?;
+        let memory = process.resident()?;
+        println!("{few} deleted, backed up and gone after {took:?}, {} MiB", memory / MEBIBYTE);
+        // One write protects, one backs up, one releases.
+        assert_eq!(until_silent(&proxy).await, many + 2 * few);
+        assert!(memory < 40 * MEBIBYTE, "{} MiB", memory / MEBIBYTE);
+
+        // Once more, with many kills.
+        let before = proxy.writes().len();
+        let delete = async {
+            uids.extend(delete(&namespace, few..2 * few).await?);
+            anyhow::Ok(())
+        };
+        let crash = async {
+            for crash in 1..=CRASHES {
+                // The number of writes before a kill varies, so that the kills spread over the whole run.
+                let crashed = proxy.crash_after(few / 50 + crash % 5);
+                let came = tokio::time::timeout(LONG, crashed).await;
+                came.with_context(|| format!("crash {crash} did not come"))??;
+                process.crash().await?;
+            }
+            anyhow::Ok(())
+        };
+        let started = Instant::now();
+        tokio::try_join!(delete, crash)?;
+        until_left(&namespace, many - 2 * few).await;
+        let took = started.elapsed();
+        backed_up(&backups, &uids).await?;
+        let writes = proxy.writes().len() - before;
+        println!("{few} more with {CRASHES} kills after {took:?}, {writes} writes");
+
+        // All other objects lose the finalizer.
+        process.configure(&settings(&backups, false))?;
+        until_unprotected(&namespace).await;
+        Ok(())
+    }
 }

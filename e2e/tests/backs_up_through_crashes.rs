@@ -124,48 +124,52 @@ async fn until_gone(namespace: &Namespace, name: &str) {
     .await;
 }
 
-#[tokio::test]
-async fn killed_after_any_write_it_loses_no_backup_makes_none_twice_and_lets_nothing_go_too_soon()
--> Result<()> {
-    e2e::needs!(HostProcesses);
-    let cluster = Cluster::alone().await?;
-    // Leftovers of other tests would lose their finalizer by a write that is counted here.
-    cluster.without_others().await;
-    protect(&cluster).await?;
-    let namespace = cluster.namespace("crashes").await?;
-    let backups = cluster.namespace("backups").await?;
-    let (_paused, program) = Paused::for_its_program(&cluster, BACKUPS).await?;
-    let proxy = ChaosProxy::start().await?;
-    let mut run = OwnProcess::start(program, &proxy, &settings(&backups))?;
+mod alone {
+    use super::{BACKUPS, ChaosProxy, Cluster, Context, LONG, OwnProcess, Paused, Result, WAIT_TIMEOUT, instant, protect, settings, slow};
 
-    // Undisturbed, for the number of writes.
-    instant(&namespace, &backups, "instant").await?;
-    let of_instant = proxy.writes();
-    assert_eq!(of_instant.len(), 3, "{of_instant:#?}");
-    slow(&namespace, &backups, "slow").await?;
-    let of_slow = proxy.writes()[3..].to_vec();
-    assert!((6..=8).contains(&of_slow.len()), "{of_slow:#?}");
-    println!("{of_instant:#?} {of_slow:#?}");
+    #[tokio::test]
+    async fn killed_after_any_write_it_loses_no_backup_makes_none_twice_and_lets_nothing_go_too_soon()
+    -> Result<()> {
+        e2e::needs!(HostProcesses);
+        let cluster = Cluster::alone().await?;
+        // Leftovers of other tests would lose their finalizer by a write that is counted here.
 
-    for crash_at in 1..=of_instant.len() {
-        let name = format!("instant-{crash_at}");
-        let crashed = proxy.crash_after(crash_at);
-        let disturb = async {
-            tokio::time::timeout(WAIT_TIMEOUT, crashed).await.context("it did not come to the crash")??;
-            run.crash().await
-        };
-        tokio::try_join!(instant(&namespace, &backups, &name), disturb)
-            .with_context(|| format!("killed after write {crash_at}: {:#?}", proxy.writes()))?;
+        protect(&cluster).await?;
+        let namespace = cluster.namespace("crashes").await?;
+        let backups = cluster.namespace("backups").await?;
+        let (_paused, program) = Paused::for_its_program(&cluster, BACKUPS).await?;
+        let proxy = ChaosProxy::start().await?;
+        let mut run = OwnProcess::start(program, &proxy, &settings(&backups))?;
+
+        // Undisturbed, for the number of writes.
+        instant(&namespace, &backups, "instant").await?;
+        let of_instant = proxy.writes();
+        assert_eq!(of_instant.len(), 3, "{of_instant:#?}");
+        slow(&namespace, &backups, "slow").await?;
+        let of_slow = proxy.writes()[3..].to_vec();
+        assert!((6..=8).contains(&of_slow.len()), "{of_slow:#?}");
+        println!("{of_instant:#?} {of_slow:#?}");
+
+        for crash_at in 1..=of_instant.len() {
+            let name = format!("instant-{crash_at}");
+            let crashed = proxy.crash_after(crash_at);
+            let disturb = async {
+                tokio::time::timeout(WAIT_TIMEOUT, crashed).await.context("it did not come to the crash")??;
+                run.crash().await
+            };
+            tokio::try_join!(instant(&namespace, &backups, &name), disturb)
+                .with_context(|| format!("killed after write {crash_at}: {:#?}", proxy.writes()))?;
+        }
+        for crash_at in 1..=of_slow.len() {
+            let name = format!("slow-{crash_at}");
+            let crashed = proxy.crash_after(crash_at);
+            let disturb = async {
+                tokio::time::timeout(LONG, crashed).await.context("it did not come to the crash")??;
+                run.crash().await
+            };
+            tokio::try_join!(slow(&namespace, &backups, &name), disturb)
+                .with_context(|| format!("killed after write {crash_at}: {:#?}", proxy.writes()))?;
+        }
+        Ok(())
     }
-    for crash_at in 1..=of_slow.len() {
-        let name = format!("slow-{crash_at}");
-        let crashed = proxy.crash_after(crash_at);
-        let disturb = async {
-            tokio::time::timeout(LONG, crashed).await.context("it did not come to the crash")??;
-            run.crash().await
-        };
-        tokio::try_join!(slow(&namespace, &backups, &name), disturb)
-            .with_context(|| format!("killed after write {crash_at}: {:#?}", proxy.writes()))?;
-    }
-    Ok(())
 }

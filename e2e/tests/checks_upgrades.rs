@@ -153,59 +153,6 @@ async fn started(cluster: &Cluster, kind: &OwnKind, file: &str) -> Result<(tokio
 }
 
 #[tokio::test]
-async fn a_scratch_definition_is_removed_after_an_interrupt_and_by_the_next_check_after_a_kill() -> Result<()>
-{
-    // Other checks of gadgets would be taken for this one.
-    let cluster = Cluster::alone().await?;
-    let namespace = cluster.namespace("check-end").await?;
-    let kind = OwnKind::new(&cluster, &namespace);
-    let definition = kind.definition(&[OwnKind::version("v1", true, &fields())]);
-    kind.install(&definition).await?;
-    kind.create("v1", (0..500).map(|size| json!({"size": size})).collect()).await?;
-    let file = kind.file("same.yaml", &definition)?;
-    let definitions: Api<CustomResourceDefinition> = cluster.all();
-    let until_gone = async |name: &str| {
-        eventually("the scratch definition is gone", WAIT_TIMEOUT, async || {
-            match definitions.get_opt(name).await {
-                Ok(None) => Ok(()),
-                Ok(Some(_)) => Err("it is there".to_owned()),
-                Err(error) => Err(error.to_string()),
-            }
-        })
-        .await;
-    };
-    let signal = |child: &tokio::process::Child, signal| -> Result<()> {
-        let pid = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-        Ok(kill_process(pid.context("the check has ended")?, signal)?)
-    };
-
-    let (mut check, name) = started(&cluster, &kind, &file).await?;
-    signal(&check, Signal::INT)?;
-    let ended = check.wait().await?;
-    ensure!(ended.code() == Some(130), "the check ended with {ended}");
-    until_gone(&name).await;
-
-    let (mut check, name) = started(&cluster, &kind, &file).await?;
-    signal(&check, Signal::KILL)?;
-    check.wait().await?;
-    let beside = succeeds(&namespace.name, &["upgrade", "check", &file, "-o", "json"]).await?.json()?;
-    assert_eq!(beside["leftovers"][0]["name"], name, "{beside}");
-    assert_eq!(beside["leftovers"][0]["removed"], false, "a running check may use it: {beside}");
-    let past = json!({"metadata": {"annotations": {UNTIL: "2026-01-01T00:00:00Z"}}});
-    definitions.patch(&name, &PatchParams::default(), &Patch::Merge(past)).await?;
-    let after = succeeds(&namespace.name, &["upgrade", "check", &file, "-o", "json"]).await?.json()?;
-    assert_eq!(after["leftovers"][0]["removed"], true, "{after}");
-    until_gone(&name).await;
-    eventually("no scratch definition is left", WAIT_TIMEOUT, async || match scratches(&cluster).await {
-        Ok(left) if left.is_empty() => Ok(()),
-        Ok(left) => Err(left.iter().map(ResourceExt::name_any).collect::<Vec<_>>().join(", ")),
-        Err(error) => Err(error.to_string()),
-    })
-    .await;
-    Ok(())
-}
-
-#[tokio::test]
 async fn the_charts_of_the_checkout_can_replace_what_is_installed() -> Result<()> {
     let cluster = Cluster::shared().await?;
     let namespace = cluster.namespace("check-charts").await?;
@@ -283,4 +230,61 @@ async fn bad_input_is_answered_with_what_to_do() -> Result<()> {
         assert!(said.code == 1 && said.err.contains(told), "{arguments:?}: {said:?}");
     }
     Ok(())
+}
+
+mod alone {
+    use super::{Api, Cluster, Context, CustomResourceDefinition, OwnKind, Patch, PatchParams, Pid, ResourceExt, Result, Signal, UNTIL, WAIT_TIMEOUT, ensure, eventually, fields, json, kill_process, scratches, started, succeeds};
+
+    #[tokio::test]
+    async fn a_scratch_definition_is_removed_after_an_interrupt_and_by_the_next_check_after_a_kill() -> Result<()>
+    {
+        // Other checks of gadgets would be taken for this one.
+        let cluster = Cluster::alone().await?;
+        let namespace = cluster.namespace("check-end").await?;
+        let kind = OwnKind::new(&cluster, &namespace);
+        let definition = kind.definition(&[OwnKind::version("v1", true, &fields())]);
+        kind.install(&definition).await?;
+        kind.create("v1", (0..500).map(|size| json!({"size": size})).collect()).await?;
+        let file = kind.file("same.yaml", &definition)?;
+        let definitions: Api<CustomResourceDefinition> = cluster.all();
+        let until_gone = async |name: &str| {
+            eventually("the scratch definition is gone", WAIT_TIMEOUT, async || {
+                match definitions.get_opt(name).await {
+                    Ok(None) => Ok(()),
+                    Ok(Some(_)) => Err("it is there".to_owned()),
+                    Err(error) => Err(error.to_string()),
+                }
+            })
+            .await;
+        };
+        let signal = |child: &tokio::process::Child, signal| -> Result<()> {
+            let pid = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+            Ok(kill_process(pid.context("the check has ended")?, signal)?)
+        };
+
+        let (mut check, name) = started(&cluster, &kind, &file).await?;
+        signal(&check, Signal::INT)?;
+        let ended = check.wait().await?;
+        ensure!(ended.code() == Some(130), "the check ended with {ended}");
+        until_gone(&name).await;
+
+        let (mut check, name) = started(&cluster, &kind, &file).await?;
+        signal(&check, Signal::KILL)?;
+        check.wait().await?;
+        let beside = succeeds(&namespace.name, &["upgrade", "check", &file, "-o", "json"]).await?.json()?;
+        assert_eq!(beside["leftovers"][0]["name"], name, "{beside}");
+        assert_eq!(beside["leftovers"][0]["removed"], false, "a running check may use it: {beside}");
+        let past = json!({"metadata": {"annotations": {UNTIL: "2026-01-01T00:00:00Z"}}});
+        definitions.patch(&name, &PatchParams::default(), &Patch::Merge(past)).await?;
+        let after = succeeds(&namespace.name, &["upgrade", "check", &file, "-o", "json"]).await?.json()?;
+        assert_eq!(after["leftovers"][0]["removed"], true, "{after}");
+        until_gone(&name).await;
+        eventually("no scratch definition is left", WAIT_TIMEOUT, async || match scratches(&cluster).await {
+            Ok(left) if left.is_empty() => Ok(()),
+            Ok(left) => Err(left.iter().map(ResourceExt::name_any).collect::<Vec<_>>().join(", ")),
+            Err(error) => Err(error.to_string()),
+        })
+        .await;
+        Ok(())
+    }
 }

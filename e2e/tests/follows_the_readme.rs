@@ -45,10 +45,6 @@ async fn follow(what: &str, first: &[&str], pages: &[&str]) -> Result<()> {
         [one] if one != BACKUPS => Cluster::changing(&changed).await?,
         _ => Cluster::alone().await?,
     };
-    if changed.contains(&BACKUPS) {
-        // The pages change which kinds are protected: no object may be left waiting for its backup.
-        cluster.without_others().await;
-    }
     let namespace = cluster.namespace(what).await?;
     let reader = Reader::in_namespace(&namespace).await?;
     let read = read(&reader, first, &pages).await;
@@ -82,11 +78,6 @@ const LEFTOVERS: [&str; 2] = [
 ];
 
 #[tokio::test]
-async fn the_readme_can_be_followed_from_the_demo_to_taking_all_away() -> Result<()> {
-    follow("readme", &LEFTOVERS, &[README, DEMO, INSTALL]).await
-}
-
-#[tokio::test]
 async fn the_plugin_is_installed_and_the_benchmark_started_as_the_pages_say() -> Result<()> {
     follow("plugin", &[], &[PLUGIN, BENCHMARKS]).await
 }
@@ -103,12 +94,6 @@ async fn what_blocks_is_found_as_the_page_says() -> Result<()> {
     let blocked =
         "kubectl wait --for=jsonpath='{.status.blockedBy.reason}' basicdeployment/hello --timeout=60s";
     follow("stuck", &[LEFTOVERS[0], LEFTOVERS[1], bad, blocked], &[STUCK]).await
-}
-
-#[tokio::test]
-async fn an_object_is_protected_and_restored_as_the_pages_say() -> Result<()> {
-    e2e::needs!(NobodyElse);
-    follow("protect", &[], &[PROTECT, RESTORE]).await
 }
 
 #[tokio::test]
@@ -296,4 +281,20 @@ fn headings(text: &str) -> impl Iterator<Item = String> {
         let kept = words.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
         kept.collect::<String>().replace(' ', "-")
     })
+}
+
+/// Their pages change which kinds are protected.
+mod alone {
+    use super::{DEMO, INSTALL, LEFTOVERS, PROTECT, README, RESTORE, Result, follow};
+
+    #[tokio::test]
+    async fn the_readme_can_be_followed_from_the_demo_to_taking_all_away() -> Result<()> {
+        follow("readme", &LEFTOVERS, &[README, DEMO, INSTALL]).await
+    }
+
+    #[tokio::test]
+    async fn an_object_is_protected_and_restored_as_the_pages_say() -> Result<()> {
+        e2e::needs!(NobodyElse);
+        follow("protect", &[], &[PROTECT, RESTORE]).await
+    }
 }

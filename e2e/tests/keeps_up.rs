@@ -11,83 +11,6 @@ use tokio::time::Instant;
 
 const MEBIBYTE: u64 = 1024 * 1024;
 
-#[tokio::test]
-async fn a_hundred_basic_deployments_get_ready_on_little_memory() -> Result<()> {
-    e2e::needs!(FakeNodes, Processes);
-    let cluster = Cluster::alone().await?;
-    let namespace = cluster.namespace("hundred").await?;
-    let processes = [DEPLOYMENTS.until_ready(&cluster).await, REPLICA_SETS.until_ready(&cluster).await];
-    let started = Instant::now();
-
-    let all: Vec<_> = (0..100).map(|number| deployment(&format!("web-{number}"), 3)).collect();
-    stream::iter(all.iter().map(|deployment| namespace.create(deployment)))
-        .buffer_unordered(10)
-        .try_collect::<Vec<_>>()
-        .await?;
-    eventually("each is ready", Duration::from_secs(120), async || {
-        let found = namespace.api::<BasicDeployment>().list(&ListParams::default()).await;
-        let found = found.map_err(|error| error.to_string())?;
-        let is_ready = |one: &&BasicDeployment| one.status.as_ref().is_some_and(|status| status.ready);
-        let ready = found.iter().filter(is_ready).count();
-        if ready == 100 {
-            return Ok(());
-        }
-        let waiting = found.iter().find(|one| !is_ready(one)).map(ResourceExt::name_any);
-        Err(format!("{ready} are; not {waiting:?}"))
-    })
-    .await;
-    let took = started.elapsed();
-    namespace.until_ready_pods(300).await;
-
-    for (controller, process) in [DEPLOYMENTS, REPLICA_SETS].into_iter().zip(&processes) {
-        let (resident, processor) = (process.resident()?, process.processor_time()?);
-        println!(
-            "{}: {} MiB, {processor:?} of processor time so far; all were ready after {took:?}",
-            controller.name(),
-            resident / MEBIBYTE
-        );
-        assert!(resident < 40 * MEBIBYTE, "{} takes {} MiB", controller.name(), resident / MEBIBYTE);
-        assert_eq!(controller.process(&cluster).await?.pid, process.pid, "it was restarted");
-    }
-    Ok(())
-}
-
-#[tokio::test]
-async fn large_pods_of_many_sets_are_made_on_little_memory() -> Result<()> {
-    e2e::needs!(FakeNodes, Processes);
-    let cluster = Cluster::alone().await?;
-    let namespace = cluster.namespace("large").await?;
-    let before = REPLICA_SETS.until_ready(&cluster).await.pid;
-    REPLICA_SETS.process(&cluster).await?.kill()?;
-    // The peak of another test would count.
-    let process = eventually("it runs anew", Duration::from_secs(60), async || {
-        let process = REPLICA_SETS.until_ready(&cluster).await;
-        if process.pid == before { Err(before) } else { Ok(process) }
-    })
-    .await;
-
-    let all: Vec<_> = (0..SETS).map(|number| large(&format!("web-{number}"))).collect();
-    stream::iter(all.iter().map(|set| namespace.create(set)))
-        .buffer_unordered(SETS)
-        .try_collect::<Vec<_>>()
-        .await?;
-    let mut most = 0;
-    eventually("each is ready", Duration::from_secs(240), async || {
-        most = most.max(process.resident().map_err(|error| format!("{error:#}"))?);
-        let found = namespace.api::<BasicReplicaSet>().list(&ListParams::default()).await;
-        let found = found.map_err(|error| error.to_string())?;
-        let is_ready = |set: &&BasicReplicaSet| {
-            set.status.as_ref().is_some_and(|status| is_true(&status.conditions, "Ready"))
-        };
-        let ready = found.iter().filter(is_ready).count();
-        if ready == SETS { Ok(()) } else { Err(format!("{ready} are")) }
-    })
-    .await;
-    println!("{SETS} sets of {PODS} pods of {LARGE} bytes: {} MiB at most", most / MEBIBYTE);
-    assert!(most < MOST, "{} MiB", most / MEBIBYTE);
-    Ok(())
-}
-
 /// Number of concurrent sets by default.
 const SETS: usize = 32;
 /// Pods of each set: as many as are created concurrently, and those that slow start begins with.
@@ -103,4 +26,85 @@ fn large(name: &str) -> BasicReplicaSet {
         set.spec.parameters.insert(half.into(), "x".repeat(LARGE / 2));
     }
     set
+}
+
+mod alone {
+    use super::{BasicDeployment, BasicReplicaSet, Cluster, DEPLOYMENTS, Duration, Instant, LARGE, ListParams, MEBIBYTE, MOST, PODS, REPLICA_SETS, ResourceExt, Result, SETS, StreamExt, TryStreamExt, deployment, eventually, is_true, large, stream};
+
+    #[tokio::test]
+    async fn a_hundred_basic_deployments_get_ready_on_little_memory() -> Result<()> {
+        e2e::needs!(FakeNodes, Processes);
+        let cluster = Cluster::alone().await?;
+        let namespace = cluster.namespace("hundred").await?;
+        let processes = [DEPLOYMENTS.until_ready(&cluster).await, REPLICA_SETS.until_ready(&cluster).await];
+        let started = Instant::now();
+
+        let all: Vec<_> = (0..100).map(|number| deployment(&format!("web-{number}"), 3)).collect();
+        stream::iter(all.iter().map(|deployment| namespace.create(deployment)))
+            .buffer_unordered(10)
+            .try_collect::<Vec<_>>()
+            .await?;
+        eventually("each is ready", Duration::from_secs(120), async || {
+            let found = namespace.api::<BasicDeployment>().list(&ListParams::default()).await;
+            let found = found.map_err(|error| error.to_string())?;
+            let is_ready = |one: &&BasicDeployment| one.status.as_ref().is_some_and(|status| status.ready);
+            let ready = found.iter().filter(is_ready).count();
+            if ready == 100 {
+                return Ok(());
+            }
+            let waiting = found.iter().find(|one| !is_ready(one)).map(ResourceExt::name_any);
+            Err(format!("{ready} are; not {waiting:?}"))
+        })
+        .await;
+        let took = started.elapsed();
+        namespace.until_ready_pods(300).await;
+
+        for (controller, process) in [DEPLOYMENTS, REPLICA_SETS].into_iter().zip(&processes) {
+            let (resident, processor) = (process.resident()?, process.processor_time()?);
+            println!(
+                "{}: {} MiB, {processor:?} of processor time so far; all were ready after {took:?}",
+                controller.name(),
+                resident / MEBIBYTE
+            );
+            assert!(resident < 40 * MEBIBYTE, "{} takes {} MiB", controller.name(), resident / MEBIBYTE);
+            assert_eq!(controller.process(&cluster).await?.pid, process.pid, "it was restarted");
+        }
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn large_pods_of_many_sets_are_made_on_little_memory() -> Result<()> {
+        e2e::needs!(FakeNodes, Processes);
+        let cluster = Cluster::alone().await?;
+        let namespace = cluster.namespace("large").await?;
+        let before = REPLICA_SETS.until_ready(&cluster).await.pid;
+        REPLICA_SETS.process(&cluster).await?.kill()?;
+        // The peak of another test would count.
+        let process = eventually("it runs anew", Duration::from_secs(60), async || {
+            let process = REPLICA_SETS.until_ready(&cluster).await;
+            if process.pid == before { Err(before) } else { Ok(process) }
+        })
+        .await;
+
+        let all: Vec<_> = (0..SETS).map(|number| large(&format!("web-{number}"))).collect();
+        stream::iter(all.iter().map(|set| namespace.create(set)))
+            .buffer_unordered(SETS)
+            .try_collect::<Vec<_>>()
+            .await?;
+        let mut most = 0;
+        eventually("each is ready", Duration::from_secs(240), async || {
+            most = most.max(process.resident().map_err(|error| format!("{error:#}"))?);
+            let found = namespace.api::<BasicReplicaSet>().list(&ListParams::default()).await;
+            let found = found.map_err(|error| error.to_string())?;
+            let is_ready = |set: &&BasicReplicaSet| {
+                set.status.as_ref().is_some_and(|status| is_true(&status.conditions, "Ready"))
+            };
+            let ready = found.iter().filter(is_ready).count();
+            if ready == SETS { Ok(()) } else { Err(format!("{ready} are")) }
+        })
+        .await;
+        println!("{SETS} sets of {PODS} pods of {LARGE} bytes: {} MiB at most", most / MEBIBYTE);
+        assert!(most < MOST, "{} MiB", most / MEBIBYTE);
+        Ok(())
+    }
 }

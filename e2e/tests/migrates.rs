@@ -159,59 +159,63 @@ fn next_of(definition: &CustomResourceDefinition) -> Result<Value> {
     Ok(next)
 }
 
-#[tokio::test]
-async fn basic_deployments_go_there_and_back_while_restarts_run() -> Result<()> {
-    let cluster = Cluster::alone().await?;
-    let namespace = cluster.namespace("migrate-live").await?;
-    let count = count(6)?;
-    for number in 0..count {
-        namespace.create(&deployment(&format!("web-{number}"), 1)).await?;
-    }
-    let mut before = Vec::new();
-    for number in 0..count {
-        before.push(namespace.until_ready(&format!("web-{number}")).await);
-    }
-    let pods = namespace.until_ready_pods(count).await;
-    let definitions: Api<CustomResourceDefinition> = cluster.all();
-    let name = "basicdeployments.catena.dev";
-    let former = Undo::keep(&definitions, name).await?;
-    let next = next_of(&definitions.get(name).await?)?;
+mod alone {
+    use super::{Api, BasicDeployment, Cluster, CustomResourceDefinition, ListParams, Patch, PatchParams, ResourceExt, Result, Undo, count, deployment, json, next_of, restart, succeeds, uids, until_restarted};
 
-    // Every second one is restarted, half of them before and half of them after the upgrade.
-    let restarted: Vec<&BasicDeployment> = before.iter().step_by(2).collect();
-    let (early, late) = restarted.split_at(restarted.len() / 2);
-    let again = |web: &BasicDeployment| format!("{}-again", web.name_any());
-    for web in early {
-        namespace.create(&restart(web, &again(web))).await?;
+    #[tokio::test]
+    async fn basic_deployments_go_there_and_back_while_restarts_run() -> Result<()> {
+        let cluster = Cluster::alone().await?;
+        let namespace = cluster.namespace("migrate-live").await?;
+        let count = count(6)?;
+        for number in 0..count {
+            namespace.create(&deployment(&format!("web-{number}"), 1)).await?;
+        }
+        let mut before = Vec::new();
+        for number in 0..count {
+            before.push(namespace.until_ready(&format!("web-{number}")).await);
+        }
+        let pods = namespace.until_ready_pods(count).await;
+        let definitions: Api<CustomResourceDefinition> = cluster.all();
+        let name = "basicdeployments.catena.dev";
+        let former = Undo::keep(&definitions, name).await?;
+        let next = next_of(&definitions.get(name).await?)?;
+
+        // Every second one is restarted, half of them before and half of them after the upgrade.
+        let restarted: Vec<&BasicDeployment> = before.iter().step_by(2).collect();
+        let (early, late) = restarted.split_at(restarted.len() / 2);
+        let again = |web: &BasicDeployment| format!("{}-again", web.name_any());
+        for web in early {
+            namespace.create(&restart(web, &again(web))).await?;
+        }
+        definitions.patch(name, &PatchParams::default(), &Patch::Merge(json!({"spec": next}))).await?;
+        let stored = async || -> Result<Vec<String>> {
+            Ok(definitions.get(name).await?.status.and_then(|status| status.stored_versions).unwrap_or_default())
+        };
+        for web in late {
+            namespace.create(&restart(web, &again(web))).await?;
+        }
+        succeeds(&namespace.name, &["upgrade", "migrate", name]).await?;
+        assert_eq!(stored().await?, ["v2"]);
+        succeeds(&namespace.name, &["upgrade", "migrate", name, "--to", "v1alpha1"]).await?;
+        assert_eq!(stored().await?, ["v1alpha1"]);
+        former.now(cluster.client.clone()).await?;
+        for web in &restarted {
+            until_restarted(&namespace, &again(web)).await;
+        }
+        for web in &before {
+            let after = namespace.until_ready(&web.name_any()).await;
+            assert_eq!((after.spec, after.metadata.uid), (web.spec.clone(), web.metadata.uid.clone()));
+        }
+        let of = |web: &BasicDeployment, pods: &[k8s_openapi::api::core::v1::Pod]| {
+            let own = pods.iter().filter(|pod| pod.name_any().starts_with(&format!("{}-", web.name_any())));
+            uids(&own.cloned().collect::<Vec<_>>())
+        };
+        let after = namespace.until_ready_pods(count).await;
+        for web in before.iter().skip(1).step_by(2) {
+            assert_eq!(of(web, &after), of(web, &pods), "a pod of {} was replaced", web.name_any());
+        }
+        let listed = namespace.api::<BasicDeployment>().list(&ListParams::default()).await?;
+        assert_eq!(listed.items.len(), count);
+        Ok(())
     }
-    definitions.patch(name, &PatchParams::default(), &Patch::Merge(json!({"spec": next}))).await?;
-    let stored = async || -> Result<Vec<String>> {
-        Ok(definitions.get(name).await?.status.and_then(|status| status.stored_versions).unwrap_or_default())
-    };
-    for web in late {
-        namespace.create(&restart(web, &again(web))).await?;
-    }
-    succeeds(&namespace.name, &["upgrade", "migrate", name]).await?;
-    assert_eq!(stored().await?, ["v2"]);
-    succeeds(&namespace.name, &["upgrade", "migrate", name, "--to", "v1alpha1"]).await?;
-    assert_eq!(stored().await?, ["v1alpha1"]);
-    former.now(cluster.client.clone()).await?;
-    for web in &restarted {
-        until_restarted(&namespace, &again(web)).await;
-    }
-    for web in &before {
-        let after = namespace.until_ready(&web.name_any()).await;
-        assert_eq!((after.spec, after.metadata.uid), (web.spec.clone(), web.metadata.uid.clone()));
-    }
-    let of = |web: &BasicDeployment, pods: &[k8s_openapi::api::core::v1::Pod]| {
-        let own = pods.iter().filter(|pod| pod.name_any().starts_with(&format!("{}-", web.name_any())));
-        uids(&own.cloned().collect::<Vec<_>>())
-    };
-    let after = namespace.until_ready_pods(count).await;
-    for web in before.iter().skip(1).step_by(2) {
-        assert_eq!(of(web, &after), of(web, &pods), "a pod of {} was replaced", web.name_any());
-    }
-    let listed = namespace.api::<BasicDeployment>().list(&ListParams::default()).await?;
-    assert_eq!(listed.items.len(), count);
-    Ok(())
 }

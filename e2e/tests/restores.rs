@@ -84,112 +84,6 @@ async fn until_garbage_is_collected(namespace: &Namespace, gone: &BasicDeploymen
 }
 
 #[tokio::test]
-async fn everything_that_was_deleted_comes_back_and_no_pod_is_replaced() -> Result<()> {
-    e2e::needs!(NobodyElse);
-    let cluster = Cluster::alone().await?;
-    cluster.without_others().await;
-    let namespace = cluster.namespace("restore").await?;
-    let folder = Folder::of(&namespace);
-    let gone_set = until_the_garbage_collector_knows_sets(&namespace).await?;
-    namespace.create(&deployment("web", 3)).await?;
-    let web = namespace.until_ready("web").await;
-    namespace.create(&restart(&web, "again")).await?;
-    until_restarted(&namespace, "again").await;
-    namespace.merge::<BasicDeployment>("web", json!({"spec": {"parameters": {"env.VERSION": "2"}}})).await?;
-    namespace
-        .until("web", "is on revision 2", |web: &BasicDeployment| {
-            web.status.as_ref().is_some_and(|status| status.ready && status.revision == Some(2))
-        })
-        .await;
-    namespace.create(&rollback(&web, "back", 1)).await?;
-    until_outcome::<BasicDeploymentRollback>(&namespace, "back", "True", "Complete").await;
-    let web = namespace.until_ready("web").await;
-    let pods = namespace.until_ready_pods(3).await;
-    namespace.until_no_pod_ends().await;
-    let (before, set) = (revisions(&namespace).await?, namespace.until_set_ready("web").await);
-
-    let saved = succeeds(&namespace.name, &["backup", &folder.0, "-o", "json"]).await?.json()?;
-    assert_eq!(saved["objects"]["controllerrevisions.apps"], before.len(), "{saved}");
-    assert_eq!(saved["leftOut"][0]["kind"], "pods", "{saved}");
-    let text = std::fs::read_to_string(format!(
-        "{}/{}/basicdeployments.catena.dev/web.yaml",
-        folder.0, namespace.name
-    ))?;
-    assert!(!text.contains("resourceVersion") && !text.contains("status:"), "{text}");
-
-    orphan_child(&namespace, &gone_set).await?;
-    namespace.until_gone::<BasicDeployment>("web").await;
-    namespace.until("web", "has no owner", |set: &BasicReplicaSet| set.owner_references().is_empty()).await;
-    orphan_pods(&namespace, &gone_set).await?;
-    namespace.until_gone::<BasicReplicaSet>("web").await;
-    namespace
-        .until_pods("the pods have no owner", |pods| pods.iter().all(|pod| pod.owner_references().is_empty()))
-        .await;
-    let everything = ["delete", "controllerrevisions.apps", "--all", "--namespace", &namespace.name];
-    kubectl(&everything).await?;
-    let definitions: Api<CustomResourceDefinition> = cluster.all();
-    for name in DEFINITIONS {
-        definitions.delete(name, &DeleteParams::background()).await?;
-    }
-    for name in DEFINITIONS {
-        eventually("the definition is gone", WAIT_TIMEOUT, async || match definitions.get_opt(name).await {
-            Ok(None) => Ok(()),
-            other => Err(format!("{name}: {}", other.is_ok())),
-        })
-        .await;
-    }
-    assert_eq!(uids(&namespace.pods().await?), uids(&pods), "the pods have to outlive this");
-
-    let restored = restore_with_a_crash(&namespace, &folder.0).await?;
-    assert!(restored["failed"].is_null() && restored["leftOut"].is_null(), "{restored}");
-    let back = namespace.until_ready("web").await;
-    assert_ne!(back.uid(), web.uid());
-    assert_eq!(back.spec, web.spec);
-    let new_set = namespace.until_set_ready("web").await;
-    assert_eq!(new_set.spec, set.spec);
-    assert_eq!(new_set.owner_references()[0].uid, back.uid().context("uid")?);
-    let new_pods = namespace.until_ready_pods(3).await;
-    assert_eq!(uids(&new_pods), uids(&pods), "a pod was replaced");
-    for pod in &new_pods {
-        assert_eq!(pod.owner_references()[0].uid, new_set.uid().context("uid")?, "{pod:?}");
-    }
-    assert_eq!(revisions(&namespace).await?, before);
-    let listed = namespace.api::<ControllerRevision>().list(&ListParams::default()).await?;
-    assert!(
-        listed.iter().all(|revision| revision.owner_references()[0].uid == back.uid().unwrap_or_default())
-    );
-    let (again, rolled) = (
-        namespace.api::<BasicDeploymentRestart>().get("again").await?,
-        namespace.api::<BasicDeploymentRollback>().get("back").await?,
-    );
-    assert!(has_outcome(&again, "True", "Complete") && has_outcome(&rolled, "True", "Complete"));
-    for owners in [again.owner_references(), rolled.owner_references()] {
-        assert_eq!(owners.iter().map(|owner| &owner.uid).collect::<Vec<_>>(), [&back.uid().context("uid")?]);
-    }
-    let status = back.status.as_ref().context("status")?;
-    assert!(e2e::is_true(&status.conditions, "RolledBack"), "{status:?}");
-
-    until_garbage_is_collected(&namespace, &web).await?;
-    // Only on request: the garbage collector has just shown that it is up to date.
-    if let Some(seconds) = std::env::var("CATENA_WATCH_SECONDS").ok().and_then(|seconds| seconds.parse().ok())
-    {
-        tokio::time::sleep(std::time::Duration::from_secs(seconds)).await;
-    }
-    assert_eq!(uids(&namespace.pods().await?), uids(&pods), "a pod was collected or replaced");
-    assert_eq!(revisions(&namespace).await?, before);
-    // A field that the template drops later goes away, because its own applier manages it.
-    let managers =
-        new_set.managed_fields().iter().filter_map(|entry| entry.manager.clone()).collect::<Vec<_>>();
-    assert!(!managers.iter().any(|manager| manager.contains("restore")), "{managers:?}");
-    // Helm finds the fields of the definitions that it applied.
-    Release::set(DEPLOYMENTS, &json!({})).await?;
-    DEPLOYMENTS.until_ready(&cluster).await;
-    let second = succeeds(&namespace.name, &["restore", &folder.0, "-o", "json"]).await?.json()?;
-    assert_eq!(second["restored"], json!([]), "{second}");
-    Ok(())
-}
-
-#[tokio::test]
 async fn what_is_there_is_left_alone_unless_told() -> Result<()> {
     let cluster = Cluster::shared().await?;
     let namespace = cluster.namespace("restore-live").await?;
@@ -234,4 +128,114 @@ async fn bad_input_for_a_backup_is_answered_with_what_to_do() -> Result<()> {
         assert!(said.code == 1 && said.err.contains(told), "{arguments:?}: {said:?}");
     }
     Ok(())
+}
+
+mod alone {
+    use super::{Api, BasicDeployment, BasicDeploymentRestart, BasicDeploymentRollback, BasicReplicaSet, Cluster, Context, ControllerRevision, CustomResourceDefinition, DEFINITIONS, DEPLOYMENTS, DeleteParams, Folder, ListParams, Release, ResourceExt, Result, WAIT_TIMEOUT, deployment, eventually, has_outcome, json, kubectl, orphan_child, orphan_pods, restart, restore_with_a_crash, revisions, rollback, succeeds, uids, until_garbage_is_collected, until_outcome, until_restarted, until_the_garbage_collector_knows_sets};
+
+    #[tokio::test]
+    async fn everything_that_was_deleted_comes_back_and_no_pod_is_replaced() -> Result<()> {
+        e2e::needs!(NobodyElse);
+        let cluster = Cluster::alone().await?;
+
+        let namespace = cluster.namespace("restore").await?;
+        let folder = Folder::of(&namespace);
+        let gone_set = until_the_garbage_collector_knows_sets(&namespace).await?;
+        namespace.create(&deployment("web", 3)).await?;
+        let web = namespace.until_ready("web").await;
+        namespace.create(&restart(&web, "again")).await?;
+        until_restarted(&namespace, "again").await;
+        namespace.merge::<BasicDeployment>("web", json!({"spec": {"parameters": {"env.VERSION": "2"}}})).await?;
+        namespace
+            .until("web", "is on revision 2", |web: &BasicDeployment| {
+                web.status.as_ref().is_some_and(|status| status.ready && status.revision == Some(2))
+            })
+            .await;
+        namespace.create(&rollback(&web, "back", 1)).await?;
+        until_outcome::<BasicDeploymentRollback>(&namespace, "back", "True", "Complete").await;
+        let web = namespace.until_ready("web").await;
+        let pods = namespace.until_ready_pods(3).await;
+        namespace.until_no_pod_ends().await;
+        let (before, set) = (revisions(&namespace).await?, namespace.until_set_ready("web").await);
+
+        let saved = succeeds(&namespace.name, &["backup", &folder.0, "-o", "json"]).await?.json()?;
+        assert_eq!(saved["objects"]["controllerrevisions.apps"], before.len(), "{saved}");
+        assert_eq!(saved["leftOut"][0]["kind"], "pods", "{saved}");
+        let text = std::fs::read_to_string(format!(
+            "{}/{}/basicdeployments.catena.dev/web.yaml",
+            folder.0, namespace.name
+        ))?;
+        assert!(!text.contains("resourceVersion") && !text.contains("status:"), "{text}");
+
+        orphan_child(&namespace, &gone_set).await?;
+        namespace.until_gone::<BasicDeployment>("web").await;
+        namespace.until("web", "has no owner", |set: &BasicReplicaSet| set.owner_references().is_empty()).await;
+        orphan_pods(&namespace, &gone_set).await?;
+        namespace.until_gone::<BasicReplicaSet>("web").await;
+        namespace
+            .until_pods("the pods have no owner", |pods| pods.iter().all(|pod| pod.owner_references().is_empty()))
+            .await;
+        let everything = ["delete", "controllerrevisions.apps", "--all", "--namespace", &namespace.name];
+        kubectl(&everything).await?;
+        let definitions: Api<CustomResourceDefinition> = cluster.all();
+        for name in DEFINITIONS {
+            definitions.delete(name, &DeleteParams::background()).await?;
+        }
+        for name in DEFINITIONS {
+            eventually("the definition is gone", WAIT_TIMEOUT, async || match definitions.get_opt(name).await {
+                Ok(None) => Ok(()),
+                other => Err(format!("{name}: {}", other.is_ok())),
+            })
+            .await;
+        }
+        assert_eq!(uids(&namespace.pods().await?), uids(&pods), "the pods have to outlive this");
+
+        let restored = restore_with_a_crash(&namespace, &folder.0).await?;
+        assert!(restored["failed"].is_null() && restored["leftOut"].is_null(), "{restored}");
+        let back = namespace.until_ready("web").await;
+        assert_ne!(back.uid(), web.uid());
+        assert_eq!(back.spec, web.spec);
+        let new_set = namespace.until_set_ready("web").await;
+        assert_eq!(new_set.spec, set.spec);
+        assert_eq!(new_set.owner_references()[0].uid, back.uid().context("uid")?);
+        let new_pods = namespace.until_ready_pods(3).await;
+        assert_eq!(uids(&new_pods), uids(&pods), "a pod was replaced");
+        for pod in &new_pods {
+            assert_eq!(pod.owner_references()[0].uid, new_set.uid().context("uid")?, "{pod:?}");
+        }
+        assert_eq!(revisions(&namespace).await?, before);
+        let listed = namespace.api::<ControllerRevision>().list(&ListParams::default()).await?;
+        assert!(
+            listed.iter().all(|revision| revision.owner_references()[0].uid == back.uid().unwrap_or_default())
+        );
+        let (again, rolled) = (
+            namespace.api::<BasicDeploymentRestart>().get("again").await?,
+            namespace.api::<BasicDeploymentRollback>().get("back").await?,
+        );
+        assert!(has_outcome(&again, "True", "Complete") && has_outcome(&rolled, "True", "Complete"));
+        for owners in [again.owner_references(), rolled.owner_references()] {
+            assert_eq!(owners.iter().map(|owner| &owner.uid).collect::<Vec<_>>(), [&back.uid().context("uid")?]);
+        }
+        let status = back.status.as_ref().context("status")?;
+        assert!(e2e::is_true(&status.conditions, "RolledBack"), "{status:?}");
+
+        until_garbage_is_collected(&namespace, &web).await?;
+        // Only on request: the garbage collector has just shown that it is up to date.
+        if let Some(seconds) = std::env::var("CATENA_WATCH_SECONDS").ok().and_then(|seconds| seconds.parse().ok())
+        {
+            tokio::time::sleep(std::time::Duration::from_secs(seconds)).await;
+        }
+        assert_eq!(uids(&namespace.pods().await?), uids(&pods), "a pod was collected or replaced");
+        assert_eq!(revisions(&namespace).await?, before);
+        // A field that the template drops later goes away, because its own applier manages it.
+        let managers =
+            new_set.managed_fields().iter().filter_map(|entry| entry.manager.clone()).collect::<Vec<_>>();
+        assert!(!managers.iter().any(|manager| manager.contains("restore")), "{managers:?}");
+        // Helm finds the fields of the definitions that it applied.
+        Release::set(DEPLOYMENTS, &json!({})).await?;
+        DEPLOYMENTS.until_ready(&cluster).await;
+        let second = succeeds(&namespace.name, &["restore", &folder.0, "-o", "json"]).await?.json()?;
+        assert_eq!(second["restored"], json!([]), "{second}");
+        Ok(())
+    }
 }

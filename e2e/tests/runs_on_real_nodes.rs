@@ -64,38 +64,6 @@ async fn a_pod_ends_within_its_grace_period_when_it_is_asked_to() -> Result<()> 
     Ok(())
 }
 
-#[tokio::test]
-async fn pods_serve_again_after_their_node_was_restarted() -> Result<()> {
-    e2e::needs!(RealNodes);
-    let cluster = Cluster::alone().await?;
-    let namespace = cluster.namespace("node").await?;
-    namespace.create(&serving(4, 0)).await?;
-    namespace.until_ready("web").await;
-    let before = alive(namespace.pods().await?);
-    let node = before
-        .iter()
-        .filter_map(|pod| pod.spec.as_ref()?.node_name.clone())
-        .find(|node| node.contains("worker"))
-        .context("no pod is on a worker")?;
-    let restarted = Command::new("docker").args(["restart", &node]).output()?;
-    ensure!(restarted.status.success(), "{}", String::from_utf8_lossy(&restarted.stderr));
-    eventually("the pods of the node are ready again", Duration::from_secs(180), async || {
-        let pods = alive(namespace.pods().await.map_err(|error| error.to_string())?);
-        let back = pods.iter().filter(|pod| is_ready(pod) && restarts(pod) > 0).count();
-        if back > 0 && pods.iter().all(is_ready) { Ok(()) } else { Err(format!("{back} came back")) }
-    })
-    .await;
-    namespace.until_ready("web").await;
-    let after = alive(namespace.pods().await?);
-    assert_eq!(
-        uids(&after),
-        uids(&before),
-        "a restart of a node replaces no pod: {:?}",
-        after.iter().map(ResourceExt::name_any).collect::<Vec<_>>()
-    );
-    Ok(())
-}
-
 /// Values of backup-controller: a Job writes the manifest of the deleted object to a volume.
 fn stored(image: &str, namespace: &str) -> Result<Value> {
     let job = backup_example("job")?["backups"]["dump"].clone();
@@ -176,4 +144,40 @@ async fn a_job_stores_a_manifest_on_a_volume_before_its_object_goes() -> Result<
     let manifest: Value = serde_json::from_str(&read(&cluster, &claim, "web.json").await?)?;
     assert_eq!(manifest["data"], json!({"key": "value"}));
     release.restore().await
+}
+
+mod alone {
+    use super::{Cluster, Command, Context, Duration, ResourceExt, Result, alive, ensure, eventually, is_ready, restarts, serving, uids};
+
+    #[tokio::test]
+    async fn pods_serve_again_after_their_node_was_restarted() -> Result<()> {
+        e2e::needs!(RealNodes);
+        let cluster = Cluster::alone().await?;
+        let namespace = cluster.namespace("node").await?;
+        namespace.create(&serving(4, 0)).await?;
+        namespace.until_ready("web").await;
+        let before = alive(namespace.pods().await?);
+        let node = before
+            .iter()
+            .filter_map(|pod| pod.spec.as_ref()?.node_name.clone())
+            .find(|node| node.contains("worker"))
+            .context("no pod is on a worker")?;
+        let restarted = Command::new("docker").args(["restart", &node]).output()?;
+        ensure!(restarted.status.success(), "{}", String::from_utf8_lossy(&restarted.stderr));
+        eventually("the pods of the node are ready again", Duration::from_secs(180), async || {
+            let pods = alive(namespace.pods().await.map_err(|error| error.to_string())?);
+            let back = pods.iter().filter(|pod| is_ready(pod) && restarts(pod) > 0).count();
+            if back > 0 && pods.iter().all(is_ready) { Ok(()) } else { Err(format!("{back} came back")) }
+        })
+        .await;
+        namespace.until_ready("web").await;
+        let after = alive(namespace.pods().await?);
+        assert_eq!(
+            uids(&after),
+            uids(&before),
+            "a restart of a node replaces no pod: {:?}",
+            after.iter().map(ResourceExt::name_any).collect::<Vec<_>>()
+        );
+        Ok(())
+    }
 }

@@ -127,51 +127,55 @@ fn number(variable: &str) -> Result<Option<u64>> {
     std::env::var(variable).ok().map(|text| text.parse().context("a number")).transpose()
 }
 
-#[tokio::test]
-#[ignore = "it takes as long as it is told"]
-async fn memory_stays_flat_and_nothing_is_lost_in_a_long_run_of_faults() -> Result<()> {
-    e2e::needs!(AuditLog, HostProcesses);
-    let seed = number("CATENA_SOAK_SEED")?.unwrap_or_else(rand::random);
-    let limit = Duration::from_secs(60 * number("CATENA_SOAK_MINUTES")?.unwrap_or(20));
-    println!("CATENA_SOAK_SEED={seed} chooses the same faults");
-    let mut chance = StdRng::seed_from_u64(seed);
-    let cluster = Cluster::alone().await?;
-    let means = Means::prepare().await?;
-    let releases = try_join_all(CONTROLLERS.map(|controller| means.upgrade(&cluster, controller))).await?;
+mod alone {
+    use super::{AuditLog, SeedableRng, BTreeMap, CONTROLLERS, Cluster, Duration, Fault, Instant, Means, QUIET, Release, Replicas, Result, StdRng, WAIT_TIMEOUT, WARM, Work, ensure, number, try_join_all, until_all_are_ready};
 
-    let (began, mut rounds) = (Instant::now(), 0);
-    let (mut at_first, mut last) = (BTreeMap::new(), BTreeMap::new());
-    while began.elapsed() < limit || rounds <= WARM {
-        rounds += 1;
-        let fault = Fault::choose(&mut chance);
-        let ready = async |controller| Replicas::until_ready(&cluster, controller).await;
-        let replicas = try_join_all(CONTROLLERS.map(ready)).await?;
-        for Replicas { controller, process, .. } in &replicas {
-            let resident = process.resident()?;
-            let largest: &mut u64 = at_first.entry(controller.name()).or_default();
-            if rounds <= WARM {
-                *largest = resident.max(*largest);
+    #[tokio::test]
+    #[ignore = "it takes as long as it is told"]
+    async fn memory_stays_flat_and_nothing_is_lost_in_a_long_run_of_faults() -> Result<()> {
+        e2e::needs!(AuditLog, HostProcesses);
+        let seed = number("CATENA_SOAK_SEED")?.unwrap_or_else(rand::random);
+        let limit = Duration::from_secs(60 * number("CATENA_SOAK_MINUTES")?.unwrap_or(20));
+        println!("CATENA_SOAK_SEED={seed} chooses the same faults");
+        let mut chance = StdRng::seed_from_u64(seed);
+        let cluster = Cluster::alone().await?;
+        let means = Means::prepare().await?;
+        let releases = try_join_all(CONTROLLERS.map(|controller| means.upgrade(&cluster, controller))).await?;
+
+        let (began, mut rounds) = (Instant::now(), 0);
+        let (mut at_first, mut last) = (BTreeMap::new(), BTreeMap::new());
+        while began.elapsed() < limit || rounds <= WARM {
+            rounds += 1;
+            let fault = Fault::choose(&mut chance);
+            let ready = async |controller| Replicas::until_ready(&cluster, controller).await;
+            let replicas = try_join_all(CONTROLLERS.map(ready)).await?;
+            for Replicas { controller, process, .. } in &replicas {
+                let resident = process.resident()?;
+                let largest: &mut u64 = at_first.entry(controller.name()).or_default();
+                if rounds <= WARM {
+                    *largest = resident.max(*largest);
+                }
+                last.insert(controller.name(), resident);
             }
-            last.insert(controller.name(), resident);
+            println!("{:>5} s, round {rounds}: {fault:?}; bytes {last:?}", began.elapsed().as_secs());
+            let work = Work::prepare(&cluster, &["wave"]).await?;
+            work.begin("wave").await?;
+            fault.happen(&cluster, &work, &means, &replicas).await?;
+            if !matches!(fault, Fault::Namespace) {
+                work.until_done(&["wave"]).await;
+            }
+            work.ensure_nothing_is_lost(&cluster).await?;
         }
-        println!("{:>5} s, round {rounds}: {fault:?}; bytes {last:?}", began.elapsed().as_secs());
-        let work = Work::prepare(&cluster, &["wave"]).await?;
-        work.begin("wave").await?;
-        fault.happen(&cluster, &work, &means, &replicas).await?;
-        if !matches!(fault, Fault::Namespace) {
-            work.until_done(&["wave"]).await;
+        AuditLog::from_now()?.until_no_work(QUIET, 2 * WAIT_TIMEOUT).await;
+        for (name, resident) in &last {
+            let before = at_first.get(name).copied().unwrap_or_default();
+            ensure!(
+                *resident <= before + before / 2,
+                "{name}: {before} bytes at first, {resident} after {rounds} rounds"
+            );
         }
-        work.ensure_nothing_is_lost(&cluster).await?;
+        try_join_all(releases.into_iter().map(Release::restore)).await?;
+        until_all_are_ready(&cluster).await;
+        Ok(())
     }
-    AuditLog::from_now()?.until_no_work(QUIET, 2 * WAIT_TIMEOUT).await;
-    for (name, resident) in &last {
-        let before = at_first.get(name).copied().unwrap_or_default();
-        ensure!(
-            *resident <= before + before / 2,
-            "{name}: {before} bytes at first, {resident} after {rounds} rounds"
-        );
-    }
-    try_join_all(releases.into_iter().map(Release::restore)).await?;
-    until_all_are_ready(&cluster).await;
-    Ok(())
 }

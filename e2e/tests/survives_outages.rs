@@ -22,57 +22,61 @@ async fn pids(cluster: &Cluster) -> Vec<i32> {
     pids
 }
 
-#[tokio::test]
-async fn etcd_and_the_api_server_are_killed_in_the_middle_of_work() -> Result<()> {
-    e2e::needs!(AuditLog, HostProcesses);
-    let cluster = Cluster::alone().await?;
-    protect(&cluster).await?;
-    let before = pids(&cluster).await;
-    let work = Work::prepare(&cluster, &WAVES).await?;
-    work.begin(WAVES[0]).await?;
-    Component::kill(&cluster, "etcd").await?;
-    work.begin(WAVES[1]).await?;
-    Component::kill(&cluster, "api-server").await?;
-    work.begin(WAVES[2]).await?;
-    work.until_done(&WAVES).await;
-    work.ensure_nothing_is_lost(&cluster).await?;
-    AuditLog::from_now()?.until_no_work(QUIET, 2 * WAIT_TIMEOUT).await;
-    assert_eq!(pids(&cluster).await, before, "a controller was restarted");
-    Ok(())
-}
+mod alone {
+    use super::{AuditLog, Cluster, Component, Context, QUIET, Result, WAIT_TIMEOUT, WAVES, Work, delete_namespace, ensure, pids, protect, replace_definition};
 
-#[tokio::test]
-async fn a_definition_is_deleted_and_installed_again_in_the_middle_of_work() -> Result<()> {
-    e2e::needs!(AuditLog, HostProcesses);
-    let cluster = Cluster::alone().await?;
-    protect(&cluster).await?;
-    let before = pids(&cluster).await;
-    let work = Work::prepare(&cluster, &WAVES[..2]).await?;
-    work.begin(WAVES[0]).await?;
-    replace_definition(&cluster, &work).await?;
-    work.begin(WAVES[1]).await?;
-    work.until_done(&WAVES[..2]).await;
-    work.ensure_nothing_is_lost(&cluster).await?;
-    AuditLog::from_now()?.until_no_work(QUIET, 2 * WAIT_TIMEOUT).await;
-    assert_eq!(pids(&cluster).await, before, "a controller was restarted");
-    Ok(())
-}
+    #[tokio::test]
+    async fn etcd_and_the_api_server_are_killed_in_the_middle_of_work() -> Result<()> {
+        e2e::needs!(AuditLog, HostProcesses);
+        let cluster = Cluster::alone().await?;
+        protect(&cluster).await?;
+        let before = pids(&cluster).await;
+        let work = Work::prepare(&cluster, &WAVES).await?;
+        work.begin(WAVES[0]).await?;
+        Component::kill(&cluster, "etcd").await?;
+        work.begin(WAVES[1]).await?;
+        Component::kill(&cluster, "api-server").await?;
+        work.begin(WAVES[2]).await?;
+        work.until_done(&WAVES).await;
+        work.ensure_nothing_is_lost(&cluster).await?;
+        AuditLog::from_now()?.until_no_work(QUIET, 2 * WAIT_TIMEOUT).await;
+        assert_eq!(pids(&cluster).await, before, "a controller was restarted");
+        Ok(())
+    }
 
-#[tokio::test]
-async fn a_namespace_is_deleted_in_the_middle_of_work() -> Result<()> {
-    e2e::needs!(AuditLog, HostProcesses);
-    let cluster = Cluster::alone().await?;
-    protect(&cluster).await?;
-    let before = pids(&cluster).await;
-    let work = Work::prepare(&cluster, &WAVES[..2]).await?;
-    work.begin(WAVES[0]).await?;
-    let name = work.namespace.name.as_str();
-    delete_namespace(&cluster, &work).await?;
-    work.ensure_nothing_is_lost(&cluster).await?;
-    let log = AuditLog::from_now()?;
-    log.until_no_work(QUIET, 2 * WAIT_TIMEOUT).await;
-    let in_it = log.requests()?.into_iter().find(|request| request.is_write() && request.namespace == name);
-    ensure!(in_it.is_none(), "{:?}", in_it.context("a request"));
-    assert_eq!(pids(&cluster).await, before, "a controller was restarted");
-    Ok(())
+    #[tokio::test]
+    async fn a_definition_is_deleted_and_installed_again_in_the_middle_of_work() -> Result<()> {
+        e2e::needs!(AuditLog, HostProcesses);
+        let cluster = Cluster::alone().await?;
+        protect(&cluster).await?;
+        let before = pids(&cluster).await;
+        let work = Work::prepare(&cluster, &WAVES[..2]).await?;
+        work.begin(WAVES[0]).await?;
+        replace_definition(&cluster, &work).await?;
+        work.begin(WAVES[1]).await?;
+        work.until_done(&WAVES[..2]).await;
+        work.ensure_nothing_is_lost(&cluster).await?;
+        AuditLog::from_now()?.until_no_work(QUIET, 2 * WAIT_TIMEOUT).await;
+        assert_eq!(pids(&cluster).await, before, "a controller was restarted");
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn a_namespace_is_deleted_in_the_middle_of_work() -> Result<()> {
+        e2e::needs!(AuditLog, HostProcesses);
+        let cluster = Cluster::alone().await?;
+        protect(&cluster).await?;
+        let before = pids(&cluster).await;
+        let work = Work::prepare(&cluster, &WAVES[..2]).await?;
+        work.begin(WAVES[0]).await?;
+        let name = work.namespace.name.as_str();
+        delete_namespace(&cluster, &work).await?;
+        work.ensure_nothing_is_lost(&cluster).await?;
+        let log = AuditLog::from_now()?;
+        log.until_no_work(QUIET, 2 * WAIT_TIMEOUT).await;
+        let in_it = log.requests()?.into_iter().find(|request| request.is_write() && request.namespace == name);
+        ensure!(in_it.is_none(), "{:?}", in_it.context("a request"));
+        assert_eq!(pids(&cluster).await, before, "a controller was restarted");
+        Ok(())
+    }
 }

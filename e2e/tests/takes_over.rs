@@ -105,59 +105,63 @@ async fn restored(cluster: &Cluster, releases: Vec<Release>) -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
-async fn leaders_that_are_killed_with_their_pods_are_replaced_in_the_middle_of_work() -> Result<()> {
-    e2e::needs!(AuditLog, HostProcesses);
-    let cluster = Cluster::changing(&CONTROLLERS).await?;
-    let releases = upgraded(&cluster).await?;
-    let lose = async |replicas: &[Replicas]| {
-        for lost in replicas {
-            lost.process.kill()?;
-        }
-        // Otherwise they would be restarted at once under their former identity.
-        let pods: Vec<&str> = replicas.iter().map(|lost| lost.leader.as_str()).collect();
-        let delete = ["delete", "pod", "--namespace", SYSTEM, "--grace-period=0", "--force"];
-        kubectl(&[&delete[..], &pods].concat()).await?;
-        Ok(())
-    };
-    take_over(&cluster, lose, async |()| Ok(())).await?;
-    restored(&cluster, releases).await
-}
+mod alone {
+    use super::{CONTROLLERS, Cluster, Replicas, Result, Route, SYSTEM, doubled, kubectl, restored, take_over, try_join_all, upgraded};
 
-#[tokio::test]
-async fn leaders_that_are_stopped_for_longer_than_their_lease_never_write_beside_their_successors()
--> Result<()> {
-    e2e::needs!(AuditLog, HostProcesses);
-    let cluster = Cluster::changing(&CONTROLLERS).await?;
-    let releases = upgraded(&cluster).await?;
-    let lose = async |replicas: &[Replicas]| {
-        replicas.iter().map(|lost| lost.process.freeze()).collect::<Result<Vec<_>>>()
-    };
-    take_over(&cluster, lose, async |frozen| {
-        drop(frozen);
-        Ok(())
-    })
-    .await?;
-    restored(&cluster, releases).await
-}
+    #[tokio::test]
+    async fn leaders_that_are_killed_with_their_pods_are_replaced_in_the_middle_of_work() -> Result<()> {
+        e2e::needs!(AuditLog, HostProcesses);
+        let cluster = Cluster::alone().await?;
+        let releases = upgraded(&cluster).await?;
+        let lose = async |replicas: &[Replicas]| {
+            for lost in replicas {
+                lost.process.kill()?;
+            }
+            // Otherwise they would be restarted at once under their former identity.
+            let pods: Vec<&str> = replicas.iter().map(|lost| lost.leader.as_str()).collect();
+            let delete = ["delete", "pod", "--namespace", SYSTEM, "--grace-period=0", "--force"];
+            kubectl(&[&delete[..], &pods].concat()).await?;
+            Ok(())
+        };
+        take_over(&cluster, lose, async |()| Ok(())).await?;
+        restored(&cluster, releases).await
+    }
 
-#[tokio::test]
-async fn leaders_that_are_cut_off_from_the_api_server_never_write_beside_their_successors() -> Result<()> {
-    e2e::needs!(AuditLog, HostProcesses);
-    let cluster = Cluster::changing(&CONTROLLERS).await?;
-    let route = Route::open().await?;
-    let routed = async |controller| route.upgrade(&cluster, controller, &doubled(controller)?).await;
-    let releases = try_join_all(CONTROLLERS.map(routed)).await?;
-    let lose = async |replicas: &[Replicas]| {
-        for lost in replicas {
-            route.cut(&lost.process);
-        }
-        Ok(())
-    };
-    take_over(&cluster, lose, async |()| {
-        route.heal();
-        Ok(())
-    })
-    .await?;
-    restored(&cluster, releases).await
+    #[tokio::test]
+    async fn leaders_that_are_stopped_for_longer_than_their_lease_never_write_beside_their_successors()
+    -> Result<()> {
+        e2e::needs!(AuditLog, HostProcesses);
+        let cluster = Cluster::alone().await?;
+        let releases = upgraded(&cluster).await?;
+        let lose = async |replicas: &[Replicas]| {
+            replicas.iter().map(|lost| lost.process.freeze()).collect::<Result<Vec<_>>>()
+        };
+        take_over(&cluster, lose, async |frozen| {
+            drop(frozen);
+            Ok(())
+        })
+        .await?;
+        restored(&cluster, releases).await
+    }
+
+    #[tokio::test]
+    async fn leaders_that_are_cut_off_from_the_api_server_never_write_beside_their_successors() -> Result<()> {
+        e2e::needs!(AuditLog, HostProcesses);
+        let cluster = Cluster::alone().await?;
+        let route = Route::open().await?;
+        let routed = async |controller| route.upgrade(&cluster, controller, &doubled(controller)?).await;
+        let releases = try_join_all(CONTROLLERS.map(routed)).await?;
+        let lose = async |replicas: &[Replicas]| {
+            for lost in replicas {
+                route.cut(&lost.process);
+            }
+            Ok(())
+        };
+        take_over(&cluster, lose, async |()| {
+            route.heal();
+            Ok(())
+        })
+        .await?;
+        restored(&cluster, releases).await
+    }
 }

@@ -100,44 +100,6 @@ async fn grows_to(namespace: &Namespace, replicas: usize, first: &BTreeSet<Strin
     Ok(())
 }
 
-#[tokio::test]
-async fn an_upgrade_and_a_rollback_replace_no_pod_and_delete_no_definition() -> Result<()> {
-    let cluster = Cluster::alone().await?;
-    let earlier = Earlier::take()?;
-    if earlier.charts.is_empty() {
-        return Ok(());
-    }
-    let install = async |(controller, chart): &(Controller, PathBuf)| {
-        let release = Release::of_chart(&cluster, *controller, chart, &values(*controller)?).await;
-        anyhow::Ok((*controller, release.with_context(|| format!("the earlier {}", controller.name()))?))
-    };
-    let releases = try_join_all(earlier.charts.iter().map(install)).await?;
-    until_all_are_ready(&cluster).await;
-    let namespace = cluster.namespace("upgrade").await?;
-    namespace.create(&deployment("web", 2)).await?;
-    namespace.until_ready("web").await;
-    let first = uids(&namespace.until_ready_pods(2).await);
-    let before = definitions(&cluster).await?;
-
-    let change =
-        async |(controller, release): &(Controller, Release)| release.change(&values(*controller)?).await;
-    try_join_all(releases.iter().map(change)).await?;
-    until_all_are_ready(&cluster).await;
-    grows_to(&namespace, 3, &first).await.context("after the upgrade")?;
-    let upgraded = definitions(&cluster).await?;
-    ensure!(upgraded.is_superset(&before), "deleted by the upgrade: {:?}", before.difference(&upgraded));
-
-    try_join_all(releases.iter().map(|(_, release)| release.rollback())).await?;
-    until_all_are_ready(&cluster).await;
-    grows_to(&namespace, 4, &first).await.context("after the rollback")?;
-    let back = definitions(&cluster).await?;
-    ensure!(back.is_superset(&upgraded), "deleted by the rollback: {:?}", upgraded.difference(&back));
-
-    try_join_all(releases.into_iter().map(|(_, release)| release.restore())).await?;
-    until_all_are_ready(&cluster).await;
-    Ok(())
-}
-
 /// A copy of the chart of basic-replicaset-controller whose definition lacks a field.
 struct Older {
     directory: PathBuf,
@@ -175,88 +137,130 @@ async fn has_field(cluster: &Cluster, part: &str, field: &str) -> Result<bool> {
     Ok(schema["properties"][part]["properties"][field].is_object())
 }
 
-#[tokio::test]
-async fn a_controller_that_is_newer_than_its_definition_says_so_until_an_upgrade_brings_the_new_one()
--> Result<()> {
-    const FIELD: &str = "updated";
-    let cluster = Cluster::alone().await?;
-    let older = Older::without("status", FIELD)?;
-    let same = values(REPLICA_SETS)?;
-    let release = Release::of_chart(&cluster, REPLICA_SETS, &older.directory, &same).await?;
-    until_all_are_ready(&cluster).await;
-    ensure!(!has_field(&cluster, "status", FIELD).await?, "the older chart has not brought its definition");
-    let namespace = cluster.namespace("older").await?;
-    let log = e2e::has(&[e2e::Need::AuditLog]).then(AuditLog::from_now).transpose()?;
-    namespace.create(&replica_set("web", 1)).await?;
-    let told = namespace.until_event("web", "StatusRefused").await;
-    ensure!(told.contains(&format!("status.{FIELD}")) && told.contains("CustomResourceDefinition"), "{told}");
-    namespace.until_ready_pods(1).await;
-    if let Some(log) = log {
-        let requests = log.by(REPLICA_SETS, &namespace.name)?;
-        let refused =
-            requests.iter().filter(|request| request.resource == "basicreplicasets" && request.code >= 400);
-        ensure!(refused.count() <= 8, "it is hot: {:?}", Tally::of(&requests));
-    }
-    let set = namespace.api::<BasicReplicaSet>().get("web").await?;
-    let is_pending = |condition: &Condition| condition.reason == "Pending";
-    let conditions = set.status.map(|status| status.conditions).unwrap_or_default();
-    ensure!(conditions.iter().all(is_pending), "a part of the status was written: {conditions:?}");
-
-    release.change(&same).await?;
-    ensure!(has_field(&cluster, "status", FIELD).await?, "the upgrade has not brought the new definition");
-    namespace.until_set_ready("web").await;
-    release.rollback().await?;
-    ensure!(!has_field(&cluster, "status", FIELD).await?, "the rollback has kept the new definition");
-    release.restore().await?;
-    until_all_are_ready(&cluster).await;
-    Ok(())
-}
-
-#[tokio::test]
-async fn a_restart_waits_until_the_definition_of_the_child_has_the_field_for_it() -> Result<()> {
-    const FIELD: &str = "restartedAt";
-    let cluster = Cluster::alone().await?;
-    let older = Older::without("spec", FIELD)?;
-    let same = values(REPLICA_SETS)?;
-    let release = Release::of_chart(&cluster, REPLICA_SETS, &older.directory, &same).await?;
-    until_all_are_ready(&cluster).await;
-    ensure!(!has_field(&cluster, "spec", FIELD).await?, "the older chart has not brought its definition");
-    let namespace = cluster.namespace("token").await?;
-    namespace.create(&deployment("web", 1)).await?;
-    let web = namespace.until_ready("web").await;
-    let first = uids(&namespace.until_ready_pods(1).await);
-
-    let log = e2e::has(&[e2e::Need::AuditLog]).then(AuditLog::from_now).transpose()?;
-    namespace.create(&restart(&web, "again")).await?;
-    let told = |again: &BasicDeploymentRestart| {
-        let told = condition_of(again, "Succeeded")?;
-        told.message.contains("spec.restartedAt").then(|| told.message.clone())
-    };
-    let again = namespace.until("again", "tells the field", |again| told(again).is_some()).await;
-    let message = told(&again).unwrap_or_default();
-    ensure!(message.contains("upgrade the definition") && !message.contains("the template \""), "{message}");
-    ensure!(!is_over(&again), "it is told to be over: {:?}", again.status);
-    let web = namespace.api::<BasicDeployment>().get("web").await?;
-    ensure!(
-        web.status.as_ref().is_some_and(|status| status.ready),
-        "the restart holds it up: {:?}",
-        web.status
-    );
-    if let Some(log) = log {
-        let requests = log.by(DEPLOYMENTS, &namespace.name)?;
-        let refused = requests.iter().filter(|request| request.is("patch", "basicreplicasets"));
-        ensure!(refused.count() <= 8, "it is hot: {:?}", Tally::of(&requests));
-    }
-
-    release.change(&same).await?;
-    namespace.until("again", "is over", is_over).await;
-    let pods = namespace.until_ready_pods(1).await;
-    ensure!(uids(&pods).is_disjoint(&first), "no pod was replaced");
-    release.restore().await?;
-    until_all_are_ready(&cluster).await;
-    Ok(())
-}
-
 fn is_over(restart: &BasicDeploymentRestart) -> bool {
     condition_of(restart, "Succeeded").is_some_and(|told| told.status != "Unknown")
+}
+
+mod alone {
+    use super::{AuditLog, BasicDeployment, BasicDeploymentRestart, BasicReplicaSet, Cluster, Condition, Context, Controller, DEPLOYMENTS, Earlier, Older, PathBuf, REPLICA_SETS, Release, Result, Tally, condition_of, definitions, deployment, ensure, grows_to, has_field, is_over, replica_set, restart, try_join_all, uids, until_all_are_ready, values};
+
+    #[tokio::test]
+    async fn an_upgrade_and_a_rollback_replace_no_pod_and_delete_no_definition() -> Result<()> {
+        let cluster = Cluster::alone().await?;
+        let earlier = Earlier::take()?;
+        if earlier.charts.is_empty() {
+            return Ok(());
+        }
+        let install = async |(controller, chart): &(Controller, PathBuf)| {
+            let release = Release::of_chart(&cluster, *controller, chart, &values(*controller)?).await;
+            anyhow::Ok((*controller, release.with_context(|| format!("the earlier {}", controller.name()))?))
+        };
+        let releases = try_join_all(earlier.charts.iter().map(install)).await?;
+        until_all_are_ready(&cluster).await;
+        let namespace = cluster.namespace("upgrade").await?;
+        namespace.create(&deployment("web", 2)).await?;
+        namespace.until_ready("web").await;
+        let first = uids(&namespace.until_ready_pods(2).await);
+        let before = definitions(&cluster).await?;
+
+        let change =
+            async |(controller, release): &(Controller, Release)| release.change(&values(*controller)?).await;
+        try_join_all(releases.iter().map(change)).await?;
+        until_all_are_ready(&cluster).await;
+        grows_to(&namespace, 3, &first).await.context("after the upgrade")?;
+        let upgraded = definitions(&cluster).await?;
+        ensure!(upgraded.is_superset(&before), "deleted by the upgrade: {:?}", before.difference(&upgraded));
+
+        try_join_all(releases.iter().map(|(_, release)| release.rollback())).await?;
+        until_all_are_ready(&cluster).await;
+        grows_to(&namespace, 4, &first).await.context("after the rollback")?;
+        let back = definitions(&cluster).await?;
+        ensure!(back.is_superset(&upgraded), "deleted by the rollback: {:?}", upgraded.difference(&back));
+
+        try_join_all(releases.into_iter().map(|(_, release)| release.restore())).await?;
+        until_all_are_ready(&cluster).await;
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn a_controller_that_is_newer_than_its_definition_says_so_until_an_upgrade_brings_the_new_one()
+    -> Result<()> {
+        const FIELD: &str = "updated";
+        let cluster = Cluster::alone().await?;
+        let older = Older::without("status", FIELD)?;
+        let same = values(REPLICA_SETS)?;
+        let release = Release::of_chart(&cluster, REPLICA_SETS, &older.directory, &same).await?;
+        until_all_are_ready(&cluster).await;
+        ensure!(!has_field(&cluster, "status", FIELD).await?, "the older chart has not brought its definition");
+        let namespace = cluster.namespace("older").await?;
+        let log = e2e::has(&[e2e::Need::AuditLog]).then(AuditLog::from_now).transpose()?;
+        namespace.create(&replica_set("web", 1)).await?;
+        let told = namespace.until_event("web", "StatusRefused").await;
+        ensure!(told.contains(&format!("status.{FIELD}")) && told.contains("CustomResourceDefinition"), "{told}");
+        namespace.until_ready_pods(1).await;
+        if let Some(log) = log {
+            let requests = log.by(REPLICA_SETS, &namespace.name)?;
+            let refused =
+                requests.iter().filter(|request| request.resource == "basicreplicasets" && request.code >= 400);
+            ensure!(refused.count() <= 8, "it is hot: {:?}", Tally::of(&requests));
+        }
+        let set = namespace.api::<BasicReplicaSet>().get("web").await?;
+        let is_pending = |condition: &Condition| condition.reason == "Pending";
+        let conditions = set.status.map(|status| status.conditions).unwrap_or_default();
+        ensure!(conditions.iter().all(is_pending), "a part of the status was written: {conditions:?}");
+
+        release.change(&same).await?;
+        ensure!(has_field(&cluster, "status", FIELD).await?, "the upgrade has not brought the new definition");
+        namespace.until_set_ready("web").await;
+        release.rollback().await?;
+        ensure!(!has_field(&cluster, "status", FIELD).await?, "the rollback has kept the new definition");
+        release.restore().await?;
+        until_all_are_ready(&cluster).await;
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn a_restart_waits_until_the_definition_of_the_child_has_the_field_for_it() -> Result<()> {
+        const FIELD: &str = "restartedAt";
+        let cluster = Cluster::alone().await?;
+        let older = Older::without("spec", FIELD)?;
+        let same = values(REPLICA_SETS)?;
+        let release = Release::of_chart(&cluster, REPLICA_SETS, &older.directory, &same).await?;
+        until_all_are_ready(&cluster).await;
+        ensure!(!has_field(&cluster, "spec", FIELD).await?, "the older chart has not brought its definition");
+        let namespace = cluster.namespace("token").await?;
+        namespace.create(&deployment("web", 1)).await?;
+        let web = namespace.until_ready("web").await;
+        let first = uids(&namespace.until_ready_pods(1).await);
+
+        let log = e2e::has(&[e2e::Need::AuditLog]).then(AuditLog::from_now).transpose()?;
+        namespace.create(&restart(&web, "again")).await?;
+        let told = |again: &BasicDeploymentRestart| {
+            let told = condition_of(again, "Succeeded")?;
+            told.message.contains("spec.restartedAt").then(|| told.message.clone())
+        };
+        let again = namespace.until("again", "tells the field", |again| told(again).is_some()).await;
+        let message = told(&again).unwrap_or_default();
+        ensure!(message.contains("upgrade the definition") && !message.contains("the template \""), "{message}");
+        ensure!(!is_over(&again), "it is told to be over: {:?}", again.status);
+        let web = namespace.api::<BasicDeployment>().get("web").await?;
+        ensure!(
+            web.status.as_ref().is_some_and(|status| status.ready),
+            "the restart holds it up: {:?}",
+            web.status
+        );
+        if let Some(log) = log {
+            let requests = log.by(DEPLOYMENTS, &namespace.name)?;
+            let refused = requests.iter().filter(|request| request.is("patch", "basicreplicasets"));
+            ensure!(refused.count() <= 8, "it is hot: {:?}", Tally::of(&requests));
+        }
+
+        release.change(&same).await?;
+        namespace.until("again", "is over", is_over).await;
+        let pods = namespace.until_ready_pods(1).await;
+        ensure!(uids(&pods).is_disjoint(&first), "no pod was replaced");
+        release.restore().await?;
+        until_all_are_ready(&cluster).await;
+        Ok(())
+    }
 }

@@ -43,19 +43,21 @@ pub enum Finding {
     NeedlessException(Exception),
 }
 
-/// Finds the differences.
-pub fn compare(log: &Log, exceptions: &Exceptions, part: Part) -> Vec<Finding> {
-    let mut findings = denials(log, exceptions, part);
+/// Finds the differences. A request is denied by the grants of its own cluster, and a right is used on any.
+pub fn compare(logs: &[Log], exceptions: &Exceptions, part: Part) -> Vec<Finding> {
+    let mut findings = denials(logs, exceptions, part);
     if part == Part::Whole {
-        findings.extend(unused(log, exceptions));
+        findings.extend(unused(logs, exceptions));
     }
     findings
 }
 
-fn denials(log: &Log, exceptions: &Exceptions, part: Part) -> Vec<Finding> {
+fn denials(logs: &[Log], exceptions: &Exceptions, part: Part) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut needed = BTreeSet::new();
-    for (request, times) in log.denied.iter().filter(|(request, _)| !request.is_discovery()) {
+    let denied =
+        logs.iter().flat_map(|log| log.denied.iter().map(move |(request, times)| (log, request, times)));
+    for (log, request, times) in denied.filter(|(_, request, _)| !request.is_discovery()) {
         if let Some(exception) = exceptions.denied.iter().find(|listed| listed.is_about_request(request)) {
             needed.insert(exception);
             continue;
@@ -73,12 +75,13 @@ fn denials(log: &Log, exceptions: &Exceptions, part: Part) -> Vec<Finding> {
     findings
 }
 
-fn unused(log: &Log, exceptions: &Exceptions) -> Vec<Finding> {
-    let used = Used::of(&log.used);
+fn unused(logs: &[Log], exceptions: &Exceptions) -> Vec<Finding> {
+    let used = Used::of(logs.iter().flat_map(|log| &log.used));
     let mut findings = Vec::new();
     let mut needed = BTreeSet::new();
     let mut by_values: BTreeMap<(Account, String, String), Vec<Grant>> = BTreeMap::new();
-    for grant in log.ledger.of_charts() {
+    let grants: BTreeSet<Grant> = logs.iter().flat_map(|log| log.ledger.of_charts()).collect();
+    for grant in grants {
         let find = |exceptions: &[Exception]| {
             let is_about =
                 |exception: &&Exception| exception.is_about(&grant.account, &grant.verb, &grant.resource);
@@ -111,7 +114,7 @@ fn unused(log: &Log, exceptions: &Exceptions) -> Vec<Finding> {
 struct Used<'a>(BTreeMap<(&'a str, &'a str), Vec<&'a Request>>);
 
 impl<'a> Used<'a> {
-    fn of(requests: &'a BTreeSet<Request>) -> Self {
+    fn of(requests: impl Iterator<Item = &'a Request>) -> Self {
         let mut by_kind: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for request in requests {
             by_kind.entry((request.verb.as_str(), request.resource.as_str())).or_default().push(request);

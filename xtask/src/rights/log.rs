@@ -112,18 +112,14 @@ impl Log {
         }
         Ok(())
     }
+}
 
-    /// A summary of the compared requests.
-    pub fn summary(&self) -> String {
-        let accounts: BTreeSet<&Account> = self.used.iter().map(|request| &request.account).collect();
-        format!("{} kinds of requests of {} controllers", self.kinds_of_requests(), accounts.len())
-    }
-
-    fn kinds_of_requests(&self) -> usize {
-        let kinds: BTreeSet<_> =
-            self.used.iter().map(|used| (&used.account, &used.verb, &used.resource)).collect();
-        kinds.len()
-    }
+/// A summary of the compared requests.
+pub fn summary(logs: &[Log]) -> String {
+    let used = || logs.iter().flat_map(|log| &log.used);
+    let accounts: BTreeSet<&Account> = used().map(|request| &request.account).collect();
+    let kinds: BTreeSet<_> = used().map(|used| (&used.account, &used.verb, &used.resource)).collect();
+    format!("{} kinds of requests of {} controllers", kinds.len(), accounts.len())
 }
 
 impl Line {

@@ -17,17 +17,17 @@ use crate::workspace;
 
 pub use self::compare::Part;
 
-/// Compares the grants and the requests in an audit log.
+/// Compares the grants and the requests in the audit logs of a run, one of each cluster.
 ///
 /// # Errors
 /// When they differ in anything that is no listed exception.
-pub fn check(audit_log: &Path, part: Part) -> Result<()> {
+pub fn check(audit_logs: &[&Path], part: Part) -> Result<()> {
     let step = Step::start("comparing granted rights with used ones");
     let exceptions = Exceptions::read(&workspace::root().join("e2e/rights.yaml"))?;
-    let log = Log::read(audit_log)?;
-    let findings = compare::compare(&log, &exceptions, part);
+    let logs: Vec<Log> = audit_logs.iter().map(|path| Log::read(path)).collect::<Result<_>>()?;
+    let findings = compare::compare(&logs, &exceptions, part);
     if findings.is_empty() {
-        step.done(log.summary());
+        step.done(log::summary(&logs));
         return Ok(());
     }
     for finding in &findings {

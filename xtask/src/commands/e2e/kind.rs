@@ -8,7 +8,7 @@ use crate::{
     cargo, charts,
     cluster::{Cluster, temporary_name},
     commands,
-    images::{self, WORKLOAD, reference},
+    images::{self, PLUGIN, WORKLOAD, reference},
     post_mortem::{ended, on_failure},
 };
 
@@ -22,7 +22,7 @@ pub async fn run(suite: &Suite, node_image: Option<&str>, interrupt: &Interrupt)
     let mut programs = images::programs();
     programs.push(WORKLOAD.to_owned());
     let archives = commands::images::write(&programs, interrupt).await?;
-    cargo::run(&["build", "--release", "--package", "kubectl-catena"], interrupt).await?;
+    cargo::build(&[PLUGIN.to_owned()], interrupt).await?;
 
     let name = temporary_name("e2e");
     let cluster = KindCluster::named(&name)?;
@@ -46,5 +46,5 @@ async fn on_cluster(kind: &KindCluster, suite: &Suite, interrupt: &Interrupt) ->
     let cluster = Cluster::on_kind(kind)?;
     charts::install(&cluster, &charts::all(), interrupt).await?;
     let variables = [("CATENA_KIND", kind.name().to_owned()), ("CATENA_WORKLOAD_IMAGE", reference(WORKLOAD))];
-    suite.run(&cluster, "kind", &variables, interrupt).await
+    suite.run_in_turn(&cluster, "kind", &variables, interrupt).await
 }

@@ -1,6 +1,8 @@
-//! The suite on a local cluster of its own, which is always taken down.
+//! The suite on local clusters of its own, which are always taken down: one for the tests that share it, and beside it one
+//! for those that want it alone.
 
 use anyhow::Result;
+use futures::future::join_all;
 use local_cluster::{Interrupt, LocalCluster, Wanted};
 
 use super::suite::Suite;
@@ -8,27 +10,51 @@ use crate::{
     cargo, charts,
     cluster::{Cluster, temporary},
     post_mortem::{ended, on_failure},
-    workspace,
+    workspace::{self, Profile},
 };
+
+/// Some tests, and the cluster that they run on.
+struct Part {
+    tests: Vec<String>,
+    cluster: LocalCluster,
+}
 
 /// Builds, brings up, installs, tests, takes down.
 pub async fn run(suite: &Suite, interrupt: &Interrupt) -> Result<()> {
-    cargo::run(&["build", "--release"], interrupt).await?;
-    let cluster = temporary("e2e")?;
-    let result = on_cluster(&cluster, suite, interrupt).await;
-    let result = on_failure(result, cluster.name(), &cluster.logs(), || cluster.access().ok());
+    cargo::run(&["build"], interrupt).await?;
+    let chosen = suite.choose(interrupt).await?;
+    let mut parts = Vec::new();
+    for (purpose, tests) in [("e2e", chosen.shared), ("e2e-alone", chosen.alone)] {
+        if !tests.is_empty() {
+            parts.push(Part { tests, cluster: temporary(purpose)? });
+        }
+    }
+    let results = join_all(parts.iter().map(|part| part.run(suite, interrupt))).await;
+    let result = results.into_iter().fold(Ok(()), ended);
+    let accesses: Vec<_> = parts.iter().filter_map(|part| part.cluster.access().ok()).collect();
+    let result = suite.sum_up(&accesses.iter().collect::<Vec<_>>(), result);
     if suite.keep {
-        eprintln!("the cluster is left: `cargo xtask down --name {}` takes it down", cluster.name());
+        for Part { cluster, .. } in &parts {
+            eprintln!("the cluster is left: `cargo xtask down --name {}` takes it down", cluster.name());
+        }
         return result;
     }
-    ended(result, cluster.take_down().map(drop))
+    parts.iter().fold(result, |result, part| ended(result, part.cluster.take_down().map(drop)))
 }
 
-async fn on_cluster(local: &LocalCluster, suite: &Suite, interrupt: &Interrupt) -> Result<()> {
-    let bin_dir = workspace::release_binaries()?;
-    let wanted = Wanted { nodes: 3, bin_dir: Some(bin_dir.clone()), default_bin_dir: bin_dir };
-    interrupt.or(local.bring_up(&wanted)).await?;
-    let cluster = Cluster::local(local)?;
-    charts::install(&cluster, &charts::all(), interrupt).await?;
-    suite.run(&cluster, "local", &[("CATENA_CLUSTER", local.name().to_owned())], interrupt).await
+impl Part {
+    async fn run(&self, suite: &Suite, interrupt: &Interrupt) -> Result<()> {
+        let result = Box::pin(self.on_cluster(suite, interrupt)).await;
+        on_failure(result, self.cluster.name(), &self.cluster.logs(), || self.cluster.access().ok())
+    }
+
+    async fn on_cluster(&self, suite: &Suite, interrupt: &Interrupt) -> Result<()> {
+        let bin_dir = workspace::binaries(Profile::Development)?;
+        let wanted = Wanted { nodes: 3, bin_dir: Some(bin_dir.clone()), default_bin_dir: bin_dir };
+        interrupt.or(self.cluster.bring_up(&wanted)).await?;
+        let cluster = Cluster::local(&self.cluster)?;
+        charts::install(&cluster, &charts::all(), interrupt).await?;
+        let variables = [("CATENA_CLUSTER", self.cluster.name().to_owned())];
+        suite.run(&self.tests, &cluster, "local", &variables, interrupt).await
+    }
 }

@@ -1,16 +1,22 @@
-//! The suite itself, on a cluster that is up and has the charts.
+//! The suite itself, on clusters that are up and have the charts.
 
 use std::{
     hash::{BuildHasher, Hasher, RandomState},
     num::ParseIntError,
+    path::Path,
     str::FromStr,
 };
 
-use anyhow::Result;
-use local_cluster::{Interrupt, forget_other_clusters, own_file};
+use anyhow::{Context, Result, ensure};
+use local_cluster::{Access, Interrupt, forget_other_clusters, own_file};
 
-use super::only::{Only, ensure_found};
-use crate::{cargo, cluster::Cluster, rights, workspace};
+use super::times;
+use crate::{
+    cargo,
+    cluster::Cluster,
+    rights,
+    workspace::{self, Profile},
+};
 
 /// The options of a run.
 #[derive(Clone, clap::Args)]
@@ -21,16 +27,23 @@ pub struct Suite {
     /// Run the tests in a shuffled order, by this seed or a random one, which is printed
     #[arg(long, value_name = "SEED", num_args = 0..=1, require_equals = true, default_missing_value = Seed::RANDOM)]
     shuffle: Option<Seed>,
-    /// Keep the cluster of the end-to-end tests afterwards
+    /// Keep the clusters of the end-to-end tests afterwards
     #[arg(long, alias = "keep-cluster")]
     pub keep: bool,
     /// Arguments for the end-to-end tests, such as a part of a test's name
     #[arg(last = true)]
     arguments: Vec<String>,
     #[arg(skip)]
-    only: Vec<Only>,
-    #[arg(skip)]
     variables: Vec<(&'static str, String)>,
+}
+
+/// The chosen tests, by their full names.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Chosen {
+    /// Those that run beside each other.
+    pub shared: Vec<String>,
+    /// Those that disturb all others, or are disturbed by them.
+    pub alone: Vec<String>,
 }
 
 /// The seed of a shuffled order.
@@ -54,80 +67,171 @@ impl FromStr for Seed {
 }
 
 impl Suite {
-    /// The same for only a part of the suite.
-    pub fn narrowed_to(&self, only: &[Only]) -> Self {
-        Self { only: only.to_vec(), ..self.clone() }
+    /// The same for only a part of the suite: files of e2e/tests, or tests by a part of their name.
+    pub fn narrowed_to(&self, only: &[String]) -> Self {
+        let filters = only.iter().map(|name| filter(name));
+        Self { arguments: filters.chain(self.arguments.iter().cloned()).collect(), ..self.clone() }
     }
 
     /// One test that runs only on request, with variables that configure it.
     pub fn on_request(test: &str, variables: Vec<(&'static str, String)>, keep: bool) -> Self {
         let arguments = [test, "--ignored"].map(Into::into).into();
-        Self { test_threads: 1, shuffle: None, keep, arguments, only: Vec::new(), variables }
+        Self { test_threads: 1, shuffle: None, keep, arguments, variables }
     }
 
-    /// Fails if a name among the arguments is that of no test.
-    pub fn ensure_found(&self) -> Result<()> {
-        ensure_found(&self.arguments)
+    /// Whether any argument chooses tests.
+    pub fn is_a_part(&self) -> bool {
+        !self.arguments.is_empty()
     }
 
-    /// Runs the tests; `variables` describe this cluster. Afterwards, where the API server's audit log can be read,
-    /// compares the rights of the controllers with their requests.
+    /// Builds the test program, and asks it which tests the arguments choose.
     ///
     /// # Errors
-    /// When one fails, or the rights are not those that are used.
-    pub async fn run(
+    /// When it cannot be built, or there is no such test: without one, a run would pass.
+    pub async fn choose(&self, interrupt: &Interrupt) -> Result<Chosen> {
+        interrupt.run(program().arg("--no-run")).await?;
+        let list = |arguments: &[String]| -> Result<Chosen> {
+            let output = program()
+                .args(["--quiet", "--", "--list", "--format", "terse"])
+                .args(arguments)
+                .output()
+                .context("could not run cargo")?;
+            let said = String::from_utf8_lossy(&output.stderr);
+            ensure!(output.status.success(), "the end-to-end tests cannot be listed: {}", said.trim());
+            Ok(Chosen::of(&String::from_utf8_lossy(&output.stdout)))
+        };
+        let chosen = list(&self.arguments)?;
+        ensure!(
+            !chosen.is_empty(),
+            "no end-to-end test is chosen by {:?}; the files are {}",
+            self.arguments.join(" "),
+            list(&[])?.files().join(", ")
+        );
+        Ok(chosen)
+    }
+
+    /// Runs all chosen tests on one cluster, described by `variables`: first those that share it, then those that want it
+    /// alone.
+    ///
+    /// # Errors
+    /// When one fails, or the rights of the controllers are not those that are used.
+    pub async fn run_in_turn(
         &self,
         cluster: &Cluster,
         on: &str,
         variables: &[(&str, String)],
         interrupt: &Interrupt,
     ) -> Result<()> {
+        let chosen = self.choose(interrupt).await?;
+        let shared = self.run(&chosen.shared, cluster, on, variables, interrupt).await;
+        if interrupt.came() {
+            return shared;
+        }
+        let alone = self.run(&chosen.alone, cluster, on, variables, interrupt).await;
+        self.sum_up(&[&cluster.access], shared.and(alone))
+    }
+
+    /// Runs some of the chosen tests on a cluster, described by `variables`.
+    ///
+    /// # Errors
+    /// When one fails.
+    pub async fn run(
+        &self,
+        tests: &[String],
+        cluster: &Cluster,
+        on: &str,
+        variables: &[(&str, String)],
+        interrupt: &Interrupt,
+    ) -> Result<()> {
+        if tests.is_empty() {
+            return Ok(());
+        }
         let access = &cluster.access;
-        let mut tests = cargo::command();
-        forget_other_clusters(&mut tests)
-            .args(self.of_cargo())
+        let mut program = program();
+        forget_other_clusters(&mut program)
+            .args(self.arguments_for(tests))
             .env("KUBECONFIG", &access.kubeconfig)
             .env("CATENA_ON", on)
             .env("CATENA_LOGS", &access.logs)
+            .env("CATENA_TIMES", times::file(&access.logs))
             .env("CATENA_HELM", &access.helm)
             .env("CATENA_KUBECTL", &access.kubectl)
-            .env("CATENA_PLUGIN", workspace::release_binaries()?.join("kubectl-catena"))
+            .env("CATENA_PLUGIN", workspace::binaries(Profile::Development)?.join("kubectl-catena"))
             .env("CATENA_XTASK", own_file())
             .env("CATENA_CHARTS", workspace::charts())
             .env("CATENA_VALUES", &cluster.values)
             .envs(self.variables.iter().chain(variables).map(|(name, value)| (name, value)));
         if let Some(Seed(seed)) = self.shuffle {
-            tests.env("CATENA_ORDER", seed.to_string());
+            program.env("CATENA_ORDER", seed.to_string());
         }
         if let Some(audit_log) = &access.audit_log {
-            tests.env("CATENA_AUDIT_LOG", audit_log);
+            program.env("CATENA_AUDIT_LOG", audit_log);
         }
-        interrupt.run(&mut tests).await?;
-        match &access.audit_log {
-            Some(audit_log) => rights::check(audit_log, self.part()),
-            None => Ok(()),
-        }
+        interrupt.run(&mut program).await
     }
 
-    /// Who chooses tests, by whatever argument, runs not all of them.
-    fn part(&self) -> rights::Part {
-        if self.only.is_empty() && self.arguments.is_empty() {
-            rights::Part::Whole
-        } else {
-            rights::Part::Selected
+    /// Prints where the time went on all clusters of a run, and compares the rights of the controllers with their requests,
+    /// where the API server's audit log can be read.
+    ///
+    /// # Errors
+    /// When the run had failed, or the rights are not those that are used.
+    pub fn sum_up(&self, clusters: &[&Access], result: Result<()>) -> Result<()> {
+        times::print(clusters)?;
+        result?;
+        let audit_logs: Vec<&Path> =
+            clusters.iter().filter_map(|access| access.audit_log.as_deref()).collect();
+        if audit_logs.is_empty() {
+            return Ok(());
         }
+        let part = if self.is_a_part() { rights::Part::Selected } else { rights::Part::Whole };
+        rights::check(&audit_logs, part)
     }
 
-    fn of_cargo(&self) -> Vec<String> {
-        let mut arguments: Vec<String> =
-            ["test", "--package", "e2e", "--no-fail-fast"].map(Into::into).into();
+    fn arguments_for(&self, tests: &[String]) -> Vec<String> {
         // A failure is told beside its test, and not only after all others.
-        arguments.extend(["--", "--nocapture"].map(Into::into));
+        let mut arguments: Vec<String> = ["--no-fail-fast", "--", "--nocapture"].map(Into::into).into();
         arguments.push(format!("--test-threads={}", self.test_threads));
-        arguments.extend(self.only.iter().map(Only::filter));
+        // What they filter is chosen already; the names are in addition to their own, which are no full ones.
         arguments.extend(self.arguments.iter().cloned());
+        arguments.push("--exact".to_owned());
+        arguments.extend(tests.iter().cloned());
         arguments
     }
+}
+
+impl Chosen {
+    /// From the list of a test program, with a line `NAME: test` for each.
+    fn of(list: &str) -> Self {
+        let names = list.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned);
+        let (alone, shared) = names.partition(|name| name.contains("::alone::"));
+        Self { shared, alone }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.shared.is_empty() && self.alone.is_empty()
+    }
+
+    fn files(&self) -> Vec<&str> {
+        let tests = self.shared.iter().chain(&self.alone);
+        let mut files: Vec<&str> = tests.filter_map(|name| Some(name.split_once("::")?.0)).collect();
+        files.sort_unstable();
+        files.dedup();
+        files
+    }
+}
+
+/// The test program, by cargo.
+fn program() -> std::process::Command {
+    let mut command = cargo::command();
+    command.args(["test", "--package", "e2e", "--test", "suite"]);
+    command
+}
+
+/// The filter for all tests of a file, which a shell completes to its path, or for a part of their name.
+fn filter(name: &str) -> String {
+    let stem = Path::new(name).file_stem().unwrap_or_default().to_string_lossy();
+    let file = workspace::root().join("e2e/tests").join(format!("{stem}.rs"));
+    if file.is_file() { format!("{stem}::") } else { name.to_owned() }
 }
 
 #[cfg(test)]
@@ -142,28 +246,43 @@ mod tests {
         suite: Suite,
     }
 
-    fn of_cargo(only: &[&str], line: &[&str]) -> String {
-        let only: Vec<Only> = only.iter().map(|name| name.parse().unwrap()).collect();
-        let suite = Line::parse_from([&["xtask"], line].concat()).suite;
-        suite.narrowed_to(&only).of_cargo().join(" ")
+    fn suite(line: &[&str]) -> Suite {
+        Line::parse_from([&["xtask"], line].concat()).suite
     }
 
     #[test]
     fn an_order_is_shuffled_by_the_given_seed_or_by_any() {
-        let seed = |line: &[&str]| Line::parse_from([&["xtask"], line].concat()).suite.shuffle;
-        assert_eq!(seed(&[]), None);
-        assert_eq!(seed(&["--shuffle=7"]), Some(Seed(7)));
-        assert!(seed(&["--shuffle"]).is_some());
+        assert_eq!(suite(&[]).shuffle, None);
+        assert_eq!(suite(&["--shuffle=7"]).shuffle, Some(Seed(7)));
+        assert!(suite(&["--shuffle"]).shuffle.is_some());
     }
 
     #[test]
     fn a_file_and_a_part_of_a_name_are_filters() {
-        let all = "test --package e2e --no-fail-fast -- --nocapture --test-threads=256";
-        assert_eq!(of_cargo(&[], &[]), all);
-        assert_eq!(of_cargo(&[], &["--", "scales", "--ignored"]), format!("{all} scales --ignored"));
+        for name in ["heals", "heals.rs", "e2e/tests/heals.rs"] {
+            assert_eq!(filter(name), "heals::");
+        }
+        let narrowed = suite(&["--", "--ignored"]).narrowed_to(&["heals".into(), "three_replicas".into()]);
+        assert_eq!(narrowed.arguments, ["heals::", "three_replicas", "--ignored"]);
+        assert!(narrowed.is_a_part() && !suite(&[]).is_a_part());
+    }
+
+    #[test]
+    fn the_tests_of_a_cluster_are_named_in_full() {
+        let tests = ["heals::a_pod".to_owned()];
         assert_eq!(
-            of_cargo(&["heals", "three_replicas_cost"], &["--test-threads=1", "--", "--exact"]),
-            "test --package e2e --no-fail-fast -- --nocapture --test-threads=1 heals:: three_replicas_cost --exact"
+            suite(&["--test-threads=1", "--", "heals", "--ignored"]).arguments_for(&tests).join(" "),
+            "--no-fail-fast -- --nocapture --test-threads=1 heals --ignored --exact heals::a_pod"
         );
+    }
+
+    #[test]
+    fn those_in_a_module_alone_are_apart() {
+        let list = "heals::a_pod: test\nkeeps_up::alone::a_hundred: test\nheals::again: test\n\n3 tests, 0 benchmarks\n";
+        let chosen = Chosen::of(list);
+        assert_eq!(chosen.shared, ["heals::a_pod", "heals::again"]);
+        assert_eq!(chosen.alone, ["keeps_up::alone::a_hundred"]);
+        assert_eq!(chosen.files(), ["heals", "keeps_up"]);
+        assert!(Chosen::of("0 tests, 0 benchmarks\n").is_empty());
     }
 }

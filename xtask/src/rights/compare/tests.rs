@@ -64,7 +64,7 @@ fn exceptions(unused: &[&str], denied: &[&str]) -> Exceptions {
 }
 
 fn told(log: &Log, exceptions: &Exceptions, part: Part) -> Vec<String> {
-    compare(log, exceptions, part).iter().map(ToString::to_string).collect()
+    compare(std::slice::from_ref(log), exceptions, part).iter().map(ToString::to_string).collect()
 }
 
 #[test]
@@ -95,6 +95,14 @@ fn a_right_on_a_kind_is_not_used_by_a_request_for_its_status_or_by_another_contr
     let of_another = Request { account: Account("command-binder".into()), ..request("patch", "pods/status") };
     granted.used.insert(of_another);
     assert_eq!(told(&granted, &Exceptions::default(), Part::Whole).len(), 1);
+}
+
+#[test]
+fn a_right_that_is_used_on_one_of_two_clusters_is_needed() {
+    let grants = || vec![role(1, &json!([rule(&["delete"], "pods")])), binding()];
+    let told = |logs: &[Log]| compare(logs, &Exceptions::default(), Part::Whole).len();
+    assert_eq!(told(&[log(grants(), &[]), log(grants(), &[])]), 1);
+    assert_eq!(told(&[log(grants(), &[]), log(grants(), &[("delete", "pods")])]), 0);
 }
 
 #[test]

@@ -14,6 +14,7 @@ use local_cluster::Interrupt;
 use super::suite::Suite;
 use crate::{
     cargo, charts,
+    images::PLUGIN,
     post_mortem::{ended, on_failure},
 };
 use consent::Plan;
@@ -96,7 +97,7 @@ impl Current {
 
     async fn on_cluster(&self, suite: &Suite, interrupt: &Interrupt) -> Result<()> {
         // The only program that runs from here; all others come from images.
-        cargo::run(&["build", "--release", "--package", "kubectl-catena"], interrupt).await?;
+        cargo::build(&[PLUGIN.to_owned()], interrupt).await?;
         let cluster = &self.context.cluster;
         charts::install(cluster, &charts::all(), interrupt).await?;
         let image = self.context.kubectl(&[
@@ -110,7 +111,7 @@ impl Current {
             variables.push(("CATENA_KINDS_OF_OTHERS", self.kinds_of_others.join(", ")));
         }
         tokio::select! {
-            result = suite.run(cluster, "current", &variables, interrupt) => result,
+            result = suite.run_in_turn(cluster, "current", &variables, interrupt) => result,
             never = kubelets::look_often(&cluster.access) => never,
         }
     }
