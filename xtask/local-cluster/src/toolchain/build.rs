@@ -62,7 +62,9 @@ pub fn build(tools: &[Tool], pins: &Pins, directory: &Path) -> Result<()> {
     let mut total = 0_u64;
     run(go().current_dir(&module).args(["list", "-deps"]).args(packages.clone()), || total += 1)?;
 
-    let unfinished = tempfile::tempdir_in(directory)?;
+    // A killed run may have left it.
+    fs::remove_dir_all(directory.join("unfinished")).ok();
+    let unfinished = tempfile::Builder::new().prefix("unfinished").rand_bytes(0).tempdir_in(directory)?;
     let mut build = go();
     build.current_dir(&module).args(["build", "-v"]).args(BUILD_FLAGS);
     build.arg(format!("-ldflags={}", linker_flags(pins)?)).arg("-o").arg(unfinished.path()).args(packages);

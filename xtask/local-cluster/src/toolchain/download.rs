@@ -81,7 +81,7 @@ impl Downloader {
             }
         };
         let mut response = self.get(&agent, &download.url)?;
-        let mut file = NamedTempFile::new_in(directory)?;
+        let mut file = unfinished(directory, ".download")?;
         let found = self.receive(&mut response, &mut file, &step)?;
         ensure!(found == expected, "its SHA-256 sum is {found} instead of {expected}, the {}", download.sum);
         let program = match &download.member {
@@ -132,7 +132,7 @@ impl Downloader {
         for entry in tar::Archive::new(content).entries()? {
             let mut entry = entry?;
             if entry.path()? == member {
-                let mut program = NamedTempFile::new_in(directory)?;
+                let mut program = unfinished(directory, ".extracted")?;
                 let size = entry.size();
                 ensure!(io::copy(&mut entry, &mut program)? == size, "{} is too large", member.display());
                 return Ok(program);
@@ -140,6 +140,12 @@ impl Downloader {
         }
         bail!("the archive has no {}", member.display())
     }
+}
+
+/// A file that is removed unless it gets its final name. One that a killed run has left is replaced.
+fn unfinished(directory: &Path, name: &str) -> Result<NamedTempFile> {
+    fs::remove_file(directory.join(name)).ok();
+    Ok(tempfile::Builder::new().prefix(name).rand_bytes(0).tempfile_in(directory)?)
 }
 
 fn agent(limits: Limits, url: &Uri) -> Agent {

@@ -10,21 +10,26 @@ use super::pins::{Tool, minor};
 /// Older ones do not know `--take-ownership`.
 const OLDEST_HELM: (u32, u32) = (3, 17);
 
-/// A binary in `KUBEBUILDER_ASSETS` or on PATH whose version fits the pinned one. A client that does not is mentioned.
+/// A binary in `KUBEBUILDER_ASSETS` or on PATH whose version fits the pinned one. Without one, a client that does not fit
+/// is mentioned.
 pub fn find(tool: Tool, pinned: &str) -> Option<PathBuf> {
     let assets = std::env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from);
     let path = std::env::var_os("PATH").unwrap_or_default();
     let directories = assets.into_iter().chain(std::env::split_paths(&path));
-    let candidates = directories.map(|directory| directory.join(tool.binary())).filter(|path| path.is_file());
-    candidates.into_iter().find(|candidate| {
-        let version = version(tool, candidate);
-        let refused = refused(tool, version.as_deref(), pinned);
-        if let (Some(reason), Tool::Kubectl | Tool::Helm) = (&refused, tool) {
-            let found = version.unwrap_or_else(|| "of no known version".to_owned());
-            eprintln!("{} {found} at {} is not taken: {reason}", tool.binary(), candidate.display());
-        }
-        refused.is_none()
-    })
+    let mut refusal = None;
+    for candidate in directories.map(|directory| directory.join(tool.binary())).filter(|path| path.is_file())
+    {
+        let version = version(tool, &candidate);
+        let Some(reason) = refused(tool, version.as_deref(), pinned) else { return Some(candidate) };
+        let found = version.unwrap_or_else(|| "of no known version".to_owned());
+        refusal.get_or_insert_with(|| {
+            format!("{} {found} at {} is not taken: {reason}", tool.binary(), candidate.display())
+        });
+    }
+    if let (Some(refusal), Tool::Kubectl | Tool::Helm) = (refusal, tool) {
+        eprintln!("{refusal}");
+    }
+    None
 }
 
 /// Why a version does not fit. The clients talk to servers of other versions, too.
