@@ -120,7 +120,8 @@ enum Command {
     /// Write a software bill of materials of each program that ships: its crates and their licenses, as CycloneDX
     #[command(after_help = "Example: cargo xtask sbom --only backup-controller")]
     Sbom(commands::sbom::Options),
-    /// Build the local cluster's programs now instead of at the first `up`
+    /// Download or build the local cluster's programs now instead of at the first `up`, and show where each comes from
+    #[command(after_help = "Example: CATENA_FROM_SOURCE=1 cargo xtask toolchain")]
     Toolchain,
 }
 

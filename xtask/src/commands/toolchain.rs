@@ -3,10 +3,10 @@
 use anyhow::Result;
 use local_cluster::Toolchain;
 
-/// Builds the missing tools and prints all paths.
+/// Downloads or builds the missing tools, and prints where each is and comes from.
 pub async fn run() -> Result<()> {
-    for (name, path) in Toolchain::provide().await?.iter() {
-        println!("{name:<24} {}", path.display());
+    for (name, path, source) in Toolchain::provide().await?.iter() {
+        println!("{name:<24} {} ({source})", path.display());
     }
     Ok(())
 }

@@ -1,15 +1,21 @@
-//! Builds missing tools, once per user.
+//! Builds missing programs from their Go modules, once per user.
 
 use std::{
+    collections::VecDeque,
     fs,
+    io::{BufRead, BufReader},
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
 use anyhow::{Context, Result, bail};
+use indicatif::HumanCount;
 use sha2::{Digest, Sha256};
 
-use super::pins::{Pins, Tool, minor};
+use super::{
+    downloads::hex,
+    pins::{Pins, Tool, minor},
+};
 use crate::{cache, lock, progress::Step};
 
 /// The Go module that pins the tools.
@@ -19,6 +25,12 @@ const GO_SUM: &str = include_str!("../../control-plane/go.sum");
 /// Locked in the directory of the tools while they are built.
 pub const LOCK: &str = ".lock";
 
+/// The linker drops all debug information, so none is made.
+const BUILD_FLAGS: [&str; 4] = ["-trimpath", "-mod=readonly", "-buildvcs=false", "-gcflags=all=-dwarf=false"];
+
+/// Lines of a failed build that are shown.
+const LAST_LINES: usize = 15;
+
 /// The directory of the tools of the present go.mod, whether or not they are built yet.
 pub fn directory(pins: &Pins) -> Result<PathBuf> {
     let mut hasher = Sha256::new();
@@ -27,11 +39,8 @@ pub fn directory(pins: &Pins) -> Result<PathBuf> {
     hasher.update(go_version(pins)?);
     hasher.update(linker_flags(pins)?);
     hasher.update(BUILD_FLAGS.join(" "));
-    let key = hasher.finalize().iter().take(8).fold(String::new(), |key, byte| format!("{key}{byte:02x}"));
-    Ok(cache::directory()?.join("tools").join(key))
+    Ok(cache::directory()?.join("tools").join(hex(&hasher.finalize()[..8])))
 }
-
-const BUILD_FLAGS: [&str; 3] = ["-trimpath", "-mod=readonly", "-buildvcs=false"];
 
 /// Builds the given tools into `directory`. Two runs at once are safe: one waits for the other.
 pub fn build(tools: &[Tool], pins: &Pins, directory: &Path) -> Result<()> {
@@ -42,15 +51,35 @@ pub fn build(tools: &[Tool], pins: &Pins, directory: &Path) -> Result<()> {
     if missing.is_empty() {
         return Ok(());
     }
+    let names = pins.names(&missing)?;
     eprintln!(
-        "Building {} tool(s) of the local cluster from source, once. A machine that never built them \
-         needs about ten minutes.",
-        missing.len()
+        "Building from source, once: {names}. A machine that never built all of them needs about ten minutes."
     );
     let module = write_module(directory)?;
-    for (index, tool) in missing.iter().enumerate() {
-        build_one(*tool, pins, &module, directory, &format!("{}/{}", index + 1, missing.len()))?;
+    let step = Step::start("building from source");
+    step.note("fetching modules");
+    let packages = missing.iter().map(|tool| tool.package());
+    let mut total = 0_u64;
+    run(go().current_dir(&module).args(["list", "-deps"]).args(packages.clone()), || total += 1)?;
+
+    // A killed run may have left it.
+    fs::remove_dir_all(directory.join("unfinished")).ok();
+    let unfinished = tempfile::Builder::new().prefix("unfinished").rand_bytes(0).tempdir_in(directory)?;
+    let mut build = go();
+    build.current_dir(&module).args(["build", "-v"]).args(BUILD_FLAGS);
+    build.arg(format!("-ldflags={}", linker_flags(pins)?)).arg("-o").arg(unfinished.path()).args(packages);
+    let mut compiled = 0;
+    run(&mut build, || {
+        compiled += 1;
+        step.note(format!("compiled {} of {} packages", HumanCount(compiled), HumanCount(total)));
+    })?;
+    for tool in missing {
+        // A reader never sees half a binary.
+        let binary = unfinished.path().join(tool.built_as());
+        fs::rename(&binary, directory.join(tool.binary()))
+            .with_context(|| format!("could not move {} into place", binary.display()))?;
     }
+    step.done("");
     Ok(())
 }
 
@@ -65,41 +94,38 @@ fn write_module(directory: &Path) -> Result<PathBuf> {
     Ok(module)
 }
 
-fn build_one(tool: Tool, pins: &Pins, module: &Path, directory: &Path, count: &str) -> Result<()> {
-    let step = Step::start(format!("building {} {} ({count})", tool.binary(), pins.version(tool)?));
-    let unfinished = directory.join(format!(".{}.{}", tool.binary(), std::process::id()));
-    let output = go()
-        .current_dir(module)
-        .arg("build")
-        .args(BUILD_FLAGS)
-        .arg(format!("-ldflags={}", linker_flags(pins)?))
-        .arg("-o")
-        .arg(&unfinished)
-        .arg(tool.package())
-        .stdin(Stdio::null())
-        .output()
-        .context("could not run go")?;
-    if !output.status.success() {
-        fs::remove_file(&unfinished).ok();
+/// Runs go, and tells of each package that it names on either of its outputs.
+fn run(go: &mut Command, mut package: impl FnMut()) -> Result<()> {
+    let (output, input) = std::io::pipe().context("could not make a pipe")?;
+    go.stdin(Stdio::null()).stdout(input.try_clone()?).stderr(input);
+    let mut child = go.spawn().context("could not run go")?;
+    // Else this process would hold the pipe open.
+    go.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut last = VecDeque::new();
+    for line in BufReader::new(output).lines().map_while(Result::ok) {
+        if line.contains(char::is_whitespace) {
+            last.push_back(line);
+            last.drain(..last.len().saturating_sub(LAST_LINES));
+        } else {
+            package();
+        }
+    }
+    let status = child.wait().context("could not wait for go")?;
+    if !status.success() {
         bail!(
-            "building {} failed: go build ended with {}; its last words:\n{}\nIf modules could not be \
-             fetched, check the network or set GOPROXY.",
-            tool.binary(),
-            output.status,
-            tail(&String::from_utf8_lossy(&output.stderr), 15),
+            "building from source failed: go ended with {status}; its last words:\n{}\nIf modules could not be fetched, check the network or set \
+             GOPROXY.",
+            Vec::from(last).join("\n"),
         );
     }
-    // A reader never sees half a binary.
-    fs::rename(&unfinished, directory.join(tool.binary()))
-        .with_context(|| format!("could not move {} into place", unfinished.display()))?;
-    step.done("");
     Ok(())
 }
 
 fn go() -> Command {
     let mut go = Command::new("go");
-    // Never fetch another Go behind the user's back; flags of the user's own would change the key's meaning.
-    go.env("GOTOOLCHAIN", "local").env("GOFLAGS", "").env("GOWORK", "off");
+    // Never fetch another Go behind the user's back; flags of the user's own would change the key's meaning; no program
+    // needs a C compiler.
+    go.env("GOTOOLCHAIN", "local").env("GOFLAGS", "").env("GOWORK", "off").env("CGO_ENABLED", "0");
     go
 }
 
@@ -108,8 +134,8 @@ fn go_version(pins: &Pins) -> Result<String> {
     let output = match go().args(["env", "GOVERSION"]).output() {
         Ok(output) => output,
         Err(error) => bail!(
-            "Go was not found: {error}; the local cluster's tools are built from source: install Go {wanted} \
-             or newer (https://go.dev/dl/) and put it on PATH"
+            "Go was not found: {error}; programs that were not downloaded are built from source: install Go \
+             {wanted} or newer (https://go.dev/dl/) and put it on PATH, or set CATENA_DOWNLOADS to the file of a mirror"
         ),
     };
     let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
@@ -134,7 +160,22 @@ fn linker_flags(pins: &Pins) -> Result<String> {
     ))
 }
 
-fn tail(text: &str, lines: usize) -> String {
-    let all: Vec<&str> = text.lines().collect();
-    all[all.len().saturating_sub(lines)..].join("\n")
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::again;
+
+    #[test]
+    fn the_last_words_of_a_failed_build_are_shown() {
+        let machine = tempfile::tempdir().unwrap();
+        let script = r#"[ "$1" = list ] && echo a/b && exit; seq -f 'line %g' 20 >&2; echo a/b >&2; exit 2"#;
+        let variables = [("PATH", again::program(machine.path(), "go", script))];
+        if again::has("toolchain::build::tests::the_last_words_of_a_failed_build_are_shown", &variables) {
+            let error = build(&[Tool::Helm], &Pins::new(GO_MOD), machine.path()).unwrap_err();
+            let said = error.to_string();
+            assert!(said.contains("exit status: 2") && said.contains("GOPROXY"), "{said}");
+            assert!(said.contains("words:\nline 6\n") && said.contains("line 20\n"), "{said}");
+            assert!(!machine.path().join("helm").exists());
+        }
+    }
 }

@@ -1,8 +1,12 @@
 //! The real programs of a local cluster, pinned in `control-plane/go.mod`.
 
-mod at_hand;
 mod build;
+mod download;
+mod downloads;
+#[cfg(test)]
+mod file_server;
 mod pins;
+mod preinstalled;
 
 use std::{collections::BTreeMap, path::PathBuf, thread};
 
@@ -10,24 +14,27 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
-use self::pins::Pins;
 pub use self::pins::Tool;
+use self::{download::Downloader, downloads::Downloads, pins::Pins};
 
 const CLIENTS: [Tool; 2] = [Tool::Kubectl, Tool::Helm];
 
 /// The path of each tool.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Toolchain {
     binaries: BTreeMap<String, PathBuf>,
+    /// Where each was found, for people.
+    #[serde(skip)]
+    sources: BTreeMap<String, String>,
 }
 
 impl Toolchain {
-    /// Finds each tool in the cache or on this machine, and builds the missing ones.
+    /// Finds each tool in the cache or on this machine, downloads what is missing, and builds the rest.
     pub async fn provide() -> Result<Self> {
         Self::aside(&Tool::ALL).await
     }
 
-    /// Finds or builds the tools for any cluster: kubectl and helm.
+    /// The same for the tools of any cluster: kubectl and helm.
     pub async fn clients() -> Result<Self> {
         Self::aside(&CLIENTS).await
     }
@@ -46,16 +53,28 @@ impl Toolchain {
 
     fn of(wanted: &[Tool]) -> Result<Self> {
         let pins = Pins::new(build::GO_MOD);
-
-        let mut binaries = BTreeMap::new();
+        let downloads = Downloads::chosen()?;
+        let mut downloader = Downloader::default();
+        let mut toolchain = Self::default();
         let mut missing = Vec::new();
         let built = build::directory(&pins);
         for &tool in wanted {
-            let cached = built.as_ref().ok().map(|directory| directory.join(tool.binary()));
-            if let Some(path) = cached.filter(|path| path.is_file()) {
-                binaries.insert(tool.binary().to_owned(), path);
-            } else if let Some(path) = at_hand::find(tool, pins.version(tool)?) {
-                binaries.insert(tool.binary().to_owned(), path);
+            let in_cache = built.as_ref().ok().map(|directory| directory.join(tool.binary()));
+            let download = downloads.of(tool).map(|it| anyhow::Ok((it, it.cached(tool)?))).transpose()?;
+            if let Some(path) = in_cache.filter(|path| path.is_file()) {
+                toolchain.add(tool, path, "built from source");
+            } else if let Some((download, path)) = download.as_ref().filter(|(_, path)| path.is_file()) {
+                toolchain.add(tool, path.clone(), &download.to_string());
+            } else if let Some(path) = preinstalled::find(tool, pins.version(tool)?) {
+                toolchain.add(tool, path, "on this machine before");
+            } else if let Some((download, path)) = download {
+                match downloader.fetch(&pins.names(&[tool])?, download, &path) {
+                    Ok(()) => toolchain.add(tool, path, &download.to_string()),
+                    Err(error) => {
+                        eprintln!("{error}; it is now built from source");
+                        missing.push(tool);
+                    }
+                }
             } else {
                 missing.push(tool);
             }
@@ -63,17 +82,20 @@ impl Toolchain {
         if !missing.is_empty() {
             // Go is needed only from here on.
             let directory = built.with_context(|| {
-                let versions = missing.iter().filter_map(|&tool| Some((tool, pins.version(tool).ok()?)));
-                let names: Vec<_> =
-                    versions.map(|(tool, version)| format!("{} {version}", tool.binary())).collect();
-                format!("not in the cache, and not on PATH in this minor version: {}", names.join(", "))
+                let names = pins.names(&missing).unwrap_or_default();
+                format!("not in the cache, not on PATH in a version that fits, and not downloaded: {names}")
             })?;
             build::build(&missing, &pins, &directory)?;
             for tool in missing {
-                binaries.insert(tool.binary().to_owned(), directory.join(tool.binary()));
+                toolchain.add(tool, directory.join(tool.binary()), "built from source");
             }
         }
-        Ok(Self { binaries })
+        Ok(toolchain)
+    }
+
+    fn add(&mut self, tool: Tool, path: PathBuf, source: &str) {
+        self.binaries.insert(tool.binary().to_owned(), path);
+        self.sources.insert(tool.binary().to_owned(), source.to_owned());
     }
 
     /// The path of one tool.
@@ -83,43 +105,126 @@ impl Toolchain {
         })
     }
 
-    /// Each tool's name and path.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &PathBuf)> {
-        self.binaries.iter().map(|(name, path)| (name.as_str(), path))
+    /// Each tool's name, path and, if it has just been looked for, where it comes from.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &PathBuf, &str)> {
+        let source = |name| self.sources.get(name).map_or("", String::as_str);
+        self.binaries.iter().map(move |(name, path)| (name.as_str(), path, source(name)))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, time::Duration};
+    use std::{ffi::OsString, fs, path::Path, time::Duration};
 
+    use sha2::{Digest, Sha256};
     use tokio::time::timeout;
 
-    use super::*;
+    use super::{
+        file_server::{Answer, FileServer},
+        *,
+    };
     use crate::{again, lock};
 
+    /// The variables of a machine without any tool, whose only mirror is `server`. The second program's sum may be wrong.
+    fn machine(
+        path: &Path,
+        tools: OsString,
+        server: &str,
+        sums: [&[u8]; 2],
+    ) -> [(&'static str, OsString); 5] {
+        let mirror = path.join("mirror.yaml");
+        let entry = |(name, file): (&str, &[u8])| {
+            let file =
+                format!("{{ url: {server}/{name}, sha256: {} }}", downloads::hex(&Sha256::digest(file)));
+            format!("{name}: {{ amd64: {file}, arm64: {file} }}\n")
+        };
+        fs::write(&mirror, ["kubectl", "helm"].into_iter().zip(sums).map(entry).collect::<String>()).unwrap();
+        [
+            ("PATH", tools),
+            ("KUBEBUILDER_ASSETS", path.into()),
+            ("CATENA_CACHE", path.into()),
+            ("CATENA_DOWNLOADS", mirror.into()),
+            ("CATENA_FROM_SOURCE", "".into()),
+        ]
+    }
+
+    fn mirror() -> FileServer {
+        let file = |text: &str| Answer::File(text.into());
+        FileServer::start([("/kubectl", file("their kubectl\n")), ("/helm", file("their helm\n"))])
+    }
+
+    fn read(toolchain: &Toolchain) -> Vec<(String, String)> {
+        toolchain
+            .iter()
+            .map(|(_, path, source)| (fs::read_to_string(path).unwrap(), source.to_owned()))
+            .collect()
+    }
+
     #[tokio::test]
-    async fn without_go_the_missing_tools_are_named_with_their_versions() {
-        let machine = tempfile::tempdir().unwrap();
-        let variables = [
-            ("PATH", machine.path().into()),
-            ("KUBEBUILDER_ASSETS", machine.path().into()),
-            ("CATENA_CACHE", machine.path().into()),
-        ];
-        let test = "toolchain::tests::without_go_the_missing_tools_are_named_with_their_versions";
+    async fn what_a_mirror_has_needs_no_go_and_is_downloaded_once() {
+        let (directory, server) = (tempfile::tempdir().unwrap(), mirror());
+        let sums = [&b"their kubectl\n"[..], b"their helm\n"];
+        let variables = machine(directory.path(), directory.path().into(), &server.url, sums);
+        let test = "toolchain::tests::what_a_mirror_has_needs_no_go_and_is_downloaded_once";
+        if again::has(test, &variables) {
+            let source = "downloaded from 127.0.0.1, pinned sum";
+            for _ in 0..2 {
+                let found = read(&Toolchain::clients().await.unwrap());
+                assert_eq!(
+                    found,
+                    ["their helm\n", "their kubectl\n"].map(|text| (text.into(), source.into()))
+                );
+            }
+            return;
+        }
+        assert_eq!(server.asked(), ["/kubectl", "/helm"]);
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_downloaded_is_built_from_source() {
+        let (directory, server) = (tempfile::tempdir().unwrap(), mirror());
+        let script = r#"
+            case $1 in
+            env) echo go1.99.0 ;;
+            list) printf 'a\nb\n' ;;
+            build)
+                while [ "$1" != -o ]; do shift; done
+                echo a >&2
+                echo our helm >"$2/helm" ;;
+            esac"#;
+        let go = again::program(directory.path(), "go", script);
+        let variables =
+            machine(directory.path(), go, &server.url, [&b"their kubectl\n"[..], b"another helm\n"]);
+        let test = "toolchain::tests::what_cannot_be_downloaded_is_built_from_source";
+        if again::has(test, &variables) {
+            let [helm, kubectl] = &read(&Toolchain::clients().await.unwrap())[..] else { panic!() };
+            assert_eq!(*helm, ("our helm\n".into(), "built from source".into()));
+            assert_eq!(kubectl.0, "their kubectl\n");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_choice_to_build_from_source_makes_no_request() {
+        let (directory, server) = (tempfile::tempdir().unwrap(), mirror());
+        let mut variables = machine(directory.path(), directory.path().into(), &server.url, [b"", b""]);
+        variables[4].1 = "1".into();
+        let test = "toolchain::tests::a_choice_to_build_from_source_makes_no_request";
         if again::has(test, &variables) {
             let said = format!("{:#}", Toolchain::clients().await.unwrap_err());
-            for part in ["kubectl v", "helm v4", "install Go"] {
+            for part in ["kubectl v", "helm v4", "install Go", "CATENA_DOWNLOADS"] {
                 assert!(said.contains(part), "{said}");
             }
+            return;
         }
+        assert!(server.asked().is_empty());
     }
 
     #[tokio::test]
     async fn a_wait_for_the_tools_of_another_run_can_be_interrupted() {
         let machine = tempfile::tempdir().unwrap();
         let go = again::program(machine.path(), "go", "echo go1.99.0");
-        let variables = [("PATH", go), ("CATENA_CACHE", machine.path().into())];
+        let variables =
+            [("PATH", go), ("CATENA_CACHE", machine.path().into()), ("CATENA_FROM_SOURCE", "1".into())];
         let test = "toolchain::tests::a_wait_for_the_tools_of_another_run_can_be_interrupted";
         if !again::has(test, &variables) {
             return;

@@ -1,9 +1,11 @@
 //! The versions that `xtask/local-cluster/control-plane/go.mod` pins.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Error, Result, bail};
+use serde::Deserialize;
 
 /// One of the programs that make up a local cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[serde(try_from = "String")]
 pub enum Tool {
     /// etcd
     Etcd,
@@ -47,6 +49,15 @@ impl Tool {
         }
     }
 
+    /// The name that `go build` gives to the binary.
+    #[must_use]
+    pub fn built_as(self) -> &'static str {
+        match self {
+            Self::Etcd => "server",
+            _ => self.binary(),
+        }
+    }
+
     /// The Go package that builds it.
     #[must_use]
     pub fn package(self) -> &'static str {
@@ -70,6 +81,20 @@ impl Tool {
             }
             Self::Kwok => "sigs.k8s.io/kwok",
             Self::Helm => "helm.sh/helm/v4",
+        }
+    }
+}
+
+impl TryFrom<String> for Tool {
+    type Error = Error;
+
+    fn try_from(name: String) -> Result<Self> {
+        match Self::ALL.into_iter().find(|tool| tool.binary() == name) {
+            Some(tool) => Ok(tool),
+            None => bail!(
+                "a local cluster has no program {name}, only {}",
+                Self::ALL.map(Self::binary).join(", ")
+            ),
         }
     }
 }
@@ -98,6 +123,12 @@ impl Pins {
             .with_context(|| {
                 format!("go.mod pins no {module}: restore xtask/local-cluster/control-plane/go.mod")
             })
+    }
+
+    /// The tools with their versions, for messages.
+    pub fn names(&self, tools: &[Tool]) -> Result<String> {
+        let name = |tool: &Tool| Ok(format!("{} {}", tool.binary(), self.version(*tool)?));
+        Ok(tools.iter().map(name).collect::<Result<Vec<_>>>()?.join(", "))
     }
 
     /// The Go version that the module asks for, as `1.26.0`.
