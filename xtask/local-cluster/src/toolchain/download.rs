@@ -55,15 +55,16 @@ pub struct Downloader {
 impl Downloader {
     /// Downloads a program to `target`, unless another run has just done so.
     pub fn fetch(&mut self, name: &str, download: &Download, target: &Path) -> Result<()> {
+        let origin = origin(&download.url);
+        if self.unreachable.contains(&origin) {
+            bail!("{name} was not downloaded: {origin} has just failed to answer");
+        }
         self.try_fetch(name, download, target).map_err(|error| {
             anyhow!("{name} was not downloaded from {}: {error:#}; {WAYS_OUT}", download.url)
         })
     }
 
     fn try_fetch(&mut self, name: &str, download: &Download, target: &Path) -> Result<()> {
-        if self.unreachable.contains(&origin(&download.url)) {
-            bail!("the same server has just failed to answer");
-        }
         let directory = target.parent().context("the cache is no directory")?;
         fs::create_dir_all(directory).with_context(|| format!("could not create {}", directory.display()))?;
         let _lock = lock::wait_for(&directory.join(".lock"), "downloads the same program")?;
@@ -75,7 +76,8 @@ impl Downloader {
         let expected = match &download.sum {
             Sum::Pinned(sum) => sum.clone(),
             Sum::Published(url) => {
-                let list = self.get(&agent, url)?.body_mut().with_config().limit(LIST_BYTES).read_to_string();
+                let answer = self.get(&agent, url).with_context(|| url.to_string())?;
+                let list = answer.into_body().into_with_config().limit(LIST_BYTES).read_to_string();
                 let list = list.with_context(|| url.to_string())?;
                 download.sum_in(&list).with_context(|| format!("{url} has no sum of this file"))?
             }
@@ -100,7 +102,7 @@ impl Downloader {
             if !matches!(error, ureq::Error::StatusCode(_)) {
                 self.unreachable.insert(origin(url));
             }
-            anyhow!("{url}: {error}")
+            error.into()
         })
     }
 
