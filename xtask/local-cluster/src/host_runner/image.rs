@@ -22,8 +22,8 @@ pub fn locate(image: &str, pull_policy: Option<&str>, bin_dir: &Path) -> Result<
     Err(Trouble::new(
         reason,
         format!(
-            "the image {image:?} stands for the binary {}, which does not exist: build it, e.g. with `cargo build \
-             --release --bin {name}`, or bring the cluster up with another directory of programs",
+            "the image {image:?} stands for the binary {}, which does not exist: build it, e.g. with `cargo build --bin \
+             {name}`, or bring the cluster up with another directory of programs",
             path.display()
         ),
     ))
@@ -53,7 +53,7 @@ mod tests {
         let trouble = locate("x/none:1", None, directory.path()).unwrap_err();
         assert_eq!(trouble.reason, "ImagePullBackOff");
         assert!(trouble.message.contains(&directory.path().join("none").display().to_string()));
-        assert!(trouble.message.contains("cargo build --release --bin none"));
+        assert!(trouble.message.contains("cargo build --bin none"));
         assert_eq!(locate("none", Some("Never"), directory.path()).unwrap_err().reason, "ErrImageNeverPull");
 
         std::fs::write(directory.path().join("none"), "").unwrap();

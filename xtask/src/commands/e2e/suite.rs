@@ -151,6 +151,8 @@ impl Suite {
         forget_other_clusters(&mut program)
             .args(self.arguments_for(tests))
             .env("KUBECONFIG", &access.kubeconfig)
+            // A test downloads nothing.
+            .env("CATENA_FROM_SOURCE", "1")
             .env("CATENA_ON", on)
             .env("CATENA_LOGS", &access.logs)
             .env("CATENA_TIMES", times::file(&access.logs))

@@ -17,7 +17,7 @@ use crate::{
 
 /// Checks all charts; every failure is reported, not only the first.
 pub async fn run(interrupt: &Interrupt) -> Result<()> {
-    let toolchain = interrupt.or(Toolchain::provide()).await?;
+    let toolchain = interrupt.or(Toolchain::clients()).await?;
     let helm = toolchain.path(Tool::Helm)?;
     let charts = charts::all();
     if charts.is_empty() {
