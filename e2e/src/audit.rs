@@ -122,12 +122,13 @@ impl AuditLog {
             return Ok(read.requests.clone());
         }
         let lines = bytes[..complete].split(|byte| *byte == b'\n').skip(usize::from(read.is_within_a_line));
+        let lines: Vec<Line> = lines
+            .filter(|line| !line.is_empty())
+            .map(serde_json::from_slice)
+            .collect::<Result<_, _>>()
+            .context("could not read a line of the audit log")?;
         read.is_within_a_line = false;
-        for line in lines.filter(|line| !line.is_empty()) {
-            let line: Line =
-                serde_json::from_slice(line).context("could not read a line of the audit log")?;
-            read.requests.extend(line.request());
-        }
+        read.requests.extend(lines.into_iter().filter_map(Line::request));
         read.to += complete as u64;
         Ok(read.requests.clone())
     }

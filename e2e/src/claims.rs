@@ -15,8 +15,9 @@ use crate::Controller;
 
 /// Maximum number of concurrent tests: they mostly wait, but the number of processors is limited.
 fn max_concurrent_users() -> usize {
-    const FEWEST: usize = 6;
-    thread::available_parallelism().map_or(FEWEST, |processors| FEWEST.max(3 * processors.get()))
+    // One etcd serves them all.
+    let [fewest, most] = [6, 24];
+    thread::available_parallelism().map_or(fewest, |processors| (3 * processors.get()).clamp(fewest, most))
 }
 
 /// The claim of a test on the cluster while it runs, beside tests that do not disturb it.

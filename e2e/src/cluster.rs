@@ -93,17 +93,18 @@ impl Cluster {
     /// The cluster without any other test, for tests that disturb all others, or are disturbed by them. Those are in a
     /// module `alone`, by which `cargo xtask e2e` runs them apart from the others.
     pub async fn alone() -> Result<Self> {
-        let test = thread::current().name().unwrap_or_default().to_owned();
-        ensure!(
-            test.contains("::alone::"),
-            "{test} wants the cluster alone: it has to be in a module `alone`"
-        );
-        let cluster = Self::changing(&CONTROLLERS).await?;
+        ensure!(is_alone(), "a test that wants the cluster alone has to be in a module `alone`");
+        let cluster = Self::claim(Claim { uses: Vec::new(), changes: CONTROLLERS.to_vec() }).await?;
         cluster.without_others().await;
         Ok(cluster)
     }
 
     async fn connect(claim: Claim) -> Result<Self> {
+        ensure!(!is_alone(), "a test in a module `alone` has to claim the cluster with `Cluster::alone`");
+        Self::claim(claim).await
+    }
+
+    async fn claim(claim: Claim) -> Result<Self> {
         // The suite deletes objects in its way, so it never takes a cluster just because it is the current one.
         ensure!(
             std::env::var_os("CATENA_ON").is_some(),
@@ -157,6 +158,11 @@ impl Cluster {
         })
         .await;
     }
+}
+
+/// Whether this test is in a module `alone`.
+fn is_alone() -> bool {
+    thread::current().name().is_some_and(|test| test.contains("::alone::"))
 }
 
 /// A path that `cargo xtask test` gives in a variable.

@@ -149,7 +149,8 @@ impl Package {
             "bom-ref": self.reference(),
             "name": name,
             "version": version,
-            "purl": format!("pkg:cargo/{name}@{version}"),
+            // A version may have metadata behind a plus.
+            "purl": format!("pkg:cargo/{name}@{}", version.replace('+', "%2B")),
         });
         if let Some(license) = license {
             // `A/B` is how crates said it before they wrote SPDX.

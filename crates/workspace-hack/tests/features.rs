@@ -48,17 +48,23 @@ fn each_dependency_of_a_program_alone_is_one_of_the_whole_workspace() -> Result<
     let (programs, sharing) = programs()?;
     ensure!(programs.len() >= 8, "there are more programs than {programs:?}");
     ensure!(programs.is_subset(&sharing), "without workspace-hack: {:?}", programs.difference(&sharing));
-    let whole = packages(&["--workspace", "--edges=normal,build,dev"])?;
-    let mut different = Vec::new();
-    for program in &sharing {
-        for package in packages(&["--package", program, "--edges=normal,build"])?.difference(&whole) {
-            different.push(format!("{program}: {package}"));
+    let mut different = BTreeSet::new();
+    // What is linked, and then also what build scripts and macros use, whose features may be others.
+    for (of_whole, of_program) in [
+        ("--edges=normal,dev,no-proc-macro", "--edges=normal,no-proc-macro"),
+        ("--edges=normal,build,dev", "--edges=normal,build"),
+    ] {
+        let whole = packages(&["--workspace", of_whole])?;
+        for program in &sharing {
+            for package in packages(&["--package", program, of_program])?.difference(&whole) {
+                different.insert(format!("{program}: {package}"));
+            }
         }
     }
     ensure!(
         different.is_empty(),
         "add the missing features to crates/workspace-hack/Cargo.toml:\n{}",
-        different.join("\n")
+        different.into_iter().collect::<Vec<_>>().join("\n")
     );
     Ok(())
 }

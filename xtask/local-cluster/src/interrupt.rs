@@ -55,6 +55,11 @@ impl Interrupt {
     /// Runs a program to its end; an error when it fails or a signal comes. Its children end with it: cargo passes no
     /// signal on to its tests, which would continue in a cluster that is being taken down or belongs to somebody.
     pub async fn run(&self, command: &mut std::process::Command) -> Result<()> {
+        self.run_with_grace(command, CHILD_GRACE).await
+    }
+
+    /// The same for a program that takes `grace` to clean up after itself.
+    pub async fn run_with_grace(&self, command: &mut std::process::Command, grace: Duration) -> Result<()> {
         let program = command.get_program().to_string_lossy().into_owned();
         if self.came() {
             bail!("interrupted");
@@ -72,7 +77,7 @@ impl Interrupt {
             () = self.0.cancelled() => {
                 if let Some(group) = group {
                     kill_process_group(group, Signal::TERM).ok();
-                    tokio::time::timeout(CHILD_GRACE, child.wait()).await.ok();
+                    tokio::time::timeout(grace, child.wait()).await.ok();
                     kill_process_group(group, Signal::KILL).ok();
                 }
                 bail!("interrupted");

@@ -36,7 +36,6 @@ pub fn directory(pins: &Pins) -> Result<PathBuf> {
     let mut hasher = Sha256::new();
     hasher.update(GO_MOD);
     hasher.update(GO_SUM);
-    hasher.update(go_version(pins)?);
     hasher.update(linker_flags(pins)?);
     hasher.update(BUILD_FLAGS.join(" "));
     Ok(cache::directory()?.join("tools").join(hex(&hasher.finalize()[..8])))
@@ -52,6 +51,9 @@ pub fn build(tools: &[Tool], pins: &Pins, directory: &Path) -> Result<()> {
         return Ok(());
     }
     let names = pins.names(&missing)?;
+    ensure_go(pins).with_context(|| {
+        format!("not in the cache, not on this machine in a version that fits, and not downloaded: {names}")
+    })?;
     eprintln!(
         "Building from source, once: {names}. A machine that never built all of them needs about ten minutes."
     );
@@ -129,7 +131,7 @@ fn go() -> Command {
     go
 }
 
-fn go_version(pins: &Pins) -> Result<String> {
+fn ensure_go(pins: &Pins) -> Result<()> {
     let wanted = pins.go()?;
     let output = match go().args(["env", "GOVERSION"]).output() {
         Ok(output) => output,
@@ -146,7 +148,7 @@ fn go_version(pins: &Pins) -> Result<String> {
              (https://go.dev/dl/)"
         );
     }
-    Ok(version)
+    Ok(())
 }
 
 /// Without these flags, Kubernetes' programs report the version v0.0.0-master.
@@ -168,7 +170,7 @@ mod tests {
     #[test]
     fn the_last_words_of_a_failed_build_are_shown() {
         let machine = tempfile::tempdir().unwrap();
-        let script = r#"[ "$1" = list ] && echo a/b && exit; seq -f 'line %g' 20 >&2; echo a/b >&2; exit 2"#;
+        let script = r#"[ "$1" = env ] && echo go1.99.0 && exit; [ "$1" = list ] && echo a/b && exit; seq -f 'line %g' 20 >&2; echo a/b >&2; exit 2"#;
         let variables = [("PATH", again::program(machine.path(), "go", script))];
         if again::has("toolchain::build::tests::the_last_words_of_a_failed_build_are_shown", &variables) {
             let error = build(&[Tool::Helm], &Pins::new(GO_MOD), machine.path()).unwrap_err();

@@ -15,12 +15,12 @@ use flate2::read::GzDecoder;
 use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
 use ureq::{
-    Agent, Body,
+    Agent, Body, ResponseExt,
     http::{Response, Uri},
     tls::{RootCerts, TlsConfig},
 };
 
-use super::downloads::{Download, Sum, WAYS_OUT, hex, origin};
+use super::downloads::{Download, Sum, WAYS_OUT, address, hex, origin};
 use crate::{lock, progress::Step};
 
 /// The size of the largest list of sums.
@@ -33,14 +33,16 @@ pub struct Limits {
     pub response: Duration,
     /// Between two pieces of the file.
     pub idle: Duration,
+    /// For the whole file.
+    pub whole: Duration,
     /// Of the file, and of the program in it.
     pub bytes: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        let [connect, response, idle] = [10, 30, 30].map(Duration::from_secs);
-        Self { connect, response, idle, bytes: 500_000_000 }
+        let [connect, response, idle, whole] = [10, 30, 30, 900].map(Duration::from_secs);
+        Self { connect, response, idle, whole, bytes: 500_000_000 }
     }
 }
 
@@ -92,18 +94,23 @@ impl Downloader {
         };
         let size = megabytes(program.as_file().metadata()?.len());
         program.as_file().set_permissions(Permissions::from_mode(0o755))?;
+        // What has its final name is never looked at again.
+        program.as_file().sync_all().with_context(|| format!("could not write {}", target.display()))?;
         program.persist(target).with_context(|| format!("could not write {}", target.display()))?;
         step.done(format!("{size} MB, checked by the {}", download.sum));
         Ok(())
     }
 
     fn get(&mut self, agent: &Agent, url: &Uri) -> Result<Response<Body>> {
-        agent.get(url).call().map_err(|error| {
-            if !matches!(error, ureq::Error::StatusCode(_)) {
+        let response = agent.get(url).call().inspect_err(|error| {
+            use ureq::Error::{ConnectionFailed, HostNotFound, Io, Timeout};
+            if matches!(error, ConnectionFailed | HostNotFound | Io(_) | Timeout(_)) {
                 self.unreachable.insert(origin(url));
             }
-            error.into()
-        })
+        })?;
+        // The address after redirects.
+        address("redirect", &response.get_uri().to_string())?;
+        Ok(response)
     }
 
     /// Writes an answer to a file, and returns its sum.
@@ -121,7 +128,7 @@ impl Downloader {
                 return Ok(hex(&hasher.finalize()));
             }
             hasher.update(&piece[..length]);
-            file.write_all(&piece[..length])?;
+            file.write_all(&piece[..length]).context("it could not be written to the cache")?;
             received += length as u64;
             step.note(format!("{}{total} MB", megabytes(received)));
         }
@@ -136,6 +143,8 @@ impl Downloader {
             if entry.path()? == member {
                 let mut program = unfinished(directory, ".extracted")?;
                 let size = entry.size();
+                let is_file = entry.header().entry_type().is_file() && size > 0;
+                ensure!(is_file, "{} is no file in the archive", member.display());
                 ensure!(io::copy(&mut entry, &mut program)? == size, "{} is too large", member.display());
                 return Ok(program);
             }
@@ -164,7 +173,8 @@ fn agent(limits: Limits, url: &Uri) -> Agent {
         .timeout_connect(Some(limits.connect))
         .timeout_send_request(Some(limits.response))
         .timeout_recv_response(Some(limits.response))
-        .timeout_per_read(Some(limits.idle));
+        .timeout_per_read(Some(limits.idle))
+        .timeout_recv_body(Some(limits.whole));
     // A loopback address means another machine to a proxy.
     let config = if is_https { config } else { config.proxy(None) };
     config.build().new_agent()

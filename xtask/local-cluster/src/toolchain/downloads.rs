@@ -2,7 +2,9 @@
 
 use std::{
     collections::BTreeMap,
-    env, fmt, fs,
+    env,
+    ffi::OsString,
+    fmt, fs,
     net::IpAddr,
     path::{Path, PathBuf},
 };
@@ -65,11 +67,20 @@ struct Entry {
     member: Option<PathBuf>,
 }
 
+/// Whether everything is to be built from source, by choice.
+pub fn are_off() -> bool {
+    set("CATENA_FROM_SOURCE").is_some_and(|value| value != "0")
+}
+
+/// The value of a variable that has one.
+fn set(name: &str) -> Option<OsString> {
+    env::var_os(name).filter(|value| !value.is_empty())
+}
+
 impl Downloads {
     /// None if all is to be built from source; otherwise those of the user's file, or those of the projects themselves.
     pub fn chosen() -> Result<Self> {
-        let set = |name| env::var_os(name).filter(|value| !value.is_empty());
-        if set("CATENA_FROM_SOURCE").is_some_and(|value| value != "0") {
+        if are_off() {
             return Ok(Self::default());
         }
         match set("CATENA_DOWNLOADS").map(PathBuf::from) {
@@ -125,8 +136,10 @@ impl TryFrom<Entry> for Download {
 }
 
 /// A URL whose answers nobody on the way can change.
-fn address(field: &str, text: &str) -> Result<Uri> {
+pub fn address(field: &str, text: &str) -> Result<Uri> {
     let url: Uri = text.parse().map_err(|error| anyhow!("{field} is no URL ({error}): {text}"))?;
+    let has_credentials = url.authority().is_some_and(|authority| authority.as_str().contains('@'));
+    ensure!(!has_credentials, "{field} must have no user and password, because messages show it");
     let host = url.host().unwrap_or_default();
     let is_loopback = host == "localhost"
         || host.trim_matches(['[', ']']).parse().is_ok_and(|address: IpAddr| address.is_loopback());
@@ -260,6 +273,7 @@ mod tests {
             ("kubectl: { amd64: { url: 'https://a/k', sha256: 12ab } }", "64 hexadecimal digits: 12ab"),
             ("kubectl: { amd64: { url: 'http://10.1.1.1/k', sha256: SUM } }", "url must begin with https://"),
             ("kubectl: { amd64: { url: 'https://a/k.tar.gz', sha256: SUM } }", "member is needed"),
+            ("kubectl: { amd64: { url: 'https://me:secret@a/k', sha256: SUM } }", "url must have no user"),
             (
                 "kubectl: { amd64: { url: 'https://a/k', sha256From: 'https://a:444/k.sha256' } }",
                 "the origin of url, https://a:443: https://a:444/k.sha256",

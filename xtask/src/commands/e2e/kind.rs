@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 use local_cluster::{Interrupt, KindCluster, Toolchain, kind_problem};
 
-use super::suite::Suite;
+use super::suite::{Chosen, Suite};
 use crate::{
     cargo, charts,
     cluster::{Cluster, temporary_name},
@@ -13,7 +13,12 @@ use crate::{
 };
 
 /// Builds the images, creates, installs, tests, deletes.
-pub async fn run(suite: &Suite, node_image: Option<&str>, interrupt: &Interrupt) -> Result<()> {
+pub async fn run(
+    suite: &Suite,
+    chosen: &Chosen,
+    node_image: Option<&str>,
+    interrupt: &Interrupt,
+) -> Result<()> {
     if let Some(problem) = kind_problem() {
         bail!("there can be no kind cluster: {problem}; `--on local` needs neither Docker nor kind");
     }
@@ -31,7 +36,7 @@ pub async fn run(suite: &Suite, node_image: Option<&str>, interrupt: &Interrupt)
     let result = async {
         cluster.create(node_image, interrupt).await?;
         cluster.load(&archives, interrupt).await?;
-        on_cluster(&cluster, suite, interrupt).await
+        on_cluster(&cluster, suite, chosen, interrupt).await
     }
     .await;
     let result = on_failure(result, cluster.name(), &cluster.logs(), || cluster.access().ok());
@@ -42,9 +47,9 @@ pub async fn run(suite: &Suite, node_image: Option<&str>, interrupt: &Interrupt)
     ended(result, cluster.delete())
 }
 
-async fn on_cluster(kind: &KindCluster, suite: &Suite, interrupt: &Interrupt) -> Result<()> {
+async fn on_cluster(kind: &KindCluster, suite: &Suite, chosen: &Chosen, interrupt: &Interrupt) -> Result<()> {
     let cluster = Cluster::on_kind(kind)?;
     charts::install(&cluster, &charts::all(), interrupt).await?;
     let variables = [("CATENA_KIND", kind.name().to_owned()), ("CATENA_WORKLOAD_IMAGE", reference(WORKLOAD))];
-    suite.run_in_turn(&cluster, "kind", &variables, interrupt).await
+    suite.run_in_turn(chosen, &cluster, "kind", &variables, interrupt).await
 }

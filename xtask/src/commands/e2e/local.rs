@@ -5,7 +5,7 @@ use anyhow::Result;
 use futures::future::join_all;
 use local_cluster::{Interrupt, LocalCluster, Wanted};
 
-use super::suite::Suite;
+use super::suite::{Chosen, Suite};
 use crate::{
     cargo, charts,
     cluster::{Cluster, temporary},
@@ -20,9 +20,8 @@ struct Part {
 }
 
 /// Builds, brings up, installs, tests, takes down.
-pub async fn run(suite: &Suite, interrupt: &Interrupt) -> Result<()> {
+pub async fn run(suite: &Suite, chosen: Chosen, interrupt: &Interrupt) -> Result<()> {
     cargo::run(&["build"], interrupt).await?;
-    let chosen = suite.choose(interrupt).await?;
     let mut parts = Vec::new();
     for (purpose, tests) in [("e2e", chosen.shared), ("e2e-alone", chosen.alone)] {
         if !tests.is_empty() {
@@ -32,7 +31,7 @@ pub async fn run(suite: &Suite, interrupt: &Interrupt) -> Result<()> {
     let results = join_all(parts.iter().map(|part| part.run(suite, interrupt))).await;
     let result = results.into_iter().fold(Ok(()), ended);
     let accesses: Vec<_> = parts.iter().filter_map(|part| part.cluster.access().ok()).collect();
-    let result = suite.sum_up(&accesses.iter().collect::<Vec<_>>(), result);
+    let result = suite.sum_up(&accesses.iter().collect::<Vec<_>>(), result, interrupt);
     if suite.keep {
         for Part { cluster, .. } in &parts {
             eprintln!("the cluster is left: `cargo xtask down --name {}` takes it down", cluster.name());

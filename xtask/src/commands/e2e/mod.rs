@@ -1,4 +1,4 @@
-//! `cargo xtask e2e`: the end-to-end suite, on a cluster of its own or on the current one.
+//! `cargo xtask e2e`: the end-to-end suite, on clusters of its own or on the current one.
 
 mod current;
 mod kind;
@@ -49,19 +49,20 @@ pub async fn run(options: &Options) -> Result<()> {
     let on = options.on.unwrap_or_else(choose);
     options.fit(on)?;
     let interrupt = Interrupt::listen()?;
+    let chosen = suite.choose(&interrupt).await?;
     match on {
-        On::Local => local::run(&suite, &interrupt).await,
-        On::Kind => kind::run(&suite, options.node_image.as_deref(), &interrupt).await,
+        On::Local => local::run(&suite, chosen, &interrupt).await,
+        On::Kind => kind::run(&suite, &chosen, options.node_image.as_deref(), &interrupt).await,
         On::Current => {
             let current = Current::agreed(&options.current, suite.keep, &interrupt).await?;
-            current.run(&suite, &interrupt).await
+            current.run(&suite, &chosen, &interrupt).await
         }
     }
 }
 
 /// Runs the suite on a local cluster.
 pub async fn run_locally(suite: &Suite, interrupt: &Interrupt) -> Result<()> {
-    local::run(suite, interrupt).await
+    local::run(suite, suite.choose(interrupt).await?, interrupt).await
 }
 
 impl Options {

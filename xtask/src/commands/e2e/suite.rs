@@ -14,6 +14,7 @@ use super::times;
 use crate::{
     cargo,
     cluster::Cluster,
+    post_mortem::ended,
     rights,
     workspace::{self, Profile},
 };
@@ -30,7 +31,7 @@ pub struct Suite {
     /// Keep the clusters of the end-to-end tests afterwards
     #[arg(long, alias = "keep-cluster")]
     pub keep: bool,
-    /// Arguments for the end-to-end tests, such as a part of a test's name
+    /// Arguments that choose end-to-end tests: parts of their names, and --skip, --ignored, --include-ignored or --exact
     #[arg(last = true)]
     arguments: Vec<String>,
     #[arg(skip)]
@@ -87,7 +88,7 @@ impl Suite {
     /// Builds the test program, and asks it which tests the arguments choose.
     ///
     /// # Errors
-    /// When it cannot be built, or there is no such test: without one, a run would pass.
+    /// When it cannot be built, or a name is that of no test: without one, a run would pass.
     pub async fn choose(&self, interrupt: &Interrupt) -> Result<Chosen> {
         interrupt.run(program().arg("--no-run")).await?;
         let list = |arguments: &[String]| -> Result<Chosen> {
@@ -101,12 +102,16 @@ impl Suite {
             Ok(Chosen::of(&String::from_utf8_lossy(&output.stdout)))
         };
         let chosen = list(&self.arguments)?;
-        ensure!(
-            !chosen.is_empty(),
-            "no end-to-end test is chosen by {:?}; the files are {}",
-            self.arguments.join(" "),
-            list(&[])?.files().join(", ")
-        );
+        let is_exact = self.arguments.iter().any(|argument| argument == "--exact");
+        for name in names(&self.arguments) {
+            ensure!(
+                chosen.has(name, is_exact),
+                "{name:?} is {} test that is chosen; the files are {}",
+                if is_exact { "not the full name, FILE::TEST, of any" } else { "not in the name of any" },
+                list(&[])?.files().join(", ")
+            );
+        }
+        ensure!(!chosen.is_empty(), "no end-to-end test is chosen by {:?}", self.arguments.join(" "));
         Ok(chosen)
     }
 
@@ -117,18 +122,18 @@ impl Suite {
     /// When one fails, or the rights of the controllers are not those that are used.
     pub async fn run_in_turn(
         &self,
+        chosen: &Chosen,
         cluster: &Cluster,
         on: &str,
         variables: &[(&str, String)],
         interrupt: &Interrupt,
     ) -> Result<()> {
-        let chosen = self.choose(interrupt).await?;
         let shared = self.run(&chosen.shared, cluster, on, variables, interrupt).await;
         if interrupt.came() {
             return shared;
         }
         let alone = self.run(&chosen.alone, cluster, on, variables, interrupt).await;
-        self.sum_up(&[&cluster.access], shared.and(alone))
+        self.sum_up(&[&cluster.access], ended(shared, alone), interrupt)
     }
 
     /// Runs some of the chosen tests on a cluster, described by `variables`.
@@ -177,9 +182,11 @@ impl Suite {
     ///
     /// # Errors
     /// When the run had failed, or the rights are not those that are used.
-    pub fn sum_up(&self, clusters: &[&Access], result: Result<()>) -> Result<()> {
-        times::print(clusters)?;
-        result?;
+    pub fn sum_up(&self, clusters: &[&Access], result: Result<()>, interrupt: &Interrupt) -> Result<()> {
+        if interrupt.came() {
+            return result;
+        }
+        ended(result, times::print(clusters))?;
         let audit_logs: Vec<&Path> =
             clusters.iter().filter_map(|access| access.audit_log.as_deref()).collect();
         if audit_logs.is_empty() {
@@ -190,14 +197,10 @@ impl Suite {
     }
 
     fn arguments_for(&self, tests: &[String]) -> Vec<String> {
-        // A failure is told beside its test, and not only after all others.
-        let mut arguments: Vec<String> = ["--no-fail-fast", "--", "--nocapture"].map(Into::into).into();
-        arguments.push(format!("--test-threads={}", self.test_threads));
-        // What they filter is chosen already; the names are in addition to their own, which are no full ones.
-        arguments.extend(self.arguments.iter().cloned());
-        arguments.push("--exact".to_owned());
-        arguments.extend(tests.iter().cloned());
-        arguments
+        let threads = format!("--test-threads={}", self.test_threads);
+        // A failure is told beside its test, and not only after all others. Which tests are ignored was asked before.
+        let options = ["--no-fail-fast", "--", "--nocapture", &threads, "--include-ignored", "--exact"];
+        options.map(str::to_owned).into_iter().chain(tests.iter().cloned()).collect()
     }
 }
 
@@ -207,6 +210,11 @@ impl Chosen {
         let names = list.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned);
         let (alone, shared) = names.partition(|name| name.contains("::alone::"));
         Self { shared, alone }
+    }
+
+    fn has(&self, name: &str, is_exact: bool) -> bool {
+        let fits = |full: &String| if is_exact { full == name } else { full.contains(name) };
+        self.shared.iter().chain(&self.alone).any(fits)
     }
 
     fn is_empty(&self) -> bool {
@@ -228,6 +236,19 @@ fn program() -> std::process::Command {
     command.args(["test", "--package", "e2e", "--test", "suite"]);
     command
 }
+
+/// The names among a test program's arguments; some options have a value.
+fn names(arguments: &[String]) -> impl Iterator<Item = &str> {
+    let mut is_value = false;
+    arguments.iter().map(String::as_str).filter(move |argument| {
+        let was_value = std::mem::replace(&mut is_value, WITH_VALUE.contains(argument));
+        !was_value && !argument.starts_with('-')
+    })
+}
+
+/// Options of a test program whose value is an argument of its own.
+const WITH_VALUE: [&str; 7] =
+    ["--color", "--format", "--logfile", "--shuffle-seed", "--skip", "--test-threads", "-Z"];
 
 /// The filter for all tests of a file, which a shell completes to its path, or for a part of their name.
 fn filter(name: &str) -> String {
@@ -273,9 +294,22 @@ mod tests {
     fn the_tests_of_a_cluster_are_named_in_full() {
         let tests = ["heals::a_pod".to_owned()];
         assert_eq!(
-            suite(&["--test-threads=1", "--", "heals", "--ignored"]).arguments_for(&tests).join(" "),
-            "--no-fail-fast -- --nocapture --test-threads=1 heals --ignored --exact heals::a_pod"
+            suite(&["--test-threads=1", "--", "heals", "--exact"]).arguments_for(&tests).join(" "),
+            "--no-fail-fast -- --nocapture --test-threads=1 --include-ignored --exact heals::a_pod"
         );
+    }
+
+    #[test]
+    fn a_name_is_told_from_an_option_and_its_value() {
+        let names_in = |line: &str| {
+            let arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            names(&arguments).map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(names_in("heals --skip rolls_out --ignored takes_any"), ["heals", "takes_any"]);
+        assert!(names_in("-Z nonsense --exact").is_empty());
+        let chosen = Chosen::of("heals::a_pod: test\n");
+        assert!(chosen.has("heals", false) && !chosen.has("rols_out", false));
+        assert!(chosen.has("heals::a_pod", true) && !chosen.has("heals", true));
     }
 
     #[test]

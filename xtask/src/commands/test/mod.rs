@@ -5,6 +5,7 @@ mod chart_notes;
 
 use std::{
     fs::{self, File},
+    path::PathBuf,
     process::Command,
     time::{Duration, Instant},
 };
@@ -44,11 +45,14 @@ enum Step {
     Deny,
     /// The common parts are in all charts; helm lint and helm template of every chart, with all of its value files
     Charts,
-    /// The end-to-end suite on a cluster of its own
+    /// The end-to-end suite on clusters of its own
     E2e,
     /// The demo, on a cluster of its own, and a benchmark of a few objects on the same one; beside the end-to-end tests
     Demo,
 }
+
+/// Time in which an interrupted demo takes its cluster down, beside those of the end-to-end tests.
+const DEMO_GRACE: Duration = Duration::from_secs(180);
 
 enum Outcome {
     Passed,
@@ -59,13 +63,13 @@ enum Outcome {
 /// Runs the steps, each even if an earlier one failed, and prints a summary.
 pub async fn run(options: Options) -> Result<()> {
     let interrupt = Interrupt::listen()?;
-    if options.e2e.is_a_part() {
-        // Here, too, because the step comes late.
-        options.e2e.choose(&interrupt).await?;
-    }
     let is_wanted = |step: &Step| {
         (options.only.is_empty() || options.only.contains(step)) && !options.skip.contains(step)
     };
+    if options.e2e.is_a_part() && is_wanted(&Step::E2e) {
+        // Here, too, because the step comes late.
+        options.e2e.choose(&interrupt).await?;
+    }
     let mut wanted: Vec<Step> = Step::value_variants().iter().copied().filter(is_wanted).collect();
     let is_beside = wanted.ends_with(&[Step::E2e, Step::Demo]);
     wanted.truncate(wanted.len() - 2 * usize::from(is_beside));
@@ -100,11 +104,11 @@ async fn demo_apart(interrupt: &Interrupt) -> Result<Outcome> {
     let log = File::create(&path).with_context(|| format!("could not create {}", path.display()))?;
     let mut demo = Command::new(own_file());
     demo.args(["test", "--only", Step::Demo.name()]).stdout(log.try_clone()?).stderr(log);
-    if let Err(error) = interrupt.run(&mut demo).await {
+    let result = interrupt.run_with_grace(&mut demo, DEMO_GRACE).await;
+    if result.is_err() && !interrupt.came() {
         eprintln!("{}", fs::read_to_string(&path).unwrap_or_default());
-        return Err(error);
     }
-    Ok(Outcome::Passed)
+    result.map(|()| Outcome::Passed)
 }
 
 fn sum_up(done: &[(Step, Outcome, Duration)], interrupted: bool) -> Result<()> {
@@ -151,7 +155,13 @@ impl Step {
 
     async fn make(self, options: &Options, interrupt: &Interrupt) -> Result<Outcome> {
         match self {
-            Self::Fmt => cargo::run(&["fmt", "--all", "--check"], interrupt).await?,
+            Self::Fmt => {
+                cargo::run(&["fmt", "--all", "--check"], interrupt).await?;
+                // Cargo does not find them: they are modules by a macro.
+                let mut rustfmt = Command::new("rustfmt");
+                rustfmt.args(["--check", "--edition", "2024"]).args(end_to_end_tests()?);
+                interrupt.run(rustfmt.current_dir(workspace::root())).await?;
+            }
             Self::Clippy => {
                 let arguments = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
                 cargo::run(&arguments, interrupt).await?;
@@ -174,11 +184,19 @@ impl Step {
     }
 }
 
-/// Advisories are left to a scheduled job: they come from the network and change by themselves.
+/// The files of the end-to-end suite.
+fn end_to_end_tests() -> Result<Vec<PathBuf>> {
+    let directory = workspace::root().join("e2e/tests");
+    let entries =
+        fs::read_dir(&directory).with_context(|| format!("could not list {}", directory.display()))?;
+    Ok(entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?)
+}
+
+/// Without advisories: they come from the network and change by themselves.
 async fn deny(interrupt: &Interrupt) -> Result<Outcome> {
     let version = cargo::command().args(["deny", "--version"]).output();
     if !version.is_ok_and(|version| version.status.success()) {
-        return Ok(Outcome::Skipped("for this check, `cargo install cargo-deny --locked`".to_owned()));
+        return Ok(Outcome::Skipped("for this check, `cargo install --locked cargo-deny`".to_owned()));
     }
     cargo::run(&["deny", "check", "bans", "licenses", "sources"], interrupt).await?;
     Ok(Outcome::Passed)

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result, bail};
 use local_cluster::Interrupt;
 
-use super::suite::Suite;
+use super::suite::{Chosen, Suite};
 use crate::{
     cargo, charts,
     images::PLUGIN,
@@ -74,9 +74,9 @@ impl Current {
     }
 
     /// Builds, installs, tests and cleans up.
-    pub async fn run(self, suite: &Suite, interrupt: &Interrupt) -> Result<()> {
+    pub async fn run(self, suite: &Suite, chosen: &Chosen, interrupt: &Interrupt) -> Result<()> {
         let access = &self.context.cluster.access;
-        let result = self.on_cluster(suite, interrupt).await;
+        let result = self.on_cluster(suite, chosen, interrupt).await;
         let result = on_failure(result, &format!("current-{}", std::process::id()), &access.logs, || {
             Some(access.clone())
         });
@@ -95,7 +95,7 @@ impl Current {
         ended(result, taken_away)
     }
 
-    async fn on_cluster(&self, suite: &Suite, interrupt: &Interrupt) -> Result<()> {
+    async fn on_cluster(&self, suite: &Suite, chosen: &Chosen, interrupt: &Interrupt) -> Result<()> {
         // The only program that runs from here; all others come from images.
         cargo::build(&[PLUGIN.to_owned()], interrupt).await?;
         let cluster = &self.context.cluster;
@@ -111,7 +111,7 @@ impl Current {
             variables.push(("CATENA_KINDS_OF_OTHERS", self.kinds_of_others.join(", ")));
         }
         tokio::select! {
-            result = suite.run_in_turn(cluster, "current", &variables, interrupt) => result,
+            result = suite.run_in_turn(chosen, cluster, "current", &variables, interrupt) => result,
             never = kubelets::look_often(&cluster.access) => never,
         }
     }
