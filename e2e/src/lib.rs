@@ -5,7 +5,6 @@
 //! controller that another needs ([`Cluster::changing`]), or wants the cluster alone ([`Cluster::alone`]).
 
 mod audit;
-mod calm;
 pub mod chaos;
 mod cheating_child;
 mod claims;
@@ -33,12 +32,12 @@ mod orphans;
 mod own_kind;
 mod own_node;
 mod own_process;
+mod pace;
 mod page;
 mod paused;
 mod plugin;
 mod pods;
 mod process;
-mod processor_ticks;
 mod protection;
 mod reader;
 mod recording;
@@ -48,7 +47,6 @@ mod removals;
 mod replicas;
 mod route;
 pub mod schema;
-mod stolen_time;
 mod system;
 mod times;
 pub mod twin;
@@ -56,7 +54,6 @@ mod undo;
 mod work;
 
 pub use audit::{AuditLog, Request, Tally};
-pub use calm::until_calm;
 pub use chaos::ChaosProxy;
 pub use cheating_child::{Cheat, CheatingChild};
 pub use clock::Clocks;
@@ -82,6 +79,7 @@ pub use orphans::{orphan_any_child, orphan_child, orphan_pods, until_the_garbage
 pub use own_kind::OwnKind;
 pub use own_node::OwnNode;
 pub use own_process::OwnProcess;
+pub use pace::Pace;
 pub use page::{Block, Page, Typed, checkout};
 pub use paused::Paused;
 pub use plugin::{
@@ -100,7 +98,6 @@ pub use releases::{Release, Uninstalled, shipped_template};
 pub use removals::{delete_namespace, replace_definition};
 pub use replicas::{Replicas, doubled};
 pub use route::Route;
-pub use stolen_time::StolenTime;
 pub use undo::Undo;
 pub use work::Work;
 

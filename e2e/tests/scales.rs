@@ -68,7 +68,7 @@ async fn what_serves_is_told_soon_also_where_nothing_else_changes() -> Result<()
     let says_so = |web: &BasicDeployment| {
         web.status.as_ref().is_some_and(|status| status.active == 4 && status.progress == "4/4")
     };
-    namespace.until_within(Duration::from_secs(8), "web", "says that four serve", says_so).await;
+    namespace.until_soon(Duration::from_secs(8), "web", "says that four serve", says_so).await?;
     Ok(())
 }
 
