@@ -76,7 +76,7 @@ pub use needs::{Need, has};
 pub use objects::{GROUP_VERSION, another_image, condition, deployment, image, is_true, replica_set};
 pub use open_kind::open_kind;
 pub use orphans::{orphan_any_child, orphan_child, orphan_pods, until_the_garbage_collector_knows_sets};
-pub use own_kind::OwnKind;
+pub use own_kind::{FinalizerCleanup, OwnKind};
 pub use own_node::OwnNode;
 pub use own_process::OwnProcess;
 pub use pace::Pace;
@@ -88,8 +88,7 @@ pub use plugin::{
 pub use pods::{alive, is_alive, is_ready, names, pods_of, restarts, uids};
 pub use process::{Frozen, Process};
 pub use protection::{
-    BACKUP_BY, FinalizerCleanup, backup_example, is_protected, protect, protecting,
-    until_nothing_is_protected,
+    BACKUP_BY, backup_example, is_protected, protect, protecting, until_nothing_is_protected,
 };
 pub use reader::Reader;
 pub use recording::{Recorded, Recording};
