@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use catena_api::BasicReplicaSet;
 use e2e::{
-    AuditLog, CHAIN, Cluster, Controller, DEPLOYMENTS, Namespace, Pace, REPLICA_SETS, Release, Tally, WAIT_TIMEOUT, deployment,
+    AuditLog, CHAIN, Cluster, Controller, DEPLOYMENTS, Namespace, Pace, REPLICA_SETS, Tally, WAIT_TIMEOUT, deployment,
     eventually, eventually_every, forbid_unless, kubectl_with_input, permit, replica_set,
 };
 use futures::future::try_join_all;
@@ -204,15 +204,11 @@ async fn a_child_is_retried_as_soon_as_what_refused_it_is_gone() -> Result<()> {
 #[tokio::test]
 async fn pods_are_retried_as_soon_as_their_service_account_exists() -> Result<()> {
     e2e::needs!(AuditLog);
-    let cluster = Cluster::changing(&CHAIN).await?;
+    let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("account").await?;
-    let template = "apiVersion: v1\nkind: Pod\nmetadata: {name: {{ name ~ \"-\" ~ suffix }}}\nspec:\n  \
-                    serviceAccountName: robot\n  securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}\n  \
-                    containers: [{name: main, image: {{ parameters.image }}, securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}}]\n";
-    let release = Release::upgrade(&cluster, REPLICA_SETS, &json!({"templates": {"e2e": template}})).await?;
     let log = AuditLog::from_now()?;
     let mut set = replica_set("web", 1);
-    set.spec.template = "e2e".into();
+    set.spec.template = "robot".into();
     namespace.create(&set).await?;
     PODS.until_patient(&log, &namespace).await;
     let account = json!({"metadata": {"name": "robot"}});
@@ -224,6 +220,5 @@ async fn pods_are_retried_as_soon_as_their_service_account_exists() -> Result<()
         .await?;
     namespace.delete::<BasicReplicaSet>("web").await?;
     namespace.until_gone::<BasicReplicaSet>("web").await;
-    release.restore().await?;
     Ok(())
 }

@@ -44,7 +44,7 @@ pub async fn run(suite: &Suite, node_image: Option<&str>, interrupt: &Interrupt)
 
 async fn on_cluster(kind: &KindCluster, suite: &Suite, interrupt: &Interrupt) -> Result<()> {
     let cluster = Cluster::on_kind(kind)?;
-    charts::install(&cluster, &charts::all(), interrupt).await?;
+    charts::install(&cluster, &charts::of_the_suite(), interrupt).await?;
     let variables = [("CATENA_KIND", kind.name().to_owned()), ("CATENA_WORKLOAD_IMAGE", reference(WORKLOAD))];
     suite.run_in_turn(&cluster, "kind", &variables, interrupt).await
 }
