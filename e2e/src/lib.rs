@@ -5,7 +5,6 @@
 //! controller that another needs ([`Cluster::changing`]), or wants the cluster alone ([`Cluster::alone`]).
 
 mod audit;
-mod calm;
 pub mod chaos;
 mod cheating_child;
 mod claims;
@@ -33,12 +32,12 @@ mod orphans;
 mod own_kind;
 mod own_node;
 mod own_process;
+mod pace;
 mod page;
 mod paused;
 mod plugin;
 mod pods;
 mod process;
-mod processor_ticks;
 mod protection;
 mod reader;
 mod recording;
@@ -48,7 +47,6 @@ mod removals;
 mod replicas;
 mod route;
 pub mod schema;
-mod stolen_time;
 mod system;
 mod times;
 pub mod twin;
@@ -56,7 +54,6 @@ mod undo;
 mod work;
 
 pub use audit::{AuditLog, Request, Tally};
-pub use calm::until_calm;
 pub use chaos::ChaosProxy;
 pub use cheating_child::{Cheat, CheatingChild};
 pub use clock::Clocks;
@@ -79,9 +76,10 @@ pub use needs::{Need, has};
 pub use objects::{GROUP_VERSION, another_image, condition, deployment, image, is_true, replica_set};
 pub use open_kind::open_kind;
 pub use orphans::{orphan_any_child, orphan_child, orphan_pods, until_the_garbage_collector_knows_sets};
-pub use own_kind::OwnKind;
+pub use own_kind::{FinalizerCleanup, OwnKind};
 pub use own_node::OwnNode;
 pub use own_process::OwnProcess;
+pub use pace::Pace;
 pub use page::{Block, Page, Typed, checkout};
 pub use paused::Paused;
 pub use plugin::{
@@ -90,8 +88,7 @@ pub use plugin::{
 pub use pods::{alive, is_alive, is_ready, names, pods_of, restarts, uids};
 pub use process::{Frozen, Process};
 pub use protection::{
-    BACKUP_BY, FinalizerCleanup, backup_example, is_protected, protect, protecting,
-    until_nothing_is_protected,
+    BACKUP_BY, backup_example, is_protected, protect, protecting, until_nothing_is_protected,
 };
 pub use reader::Reader;
 pub use recording::{Recorded, Recording};
@@ -100,7 +97,6 @@ pub use releases::{Release, Uninstalled, shipped_template};
 pub use removals::{delete_namespace, replace_definition};
 pub use replicas::{Replicas, doubled};
 pub use route::Route;
-pub use stolen_time::StolenTime;
 pub use undo::Undo;
 pub use work::Work;
 

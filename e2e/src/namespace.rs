@@ -17,9 +17,9 @@ use kube::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
-use crate::{StolenTime, WAIT_TIMEOUT, cleanup::clean_up, eventually, kubectl::inspect, pods, yaml};
+use crate::{Pace, WAIT_TIMEOUT, cleanup::clean_up, eventually, kubectl::inspect, pods, yaml};
 
 /// A namespace of one test, deleted at the end with all its objects.
 pub struct Namespace {
@@ -132,8 +132,8 @@ impl Namespace {
         }
     }
 
-    /// Like [`Namespace::until`], but fails if it took longer than a limit, beside the time that the machine was given to
-    /// others. It waits on after the limit, so that the failure tells by how much it was missed.
+    /// Like [`Namespace::until`], but fails if it took longer than a limit at the [`Pace`] of the cluster. It waits on
+    /// after the limit, so that the failure tells by how much it was missed.
     pub async fn until_soon<K>(
         &self,
         limit: Duration,
@@ -145,10 +145,10 @@ impl Namespace {
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
         K: Clone + Debug + Serialize + DeserializeOwned + Send + 'static,
     {
-        let (since, stolen) = (Instant::now(), StolenTime::from_now());
+        let pace = Pace::start(self).await?;
         let object = self.until(name, what, is).await;
-        let (took, stolen) = (since.elapsed(), stolen.so_far());
-        ensure!(took <= limit + stolen, "{name} {what} after {took:?}, of which {stolen:?} were stolen");
+        let took = pace.elapsed();
+        ensure!(took <= limit, "{name} {what} after {took:?} at the cluster's pace, instead of {limit:?}");
         Ok(object)
     }
 

@@ -1,17 +1,20 @@
-use std::path::PathBuf;
+use std::{ops::Deref, path::PathBuf};
 
 use anyhow::{Context, Result};
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
     Api, Client, ResourceExt,
-    api::{ListParams, Patch, PatchParams, PostParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
     core::DynamicObject,
     discovery::ApiResource,
 };
 use serde_json::{Value, json};
 
-use crate::{Cluster, Namespace, WAIT_TIMEOUT, eventually};
+use crate::{Cluster, Namespace, WAIT_TIMEOUT, cleanup::clean_up, eventually, is_protected, yaml};
+
+/// The version of a plain kind.
+const PLAIN: &str = "v1";
 
 /// Concurrent creates.
 const MAX_CONCURRENT_CREATES: usize = 32;
@@ -90,14 +93,7 @@ impl OwnKind {
     /// Its objects in a version.
     #[must_use]
     pub fn api(&self, version: &str) -> Api<DynamicObject> {
-        let resource = ApiResource {
-            group: self.group.clone(),
-            version: version.to_owned(),
-            api_version: format!("{}/{version}", self.group),
-            kind: "Gadget".to_owned(),
-            plural: "gadgets".to_owned(),
-        };
-        Api::namespaced_with(self.client.clone(), &self.namespace, &resource)
+        Api::namespaced_with(self.client.clone(), &self.namespace, &resource(&self.group, version))
     }
 
     /// Creates objects `gadget-0` and so on, with these specs.
@@ -113,6 +109,69 @@ impl OwnKind {
             anyhow::Ok(())
         });
         create.buffer_unordered(MAX_CONCURRENT_CREATES).try_collect().await
+    }
+
+    /// One whose only version takes no fields, for a controller of the test: the cluster's controllers do not know it.
+    pub async fn plain(cluster: &Cluster, namespace: &Namespace) -> Result<Self> {
+        let kind = Self::new(cluster, namespace);
+        kind.install(&kind.definition(&[Self::version(PLAIN, true, &json!({}))])).await?;
+        Ok(kind)
+    }
+
+    /// The plain kind as an entry of settings describes it.
+    #[must_use]
+    pub fn described(&self) -> Value {
+        json!({"apiVersion": format!("{}/{PLAIN}", self.group), "kind": "Gadget", "resource": "gadgets"})
+    }
+
+    /// Creates an object of the plain kind, with labels.
+    pub async fn add(&self, name: &str, labels: &Value) -> Result<DynamicObject> {
+        let mut object = self.described();
+        object["metadata"] = json!({"name": name, "labels": labels});
+        Ok(self.api(PLAIN).create(&PostParams::default(), &serde_json::from_value(object)?).await?)
+    }
+
+    /// An object of the plain kind.
+    pub async fn get(&self, name: &str) -> Result<DynamicObject> {
+        Ok(self.api(PLAIN).get(name).await?)
+    }
+
+    /// Deletes an object of the plain kind in the background.
+    pub async fn delete(&self, name: &str) -> Result<()> {
+        self.api(PLAIN).delete(name, &DeleteParams::background()).await?;
+        Ok(())
+    }
+
+    /// Waits until `is` is true for an object of the plain kind.
+    ///
+    /// # Panics
+    /// When that does not happen in time; with the last state of the object.
+    #[track_caller]
+    pub fn until(
+        &self,
+        name: &str,
+        what: &str,
+        is: impl Fn(&DynamicObject) -> bool,
+    ) -> impl Future<Output = DynamicObject> {
+        let api = self.api(PLAIN);
+        eventually(what, WAIT_TIMEOUT, async move || {
+            let object = api.get(name).await.map_err(|error| error.to_string())?;
+            if is(&object) { Ok(object) } else { Err(yaml(&object)) }
+        })
+    }
+
+    /// Waits until an object of the plain kind is gone.
+    ///
+    /// # Panics
+    /// When it still exists after the time limit.
+    #[track_caller]
+    pub fn until_gone(&self, name: &str) -> impl Future<Output = ()> {
+        let api = self.api(PLAIN);
+        eventually("it is gone", WAIT_TIMEOUT, async move || match api.get_opt(name).await {
+            Ok(None) => Ok(()),
+            Ok(Some(object)) => Err(yaml(&object)),
+            Err(error) => Err(error.to_string()),
+        })
     }
 
     /// All objects, as read in a version: name, resourceVersion, spec and status.
@@ -139,5 +198,54 @@ impl OwnKind {
 impl Drop for OwnKind {
     fn drop(&mut self) {
         std::fs::remove_dir_all(std::env::temp_dir().join(format!("catena-{}", self.namespace))).ok();
+    }
+}
+
+/// When dropped, removes the finalizer of backup-controller from each object of a plain kind. Drop it after the test's own
+/// controller, which would add the finalizer again.
+pub struct FinalizerCleanup(OwnKind);
+
+impl FinalizerCleanup {
+    /// A cleanup of this kind.
+    #[must_use]
+    pub const fn of(kind: OwnKind) -> Self {
+        Self(kind)
+    }
+}
+
+impl Deref for FinalizerCleanup {
+    type Target = OwnKind;
+
+    fn deref(&self) -> &OwnKind {
+        &self.0
+    }
+}
+
+impl Drop for FinalizerCleanup {
+    fn drop(&mut self) {
+        let (group, namespace) = (self.group.clone(), self.namespace.clone());
+        clean_up("letting go what is still protected", async move |client| {
+            let objects: Api<DynamicObject> =
+                Api::namespaced_with(client, &namespace, &resource(&group, PLAIN));
+            let unprotected = json!({"metadata": {"finalizers": null}});
+            for object in objects.list(&ListParams::default()).await?.into_iter().filter(is_protected) {
+                let patch = Patch::Merge(&unprotected);
+                match objects.patch_metadata(&object.name_any(), &PatchParams::default(), &patch).await {
+                    Err(kube::Error::Api(status)) if status.is_not_found() => {}
+                    patched => drop(patched?),
+                }
+            }
+            Ok(())
+        });
+    }
+}
+
+fn resource(group: &str, version: &str) -> ApiResource {
+    ApiResource {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        api_version: format!("{group}/{version}"),
+        kind: "Gadget".to_owned(),
+        plural: "gadgets".to_owned(),
     }
 }

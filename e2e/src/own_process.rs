@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 
-use crate::ChaosProxy;
+use crate::{ChaosProxy, Controller, cluster::path_from};
 
 /// A controller that a test runs by itself, behind a proxy, as administrator.
 pub struct OwnProcess {
@@ -24,6 +24,11 @@ pub struct OwnProcess {
 }
 
 impl OwnProcess {
+    /// Where the program of a controller is on this machine, where clusters run it from too.
+    pub fn program(controller: Controller) -> Result<PathBuf> {
+        Ok(path_from("CATENA_PLUGIN")?.with_file_name(controller.name()))
+    }
+
     /// Starts the only replica.
     pub fn start(program: PathBuf, proxy: &ChaosProxy, settings: &Value) -> Result<Self> {
         Self::with(program, proxy.address, settings, None)

@@ -5,18 +5,12 @@ use std::{fmt::Debug, path::Path};
 use anyhow::{Context, Result};
 use catena_api::{BasicDeployment, keys::BACKUP_FINALIZER};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{
-    Api, Resource, ResourceExt,
-    api::{ListParams, Patch, PatchParams},
-    core::PartialObjectMeta,
-};
+use kube::{Api, Resource, ResourceExt, api::ListParams, core::PartialObjectMeta};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
-use crate::{
-    BACKUPS, Cluster, Namespace, Release, WAIT_TIMEOUT, cleanup::clean_up, cluster::path_from, eventually,
-};
+use crate::{BACKUPS, Cluster, Release, WAIT_TIMEOUT, cluster::path_from, eventually};
 
 /// The label whose value selects the kind of backup for an object of the suite.
 pub const BACKUP_BY: &str = "e2e.catena.dev/backup-by";
@@ -172,36 +166,4 @@ spec:
         "apiVersion": "batch/v1", "kind": "Job", "resource": "jobs", "namespace": "catena-system", "template": template,
         "succeeded": example["backups"]["dump"]["succeeded"], "failed": example["backups"]["dump"]["failed"],
     })
-}
-
-/// When dropped, removes the finalizer from each `ConfigMap` of a namespace. Drop it after the test's own controller,
-/// which would add the finalizer again.
-pub struct FinalizerCleanup {
-    namespace: String,
-}
-
-impl FinalizerCleanup {
-    /// A cleanup of this namespace.
-    #[must_use]
-    pub fn of(namespace: &Namespace) -> Self {
-        Self { namespace: namespace.name.clone() }
-    }
-}
-
-impl Drop for FinalizerCleanup {
-    fn drop(&mut self) {
-        let namespace = self.namespace.clone();
-        clean_up("letting go what is still protected", async move |client| {
-            let maps = Api::<ConfigMap>::namespaced(client, &namespace);
-            let unprotected = json!({"metadata": {"finalizers": null}});
-            for map in maps.list(&ListParams::default()).await?.into_iter().filter(is_protected) {
-                let patch = Patch::Merge(&unprotected);
-                match maps.patch_metadata(&map.name_any(), &PatchParams::default(), &patch).await {
-                    Err(kube::Error::Api(status)) if status.is_not_found() => {}
-                    patched => drop(patched?),
-                }
-            }
-            Ok(())
-        });
-    }
 }

@@ -159,6 +159,10 @@ fn upgrade(controller: Controller, chart: &Path) -> Result<Command> {
         .arg(chart)
         .args(["--disable-openapi-validation", "--namespace", NAMESPACE, "--values"])
         .arg(values);
+    let of_the_suite = path_from("CATENA_SUITE_VALUES")?.join(format!("{}.yaml", controller.name()));
+    if of_the_suite.is_file() {
+        helm.arg("--values").arg(of_the_suite);
+    }
     Ok(helm)
 }
 

@@ -6,13 +6,12 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use catena_api::keys;
 use e2e::{
-    AuditLog, BINDER, Cluster, Namespace, Release, Request, eventually, kubectl, kubectl_apply,
+    AuditLog, BINDER, Cluster, Namespace, Pace, Release, Request, eventually, kubectl, kubectl_apply,
     kubectl_with_input, open_kind, until_root_cause, yaml,
 };
 use jiff::{SignedDuration, Timestamp};
 use kube::{Api, ResourceExt, api::DynamicObject, core::GroupVersionKind, discovery::ApiResource};
 use serde_json::{Value, json};
-use tokio::time::Instant;
 
 /// Longer than the API server takes to know new kinds as owners.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -244,7 +243,7 @@ async fn a_target_that_comes_late_and_one_whose_kind_does_are_noticed_within_sec
     const WAITED: SignedDuration = SignedDuration::from_secs(19);
     /// A group of its own, because the binder caches for minutes which kinds a group serves.
     const LATE: &str = "late.example.com";
-    /// In addition to the delays of a busy machine.
+    /// At the pace of the cluster.
     const SOON: Duration = Duration::from_secs(16);
     e2e::needs!(AuditLog);
     let cluster = Cluster::changing(&[BINDER]).await?;
@@ -277,13 +276,13 @@ async fn a_target_that_comes_late_and_one_whose_kind_does_are_noticed_within_sec
     };
     log.until_logged(1, is_late_look).await;
 
-    let came = Instant::now();
+    let pace = Pace::start(&namespace).await?;
     apply("Place", "there", json!({})).await?;
     define(&late).await?;
     apply("Berth", "there", json!({})).await?;
     for name in ["to-place", "to-berth"] {
         until_owned(&commands, name).await;
-        ensure!(came.elapsed() < SOON, "what {name} waits for was noticed after {:?}", came.elapsed());
+        ensure!(pace.elapsed() < SOON, "what {name} waits for was noticed after {:?}", pace.elapsed());
     }
     release.restore().await?;
     undefine(&late).await?;

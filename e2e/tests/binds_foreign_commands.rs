@@ -299,7 +299,9 @@ metadata: {name: db}
     let definition = "etcdopstasks.druid.gardener.cloud";
     kubectl(&["patch", "crd", definition, "--type=merge", "--patch", &patch.to_string()]).await?;
     eventually("an Event says InvalidBinding", LIMIT, async || {
-        let events = kubectl(&["get", "events", "--all-namespaces", "--output", "wide"]).await;
+        // Those about a cluster-wide object are in this namespace.
+        let about = format!("--field-selector=involvedObject.name={definition}");
+        let events = kubectl(&["get", "events", "--namespace=default", &about, "--output=wide"]).await;
         let events = events.map_err(|error| error.to_string())?;
         if events.contains("InvalidBinding") { Ok(()) } else { Err(events) }
     })

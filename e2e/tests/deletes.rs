@@ -13,7 +13,6 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::Condition,
 };
 use kube::{
-    ResourceExt,
     api::{DeleteParams, ListParams},
 };
 use serde_json::json;
@@ -171,8 +170,8 @@ async fn a_namespace_with_basic_deployments_ends() -> Result<()> {
         }
     })
     .await;
-    let left = kube::Api::<BasicDeployment>::all(cluster.client.clone()).list(&ListParams::default()).await?;
-    assert!(left.iter().all(|deployment| deployment.namespace().as_ref() != Some(&namespace.name)));
+    let left = namespace.api::<BasicDeployment>().list_metadata(&ListParams::default()).await?;
+    assert!(left.items.is_empty(), "{left:?}");
     // Refused writes in a terminating namespace are not retried without end.
     let requests = log.by(REPLICA_SETS, &namespace.name)?;
     let refused = requests.iter().filter(|request| request.code >= 400).count();

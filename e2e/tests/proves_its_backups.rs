@@ -3,13 +3,14 @@
 use anyhow::{Result, ensure};
 use catena_api::keys::{BACKUP_OF, BACKUP_STATUS};
 use e2e::{
-    BACKUPS, ChaosProxy, Cluster, FinalizerCleanup, Namespace, OwnProcess, Paused, WAIT_TIMEOUT, eventually,
-    is_protected, texts,
+    BACKUPS, ChaosProxy, Cluster, FinalizerCleanup, Namespace, OwnKind, OwnProcess, WAIT_TIMEOUT, eventually,
+    is_protected,
 };
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     ResourceExt,
     api::{DeleteParams, ListParams, PostParams},
+    core::DynamicObject,
 };
 use serde_json::{Value, json};
 
@@ -18,24 +19,23 @@ const ENTRY: &str = "e2e.catena.dev/proof";
 
 /// backup-controller as a process of the test, which changes its settings.
 struct Run {
-    objects: Namespace,
-    backups: Namespace,
     proxy: ChaosProxy,
     process: OwnProcess,
-    // In this order: the leftovers of the process are released after its end and before the next one starts.
-    _cleanup: FinalizerCleanup,
-    _paused: Paused,
+    // In this order: the leftovers of the process are released after its end and before their namespace goes.
+    objects: FinalizerCleanup,
+    backups: Namespace,
+    _namespace: Namespace,
 }
 
 impl Run {
     async fn start(cluster: &Cluster, name: &str, kinds: &Value) -> Result<Self> {
-        let objects = cluster.namespace(name).await?;
+        let namespace = cluster.namespace(name).await?;
         let backups = cluster.namespace("proofs").await?;
-        let (paused, program) = Paused::for_its_program(cluster, BACKUPS).await?;
+        let objects = FinalizerCleanup::of(OwnKind::plain(cluster, &namespace).await?);
         let proxy = ChaosProxy::start().await?;
-        let process = OwnProcess::start(program, &proxy, &settings(&objects, &backups, kinds))?;
-        let cleanup = FinalizerCleanup::of(&objects);
-        Ok(Self { objects, backups, proxy, process, _cleanup: cleanup, _paused: paused })
+        let settings = settings(&objects, &backups, kinds);
+        let process = OwnProcess::start(OwnProcess::program(BACKUPS)?, &proxy, &settings)?;
+        Ok(Self { proxy, process, objects, backups, _namespace: namespace })
     }
 
     /// Gives it other entries.
@@ -52,16 +52,13 @@ impl Run {
         Ok(())
     }
 
-    async fn protected(&self, name: &str, selected_by: &str) -> Result<ConfigMap> {
-        let mut map = ConfigMap::default();
-        map.metadata.name = Some(name.into());
-        map.metadata.labels = Some(texts! { ENTRY => selected_by });
-        self.objects.create(&map).await?;
-        Ok(self.objects.until(name, "is protected", |map: &ConfigMap| is_protected(map)).await)
+    async fn protected(&self, name: &str, selected_by: &str) -> Result<DynamicObject> {
+        self.objects.add(name, &json!({ENTRY: selected_by})).await?;
+        Ok(self.objects.until(name, "is protected", is_protected).await)
     }
 
     /// The backup that a template created for an object, once it exists while the object still does.
-    async fn backup(&self, of: &ConfigMap, template: &str) -> ConfigMap {
+    async fn backup(&self, of: &DynamicObject, template: &str) -> ConfigMap {
         let selector = ListParams::default().labels(&format!("{BACKUP_OF}={}", of.uid().unwrap_or_default()));
         eventually(&format!("there is a backup by {template}"), WAIT_TIMEOUT, async || {
             let found = self.backups.api::<ConfigMap>().list(&selector).await;
@@ -79,8 +76,8 @@ impl Run {
 
     async fn until_reason(&self, name: &str, reason: &str) {
         self.objects
-            .until(name, &format!("says {reason}"), |map: &ConfigMap| {
-                let status = map.annotations().get(BACKUP_STATUS).map(String::as_str).unwrap_or_default();
+            .until(name, &format!("says {reason}"), |object| {
+                let status = object.annotations().get(BACKUP_STATUS).map(String::as_str).unwrap_or_default();
                 serde_json::from_str(status).unwrap_or(Value::Null)["reason"] == reason
             })
             .await;
@@ -89,17 +86,18 @@ impl Run {
 
 fn entry(selects: &str, backup: &str) -> Value {
     json!({
-        "apiVersion": "v1", "kind": "ConfigMap", "resource": "configmaps", "backup": backup, "retryAfter": "1s",
-        "selector": {"matchLabels": {ENTRY: selects}},
+        "backup": backup, "retryAfter": "1s", "selector": {"matchLabels": {ENTRY: selects}},
     })
 }
 
-/// Two backups that somebody completes by hand, and one of a kind that is not served. Leftovers of other tests are not
-/// protected.
-fn settings(objects: &Namespace, backups: &Namespace, kinds: &Value) -> Value {
+/// Entries for the objects of the test. Of their backups, two are completed by hand, and one is of a kind that is not
+/// served.
+fn settings(objects: &OwnKind, backups: &Namespace, kinds: &Value) -> Value {
     let mut kinds = kinds.clone();
     for entry in kinds.as_object_mut().into_iter().flat_map(|kinds| kinds.values_mut()) {
-        entry["namespaceSelector"] = json!({"matchLabels": {"kubernetes.io/metadata.name": objects.name}});
+        for (field, value) in objects.described().as_object().into_iter().flatten() {
+            entry[field] = value.clone();
+        }
     }
     let backup = |by: &str| {
         let template = format!(
@@ -120,28 +118,28 @@ fn settings(objects: &Namespace, backups: &Namespace, kinds: &Value) -> Value {
 #[tokio::test]
 async fn a_backup_by_a_former_policy_does_not_prove_the_present_one() -> Result<()> {
     e2e::needs!(HostProcesses);
-    let cluster = Cluster::changing(&[BACKUPS]).await?;
+    let cluster = Cluster::with(&[]).await?;
     let run = Run::start(&cluster, "policy", &json!({"maps": entry("yes", "first")})).await?;
     let web = run.protected("web", "yes").await?;
-    run.objects.delete::<ConfigMap>("web").await?;
+    run.objects.delete("web").await?;
     let first = run.backup(&web, "first").await;
 
     run.configured(&json!({"maps": entry("yes", "second")})).await?;
     run.carry_out(&first).await?;
     let second = run.backup(&web, "second").await;
-    ensure!(is_protected(&run.objects.api::<ConfigMap>().get("web").await?), "it was let go too soon");
+    ensure!(is_protected(&run.objects.get("web").await?), "it was let go too soon");
     run.carry_out(&second).await?;
-    run.objects.until_gone::<ConfigMap>("web").await;
+    run.objects.until_gone("web").await;
     Ok(())
 }
 
 #[tokio::test]
 async fn what_somebody_else_made_under_the_name_of_a_backup_proves_nothing() -> Result<()> {
     e2e::needs!(HostProcesses);
-    let cluster = Cluster::changing(&[BACKUPS]).await?;
+    let cluster = Cluster::with(&[]).await?;
     let mut run = Run::start(&cluster, "forged", &json!({"maps": entry("yes", "first")})).await?;
     let web = run.protected("web", "yes").await?;
-    run.objects.delete::<ConfigMap>("web").await?;
+    run.objects.delete("web").await?;
     let real = run.backup(&web, "first").await;
 
     run.process.stop().await?;
@@ -159,14 +157,14 @@ async fn what_somebody_else_made_under_the_name_of_a_backup_proves_nothing() -> 
     backups.delete(&real.name_any(), &DeleteParams::default()).await?;
     let real = run.backup(&web, "first").await;
     run.carry_out(&real).await?;
-    run.objects.until_gone::<ConfigMap>("web").await;
+    run.objects.until_gone("web").await;
     Ok(())
 }
 
 #[tokio::test]
 async fn objects_that_move_to_another_entry_are_protected_all_the_time() -> Result<()> {
     e2e::needs!(HostProcesses);
-    let cluster = Cluster::changing(&[BACKUPS]).await?;
+    let cluster = Cluster::with(&[]).await?;
     let run = Run::start(&cluster, "moves", &json!({"former": entry("yes", "first")})).await?;
     for number in 0..20 {
         run.protected(&format!("web-{number}"), "yes").await?;
@@ -177,14 +175,14 @@ async fn objects_that_move_to_another_entry_are_protected_all_the_time() -> Resu
     former["protect"] = false.into();
     run.configured(&json!({"former": former, "present": entry("yes", "second")})).await?;
     let writes = run.proxy.writes()[before..].to_vec();
-    let of_others: Vec<_> = writes.iter().filter(|write| write.contains("/configmaps/web-")).collect();
+    let of_others: Vec<_> = writes.iter().filter(|write| write.contains("/gadgets/web-")).collect();
     ensure!(of_others.is_empty(), "{of_others:#?}");
 
     // Once no entry protects them, they lose the finalizer.
     run.configure(&json!({"former": former}))?;
     for number in 0..20 {
         let name = format!("web-{number}");
-        run.objects.until(&name, "is not protected any more", |map: &ConfigMap| !is_protected(map)).await;
+        run.objects.until(&name, "is not protected any more", |object| !is_protected(object)).await;
     }
     Ok(())
 }
@@ -192,16 +190,16 @@ async fn objects_that_move_to_another_entry_are_protected_all_the_time() -> Resu
 #[tokio::test]
 async fn what_waits_for_a_backup_of_a_lost_kind_goes_when_its_entry_protects_no_more() -> Result<()> {
     e2e::needs!(HostProcesses);
-    let cluster = Cluster::changing(&[BACKUPS]).await?;
+    let cluster = Cluster::with(&[]).await?;
     let run = Run::start(&cluster, "lost", &json!({"maps": entry("yes", "lost")})).await?;
     run.protected("web", "yes").await?;
-    run.objects.delete::<ConfigMap>("web").await?;
+    run.objects.delete("web").await?;
     run.until_reason("web", "BackupKindNotServed").await;
 
     let mut entry = entry("yes", "lost");
     entry["protect"] = false.into();
     run.configure(&json!({"maps": entry}))?;
-    run.objects.until_gone::<ConfigMap>("web").await;
+    run.objects.until_gone("web").await;
     let told = run.backups.api::<ConfigMap>().list(&ListParams::default().labels(BACKUP_OF)).await?;
     ensure!(told.items.is_empty(), "it was backed up");
     Ok(())

@@ -14,7 +14,7 @@ use kube::{
 };
 use serde_json::json;
 
-/// Time limit for naming a blocker.
+/// Time limit for naming a blocker, at the pace of the cluster.
 const SOON: Duration = Duration::from_secs(10);
 
 /// Whether a pod itself shows this trouble.
@@ -37,7 +37,7 @@ async fn until_blocked(namespace: &Namespace, reason: &str) -> Result<BlockedBy>
     namespace.until_pods("show it", |pods| pods.iter().any(|pod| shows(pod, reason))).await;
     let what = format!("names a pod that is {reason}");
     let names = |web: &BasicDeployment| names_a_pod(web, reason);
-    let web = namespace.until_within(SOON, "web", &what, names).await;
+    let web = namespace.until_soon(SOON, "web", &what, names).await?;
     Ok(named(namespace, web, reason).await?.0)
 }
 

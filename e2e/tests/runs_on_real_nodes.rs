@@ -6,13 +6,12 @@ use std::{process::Command, time::Duration};
 use anyhow::{Context, Result, bail, ensure};
 use catena_api::BasicDeployment;
 use e2e::{
-    BACKUP_BY, BACKUPS, CHAIN, Cluster, Release, WAIT_TIMEOUT, alive, backup_example, deployment, eventually,
+    BACKUP_BY, BACKUPS, CHAIN, Cluster, Pace, Release, WAIT_TIMEOUT, alive, backup_example, deployment, eventually,
     is_protected, is_ready, restarts, uids,
 };
 use k8s_openapi::api::core::v1::{ConfigMap, Node, PersistentVolume, PersistentVolumeClaim, Pod};
 use kube::{ResourceExt, api::ListParams};
 use serde_json::{Value, json};
-use tokio::time::Instant;
 
 /// The workload answers on this port.
 const PORT: &str = "8080";
@@ -57,10 +56,10 @@ async fn a_pod_ends_within_its_grace_period_when_it_is_asked_to() -> Result<()> 
     let namespace = cluster.namespace("grace").await?;
     namespace.create(&serving(3, 0)).await?;
     namespace.until_ready("web").await;
-    let started = Instant::now();
+    let pace = Pace::start(&namespace).await?;
     namespace.delete::<BasicDeployment>("web").await?;
     namespace.until_pods("are gone", <[Pod]>::is_empty).await;
-    ensure!(started.elapsed() < Duration::from_secs(25), "the pods took {:?}", started.elapsed());
+    ensure!(pace.elapsed() < Duration::from_secs(25), "the pods took {:?}", pace.elapsed());
     Ok(())
 }
 

@@ -162,8 +162,8 @@ async fn a_kind_that_is_taken_away_is_told_and_found_again() -> Result<()> {
         })
     };
     namespace
-        .until_within(AT_ONCE, "web", "says that its children are of no kind that is served", told)
-        .await;
+        .until_soon(AT_ONCE, "web", "says that its children are of no kind that is served", told)
+        .await?;
 
     // Started without the kind, it stays up and reports the missing kind.
     let killed = DEPLOYMENTS.process(&cluster).await?;

@@ -5,8 +5,8 @@
 use anyhow::{Context, Result, ensure};
 use catena_api::keys::BACKUP_OF;
 use e2e::{
-    BACKUPS, ChaosProxy, Cluster, FinalizerCleanup, Namespace, OwnProcess, Paused, WAIT_TIMEOUT, eventually,
-    generated, is_protected, texts,
+    BACKUPS, ChaosProxy, Cluster, FinalizerCleanup, Namespace, OwnKind, OwnProcess, WAIT_TIMEOUT, eventually,
+    generated, is_protected,
 };
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{ResourceExt, api::ListParams};
@@ -17,9 +17,6 @@ use serde_json::{Value, json};
 const SETTINGS: usize = 4;
 /// Memory limit of the process, in bytes: a few objects, whatever its templates and expressions do.
 const MOST_MEMORY: u64 = 256 << 20;
-
-/// The label that selects the objects of the test.
-const LABEL: &str = "e2e.catena.dev/any-settings";
 
 const TEMPLATES: [&str; 10] = [
     "",
@@ -46,7 +43,7 @@ const EXPRESSIONS: [&str; 9] = [
     "object.metadata.name.matches('(a*)*(a*)*(a*)*b')",
 ];
 
-/// The places where settings are spoiled, and the values used. The selector stays: without it, objects of other tests would be protected.
+/// The places where settings are spoiled, and the values used. The kind stays: there are objects of other tests of other kinds.
 fn spoils() -> impl Strategy<Value = (&'static str, Value)> {
     let texts = |texts: &'static [&'static str]| select(texts.to_vec()).prop_map(Value::from);
     let anything = select(vec![
@@ -77,12 +74,11 @@ fn spoils() -> impl Strategy<Value = (&'static str, Value)> {
     ]
 }
 
-fn settings(backups: &Namespace) -> Value {
+fn settings(kind: &OwnKind, backups: &Namespace) -> Value {
+    let mut entry = kind.described();
+    (entry["backup"], entry["retryAfter"]) = ("plain".into(), "3s".into());
     json!({
-        "kinds": {"plain": {
-            "apiVersion": "v1", "kind": "ConfigMap", "resource": "configmaps", "backup": "plain", "retryAfter": "3s",
-            "selector": {"matchLabels": {LABEL: "yes"}},
-        }},
+        "kinds": {"plain": entry},
         "backups": {"plain": {
             "apiVersion": "v1", "kind": "ConfigMap", "resource": "configmaps", "namespace": backups.name,
             "template": "{apiVersion: v1, kind: ConfigMap, metadata: {name: {{ name ~ '-' ~ suffix }}}, data: {manifest: {{ manifest }}}}",
@@ -120,19 +116,12 @@ async fn configure(process: &OwnProcess, settings: &Value) -> Result<()> {
     Ok(())
 }
 
-async fn create(namespace: &Namespace, name: &str) -> Result<String> {
-    let mut map = ConfigMap::default();
-    map.metadata.name = Some(name.into());
-    map.metadata.labels = Some(texts! { LABEL => "yes" });
-    namespace.create(&map).await?.uid().context("uid")
-}
-
 /// Protected, deleted, backed up once, gone.
-async fn is_backed_up(namespace: &Namespace, backups: &Namespace, name: &str) -> Result<()> {
-    let uid = create(namespace, name).await?;
-    namespace.until(name, "is protected", |map: &ConfigMap| is_protected(map)).await;
-    namespace.delete::<ConfigMap>(name).await?;
-    namespace.until_gone::<ConfigMap>(name).await;
+async fn is_backed_up(objects: &OwnKind, backups: &Namespace, name: &str) -> Result<()> {
+    let uid = objects.add(name, &json!({})).await?.uid().context("uid")?;
+    objects.until(name, "is protected", is_protected).await;
+    objects.delete(name).await?;
+    objects.until_gone(name).await;
     let of = ListParams::default().labels(&format!("{BACKUP_OF}={uid}"));
     let made = backups.api::<ConfigMap>().list(&of).await?.items.len();
     ensure!(made == 1, "{name} has {made} backups");
@@ -143,15 +132,14 @@ async fn is_backed_up(namespace: &Namespace, backups: &Namespace, name: &str) ->
 async fn whatever_settings_it_is_given_the_process_goes_on_and_good_ones_bring_it_back() -> Result<()> {
     e2e::needs!(HostProcesses);
     let count = std::env::var("CATENA_OPERATIONS").map_or(Ok(SETTINGS), |count| count.parse())?;
-    let cluster = Cluster::changing(&[BACKUPS]).await?;
+    let cluster = Cluster::with(&[]).await?;
     let namespace = cluster.namespace("any-settings").await?;
     let backups = cluster.namespace("backups").await?;
-    let (_paused, program) = Paused::for_its_program(&cluster, BACKUPS).await?;
-    let _let_go = FinalizerCleanup::of(&namespace);
+    let objects = FinalizerCleanup::of(OwnKind::plain(&cluster, &namespace).await?);
     let proxy = ChaosProxy::start().await?;
-    let good = settings(&backups);
-    let process = OwnProcess::start(program, &proxy, &good)?;
-    is_backed_up(&namespace, &backups, "before").await?;
+    let good = settings(&objects, &backups);
+    let process = OwnProcess::start(OwnProcess::program(BACKUPS)?, &proxy, &good)?;
+    is_backed_up(&objects, &backups, "before").await?;
 
     let mut runner = generated::runner(0)?;
     for number in 0..count {
@@ -159,17 +147,17 @@ async fn whatever_settings_it_is_given_the_process_goes_on_and_good_ones_bring_i
         let (place, value) = tree.current();
         let round = async {
             let held = format!("held-{number}");
-            create(&namespace, &held).await?;
-            namespace.until(&held, "is protected", |map: &ConfigMap| is_protected(map)).await;
+            objects.add(&held, &json!({})).await?;
+            objects.until(&held, "is protected", is_protected).await;
             configure(&process, &spoiled(good.clone(), place, value.clone())).await?;
             let name = format!("meanwhile-{number}");
-            create(&namespace, &name).await?;
-            namespace.delete::<ConfigMap>(&held).await?;
+            objects.add(&name, &json!({})).await?;
+            objects.delete(&held).await?;
             configure(&process, &good).await?;
-            is_backed_up(&namespace, &backups, &format!("after-{number}")).await?;
-            namespace.delete::<ConfigMap>(&name).await?;
-            namespace.until_gone::<ConfigMap>(&held).await;
-            namespace.until_gone::<ConfigMap>(&name).await;
+            is_backed_up(&objects, &backups, &format!("after-{number}")).await?;
+            objects.delete(&name).await?;
+            objects.until_gone(&held).await;
+            objects.until_gone(&name).await;
             Ok::<_, anyhow::Error>(())
         };
         println!("{number}: {place} is {value}");

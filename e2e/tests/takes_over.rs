@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::{
-    AuditLog, CONTROLLERS, Cluster, REAPER, Release, Replicas, Request, Route, StolenTime, Work, doubled,
+    AuditLog, CONTROLLERS, Cluster, Pace, REAPER, Release, Replicas, Request, Route, Work, doubled,
     kubectl, until_all_are_ready,
 };
 use futures::future::{join_all, try_join_all};
@@ -13,7 +13,7 @@ use jiff::Timestamp;
 
 const SYSTEM: &str = "catena-system";
 
-/// Time limit for the replacement of a lost leader.
+/// Time limit for the replacement of a lost leader, at the pace of the cluster.
 const TAKEOVER: Duration = Duration::from_secs(20);
 
 /// The waves of work: before the loss of the leaders, after it, and when the lost ones return.
@@ -28,7 +28,7 @@ fn ensure_handed_over(
     requests: &[Request],
     lost: &Replicas,
     since: Timestamp,
-    limit: Duration,
+    pace: &Pace,
 ) -> Result<()> {
     let Replicas { controller, leader, .. } = lost;
     let name = controller.name();
@@ -41,9 +41,9 @@ fn ensure_handed_over(
     });
     let taken =
         renewed.map(|request| request.at).min().with_context(|| format!("nobody took over {name}"))?;
-    let took = Duration::try_from(taken.duration_since(since))?;
-    println!("{name}: taken over after {took:?}");
-    ensure!(took < limit, "{name} was taken over after {took:?}");
+    let (took, seconds) = (pace.between(since, taken), taken.duration_since(since));
+    println!("{name}: taken over after {seconds:#}, {took:?} at the cluster's pace");
+    ensure!(took < TAKEOVER, "{name} was taken over after {took:?} at the cluster's pace");
 
     let work: Vec<&Request> = requests.iter().filter(|request| request.is_work_of(*controller)).collect();
     let of_others = work.iter().filter(|request| request.pod != *leader);
@@ -63,7 +63,8 @@ async fn take_over<L>(
 ) -> Result<()> {
     let replicas = all(cluster).await?;
     let work = Work::prepare(cluster, &WAVES).await?;
-    let (log, stolen) = (AuditLog::from_now()?, StolenTime::from_now());
+    let (log, namespace) = (AuditLog::from_now()?, cluster.namespace("pace").await?);
+    let pace = Pace::start(&namespace).await?;
     work.begin(WAVES[0]).await?;
     // Commands are deleted after everything else is done.
     for of in replicas.iter().filter(|of| of.controller != REAPER) {
@@ -81,10 +82,9 @@ async fn take_over<L>(
     work.ensure_nothing_is_lost(cluster).await?;
     let after = all(cluster).await?;
     let requests = log.requests()?;
-    let limit = TAKEOVER + stolen.so_far();
     let broken: Vec<String> = replicas
         .iter()
-        .filter_map(|lost| ensure_handed_over(&requests, lost, since, limit).err())
+        .filter_map(|lost| ensure_handed_over(&requests, lost, since, &pace).err())
         .map(|error| format!("{error:#}"))
         .collect();
     ensure!(broken.is_empty(), "{broken:#?}");

@@ -6,8 +6,8 @@ use std::{collections::BTreeSet, time::Duration};
 use anyhow::{Context, Result, ensure};
 use catena_api::{BasicDeployment, BasicDeploymentRestart, BasicDeploymentRestartSpec, TargetRef};
 use e2e::{
-    BACKUP_BY, BACKUPS, BINDER, CONTROLLERS, Cluster, Controller, DEPLOYMENTS, Namespace, REAPER,
-    REPLICA_SETS, Release, StolenTime, WAIT_TIMEOUT, deployment, eventually, is_protected, is_ready, kubectl,
+    BACKUP_BY, BACKUPS, BINDER, CONTROLLERS, Cluster, Controller, DEPLOYMENTS, Namespace, Pace, REAPER,
+    REPLICA_SETS, Release, WAIT_TIMEOUT, deployment, eventually, is_protected, is_ready, kubectl,
     names, protecting, texts, uids, until_all_are_ready,
 };
 use futures::future::try_join_all;
@@ -15,7 +15,6 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
 use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
 use serde_json::{Value, json};
-use tokio::time::Instant;
 
 type Order = [Controller; 5];
 
@@ -105,17 +104,13 @@ async fn begin(namespace: &Namespace) -> Result<()> {
     Ok(())
 }
 
-async fn uninstall(cluster: &Cluster, order: Order) -> Result<()> {
+async fn uninstall(cluster: &Cluster, namespace: &Namespace, order: Order) -> Result<()> {
     for controller in order {
-        let (began, stolen) = (Instant::now(), StolenTime::from_now());
+        let pace = Pace::start(namespace).await?;
         Release::try_uninstall(cluster, controller).await?;
         // One of the protected kinds is not served, and waiting for its list must not keep the process from ending.
-        let (took, stolen) = (began.elapsed(), stolen.so_far());
-        ensure!(
-            took.saturating_sub(stolen) < AT_ONCE,
-            "{} was uninstalled after {took:?}, of which {stolen:?} were stolen",
-            controller.name()
-        );
+        let took = pace.elapsed();
+        ensure!(took < AT_ONCE, "{} was uninstalled after {took:?} at the cluster's pace", controller.name());
     }
     eventually("nothing of the charts is left", WAIT_TIMEOUT, async || match of_releases().await {
         Ok(left) if left.is_empty() => Ok(()),
@@ -131,7 +126,7 @@ async fn goes_well(cluster: &Cluster, order: Order) -> Result<()> {
     namespace.until_no_pod_ends().await;
     let pods = namespace.pods().await?;
 
-    uninstall(cluster, order).await?;
+    uninstall(cluster, &namespace, order).await?;
     namespace.until_gone::<ConfigMap>("held").await;
     let web = namespace.api::<BasicDeployment>().get("web").await?;
     ensure!(!is_protected(&web), "nobody is there who could take the finalizer away");

@@ -53,6 +53,16 @@ pub fn all() -> Vec<Chart> {
     within(&workspace::charts())
 }
 
+/// All charts, with the values of the end-to-end suite.
+pub fn of_the_suite() -> Vec<Chart> {
+    let mut charts = all();
+    for chart in &mut charts {
+        let values = workspace::suite_values().join(format!("{}.yaml", chart.name));
+        chart.values.extend(values.is_file().then_some(values));
+    }
+    charts
+}
+
 /// The charts in a directory: its directories with a Chart.yaml, unlike `_shared`.
 pub fn within(directory: &Path) -> Vec<Chart> {
     let mut charts: Vec<Chart> = fs::read_dir(directory)

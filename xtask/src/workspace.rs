@@ -32,6 +32,12 @@ pub fn kind_values() -> PathBuf {
     root().join("xtask/values/kind.yaml")
 }
 
+/// Values with which the end-to-end suite installs charts, on top of those of the cluster: a file for each chart that needs
+/// any.
+pub fn suite_values() -> PathBuf {
+    root().join("xtask/values/e2e")
+}
+
 /// The part of `cargo metadata` that is needed here.
 #[derive(Deserialize)]
 struct Metadata {

@@ -6,11 +6,16 @@ use parking_lot::Mutex;
 use peak_alloc::PeakAlloc;
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::reference;
+
 #[global_allocator]
 static MEMORY: PeakAlloc = PeakAlloc;
 
-/// CPU time for one input, in a build without optimization. A template that takes all of its steps is tried many times.
-const LONGEST: Duration = Duration::from_secs(10);
+/// CPU time for one input, as a multiple of that of a template that [takes all of its steps](reference::work) once: such a
+/// template is tried many times. A busy machine slows down both.
+const MOST_TIMES: u32 = 21;
+/// CPU time below which the reference is not worth its time.
+const SHORT: Duration = Duration::from_secs(1);
 /// Memory for one input, in bytes. A rendered text has at most 3 MiB, and is in memory as a text, as a tree and as the texts that
 /// it is compared with.
 const MOST: usize = 128 << 20;
@@ -26,8 +31,16 @@ pub fn keep(target: &str, read: impl FnOnce()) {
     read();
     let took = cpu_time().saturating_sub(began);
     let grew = MEMORY.peak_usage().saturating_sub(held);
-    assert!(took < LONGEST, "{target}: it took {took:?} of CPU time, and at most {LONGEST:?} are allowed");
     assert!(grew < MOST, "{target}: it took {grew} bytes, and at most {MOST} are allowed");
+    if took > SHORT {
+        let began = cpu_time();
+        reference::work();
+        let longest = MOST_TIMES * cpu_time().saturating_sub(began);
+        assert!(
+            took < longest,
+            "{target}: it took {took:?} of CPU time, and at most {longest:?} are allowed"
+        );
+    }
 }
 
 fn cpu_time() -> Duration {

@@ -14,6 +14,7 @@ mod expressions;
 mod objects;
 mod parameters;
 mod parts;
+mod reference;
 mod sent;
 mod settings;
 mod templates;

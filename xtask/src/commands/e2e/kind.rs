@@ -49,7 +49,7 @@ pub async fn run(
 
 async fn on_cluster(kind: &KindCluster, suite: &Suite, chosen: &Chosen, interrupt: &Interrupt) -> Result<()> {
     let cluster = Cluster::on_kind(kind)?;
-    charts::install(&cluster, &charts::all(), interrupt).await?;
+    charts::install(&cluster, &charts::of_the_suite(), interrupt).await?;
     let variables = [("CATENA_KIND", kind.name().to_owned()), ("CATENA_WORKLOAD_IMAGE", reference(WORKLOAD))];
     suite.run_in_turn(chosen, &cluster, "kind", &variables, interrupt).await
 }

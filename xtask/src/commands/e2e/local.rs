@@ -52,7 +52,7 @@ impl Part {
         let wanted = Wanted { nodes: 3, bin_dir: Some(bin_dir.clone()), default_bin_dir: bin_dir };
         interrupt.or(self.cluster.bring_up(&wanted)).await?;
         let cluster = Cluster::local(&self.cluster)?;
-        charts::install(&cluster, &charts::all(), interrupt).await?;
+        charts::install(&cluster, &charts::of_the_suite(), interrupt).await?;
         let variables = [("CATENA_CLUSTER", self.cluster.name().to_owned())];
         suite.run(&self.tests, &cluster, "local", &variables, interrupt).await
     }

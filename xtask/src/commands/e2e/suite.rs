@@ -167,6 +167,7 @@ impl Suite {
             .env("CATENA_XTASK", own_file())
             .env("CATENA_CHARTS", workspace::charts())
             .env("CATENA_VALUES", &cluster.values)
+            .env("CATENA_SUITE_VALUES", workspace::suite_values())
             .envs(self.variables.iter().chain(variables).map(|(name, value)| (name, value)));
         if let Some(Seed(seed)) = self.shuffle {
             program.env("CATENA_ORDER", seed.to_string());

@@ -99,7 +99,7 @@ impl Current {
         // The only program that runs from here; all others come from images.
         cargo::build(&[PLUGIN.to_owned()], interrupt).await?;
         let cluster = &self.context.cluster;
-        charts::install(cluster, &charts::all(), interrupt).await?;
+        charts::install(cluster, &charts::of_the_suite(), interrupt).await?;
         let image = self.context.kubectl(&[
             "get",
             "deployment/backup-controller",

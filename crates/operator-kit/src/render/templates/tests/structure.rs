@@ -145,15 +145,19 @@ fn values_that_are_inserted_again_and_again_take_limited_memory() {
     assert_eq!(unmarked(text.into(), &values), None);
 }
 
-/// All controllers have one thread.
+/// All controllers have one thread. Ten times as many values take about ten times as long, and not a hundred times.
 #[test]
-fn many_values_in_one_text_are_proved_in_time() {
+fn many_values_in_one_text_are_proved_in_a_time_that_grows_as_they_do() {
     let template = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  script: |\n    {% for t in parameters.team | list %}echo {{ t ~ ',' }} {% endfor %}\n";
-    let begun = std::time::Instant::now();
-    let given = "a".repeat(10_000);
-    let script = render(template, &[("team", &given)]).unwrap().object["spec"]["script"].clone();
-    assert_eq!(script.as_str().unwrap().matches("a,").count(), 10_000);
-    assert!(begun.elapsed() < std::time::Duration::from_secs(20), "{:?}", begun.elapsed());
+    let time = |count| {
+        let (begun, given) = (std::time::Instant::now(), "a".repeat(count));
+        let script = render(template, &[("team", &given)]).unwrap().object["spec"]["script"].clone();
+        assert_eq!(script.as_str().unwrap().matches("a,").count(), count);
+        begun.elapsed()
+    };
+    // The shorter of two, because others may have had the processor meanwhile.
+    let [few, many] = [1_000, 10_000].map(|count| time(count).min(time(count)));
+    assert!(many < 30 * few, "{few:?} for a thousand, {many:?} for ten thousand");
 }
 
 #[test]

@@ -1,0 +1,21 @@
+//! Work of the kind that hostile input makes, and always the same.
+
+use operator_kit::render::{Subject, Templates};
+
+/// Renders a template that takes all of its steps, once.
+pub fn work() {
+    let template = "{apiVersion: v1, kind: Pod, metadata: {name: {{ suffix }}}, a: {% for a in range(10000) %}{% for b in \
+                    range(10000) %}{{ parameters.team }}{% endfor %}{% endfor %}}";
+    let templates = Templates::compile(&[("default".to_owned(), template.to_owned())].into());
+    let subject = Subject {
+        name: "web",
+        namespace: "shop",
+        uid: "u",
+        labels: None,
+        annotations: None,
+        parameters: &[("team".to_owned(), "a".to_owned())].into(),
+        suffix: "x",
+    };
+    let rendered = templates.render("default", &subject, "v1", "Pod");
+    assert!(rendered.is_err(), "{rendered:?}");
+}
