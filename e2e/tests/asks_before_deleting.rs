@@ -118,11 +118,15 @@ async fn another_version_is_no_way_around(namespace: &Namespace) -> Result<()> {
 }
 
 mod alone {
-    use super::{BACKUPS, CONFIRM_DELETE, Cluster, ConfigMap, Context, CoreNamespace, DeleteParams, Paused, Release, ResourceExt, Result, WAIT_TIMEOUT, another_version_is_no_way_around, create, eventually, is_protected, json, kubectl, protecting, refused, until_in_force, until_out_of_force};
+    use super::{
+        BACKUPS, CONFIRM_DELETE, Cluster, ConfigMap, Context, CoreNamespace, DeleteParams, Paused, Release,
+        ResourceExt, Result, WAIT_TIMEOUT, another_version_is_no_way_around, create, eventually,
+        is_protected, json, kubectl, protecting, refused, until_in_force, until_out_of_force,
+    };
 
     #[tokio::test]
-    async fn policies_protect_at_creation_and_ask_for_a_confirmation_and_refuse_foreground_deletion() -> Result<()>
-    {
+    async fn policies_protect_at_creation_and_ask_for_a_confirmation_and_refuse_foreground_deletion()
+    -> Result<()> {
         e2e::needs!(HostProcesses);
         let cluster = Cluster::alone().await?;
         let mut values = protecting()?;
@@ -146,7 +150,8 @@ mod alone {
 
         let why = refused(&namespace, "web", &DeleteParams::background()).await;
         let uid = web.uid().context("uid")?;
-        let advice = format!("--namespace {} configmaps web --overwrite {CONFIRM_DELETE}={uid}", namespace.name);
+        let advice =
+            format!("--namespace {} configmaps web --overwrite {CONFIRM_DELETE}={uid}", namespace.name);
         assert!(why.contains(&advice), "{why}");
         // The fields that a copy or a restored object shares with the confirmed object confirm nothing.
         for copied in ["web", &other.uid().context("uid")?] {

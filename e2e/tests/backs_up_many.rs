@@ -131,7 +131,11 @@ async fn until_unprotected(namespace: &Namespace) {
 }
 
 mod alone {
-    use super::{BACKUPS, CRASHES, ChaosProxy, Cluster, Context, Instant, LONG, MEBIBYTE, OwnProcess, Paused, Result, backed_up, create, delete, many, protect, settings, until_left, until_protected, until_silent, until_unprotected, until_written};
+    use super::{
+        BACKUPS, CRASHES, ChaosProxy, Cluster, Context, Instant, LONG, MEBIBYTE, OwnProcess, Paused, Result,
+        backed_up, create, delete, many, protect, settings, until_left, until_protected, until_silent,
+        until_unprotected, until_written,
+    };
 
     #[tokio::test]
     async fn a_tenth_of_thousands_deleted_at_once_is_all_backed_up_also_through_twenty_kills() -> Result<()> {

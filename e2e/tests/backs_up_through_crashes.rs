@@ -92,7 +92,10 @@ async fn slow(objects: &OwnKind, backups: &Namespace, name: &str) -> Result<()> 
         if outcome == "failed" {
             objects
                 .until(name, "says that its backup failed", |object| {
-                    object.annotations().get(BACKUP_STATUS).is_some_and(|status| status.contains("\"Failed\""))
+                    object
+                        .annotations()
+                        .get(BACKUP_STATUS)
+                        .is_some_and(|status| status.contains("\"Failed\""))
                 })
                 .await;
         }

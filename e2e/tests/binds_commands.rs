@@ -220,7 +220,11 @@ fn span(log: &AuditLog, namespace: &Namespace) -> Result<SignedDuration> {
 }
 
 mod alone {
-    use super::{AuditLog, BINDER, BasicDeployment, Cluster, Context, Duration, Instant, ListParams, Request, ResourceExt, Restart, Result, SignedDuration, Tally, is_bound, parent, restart, sleep_until, span, try_join_all, until_bound, written};
+    use super::{
+        AuditLog, BINDER, BasicDeployment, Cluster, Context, Duration, Instant, ListParams, Request,
+        ResourceExt, Restart, Result, SignedDuration, Tally, is_bound, parent, restart, sleep_until, span,
+        try_join_all, until_bound, written,
+    };
 
     #[tokio::test]
     async fn a_thousand_commands_for_fifty_targets_are_bound_within_fifteen_seconds_in_one_write_each()

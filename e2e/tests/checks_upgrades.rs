@@ -233,11 +233,15 @@ async fn bad_input_is_answered_with_what_to_do() -> Result<()> {
 }
 
 mod alone {
-    use super::{Api, Cluster, Context, CustomResourceDefinition, OwnKind, Patch, PatchParams, Pid, ResourceExt, Result, Signal, UNTIL, WAIT_TIMEOUT, ensure, eventually, fields, json, kill_process, scratches, started, succeeds};
+    use super::{
+        Api, Cluster, Context, CustomResourceDefinition, OwnKind, Patch, PatchParams, Pid, ResourceExt,
+        Result, Signal, UNTIL, WAIT_TIMEOUT, ensure, eventually, fields, json, kill_process, scratches,
+        started, succeeds,
+    };
 
     #[tokio::test]
-    async fn a_scratch_definition_is_removed_after_an_interrupt_and_by_the_next_check_after_a_kill() -> Result<()>
-    {
+    async fn a_scratch_definition_is_removed_after_an_interrupt_and_by_the_next_check_after_a_kill()
+    -> Result<()> {
         // Other checks of gadgets would be taken for this one.
         let cluster = Cluster::alone().await?;
         let namespace = cluster.namespace("check-end").await?;

@@ -12,9 +12,7 @@ use k8s_openapi::{
     api::core::v1::{Namespace as CoreNamespace, Pod},
     apimachinery::pkg::apis::meta::v1::Condition,
 };
-use kube::{
-    api::{DeleteParams, ListParams},
-};
+use kube::api::{DeleteParams, ListParams};
 use serde_json::json;
 
 async fn with_three_pods(namespace: &Namespace) -> Result<Vec<Pod>> {

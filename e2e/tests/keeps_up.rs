@@ -29,7 +29,11 @@ fn large(name: &str) -> BasicReplicaSet {
 }
 
 mod alone {
-    use super::{BasicDeployment, BasicReplicaSet, Cluster, DEPLOYMENTS, Duration, Instant, LARGE, ListParams, MEBIBYTE, MOST, PODS, REPLICA_SETS, ResourceExt, Result, SETS, StreamExt, TryStreamExt, deployment, eventually, is_true, large, stream};
+    use super::{
+        BasicDeployment, BasicReplicaSet, Cluster, DEPLOYMENTS, Duration, Instant, LARGE, ListParams,
+        MEBIBYTE, MOST, PODS, REPLICA_SETS, ResourceExt, Result, SETS, StreamExt, TryStreamExt, deployment,
+        eventually, is_true, large, stream,
+    };
 
     #[tokio::test]
     async fn a_hundred_basic_deployments_get_ready_on_little_memory() -> Result<()> {

@@ -160,7 +160,10 @@ fn next_of(definition: &CustomResourceDefinition) -> Result<Value> {
 }
 
 mod alone {
-    use super::{Api, BasicDeployment, Cluster, CustomResourceDefinition, ListParams, Patch, PatchParams, ResourceExt, Result, Undo, count, deployment, json, next_of, restart, succeeds, uids, until_restarted};
+    use super::{
+        Api, BasicDeployment, Cluster, CustomResourceDefinition, ListParams, Patch, PatchParams, ResourceExt,
+        Result, Undo, count, deployment, json, next_of, restart, succeeds, uids, until_restarted,
+    };
 
     #[tokio::test]
     async fn basic_deployments_go_there_and_back_while_restarts_run() -> Result<()> {
@@ -189,7 +192,12 @@ mod alone {
         }
         definitions.patch(name, &PatchParams::default(), &Patch::Merge(json!({"spec": next}))).await?;
         let stored = async || -> Result<Vec<String>> {
-            Ok(definitions.get(name).await?.status.and_then(|status| status.stored_versions).unwrap_or_default())
+            Ok(definitions
+                .get(name)
+                .await?
+                .status
+                .and_then(|status| status.stored_versions)
+                .unwrap_or_default())
         };
         for web in late {
             namespace.create(&restart(web, &again(web))).await?;

@@ -5,8 +5,9 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use catena_api::keys;
 use e2e::{
-    AuditLog, BACKUP_BY, BACKUPS, BINDER, CHAIN, Cluster, DEPLOYMENTS, Namespace, Pace, Request, WAIT_TIMEOUT,
-    deployment, eventually, is_protected, kubectl, kubectl_apply, open_kind, protect, succeeds, texts,
+    AuditLog, BACKUP_BY, BACKUPS, BINDER, CHAIN, Cluster, DEPLOYMENTS, Namespace, Pace, Request,
+    WAIT_TIMEOUT, deployment, eventually, is_protected, kubectl, kubectl_apply, open_kind, protect, succeeds,
+    texts,
 };
 use k8s_openapi::{
     api::{core::v1::ConfigMap, rbac::v1::ClusterRole},

@@ -131,7 +131,14 @@ async fn bad_input_for_a_backup_is_answered_with_what_to_do() -> Result<()> {
 }
 
 mod alone {
-    use super::{Api, BasicDeployment, BasicDeploymentRestart, BasicDeploymentRollback, BasicReplicaSet, Cluster, Context, ControllerRevision, CustomResourceDefinition, DEFINITIONS, DEPLOYMENTS, DeleteParams, Folder, ListParams, Release, ResourceExt, Result, WAIT_TIMEOUT, deployment, eventually, has_outcome, json, kubectl, orphan_child, orphan_pods, restart, restore_with_a_crash, revisions, rollback, succeeds, uids, until_garbage_is_collected, until_outcome, until_restarted, until_the_garbage_collector_knows_sets};
+    use super::{
+        Api, BasicDeployment, BasicDeploymentRestart, BasicDeploymentRollback, BasicReplicaSet, Cluster,
+        Context, ControllerRevision, CustomResourceDefinition, DEFINITIONS, DEPLOYMENTS, DeleteParams,
+        Folder, ListParams, Release, ResourceExt, Result, WAIT_TIMEOUT, deployment, eventually, has_outcome,
+        json, kubectl, orphan_child, orphan_pods, restart, restore_with_a_crash, revisions, rollback,
+        succeeds, uids, until_garbage_is_collected, until_outcome, until_restarted,
+        until_the_garbage_collector_knows_sets,
+    };
 
     #[tokio::test]
     async fn everything_that_was_deleted_comes_back_and_no_pod_is_replaced() -> Result<()> {
@@ -145,7 +152,9 @@ mod alone {
         let web = namespace.until_ready("web").await;
         namespace.create(&restart(&web, "again")).await?;
         until_restarted(&namespace, "again").await;
-        namespace.merge::<BasicDeployment>("web", json!({"spec": {"parameters": {"env.VERSION": "2"}}})).await?;
+        namespace
+            .merge::<BasicDeployment>("web", json!({"spec": {"parameters": {"env.VERSION": "2"}}}))
+            .await?;
         namespace
             .until("web", "is on revision 2", |web: &BasicDeployment| {
                 web.status.as_ref().is_some_and(|status| status.ready && status.revision == Some(2))
@@ -169,11 +178,15 @@ mod alone {
 
         orphan_child(&namespace, &gone_set).await?;
         namespace.until_gone::<BasicDeployment>("web").await;
-        namespace.until("web", "has no owner", |set: &BasicReplicaSet| set.owner_references().is_empty()).await;
+        namespace
+            .until("web", "has no owner", |set: &BasicReplicaSet| set.owner_references().is_empty())
+            .await;
         orphan_pods(&namespace, &gone_set).await?;
         namespace.until_gone::<BasicReplicaSet>("web").await;
         namespace
-            .until_pods("the pods have no owner", |pods| pods.iter().all(|pod| pod.owner_references().is_empty()))
+            .until_pods("the pods have no owner", |pods| {
+                pods.iter().all(|pod| pod.owner_references().is_empty())
+            })
             .await;
         let everything = ["delete", "controllerrevisions.apps", "--all", "--namespace", &namespace.name];
         kubectl(&everything).await?;
@@ -182,9 +195,11 @@ mod alone {
             definitions.delete(name, &DeleteParams::background()).await?;
         }
         for name in DEFINITIONS {
-            eventually("the definition is gone", WAIT_TIMEOUT, async || match definitions.get_opt(name).await {
-                Ok(None) => Ok(()),
-                other => Err(format!("{name}: {}", other.is_ok())),
+            eventually("the definition is gone", WAIT_TIMEOUT, async || {
+                match definitions.get_opt(name).await {
+                    Ok(None) => Ok(()),
+                    other => Err(format!("{name}: {}", other.is_ok())),
+                }
             })
             .await;
         }
@@ -206,7 +221,9 @@ mod alone {
         assert_eq!(revisions(&namespace).await?, before);
         let listed = namespace.api::<ControllerRevision>().list(&ListParams::default()).await?;
         assert!(
-            listed.iter().all(|revision| revision.owner_references()[0].uid == back.uid().unwrap_or_default())
+            listed
+                .iter()
+                .all(|revision| revision.owner_references()[0].uid == back.uid().unwrap_or_default())
         );
         let (again, rolled) = (
             namespace.api::<BasicDeploymentRestart>().get("again").await?,
@@ -214,14 +231,18 @@ mod alone {
         );
         assert!(has_outcome(&again, "True", "Complete") && has_outcome(&rolled, "True", "Complete"));
         for owners in [again.owner_references(), rolled.owner_references()] {
-            assert_eq!(owners.iter().map(|owner| &owner.uid).collect::<Vec<_>>(), [&back.uid().context("uid")?]);
+            assert_eq!(
+                owners.iter().map(|owner| &owner.uid).collect::<Vec<_>>(),
+                [&back.uid().context("uid")?]
+            );
         }
         let status = back.status.as_ref().context("status")?;
         assert!(e2e::is_true(&status.conditions, "RolledBack"), "{status:?}");
 
         until_garbage_is_collected(&namespace, &web).await?;
         // Only on request: the garbage collector has just shown that it is up to date.
-        if let Some(seconds) = std::env::var("CATENA_WATCH_SECONDS").ok().and_then(|seconds| seconds.parse().ok())
+        if let Some(seconds) =
+            std::env::var("CATENA_WATCH_SECONDS").ok().and_then(|seconds| seconds.parse().ok())
         {
             tokio::time::sleep(std::time::Duration::from_secs(seconds)).await;
         }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use catena_api::BasicReplicaSet;
 use e2e::{
-    AuditLog, CHAIN, Cluster, Controller, DEPLOYMENTS, Namespace, Pace, REPLICA_SETS, Tally, WAIT_TIMEOUT, deployment,
-    eventually, eventually_every, forbid_unless, kubectl_with_input, permit, replica_set,
+    AuditLog, CHAIN, Cluster, Controller, DEPLOYMENTS, Namespace, Pace, REPLICA_SETS, Tally, WAIT_TIMEOUT,
+    deployment, eventually, eventually_every, forbid_unless, kubectl_with_input, permit, replica_set,
 };
 use futures::future::try_join_all;
 use k8s_openapi::api::{

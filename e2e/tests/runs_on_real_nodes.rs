@@ -6,8 +6,8 @@ use std::{process::Command, time::Duration};
 use anyhow::{Context, Result, bail, ensure};
 use catena_api::BasicDeployment;
 use e2e::{
-    BACKUP_BY, BACKUPS, CHAIN, Cluster, Pace, Release, WAIT_TIMEOUT, alive, backup_example, deployment, eventually,
-    is_protected, is_ready, restarts, uids,
+    BACKUP_BY, BACKUPS, CHAIN, Cluster, Pace, Release, WAIT_TIMEOUT, alive, backup_example, deployment,
+    eventually, is_protected, is_ready, restarts, uids,
 };
 use k8s_openapi::api::core::v1::{ConfigMap, Node, PersistentVolume, PersistentVolumeClaim, Pod};
 use kube::{ResourceExt, api::ListParams};
@@ -146,7 +146,10 @@ async fn a_job_stores_a_manifest_on_a_volume_before_its_object_goes() -> Result<
 }
 
 mod alone {
-    use super::{Cluster, Command, Context, Duration, ResourceExt, Result, alive, ensure, eventually, is_ready, restarts, serving, uids};
+    use super::{
+        Cluster, Command, Context, Duration, ResourceExt, Result, alive, ensure, eventually, is_ready,
+        restarts, serving, uids,
+    };
 
     #[tokio::test]
     async fn pods_serve_again_after_their_node_was_restarted() -> Result<()> {

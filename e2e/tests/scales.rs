@@ -5,8 +5,8 @@ use std::{collections::BTreeSet, time::Duration};
 use anyhow::{Context, Result};
 use catena_api::{BasicDeployment, BasicReplicaSet, keys};
 use e2e::{
-    CHAIN, Cluster, Namespace, REPLICA_SETS, another_image, condition, deployment,
-    kubectl, names, replica_set, uids,
+    CHAIN, Cluster, Namespace, REPLICA_SETS, another_image, condition, deployment, kubectl, names,
+    replica_set, uids,
 };
 use k8s_openapi::{
     api::{autoscaling::v2::HorizontalPodAutoscaler, core::v1::Pod},

@@ -128,7 +128,11 @@ fn number(variable: &str) -> Result<Option<u64>> {
 }
 
 mod alone {
-    use super::{AuditLog, SeedableRng, BTreeMap, CONTROLLERS, Cluster, Duration, Fault, Instant, Means, QUIET, Release, Replicas, Result, StdRng, WAIT_TIMEOUT, WARM, Work, ensure, number, try_join_all, until_all_are_ready};
+    use super::{
+        AuditLog, BTreeMap, CONTROLLERS, Cluster, Duration, Fault, Instant, Means, QUIET, Release, Replicas,
+        Result, SeedableRng, StdRng, WAIT_TIMEOUT, WARM, Work, ensure, number, try_join_all,
+        until_all_are_ready,
+    };
 
     #[tokio::test]
     #[ignore = "it takes as long as it is told"]
@@ -140,7 +144,8 @@ mod alone {
         let mut chance = StdRng::seed_from_u64(seed);
         let cluster = Cluster::alone().await?;
         let means = Means::prepare().await?;
-        let releases = try_join_all(CONTROLLERS.map(|controller| means.upgrade(&cluster, controller))).await?;
+        let releases =
+            try_join_all(CONTROLLERS.map(|controller| means.upgrade(&cluster, controller))).await?;
 
         let (began, mut rounds) = (Instant::now(), 0);
         let (mut at_first, mut last) = (BTreeMap::new(), BTreeMap::new());

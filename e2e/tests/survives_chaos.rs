@@ -30,7 +30,9 @@ fn is_short(plan: &Plan) -> bool {
 }
 
 mod alone {
-    use super::{Campaign, Duration, Menu, Plan, Result, SHORT, SliceRandom, bail, chance, is_short, repeat_with};
+    use super::{
+        Campaign, Duration, Menu, Plan, Result, SHORT, SliceRandom, bail, chance, is_short, repeat_with,
+    };
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_fault_at_any_request_leaves_the_world_as_if_it_had_not_been() -> Result<()> {
@@ -42,8 +44,9 @@ mod alone {
         menu.hand_overs.shuffle(&mut chance);
         let others = menu.one_of_each(&mut chance).into_iter().filter(is_short);
         let ends = menu.crashes.iter().cloned().zip(menu.hand_overs.iter().cloned());
-        let plans =
-            ends.zip(others).flat_map(|((crash, hand_over), other)| [vec![crash], vec![other], vec![hand_over]]);
+        let plans = ends
+            .zip(others)
+            .flat_map(|((crash, hand_over), other)| [vec![crash], vec![other], vec![hand_over]]);
         let run = campaign.run(plans, SHORT).await;
         campaign.end().await?;
         run
@@ -73,8 +76,8 @@ mod alone {
             }
             (_, Ok(other)) => bail!("CATENA_CHAOS_EVERY={other}"),
             (_, Err(_)) => {
-                let random =
-                    repeat_with(|| menu.some(&mut chance)).inspect(|plans| println!("{}", Plan::print(plans)));
+                let random = repeat_with(|| menu.some(&mut chance))
+                    .inspect(|plans| println!("{}", Plan::print(plans)));
                 campaign.run(random, limit).await
             }
         };

@@ -23,7 +23,10 @@ async fn pids(cluster: &Cluster) -> Vec<i32> {
 }
 
 mod alone {
-    use super::{AuditLog, Cluster, Component, Context, QUIET, Result, WAIT_TIMEOUT, WAVES, Work, delete_namespace, ensure, pids, protect, replace_definition};
+    use super::{
+        AuditLog, Cluster, Component, Context, QUIET, Result, WAIT_TIMEOUT, WAVES, Work, delete_namespace,
+        ensure, pids, protect, replace_definition,
+    };
 
     #[tokio::test]
     async fn etcd_and_the_api_server_are_killed_in_the_middle_of_work() -> Result<()> {
@@ -74,7 +77,8 @@ mod alone {
         work.ensure_nothing_is_lost(&cluster).await?;
         let log = AuditLog::from_now()?;
         log.until_no_work(QUIET, 2 * WAIT_TIMEOUT).await;
-        let in_it = log.requests()?.into_iter().find(|request| request.is_write() && request.namespace == name);
+        let in_it =
+            log.requests()?.into_iter().find(|request| request.is_write() && request.namespace == name);
         ensure!(in_it.is_none(), "{:?}", in_it.context("a request"));
         assert_eq!(pids(&cluster).await, before, "a controller was restarted");
         Ok(())

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::{
-    AuditLog, CONTROLLERS, Cluster, Pace, REAPER, Release, Replicas, Request, Route, Work, doubled,
-    kubectl, until_all_are_ready,
+    AuditLog, CONTROLLERS, Cluster, Pace, REAPER, Release, Replicas, Request, Route, Work, doubled, kubectl,
+    until_all_are_ready,
 };
 use futures::future::{join_all, try_join_all};
 use jiff::Timestamp;
@@ -24,12 +24,7 @@ async fn all(cluster: &Cluster) -> Result<Vec<Replicas>> {
 }
 
 /// Fails unless the lost leader wrote nothing after the first write of another replica, which took over in time.
-fn ensure_handed_over(
-    requests: &[Request],
-    lost: &Replicas,
-    since: Timestamp,
-    pace: &Pace,
-) -> Result<()> {
+fn ensure_handed_over(requests: &[Request], lost: &Replicas, since: Timestamp, pace: &Pace) -> Result<()> {
     let Replicas { controller, leader, .. } = lost;
     let name = controller.name();
     let renewed = requests.iter().filter(|request| {
@@ -106,7 +101,10 @@ async fn restored(cluster: &Cluster, releases: Vec<Release>) -> Result<()> {
 }
 
 mod alone {
-    use super::{CONTROLLERS, Cluster, Replicas, Result, Route, SYSTEM, doubled, kubectl, restored, take_over, try_join_all, upgraded};
+    use super::{
+        CONTROLLERS, Cluster, Replicas, Result, Route, SYSTEM, doubled, kubectl, restored, take_over,
+        try_join_all, upgraded,
+    };
 
     #[tokio::test]
     async fn leaders_that_are_killed_with_their_pods_are_replaced_in_the_middle_of_work() -> Result<()> {
@@ -145,7 +143,8 @@ mod alone {
     }
 
     #[tokio::test]
-    async fn leaders_that_are_cut_off_from_the_api_server_never_write_beside_their_successors() -> Result<()> {
+    async fn leaders_that_are_cut_off_from_the_api_server_never_write_beside_their_successors() -> Result<()>
+    {
         e2e::needs!(AuditLog, HostProcesses);
         let cluster = Cluster::alone().await?;
         let route = Route::open().await?;

@@ -7,8 +7,8 @@ use anyhow::{Context, Result, ensure};
 use catena_api::{BasicDeployment, BasicDeploymentRestart, BasicDeploymentRestartSpec, TargetRef};
 use e2e::{
     BACKUP_BY, BACKUPS, BINDER, CONTROLLERS, Cluster, Controller, DEPLOYMENTS, Namespace, Pace, REAPER,
-    REPLICA_SETS, Release, WAIT_TIMEOUT, deployment, eventually, is_protected, is_ready, kubectl,
-    names, protecting, texts, uids, until_all_are_ready,
+    REPLICA_SETS, Release, WAIT_TIMEOUT, deployment, eventually, is_protected, is_ready, kubectl, names,
+    protecting, texts, uids, until_all_are_ready,
 };
 use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -156,7 +156,10 @@ async fn goes_well(cluster: &Cluster, order: Order) -> Result<()> {
 }
 
 mod alone {
-    use super::{CONTROLLERS, Cluster, Context, Controller, Release, Result, WORST, by_chance, goes_well, try_join_all, until_all_are_ready, values};
+    use super::{
+        CONTROLLERS, Cluster, Context, Controller, Release, Result, WORST, by_chance, goes_well,
+        try_join_all, until_all_are_ready, values,
+    };
 
     #[tokio::test]
     async fn uninstalling_leaves_users_objects_and_nothing_that_is_stuck() -> Result<()> {

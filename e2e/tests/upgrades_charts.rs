@@ -142,7 +142,12 @@ fn is_over(restart: &BasicDeploymentRestart) -> bool {
 }
 
 mod alone {
-    use super::{AuditLog, BasicDeployment, BasicDeploymentRestart, BasicReplicaSet, Cluster, Condition, Context, Controller, DEPLOYMENTS, Earlier, Older, PathBuf, REPLICA_SETS, Release, Result, Tally, condition_of, definitions, deployment, ensure, grows_to, has_field, is_over, replica_set, restart, try_join_all, uids, until_all_are_ready, values};
+    use super::{
+        AuditLog, BasicDeployment, BasicDeploymentRestart, BasicReplicaSet, Cluster, Condition, Context,
+        Controller, DEPLOYMENTS, Earlier, Older, PathBuf, REPLICA_SETS, Release, Result, Tally, condition_of,
+        definitions, deployment, ensure, grows_to, has_field, is_over, replica_set, restart, try_join_all,
+        uids, until_all_are_ready, values,
+    };
 
     #[tokio::test]
     async fn an_upgrade_and_a_rollback_replace_no_pod_and_delete_no_definition() -> Result<()> {
@@ -191,17 +196,24 @@ mod alone {
         let same = values(REPLICA_SETS)?;
         let release = Release::of_chart(&cluster, REPLICA_SETS, &older.directory, &same).await?;
         until_all_are_ready(&cluster).await;
-        ensure!(!has_field(&cluster, "status", FIELD).await?, "the older chart has not brought its definition");
+        ensure!(
+            !has_field(&cluster, "status", FIELD).await?,
+            "the older chart has not brought its definition"
+        );
         let namespace = cluster.namespace("older").await?;
         let log = e2e::has(&[e2e::Need::AuditLog]).then(AuditLog::from_now).transpose()?;
         namespace.create(&replica_set("web", 1)).await?;
         let told = namespace.until_event("web", "StatusRefused").await;
-        ensure!(told.contains(&format!("status.{FIELD}")) && told.contains("CustomResourceDefinition"), "{told}");
+        ensure!(
+            told.contains(&format!("status.{FIELD}")) && told.contains("CustomResourceDefinition"),
+            "{told}"
+        );
         namespace.until_ready_pods(1).await;
         if let Some(log) = log {
             let requests = log.by(REPLICA_SETS, &namespace.name)?;
-            let refused =
-                requests.iter().filter(|request| request.resource == "basicreplicasets" && request.code >= 400);
+            let refused = requests
+                .iter()
+                .filter(|request| request.resource == "basicreplicasets" && request.code >= 400);
             ensure!(refused.count() <= 8, "it is hot: {:?}", Tally::of(&requests));
         }
         let set = namespace.api::<BasicReplicaSet>().get("web").await?;
@@ -210,7 +222,10 @@ mod alone {
         ensure!(conditions.iter().all(is_pending), "a part of the status was written: {conditions:?}");
 
         release.change(&same).await?;
-        ensure!(has_field(&cluster, "status", FIELD).await?, "the upgrade has not brought the new definition");
+        ensure!(
+            has_field(&cluster, "status", FIELD).await?,
+            "the upgrade has not brought the new definition"
+        );
         namespace.until_set_ready("web").await;
         release.rollback().await?;
         ensure!(!has_field(&cluster, "status", FIELD).await?, "the rollback has kept the new definition");
@@ -241,7 +256,10 @@ mod alone {
         };
         let again = namespace.until("again", "tells the field", |again| told(again).is_some()).await;
         let message = told(&again).unwrap_or_default();
-        ensure!(message.contains("upgrade the definition") && !message.contains("the template \""), "{message}");
+        ensure!(
+            message.contains("upgrade the definition") && !message.contains("the template \""),
+            "{message}"
+        );
         ensure!(!is_over(&again), "it is told to be over: {:?}", again.status);
         let web = namespace.api::<BasicDeployment>().get("web").await?;
         ensure!(
