@@ -270,8 +270,18 @@ async fn a_definition_that_is_being_deleted_leads_to_the_object_that_holds_it() 
         "CustomResourceDefinition/{name} is not gone: Gadget/kept is being deleted and is held by the finalizer {HOLD}"
     );
     until_says(WAIT_TIMEOUT, &namespace.name, &format!("crd/{name}"), &says).await;
-    let patch = ["patch", "gadget", "kept", "--type=merge", "--patch={\"metadata\":{\"finalizers\":null}}"];
-    e2e::kubectl(&[&["--namespace", &namespace.name][..], &patch].concat()).await?;
+    let gadgets = format!("gadgets.{group}");
+    let patch = ["patch", &gadgets, "kept", "--type=merge", "--patch={\"metadata\":{\"finalizers\":null}}"];
+    let release = [&["--namespace", &namespace.name][..], &patch].concat();
+    // Once was seen to be too little, while the API server stops serving the kind.
+    eventually("the definition goes when its object is released", WAIT_TIMEOUT, async || {
+        let released = e2e::kubectl(&release).await;
+        match cluster.all::<CustomResourceDefinition>().get_opt(&name).await {
+            Ok(None) => Ok(()),
+            other => Err(format!("{released:?}, {:?}", other.map(|found| found.map(|found| found.status)))),
+        }
+    })
+    .await;
     Ok(())
 }
 

@@ -199,9 +199,13 @@ impl Suite {
 
     fn arguments_for(&self, tests: &[String]) -> Vec<String> {
         let threads = format!("--test-threads={}", self.test_threads);
-        // A failure is told beside its test, and not only after all others. Which tests are ignored was asked before.
-        let options = ["--no-fail-fast", "--", "--nocapture", &threads, "--include-ignored", "--exact"];
-        options.map(str::to_owned).into_iter().chain(tests.iter().cloned()).collect()
+        // A failure is told beside its test, and not only after all others.
+        let mut options = vec!["--no-fail-fast", "--", "--nocapture", &threads, "--exact"];
+        // With either, those that the test program has listed are the right ones; without, it lists ignored ones, too.
+        if self.arguments.iter().any(|argument| argument == "--ignored" || argument == "--include-ignored") {
+            options.push("--include-ignored");
+        }
+        options.into_iter().map(str::to_owned).chain(tests.iter().cloned()).collect()
     }
 }
 
@@ -296,8 +300,13 @@ mod tests {
         let tests = ["heals::a_pod".to_owned()];
         assert_eq!(
             suite(&["--test-threads=1", "--", "heals", "--exact"]).arguments_for(&tests).join(" "),
-            "--no-fail-fast -- --nocapture --test-threads=1 --include-ignored --exact heals::a_pod"
+            "--no-fail-fast -- --nocapture --test-threads=1 --exact heals::a_pod"
         );
+        // Without that, those that run only on request would not; with it in any case, they always would.
+        for on_request in ["--ignored", "--include-ignored"] {
+            let arguments = suite(&["--", "heals", on_request]).arguments_for(&tests);
+            assert!(arguments.ends_with(&["--include-ignored".into(), tests[0].clone()]), "{arguments:?}");
+        }
     }
 
     #[test]
