@@ -12,49 +12,42 @@ use crate::reference;
 static MEMORY: PeakAlloc = PeakAlloc;
 
 /// CPU time for one input, as a multiple of that of a template that [takes all of its steps](reference::work) once: such a
-/// template is tried many times. A busy machine slows down both.
-const MOST_TIMES: u32 = 21;
-/// Number of tries.
-const TRIES: usize = 3;
+/// template is tried many times, which takes up to 24 times as long. A busy machine slows down both.
+const MOST_TIMES: u32 = 42;
 /// CPU time below which the reference is not worth its time.
 const SHORT: Duration = Duration::from_secs(1);
 /// Memory for one input, in bytes. A rendered text has at most 3 MiB, and is in memory as a text, as a tree and as the texts that
 /// it is compared with.
 const MOST: usize = 128 << 20;
 
-/// Clock and memory are those of the whole process.
+/// Memory is that of the whole process. The clock is this thread's: others of the process work meanwhile, too.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// Reads an input within bounds. Of an input that takes too long, the least of a few tries counts: others on the machine may
-/// have slowed down one, and not the reference after it.
-pub fn keep(target: &str, read: impl Fn()) {
-    let _guard = ONE_AT_A_TIME.lock();
-    let excesses: Vec<String> = (0..TRIES).map_while(|_| excess(&read)).collect();
-    assert!(excesses.len() < TRIES, "{target}: {excesses:?}");
-}
-
-/// By how much one reading of an input is too long.
+/// Reads an input within bounds.
 ///
 /// # Panics
-/// If it takes too much memory.
-fn excess(read: impl Fn()) -> Option<String> {
+/// When it takes too much time or memory.
+pub fn keep(target: &str, read: impl FnOnce()) {
+    let _guard = ONE_AT_A_TIME.lock();
     let (began, held) = (cpu_time(), MEMORY.current_usage());
     MEMORY.reset_peak_usage();
     read();
     let took = cpu_time().saturating_sub(began);
     let grew = MEMORY.peak_usage().saturating_sub(held);
-    assert!(grew < MOST, "it took {grew} bytes, and at most {MOST} are allowed");
-    if took < SHORT {
-        return None;
+    assert!(grew < MOST, "{target}: it took {grew} bytes, and at most {MOST} are allowed");
+    if took > SHORT {
+        let began = cpu_time();
+        reference::work();
+        let longest = MOST_TIMES * cpu_time().saturating_sub(began);
+        assert!(
+            took < longest,
+            "{target}: it took {took:?} of CPU time, and at most {longest:?} are allowed"
+        );
     }
-    let began = cpu_time();
-    reference::work();
-    let longest = MOST_TIMES * cpu_time().saturating_sub(began);
-    (took >= longest).then(|| format!("it took {took:?} of CPU time, and at most {longest:?} are allowed"))
 }
 
 fn cpu_time() -> Duration {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
+    let time = clock_gettime(ClockId::ThreadCPUTime);
     let nanoseconds = u32::try_from(time.tv_nsec).unwrap_or_default();
     Duration::new(u64::try_from(time.tv_sec).unwrap_or_default(), nanoseconds)
 }
