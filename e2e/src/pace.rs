@@ -20,8 +20,10 @@ const PAUSE: Duration = Duration::from_millis(40);
 const TURN: Duration = Duration::from_millis(50);
 
 /// A clock that goes as fast as the cluster does: it counts writes to an object that nobody watches, one after another. On
-/// a busy machine these take longer, just as what is measured does; a controller that waits does not slow them down.
+/// a busy machine these take longer, just as what is measured does; a controller that waits does not slow them down. It never
+/// goes faster than any other clock.
 pub struct Pace {
+    started: Timestamp,
     turns: Arc<Mutex<Vec<Timestamp>>>,
     task: JoinHandle<()>,
 }
@@ -33,7 +35,7 @@ impl Pace {
         let map = serde_json::from_value(json!({"metadata": {"generateName": "pace-"}}))?;
         let name = maps.create(&PostParams::default(), &map).await?.name_any();
         let turns = Arc::new(Mutex::new(Vec::new()));
-        let done = Arc::clone(&turns);
+        let (done, started) = (Arc::clone(&turns), Timestamp::now());
         let task = tokio::spawn(async move {
             for turn in 0.. {
                 sleep(PAUSE).await;
@@ -43,20 +45,21 @@ impl Pace {
                 done.lock().push(Timestamp::now());
             }
         });
-        Ok(Self { turns, task })
+        Ok(Self { started, turns, task })
     }
 
     /// The time since the start, as it would be on a quiet machine.
     #[must_use]
     pub fn elapsed(&self) -> Duration {
-        self.between(Timestamp::MIN, Timestamp::MAX)
+        self.between(self.started, Timestamp::now())
     }
 
     /// The time between two moments, as it would be on a quiet machine.
     #[must_use]
     pub fn between(&self, from: Timestamp, to: Timestamp) -> Duration {
         let turns = self.turns.lock().iter().filter(|turn| (from..to).contains(turn)).count();
-        TURN * u32::try_from(turns).unwrap_or(u32::MAX)
+        let seconds = Duration::try_from(to.duration_since(from)).unwrap_or_default();
+        seconds.min(TURN * u32::try_from(turns).unwrap_or(u32::MAX))
     }
 }
 

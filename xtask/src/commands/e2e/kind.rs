@@ -15,7 +15,7 @@ use crate::{
 /// Builds the images, creates, installs, tests, deletes.
 pub async fn run(
     suite: &Suite,
-    chosen: &Chosen,
+    chosen: Chosen,
     node_image: Option<&str>,
     interrupt: &Interrupt,
 ) -> Result<()> {
@@ -47,9 +47,11 @@ pub async fn run(
     ended(result, cluster.delete())
 }
 
-async fn on_cluster(kind: &KindCluster, suite: &Suite, chosen: &Chosen, interrupt: &Interrupt) -> Result<()> {
+async fn on_cluster(kind: &KindCluster, suite: &Suite, chosen: Chosen, interrupt: &Interrupt) -> Result<()> {
     let cluster = Cluster::on_kind(kind)?;
     charts::install(&cluster, &charts::of_the_suite(), interrupt).await?;
     let variables = [("CATENA_KIND", kind.name().to_owned()), ("CATENA_WORKLOAD_IMAGE", reference(WORKLOAD))];
-    suite.run_in_turn(chosen, &cluster, "kind", &variables, interrupt).await
+    let queue = suite.queue(chosen.alone);
+    let result = suite.run_in_turn(&chosen.shared, &queue, &cluster, "kind", &variables, interrupt).await;
+    suite.sum_up(&[&cluster.access], result, interrupt)
 }

@@ -1,11 +1,11 @@
 //! The suite on local clusters of its own, which are always taken down: one for the tests that share it, and beside it one
-//! for those that want it alone.
+//! for those that want it alone, until the first has time for these, too.
 
 use anyhow::Result;
 use futures::future::join_all;
 use local_cluster::{Interrupt, LocalCluster, Wanted};
 
-use super::suite::{Chosen, Suite};
+use super::suite::{Chosen, Queue, Suite};
 use crate::{
     cargo, charts,
     cluster::{Cluster, temporary},
@@ -13,22 +13,25 @@ use crate::{
     workspace::{self, Profile},
 };
 
-/// Some tests, and the cluster that they run on.
+/// A cluster, and the tests that share it, if there are any.
 struct Part {
-    tests: Vec<String>,
+    shared: Vec<String>,
     cluster: LocalCluster,
 }
 
 /// Builds, brings up, installs, tests, takes down.
 pub async fn run(suite: &Suite, chosen: Chosen, interrupt: &Interrupt) -> Result<()> {
     cargo::run(&["build"], interrupt).await?;
+    let Chosen { shared, alone } = chosen;
     let mut parts = Vec::new();
-    for (purpose, tests) in [("e2e", chosen.shared), ("e2e-alone", chosen.alone)] {
-        if !tests.is_empty() {
-            parts.push(Part { tests, cluster: temporary(purpose)? });
-        }
+    if !shared.is_empty() {
+        parts.push(Part { shared, cluster: temporary("e2e")? });
     }
-    let results = join_all(parts.iter().map(|part| part.run(suite, interrupt))).await;
+    if !alone.is_empty() {
+        parts.push(Part { shared: Vec::new(), cluster: temporary("e2e-alone")? });
+    }
+    let queue = suite.queue(alone);
+    let results = join_all(parts.iter().map(|part| part.run(suite, &queue, interrupt))).await;
     let result = results.into_iter().fold(Ok(()), ended);
     let accesses: Vec<_> = parts.iter().filter_map(|part| part.cluster.access().ok()).collect();
     let result = suite.sum_up(&accesses.iter().collect::<Vec<_>>(), result, interrupt);
@@ -42,18 +45,18 @@ pub async fn run(suite: &Suite, chosen: Chosen, interrupt: &Interrupt) -> Result
 }
 
 impl Part {
-    async fn run(&self, suite: &Suite, interrupt: &Interrupt) -> Result<()> {
-        let result = Box::pin(self.on_cluster(suite, interrupt)).await;
+    async fn run(&self, suite: &Suite, queue: &Queue, interrupt: &Interrupt) -> Result<()> {
+        let result = Box::pin(self.on_cluster(suite, queue, interrupt)).await;
         on_failure(result, self.cluster.name(), &self.cluster.logs(), || self.cluster.access().ok())
     }
 
-    async fn on_cluster(&self, suite: &Suite, interrupt: &Interrupt) -> Result<()> {
+    async fn on_cluster(&self, suite: &Suite, queue: &Queue, interrupt: &Interrupt) -> Result<()> {
         let bin_dir = workspace::binaries(Profile::Development)?;
         let wanted = Wanted { nodes: 3, bin_dir: Some(bin_dir.clone()), default_bin_dir: bin_dir };
         interrupt.or(self.cluster.bring_up(&wanted)).await?;
         let cluster = Cluster::local(&self.cluster)?;
         charts::install(&cluster, &charts::of_the_suite(), interrupt).await?;
         let variables = [("CATENA_CLUSTER", self.cluster.name().to_owned())];
-        suite.run(&self.tests, &cluster, "local", &variables, interrupt).await
+        suite.run_in_turn(&self.shared, queue, &cluster, "local", &variables, interrupt).await
     }
 }

@@ -52,10 +52,10 @@ pub async fn run(options: &Options) -> Result<()> {
     let chosen = suite.choose(&interrupt).await?;
     match on {
         On::Local => local::run(&suite, chosen, &interrupt).await,
-        On::Kind => kind::run(&suite, &chosen, options.node_image.as_deref(), &interrupt).await,
+        On::Kind => kind::run(&suite, chosen, options.node_image.as_deref(), &interrupt).await,
         On::Current => {
             let current = Current::agreed(&options.current, suite.keep, &interrupt).await?;
-            current.run(&suite, &chosen, &interrupt).await
+            current.run(&suite, chosen, &interrupt).await
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The suite itself, on clusters that are up and have the charts.
 
 use std::{
-    hash::{BuildHasher, Hasher, RandomState},
+    collections::VecDeque,
+    hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState},
     num::ParseIntError,
     path::Path,
     str::FromStr,
@@ -9,6 +10,7 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use local_cluster::{Access, Interrupt, forget_other_clusters, own_file};
+use parking_lot::Mutex;
 
 use super::times;
 use crate::{
@@ -46,6 +48,9 @@ pub struct Chosen {
     /// Those that disturb all others, or are disturbed by them.
     pub alone: Vec<String>,
 }
+
+/// Tests that want a cluster alone: each cluster that is free takes the next one.
+pub struct Queue(Mutex<VecDeque<String>>);
 
 /// The seed of a shuffled order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,32 +120,43 @@ impl Suite {
         Ok(chosen)
     }
 
-    /// Runs all chosen tests on one cluster, described by `variables`: first those that share it, then those that want it
-    /// alone.
+    /// The tests that want a cluster alone, in their order.
+    pub fn queue(&self, mut alone: Vec<String>) -> Queue {
+        if let Some(Seed(seed)) = self.shuffle {
+            alone.sort_by_key(|test| {
+                let mut hasher = DefaultHasher::new();
+                (seed, test).hash(&mut hasher);
+                hasher.finish()
+            });
+        }
+        Queue(Mutex::new(alone.into()))
+    }
+
+    /// Runs tests that share a cluster, described by `variables`, and then those of the queue, one after another, until none is
+    /// left.
     ///
     /// # Errors
-    /// When one fails, or the rights of the controllers are not those that are used.
+    /// When one fails: all others run nevertheless.
     pub async fn run_in_turn(
         &self,
-        chosen: &Chosen,
+        shared: &[String],
+        queue: &Queue,
         cluster: &Cluster,
         on: &str,
         variables: &[(&str, String)],
         interrupt: &Interrupt,
     ) -> Result<()> {
-        let shared = self.run(&chosen.shared, cluster, on, variables, interrupt).await;
-        if interrupt.came() {
-            return shared;
+        let mut result = self.run(shared, cluster, on, variables, interrupt).await;
+        while !interrupt.came()
+            && let Some(test) = queue.next()
+        {
+            let alone = self.run(std::slice::from_ref(&test), cluster, on, variables, interrupt).await;
+            result = ended(result, alone.with_context(|| format!("{test} failed")));
         }
-        let alone = self.run(&chosen.alone, cluster, on, variables, interrupt).await;
-        self.sum_up(&[&cluster.access], ended(shared, alone), interrupt)
+        result
     }
 
-    /// Runs some of the chosen tests on a cluster, described by `variables`.
-    ///
-    /// # Errors
-    /// When one fails.
-    pub async fn run(
+    async fn run(
         &self,
         tests: &[String],
         cluster: &Cluster,
@@ -158,6 +174,8 @@ impl Suite {
             .env("KUBECONFIG", &access.kubeconfig)
             // A test downloads nothing.
             .env("CATENA_FROM_SOURCE", "1")
+            // A failed test names what failed; where in the test is no news beside it.
+            .env("RUST_LIB_BACKTRACE", "0")
             .env("CATENA_ON", on)
             .env("CATENA_LOGS", &access.logs)
             .env("CATENA_TIMES", times::file(&access.logs))
@@ -169,7 +187,9 @@ impl Suite {
             .env("CATENA_VALUES", &cluster.values)
             .env("CATENA_SUITE_VALUES", workspace::suite_values())
             .envs(self.variables.iter().chain(variables).map(|(name, value)| (name, value)));
-        if let Some(Seed(seed)) = self.shuffle {
+        if let Some(Seed(seed)) = self.shuffle
+            && tests.len() > 1
+        {
             program.env("CATENA_ORDER", seed.to_string());
         }
         if let Some(audit_log) = &access.audit_log {
@@ -206,6 +226,12 @@ impl Suite {
             options.push("--include-ignored");
         }
         options.into_iter().map(str::to_owned).chain(tests.iter().cloned()).collect()
+    }
+}
+
+impl Queue {
+    fn next(&self) -> Option<String> {
+        self.0.lock().pop_front()
     }
 }
 

@@ -74,7 +74,7 @@ impl Current {
     }
 
     /// Builds, installs, tests and cleans up.
-    pub async fn run(self, suite: &Suite, chosen: &Chosen, interrupt: &Interrupt) -> Result<()> {
+    pub async fn run(self, suite: &Suite, chosen: Chosen, interrupt: &Interrupt) -> Result<()> {
         let access = &self.context.cluster.access;
         let result = self.on_cluster(suite, chosen, interrupt).await;
         let result = on_failure(result, &format!("current-{}", std::process::id()), &access.logs, || {
@@ -95,7 +95,7 @@ impl Current {
         ended(result, taken_away)
     }
 
-    async fn on_cluster(&self, suite: &Suite, chosen: &Chosen, interrupt: &Interrupt) -> Result<()> {
+    async fn on_cluster(&self, suite: &Suite, chosen: Chosen, interrupt: &Interrupt) -> Result<()> {
         // The only program that runs from here; all others come from images.
         cargo::build(&[PLUGIN.to_owned()], interrupt).await?;
         let cluster = &self.context.cluster;
@@ -110,9 +110,12 @@ impl Current {
         if !self.kinds_of_others.is_empty() {
             variables.push(("CATENA_KINDS_OF_OTHERS", self.kinds_of_others.join(", ")));
         }
-        tokio::select! {
-            result = suite.run_in_turn(chosen, cluster, "current", &variables, interrupt) => result,
+        let queue = suite.queue(chosen.alone);
+        let tests = suite.run_in_turn(&chosen.shared, &queue, cluster, "current", &variables, interrupt);
+        let result = tokio::select! {
+            result = tests => result,
             never = kubelets::look_often(&cluster.access) => never,
-        }
+        };
+        suite.sum_up(&[&cluster.access], result, interrupt)
     }
 }
