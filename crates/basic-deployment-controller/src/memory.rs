@@ -109,6 +109,11 @@ impl Memory {
         });
     }
 
+    /// Whether this process has given it a child.
+    pub fn had_child(&self, uid: &str) -> bool {
+        self.lock().get(uid).is_some_and(|remembered| remembered.settled.is_some())
+    }
+
     /// Records that the form is the answer of the server about a child in this state.
     pub fn asked_about(&self, uid: &str, state: Value) {
         self.change(uid, |remembered| {

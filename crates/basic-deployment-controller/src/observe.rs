@@ -171,6 +171,10 @@ impl Observer {
             }
             Err(error) => return Err(error),
         };
+        let is_remade = child == Found::Nothing && desired.is_ok() && self.memory.had_child(uid);
+        if is_observed && is_remade {
+            self.ensure_still_there(&deployment).await?;
+        }
         let occupant = match &desired {
             Ok(desired)
                 if is_allowed && !is_stored(desired) && self.memory.is_name_taken(uid, &desired.hash) =>
@@ -307,7 +311,7 @@ impl Observer {
         own: &[Arc<Child>],
         deployment: &BasicDeployment,
     ) -> Result<Found, Error> {
-        let ObjectId { namespace, name: own_name, uid } = ObjectId::of(deployment);
+        let ObjectId { namespace, uid, .. } = ObjectId::of(deployment);
         if let Some(child) = known(own, desired) {
             return Ok(Found::Ours(child));
         }
@@ -315,10 +319,7 @@ impl Observer {
             return Ok(Found::Nothing);
         };
         if child.owner.is_none() {
-            let is_there = still_there(self.client.clone(), deployment).await;
-            if !is_there.map_err(|error| ReadError::of(&error, "BasicDeployment", own_name))? {
-                return Err(WriteError::gone("BasicDeployment", own_name).into());
-            }
+            self.ensure_still_there(deployment).await?;
         }
         Ok(match &child.owner {
             None => Found::Orphan(child),
@@ -327,6 +328,17 @@ impl Observer {
             Some(owner) if owner.is_former(deployment) => Found::Leaving(child),
             Some(_) => Found::Foreign(child),
         })
+    }
+
+    /// Fails if it is gone or being deleted, which a watch that lags behind does not show: what is created or adopted for it then
+    /// would be deleted again, and created again.
+    async fn ensure_still_there(&self, deployment: &BasicDeployment) -> Result<(), Error> {
+        let name = ObjectId::of(deployment).name;
+        match still_there(self.client.clone(), deployment).await {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(WriteError::gone("BasicDeployment", name).into()),
+            Err(error) => Err(ReadError::of(&error, "BasicDeployment", name).into()),
+        }
     }
 
     /// The error of a failed look-up. The API server does not know the path of a cluster-scoped kind in a namespace.

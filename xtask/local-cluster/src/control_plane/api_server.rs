@@ -49,13 +49,14 @@ pub fn component(home: &Home, state: &State) -> Result<Component> {
     Ok(component.with_variable("GOGC", "400").with_variable("GOMEMLIMIT", format!("{limit}MiB")))
 }
 
-/// A quarter of the memory of the machine, or of the container if that has less, and at least 2 GiB; in MiB.
+/// A tenth of the memory of the machine, or of the container if that has less, because three clusters may run at once, and at
+/// least 2 GiB; in MiB.
 fn memory_limit(meminfo: &str, of_container: &str) -> u64 {
     let total = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"));
     let kib = total.and_then(|total| total.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
     // `max` if there is none.
     let allowed = of_container.trim().parse::<u64>().map_or(u64::MAX, |bytes| bytes / 1024);
-    (kib.unwrap_or_default().min(allowed) / 1024 / 4).max(2048)
+    (kib.unwrap_or_default().min(allowed) / 1024 / 10).max(2048)
 }
 
 #[cfg(test)]
@@ -65,8 +66,8 @@ mod tests {
     #[test]
     fn the_limit_follows_the_memory_of_the_machine() {
         let large = "MemTotal:       24685432 kB\nMemFree: 1 kB\n";
-        assert_eq!(memory_limit(large, "max\n"), 6026);
-        assert_eq!(memory_limit(large, "12884901888\n"), 3072, "of a container");
+        assert_eq!(memory_limit(large, "max\n"), 2410);
+        assert_eq!(memory_limit(large, "23622320128\n"), 2252, "of a container");
         assert_eq!(memory_limit("MemTotal:        4000000 kB\n", ""), 2048);
         assert_eq!(memory_limit("", ""), 2048, "only Linux tells");
     }

@@ -72,6 +72,24 @@ async fn an_orphan_is_only_taken_for_one_while_its_next_owner_is_still_there() {
 }
 
 #[tokio::test]
+async fn a_child_that_went_is_made_again_only_while_its_owner_is_still_there() {
+    let is_deleted = json!({"metadata": {"name": "web", "uid": "deployment", "deletionTimestamp": "2026-01-01T00:00:00Z"}});
+    for own in [MISSING, Answer::Object(is_deleted)] {
+        let answer = move |sent: &Sent| match (sent.verb.as_str(), sent.uri.starts_with(DEPLOYMENT)) {
+            ("GET", true) => own.clone(),
+            ("GET", false) => MISSING,
+            _ => Answer::Object(child_object("web", "made")),
+        };
+        let cluster = Cluster::of(vec![stored()], answer).await;
+        cluster.pass().await.unwrap();
+        let first = cluster.asked();
+        assert!(!first.contains(&format!("GET {DEPLOYMENT}")), "it never had a child: {first:?}");
+        assert_eq!(cluster.pass().await.unwrap_err().reason(), "NotFound");
+        assert_eq!(cluster.asked(), [format!("GET {CHILD}"), format!("GET {DEPLOYMENT}")]);
+    }
+}
+
+#[tokio::test]
 async fn a_look_that_gets_no_answer_fails_the_pass() {
     for (answer, reason) in
         [(FORBIDDEN, "Forbidden"), (BROKEN, "LookUpFailed"), (Answer::Lost, "LookUpFailed")]
