@@ -15,7 +15,7 @@ use basic_deployment_controller::{
     command::{Command, CommandKind, Order},
     desired::{Desired, located, render, unread},
     error::{Error, Refusal},
-    observed::{Found, Look, Observed, Prepared, WatchedResources},
+    observed::{Found, Look, Observed, Occupant, Prepared, WatchedResources},
     restarts,
     revision::{self, Pin, Revision},
     rollback, stall, step,
@@ -176,11 +176,7 @@ impl Observer {
             self.ensure_still_there(&deployment).await?;
         }
         let occupant = match &desired {
-            Ok(desired)
-                if is_allowed && !is_stored(desired) && self.memory.is_name_taken(uid, &desired.hash) =>
-            {
-                self.history.occupant(&deployment, &desired.hash).await?
-            }
+            Ok(desired) if is_allowed && !is_stored(desired) => self.occupant(&deployment, desired).await?,
             _ => None,
         };
         let desired = desired.map(|desired| {
@@ -328,6 +324,18 @@ impl Observer {
             Some(owner) if owner.is_former(deployment) => Found::Leaving(child),
             Some(_) => Found::Foreign(child),
         })
+    }
+
+    /// The object that has the name of the next revision, if that could not be created.
+    async fn occupant(
+        &self,
+        deployment: &BasicDeployment,
+        desired: &Desired,
+    ) -> Result<Option<Occupant>, Error> {
+        if !self.memory.is_name_taken(ObjectId::of(deployment).uid, &desired.hash) {
+            return Ok(None);
+        }
+        self.history.occupant(deployment, &desired.hash).await
     }
 
     /// Fails if it is gone or being deleted, which a watch that lags behind does not show: what is created or adopted for it then
