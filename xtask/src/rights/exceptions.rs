@@ -1,13 +1,13 @@
-//! e2e/rights.yaml: rights that no request of the suite uses, or not always, and requests that are denied on purpose.
+//! e2e/rights.yaml: rights that no request of the suite uses, or not always.
 
 use std::{fs, path::Path};
 
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
-use super::request::{Account, Request};
+use super::request::Account;
 
-/// The exceptions of both directions.
+/// The exceptions of both kinds.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exceptions {
@@ -15,8 +15,6 @@ pub struct Exceptions {
     pub unused: Vec<Exception>,
     /// Rights that are needed only in races, which no test can bring about.
     pub sometimes: Vec<Exception>,
-    /// Requests that a test lets RBAC deny.
-    pub denied: Vec<Exception>,
 }
 
 /// One exception.
@@ -27,8 +25,6 @@ pub struct Exception {
     pub controller: String,
     /// A verb and a resource with its group and subresource; `*` for any name of a kind: `update */finalizers`.
     pub right: String,
-    /// Only in namespaces whose names begin like this; the end of a test's namespace is generated.
-    pub namespace: Option<String>,
     /// The reason.
     pub reason: String,
 }
@@ -39,25 +35,14 @@ impl Exceptions {
         let text = fs::read_to_string(path).with_context(|| format!("could not read {}", path.display()))?;
         let exceptions: Self =
             serde_saphyr::from_str(&text).with_context(|| format!("{} is malformed", path.display()))?;
-        for exception in exceptions.all() {
+        for exception in exceptions.unused.iter().chain(&exceptions.sometimes) {
             ensure!(!exception.reason.trim().is_empty(), "{}: {exception:?} has no reason", path.display());
         }
         Ok(exceptions)
     }
-
-    fn all(&self) -> impl Iterator<Item = &Exception> {
-        self.unused.iter().chain(&self.sometimes).chain(&self.denied)
-    }
 }
 
 impl Exception {
-    /// Whether it is about this request.
-    pub fn is_about_request(&self, request: &Request) -> bool {
-        let is_there =
-            self.namespace.as_ref().is_none_or(|begin| request.namespace.starts_with(begin.as_str()));
-        is_there && self.is_about(&request.account, &request.verb, &request.resource)
-    }
-
     /// Whether it is about this right.
     pub fn is_about(&self, account: &Account, verb: &str, resource: &str) -> bool {
         let Some((for_verb, for_resource)) = self.right.split_once(' ') else { return false };
@@ -75,12 +60,7 @@ mod tests {
 
     #[test]
     fn a_star_is_any_kind_with_the_same_subresource() {
-        let any = |right: &str| Exception {
-            controller: "*".into(),
-            right: right.into(),
-            namespace: None,
-            reason: "x".into(),
-        };
+        let any = |right: &str| Exception { controller: "*".into(), right: right.into(), reason: "x".into() };
         let account = Account("command-binder".into());
         assert!(any("update */finalizers").is_about(&account, "update", "shops.example.com/finalizers"));
         assert!(!any("update */finalizers").is_about(&account, "update", "shops.example.com"));

@@ -1,11 +1,10 @@
-//! Grants, with their times.
+//! The rights that charts grant.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
 };
 
-use jiff::Timestamp;
 use k8s_openapi::{
     api::rbac::v1::{PolicyRule, RoleRef, Subject},
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
@@ -27,17 +26,11 @@ pub struct RbacObject {
     pub role_ref: Option<RoleRef>,
 }
 
-/// A change of rights.
-#[derive(Clone, Debug)]
-pub enum Change {
-    Written { resource: String, object: Box<RbacObject> },
-    Gone { resource: String, namespace: String, name: String },
-}
-
-/// All changes of rights in their order, each with its time.
-#[derive(Default)]
-pub struct Ledger {
-    pub changes: Vec<(Timestamp, Change)>,
+/// One version of a role or a binding.
+pub struct Written {
+    /// `roles`, `clusterroles` or one of the bindings.
+    pub resource: String,
+    pub object: RbacObject,
 }
 
 /// One right of one controller.
@@ -79,75 +72,29 @@ impl Grant {
     }
 }
 
-impl Ledger {
-    /// Every right that a chart ever granted.
-    pub fn of_charts(&self) -> BTreeSet<Grant> {
-        let written = || {
-            self.changes.iter().filter_map(|(_, change)| match change {
-                Change::Written { resource, object } => Some((resource, object.as_ref())),
-                Change::Gone { .. } => None,
-            })
-        };
-        let bindings: Vec<_> = written()
-            .filter(|(_, object)| object.is_of_a_chart())
-            .flat_map(|(_, object)| object.bound())
-            .collect();
-        let mut grants = BTreeMap::new();
-        let mut known = BTreeSet::new();
-        for (resource, object) in
-            written().filter(|(_, object)| object.is_of_a_chart() && object.aggregation_rule.is_none())
-        {
-            let key = object.key(resource);
-            // The first version is that of the installation, before any test.
-            let is_first = known.insert(key.clone());
-            for (account, _, namespace) in bindings.iter().filter(|(_, role, _)| *role == key) {
-                for rule in object.rules.iter().flatten() {
-                    let origin = if is_first { Origin::Chart } else { Origin::Values(shape(rule)) };
-                    for grant in rights(account, rule, namespace.as_ref(), &origin) {
-                        let same = Grant { origin: Origin::Chart, ..grant.clone() };
-                        grants.entry(same).or_insert(grant.origin);
-                    }
+/// Every right that a chart ever granted, from all versions of all roles and bindings in their order.
+pub fn of_charts(written: &[Written]) -> BTreeSet<Grant> {
+    let of_charts = || written.iter().filter(|written| written.object.is_of_a_chart());
+    let bindings: Vec<_> = of_charts().flat_map(|written| written.object.bound()).collect();
+    let mut grants = BTreeMap::new();
+    let mut known = BTreeSet::new();
+    for Written { resource, object } in
+        of_charts().filter(|written| written.object.aggregation_rule.is_none())
+    {
+        let key = object.key(resource);
+        // The first version is that of the installation, before any test.
+        let is_first = known.insert(key.clone());
+        for (account, _, namespace) in bindings.iter().filter(|(_, role, _)| *role == key) {
+            for rule in object.rules.iter().flatten() {
+                let origin = if is_first { Origin::Chart } else { Origin::Values(shape(rule)) };
+                for grant in rights(account, rule, namespace.as_ref(), &origin) {
+                    let same = Grant { origin: Origin::Chart, ..grant.clone() };
+                    grants.entry(same).or_insert(grant.origin);
                 }
             }
         }
-        grants.into_iter().map(|(grant, origin)| Grant { origin, ..grant }).collect()
     }
-
-    /// Whether anybody's rule allowed the request at any time between two.
-    pub fn allowed_between(&self, request: &Request, from: Timestamp, to: Timestamp) -> bool {
-        let mut objects: BTreeMap<Key, &RbacObject> = BTreeMap::new();
-        let mut changes = self.changes.iter().peekable();
-        while let Some((_, change)) = changes.next() {
-            match change {
-                Change::Written { resource, object } => {
-                    objects.insert(object.key(resource), object);
-                }
-                Change::Gone { resource, namespace, name } => {
-                    objects.remove(&(resource.clone(), namespace.clone(), name.clone()));
-                }
-            }
-            // In force until the next change.
-            let ends_before = changes.peek().is_some_and(|(next, _)| *next < from);
-            if !ends_before && allows(&objects, request) {
-                return true;
-            }
-            if changes.peek().is_some_and(|(next, _)| *next > to) {
-                return false;
-            }
-        }
-        false
-    }
-}
-
-fn allows(objects: &BTreeMap<Key, &RbacObject>, request: &Request) -> bool {
-    let bound = objects.values().flat_map(|object| object.bound());
-    bound.filter(|(account, ..)| *account == request.account).any(|(account, role, namespace)| {
-        let rules = objects.get(&role).and_then(|role| role.rules.as_ref());
-        rules.into_iter().flatten().any(|rule| {
-            let mut rights = rights(&account, rule, namespace.as_ref(), &Origin::Chart);
-            rights.any(|grant| grant.covers(request))
-        })
-    })
+    grants.into_iter().map(|(grant, origin)| Grant { origin, ..grant }).collect()
 }
 
 impl RbacObject {

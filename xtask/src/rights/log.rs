@@ -1,4 +1,4 @@
-//! Requests of controllers and changes of rights, from an audit log.
+//! Requests of controllers and their rights, from an audit log.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -8,11 +8,10 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::{
-    grants::{Change, Ledger, RbacObject},
+    grants::{RbacObject, Written},
     request::{Account, Request, resource},
 };
 
@@ -24,12 +23,10 @@ const ACCOUNTS: &str = "system:serviceaccount:catena-system:";
 /// Rights, and requests that needed them.
 #[derive(Default)]
 pub struct Log {
-    /// The grants, with their times.
-    pub ledger: Ledger,
+    /// Every version of every role and binding, in their order.
+    pub written: Vec<Written>,
     /// The requests that were allowed, once each.
     pub used: BTreeSet<Request>,
-    /// The requests that RBAC denied, with the time of each.
-    pub denied: BTreeMap<Request, Vec<Timestamp>>,
 }
 
 #[derive(Deserialize)]
@@ -43,8 +40,6 @@ struct Line {
     #[serde(default)]
     response_status: ResponseStatus,
     response_object: Option<RbacObject>,
-    request_received_timestamp: Timestamp,
-    stage_timestamp: Timestamp,
     #[serde(default)]
     annotations: BTreeMap<String, String>,
 }
@@ -92,23 +87,15 @@ impl Log {
         if line.is_dry_run() {
             return Ok(());
         }
-        if let Some(change) = line.change() {
-            self.ledger.changes.push((line.stage_timestamp, change));
-        }
+        self.written.extend(line.written());
         let Some(account) = line.user.username.strip_prefix(ACCOUNTS) else { return Ok(()) };
-        let request = line.request(account);
-        match line.annotations.get("authorization.k8s.io/decision").map(String::as_str) {
-            Some("forbid") => {
-                self.denied.entry(request).or_default().push(line.request_received_timestamp);
+        if line.annotations.get("authorization.k8s.io/decision").is_some_and(|decision| decision == "allow") {
+            let request = line.request(account);
+            // An apply that creates its object needs both rights.
+            if line.verb == "patch" && line.response_status.code == 201 {
+                self.used.insert(Request { verb: "create".into(), ..request.clone() });
             }
-            Some("allow") => {
-                // An apply that creates its object needs both rights.
-                if line.verb == "patch" && line.response_status.code == 201 {
-                    self.used.insert(Request { verb: "create".into(), ..request.clone() });
-                }
-                self.used.insert(request);
-            }
-            _ => {}
+            self.used.insert(request);
         }
         Ok(())
     }
@@ -127,24 +114,14 @@ impl Line {
         self.uri.contains("dryRun=All")
     }
 
-    /// The change of rights by this request.
-    fn change(&self) -> Option<Change> {
+    /// The role or binding that this request wrote.
+    fn written(&self) -> Option<Written> {
         let object = self.object_ref.as_ref().filter(|object| object.api_group == RBAC)?;
-        if self.response_status.code >= 300 {
+        let is_write = ["create", "update", "patch"].contains(&self.verb.as_str());
+        if !is_write || self.response_status.code >= 300 {
             return None;
         }
-        match self.verb.as_str() {
-            "delete" => Some(Change::Gone {
-                resource: object.resource.clone(),
-                namespace: object.namespace.clone(),
-                name: object.name.clone(),
-            }),
-            "create" | "update" | "patch" => {
-                let written = self.response_object.clone()?;
-                Some(Change::Written { resource: object.resource.clone(), object: Box::new(written) })
-            }
-            _ => None,
-        }
+        Some(Written { resource: object.resource.clone(), object: self.response_object.clone()? })
     }
 
     fn request(&self, account: &str) -> Request {
@@ -176,8 +153,6 @@ mod tests {
             "user": {"username": "system:serviceaccount:catena-system:backup-controller"},
             "objectRef": {"apiGroup": "batch", "resource": "jobs", "subresource": "status", "namespace": "shop", "name": "web"},
             "responseStatus": {"code": code},
-            "requestReceivedTimestamp": "2026-01-01T00:00:00Z",
-            "stageTimestamp": "2026-01-01T00:00:01Z",
             "annotations": {"authorization.k8s.io/decision": decision},
         })
     }
@@ -203,10 +178,9 @@ mod tests {
     }
 
     #[test]
-    fn only_what_rbac_denies_is_a_denial() {
-        let refused_by_admission = log(&[line("patch", 403, "allow", "/")]);
-        assert!(refused_by_admission.denied.is_empty());
-        assert_eq!(log(&[line("patch", 403, "forbid", "/")]).denied.len(), 1);
+    fn a_request_uses_its_right_unless_rbac_denies_it() {
+        assert_eq!(verbs(&log(&[line("patch", 403, "allow", "/")])), ["patch"], "admission refused it");
+        assert!(log(&[line("patch", 403, "forbid", "/")]).used.is_empty());
     }
 
     #[test]
@@ -222,8 +196,8 @@ mod tests {
         let mut role = line("patch", 200, "allow", "/");
         role["objectRef"] = json!({"apiGroup": RBAC, "resource": "clusterroles", "name": "x"});
         role["responseObject"] = json!({"metadata": {"name": "x"}, "rules": [{"verbs": ["get"]}]});
-        assert_eq!(log(&[role.clone()]).ledger.changes.len(), 1);
+        assert_eq!(log(&[role.clone()]).written.len(), 1);
         role["responseStatus"]["code"] = json!(409);
-        assert!(log(&[role]).ledger.changes.is_empty());
+        assert!(log(&[role]).written.is_empty());
     }
 }

@@ -1,5 +1,5 @@
-//! The rights that the charts grant, compared with the requests of the controllers during the suite: no right is granted that
-//! nobody uses, and none is missing. e2e/rights.yaml lists the exceptions.
+//! The rights that the charts grant, compared with the requests of the controllers during the whole suite: no right is granted
+//! that nobody uses. A right that is missing fails a test by itself. e2e/rights.yaml lists the exceptions.
 
 mod compare;
 mod exceptions;
@@ -15,17 +15,15 @@ use local_cluster::Step;
 use self::{exceptions::Exceptions, log::Log};
 use crate::workspace;
 
-pub use self::compare::Part;
-
-/// Compares the grants and the requests in the audit logs of a run, one of each cluster.
+/// Compares the grants and the requests in the audit logs of a whole run, one of each cluster.
 ///
 /// # Errors
 /// When they differ in anything that is no listed exception.
-pub fn check(audit_logs: &[&Path], part: Part) -> Result<()> {
+pub fn check(audit_logs: &[&Path]) -> Result<()> {
     let step = Step::start("comparing granted rights with used ones");
     let exceptions = Exceptions::read(&workspace::root().join("e2e/rights.yaml"))?;
     let logs: Vec<Log> = audit_logs.iter().map(|path| Log::read(path)).collect::<Result<_>>()?;
-    let findings = compare::compare(&logs, &exceptions, part);
+    let findings = compare::compare(&logs, &exceptions);
     if findings.is_empty() {
         step.done(log::summary(&logs));
         return Ok(());

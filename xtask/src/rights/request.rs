@@ -19,17 +19,6 @@ pub struct Request {
     pub name: String,
 }
 
-impl Request {
-    /// Whether it asks which kinds are served. Kubernetes' own roles grant that to everybody, but an API server that has just
-    /// started does not know them yet.
-    pub fn is_discovery(&self) -> bool {
-        self.verb == "get"
-            && ["/api", "/apis"].iter().any(|root| {
-                self.resource.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-            })
-    }
-}
-
 /// A resource in this notation: `pods`, `basicdeployments.catena.dev/status`.
 pub fn resource(group: &str, name: &str, subresource: &str) -> String {
     let mut text = name.to_owned();
