@@ -59,9 +59,4 @@ impl Unit {
             Self::Count | Self::PerObject => "",
         }
     }
-
-    /// Whether such a figure grows with the number of objects.
-    pub fn grows(self) -> bool {
-        matches!(self, Self::Seconds | Self::Mebibytes | Self::Count)
-    }
 }

@@ -1,13 +1,10 @@
 //! `cargo xtask bench`: Catena beside kube-controller-manager, on the same cluster, in the same run.
 
-mod binary_kind;
-mod chart;
 mod figure;
 mod machine;
 mod meter;
 mod pod;
 mod process;
-mod profiler;
 mod report;
 mod requests;
 mod sample;
@@ -20,22 +17,21 @@ mod table;
 mod trial;
 mod values;
 
-use std::{iter, num::NonZeroUsize, path::PathBuf, time::Duration};
+use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, api::PostParams};
 use local_cluster::{Interrupt, LocalCluster, Wanted};
 use serde_json::json;
 
 use crate::{
-    charts,
+    cargo, charts,
     cluster::{Cluster, temporary},
     post_mortem::ended,
+    workspace::{self, Profile},
 };
-use binary_kind::BinaryKind;
 use meter::Meter;
-use profiler::Profiler;
 use sample::Sample;
 use scenario::{Choice, Scenario};
 use scenarios::BACKUPS_NAMESPACE;
@@ -48,7 +44,7 @@ pub struct Options {
     /// Scenarios to measure; several, with commas between them, share one set of objects
     #[arg(long, value_enum, value_delimiter = ',', default_value = "create", value_name = "SCENARIO")]
     scenario: Vec<Choice>,
-    /// Number of objects; with several numbers, such as 300,1000,3000, the growth of each figure is shown as well
+    /// Number of objects; several numbers, such as 300,1000, are measured one after the other
     #[arg(long, value_delimiter = ',', default_value = "300", value_name = "COUNT")]
     objects: Vec<NonZeroUsize>,
     /// Number of replicas of each object
@@ -63,18 +59,6 @@ pub struct Options {
     /// Leave kube-controller-manager's Deployments out
     #[arg(long)]
     catena_only: bool,
-    /// Create the same pods without any controller as well, to see the least time that a creation takes
-    #[arg(long)]
-    pods_alone: bool,
-    /// Environment variable of Catena's controllers, such as one of their allocator, to see what it changes
-    #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
-    env: Vec<(String, String)>,
-    /// Binaries to measure
-    #[arg(long, value_enum, default_value_t, value_name = "KIND")]
-    binaries: BinaryKind,
-    /// Turn Catena's Events of normal life off, to see what they cost
-    #[arg(long)]
-    without_events: bool,
     /// Pause before each measurement, in seconds, so that it starts on a quiet cluster
     #[arg(long, default_value_t = 5, value_name = "SECONDS")]
     rest: u64,
@@ -84,19 +68,11 @@ pub struct Options {
     /// Write all figures of all runs to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Write a chart of the medians to this file
-    #[arg(long, value_name = "FILE")]
-    svg: Option<PathBuf>,
-    /// Save CPU profiles of the API server into this folder, one for each second of a scenario, for `go tool pprof`
-    #[arg(long, value_name = "FOLDER")]
-    profiles: Option<PathBuf>,
 }
 
 impl Options {
     fn subjects(&self) -> Vec<Subject> {
-        let others = [(!self.catena_only, Subject::Native), (self.pods_alone, Subject::Pods)];
-        let others = others.into_iter().filter_map(|(is_wanted, subject)| is_wanted.then_some(subject));
-        iter::once(Subject::Catena).chain(others).collect()
+        if self.catena_only { vec![Subject::Catena] } else { vec![Subject::Catena, Subject::Native] }
     }
 }
 
@@ -122,21 +98,16 @@ pub async fn rehearse(cluster: &LocalCluster, interrupt: &Interrupt) -> Result<(
         pod_bytes: 0,
         runs: NonZeroUsize::MIN,
         catena_only: false,
-        pods_alone: true,
-        env: Vec::new(),
-        binaries: BinaryKind::Release,
-        without_events: false,
         rest: 0,
         timeout: 60,
         json: None,
-        svg: None,
-        profiles: Some(Cluster::local(cluster)?.access.logs.join("profiles")),
     };
     measure(cluster, &options, interrupt).await
 }
 
 async fn set_up(cluster: &LocalCluster, options: &Options, interrupt: &Interrupt) -> Result<()> {
-    let bin_dir = options.binaries.build(interrupt).await?;
+    cargo::run(&["build", "--release"], interrupt).await?;
+    let bin_dir = workspace::binaries(Profile::Release)?;
     let wanted = Wanted { nodes: 10, bin_dir: Some(bin_dir.clone()), default_bin_dir: bin_dir };
     interrupt.or(cluster.bring_up(&wanted)).await?;
     // The rights on the backups are in their namespace.
@@ -144,13 +115,7 @@ async fn set_up(cluster: &LocalCluster, options: &Options, interrupt: &Interrupt
     let backups = serde_json::from_value(json!({"metadata": {"name": BACKUPS_NAMESPACE}}))?;
     interrupt.or(async { Ok(namespaces.create(&PostParams::default(), &backups).await?) }).await?;
     let on = Cluster::local(cluster)?;
-    charts::install(&on, &values::charts(&on.access.logs, options)?, interrupt).await
-}
-
-/// A variable, as `NAME=VALUE`.
-fn variable(text: &str) -> Result<(String, String)> {
-    let (name, value) = text.split_once('=').with_context(|| format!("{text:?} is not NAME=VALUE"))?;
-    Ok((name.to_owned(), value.to_owned()))
+    charts::install(&on, &values::charts(&on.access.logs, options.pod_bytes)?, interrupt).await
 }
 
 /// Measures, and reports also what was measured before a failure.
@@ -165,14 +130,11 @@ async fn measure(cluster: &LocalCluster, options: &Options, interrupt: &Interrup
 
 async fn take_turns(cluster: &LocalCluster, options: &Options, samples: &mut Vec<Sample>) -> Result<()> {
     let meter = Meter::new(cluster, Duration::from_secs(options.rest)).await?;
-    let profiler = options.profiles.clone().map(|folder| Profiler::new(meter.client.clone(), folder));
-    let profiler = profiler.transpose()?;
     let scenarios = Choice::scenarios(&options.scenario);
     for objects in &options.objects {
         for run in 1..=options.runs.get() {
             let setting = Setting {
                 meter: &meter,
-                profiler: profiler.as_ref(),
                 objects: objects.get(),
                 replicas: options.replicas.get(),
                 pod_bytes: options.pod_bytes,

@@ -1,6 +1,6 @@
 //! The measured subjects.
 
-use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod};
+use k8s_openapi::api::apps::v1::Deployment;
 use kube::{
     api::{DynamicObject, Patch},
     discovery::ApiResource,
@@ -23,9 +23,6 @@ pub enum Subject {
     /// Deployment → ReplicaSet → pods, by kube-controller-manager.
     #[serde(rename = "kube-controller-manager")]
     Native,
-    /// The pods alone, created by the benchmark: no chain that ends in them takes less.
-    #[serde(rename = "pods alone")]
-    Pods,
 }
 
 impl Subject {
@@ -33,7 +30,6 @@ impl Subject {
         match self {
             Self::Catena => "Catena",
             Self::Native => "kube-controller-manager",
-            Self::Pods => "pods alone",
         }
     }
 
@@ -42,7 +38,6 @@ impl Subject {
         match self {
             Self::Catena => "catena",
             Self::Native => "native",
-            Self::Pods => "pods",
         }
     }
 
@@ -50,7 +45,6 @@ impl Subject {
         match self {
             Self::Catena => ApiResource::erase::<catena_api::BasicDeployment>(&()),
             Self::Native => ApiResource::erase::<Deployment>(&()),
-            Self::Pods => ApiResource::erase::<Pod>(&()),
         }
     }
 
@@ -59,20 +53,13 @@ impl Subject {
         match self {
             Self::Catena => true,
             Self::Native => !matches!(scenario, Scenario::Commands | Scenario::Backups),
-            Self::Pods => scenario == Scenario::Create,
         }
-    }
-
-    /// The number of objects that stand for this number of chains.
-    pub fn count(self, chains: usize, replicas: usize) -> usize {
-        if self == Self::Pods { chains * replicas } else { chains }
     }
 
     /// The controllers that work in a scenario, by the names of their charts or components.
     pub fn controllers(self, scenario: Scenario) -> Vec<&'static str> {
         let mut controllers = match (self, scenario) {
             (Self::Native, _) => return vec![CONTROLLER_MANAGER],
-            (Self::Pods, _) => return vec![],
             (Self::Catena, Scenario::Backups) => return vec!["backup-controller"],
             (Self::Catena, _) => vec!["basic-deployment-controller", "basic-replicaset-controller"],
         };
@@ -101,7 +88,6 @@ impl Subject {
                 let cached = vec!["deployments", "replicasets", "pods"];
                 callers.reader = Some(("system:kube-controller-manager".to_owned(), cached));
             }
-            Self::Pods => {}
         }
         if scenario == Scenario::Delete {
             callers.users.push(of_system("generic-garbage-collector"));
@@ -111,27 +97,28 @@ impl Subject {
 
     /// An object whose pods have the same shape for each subject.
     pub fn object(self, name: &str, replicas: usize, pod_bytes: usize) -> DynamicObject {
-        let labels = json!({"app.kubernetes.io/name": name, "app.kubernetes.io/managed-by": "bench"});
-        // Catena's pods come from a template of the chart.
-        let template = || pod::template(&labels, pod::IMAGE, pod_bytes);
         let data = match self {
+            // Its pods come from a template of the chart.
             Self::Catena => json!({"spec": {"replicas": replicas, "parameters": {"image": pod::IMAGE}}}),
-            Self::Native => json!({"spec": {
-                "replicas": replicas, "selector": {"matchLabels": labels}, "template": template(),
-            }}),
-            Self::Pods => json!({"spec": template()["spec"]}),
+            Self::Native => {
+                let labels = json!({"app.kubernetes.io/name": name, "app.kubernetes.io/managed-by": "bench"});
+                let template = pod::template(&labels, pod::IMAGE, pod_bytes);
+                json!({"spec": {
+                    "replicas": replicas, "selector": {"matchLabels": labels}, "template": template,
+                }})
+            }
         };
-        let object = DynamicObject::new(name, &self.resource()).data(data);
-        if self == Self::Pods { labelled(object, &labels) } else { object }
+        DynamicObject::new(name, &self.resource()).data(data)
     }
 
     /// The change of an object's image, which is a new revision.
     pub fn roll(self, image: &str) -> Patch<Value> {
         match self {
             Self::Catena => Patch::Merge(json!({"spec": {"parameters": {"image": image}}})),
-            // They merge the list of containers by name.
-            Self::Native => Patch::Strategic(json!({"spec": {"template": {"spec": container(image)}}})),
-            Self::Pods => Patch::Strategic(json!({"spec": container(image)})),
+            // It merges the list of containers by name.
+            Self::Native => Patch::Strategic(json!({"spec": {"template": {"spec": {
+                "containers": [{"name": "main", "image": image}],
+            }}}})),
         }
     }
 
@@ -146,22 +133,8 @@ impl Subject {
                 let counts = ["replicas", "updatedReplicas", "availableReplicas"];
                 is_current() && counts.iter().all(|key| status[key] == wanted)
             }
-            Self::Pods => {
-                let conditions = status["conditions"].as_array().into_iter().flatten();
-                let mut ready = conditions.filter(|condition| condition["type"] == "Ready");
-                ready.any(|condition| condition["status"] == "True")
-            }
         }
     }
-}
-
-fn container(image: &str) -> Value {
-    json!({"containers": [{"name": "main", "image": image}]})
-}
-
-fn labelled(mut object: DynamicObject, labels: &Value) -> DynamicObject {
-    object.metadata.labels = serde_json::from_value(labels.clone()).ok();
-    object
 }
 
 #[cfg(test)]
@@ -185,18 +158,6 @@ mod tests {
             other[key] = value.into();
             assert!(!Subject::Native.is_ready(&deployment(&other), 3), "{other}");
         }
-    }
-
-    #[test]
-    fn pods_alone_are_as_many_as_those_of_the_chains_and_only_created() {
-        assert_eq!((Subject::Pods.count(300, 3), Subject::Native.count(300, 3)), (900, 300));
-        assert!(Subject::Pods.takes_part(Scenario::Create) && !Subject::Pods.takes_part(Scenario::Roll));
-        let pod = |status: &str| deployment(&json!({"conditions": [{"type": "Ready", "status": status}]}));
-        assert!(Subject::Pods.is_ready(&pod("True"), 3) && !Subject::Pods.is_ready(&pod("False"), 3));
-        let theirs = Subject::Native.object("web", 3, 0).data["spec"]["template"].clone();
-        let alone = Subject::Pods.object("web", 3, 0);
-        assert_eq!(alone.data["spec"], theirs["spec"]);
-        assert_eq!(json!(alone.metadata.labels), theirs["metadata"]["labels"]);
     }
 
     #[test]

@@ -1,16 +1,10 @@
-//! What all samples together say: a spread for each figure, and its growth with the number of objects.
+//! What all samples together say: a spread for each figure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::{
-    figure::Unit,
-    sample::Sample,
-    scenario::Scenario,
-    statistics::{Spread, exponent},
-    subject::Subject,
-};
+use super::{figure::Unit, sample::Sample, scenario::Scenario, statistics::Spread, subject::Subject};
 
 /// One scenario with one number of objects.
 #[derive(Debug, Serialize)]
@@ -27,14 +21,6 @@ pub struct Row {
     pub name: String,
     pub unit: Unit,
     pub spreads: BTreeMap<Subject, Spread>,
-}
-
-/// The exponents of growth of one figure.
-#[derive(Debug, PartialEq, Serialize)]
-pub struct Growth {
-    pub scenario: Scenario,
-    pub name: String,
-    pub exponents: BTreeMap<Subject, f64>,
 }
 
 impl Group {
@@ -57,11 +43,6 @@ impl Group {
             None => format!("{}, {}", self.scenario.name(), self.objects),
         }
     }
-
-    /// The row of a figure.
-    pub fn row(&self, name: &str) -> Option<&Row> {
-        self.rows.iter().find(|row| row.name == name)
-    }
 }
 
 fn rows(samples: &[&Sample]) -> Vec<Row> {
@@ -81,37 +62,6 @@ fn rows(samples: &[&Sample]) -> Vec<Row> {
         Row { name, unit, spreads: spreads.collect() }
     };
     values.into_iter().map(row).collect()
-}
-
-impl Growth {
-    /// The growth of the medians, where there are several sizes.
-    pub fn all(groups: &[Group]) -> Vec<Self> {
-        let mut all: Vec<Self> = Vec::new();
-        for group in groups {
-            for row in group.rows.iter().filter(|row| row.unit.grows()) {
-                if all.iter().any(|one| one.scenario == group.scenario && one.name == row.name) {
-                    continue;
-                }
-                let exponents: BTreeMap<Subject, f64> = (row.spreads.keys())
-                    .filter_map(|subject| {
-                        Some((*subject, exponent(&points(groups, group.scenario, &row.name, *subject))?))
-                    })
-                    .collect();
-                if !exponents.is_empty() {
-                    all.push(Self { scenario: group.scenario, name: row.name.clone(), exponents });
-                }
-            }
-        }
-        all
-    }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "numbers of objects are far below 2^52")]
-fn points(groups: &[Group], scenario: Scenario, name: &str, subject: Subject) -> Vec<(f64, f64)> {
-    let of_scenario = groups.iter().filter(|group| group.scenario == scenario);
-    of_scenario
-        .filter_map(|group| Some((group.objects as f64, group.row(name)?.spreads.get(&subject)?.median)))
-        .collect()
 }
 
 #[cfg(test)]
@@ -143,23 +93,10 @@ pub mod tests {
         let groups = Group::all(&samples);
         let titles: Vec<String> = groups.iter().map(Group::title).collect();
         assert_eq!(titles, ["create, 300 × 3", "create, 1000 × 3"]);
-        let spreads = &groups[0].row("time").unwrap().spreads;
+        assert_eq!(groups[0].rows[0].name, "time");
+        let spreads = &groups[0].rows[0].spreads;
         assert_eq!(spreads[&Subject::Catena], Spread { median: 2.0, min: 1.0, max: 3.0 });
         assert_eq!(spreads[&Subject::Native], Spread { median: 9.0, min: 9.0, max: 9.0 });
-        assert_eq!(groups[1].row("time").unwrap().spreads.len(), 1);
-    }
-
-    #[test]
-    fn growth_is_told_of_each_subject_with_several_sizes_but_not_of_shares() {
-        let samples = [
-            sample(Subject::Catena, 100, 1, 1.0),
-            sample(Subject::Catena, 1000, 1, 10.0),
-            sample(Subject::Native, 100, 1, 1.0),
-        ];
-        let growth = Growth::all(&Group::all(&samples));
-        assert_eq!(growth.len(), 1, "{growth:?}");
-        assert_eq!(growth[0].name, "time");
-        assert_eq!(growth[0].exponents.len(), 1, "{growth:?}");
-        assert!((growth[0].exponents[&Subject::Catena] - 1.0).abs() < 1e-9, "{growth:?}");
+        assert_eq!(groups[1].rows[0].spreads.len(), 1);
     }
 }

@@ -6,18 +6,12 @@ use super::{
     figure::Unit,
     statistics::Spread,
     subject::Subject,
-    summary::{Group, Growth, Row},
+    summary::{Group, Row},
 };
 
-/// Largest wanted exponent of growth: a little more than linear.
-const WANTED_EXPONENT: f64 = 1.1;
-
-/// One table for each group, and one for the growth.
-pub fn all(groups: &[Group], growth: &[Growth], runs: usize) -> String {
-    let mut tables: Vec<String> = groups.iter().map(of_group).collect();
-    if !growth.is_empty() {
-        tables.push(of_growth(growth));
-    }
+/// One table for each group.
+pub fn all(groups: &[Group], runs: usize) -> String {
+    let tables: Vec<String> = groups.iter().map(of_group).collect();
     let note = match runs {
         1 => "one run".to_owned(),
         runs => format!("medians of {runs} runs, in parentheses the least and the most"),
@@ -27,30 +21,15 @@ pub fn all(groups: &[Group], growth: &[Growth], runs: usize) -> String {
 
 fn of_group(group: &Group) -> String {
     let subjects: BTreeSet<Subject> = group.rows.iter().flat_map(|row| row.spreads.keys().copied()).collect();
-    let mut lines = vec![header(group.title(), &subjects, "ratio")];
+    let mut lines =
+        vec![line(group.title(), &subjects, |subject| subject.label().to_owned(), "ratio".to_owned())];
     lines.extend(group.rows.iter().map(|row| {
-        let cell =
-            |subject| row.spreads.get(&subject).map_or_else(none, |spread| spread_of(row.unit, spread));
+        let cell = |subject| {
+            row.spreads.get(&subject).map_or_else(|| "–".to_owned(), |spread| spread_of(row.unit, spread))
+        };
         line(row.name.clone(), &subjects, cell, ratio(row))
     }));
     markdown(&lines)
-}
-
-fn of_growth(growth: &[Growth]) -> String {
-    let subjects: BTreeSet<Subject> = growth.iter().flat_map(|one| one.exponents.keys().copied()).collect();
-    let mut lines = vec![header("exponent of growth".to_owned(), &subjects, "")];
-    lines.extend(growth.iter().map(|one| {
-        let cell =
-            |subject| one.exponents.get(&subject).map_or_else(none, |exponent| format!("{exponent:.2}"));
-        let is_too_much = one.exponents.get(&Subject::Catena).is_some_and(|one| *one > WANTED_EXPONENT);
-        let remark = if is_too_much { format!("above {WANTED_EXPONENT}") } else { String::new() };
-        line(format!("{}: {}", one.scenario.name(), one.name), &subjects, cell, remark)
-    }));
-    markdown(&lines)
-}
-
-fn header(title: String, subjects: &BTreeSet<Subject>, last: &str) -> Vec<String> {
-    line(title, subjects, |subject| subject.label().to_owned(), last.to_owned())
 }
 
 /// A line with a cell for each subject.
@@ -78,10 +57,6 @@ fn ratio(row: &Row) -> String {
         }
         _ => String::new(),
     }
-}
-
-fn none() -> String {
-    "–".to_owned()
 }
 
 /// A table with aligned columns; the first line is its header.
@@ -115,7 +90,7 @@ mod tests {
             sample(Subject::Catena, 300, 2, 3.0),
             sample(Subject::Native, 300, 1, 4.0),
         ];
-        let text = all(&Group::all(&samples), &[], 2);
+        let text = all(&Group::all(&samples), 2);
         let wanted = "\
 medians of 2 runs, in parentheses the least and the most
 
@@ -128,23 +103,12 @@ medians of 2 runs, in parentheses the least and the most
     }
 
     #[test]
-    fn growth_above_the_wanted_exponent_is_told() {
-        for (time, remark) in [(10.0, false), (100.0, true)] {
-            let samples = [sample(Subject::Catena, 100, 1, 1.0), sample(Subject::Catena, 1000, 1, time)];
-            let groups = Group::all(&samples);
-            let text = all(&groups, &Growth::all(&groups), 1);
-            assert!(text.contains("exponent of growth"), "{text}");
-            assert_eq!(text.contains("above 1.1"), remark, "{text}");
-        }
-    }
-
-    #[test]
     fn a_figure_of_one_subject_alone_has_no_ratio_and_a_subject_without_figures_no_column() {
-        let alone = all(&Group::all(&[sample(Subject::Catena, 5, 1, 1.0)]), &[], 1);
+        let alone = all(&Group::all(&[sample(Subject::Catena, 5, 1, 1.0)]), 1);
         assert!(alone.contains("| create, 5 × 3 | Catena | ratio |\n"), "{alone}");
         let mut other = sample(Subject::Native, 5, 1, 1.0);
         other.figures.remove(0);
-        let both = all(&Group::all(&[sample(Subject::Catena, 5, 1, 1.0), other]), &[], 1);
+        let both = all(&Group::all(&[sample(Subject::Catena, 5, 1, 1.0), other]), 1);
         assert!(both.contains("| time          | 1.00 s | –                       |       |"), "{both}");
     }
 }

@@ -18,7 +18,6 @@ use serde_json::{Value, json};
 use super::{
     figure::{Figure, TIME},
     meter::Meter,
-    profiler::Profiler,
     subject::Subject,
 };
 
@@ -28,7 +27,6 @@ const CONNECTIONS: usize = 16;
 /// The fixed facts of a run.
 pub struct Setting<'a> {
     pub meter: &'a Meter,
-    pub profiler: Option<&'a Profiler>,
     pub objects: usize,
     pub replicas: usize,
     pub pod_bytes: usize,
@@ -64,14 +62,9 @@ impl<'a> Trial<'a> {
         Ok(Self { setting, subject, namespace: name, objects, replicas: Some(setting.replicas) })
     }
 
-    /// The number of the subject's own objects.
-    fn count(&self) -> usize {
-        self.subject.count(self.setting.objects, self.setting.replicas)
-    }
-
     /// The names of the objects.
     pub fn names(&self) -> impl Iterator<Item = String> + use<> {
-        (0..self.count()).map(|number| format!("bench-{number}"))
+        (0..self.setting.objects).map(|number| format!("bench-{number}"))
     }
 
     /// Objects of another kind in the namespace.
@@ -97,7 +90,7 @@ impl<'a> Trial<'a> {
     pub async fn until_ready(&self) -> Result<()> {
         let (subject, replicas) = (self.subject, self.replicas.unwrap_or_default());
         let is_ready = |object: &DynamicObject| subject.is_ready(object, replicas);
-        self.until(&self.objects, watcher::Config::default(), self.count(), is_ready).await
+        self.until(&self.objects, watcher::Config::default(), self.setting.objects, is_ready).await
     }
 
     /// Watches until this number of objects is done.

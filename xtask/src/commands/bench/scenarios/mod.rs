@@ -39,14 +39,7 @@ pub async fn prepare(scenario: Scenario, trial: &mut Trial<'_>) -> Result<()> {
 pub async fn measure(scenario: Scenario, trial: &mut Trial<'_>) -> Result<Sample> {
     let (setting, subject) = (trial.setting, trial.subject);
     let step = Step::start(format!("{}: {}", subject.label(), scenario.name()));
-    let name = format!("{}-{}-{}-{}", scenario.name(), subject.short(), setting.objects, setting.run);
-    let work = async || {
-        let work = run(scenario, trial);
-        match setting.profiler {
-            Some(profiler) => profiler.beside(&name, work).await,
-            None => work.await,
-        }
-    };
+    let work = async || run(scenario, trial).await;
     let (figures, counts) = Box::pin(setting.meter.measure(subject, scenario, setting.objects, work))
         .await
         .with_context(|| format!("{} with {}", scenario.name(), subject.label()))?;
