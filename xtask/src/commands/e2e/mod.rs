@@ -39,7 +39,7 @@ enum On {
     Local,
     /// Real kubelets and real images, on Docker
     Kind,
-    /// The cluster of the current kubeconfig context, with images that it has or can pull; asks first
+    /// The cluster of the current kubeconfig context, with images that it has or can pull; needs --yes
     Current,
 }
 
@@ -49,13 +49,16 @@ pub async fn run(options: &Options) -> Result<()> {
     let on = options.on.unwrap_or_else(choose);
     options.fit(on)?;
     let interrupt = Interrupt::listen()?;
-    let chosen = suite.choose(&interrupt).await?;
     match on {
-        On::Local => local::run(&suite, chosen, &interrupt).await,
-        On::Kind => kind::run(&suite, chosen, options.node_image.as_deref(), &interrupt).await,
+        On::Local => local::run(&suite, suite.choose(&interrupt).await?, &interrupt).await,
+        On::Kind => {
+            let chosen = suite.choose(&interrupt).await?;
+            kind::run(&suite, chosen, options.node_image.as_deref(), &interrupt).await
+        }
         On::Current => {
-            let current = Current::agreed(&options.current, suite.keep, &interrupt).await?;
-            current.run(&suite, chosen, &interrupt).await
+            // First, because a refusal would otherwise come after a build.
+            let current = Current::checked(&options.current, &interrupt).await?;
+            current.run(&suite, suite.choose(&interrupt).await?, &interrupt).await
         }
     }
 }

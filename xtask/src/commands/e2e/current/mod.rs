@@ -1,14 +1,13 @@
-//! The suite on the cluster of the current kubeconfig context. The cluster may belong to somebody, so consent is
-//! required first, and everything that the suite creates is removed.
+//! The suite on the cluster of the current kubeconfig context. The cluster may belong to somebody: `--yes` says that it is
+//! meant, one with Catena is refused, and everything that the suite creates is removed.
 
-mod consent;
 mod context;
 mod found;
 mod kubelets;
 
 use std::path::PathBuf;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, ensure};
 use local_cluster::Interrupt;
 
 use super::suite::{Chosen, Suite};
@@ -17,14 +16,13 @@ use crate::{
     images::PLUGIN,
     post_mortem::{ended, on_failure},
 };
-use consent::Plan;
 use context::Context;
 use found::{Found, OF_A_TEST};
 
 /// The options for the current cluster.
 #[derive(clap::Args)]
 pub struct OnCurrent {
-    /// With --on current: do not ask, for scripts
+    /// With --on current: this is the cluster that is meant
     #[arg(long)]
     yes: bool,
     /// With --on current: values of every chart, such as image.repository; `${CHART}` in it is the chart's name
@@ -38,7 +36,7 @@ impl OnCurrent {
     }
 }
 
-/// The current cluster, with the consent to use it.
+/// The current cluster, which may be used.
 pub struct Current {
     context: Context,
     /// The content before the suite.
@@ -48,28 +46,29 @@ pub struct Current {
 }
 
 impl Current {
-    /// Describes the changes to the cluster, and asks for consent. Until then, the cluster is only read.
+    /// Looks at the cluster, which is only read until then.
     ///
     /// # Errors
-    /// When there is no cluster, when the suite could harm existing objects, or without consent.
-    pub async fn agreed(options: &OnCurrent, keep: bool, interrupt: &Interrupt) -> Result<Self> {
+    /// When there is no cluster, when the suite could harm existing objects, or without `--yes`.
+    pub async fn checked(options: &OnCurrent, interrupt: &Interrupt) -> Result<Self> {
         let context = Context::current(options.values.as_deref(), interrupt).await?;
+        let (name, server) = (&context.name, &context.server);
         let found = Found::look(&context)?;
         let in_the_way = found.in_the_way(&context)?;
-        if !in_the_way.is_empty() {
-            bail!(
-                "the suite would replace or delete what the cluster {} ({}) has already: {}; use another cluster, or take \
-                 it away there first",
-                context.name,
-                context.server,
-                in_the_way.into_iter().collect::<Vec<_>>().join(", ")
-            );
-        }
+        ensure!(
+            in_the_way.is_empty(),
+            "the suite would replace or delete what the cluster {name} ({server}) has already: {}; use another cluster, or \
+             take it away there first",
+            in_the_way.join(", ")
+        );
+        ensure!(
+            options.yes,
+            "nothing was done: on the cluster {name} ({server}), the suite would install, upgrade and uninstall Catena's \
+             charts and definitions, create namespaces e2e-* with hundreds of pods, and delete all of it in the end; add \
+             --yes if this is the cluster that you mean, or change it with `kubectl config use-context`"
+        );
+        println!("on the cluster {name} ({server})");
         let kinds_of_others = found.kinds_of_others(&context)?;
-        let plan =
-            Plan { context: &context.name, server: &context.server, kinds_of_others: &kinds_of_others, keep };
-        print!("{plan}");
-        consent::ask(options.yes, interrupt).await?;
         Ok(Self { context, found, kinds_of_others })
     }
 
