@@ -1,24 +1,10 @@
 //! Runs a model, and returns the outcome.
 
-use std::{collections::BTreeMap, fmt::Debug, hash::Hash, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use stateright::{Checker, HasDiscoveries, Model};
 
-/// A model whose histories can be told.
-pub trait Checkable:
-    Model<
-        State: Clone + Debug + Hash + PartialEq + Send + Sync + 'static,
-        Action: Clone + Debug + PartialEq + Send + Sync + 'static,
-    > + Send
-    + Sync
-    + 'static
-{
-    /// Its name.
-    fn name(&self) -> &'static str;
-
-    /// A history as lines for people.
-    fn lines(history: Vec<(Self::State, Option<Self::Action>)>) -> Vec<String>;
-}
+use crate::harness::{Histories, Scenario};
 
 /// The outcome of a model.
 #[derive(Debug)]
@@ -39,28 +25,32 @@ pub struct Checked {
 
 /// Searches all histories.
 #[must_use]
-pub fn check<M: Checkable>(model: M) -> Checked {
+pub fn check<W: Scenario>(model: Histories<W>) -> Checked {
     run(model, HasDiscoveries::All)
 }
 
 /// Searches for a history that breaks a rule.
 #[must_use]
-pub fn breaks<M: Checkable>(model: M, rule: &'static str) -> Checked {
+pub fn breaks<W: Scenario>(model: Histories<W>, rule: &'static str) -> Checked {
     run(model, HasDiscoveries::AllOf([rule].into()))
 }
 
-fn run<M: Checkable>(model: M, until: HasDiscoveries) -> Checked {
+fn run<W: Scenario>(model: Histories<W>, until: HasDiscoveries) -> Checked {
     let started = std::time::Instant::now();
-    let (name, rules) = (model.name(), model.properties().iter().map(|property| property.name).collect());
+    let (name, rules) =
+        (W::name(&model.scope), model.properties().iter().map(|property| property.name).collect());
     let threads = std::thread::available_parallelism().map_or(1, Into::into);
     let checker = model.checker().threads(threads).finish_when(until).spawn_bfs().join();
+    let lines = |history: Vec<(W, Option<W::Event>)>| {
+        history.into_iter().filter_map(|(world, event)| Some(world.line(&event?))).collect()
+    };
     let broken = checker.discoveries().into_iter();
     Checked {
         name,
         states: checker.unique_state_count(),
         depth: checker.max_depth(),
         rules,
-        broken: broken.map(|(rule, path)| (rule, M::lines(path.into_vec()))).collect(),
+        broken: broken.map(|(rule, path)| (rule, lines(path.into_vec()))).collect(),
         took: started.elapsed(),
     }
 }

@@ -8,7 +8,8 @@ use choice::Choice;
 use clap::Parser;
 use model::{
     chain::{self, Chain, walk::walk},
-    check::{Checkable, Checked, breaks, check},
+    check::{Checked, breaks, check},
+    harness::{Histories, Scenario},
     replica_set::{self, ReplicaSet},
 };
 
@@ -65,7 +66,7 @@ fn head(title: &str) {
 }
 
 /// Searches all histories, and returns the number of broken rules.
-fn search(model: impl Checkable) -> usize {
+fn search(model: Histories<impl Scenario>) -> usize {
     let Checked { name, states, depth, rules, broken, took } = check(model);
     let hold = format!("{}/{}", rules.len() - broken.len(), rules.len());
     println!("{name:<34} {states:>9} {depth:>6} {:>9.1} {hold:>8}", took.as_secs_f64());
@@ -113,7 +114,7 @@ fn sabotage() -> usize {
     missed
 }
 
-fn miss(sabotage: impl Debug, model: impl Checkable, rule: &'static str) -> usize {
+fn miss(sabotage: impl Debug, model: Histories<impl Scenario>, rule: &'static str) -> usize {
     let checked = breaks(model, rule);
     let seconds = checked.took.as_secs_f64();
     let is_caught = checked.broken.contains_key(rule);

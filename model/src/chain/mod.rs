@@ -7,7 +7,6 @@
 pub mod content;
 pub mod controller;
 pub mod controllers;
-pub mod digest;
 pub mod event;
 pub mod memory;
 pub mod people;
@@ -25,10 +24,7 @@ pub mod walk;
 pub mod world;
 pub mod write;
 
-use std::{collections::HashSet, sync::Arc};
-
-use parking_lot::Mutex;
-use stateright::{Model, Property};
+use stateright::Property;
 
 use content::{Operation, Server};
 use event::Event;
@@ -38,91 +34,51 @@ use rule::{Ledger, Rule};
 use scope::Scope;
 use world::World;
 
-use crate::check::Checkable;
+use crate::harness::{Histories, Scenario, rules};
 
 /// A model of the chain.
-pub struct Chain {
-    /// Its size.
-    pub scope: Scope,
-    /// Worlds that are known to come to rest.
-    known: Arc<Mutex<HashSet<u64>>>,
-}
+pub type Chain = Histories<World>;
 
-impl Chain {
-    /// The model of this scope.
-    #[must_use]
-    pub fn new(scope: Scope) -> Self {
-        Self { scope, known: Arc::default() }
+impl Scenario for World {
+    type Event = Event;
+
+    fn name(scope: &Scope) -> &'static str {
+        scope.name
     }
 
-    /// The world in which a user has just created a `BasicDeployment`.
-    #[must_use]
-    pub fn begin(&self) -> World {
+    fn rules(_: &Scope) -> Vec<Property<Chain>> {
+        rules!(Once, Waiting, Own, Meant, Ready, Complete, Bound, Reaped, Proven, Budget)
+    }
+
+    /// A user has just created a `BasicDeployment`.
+    fn begin(scope: &Scope) -> Self {
         let mut server = Server::default();
-        server.apply(Operation::Create(deployment(&self.scope)));
+        server.apply(Operation::Create(deployment(scope)));
         server.take_news();
-        let processes = self.scope.controllers.iter().map(|controller| Process::begin(*controller, &server));
-        World {
+        let processes = scope.controllers.iter().map(|controller| Process::begin(*controller, &server));
+        Self {
             processes: processes.collect(),
             server,
-            left: self.scope.budget,
+            left: scope.budget,
             ledger: Ledger::default(),
             late: None,
             writes: 0,
         }
     }
 
-    /// Whether a world without further faults comes to rest in the desired state.
-    #[must_use]
-    pub fn comes_to_rest(&self, world: &World) -> bool {
-        let is_known = |here| self.known.lock().contains(&here);
-        let passed = |worlds| self.known.lock().extend::<Vec<u64>>(worlds);
-        rest::rest(world.clone(), &self.scope, is_known, passed).is_ok()
-    }
-}
-
-impl Model for Chain {
-    type State = World;
-    type Action = Event;
-
-    fn init_states(&self) -> Vec<World> {
-        vec![self.begin()]
+    fn is_followed(&self, scope: &Scope) -> bool {
+        self.server.created() <= scope.objects
     }
 
-    fn actions(&self, world: &World, events: &mut Vec<Event>) {
-        world.events(&self.scope, events);
+    fn add_events(&self, scope: &Scope, events: &mut Vec<Event>) {
+        self.events(scope, events);
     }
 
-    fn next_state(&self, world: &World, event: Event) -> Option<World> {
-        let mut world = world.clone();
-        world.happens(&self.scope, event).then_some(world)
+    fn perform(&mut self, scope: &Scope, event: Event) -> bool {
+        self.happens(scope, event)
     }
 
-    fn within_boundary(&self, world: &World) -> bool {
-        world.server.created() <= self.scope.objects
-    }
-
-    fn properties(&self) -> Vec<Property<Self>> {
-        macro_rules! never_broken {
-            ($($rule:ident),*) => {
-                vec![$(Property::always(Rule::$rule.sentence(), |_, world: &World| {
-                    !world.ledger.has_broken(Rule::$rule)
-                }),)*]
-            };
-        }
-        let mut rules =
-            never_broken!(Once, Waiting, Own, Meant, Ready, Complete, Bound, Reaped, Proven, Budget);
-        rules.push(Property::always(Rule::Rest.sentence(), |model: &Self, world| model.comes_to_rest(world)));
-        rules
-    }
-}
-
-impl Checkable for Chain {
-    fn name(&self) -> &'static str {
-        self.scope.name
-    }
-
-    fn lines(history: Vec<(World, Option<Event>)>) -> Vec<String> {
-        trace::lines(history)
+    fn line(&self, event: &Event) -> String {
+        trace::line(self, event)
     }
 }

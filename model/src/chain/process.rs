@@ -2,10 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use operator_kit::{
-    report::{Category, Failure},
-    run::{Attempt, HeldUp},
-};
+use operator_kit::run::{Attempt, HeldUp};
 
 use super::{
     content::{Json, Object, Server},
@@ -15,6 +12,7 @@ use super::{
 };
 use crate::{
     cache::Cache,
+    harness::failure,
     server::{
         Event,
         object::{Key, Kind, Text, Version},
@@ -140,15 +138,5 @@ impl Process {
     #[must_use]
     pub fn lags(&self) -> Vec<usize> {
         self.caches.iter().map(Cache::lag).collect()
-    }
-}
-
-fn failure() -> Failure {
-    Failure {
-        category: Category::Transient,
-        reason: "Failed",
-        message: String::new(),
-        is_expected: false,
-        next_retry: None,
     }
 }

@@ -8,91 +8,44 @@ use operator_kit::report::conditions::READY;
 use super::{
     content::{BACKUP_MANAGER, Stored, condition},
     controller::Controller,
-    digest::digest,
     event::Event,
     rule::{has_ended, is_ready},
     sabotage::Sabotage,
     scope::{Commands, Scope},
     world::{Fate, World},
 };
-use crate::server::{garbage, object::Kind};
+use crate::{
+    harness::Rest,
+    server::{garbage, object::Kind},
+};
 
-/// Maximum number of rounds until everything has come to rest. A round is a few seconds, or a tick if nothing else is
-/// left to do.
-const ROUNDS: usize = 64;
 /// Maximum number of uninterrupted steps of a process in one round.
 const STEPS: usize = 24;
 /// Ticks after which every delay of the controllers has passed.
 const DELAYS: u8 = 8;
-/// Maximum number of writes until everything has come to rest.
-const WRITES: u32 = 60;
 
-/// The reason why a world does not come to rest as desired.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unrest {
-    /// Work is never finished.
-    NoEnd,
-    /// It comes to rest in another state than the desired one.
-    Unwanted,
-    /// It takes too many writes.
-    TooManyWrites,
-}
+impl Rest for World {
+    type Scope = Scope;
 
-/// Lets a world come to rest.
-///
-/// # Errors
-/// When it does not. `is_known` tells whether a world is known to come to rest, and `passed` is called with those on the
-/// way.
-pub fn rest(
-    mut world: World,
-    scope: &Scope,
-    is_known: impl Fn(u64) -> bool,
-    passed: impl FnOnce(Vec<u64>),
-) -> Result<World, Unrest> {
-    let mut on_the_way = Vec::new();
-    world.writes = 0;
-    let end = world.server.clock + DELAYS;
-    for _ in 0..ROUNDS {
-        let here = world.fingerprint();
-        if is_known(here) {
-            passed(on_the_way);
-            return Ok(world);
-        }
-        on_the_way.push(here);
-        let writes = world.writes;
-        world.round(scope, end);
-        if world.server.clock >= end && world.writes > writes {
-            return Err(Unrest::NoEnd);
-        }
-        if world.writes > WRITES {
-            return Err(Unrest::TooManyWrites);
-        }
-        if world.fingerprint() == here {
-            if !world.is_as_wanted(scope) {
-                return Err(Unrest::Unwanted);
-            }
-            passed(on_the_way);
-            return Ok(world);
-        }
-    }
-    Err(Unrest::NoEnd)
-}
+    const ROUNDS: usize = 64;
+    const WRITES: u32 = 60;
 
-impl World {
-    /// A hash of everything that determines the future.
-    #[must_use]
-    pub fn fingerprint(&self) -> u64 {
-        struct Present<'w>(&'w World);
-        impl Hash for Present<'_> {
-            fn hash<H: Hasher>(&self, state: &mut H) {
-                self.0.present(state);
-            }
-        }
-        digest(&Present(self))
+    fn present<H: Hasher>(&self, state: &mut H) {
+        self.processes.hash(state);
+        self.server.hash(state);
+        self.late.hash(state);
     }
 
-    /// Everybody does their outstanding work.
-    fn round(&mut self, scope: &Scope, end: u8) {
+    fn writes(&mut self) -> &mut u32 {
+        &mut self.writes
+    }
+
+    fn end(&self, _: &Scope) -> u8 {
+        self.server.clock + DELAYS
+    }
+
+    fn round(&mut self, scope: &Scope, end: u8) -> bool {
+        let writes = self.writes;
         let mut has_acted = self.late.is_some();
         self.arrive(scope);
         for at in 0..self.processes.len() {
@@ -113,10 +66,25 @@ impl World {
             self.order(scope, name);
             has_acted = true;
         }
-        if has_acted {
-            return;
+        if !has_acted {
+            self.wait(scope, end);
         }
-        // Only waiting is left. The retry belongs to the same round, so that one that fails like the last changes nothing.
+        self.server.clock < end || self.writes == writes
+    }
+
+    fn is_as_wanted(&self, scope: &Scope) -> bool {
+        let is_kept = match self.deployment() {
+            None => self.children().all(|child| child.meta.controller().is_none()),
+            Some(held) if held.meta.is_deleting => self.is_held_for_a_reason(held),
+            Some(deployment) => self.is_kept(scope, deployment),
+        };
+        is_kept && self.objects(Kind::Restart).all(|command| self.is_settled(scope, command))
+    }
+}
+
+impl World {
+    /// Waits, because nothing else is left to do. The retry belongs to the same round, so that one that fails like the last changes nothing.
+    fn wait(&mut self, scope: &Scope, end: u8) {
         if self.server.clock < end {
             self.server.clock += 1;
         }
@@ -146,16 +114,6 @@ impl World {
             }
         }
         self.fingerprint() != before
-    }
-
-    /// Whether the desired state exists and is reported.
-    fn is_as_wanted(&self, scope: &Scope) -> bool {
-        let is_kept = match self.deployment() {
-            None => self.children().all(|child| child.meta.controller().is_none()),
-            Some(held) if held.meta.is_deleting => self.is_held_for_a_reason(held),
-            Some(deployment) => self.is_kept(scope, deployment),
-        };
-        is_kept && self.objects(Kind::Restart).all(|command| self.is_settled(scope, command))
     }
 
     /// Whether somebody else's object has the name of a backup, and the held object says so.

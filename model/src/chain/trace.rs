@@ -3,13 +3,6 @@
 use super::{content::Stored, event::Event, world::World, write::Write};
 use crate::server::operation::Operation;
 
-/// Each event, with the objects that existed before it.
-#[must_use]
-pub fn lines(history: Vec<(World, Option<Event>)>) -> Vec<String> {
-    let line = |(world, event): (World, Option<Event>)| Some(line(&world, &event?));
-    history.into_iter().filter_map(line).collect()
-}
-
 /// An event, with the objects that exist before it.
 #[must_use]
 pub fn line(world: &World, event: &Event) -> String {

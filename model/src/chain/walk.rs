@@ -2,7 +2,8 @@
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 
-use super::{Chain, rule::Rule, trace};
+use super::{Chain, rule::Rule, trace, world::World};
+use crate::harness::Scenario;
 
 /// Maximum number of events of one history.
 const EVENTS: usize = 400;
@@ -32,7 +33,7 @@ pub fn walk(chain: &Chain, seed: u64, histories: u64) -> Walked {
 
 /// One history, which ends when nothing more can happen.
 fn one(chain: &Chain, random: &mut StdRng) -> (usize, Option<(Rule, Vec<String>)>) {
-    let (mut world, mut lines) = (chain.begin(), Vec::new());
+    let (mut world, mut lines) = (World::begin(&chain.scope), Vec::new());
     for length in 0..EVENTS {
         let mut events = Vec::new();
         world.events(&chain.scope, &mut events);

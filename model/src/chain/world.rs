@@ -6,13 +6,15 @@ use super::{
     content::{Answer, CHILDREN, NAME, Operation, Server, Stored},
     controller::Controller,
     controllers,
-    digest::digest,
     process::Process,
     rule::{self, Ledger, Rule},
     scope::{Budget, Scope},
     write::{Purpose, Write},
 };
-use crate::server::object::{Key, Kind};
+use crate::{
+    harness::{Rest, digest},
+    server::object::{Key, Kind},
+};
 
 /// The complete state at one moment.
 #[derive(Clone, Debug)]
@@ -65,13 +67,6 @@ pub fn deployment_key() -> Key {
 }
 
 impl World {
-    /// The part of the state that determines the future without further faults.
-    pub fn present<H: Hasher>(&self, state: &mut H) {
-        self.processes.hash(state);
-        self.server.hash(state);
-        self.late.hash(state);
-    }
-
     /// A request, which all watches notice.
     pub fn ask(&mut self, scope: &Scope, operation: Operation) -> Answer {
         let before = self.server.get(operation.key()).cloned();

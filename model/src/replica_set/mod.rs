@@ -15,10 +15,7 @@ mod tests;
 pub mod trace;
 pub mod world;
 
-use std::{collections::HashSet, sync::Arc};
-
-use parking_lot::Mutex;
-use stateright::{Model, Property};
+use stateright::Property;
 
 use content::{Object, Spec, Status};
 use event::{Event, first_set};
@@ -26,10 +23,10 @@ use observe::{pod_name, revision_of};
 use process::Process;
 use rule::{Ledger, Rule};
 use scope::Scope;
-use world::{World, Writes};
+use world::World;
 
 use crate::{
-    check::Checkable,
+    harness::{Histories, Scenario, rules},
     server::{
         Server,
         object::{Kind, Meta},
@@ -38,38 +35,30 @@ use crate::{
 };
 
 /// A model of one set.
-pub struct ReplicaSet {
-    /// Its size.
-    pub scope: Scope,
-    /// Worlds that are known to come to rest.
-    known: Arc<Mutex<HashSet<u64>>>,
-}
+pub type ReplicaSet = Histories<World>;
 
-impl ReplicaSet {
-    /// The model of this scope.
-    #[must_use]
-    pub fn new(scope: Scope) -> Self {
-        Self { scope, known: Arc::default() }
+impl Scenario for World {
+    type Event = Event;
+
+    fn name(scope: &Scope) -> &'static str {
+        scope.name
     }
 
-    fn comes_to_rest(&self, world: &World) -> bool {
-        let is_known = |here| self.known.lock().contains(&here);
-        let passed = |worlds| self.known.lock().extend::<Vec<u64>>(worlds);
-        rest::rest(world.clone(), &self.scope, is_known, passed).is_ok()
+    fn rules(scope: &Scope) -> Vec<Property<ReplicaSet>> {
+        if scope.judges_budget {
+            rules!(Own, Meant, Ready, Once, Most, Least)
+        } else {
+            rules!(Own, Meant, Ready, Once)
+        }
     }
-}
 
-impl Model for ReplicaSet {
-    type State = World;
-    type Action = Event;
-
-    fn init_states(&self) -> Vec<World> {
+    fn begin(scope: &Scope) -> Self {
         let mut server = Server::default();
         let mut ledger = Ledger::default();
-        ledger.begins(&self.scope.spec());
-        let set = first_set(&self.scope);
+        ledger.begins(&scope.spec());
+        let set = first_set(scope);
         if let Some(set) = server.apply(Operation::Create(set)).object()
-            && self.scope.has_squatter
+            && scope.has_squatter
         {
             let name = pod_name(&set.meta.uid, &revision_of(set, &content::real_set(set)), 0);
             let meta = Meta::new(Kind::Pod, name);
@@ -80,58 +69,26 @@ impl Model for ReplicaSet {
             }));
         }
         server.take_news();
-        let processes = (0..self.scope.processes).map(|_| Process::begin(&server)).collect();
-        ledger.is_doubtful = self.scope.processes > 1;
-        vec![World { server, processes, left: self.scope.budget, ledger, writes: Writes::default() }]
-    }
-
-    fn actions(&self, world: &World, events: &mut Vec<Event>) {
-        world.events(&self.scope, events);
-    }
-
-    fn next_state(&self, world: &World, event: Event) -> Option<World> {
-        let mut world = world.clone();
-        world.happens(&self.scope, event).then_some(world)
+        let processes = (0..scope.processes).map(|_| Process::begin(&server)).collect();
+        ledger.is_doubtful = scope.processes > 1;
+        Self { server, processes, left: scope.budget, ledger, writes: 0 }
     }
 
     /// Both watches of one process may lag so far that pods of a deleted set are created, collected and
-    /// created again without end: a history with too many objects is not followed.
-    fn within_boundary(&self, world: &World) -> bool {
-        world.server.created() <= self.scope.objects
+    /// created again without end.
+    fn is_followed(&self, scope: &Scope) -> bool {
+        self.server.created() <= scope.objects
     }
 
-    fn properties(&self) -> Vec<Property<Self>> {
-        let mut rules = vec![
-            Property::always(Rule::Own.sentence(), |_, world: &World| !world.ledger.has_broken(Rule::Own)),
-            Property::always(Rule::Meant.sentence(), |_, world: &World| {
-                !world.ledger.has_broken(Rule::Meant)
-            }),
-            Property::always(Rule::Ready.sentence(), |_, world: &World| {
-                !world.ledger.has_broken(Rule::Ready)
-            }),
-            Property::always(Rule::Once.sentence(), |_, world: &World| !world.ledger.has_broken(Rule::Once)),
-            Property::always(Rule::Rest.sentence(), |model: &Self, world| model.comes_to_rest(world)),
-        ];
-        if self.scope.judges_budget {
-            rules.extend([
-                Property::always(Rule::Most.sentence(), |_, world: &World| {
-                    !world.ledger.has_broken(Rule::Most)
-                }),
-                Property::always(Rule::Least.sentence(), |_, world: &World| {
-                    !world.ledger.has_broken(Rule::Least)
-                }),
-            ]);
-        }
-        rules
-    }
-}
-
-impl Checkable for ReplicaSet {
-    fn name(&self) -> &'static str {
-        self.scope.name
+    fn add_events(&self, scope: &Scope, events: &mut Vec<Event>) {
+        self.events(scope, events);
     }
 
-    fn lines(history: Vec<(World, Option<Event>)>) -> Vec<String> {
-        trace::lines(history)
+    fn perform(&mut self, scope: &Scope, event: Event) -> bool {
+        self.happens(scope, event)
+    }
+
+    fn line(&self, event: &Event) -> String {
+        trace::line(self, event)
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use basic_replicaset_controller::step;
 use catena_api::keys;
 use operator_kit::{
-    report::{Category, Failure, StatusAge},
+    report::StatusAge,
     run::{Attempt, HeldUp},
 };
 
@@ -13,6 +13,7 @@ use super::content::{Object, Server, Spec, Status, Stored};
 use crate::{
     cache::Cache,
     clock,
+    harness::failure,
     server::{
         Event,
         object::{Kind, Text, Version},
@@ -166,16 +167,6 @@ impl Process {
     pub fn passes_over(&mut self, set: &Object, slot: u32) {
         self.name_settled(slot);
         self.fails(set, step::CREATE, Self::place(slot));
-    }
-}
-
-fn failure() -> Failure {
-    Failure {
-        category: Category::Transient,
-        reason: "Failed",
-        message: String::new(),
-        is_expected: false,
-        next_retry: None,
     }
 }
 

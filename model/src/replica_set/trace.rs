@@ -8,14 +8,10 @@ use super::{
 };
 use crate::server::{object::Kind, operation::Operation};
 
-/// Each event, with the pods that existed before it.
+/// An event, with the pods that exist before it.
 #[must_use]
-pub fn lines(history: Vec<(World, Option<Event>)>) -> Vec<String> {
-    let line = |(world, event): (World, Option<Event>)| {
-        let event = event?;
-        Some(format!("{:<70} {}", told(&world, &event), pods(&world)))
-    };
-    history.into_iter().filter_map(line).collect()
+pub fn line(world: &World, event: &Event) -> String {
+    format!("{:<70} {}", told(world, event), pods(world))
 }
 
 fn told(world: &World, event: &Event) -> String {

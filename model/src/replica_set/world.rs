@@ -1,7 +1,7 @@
 //! The complete state at one moment, and its transitions.
 
 use std::{
-    hash::{DefaultHasher, Hash, Hasher},
+    hash::{Hash, Hasher},
     ops::Deref,
 };
 
@@ -16,9 +16,12 @@ use super::{
     sabotage::Sabotage,
     scope::{Budget, Scope},
 };
-use crate::server::{
-    object::{Key, Kind},
-    operation::{Answer, Operation},
+use crate::{
+    harness::{Rest, digest},
+    server::{
+        object::{Key, Kind},
+        operation::{Answer, Operation},
+    },
 };
 
 /// The complete state at one moment.
@@ -32,19 +35,10 @@ pub struct World {
     pub left: Budget,
     /// The facts about the history that rules need.
     pub ledger: Ledger,
-    /// Number of writes so far.
-    pub writes: Writes,
+    /// Number of writes so far, which makes no difference between states.
+    pub writes: u32,
 }
 
-/// A number of writes, which makes no difference between states.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Writes(pub u32);
-
-impl Hash for Writes {
-    fn hash<H: Hasher>(&self, _: &mut H) {}
-}
-
-/// Processes are interchangeable: their order makes no other state.
 impl Hash for World {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.left.hash(state);
@@ -53,7 +47,6 @@ impl Hash for World {
     }
 }
 
-/// In the order of their hashes.
 impl PartialEq for World {
     fn eq(&self, other: &Self) -> bool {
         digest(self) == digest(other)
@@ -78,14 +71,6 @@ pub fn set_key() -> Key {
 }
 
 impl World {
-    /// The part of the state that determines the future without further faults.
-    pub fn present<H: Hasher>(&self, state: &mut H) {
-        let mut processes: Vec<u64> = self.processes.iter().map(digest).collect();
-        processes.sort_unstable();
-        processes.hash(state);
-        self.server.hash(state);
-    }
-
     /// A request, which all watches notice.
     pub fn ask(&mut self, operation: Operation<Spec, Status>) -> Answer<Spec, Status> {
         let answer = self.server.apply(operation);
@@ -122,7 +107,7 @@ impl World {
     /// A process sends its next write.
     pub fn write(&mut self, scope: &Scope, at: usize, fate: Fate) {
         let Some(write) = self.processes[at].plan.pop_front() else { return };
-        self.writes.0 += 1;
+        self.writes += 1;
         let answer = if fate == Fate::LostBefore { None } else { Some(self.commit(&write)) };
         let process = &mut self.processes[at];
         if let Some(answer) = answer.filter(|_| fate == Fate::Answered) {
@@ -222,11 +207,4 @@ fn is_ready_as_shown(process: &Process, set: &Object) -> bool {
 /// The memory of a process beside its caches.
 fn remembered(process: &Process) -> u64 {
     digest(&(&process.taken, &process.others, &process.held, &process.plan, &process.rendered))
-}
-
-/// The hash of a value.
-pub fn digest(value: &impl Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    value.hash(&mut hasher);
-    hasher.finish()
 }

@@ -26,7 +26,6 @@ use parking_lot::Mutex;
 
 use super::super::super::{
     content::{CHILDREN, Object, Server, Stored, kind_of, real_deployment, settings_of, trimmed},
-    digest::digest,
     process::Process,
     sabotage::Sabotage,
     scope::Scope,
@@ -34,6 +33,7 @@ use super::super::super::{
 };
 use crate::{
     clock,
+    harness::digest,
     server::object::{Key, Kind, Text},
 };
 
