@@ -12,7 +12,6 @@ use super::{
     machine::Machine,
     process::{Process, Usage},
     requests::{Counts, Requests},
-    scenario::Scenario,
     subject::{API_SERVER, CONTROLLER_MANAGER, Subject},
 };
 use crate::charts::NAMESPACE;
@@ -49,12 +48,11 @@ impl Meter {
     pub async fn measure(
         &self,
         subject: Subject,
-        scenario: Scenario,
         objects: usize,
         work: impl AsyncFnOnce() -> Result<Vec<Figure>>,
     ) -> Result<(Vec<Figure>, Counts)> {
         tokio::time::sleep(self.rest).await;
-        let before = self.readings(subject, scenario).await?;
+        let before = self.readings(subject).await?;
         for reading in &before {
             if let Err(error) = reading.process.reset_peak() {
                 eprintln!("the peak of {} counts from its start: {error:#}", reading.process.name);
@@ -65,8 +63,8 @@ impl Meter {
         let mut figures = work().await?;
         tokio::time::sleep(SETTLE).await;
         let machine = self.machine()?.since(&machine);
-        let after = self.readings(subject, scenario).await?;
-        let counts = requests.since(&self.cluster, &subject.callers(scenario))?;
+        let after = self.readings(subject).await?;
+        let counts = requests.since(&self.cluster, &subject.callers())?;
         figures.extend(costs(&before, &after));
         figures.extend(counts.figures(objects));
         figures.extend(machine);
@@ -91,10 +89,9 @@ impl Meter {
         names.iter().map(process).collect()
     }
 
-    async fn readings(&self, subject: Subject, scenario: Scenario) -> Result<Vec<Reading>> {
-        let mut names = subject.controllers(scenario);
-        // The cost of the requests on the server.
-        names.push(API_SERVER);
+    async fn readings(&self, subject: Subject) -> Result<Vec<Reading>> {
+        // The cost of the requests is the server's.
+        let names = [subject.controllers(), &[API_SERVER]].concat();
         let processes = self.processes(&names).await?;
         processes.into_iter().map(|process| Ok(Reading { usage: process.usage()?, process })).collect()
     }

@@ -19,11 +19,8 @@ mod values;
 
 use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
 
-use anyhow::{Result, bail};
-use k8s_openapi::api::core::v1::Namespace;
-use kube::{Api, api::PostParams};
+use anyhow::Result;
 use local_cluster::{Interrupt, LocalCluster, Wanted};
-use serde_json::json;
 
 use crate::{
     cargo, charts,
@@ -33,8 +30,7 @@ use crate::{
 };
 use meter::Meter;
 use sample::Sample;
-use scenario::{Choice, Scenario};
-use scenarios::BACKUPS_NAMESPACE;
+use scenario::Scenario;
 use subject::Subject;
 use trial::{Setting, Trial};
 
@@ -43,7 +39,7 @@ use trial::{Setting, Trial};
 pub struct Options {
     /// Scenarios to measure; several, with commas between them, share one set of objects
     #[arg(long, value_enum, value_delimiter = ',', default_value = "create", value_name = "SCENARIO")]
-    scenario: Vec<Choice>,
+    scenario: Vec<Scenario>,
     /// Number of objects; several numbers, such as 300,1000, are measured one after the other
     #[arg(long, value_delimiter = ',', default_value = "300", value_name = "COUNT")]
     objects: Vec<NonZeroUsize>,
@@ -92,7 +88,7 @@ pub async fn run(options: &Options) -> Result<()> {
 pub async fn rehearse(cluster: &LocalCluster, interrupt: &Interrupt) -> Result<()> {
     let few = |count| NonZeroUsize::MIN.saturating_add(count);
     let options = Options {
-        scenario: [Scenario::Create, Scenario::Scale, Scenario::Restart].map(Choice::One).into(),
+        scenario: vec![Scenario::Create, Scenario::Scale, Scenario::Restart],
         objects: vec![few(2)],
         replicas: few(1),
         pod_bytes: 0,
@@ -110,10 +106,6 @@ async fn set_up(cluster: &LocalCluster, options: &Options, interrupt: &Interrupt
     let bin_dir = workspace::binaries(Profile::Release)?;
     let wanted = Wanted { nodes: 10, bin_dir: Some(bin_dir.clone()), default_bin_dir: bin_dir };
     interrupt.or(cluster.bring_up(&wanted)).await?;
-    // The rights on the backups are in their namespace.
-    let namespaces: Api<Namespace> = Api::all(local_cluster::client(&cluster.kubeconfig()).await?);
-    let backups = serde_json::from_value(json!({"metadata": {"name": BACKUPS_NAMESPACE}}))?;
-    interrupt.or(async { Ok(namespaces.create(&PostParams::default(), &backups).await?) }).await?;
     let on = Cluster::local(cluster)?;
     charts::install(&on, &values::charts(&on.access.logs, options.pod_bytes)?, interrupt).await
 }
@@ -130,7 +122,7 @@ async fn measure(cluster: &LocalCluster, options: &Options, interrupt: &Interrup
 
 async fn take_turns(cluster: &LocalCluster, options: &Options, samples: &mut Vec<Sample>) -> Result<()> {
     let meter = Meter::new(cluster, Duration::from_secs(options.rest)).await?;
-    let scenarios = Choice::scenarios(&options.scenario);
+    let scenarios = Scenario::in_order(&options.scenario);
     for objects in &options.objects {
         for run in 1..=options.runs.get() {
             let setting = Setting {
@@ -150,15 +142,7 @@ async fn take_turns(cluster: &LocalCluster, options: &Options, samples: &mut Vec
             for subject in subjects {
                 chain(&setting, subject, &scenarios, samples).await?;
             }
-            if scenarios.contains(&Scenario::Backups) {
-                let mut trial = Trial::begin(&setting, Subject::Catena).await?;
-                scenarios::prepare(Scenario::Backups, &mut trial).await?;
-                samples.push(scenarios::measure(Scenario::Backups, &mut trial).await?);
-            }
         }
-    }
-    if samples.is_empty() {
-        bail!("nothing was measured: none of the subjects takes part in these scenarios");
     }
     Ok(())
 }
@@ -170,20 +154,12 @@ async fn chain(
     scenarios: &[Scenario],
     samples: &mut Vec<Sample>,
 ) -> Result<()> {
-    let takes_part = |scenario: &Scenario| *scenario != Scenario::Backups && subject.takes_part(*scenario);
-    let chosen: Vec<Scenario> = scenarios.iter().copied().filter(takes_part).collect();
-    if chosen.is_empty() {
-        return Ok(());
-    }
     let mut trial = Trial::begin(setting, subject).await?;
-    if !chosen.contains(&Scenario::Create) {
+    if !scenarios.contains(&Scenario::Create) {
         scenarios::run(Scenario::Create, &mut trial).await?;
     }
-    for scenario in &chosen {
+    for scenario in scenarios {
         samples.push(scenarios::measure(*scenario, &mut trial).await?);
     }
-    if !chosen.contains(&Scenario::Delete) {
-        scenarios::run(Scenario::Delete, &mut trial).await?;
-    }
-    Ok(())
+    trial.delete().await
 }

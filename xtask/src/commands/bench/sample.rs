@@ -12,8 +12,8 @@ pub struct Sample {
     pub scenario: Scenario,
     pub subject: Subject,
     pub objects: usize,
-    /// Those of each object at the end; none where the objects have no pods.
-    pub replicas: Option<usize>,
+    /// Those of each object at the end.
+    pub replicas: usize,
     /// Counted from 1.
     pub run: usize,
     pub figures: Vec<Figure>,

@@ -8,7 +8,7 @@ use kube::{
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{pod, requests::Callers, scenario::Scenario};
+use super::{pod, requests::Callers};
 
 /// The name of kube-controller-manager among the components of the cluster.
 pub const CONTROLLER_MANAGER: &str = "controller-manager";
@@ -48,51 +48,37 @@ impl Subject {
         }
     }
 
-    /// Whether it has something to measure in a scenario.
-    pub fn takes_part(self, scenario: Scenario) -> bool {
+    /// The controllers that work, by the names of their charts or components.
+    pub fn controllers(self) -> &'static [&'static str] {
         match self {
-            Self::Catena => true,
-            Self::Native => !matches!(scenario, Scenario::Commands | Scenario::Backups),
+            Self::Catena => &["basic-deployment-controller", "basic-replicaset-controller"],
+            Self::Native => &[CONTROLLER_MANAGER],
         }
     }
 
-    /// The controllers that work in a scenario, by the names of their charts or components.
-    pub fn controllers(self, scenario: Scenario) -> Vec<&'static str> {
-        let mut controllers = match (self, scenario) {
-            (Self::Native, _) => return vec![CONTROLLER_MANAGER],
-            (Self::Catena, Scenario::Backups) => return vec!["backup-controller"],
-            (Self::Catena, _) => vec!["basic-deployment-controller", "basic-replicaset-controller"],
-        };
-        match scenario {
-            Scenario::Commands => controllers.push("command-binder"),
-            // It collects the dependents.
-            Scenario::Delete => controllers.push(CONTROLLER_MANAGER),
-            _ => {}
-        }
-        controllers
-    }
-
-    /// The users whose requests count in a scenario.
-    pub fn callers(self, scenario: Scenario) -> Callers {
+    /// The users whose requests count.
+    pub fn callers(self) -> Callers {
         let account = |namespace: &str, name: &str| format!("system:serviceaccount:{namespace}:{name}");
-        let of_system = |name: &str| account("kube-system", name);
-        let mut callers = Callers::default();
         match self {
-            Self::Catena => {
-                let ours = self.controllers(scenario).into_iter().filter(|name| *name != CONTROLLER_MANAGER);
-                callers.users.extend(ours.map(|name| account(crate::charts::NAMESPACE, name)));
-            }
-            Self::Native => {
-                callers.users.extend(["deployment-controller", "replicaset-controller"].map(of_system));
+            Self::Catena => Callers {
+                users: self
+                    .controllers()
+                    .iter()
+                    .map(|name| account(crate::charts::NAMESPACE, name))
+                    .collect(),
+                reader: None,
+            },
+            Self::Native => Callers {
+                users: ["deployment-controller", "replicaset-controller"]
+                    .map(|name| account("kube-system", name))
+                    .into(),
                 // All controllers of the process share the caches, which have a user of their own.
-                let cached = vec!["deployments", "replicasets", "pods"];
-                callers.reader = Some(("system:kube-controller-manager".to_owned(), cached));
-            }
+                reader: Some((
+                    "system:kube-controller-manager".to_owned(),
+                    vec!["deployments", "replicasets", "pods"],
+                )),
+            },
         }
-        if scenario == Scenario::Delete {
-            callers.users.push(of_system("generic-garbage-collector"));
-        }
-        callers
     }
 
     /// An object whose pods have the same shape for each subject.
@@ -158,18 +144,5 @@ mod tests {
             other[key] = value.into();
             assert!(!Subject::Native.is_ready(&deployment(&other), 3), "{other}");
         }
-    }
-
-    #[test]
-    fn the_garbage_collection_of_both_counts_in_deletions_alone() {
-        let collects = |subject: Subject, scenario| {
-            subject.callers(scenario).users.iter().any(|user| user.ends_with("generic-garbage-collector"))
-        };
-        for subject in [Subject::Catena, Subject::Native] {
-            assert!(collects(subject, Scenario::Delete));
-            assert!(!collects(subject, Scenario::Create));
-        }
-        let users = Subject::Catena.callers(Scenario::Delete).users;
-        assert!(!users.iter().any(|user| user.ends_with(CONTROLLER_MANAGER)), "{users:?}");
     }
 }

@@ -11,7 +11,7 @@ use super::{figure::Unit, sample::Sample, scenario::Scenario, statistics::Spread
 pub struct Group {
     pub scenario: Scenario,
     pub objects: usize,
-    pub replicas: Option<usize>,
+    pub replicas: usize,
     pub rows: Vec<Row>,
 }
 
@@ -38,10 +38,7 @@ impl Group {
 
     /// Its name, such as `create, 300 × 3`.
     pub fn title(&self) -> String {
-        match self.replicas {
-            Some(replicas) => format!("{}, {} × {replicas}", self.scenario.name(), self.objects),
-            None => format!("{}, {}", self.scenario.name(), self.objects),
-        }
+        format!("{}, {} × {}", self.scenario.name(), self.objects, self.replicas)
     }
 }
 
@@ -74,7 +71,7 @@ pub mod tests {
             scenario: Scenario::Create,
             subject,
             objects,
-            replicas: Some(3),
+            replicas: 3,
             run,
             figures: vec![
                 Figure::new("time", Unit::Seconds, time),

@@ -10,7 +10,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::core::v1::{Namespace, Pod, ServiceAccount};
 use kube::{
     Api, ResourceExt,
-    api::{DynamicObject, ListParams, Patch, PatchParams, PostParams},
+    api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams},
     runtime::{WatchStreamExt, watcher},
 };
 use serde_json::{Value, json};
@@ -41,8 +41,8 @@ pub struct Trial<'a> {
     pub subject: Subject,
     pub namespace: String,
     pub objects: Api<DynamicObject>,
-    /// Those of each object at present; none where the objects have no pods.
-    pub replicas: Option<usize>,
+    /// Those of each object at present.
+    pub replicas: usize,
 }
 
 impl<'a> Trial<'a> {
@@ -59,20 +59,12 @@ impl<'a> Trial<'a> {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         let objects = Api::namespaced_with(client.clone(), &name, &subject.resource());
-        Ok(Self { setting, subject, namespace: name, objects, replicas: Some(setting.replicas) })
+        Ok(Self { setting, subject, namespace: name, objects, replicas: setting.replicas })
     }
 
     /// The names of the objects.
     pub fn names(&self) -> impl Iterator<Item = String> + use<> {
         (0..self.setting.objects).map(|number| format!("bench-{number}"))
-    }
-
-    /// Objects of another kind in the namespace.
-    pub fn others<K>(&self) -> Api<K>
-    where
-        K: kube::Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>,
-    {
-        Api::namespaced(self.setting.meter.client.clone(), &self.namespace)
     }
 
     /// Changes all objects, and measures the time until they are ready.
@@ -88,25 +80,20 @@ impl<'a> Trial<'a> {
 
     /// Waits until all objects are ready.
     pub async fn until_ready(&self) -> Result<()> {
-        let (subject, replicas) = (self.subject, self.replicas.unwrap_or_default());
-        let is_ready = |object: &DynamicObject| subject.is_ready(object, replicas);
-        self.until(&self.objects, watcher::Config::default(), self.setting.objects, is_ready).await
+        let is_ready = |object: &DynamicObject| self.subject.is_ready(object, self.replicas);
+        self.until(watcher::Config::default(), self.setting.objects, is_ready).await
     }
 
     /// Watches until this number of objects is done.
-    pub async fn until<K>(
+    pub async fn until(
         &self,
-        objects: &Api<K>,
         config: watcher::Config,
         count: usize,
-        is_done: impl Fn(&K) -> bool,
-    ) -> Result<()>
-    where
-        K: kube::Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned + Send + 'static,
-    {
+        is_done: impl Fn(&DynamicObject) -> bool,
+    ) -> Result<()> {
         let (started, limit) = (Instant::now(), self.setting.timeout);
         let mut done = std::collections::HashSet::new();
-        let mut events = pin!(watcher(objects.clone(), config).default_backoff().applied_objects());
+        let mut events = pin!(watcher(self.objects.clone(), config).default_backoff().applied_objects());
         while done.len() < count {
             let left = limit.saturating_sub(started.elapsed());
             match tokio::time::timeout(left, events.next()).await {
@@ -136,18 +123,18 @@ impl<'a> Trial<'a> {
         Ok(())
     }
 
-    /// Whether the namespace has no pod.
-    pub async fn has_no_pod(&self) -> Result<bool> {
-        is_empty(&self.others::<Pod>(), &ListParams::default()).await
+    /// Deletes the objects, and waits until no pod is left.
+    pub async fn delete(&self) -> Result<()> {
+        let all = self.objects.list_metadata(&ListParams::default()).await?;
+        each(all.items.iter().map(ResourceExt::name_any), async |name| {
+            self.objects.delete(&name, &DeleteParams::background()).await.map(drop)
+        })
+        .await?;
+        let pods: Api<Pod> = Api::namespaced(self.setting.meter.client.clone(), &self.namespace);
+        let any = ListParams::default().limit(1);
+        let are_gone = async || -> Result<bool> { Ok(pods.list_metadata(&any).await?.items.is_empty()) };
+        self.until_true("no pod is left", are_gone).await
     }
-}
-
-/// Whether there is no object.
-pub async fn is_empty<K>(objects: &Api<K>, which: &ListParams) -> Result<bool>
-where
-    K: Clone + std::fmt::Debug + serde::de::DeserializeOwned,
-{
-    Ok(objects.list_metadata(&which.clone().limit(1)).await?.items.is_empty())
 }
 
 /// Does something with each item, with several connections.

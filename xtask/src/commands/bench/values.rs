@@ -3,31 +3,21 @@
 use std::{fs, path::Path};
 
 use anyhow::{Context, Result};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{pod, scenarios::backup_values};
+use super::pod;
 use crate::charts::{self, Chart};
 
-/// All charts; their additional values are written to files in `directory`.
+/// All charts; the additional values of the one that creates pods are written to a file in `directory`.
 pub fn charts(directory: &Path, pod_bytes: usize) -> Result<Vec<Chart>> {
     let mut charts = charts::all();
-    for chart in &mut charts {
-        let Some(values) = values_of(&chart.name, pod_bytes) else { continue };
-        let path = directory.join(format!("bench-{}.yaml", chart.name));
+    if pod_bytes > 0 {
+        let path = directory.join("bench-values.yaml");
         // JSON is YAML.
-        fs::write(&path, values.to_string())
-            .with_context(|| format!("could not write {}", path.display()))?;
-        chart.values.push(path);
+        let values = json!({"templates": {"default": pod::jinja(pod_bytes)}}).to_string();
+        fs::write(&path, values).with_context(|| format!("could not write {}", path.display()))?;
+        let with_pods = charts.iter_mut().find(|chart| chart.name == "basic-replicaset-controller");
+        with_pods.context("there is no basic-replicaset-controller")?.values.push(path);
     }
     Ok(charts)
-}
-
-fn values_of(chart: &str, pod_bytes: usize) -> Option<Value> {
-    match chart {
-        "backup-controller" => Some(backup_values()),
-        "basic-replicaset-controller" if pod_bytes > 0 => {
-            Some(json!({"templates": {"default": pod::jinja(pod_bytes)}}))
-        }
-        _ => None,
-    }
 }

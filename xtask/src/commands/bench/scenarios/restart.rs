@@ -17,8 +17,8 @@ const PROBE: &str = "probe";
 /// Kills them. The time counts from the start of the last new process, because the pause before that is the local
 /// cluster's.
 pub async fn run(trial: &Trial<'_>) -> Result<Vec<Figure>> {
-    let names = trial.subject.controllers(super::Scenario::Restart);
-    let old = trial.setting.meter.processes(&names).await?;
+    let names = trial.subject.controllers();
+    let old = trial.setting.meter.processes(names).await?;
     let killed = Instant::now();
     for process in &old {
         process.kill()?;
@@ -26,9 +26,9 @@ pub async fn run(trial: &Trial<'_>) -> Result<Vec<Figure>> {
     let probe = trial.subject.object(PROBE, 1, trial.setting.pod_bytes);
     trial.objects.create(&PostParams::default(), &probe).await?;
     let config = watcher::Config::default().fields(&format!("metadata.name={PROBE}"));
-    trial.until(&trial.objects, config, 1, |object| trial.subject.is_ready(object, 1)).await?;
+    trial.until(config, 1, |object| trial.subject.is_ready(object, 1)).await?;
     let ready = Instant::now();
-    let new = replaced(trial, &names, &old).await?;
+    let new = replaced(trial, names, &old).await?;
     let ages = new.iter().map(Process::age).collect::<Result<Vec<Duration>>>()?;
     let youngest = ages.into_iter().min().unwrap_or_default();
     let acted = youngest.saturating_sub(ready.elapsed());
