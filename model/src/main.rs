@@ -5,7 +5,7 @@ mod choice;
 use std::{fmt::Debug, process::ExitCode, time::Instant};
 
 use choice::Choice;
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 use model::{
     chain::{self, Chain, walk::walk},
     check::{Checked, breaks, check},
@@ -102,12 +102,12 @@ fn tell(rule: &str, history: &[String]) {
 fn sabotage() -> usize {
     println!("\n{:<34} {:>9} {:>9}", "sabotage", "states", "seconds");
     let mut missed = 0;
-    for sabotage in replica_set::sabotage::Sabotage::ALL {
-        let (scope, rule) = replica_set::scopes::revealing(sabotage);
+    for sabotage in replica_set::sabotage::Sabotage::value_variants() {
+        let (scope, rule) = replica_set::scopes::revealing(*sabotage);
         missed += miss(sabotage, ReplicaSet::new(scope), rule.sentence());
     }
-    for sabotage in chain::sabotage::Sabotage::ALL {
-        for (scope, rule) in chain::scopes::revealing(sabotage) {
+    for sabotage in chain::sabotage::Sabotage::value_variants() {
+        for (scope, rule) in chain::scopes::revealing(*sabotage) {
             missed += miss(sabotage, Chain::new(scope), rule.sentence());
         }
     }

@@ -6,6 +6,7 @@ use catena_api::{
     command::SUCCEEDED,
     keys::{BACKUP_FINALIZER, HASH, KEPT},
 };
+use clap::ValueEnum;
 use operator_kit::report::conditions::READY;
 
 use super::{
@@ -19,7 +20,7 @@ use super::{
 use crate::server::object::{Kind, Text};
 
 /// One rule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ValueEnum)]
 pub enum Rule {
     /// A command takes effect at most once on each child.
     Once,
@@ -46,21 +47,6 @@ pub enum Rule {
 }
 
 impl Rule {
-    /// All of them.
-    pub const ALL: [Self; 11] = [
-        Self::Once,
-        Self::Waiting,
-        Self::Own,
-        Self::Meant,
-        Self::Ready,
-        Self::Complete,
-        Self::Bound,
-        Self::Reaped,
-        Self::Proven,
-        Self::Budget,
-        Self::Rest,
-    ];
-
     /// As a sentence.
     #[must_use]
     pub fn sentence(self) -> &'static str {

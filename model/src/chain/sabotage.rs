@@ -1,8 +1,10 @@
 //! Possible defects of the controllers of the chain. Each is caught by a rule; one that is not would show a gap in the
 //! rules.
 
+use clap::ValueEnum;
+
 /// One defect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ValueEnum)]
 pub enum Sabotage {
     /// The token of a restart is the present time, in a write that relies on nothing that was seen.
     RestartsByTheClock,
@@ -36,26 +38,4 @@ pub enum Sabotage {
     EndsTheFormerFirst,
     /// A failure is never retried.
     NeverRetries,
-}
-
-impl Sabotage {
-    /// All of them.
-    pub const ALL: [Self; 16] = [
-        Self::RestartsByTheClock,
-        Self::TrustsItsCacheOfCommands,
-        Self::BelievesOldReports,
-        Self::AdoptsForTheDead,
-        Self::BindsToTheDying,
-        Self::BindsByName,
-        Self::ReapsByName,
-        Self::ReapsDeclared,
-        Self::OverlooksKept,
-        Self::ForgetsDeletions,
-        Self::BelievesAnyBackup,
-        Self::TakesAnEndForSuccess,
-        Self::ProtectsNothing,
-        Self::StartsAllAtOnce,
-        Self::EndsTheFormerFirst,
-        Self::NeverRetries,
-    ];
 }

@@ -1,5 +1,6 @@
 //! Random histories of models that are too large to be searched completely.
 
+use clap::ValueEnum;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 
 use super::{Chain, rule::Rule, trace, world::World};
@@ -48,8 +49,8 @@ fn one(chain: &Chain, random: &mut StdRng) -> (usize, Option<(Rule, Vec<String>)
         }
         lines.push(line);
         world = next;
-        if let Some(rule) = Rule::ALL.into_iter().find(|rule| world.ledger.has_broken(*rule)) {
-            return (length, Some((rule, lines)));
+        if let Some(rule) = Rule::value_variants().iter().find(|rule| world.ledger.has_broken(**rule)) {
+            return (length, Some((*rule, lines)));
         }
     }
     let comes_to_rest = chain.comes_to_rest(&world);

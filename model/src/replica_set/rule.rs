@@ -22,10 +22,6 @@ pub enum Rule {
 }
 
 impl Rule {
-    /// All of them.
-    pub const ALL: [Self; 7] =
-        [Self::Most, Self::Least, Self::Own, Self::Meant, Self::Ready, Self::Once, Self::Rest];
-
     /// As a sentence.
     #[must_use]
     pub fn sentence(self) -> &'static str {

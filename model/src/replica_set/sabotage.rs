@@ -1,7 +1,9 @@
 //! Possible defects of a controller. Each is caught by a rule; one that is not would show a gap in the rules.
 
+use clap::ValueEnum;
+
 /// One defect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ValueEnum)]
 pub enum Sabotage {
     /// Pods are deleted by name, whatever their uid.
     DeletesByName,
@@ -33,25 +35,4 @@ pub enum Sabotage {
     ReplacesAllAtOnce,
     /// A failure is never retried.
     NeverRetries,
-}
-
-impl Sabotage {
-    /// All of them.
-    pub const ALL: [Self; 15] = [
-        Self::DeletesByName,
-        Self::NamesAtRandom,
-        Self::WaitsForNoWrite,
-        Self::ForgetsLostAnswers,
-        Self::BelievesAnOldList,
-        Self::CountsTerminatingPods,
-        Self::KnowsOwnersByName,
-        Self::AdoptsWithoutLook,
-        Self::OverlooksDeletion,
-        Self::ReadyByNumber,
-        Self::RendersOnce,
-        Self::TakesNamesForPods,
-        Self::WritesStatusAlways,
-        Self::ReplacesAllAtOnce,
-        Self::NeverRetries,
-    ];
 }
