@@ -75,8 +75,8 @@ async fn each_mistake_of_a_user_is_answered_with_what_to_do() -> Result<()> {
         (&["why", "bd/wbe"], "did you mean \"web\"?"),
         (&["why", "pods/?watch=true"], "\"?watch=true\" is not an object name"),
         (&["tree", "basicdeplyment/web"], "did you mean basicdeployments"),
-        (&["status", "--context", "nowhere"], "the kubeconfig has no context \"nowhere\"; it has: "),
-        (&["status", "--kubeconfig", "/nowhere"], "set KUBECONFIG or --kubeconfig"),
+        (&["held", "--context", "nowhere"], "the kubeconfig has no context \"nowhere\"; it has: "),
+        (&["held", "--kubeconfig", "/nowhere"], "set KUBECONFIG or --kubeconfig"),
         (&["restart", "pod/web"], "is not a BasicDeployment"),
         (&["rollback", "nobody"], "there is no BasicDeployment \"nobody\""),
     ] {
@@ -102,8 +102,8 @@ async fn who_may_not_look_is_told_which_right_is_missing() -> Result<()> {
     std::fs::write(&path, kubeconfig.to_string())?;
 
     let in_namespace = ["--namespace", namespace.name.as_str()];
-    let said = catena_as(&path, &[&in_namespace[..], &["status"]].concat()).await?;
-    assert!(said.code == 1 && said.err.contains("you may not list basicdeployments"), "{said:?}");
+    let said = catena_as(&path, &[&in_namespace[..], &["history", "web"]].concat()).await?;
+    assert!(said.code == 1 && said.err.contains("you may not get BasicDeployment \"web\""), "{said:?}");
     let binding = ["create", "rolebinding", "viewer", "--clusterrole=view"];
     let account = format!("--serviceaccount={}:nobody", namespace.name);
     e2e::kubectl(&[&in_namespace[..], &binding, &[&account]].concat()).await?;

@@ -78,7 +78,6 @@ async fn play(namespace: &Namespace) -> Result<(String, String)> {
         if is_known { Ok(()) } else { Err(said) }
     })
     .await;
-    transcript.push(entry(namespace, &["status"]).await?);
     transcript.push(entry(namespace, &["why", "web"]).await?);
     let get: Vec<&str> = GET.split(' ').skip(1).chain(["--namespace", &namespace.name]).collect();
     let table = kubectl(&get).await?;

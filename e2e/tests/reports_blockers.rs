@@ -77,6 +77,13 @@ async fn an_image_that_cannot_be_pulled_is_named_until_it_is_mended() -> Result<
     let row: Vec<_> = table.lines().nth(1).unwrap_or_default().split_whitespace().collect();
     assert_eq!(header[..5], ["NAME", "READY", "SERVING", "BLOCKED-BY", "REASON"], "{table}");
     assert_eq!(row[..5], ["web", "false", "0/3", &blocker.name, "ImagePullBackOff"], "{table}");
+    let all = kubectl(&["get", "basicdeployments", "--all-namespaces", "--output=wide"]).await?;
+    let header: Vec<_> = all.lines().next().unwrap_or_default().split_whitespace().collect();
+    let row = all.lines().find(|line| line.starts_with(&namespace.name));
+    let row: Vec<_> = row.unwrap_or_default().split_whitespace().collect();
+    assert_eq!(header[..6], ["NAMESPACE", "NAME", "READY", "SERVING", "BLOCKED-BY", "REASON"], "{all}");
+    assert_eq!(header[6..9], ["TEMPLATE", "REVISION", "NEXT-RETRY"], "{all}");
+    assert_eq!(row[..5], [namespace.name.as_str(), "web", "false", "0/3", &blocker.name], "{all}");
 
     namespace.merge::<BasicDeployment>("web", json!({"spec": {"parameters": {"image": image}}})).await?;
     until_unblocked(&namespace).await;

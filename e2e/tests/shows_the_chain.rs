@@ -94,8 +94,10 @@ async fn what_waits_for_its_backup_is_listed_and_let_go_with_a_reason() -> Resul
 async fn somebody_else_sees_only_what_they_may() -> Result<()> {
     let cluster = Cluster::shared().await?;
     let namespace = cluster.namespace("as").await?;
-    succeeds(&namespace.name, &["status"]).await?;
-    let refused = catena(&namespace.name, &["status", "--as", "nobody", "--request-timeout", "30s"]).await?;
+    namespace.create(&deployment("web", 1)).await?;
+    succeeds(&namespace.name, &["tree", "web"]).await?;
+    let nobody = ["tree", "web", "--as", "nobody", "--request-timeout", "30s"];
+    let refused = catena(&namespace.name, &nobody).await?;
     assert!(refused.code == 1 && refused.err.contains("nobody"), "{refused:?}");
     Ok(())
 }

@@ -36,9 +36,6 @@ enum Command {
         because you may not list the dependents of an object that does not report on itself."
     )]
     Why(commands::why::Arguments),
-    /// Show the state of BasicDeployments
-    #[command(after_help = "Example: kubectl catena status -A --watch")]
-    Status(commands::status::Arguments),
     /// Replace all pods of a BasicDeployment, within its rollout budget
     #[command(after_help = "Example: kubectl catena restart web --wait")]
     Restart(commands::restart::Arguments),
@@ -90,7 +87,6 @@ impl Cli {
     pub async fn run(self) -> Result<ExitCode> {
         match self.command {
             Command::Tree(arguments) => commands::tree::run(&self.cluster, &arguments).await?,
-            Command::Status(arguments) => commands::status::run(&self.cluster, &arguments).await?,
             Command::History(arguments) => commands::history::run(&self.cluster, &arguments).await?,
             Command::Held(arguments) => commands::held::run(&self.cluster, &arguments).await?,
             Command::Release(arguments) => commands::release::run(&self.cluster, &arguments).await?,
@@ -117,7 +113,7 @@ mod tests {
     #[test]
     fn each_argument_has_a_name_of_its_own() {
         Cli::command().debug_assert();
-        let line = ["catena", "status", "--as", "jane", "--as-group", "team", "--user", "admin"];
+        let line = ["catena", "held", "--as", "jane", "--as-group", "team", "--user", "admin"];
         let cli = Cli::try_parse_from(line).unwrap();
         assert_eq!(cli.cluster.impersonation.user.as_deref(), Some("jane"));
         assert_eq!(cli.cluster.user.as_deref(), Some("admin"));

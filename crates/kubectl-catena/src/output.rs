@@ -2,16 +2,12 @@
 
 use std::{
     ffi::OsString,
-    fs::File,
-    future::pending,
     io::{ErrorKind, Write},
-    os::fd::{AsFd, OwnedFd},
 };
 
 use anyhow::{Context, Result};
 use clap::{ArgMatches, Args, ValueEnum};
 use serde::Serialize;
-use tokio::{io::Interest, net::unix::pipe::Sender};
 
 /// The output format.
 #[derive(Args, Clone, Copy, Debug, Default)]
@@ -91,30 +87,10 @@ pub fn print_error(format: Format, error: &str) {
 
 /// Writes to standard output. A closed pipe (`| head`) is not a failure.
 pub fn write(text: &str) -> Result<()> {
-    write_to(&mut std::io::stdout(), text).map(drop)
-}
-
-/// Writes to standard output, or what stands for it. Returns whether somebody may still read it.
-pub fn write_to(out: &mut dyn Write, text: &str) -> Result<bool> {
+    let mut out = std::io::stdout();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
-        result => result.map(|()| true).context("standard output cannot be written"),
-    }
-}
-
-/// Waits until nobody reads standard output any more; for ever if that cannot be seen, as of a file.
-pub async fn reader_gone() {
-    match std::io::stdout().as_fd().try_clone_to_owned() {
-        Ok(out) => closed(out).await,
-        Err(_) => pending().await,
-    }
-}
-
-async fn closed(out: OwnedFd) {
-    // What it shares with standard output, such as blocking writes, stays as it is.
-    let Ok(pipe) = Sender::from_file_unchecked(File::from(out)) else { return pending().await };
-    if pipe.ready(Interest::ERROR).await.is_err() {
-        pending::<()>().await;
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        result => result.context("standard output cannot be written"),
     }
 }
 
@@ -137,16 +113,6 @@ mod tests {
         for line in ["why web", "why -o", "why -o xml", "why web -- -o json", "run --as json"] {
             assert_eq!(format(line), None, "{line}");
         }
-    }
-
-    #[tokio::test]
-    async fn a_reader_that_goes_is_noticed_without_a_write() {
-        let (reader, writer) = std::io::pipe().unwrap();
-        let mut gone = std::pin::pin!(closed(writer.into()));
-        let is_gone = tokio::time::timeout(std::time::Duration::from_millis(50), gone.as_mut()).await;
-        assert!(is_gone.is_err());
-        drop(reader);
-        tokio::time::timeout(std::time::Duration::from_secs(10), gone).await.unwrap();
     }
 
     #[test]

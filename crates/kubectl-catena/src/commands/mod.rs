@@ -10,7 +10,6 @@ pub mod restart;
 pub mod restore;
 pub mod rollback;
 pub mod run;
-pub mod status;
 pub mod templates;
 pub mod tree;
 pub mod upgrade;
