@@ -71,7 +71,7 @@ enum Command {
     /// Check new definitions against the live objects, and migrate stored objects
     #[command(subcommand)]
     Upgrade(commands::upgrade::Command),
-    /// List templates, and check those in the values of a chart
+    /// Check the templates in the values of a chart
     #[command(subcommand)]
     Templates(commands::templates::Command),
     /// Print the completion script of `kubectl-catena` for a shell

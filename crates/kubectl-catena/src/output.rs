@@ -119,7 +119,7 @@ mod tests {
     fn an_error_has_the_format_of_the_document_that_it_replaces() {
         let format = |line: &[&str]| requested(&Cli::command().try_get_matches_from(line).unwrap());
         assert_eq!(format(&["catena", "why", "web", "-o", "json"]), Some(Format::Json));
-        assert_eq!(format(&["catena", "templates", "list", "-o", "yaml"]), Some(Format::Yaml));
+        assert_eq!(format(&["catena", "templates", "check", "-f", "-", "-o", "yaml"]), Some(Format::Yaml));
         assert_eq!(format(&["catena", "restart", "web", "-o", "json"]), Some(Format::Json));
         assert_eq!(format(&["catena", "restart", "web", "-o", "name"]), None);
         assert_eq!(format(&["catena", "why", "web"]), None);

@@ -1,6 +1,5 @@
 //! `kubectl catena templates`
 
-mod list;
 mod trial;
 mod values;
 
@@ -32,9 +31,6 @@ pub enum Command {
         parameter that is not given."
     )]
     Check(Arguments),
-    /// List the templates that spec.template can name, with their parameters
-    #[command(after_help = "Example: kubectl catena templates list")]
-    List(list::Arguments),
 }
 
 /// The values, and sample parameters.
@@ -52,14 +48,7 @@ pub struct Arguments {
 
 /// Runs the action.
 pub async fn run(options: &Options, command: &Command) -> Result<ExitCode> {
-    match command {
-        Command::Check(arguments) => check(options, arguments).await,
-        Command::List(arguments) => list::run(options, arguments).await.map(|()| ExitCode::SUCCESS),
-    }
-}
-
-/// Checks the templates of values.
-async fn check(options: &Options, arguments: &Arguments) -> Result<ExitCode> {
+    let Command::Check(arguments) = command;
     let values = values::read(&arguments.files)?;
     let sources = values::sources(&values).with_context(|| arguments.files.join(", "))?;
     let parameters = parameters(&arguments.parameters)?;

@@ -34,8 +34,7 @@ impl Templates {
     }
 
     /// The names of the parameters that a template mentions, for templates without declarations. It may read more.
-    #[must_use]
-    pub fn mentioned(&self, name: &str) -> Vec<String> {
+    pub(super) fn mentioned(&self, name: &str) -> Vec<String> {
         let Ok(template) = self.environment.get_template(name) else { return Vec::new() };
         let variables = template.undeclared_variables(true);
         let names = variables.iter().filter_map(|variable| variable.strip_prefix("parameters."));
