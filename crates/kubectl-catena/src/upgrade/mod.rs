@@ -3,7 +3,6 @@
 mod check;
 mod compare;
 mod definition;
-mod helm;
 mod migrate;
 mod path;
 mod scratch;
@@ -18,4 +17,4 @@ pub use migrate::{Migrated, Migration, migrate};
 #[cfg(test)]
 pub use path::LostField;
 pub use scratch::{Leftover, ScratchId, remove_leftovers};
-pub use sources::{Charts, definitions};
+pub use sources::definitions;

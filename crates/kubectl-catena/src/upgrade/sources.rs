@@ -1,4 +1,4 @@
-//! The definitions in files, folders and charts.
+//! The definitions in files and folders, and on standard input.
 
 use std::{
     io::Read,
@@ -8,34 +8,32 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-pub use super::helm::Charts;
-use super::{definition::Definition, helm::is_chart};
-use crate::connection::Cluster;
+use super::definition::Definition;
+
+const STANDARD_INPUT: &str = "standard input";
 
 /// All definitions of these sources.
 ///
 /// # Errors
 /// When a source cannot be read or holds no definition, a definition is malformed, or two sources define the same kind.
-pub async fn definitions(cluster: &Cluster, files: &[PathBuf], charts: &Charts) -> Result<Vec<Definition>> {
+pub fn definitions(files: &[PathBuf]) -> Result<Vec<Definition>> {
     let mut all: Vec<Definition> = Vec::new();
     for file in files {
-        let found = if file == Path::new("-") {
+        let is_input = file == Path::new("-");
+        let found = if is_input {
             let mut text = String::new();
             std::io::stdin().read_to_string(&mut text).context("standard input cannot be read")?;
-            parse(&text, "standard input")?
-        } else if is_chart(file) {
-            let kubernetes = cluster.client.apiserver_version().await.context("the version of the server")?;
-            let text = charts.render(file, &cluster.namespace, &kubernetes.git_version).await?;
-            parse(&text, &format!("the chart {}", file.display()))?
+            parse(&text, STANDARD_INPUT)?
         } else if file.is_dir() {
             of_folder(file)?
         } else {
             of_file(file)?
         };
+        let source = if is_input { STANDARD_INPUT.to_owned() } else { file.display().to_string() };
         ensure!(
             !found.is_empty(),
-            "{} holds no CustomResourceDefinition: name files, folders or charts that do (for a chart, --set may enable them)",
-            file.display()
+            "{source} holds no CustomResourceDefinition: name files or folders that do, or pipe the output of \
+             `helm template --include-crds CHART`, with the values that enable them, into `kubectl catena upgrade check -`"
         );
         for definition in found {
             ensure!(

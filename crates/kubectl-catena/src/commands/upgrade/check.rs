@@ -12,7 +12,7 @@ use crate::{
     output::Output,
     paint::{Paint, Tone},
     table::{Cell, Table},
-    upgrade::{Charts, Checked, Definition, Leftover, ScratchId, check, definitions, remove_leftovers},
+    upgrade::{Checked, Definition, Leftover, ScratchId, check, definitions, remove_leftovers},
 };
 
 /// Something could not be checked.
@@ -27,12 +27,9 @@ const MAX_VALUE: usize = 80;
 /// The new definitions.
 #[derive(Args)]
 pub struct Arguments {
-    /// Files with definitions (`CustomResourceDefinition`), folders of such files, or charts (a folder or an archive, rendered by helm); - for
-    /// standard input
+    /// Files with definitions (`CustomResourceDefinition`), folders of such files, or - for standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    #[command(flatten)]
-    charts: Charts,
     /// Let a broken rule pass if no live object is affected: exit code 0 instead of 3
     #[arg(long)]
     objects_only: bool,
@@ -53,9 +50,9 @@ struct Report {
 
 /// Checks definitions.
 pub async fn run(options: &Options, arguments: &Arguments) -> Result<ExitCode> {
+    let definitions = definitions(&arguments.files)?;
     let mut interrupt = Interrupt::new()?;
     let cluster = options.connect().await?;
-    let definitions = definitions(&cluster, &arguments.files, &arguments.charts).await?;
     let mut report = Report { definitions: Vec::new(), leftovers: remove_leftovers(&cluster).await? };
     for definition in &definitions {
         let id = arguments.scratch_id.as_ref();

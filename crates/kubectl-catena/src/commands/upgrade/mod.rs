@@ -15,7 +15,7 @@ use crate::connection::Options;
 pub enum Command {
     /// Check new definitions against the installed ones, and every live object against the new schemas
     #[command(
-        after_help = "Example: kubectl catena upgrade check charts/basic-deployment-controller\n\nExit codes: 0 no rule is \
+        after_help = "Example: helm template --include-crds --is-upgrade charts/basic-deployment-controller | kubectl catena upgrade check -\n\nExit codes: 0 no rule is \
         broken, and no object is affected; 1 the check failed; 3 a rule is broken, but no object is affected; 4 an object \
         would be refused or lose a field, or the server would refuse a definition; 130 interrupted."
     )]
