@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 
 use crate::{commands, connection::Options};
 
@@ -74,12 +74,6 @@ enum Command {
     /// Check the templates in the values of a chart
     #[command(subcommand)]
     Templates(commands::templates::Command),
-    /// Print the completion script of `kubectl-catena` for a shell
-    #[command(
-        after_help = "Example: source <(kubectl catena completion bash)\n\nFor `kubectl catena`, link this program \
-        as kubectl_complete-catena into a directory of the PATH: kubectl asks it for completions."
-    )]
-    Completion(commands::completion::Arguments),
 }
 
 impl Cli {
@@ -90,7 +84,6 @@ impl Cli {
             Command::History(arguments) => commands::history::run(&self.cluster, &arguments).await?,
             Command::Held(arguments) => commands::held::run(&self.cluster, &arguments).await?,
             Command::Release(arguments) => commands::release::run(&self.cluster, &arguments).await?,
-            Command::Completion(arguments) => commands::completion::run(&arguments, Self::command())?,
             Command::Why(arguments) => return commands::why::run(&self.cluster, &arguments).await,
             Command::Backup(arguments) => return commands::backup::run(&self.cluster, &arguments).await,
             Command::Restore(arguments) => return commands::restore::run(&self.cluster, &arguments).await,
@@ -107,6 +100,8 @@ impl Cli {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+
     use super::*;
 
     /// Of two arguments with the same name, only one would exist.

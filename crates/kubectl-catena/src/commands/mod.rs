@@ -1,7 +1,6 @@
 //! One file per command.
 
 pub mod backup;
-pub mod completion;
 pub mod contract;
 pub mod held;
 pub mod history;
