@@ -27,16 +27,6 @@ pub fn in_one_line(error: &Error) -> String {
     layers.iter().enumerate().filter_map(says_more).collect::<Vec<_>>().join(": ")
 }
 
-/// The mistake in a command line, without the usage, in one line.
-pub fn usage(error: &clap::Error) -> String {
-    let text = error.render().to_string().replace("\n\n  tip: ", "; ");
-    let mistake = ["\n\nUsage:", "\n\nFor more information"]
-        .into_iter()
-        .fold(text.as_str(), |text, end| text.split(end).next().unwrap_or_default());
-    let words: Vec<&str> = mistake.trim_start_matches("error:").split_whitespace().collect();
-    words.join(" ")
-}
-
 /// The kubeconfig is not usable.
 pub fn no_kubeconfig(error: &KubeconfigError, context: Option<&str>, known: &[String]) -> Error {
     let contexts = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
@@ -184,10 +174,7 @@ pub fn distance(one: &str, other: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
-    use crate::cli::Cli;
 
     #[test]
     fn an_unknown_name_is_answered_with_the_existing_ones() {
@@ -198,19 +185,6 @@ mod tests {
         assert!(said("wbe", &known).ends_with("did you mean \"web\"?"));
         assert!(said("database", &known).ends_with("existing ones: web, shop"));
         assert!(said("web", &[]).ends_with("use -n NAMESPACE for another namespace"));
-    }
-
-    #[test]
-    fn a_mistake_in_a_command_line_is_told_in_one_line() {
-        let said = |line: &[&str]| usage(&Cli::command().try_get_matches_from(line).unwrap_err());
-        assert_eq!(
-            said(&["catena", "why", "web", "--foo"]),
-            "unexpected argument '--foo' found; to pass '--foo' as a value, use '-- --foo'"
-        );
-        assert_eq!(
-            said(&["catena", "release", "web"]),
-            "the following required arguments were not provided: --reason <REASON>"
-        );
     }
 
     #[test]

@@ -31,11 +31,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches};
 
-use crate::{
-    cli::Cli,
-    errors::{in_one_line, usage},
-    paint::Paint,
-};
+use crate::{cli::Cli, errors::in_one_line, paint::Paint};
 
 fn main() -> ExitCode {
     if completion::is_requested() {
@@ -55,11 +51,6 @@ async fn run() -> ExitCode {
         Err(error) => {
             // 2 is reserved for a wait that timed out; a closed pipe is not a failure.
             let code = u8::from(error.use_stderr());
-            if error.use_stderr()
-                && let Some(format) = output::requested_in(std::env::args_os())
-            {
-                output::print_error(format, &usage(&error));
-            }
             error.print().ok();
             return ExitCode::from(code);
         }

@@ -1,9 +1,6 @@
 //! Printing: text for people, or JSON and YAML for scripts.
 
-use std::{
-    ffi::OsString,
-    io::{ErrorKind, Write},
-};
+use std::io::{ErrorKind, Write};
 
 use anyhow::{Context, Result};
 use clap::{ArgMatches, Args, ValueEnum};
@@ -59,23 +56,6 @@ pub fn requested(matches: &ArgMatches) -> Option<Format> {
     Format::from_str(named.next()?.next()?.to_str()?, false).ok()
 }
 
-/// The format that a command line asks for which cannot be understood as a whole.
-pub fn requested_in(line: impl IntoIterator<Item = OsString>) -> Option<Format> {
-    let arguments = line.into_iter().map(|argument| argument.to_string_lossy().into_owned());
-    let mut arguments = arguments.take_while(|argument| argument != "--");
-    while let Some(argument) = arguments.next() {
-        let format = match argument.as_str() {
-            "-o" | "--output" => arguments.next()?,
-            other => match other.strip_prefix("--output=").or_else(|| other.strip_prefix("-o")) {
-                Some(attached) => attached.trim_start_matches('=').to_owned(),
-                None => continue,
-            },
-        };
-        return Format::from_str(&format, false).ok();
-    }
-    None
-}
-
 /// Prints an error as the document that a script waits for.
 pub fn print_error(format: Format, error: &str) {
     let document = serde_json::json!({"error": error});
@@ -100,20 +80,6 @@ mod tests {
 
     use super::*;
     use crate::cli::Cli;
-
-    #[test]
-    fn a_command_line_with_a_mistake_is_searched_for_the_format_of_its_error() {
-        let format = |line: &str| requested_in(line.split(' ').map(OsString::from));
-        for line in
-            ["why -o json", "why -ojson --wrong", "why -o=json", "--output json", "x --output=json a b"]
-        {
-            assert_eq!(format(line), Some(Format::Json), "{line}");
-        }
-        assert_eq!(format("why -o yaml"), Some(Format::Yaml));
-        for line in ["why web", "why -o", "why -o xml", "why web -- -o json", "run --as json"] {
-            assert_eq!(format(line), None, "{line}");
-        }
-    }
 
     #[test]
     fn an_error_has_the_format_of_the_document_that_it_replaces() {
