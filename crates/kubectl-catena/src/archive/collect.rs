@@ -17,13 +17,13 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
+    commands::{COMMAND_OF_OTHERS, is_of_others},
     folder::Folder,
-    foreign::{COMMAND_OF_OTHERS, is_command, may_be_command},
     index::Scope,
     manifest::{Manifest, is_going},
 };
 use crate::{
-    chain::{Gap, labelled_kinds},
+    chain::{Gap, declared_commands},
     connection::Cluster,
     errors::{no_namespace, read_failure},
     kinds::Kind,
@@ -111,6 +111,8 @@ pub async fn collect(
     if namespace.is_some() && cluster.lacks_namespace().await {
         return Err(no_namespace(&cluster.namespace));
     }
+    // Only their definitions tell which dependents are commands, which would run again.
+    let commands = declared_commands(cluster).await?;
     let scope = Scope {
         kinds: kinds.iter().map(|kind| full_name(kind).0).collect(),
         namespace: namespace.map(str::to_owned),
@@ -129,7 +131,7 @@ pub async fn collect(
         collection.all_of(kind, namespace).await?;
     }
     collection.owners().await?;
-    collection.dependents(&chosen, namespace).await?;
+    collection.dependents(&chosen, &commands, namespace).await?;
     collection.owners().await?;
     collection.definitions().await?;
     let Collection { folder, unread, mut saved, .. } = collection;
@@ -213,15 +215,15 @@ impl Collection<'_> {
     }
 
     /// What the objects own, and what that owns.
-    async fn dependents(&mut self, chosen: &[&Kind], namespace: Option<&str>) -> Result<()> {
-        let (labelled, gaps) = labelled_kinds(self.cluster).await;
-        self.saved.not_seen.extend(gaps);
+    async fn dependents(
+        &mut self,
+        chosen: &[&Kind],
+        commands: &[Kind],
+        namespace: Option<&str>,
+    ) -> Result<()> {
         let mut candidates = self.candidates(chosen, namespace).await;
         let is_chosen = |kind: &Kind| chosen.iter().any(|chosen| chosen.resource == kind.resource);
-        // Without the labels of the definitions, a command looks like any other dependent.
-        let is_unclear = |kind: &Kind| labelled.commands_unread.is_some() && may_be_command(kind);
         let mut left_out: BTreeMap<(String, &str), usize> = BTreeMap::new();
-        let mut unclear: BTreeMap<String, usize> = BTreeMap::new();
         loop {
             let is_owned = |candidate: &Candidate| {
                 let owners = candidate.metadata.owner_references.iter().flatten();
@@ -232,17 +234,11 @@ impl Collection<'_> {
             if owned.is_empty() {
                 break;
             }
-            let (doubtful, owned): (Vec<_>, Vec<_>) = owned
-                .into_iter()
-                .partition(|candidate| !is_chosen(&candidate.kind) && is_unclear(&candidate.kind));
-            for candidate in doubtful {
-                *unclear.entry(full_name(&candidate.kind).0).or_default() += 1;
-            }
             let (taken, left): (Vec<_>, Vec<_>) = owned.into_iter().partition(|candidate| {
-                is_chosen(&candidate.kind) || why_left_out(&candidate.kind, &labelled.commands).is_none()
+                is_chosen(&candidate.kind) || why_left_out(&candidate.kind, commands).is_none()
             });
             for candidate in left {
-                let why = why_left_out(&candidate.kind, &labelled.commands).unwrap_or_default();
+                let why = why_left_out(&candidate.kind, commands).unwrap_or_default();
                 *left_out.entry((full_name(&candidate.kind).0, why)).or_default() += 1;
             }
             let cluster = self.cluster;
@@ -262,11 +258,6 @@ impl Collection<'_> {
                     }
                 }
             }
-        }
-        let why_unread = labelled.commands_unread.unwrap_or_default();
-        for (kind, count) in unclear {
-            let why = format!("they may be commands, which would run again: definitions: {why_unread}");
-            self.miss(format!("{count} {kind}"), why);
         }
         let left_out = left_out.into_iter();
         self.saved.left_out =
@@ -365,7 +356,7 @@ fn why_left_out(kind: &Kind, commands: &[Kind]) -> Option<&'static str> {
     if let Some((.., why)) = LEFT_OUT.iter().find(|(group, plural, _)| (*group, *plural) == place) {
         return Some(why);
     }
-    is_command(kind, commands).then_some(COMMAND_OF_OTHERS)
+    is_of_others(kind, commands).then_some(COMMAND_OF_OTHERS)
 }
 
 /// The name of a kind as of its definition: `PLURAL.GROUP`, or `PLURAL` for a core kind.

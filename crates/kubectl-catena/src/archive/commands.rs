@@ -8,7 +8,11 @@ use std::collections::HashSet;
 use catena_api::keys;
 
 use super::manifest::Manifest;
-use crate::object::Identity;
+use crate::{kinds::Kind, object::Identity};
+
+/// The reason to leave out a command of another project.
+pub const COMMAND_OF_OTHERS: &str =
+    "commands of others: only their own controller knows whether they have run";
 
 /// What is there under the name of a command's target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +53,12 @@ pub fn way(command: &Manifest, target: Target, carried_out: &HashSet<String>) ->
     }
 }
 
+/// Whether a kind, in whatever version, is one of commands of another project, of the kinds that are declared as commands.
+pub fn is_of_others(kind: &Kind, declared: &[Kind]) -> bool {
+    let place = |kind: &Kind| (kind.resource.group.clone(), kind.resource.plural.clone());
+    kind.resource.group != keys::GROUP && declared.iter().any(|command| place(command) == place(kind))
+}
+
 /// The objects that a command is for.
 pub fn targets(command: &Manifest) -> Vec<Identity> {
     let owners = command.owners();
@@ -83,7 +93,16 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::archive::manifest::tests::manifest;
+    use crate::{archive::manifest::tests::manifest, kinds::tests::kinds};
+
+    #[test]
+    fn only_a_kind_of_others_that_is_declared_as_one_is_a_command_of_others() {
+        let kinds = kinds();
+        let kind = |word: &str| kinds.find(word).unwrap();
+        let declared = [kind("reindexes.acme.dev").clone(), kind("basicdeploymentrestarts").clone()];
+        assert!(is_of_others(kind("reindex"), &declared) && !is_of_others(kind("bdr"), &declared));
+        assert!(!is_of_others(kind("reindex"), &[]));
+    }
 
     fn restart(status: &Value) -> Manifest {
         manifest(

@@ -5,7 +5,6 @@ mod commands;
 mod create;
 mod definitions;
 mod folder;
-mod foreign;
 mod index;
 mod manifest;
 mod order;

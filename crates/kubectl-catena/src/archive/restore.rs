@@ -26,7 +26,10 @@ use super::{
     rebind::{Uids, owner_with},
     report::{Note, Report},
 };
-use crate::{connection::Cluster, errors::read_failure, kinds::Kind, object::Identity, progress::Progress};
+use crate::{
+    chain::declared_commands, connection::Cluster, errors::read_failure, kinds::Kind, object::Identity,
+    progress::Progress,
+};
 
 /// The creation times of commands, which give them their order, have a resolution of one second.
 const NEXT_SECOND: Duration = Duration::from_millis(1100);
@@ -52,7 +55,11 @@ struct Restoration<'r> {
 pub async fn restore(cluster: &mut Cluster, folder: &Path, overwrite: bool) -> Result<Report> {
     let manifests = Folder::read(folder)?;
     let (definitions, objects): (Vec<_>, Vec<_>) = manifests.into_iter().partition(Manifest::is_definition);
+    // Before anything is written: without these, a command of another project would run again.
+    declared_commands(cluster).await?;
     let created = create_missing(cluster, &definitions).await?;
+    // Also of definitions that have just come back.
+    let commands = declared_commands(cluster).await?;
     let mut result = Report::default();
     for definition in definitions {
         let identity = definition.identity();
@@ -60,7 +67,7 @@ pub async fn restore(cluster: &mut Cluster, folder: &Path, overwrite: bool) -> R
         if is_new { &mut result.restored } else { &mut result.present }.push(identity);
     }
     let mut restoration = Restoration { result, ..Restoration::new(cluster, overwrite, &objects) };
-    restoration.all(objects).await;
+    restoration.all(objects, &commands).await;
     restoration.progress.clear();
     Ok(restoration.result)
 }
@@ -81,8 +88,8 @@ impl<'r> Restoration<'r> {
         }
     }
 
-    async fn all(&mut self, objects: Vec<Manifest>) {
-        let objects = self.without_foreign_commands(objects).await;
+    async fn all(&mut self, objects: Vec<Manifest>, commands: &[Kind]) {
+        let objects = self.without_foreign_commands(objects, commands).await;
         let (commands, others): (Vec<_>, Vec<_>) = objects.into_iter().partition(Manifest::is_command);
         let (mut ended, mut waiting) = (Vec::new(), Vec::new());
         for command in commands {

@@ -1,9 +1,18 @@
 //! Finds the kinds that a label on their definition names.
 
+use anyhow::Result;
+use catena_api::{
+    contract::{REPLICAS_LABEL, REPLICAS_VERSION},
+    keys::{self, COMMAND_KIND},
+};
 use kube::{api::ListParams, core::DynamicObject};
 
 use super::gap::Gap;
 use crate::{connection::Cluster, errors::read_failure, kinds::Kind, pages};
+
+/// The group and the plural of definitions.
+const GROUP: &str = "apiextensions.k8s.io";
+const PLURAL: &str = "customresourcedefinitions";
 
 /// Kinds that are found by a label on their definition.
 #[derive(Clone, Debug, Default)]
@@ -12,31 +21,15 @@ pub struct LabelledKinds {
     pub commands: Vec<Kind>,
     /// Possible children of a BasicDeployment.
     pub children: Vec<Kind>,
-    /// Why commands of other projects are not among them, if these could not be read.
-    pub commands_unread: Option<String>,
 }
 
 /// Kinds whose definitions carry a label of Catena.
 pub async fn labelled_kinds(cluster: &Cluster) -> (LabelledKinds, Vec<Gap>) {
-    let of = async |selector: String| -> kube::Result<Vec<Kind>> {
-        let Some(definitions) = cluster.kinds.named("apiextensions.k8s.io", "customresourcedefinitions")
-        else {
-            return Ok(Vec::new());
-        };
-        let definitions = cluster.api::<DynamicObject>(definitions, None);
-        let found = pages::metadata(&definitions, ListParams::default().labels(&selector)).await?;
-        let names = found.into_iter().filter_map(|definition| definition.name);
-        let kinds = names.filter_map(|name| {
-            let (plural, group) = name.split_once('.')?;
-            cluster.kinds.named(group, plural).cloned()
-        });
-        Ok(kinds.collect())
+    let of = async |label: &str, value: &str| match cluster.kinds.named(GROUP, PLURAL) {
+        Some(definitions) => with_label(cluster, definitions, label, value).await,
+        None => Ok(Vec::new()),
     };
-    let contract =
-        format!("{}={}", catena_api::contract::REPLICAS_LABEL, catena_api::contract::REPLICAS_VERSION);
-    let (commands, children) =
-        futures::join!(of(format!("{}=true", catena_api::keys::COMMAND_KIND)), of(contract));
-    let commands_unread = commands.as_ref().err().map(read_failure);
+    let (commands, children) = futures::join!(of(COMMAND_KIND, "true"), of(REPLICAS_LABEL, REPLICAS_VERSION));
     let mut gaps = Vec::new();
     let mut or_gap = |what: &str, result: kube::Result<Vec<Kind>>| {
         result.unwrap_or_else(|error| {
@@ -46,12 +39,38 @@ pub async fn labelled_kinds(cluster: &Cluster) -> (LabelledKinds, Vec<Gap>) {
     };
     let mut commands = or_gap("command kinds of other projects", commands);
     let children = or_gap("child kinds of other projects", children);
-    for kind in cluster.kinds.in_group(catena_api::keys::GROUP).filter(|kind| is_our_command(kind)) {
+    for kind in cluster.kinds.in_group(keys::GROUP).filter(|kind| is_our_command(kind)) {
         if !commands.contains(kind) {
             commands.push(kind.clone());
         }
     }
-    (LabelledKinds { commands, children, commands_unread }, gaps)
+    (LabelledKinds { commands, children }, gaps)
+}
+
+/// The kinds that are declared as commands on their definition.
+///
+/// # Errors
+/// When definitions cannot be listed.
+pub async fn declared_commands(cluster: &Cluster) -> Result<Vec<Kind>> {
+    let definitions = cluster.kinds.find(&format!("{PLURAL}.{GROUP}"))?;
+    let commands = with_label(cluster, definitions, COMMAND_KIND, "true").await;
+    commands.map_err(|error| cluster.refused(definitions, "", "list", error))
+}
+
+async fn with_label(
+    cluster: &Cluster,
+    definitions: &Kind,
+    label: &str,
+    value: &str,
+) -> kube::Result<Vec<Kind>> {
+    let definitions = cluster.api::<DynamicObject>(definitions, None);
+    let labelled = ListParams::default().labels(&format!("{label}={value}"));
+    let names = pages::metadata(&definitions, labelled).await?.into_iter().filter_map(|found| found.name);
+    let kinds = names.filter_map(|name| {
+        let (plural, group) = name.split_once('.')?;
+        cluster.kinds.named(group, plural).cloned()
+    });
+    Ok(kinds.collect())
 }
 
 /// Our commands are named after their target.

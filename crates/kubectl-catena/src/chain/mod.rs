@@ -17,5 +17,5 @@ pub use fetch::{Scope, fetch};
 pub use finalizers::Finalizer;
 pub use gap::Gap;
 pub use health::{Health, State};
-pub use labelled_kinds::labelled_kinds;
+pub use labelled_kinds::{declared_commands, labelled_kinds};
 pub use tree::{Node, grow};

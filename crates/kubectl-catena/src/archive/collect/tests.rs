@@ -89,17 +89,30 @@ async fn an_earlier_backup_stays_usable_if_nothing_can_be_listed() {
 }
 
 #[tokio::test]
-async fn what_may_be_a_command_of_others_is_not_saved_as_an_ordinary_dependent() {
-    let folder = Temporary::new("foreign");
+async fn without_the_right_to_list_definitions_nothing_is_written() {
+    let folder = Temporary::new("unlisted-definitions");
     let is_definition = |uri: &str| uri.contains("customresourcedefinitions");
     let cluster = server(move |uri| is_definition(uri).then(|| forbidden("customresourcedefinitions")));
+    let told = backup(&cluster, &folder).await.unwrap_err().to_string();
+    assert!(told.starts_with("you may not list customresourcedefinitions"), "{told}");
+    assert!(told.contains("kubectl auth can-i list customresourcedefinitions"), "{told}");
+    assert!(!folder.0.exists());
+}
+
+#[tokio::test]
+async fn a_command_of_others_is_left_out_and_an_ordinary_dependent_is_saved() {
+    let folder = Temporary::new("foreign");
+    let cluster = server(|uri| {
+        let definition = json!({"metadata": {"name": "reindexes.acme.dev"}});
+        let list = json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": [definition]});
+        uri.contains("/customresourcedefinitions?").then_some((StatusCode::OK, list))
+    });
     let saved = backup(&cluster, &folder).await.unwrap();
-    assert!(!saved.complete && !saved.objects.contains_key("reindexes.acme.dev"), "{saved:?}");
-    let missed = saved.not_seen.iter().find(|gap| gap.what == "1 reindexes.acme.dev").unwrap();
-    assert!(missed.why.contains("may be commands") && missed.why.ends_with("no permission"), "{missed:?}");
+    assert!(saved.complete && !saved.objects.contains_key("reindexes.acme.dev"), "{saved:?}");
+    let left: Vec<_> = saved.left_out.iter().map(|left| (&*left.kind, left.count, &*left.why)).collect();
+    assert_eq!(left, [("reindexes.acme.dev", 1, COMMAND_OF_OTHERS)]);
     assert!(folder.0.join("shop/basicdeployments.catena.dev/web.yaml").is_file());
     assert!(!folder.0.join("shop/reindexes.acme.dev").exists());
-    // With the definitions, an ordinary dependent is one.
     let readable = Temporary::new("readable");
     let saved = backup(&server(|_| None), &readable).await.unwrap();
     assert_eq!(saved.objects["reindexes.acme.dev"], 1, "{saved:?}");

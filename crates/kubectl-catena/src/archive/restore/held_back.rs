@@ -5,38 +5,28 @@ use serde_json::Value;
 use super::{Restoration, text};
 use crate::{
     archive::{
+        commands::{COMMAND_OF_OTHERS, is_of_others},
         create::is_incomplete,
-        foreign::{COMMAND_OF_OTHERS, is_command, may_be_command},
         manifest::{Manifest, is_going},
         report::Note,
     },
-    chain::labelled_kinds,
     errors::read_failure,
     kinds::Kind,
     object::Identity,
 };
 
 impl Restoration<'_> {
-    /// A backup may hold commands of other projects if definitions could not be read when it was made. While they cannot be
-    /// read now, each object that may be one is a failure.
-    pub(super) async fn without_foreign_commands(&mut self, mut objects: Vec<Manifest>) -> Vec<Manifest> {
-        let (labelled, _) = labelled_kinds(self.cluster).await;
-        let kinds = &self.cluster.kinds;
-        let is =
-            |object: &Manifest, what: &dyn Fn(&Kind) -> bool| kinds.of(&object.identity()).is_some_and(what);
-        if let Some(why) = labelled.commands_unread {
-            let (unclear, clear): (Vec<_>, Vec<_>) =
-                objects.into_iter().partition(|object| is(object, &may_be_command));
-            for object in unclear {
-                let told = format!(
-                    "it may be a command of another project, which would run again, because definitions cannot be read ({why}): repeat it with the right to list them"
-                );
-                self.fail(&object, told);
-            }
-            objects = clear;
-        }
-        let (foreign, others): (Vec<_>, Vec<_>) =
-            objects.into_iter().partition(|object| is(object, &|kind| is_command(kind, &labelled.commands)));
+    /// A backup may hold commands of other projects: of a kind that was chosen, or declared as one since.
+    pub(super) async fn without_foreign_commands(
+        &mut self,
+        objects: Vec<Manifest>,
+        commands: &[Kind],
+    ) -> Vec<Manifest> {
+        let cluster = self.cluster;
+        let is_foreign = |object: &Manifest| {
+            cluster.kinds.of(&object.identity()).is_some_and(|kind| is_of_others(kind, commands))
+        };
+        let (foreign, others): (Vec<_>, Vec<_>) = objects.into_iter().partition(is_foreign);
         for command in foreign {
             self.leave_out(&command, COMMAND_OF_OTHERS).await;
         }
