@@ -27,7 +27,6 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<ExitCode> {
     let target = basic_deployment(arguments.object.target()?)?;
     let order = Order {
         kind: "basicdeploymentrestarts.catena.dev",
-        known: Some(("catena.dev/v1alpha1", "BasicDeploymentRestart")),
         verb: "restart",
         target_kind: &target.kind,
         target: &target.name,

@@ -30,7 +30,6 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<ExitCode> {
     let target = basic_deployment(arguments.object.target()?)?;
     let order = Order {
         kind: "basicdeploymentrollbacks.catena.dev",
-        known: Some(("catena.dev/v1alpha1", "BasicDeploymentRollback")),
         verb: "rollback",
         target_kind: &target.kind,
         target: &target.name,

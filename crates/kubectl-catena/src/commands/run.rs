@@ -42,7 +42,6 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<ExitCode> {
     let singular = arguments.kind.split('.').next().unwrap_or_default().to_lowercase();
     let order = Order {
         kind: &arguments.kind,
-        known: None,
         verb: &singular,
         // The kind of the target is up to the kind of the command, and its existence to the binder.
         target_kind: "",

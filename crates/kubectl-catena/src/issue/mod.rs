@@ -72,8 +72,6 @@ enum Printed {
 pub struct Order<'o> {
     /// Its kind, in any form that kubectl accepts, to be resolved by the server.
     pub kind: &'o str,
-    /// API version and kind, if they are known without a request.
-    pub known: Option<(&'o str, &'o str)>,
     /// The verb of its name, such as `restart`.
     pub verb: &'o str,
     /// The kind of its target, which must exist; empty if it is unknown.
@@ -87,15 +85,9 @@ pub struct Order<'o> {
 impl Issuing {
     /// Issues a command, or shows it.
     pub async fn issue(&self, options: &Options, order: &Order<'_>) -> Result<ExitCode> {
-        if let (Some(DryRun::Client), Some((api_version, kind))) = (self.dry_run, order.known) {
-            let object = self.object(order, api_version, kind, options.namespace.as_deref())?;
-            self.print_whole(&object)?;
-            return Ok(ExitCode::SUCCESS);
-        }
         let cluster = options.connect().await?;
         let kind = cluster.kinds.find(order.kind)?.clone();
-        let api_version = &kind.resource.api_version;
-        let object = self.object(order, api_version, &kind.resource.kind, Some(&cluster.namespace))?;
+        let object = self.object(order, &kind, &cluster.namespace)?;
         if self.dry_run == Some(DryRun::Client) {
             self.print_whole(&object)?;
             return Ok(ExitCode::SUCCESS);
@@ -117,13 +109,7 @@ impl Issuing {
         Ok(ExitCode::SUCCESS)
     }
 
-    fn object(
-        &self,
-        order: &Order,
-        api_version: &str,
-        kind: &str,
-        namespace: Option<&str>,
-    ) -> Result<DynamicObject> {
+    fn object(&self, order: &Order, kind: &Kind, namespace: &str) -> Result<DynamicObject> {
         let mut spec = order.spec.clone();
         if let Some(ttl) = self.ttl {
             spec["ttlSecondsAfterFinished"] = ttl.as_secs().into();
@@ -132,11 +118,10 @@ impl Issuing {
             spec["activeDeadlineSeconds"] = deadline.as_secs().into();
         }
         let name = self.name.clone().unwrap_or_else(|| unique_name(order.target, order.verb));
-        let mut object =
-            json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, "spec": spec});
-        if let Some(namespace) = namespace {
-            object["metadata"]["namespace"] = namespace.into();
-        }
+        let object = json!({
+            "apiVersion": kind.resource.api_version, "kind": kind.resource.kind,
+            "metadata": {"name": name, "namespace": namespace}, "spec": spec,
+        });
         serde_json::from_value(object).context("the command cannot be constructed")
     }
 
