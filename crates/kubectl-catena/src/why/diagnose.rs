@@ -117,7 +117,6 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
         remarks.extend(condition_message(facts.asked, contest::CONTESTED));
     }
     remarks.extend(nodes::remarks(facts));
-    remarks.extend(scheduling::remark(facts, finding.map(|finding| &finding.cause)));
     remarks.extend(settings::remarks(facts, finding.map(|finding| &finding.cause)));
     remarks.extend(unreported::updating(facts));
     remarks.extend(facts.asked.all().filter_map(|node| {

@@ -34,8 +34,6 @@ pub struct Surroundings {
     pub related: Related,
     /// Warnings about objects of the namespace, the newest last.
     pub warnings: Vec<Warning>,
-    /// Pods of the namespace that were preempted, the newest last.
-    pub preemptions: Vec<Preemption>,
     /// The owner of the asked object, if it is missing.
     pub lost_owner: Option<Identity>,
     /// The target of the asked command, if it is missing.
@@ -76,17 +74,6 @@ pub enum Nobody {
     NotDiscovered,
     /// The definition says that it is a kind of commands, but not how they are bound.
     NotDescribed(String),
-}
-
-/// A pod that had to make room.
-#[derive(Clone, Debug)]
-pub struct Preemption {
-    /// The pod.
-    pub pod: String,
-    /// The namespace and the name of the pod that took its place; empty if unknown.
-    pub by: String,
-    /// The time.
-    pub at: Option<Timestamp>,
 }
 
 /// An Event of type Warning.

@@ -14,7 +14,6 @@ use super::{
     controller_pods::look_into_pods,
     controllers::{Controllers, Installation, Lease},
     facts::{Surroundings, Warning},
-    preemptions::preemptions,
     refused_settings::refused_settings,
     relate::alone,
     renewals::{leases, observe_renewals},
@@ -38,14 +37,13 @@ const MAX_EVENT_PAGES: usize = 10;
 /// Reads the surroundings of the chain of an object.
 pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Surroundings {
     let ours = ListParams::default().labels(OURS);
-    let (leases, deployments, deleted, warnings, protected, refused_settings, preemptions) = futures::join!(
+    let (leases, deployments, deleted, warnings, protected, refused_settings) = futures::join!(
         leases(cluster),
         async { pages::all(&Api::<Deployment>::all(cluster.client.clone()), ours).await },
         terminating(cluster, namespace),
         warnings(cluster, namespace),
         protected_kinds(cluster),
         refused_settings(cluster),
-        preemptions(cluster, namespace),
     );
     let unseen = match (&leases, &deployments) {
         (Err(error), Err(_)) => Some(read_failure(error)),
@@ -71,7 +69,6 @@ pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Surroundings 
         warnings,
         protected,
         refused_settings,
-        preemptions,
         gaps,
         ..Surroundings::default()
     }

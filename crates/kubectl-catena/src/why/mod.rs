@@ -24,7 +24,6 @@ mod namespace;
 mod nodes;
 mod orphan;
 mod placement;
-mod preemptions;
 mod refusal;
 mod refused_settings;
 mod relate;

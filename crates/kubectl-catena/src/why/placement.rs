@@ -19,11 +19,6 @@ pub fn is_cordoned(node: &Node) -> bool {
     node.object.data.pointer("/spec/unschedulable").is_some_and(|is| *is == true)
 }
 
-/// Whether a node has a taint.
-pub fn has_taint(node: &Node, key: &str) -> bool {
-    list(node, "/spec/taints").any(|taint| taint["key"] == key)
-}
-
 /// The key of the first taint of a node that keeps a pod away.
 pub fn untolerated(pod: &Node, node: &Node) -> Option<String> {
     let keeps_away = |taint: &&Value| taint["effect"] != "PreferNoSchedule";

@@ -23,7 +23,7 @@ use crate::{
 const MAX_STEPS: usize = 3;
 /// One pod explains the others.
 const MAX_OBJECTS_PER_STEP: usize = 16;
-/// A cluster with more nodes is judged by the first 2,000, and the message of the scheduler.
+/// Of a cluster with more nodes, only the first 2,000 are looked at.
 const MAX_NODE_PAGES: usize = 4;
 /// The first contents of each kind explain the others.
 const MAX_CONTENTS: usize = 4;
@@ -42,7 +42,7 @@ pub async fn relate(cluster: &Cluster, top: &Node, namespace: Option<&Node>) -> 
         related.found.extend(found);
     }
     if top.all().any(needs_nodes) {
-        (related.nodes, related.has_unread_nodes) = nodes(cluster, &mut gaps).await;
+        related.nodes = nodes(cluster, &mut gaps).await;
     }
     if let Some(kind) = top.all().find_map(terminating_kind).and_then(|kind| kind_named(cluster, kind)) {
         let found = read(cluster, vec![definition_of(kind)], &mut related, &mut gaps).await;
@@ -86,9 +86,9 @@ pub fn alone(object: DynamicObject) -> Option<Node> {
     grow(&uid, &[object])
 }
 
-/// The nodes of the cluster, and whether there are more.
-async fn nodes(cluster: &Cluster, gaps: &mut Vec<Gap>) -> (Vec<Node>, bool) {
-    let Some(kind) = cluster.kinds.named("", "nodes") else { return (Vec::new(), false) };
+/// The nodes of the cluster.
+async fn nodes(cluster: &Cluster, gaps: &mut Vec<Gap>) -> Vec<Node> {
+    let Some(kind) = cluster.kinds.named("", "nodes") else { return Vec::new() };
     let api = cluster.api::<DynamicObject>(kind, None);
     let mut gap = |what: &str, why: String| gaps.push(Gap { what: what.to_owned(), why });
     match pages::first(MAX_NODE_PAGES, &api, ListParams::default()).await {
@@ -96,11 +96,11 @@ async fn nodes(cluster: &Cluster, gaps: &mut Vec<Gap>) -> (Vec<Node>, bool) {
             if !is_all {
                 gap("some nodes", "there are too many".to_owned());
             }
-            (nodes.into_iter().filter_map(|node| alone(typed(node, kind))).collect(), !is_all)
+            nodes.into_iter().filter_map(|node| alone(typed(node, kind))).collect()
         }
         Err(error) => {
             gap("nodes", read_failure(&error));
-            (Vec::new(), false)
+            Vec::new()
         }
     }
 }

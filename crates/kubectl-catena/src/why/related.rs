@@ -19,8 +19,6 @@ pub struct Related {
     pub missing: Vec<Identity>,
     /// The nodes of the cluster, if a pod has found none.
     pub nodes: Vec<Node>,
-    /// Whether there are more nodes than were read.
-    pub has_unread_nodes: bool,
     /// Contents that a deleted namespace or definition waits for.
     pub contents: Vec<Node>,
 }

@@ -9,11 +9,7 @@ use super::{
 };
 use crate::{
     object::Identity,
-    why::{
-        facts::{Preemption, Surroundings},
-        relate::alone,
-        related::Related,
-    },
+    why::{facts::Surroundings, relate::alone, related::Related},
 };
 
 const WEB: &str = "BasicDeployment/web";
@@ -148,55 +144,55 @@ fn each_obstacle_to_scheduling_has_an_advice_of_its_own() {
     assert_right(&[
         says(
             "0/1 nodes are available: 1 node(s) were unschedulable.",
-            "BasicDeployment/web is not ready: Pod/web-x fits on no node: 1 is cordoned",
+            "BasicDeployment/web is not ready: Pod/web-x fits on no node: 1 node(s) were unschedulable; n1 is cordoned (",
             "kubectl uncordon n1",
             vec![cordoned],
         ),
         says(
             "0/1 nodes are available: 1 node(s) had untolerated taint(s) {dedicated: db}.",
-            "BasicDeployment/web is not ready: Pod/web-x fits on no node: 1 has the taint dedicated",
-            "kubectl taint nodes n2 dedicated-",
+            "BasicDeployment/web is not ready: Pod/web-x fits on no node: 1 node(s) had untolerated taint(s) {dedicated: db}; n2 has the taint dedicated (",
+            "tolerate the taint in the pod template",
             vec![tainted("dedicated")],
         ),
         says(
             "0/1 nodes are available: 1 node(s) had untolerated taint {node-role.kubernetes.io/control-plane: }.",
-            "BasicDeployment/web is not ready: Pod/web-x fits on no node: 1 has the taint node-role.kubernetes.io/control-plane",
-            "add a node for other pods",
+            "BasicDeployment/web is not ready: Pod/web-x fits on no node: 1 node(s) had untolerated taint {node-role.kubernetes.io/control-plane: }; n2 has the taint node-role.kubernetes.io/control-plane (",
+            "add a node",
             vec![tainted("node-role.kubernetes.io/control-plane")],
         ),
         says(
             "0/1 nodes are available: 1 node(s) had untolerated taint {node.kubernetes.io/disk-pressure: }.",
-            "BasicDeployment/web is not ready: Pod/web-x fits on no node: 1 has the taint node.kubernetes.io/disk-pressure",
-            "see in the conditions of the node why it has the taint: kubectl describe node n2",
+            "BasicDeployment/web is not ready: Pod/web-x fits on no node: 1 node(s) had untolerated taint {node.kubernetes.io/disk-pressure: }; n2 has the taint node.kubernetes.io/disk-pressure (",
+            "see why it has the taint (kubectl describe node n2)",
             vec![tainted("node.kubernetes.io/disk-pressure")],
         ),
         says(
             "0/1 nodes are available: 1 node(s) had untolerated taint {node.kubernetes.io/unreachable: }.",
-            "BasicDeployment/web is not ready: Pod/web-x fits on no node: 1 does not answer",
+            "BasicDeployment/web is not ready: Pod/web-x fits on no node: 1 node(s) had untolerated taint {node.kubernetes.io/unreachable: }; n2 has the taint node.kubernetes.io/unreachable (",
             "kubectl describe node n2",
             vec![tainted("node.kubernetes.io/unreachable")],
         ),
         says(
             "0/3 nodes are available: 3 Insufficient memory.",
-            "BasicDeployment/web is not ready: Pod/web-x fits on no node: 3 have too little memory",
-            "request less memory",
+            "BasicDeployment/web is not ready: Pod/web-x fits on no node: 3 Insufficient memory (",
+            "request less",
             vec![],
         ),
         says(
             "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector.",
-            "BasicDeployment/web is not ready: Pod/web-x fits on no node: 3 do not match its node selector",
+            "BasicDeployment/web is not ready: Pod/web-x fits on no node: 3 node(s) didn't match Pod's node affinity/selector (",
             "node selector in the pod template",
             vec![],
         ),
         says(
             "0/3 nodes are available: 3 node(s) didn't match pod anti-affinity rules.",
-            "BasicDeployment/web is not ready: Pod/web-x fits on no node: 3 do not match its pod affinity",
+            "BasicDeployment/web is not ready: Pod/web-x fits on no node: 3 node(s) didn't match pod anti-affinity rules (",
             "relax the affinity",
             vec![],
         ),
         says(
             "0/2 nodes are available: 2 Too many pods.",
-            "BasicDeployment/web is not ready: Pod/web-x fits on no node: 2 have the maximum number of pods",
+            "BasicDeployment/web is not ready: Pod/web-x fits on no node: 2 Too many pods (",
             "add a node",
             vec![],
         ),
@@ -223,36 +219,9 @@ fn nobody_is_told_to_remove_the_taint_of_a_control_plane() {
     assert!(advice.contains("tolerate") && !advice.contains("remove"), "{advice}");
 }
 
-/// Only the first pages of the nodes of a large cluster are read.
-#[test]
-fn nodes_that_were_not_read_are_not_said_to_lack_a_label() {
-    let says = |unread: bool, selector: &Value| {
-        let mut objects = unschedulable(
-            "0/2500 nodes are available: 2500 node(s) had untolerated taint(s). preemption: 0/2500 nodes are available.",
-        );
-        objects[2].data["spec"] = json!({"nodeSelector": selector});
-        let taints = json!({"taints": [{"key": "dedicated", "effect": "NoSchedule"}]});
-        let mut surroundings = with(vec![], vec![node("n1", json!({"spec": taints}))], vec![]);
-        surroundings.related.has_unread_nodes = unread;
-        ask(WEB, &objects, &surroundings).root_cause.unwrap().meaning
-    };
-    let unread = "fits on no node: 1 has the taint dedicated, 2499 were not looked at";
-    assert_eq!(says(true, &Value::Null), unread);
-    assert_eq!(
-        says(true, &json!({"pool": "db"})),
-        "fits on no node: 1 does not match its node selector, 2499 were not looked at"
-    );
-    // The nodes have changed since the scheduler looked at them.
-    let changed = "fits on no node: 2499 have a taint that it does not tolerate, 1 has the taint dedicated";
-    assert_eq!(says(false, &Value::Null), changed);
-    let selected =
-        "fits on no node: 2499 have a taint that it does not tolerate, 1 does not match its node selector";
-    assert_eq!(says(false, &json!({"pool": "db"})), selected);
-}
-
 /// Present schedulers name no taints, and count them also for nodes that the pod does not ask for.
 #[test]
-fn cordons_and_taints_are_counted_for_the_nodes_that_a_pod_selects() {
+fn only_closed_nodes_that_a_pod_selects_are_named() {
     let labelled = |name: &str, spec: Value| {
         let mut node = node(name, json!({"spec": spec}));
         node.metadata.labels = Some([("pool".to_owned(), "db".to_owned())].into());
@@ -277,33 +246,16 @@ fn cordons_and_taints_are_counted_for_the_nodes_that_a_pod_selects() {
             asked: WEB,
             objects,
             surroundings: with(vec![], nodes, vec![]),
-            says: "BasicDeployment/web is not ready: Pod/web-x fits on no node: 1 is cordoned, 1 has the taint dedicated, 7 do not match its node selector",
-            advises: "kubectl uncordon n1; tolerate the taint in the pod template, or remove it: kubectl taint nodes n2 dedicated-",
+            says: "BasicDeployment/web is not ready: Pod/web-x fits on no node: 1 node(s) were unschedulable, 2 node(s) had untolerated taint(s), 6 node(s) didn't match Pod's node affinity/selector; n1 is cordoned, n2 has the taint dedicated (",
+            advises: "kubectl uncordon n1; tolerate the taint in the pod template if the pods belong on such a node, see why it has the taint (kubectl describe node n2), or add a node",
         },
         Scene {
             name: "without the right to read nodes",
             asked: WEB,
             objects: unschedulable("0/2 nodes are available: 2 node(s) had untolerated taint(s)."),
             surroundings: calm(),
-            says: "BasicDeployment/web is not ready: Pod/web-x fits on no node: 2 have a taint that it does not tolerate",
-            advises: "add a node: kubectl describe nodes lists the taints",
+            says: "BasicDeployment/web is not ready: Pod/web-x fits on no node: 2 node(s) had untolerated taint(s) (",
+            advises: "kubectl describe node NODE), or add a node",
         },
     ]);
-}
-
-#[test]
-fn a_pod_that_had_to_make_room_is_named_with_the_one_that_took_its_place() {
-    let said = |time: &str| {
-        let by = "bank/ledger-0".to_owned();
-        let preemptions = vec![Preemption { pod: "web-1".into(), by, at: time.parse().ok() }];
-        let objects = unschedulable("0/3 nodes are available: 3 Insufficient cpu.");
-        ask(WEB, &objects, &Surroundings { preemptions, ..calm() }).remarks.join("; ")
-    };
-    let told = said(THEN);
-    let expected = "Pod/web-1 had to make room for Pod bank/ledger-0 of a higher priority 3m ago";
-    assert!(told.starts_with(expected), "{told}");
-    // Its successor is created while it shuts down.
-    assert!(said("2026-01-01T00:06:15Z").starts_with("Pod/web-1 had to make room"));
-    // An older one was followed by a time in which every pod had a node.
-    assert_eq!(said("2025-12-31T23:20:00Z"), "");
 }
