@@ -170,8 +170,6 @@ async fn what_a_rule_or_a_reference_leaves_open_is_not_bound_and_told() -> Resul
         assert_eq!(tasks.get(name).await?.owner_references(), [], "{name}");
     }
 
-    // Events expire. Their content then follows from the rules.
-    kubectl(&["delete", "events", "--all", "--namespace", &namespace.name]).await?;
     for (name, reason) in [
         ("task.rules.example.com/unmarked", "FilterFailed"),
         ("task.rules.example.com/unsaid", "OwnershipRefused"),

@@ -101,7 +101,7 @@ async fn a_command_whose_kind_is_not_in_the_values_of_the_binder_is_told_so() ->
             .map_err(|error| error.to_string())
     })
     .await;
-    let says = "BasicDeploymentRestart/again is not bound to its target, because command-binder does not know its kind (NoBinding";
+    let says = "BasicDeploymentRestart/again is not bound to its target, and command-binder is running but has not reported on it (BinderSilent";
     until_says(WAIT_TIMEOUT, &namespace.name, "basicdeploymentrestart/again", says).await;
     release.restore().await?;
     namespace

@@ -109,7 +109,7 @@ fn hash(message: &str) -> u64 {
 }
 
 impl Observed {
-    /// An observation for tools that only explain a command.
+    /// An observation of a command that no process watches, for tests.
     #[must_use]
     pub fn by_onlooker(
         metadata: ObjectMeta,

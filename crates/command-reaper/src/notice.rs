@@ -9,21 +9,19 @@ pub const REMEMBERED_FOR: Duration = Duration::from_secs(60 * 60);
 /// Number of remembered deletions.
 pub const REMEMBERED: usize = 4000;
 
-/// The end of the memory of deletions, in the words of the message, of the pages and of `kubectl catena why`.
+/// The end of the memory of deletions, in the words of the message and of the pages.
 pub const MEMORY: &str = "command-reaper remembers its last 4,000 deletions for an hour each, and forgets them when it is \
                           killed, loses its Lease, or is stopped without leader election";
 
 /// The reason why a command with this label or annotation is kept.
-#[must_use]
-pub fn because_declared(mark: &str) -> String {
+fn because_declared(mark: &str) -> String {
     format!(
         "{mark} marks it as declared elsewhere, from where it would be created and run again; delete it there"
     )
 }
 
 /// The reason why a command that was created again is kept.
-#[must_use]
-pub fn because_created_again() -> String {
+fn because_created_again() -> String {
     format!(
         "it was deleted after its TTL and created again with the same name and spec, so that it runs once more, and its annotation catena.dev/kept prevents a further repetition; remove its TTL where it is declared, or give it another name to run it on purpose ({MEMORY})"
     )

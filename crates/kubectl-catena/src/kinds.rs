@@ -97,17 +97,17 @@ impl Kinds {
         self.preferred().filter(move |kind| kind.categories.iter().any(|known| known == category))
     }
 
-    /// A configured kind as controllers resolve it: in the configured version if that is served, else in the one that the
-    /// server prefers.
-    pub fn served(&self, configured: &ApiResource) -> Option<&Kind> {
-        let ApiResource { group, plural, .. } = configured;
-        let exact = self.0.iter().find(|kind| kind.resource == *configured);
-        exact.or_else(|| self.named(group, plural))
-    }
-
     /// The kind of a plural name in a group, in the version that the server prefers.
     pub fn named(&self, group: &str, plural: &str) -> Option<&Kind> {
         self.preferred().find(|kind| kind.resource.group == group && kind.resource.plural == plural)
+    }
+}
+
+impl Kind {
+    /// Whether it is one of these, in whatever version.
+    pub fn is_among(&self, kinds: &[Self]) -> bool {
+        let place = |kind: &Self| (kind.resource.group.clone(), kind.resource.plural.clone());
+        kinds.iter().any(|kind| place(kind) == place(self))
     }
 }
 

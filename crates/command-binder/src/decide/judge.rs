@@ -22,15 +22,6 @@ pub(super) enum Judgement {
     Say(Verdict),
 }
 
-/// The verdict on a command, if there is one, for tools that only explain it.
-#[must_use]
-pub fn verdict(observed: &Observed) -> Option<Verdict> {
-    match judge(observed) {
-        Judgement::Say(verdict) => Some(verdict),
-        Judgement::Ignore | Judgement::Bind(..) => None,
-    }
-}
-
 /// A chain of checks; the first that applies decides.
 pub(super) fn judge(observed: &Observed) -> Judgement {
     let command = &observed.command;

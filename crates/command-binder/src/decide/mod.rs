@@ -7,8 +7,6 @@ use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, OwnerReference};
 
-pub use judge::verdict;
-
 use crate::{observed::Observed, status, verdict::Verdict};
 use judge::{Judgement, judge};
 

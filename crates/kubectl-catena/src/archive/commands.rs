@@ -55,8 +55,7 @@ pub fn way(command: &Manifest, target: Target, carried_out: &HashSet<String>) ->
 
 /// Whether a kind, in whatever version, is one of commands of another project, of the kinds that are declared as commands.
 pub fn is_of_others(kind: &Kind, declared: &[Kind]) -> bool {
-    let place = |kind: &Kind| (kind.resource.group.clone(), kind.resource.plural.clone());
-    kind.resource.group != keys::GROUP && declared.iter().any(|command| place(command) == place(kind))
+    kind.resource.group != keys::GROUP && kind.is_among(declared)
 }
 
 /// The objects that a command is for.

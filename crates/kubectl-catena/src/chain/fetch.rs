@@ -48,6 +48,8 @@ pub struct Fetched {
     pub lost_owners: Vec<(String, Identity)>,
     /// The target of the asked command, if it is missing.
     pub missing_target: Option<Identity>,
+    /// Whether the kind of the asked object is declared as one of commands on its definition.
+    pub is_declared_command: bool,
     /// Unread parts.
     pub gaps: Vec<Gap>,
     /// Whether dependents of the asked object may be among the unread parts.
@@ -58,7 +60,9 @@ pub struct Fetched {
 pub async fn fetch(cluster: &Cluster, target: &Target, scope: Scope) -> Result<Fetched> {
     let (asked, (labelled, gaps)) = futures::join!(cluster.get(target), labelled_kinds(cluster));
     let asked = asked?;
-    let mut fetched = Fetched { asked: uid(&asked), gaps, ..Fetched::default() };
+    let kind = cluster.kinds.of(&Identity::of(&asked));
+    let is_declared_command = kind.is_some_and(|kind| kind.is_among(&labelled.commands));
+    let mut fetched = Fetched { asked: uid(&asked), is_declared_command, gaps, ..Fetched::default() };
     let path = if scope.whole { ascend(cluster, asked, &mut fetched).await } else { vec![asked] };
     fetched.top = path.last().map(uid).unwrap_or_default();
     descend(cluster, path, &labelled, scope, &mut fetched).await;

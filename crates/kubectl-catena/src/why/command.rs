@@ -4,83 +4,94 @@ use catena_api::{
     command::{ACCEPTED, BOUND, SUCCEEDED},
     keys,
 };
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 
 use super::{
     advice::{describe, describe_of},
     answer::{Cause, Finding, Lead},
     command_kind::{BINDER, is_command, is_waiting},
     controllers::Verdict,
-    facts::{Binding, Facts, Nobody},
+    facts::{Facts, Warning},
     responsible::{controller_of, not_running},
     text, warnings,
 };
 use crate::{
+    age::age,
     chain::{Node, State},
     object::{self, conditions},
 };
 
+/// The controller that deletes finished commands.
+const REAPER: &str = "command-reaper";
+/// The API server records the times of writes in whole seconds.
+const RESOLUTION_OF_WRITES: SignedDuration = SignedDuration::from_secs(1);
 /// How long after the creation of a command the silence of the binder is normal.
 const REPORT_GRACE: SignedDuration = SignedDuration::from_secs(5);
 
-/// A command of a kind that has no room for the binder's condition: the obstacle follows from the binder's rules, or an
-/// Event names it.
+/// A command of a kind that has no room for the binder's condition: an Event of the binder names the obstacle.
 pub fn foreign<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
     if is_command(node) || node.deleted.is_some() {
         return None;
     }
-    let uid = &node.identity.uid;
-    match facts.surroundings.binding.as_ref().filter(|_| *uid == facts.asked.identity.uid) {
-        Some(Binding::Obstacle(verdict)) => {
-            return Some(Finding::at(node, not_bound(node, verdict.reason, &verdict.message)));
-        }
-        Some(Binding::Due) if !is_new(node, facts) => return Some(Finding::at(node, neglected(node, facts))),
-        // Without an entry, nothing says that it is a command.
-        Some(Binding::Nobody(Nobody::NoEntry)) => return None,
-        Some(Binding::Nobody(why)) if !is_marked(node) => {
-            return Some(Finding::at(node, unlisted(node, why)));
-        }
-        Some(Binding::Bound | Binding::Due | Binding::Nobody(_)) => return None,
-        None => {}
-    }
-    if is_marked(node) {
-        return None;
-    }
-    let warning = warnings::current(node, facts).find(|warning| warning.by == BINDER)?;
+    let mut warnings = warnings::current(node, facts).filter(|warning| warning.by == BINDER);
+    let warning = warnings.find(|warning| !is_over(node, warning))?;
     Some(Finding::at(node, not_bound(node, &warning.reason, &warning.message)))
 }
 
-/// Whether command-binder has left its mark.
+/// Whether command-binder has bound the command since it warned. A mark that somebody else wrote binds nothing.
+fn is_over(node: &Node, warning: &Warning) -> bool {
+    if !is_marked(node) {
+        return false;
+    }
+    let mut writes = node.object.metadata.managed_fields.iter().flatten().peekable();
+    if writes.peek().is_none() {
+        return true;
+    }
+    let by_binder =
+        writes.filter(|entry| entry.manager.as_deref() == Some(BINDER) && entry.subresource.is_none());
+    let bound_at = by_binder.filter_map(|entry| entry.time.as_ref()).map(|time| time.0).max();
+    bound_at.is_some_and(|bound_at| {
+        warning.at.is_none_or(|at| at.duration_since(bound_at) <= RESOLUTION_OF_WRITES)
+    })
+}
+
+/// Whether an object has the mark of a bound command.
 fn is_marked(node: &Node) -> bool {
     let metadata = &node.object.metadata;
     metadata.annotations.iter().flatten().any(|(key, _)| key == keys::BOUND_TO)
         || metadata.labels.iter().flatten().any(|(key, _)| key == keys::TARGET_UID)
 }
 
-/// A command of a kind that nobody binds.
-fn unlisted(node: &Node, why: &Nobody) -> Cause {
-    let kind = &node.identity.kind;
-    match why {
-        Nobody::NoEntry => not_bound(node, "NoBinding", ""),
-        Nobody::NotDiscovered => {
-            let message = format!(
-                "the definition of {kind} has the label {}, but discovery is off in the values of command-binder",
-                keys::COMMAND_KIND
-            );
-            not_bound(node, "NoBinding", &message)
-        }
-        Nobody::NotDescribed(mistake) => {
-            not_bound(node, "BindingNotDescribed", &format!("the definition of {kind}: {mistake}"))
-        }
-    }
+/// An object of a kind that is declared as one of commands, about which command-binder is silent.
+pub fn overlooked(facts: &Facts) -> Option<String> {
+    let node = facts.asked;
+    let is_owned = node.object.metadata.owner_references.iter().flatten().next().is_some();
+    let is_open = facts.surroundings.is_declared_command && !is_command(node) && node.deleted.is_none();
+    (is_open && !is_owned && !is_marked(node) && !is_new(node, facts)).then(|| {
+        let (_, advice) = describe("BinderSilent");
+        format!("if it is a command, {BINDER} has neither bound it nor reported on it: {advice}")
+    })
 }
 
-/// A command that could be bound, and is not.
-fn neglected(node: &Node, facts: &Facts) -> Cause {
-    match facts.surroundings.controllers.verdict(BINDER, facts.now) {
-        Verdict::Down(down) => not_running(&node.identity, BINDER, &down),
-        Verdict::Runs | Verdict::Unknown(_) => not_bound(node, "BinderSilent", ""),
+/// A finished command that is still there although its TTL is over.
+pub fn outlived(facts: &Facts) -> Option<String> {
+    let node = facts.asked;
+    if !is_command(node) || is_waiting(node) || node.deleted.is_some() {
+        return None;
     }
+    let ttl = object::number(&node.object, "/spec/ttlSecondsAfterFinished")?;
+    let finished: Timestamp = object::text(&node.object, "/status/completionTime")?.parse().ok()?;
+    let over = finished.checked_add(SignedDuration::from_secs(ttl)).ok()?;
+    if facts.now.duration_since(over) < REPORT_GRACE {
+        return None;
+    }
+    let why = match facts.surroundings.controllers.verdict(REAPER, facts.now) {
+        Verdict::Down(down) => down.told(REAPER),
+        Verdict::Runs | Verdict::Unknown(_) => format!(
+            "{REAPER} keeps a command that a tool declares or that was created again, as its labels, annotations and Events tell"
+        ),
+    };
+    Some(format!("its TTL has been over for {}: {why}", age(facts.now, over)))
 }
 
 /// Whether the binder may not have got to a command yet.
@@ -188,12 +199,6 @@ fn unbound(node: &Node, said: &str, facts: &Facts) -> Cause {
         return cause("TargetNotFound", format!("names {target}, which does not exist"));
     }
     let verdict = facts.surroundings.controllers.verdict(BINDER, facts.now);
-    let is_asked = node.identity.uid == facts.asked.identity.uid;
-    if let Some(Binding::Nobody(why)) = facts.surroundings.binding.as_ref().filter(|_| is_asked)
-        && !matches!(verdict, Verdict::Down(_))
-    {
-        return unlisted(node, why);
-    }
     match &verdict {
         Verdict::Down(down) => not_running(&node.identity, BINDER, down),
         Verdict::Runs | Verdict::Unknown(_) => {
@@ -248,15 +253,4 @@ pub fn behind<'n>(node: &'n Node, first: Finding<'n>, mut cause: Cause) -> Findi
     }
     cause.advice = text::with_names(advice, object);
     Finding { cause, ..first.below(node) }
-}
-
-/// An object that may be a command of a kind that nobody binds.
-pub fn without_entry(facts: &Facts) -> Option<String> {
-    let is_open = matches!(facts.surroundings.binding, Some(Binding::Nobody(Nobody::NoEntry)));
-    (is_open && !is_command(facts.asked)).then(|| {
-        format!(
-            "if it is a command, nobody binds it to its target: the values of {BINDER} have no entry for {}",
-            facts.asked.identity.kind
-        )
-    })
 }

@@ -34,7 +34,7 @@ pub fn diagnose(facts: &Facts) -> Answer {
     let sentence = match &finding {
         None if !is_seen => words::unknown(asked),
         None if !is_current => words::outdated(asked),
-        None => words::well(asked, facts.surroundings.binding.as_ref()),
+        None => words::well(asked),
         Some(finding) => words::sentence(asked, &finding.cause, facts.now),
     };
     let evidence = finding.iter().flat_map(|finding| finding.path.iter().rev());
@@ -98,9 +98,9 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
         remarks.push(format!("its owner {owner} is gone: the garbage collector will delete it"));
     }
     remarks.extend(orphan::remark(facts.asked));
-    remarks.extend(command::without_entry(facts));
     match finding {
         None => {
+            remarks.extend(command::overlooked(facts));
             remarks.extend(rolled_back(facts.asked).map(|message| format!("it was rolled back: {message}")));
             // Its kind has no status for this; Events may help.
             if facts.asked.health.state == State::Present {
@@ -123,8 +123,7 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
         let message = condition_message(node, "UnreadParameters")?;
         Some(format!("{}: {message}", node.identity))
     }));
-    let kept = facts.surroundings.kept_because.iter();
-    remarks.extend(kept.map(|reason| format!("command-reaper keeps it whatever its TTL: {reason}")));
+    remarks.extend(command::outlived(facts));
     let waiting = facts.asked.children.iter().filter(|child| command_kind::is_waiting(child)).count();
     if waiting > 0 {
         let word = if waiting == 1 { "command is" } else { "commands are" };

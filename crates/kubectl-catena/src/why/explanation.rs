@@ -8,16 +8,14 @@ use tokio::time::timeout;
 
 use super::{
     answer::Answer,
-    binding::binding,
     diagnose::diagnose,
     facts::{Facts, Surroundings},
     gather::gather,
-    kept::kept_because,
     left_behind::or_left_behind,
     relate::relate,
 };
 use crate::{
-    chain::{Scope, State, fetch, grow},
+    chain::{Scope, fetch, grow},
     connection::Cluster,
     errors::NotFound,
     target::Target,
@@ -49,15 +47,6 @@ pub async fn explanation(cluster: &Cluster, target: &Target) -> Result<Answer> {
     let asked = top.find(&fetched.asked).context(gone)?;
     let mut gaps = fetched.gaps;
     gaps.extend(surroundings.gaps.iter().cloned());
-    let binding = binding(cluster, &asked.object).await.unwrap_or_else(|gap| {
-        gaps.push(gap);
-        None
-    });
-    let now = Timestamp::now();
-    let kept_because = match asked.health.state {
-        State::Done | State::Failed => kept_because(cluster, &asked.object, now).await,
-        _ => None,
-    };
     let (related, unread) = relate(cluster, &top, surroundings.namespace.as_ref()).await;
     gaps.extend(unread);
     let lost = fetched.lost_owners.into_iter().find(|(uid, _)| *uid == fetched.asked);
@@ -65,11 +54,10 @@ pub async fn explanation(cluster: &Cluster, target: &Target) -> Result<Answer> {
         gaps,
         lost_owner: lost.map(|(_, owner)| owner),
         missing_target: fetched.missing_target,
-        binding,
-        kept_because,
+        is_declared_command: fetched.is_declared_command,
         related,
         hides_dependents: fetched.hides_dependents,
         ..surroundings
     };
-    Ok(diagnose(&Facts { asked, top: &top, surroundings: &surroundings, now }))
+    Ok(diagnose(&Facts { asked, top: &top, surroundings: &surroundings, now: Timestamp::now() }))
 }

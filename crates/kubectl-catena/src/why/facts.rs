@@ -1,6 +1,5 @@
 //! The input of a diagnosis: the chain of an object, and its surroundings.
 
-use command_binder::verdict::Verdict;
 use jiff::Timestamp;
 
 use super::{controllers::Controllers, refused_settings::RefusedSettings, related::Related};
@@ -38,10 +37,8 @@ pub struct Surroundings {
     pub lost_owner: Option<Identity>,
     /// The target of the asked command, if it is missing.
     pub missing_target: Option<Identity>,
-    /// The state of the asked object by command-binder's rules, if its kind is a foreign one of commands.
-    pub binding: Option<Binding>,
-    /// The reason why command-reaper keeps the asked command.
-    pub kept_because: Option<String>,
+    /// Whether the kind of the asked object is declared as one of commands on its definition.
+    pub is_declared_command: bool,
     /// The kinds that have an entry in backup-controller's settings, if these can be read.
     pub protected: Option<ProtectedKinds>,
     /// Settings of our controllers that are not in force.
@@ -50,30 +47,6 @@ pub struct Surroundings {
     pub gaps: Vec<Gap>,
     /// Whether dependents of the asked object may be among the unread parts.
     pub hides_dependents: bool,
-}
-
-/// The state of a command of a foreign kind, by command-binder's rules.
-#[derive(Debug)]
-pub enum Binding {
-    /// It shows that it is bound.
-    Bound,
-    /// Nothing is in the way of binding it.
-    Due,
-    /// It is not bound for this reason.
-    Obstacle(Verdict),
-    /// Nobody binds its kind, for this reason.
-    Nobody(Nobody),
-}
-
-/// Why nobody binds commands of a kind.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Nobody {
-    /// The settings of command-binder have no entry for the kind, and its definition does not describe it.
-    NoEntry,
-    /// The definition says that it is a kind of commands, but command-binder is not to look for such definitions.
-    NotDiscovered,
-    /// The definition says that it is a kind of commands, but not how they are bound.
-    NotDescribed(String),
 }
 
 /// An Event of type Warning.

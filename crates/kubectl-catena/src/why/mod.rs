@@ -1,10 +1,9 @@
 //! Why an object is not as it should be: evidence → the root cause.
 //!
-//! `explanation` asks the server, with `gather`, `relate`, `binding`, `kept` and `rules`; everything else is pure.
+//! `explanation` asks the server, with `gather` and `relate`; everything else is pure.
 
 mod advice;
 mod answer;
-mod binding;
 mod blockers;
 mod chart_labels;
 mod command;
@@ -18,7 +17,6 @@ mod diagnose;
 mod explanation;
 mod facts;
 mod gather;
-mod kept;
 mod left_behind;
 mod namespace;
 mod nodes;
@@ -30,7 +28,6 @@ mod relate;
 mod related;
 mod renewals;
 mod responsible;
-mod rules;
 mod scheduling;
 mod settings;
 #[cfg(test)]

@@ -53,7 +53,7 @@ pub fn remarks(facts: &Facts, cause: Option<&Cause>) -> Vec<String> {
 /// The controllers that have to do with the asked object.
 fn concerned<'n>(facts: &Facts<'n>) -> Vec<&'n str> {
     let mut names: Vec<&str> = facts.asked.all().filter_map(|node| controller_of(&node.identity)).collect();
-    if facts.asked.all().any(is_command) || facts.surroundings.binding.is_some() {
+    if facts.asked.all().any(is_command) || facts.surroundings.is_declared_command {
         names.push(BINDER);
     }
     if facts

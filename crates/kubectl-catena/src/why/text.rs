@@ -5,9 +5,7 @@ use jiff::Timestamp;
 use super::{
     answer::{Answer, Cause},
     command_kind::is_command,
-    contest,
-    facts::Binding,
-    namespace,
+    contest, namespace,
 };
 use crate::{
     age::age,
@@ -18,20 +16,11 @@ use crate::{
 };
 
 /// The sentence for an object without a finding.
-pub fn well(node: &Node, binding: Option<&Binding>) -> String {
+pub fn well(node: &Node) -> String {
     let serving = node.serving.as_ref().filter(|_| node.identity.kind != "Pod");
     let serving = serving.map_or_else(String::new, |serving| format!(": {serving} serve"));
     match node.health.state {
         State::Done => format!("{} has succeeded.", node.identity),
-        State::Present if matches!(binding, Some(Binding::Bound)) => {
-            format!(
-                "{} is bound to its target; its kind does not report whether it has finished.",
-                node.identity
-            )
-        }
-        State::Present if matches!(binding, Some(Binding::Due)) => {
-            format!("{} is new, and command-binder will bind it in a moment.", node.identity)
-        }
         State::Present => format!("{} exists; its kind does not report whether it is ready.", node.identity),
         _ => format!("{} is ready{serving}.", node.identity),
     }

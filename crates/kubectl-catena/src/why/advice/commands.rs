@@ -46,15 +46,7 @@ pub fn binding(reason: &str) -> Option<Description> {
         ),
         "BinderSilent" => (
             "is not bound to its target, and command-binder is running but has not reported on it",
-            "check that the values of command-binder have an entry for this kind (kinds in your values replaces the whole list of the chart), and that command-binder may watch it: its Events name a kind that it may not watch, kubectl events --all-namespaces --types=Warning",
-        ),
-        "NoBinding" => (
-            "is not bound to its target, because command-binder does not know its kind",
-            "add an entry for the kind to kinds in the values of command-binder (kinds in your values replaces the whole list of the chart), or describe it in the annotation of its definition",
-        ),
-        "BindingNotDescribed" => (
-            "is not bound to its target, because the definition of its kind does not describe how",
-            "correct the annotation of the CustomResourceDefinition as the message says: docs/add-a-command.md describes it",
+            "check that the values of command-binder have an entry for this kind (kinds in your values replaces the whole list of the chart) or its definition describes it, and that command-binder may watch it: Events name a definition with a mistake and a kind that may not be watched, kubectl events --all-namespaces --types=Warning",
         ),
         "TargetNotFound" => (
             "names a target that does not exist",

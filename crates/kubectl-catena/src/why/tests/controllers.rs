@@ -10,7 +10,7 @@ use crate::{
     object::Identity,
     why::{
         controllers::{Installation, PodTrouble},
-        facts::{Binding, Nobody, Surroundings},
+        facts::{Surroundings, Warning},
         refused_settings::RefusedSettings,
     },
 };
@@ -295,51 +295,75 @@ fn settings_that_were_refused_are_told() {
 }
 
 #[test]
-fn commands_that_nobody_binds_are_told_so() {
-    let of = |why: Nobody| Surroundings { binding: Some(Binding::Nobody(why)), ..calm() };
-    let polish = || vec![object("shoes.dev/v1", "Polish", "p1", None, json!({"spec": {"shoes": "red"}}))];
-    let scene = |name, objects, asked, surroundings, says, advises| Scene {
-        name,
-        asked,
-        objects,
-        surroundings,
-        says,
-        advises,
+fn an_object_of_a_declared_kind_that_command_binder_overlooks_has_a_note() {
+    let polish = |metadata: Value| {
+        object("shoes.dev/v1", "Polish", "p1", None, json!({"spec": {"shoes": "red"}, "metadata": metadata}))
     };
-    assert_right(&[
-        scene(
-            "no entry for a kind of others",
-            polish(),
-            "Polish/p1",
-            of(Nobody::NoEntry),
-            "Polish/p1 exists; its kind does not report whether it is ready.",
-            "if it is a command, nobody binds it to its target: the values of command-binder have no entry for Polish",
-        ),
-        scene(
-            "no entry for a kind of ours",
-            vec![deployment(ready()), command("r1", false, json!({}))],
-            "BasicDeploymentRestart/r1",
-            of(Nobody::NoEntry),
-            "BasicDeploymentRestart/r1 is not bound to its target, because command-binder does not know its kind",
-            "replaces the whole list",
-        ),
-        scene(
-            "a label without its annotation",
-            polish(),
-            "Polish/p1",
-            of(Nobody::NotDescribed("the annotation catena.dev/binding is missing".into())),
-            "Polish/p1 is not bound to its target, because the definition of its kind does not describe how",
-            "correct the annotation of the CustomResourceDefinition",
-        ),
-        scene(
-            "discovery is off",
-            polish(),
-            "Polish/p1",
-            of(Nobody::NotDiscovered),
-            "Polish/p1 is not bound to its target, because command-binder does not know its kind",
-            "add an entry for the kind",
-        ),
-    ]);
+    let remarks = |object: Value, is_declared_command: bool| {
+        let surroundings = Surroundings { is_declared_command, ..calm() };
+        let answer = ask("Polish/p1", &[polish(object)], &surroundings);
+        assert!(answer.well, "{answer:?}");
+        answer.remarks.join("; ")
+    };
+    let told = remarks(json!({}), true);
+    assert!(
+        told.starts_with("if it is a command, command-binder has neither bound it nor reported on it: check"),
+        "{told}"
+    );
+    let bound = json!({"annotations": {"catena.dev/bound-to": "x"}});
+    let new = json!({"creationTimestamp": "2026-01-01T00:09:58Z"});
+    for (object, is_declared) in [(json!({}), false), (bound, true), (new, true)] {
+        assert_eq!(remarks(object, is_declared), "");
+    }
+}
+
+#[test]
+fn a_warning_of_command_binder_counts_until_it_binds_the_command() {
+    let polish = |manager: &str, time: &str| {
+        let write = json!([{"manager": manager, "time": time, "fieldsV1": {"f:metadata": {}}}]);
+        let metadata = json!({"labels": {"catena.dev/target-uid": "x"}, "managedFields": write});
+        object("shoes.dev/v1", "Polish", "p1", None, json!({"metadata": metadata}))
+    };
+    let mut surroundings = calm();
+    surroundings.warnings.push(Warning {
+        about: "Polish/p1".into(),
+        by: "command-binder".into(),
+        reason: "TargetReplaced".into(),
+        message: "another object".into(),
+        at: THEN.parse().ok(),
+    });
+    for (manager, bound_at, is_well) in [
+        ("command-binder", "2026-01-01T00:08:00Z", true),
+        ("command-binder", THEN, true),
+        // It was bound before, and its target has been replaced since.
+        ("command-binder", "2026-01-01T00:06:00Z", false),
+        // Anybody can set a label.
+        ("kubectl", "2026-01-01T00:08:00Z", false),
+    ] {
+        let answer = ask("Polish/p1", &[polish(manager, bound_at)], &surroundings);
+        assert_eq!(answer.well, is_well, "{manager} {bound_at}: {answer:?}");
+    }
+}
+
+#[test]
+fn a_finished_command_whose_ttl_is_over_has_a_note() {
+    let remarks = |ttl: Value, finished: &str, reaper: &str| {
+        let outcome = [condition("Succeeded", "True", "Restarted", "")];
+        let mut done =
+            command("r1", true, json!({"status": {"completionTime": finished, "conditions": outcome}}));
+        done.data["spec"]["ttlSecondsAfterFinished"] = ttl;
+        let mut surroundings = calm();
+        surroundings.controllers.seen.push(controller("command-reaper", reaper));
+        ask("BasicDeploymentRestart/r1", &[deployment(ready()), done], &surroundings).remarks.join("; ")
+    };
+    let (runs, silent) = ("2026-01-01T00:09:55Z", "2026-01-01T00:04:00Z");
+    let told = remarks(json!(60), THEN, runs);
+    assert!(told.starts_with("its TTL has been over for 2m: command-reaper keeps a command"), "{told}");
+    let told = remarks(json!(60), THEN, silent);
+    assert!(told.starts_with("its TTL has been over for 2m: no command-reaper is running"), "{told}");
+    assert_eq!(remarks(json!(600), THEN, runs), "");
+    assert_eq!(remarks(Value::Null, THEN, runs), "");
+    assert_eq!(remarks(json!(0), "2026-01-01T00:09:58Z", runs), "");
 }
 
 #[test]

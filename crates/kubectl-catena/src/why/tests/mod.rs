@@ -1,6 +1,5 @@
 //! The sentence and the evidence for each cause, as a person reads them.
 
-mod binding;
 mod contents;
 mod controllers;
 mod deletions;
