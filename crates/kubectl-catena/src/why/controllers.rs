@@ -38,12 +38,10 @@ pub struct Installation {
 pub struct Lease {
     /// Its holder; empty when it was released.
     pub holder: String,
-    /// The time of its last renewal.
+    /// The time of its last renewal, by the clock of this machine.
     pub renewed: Option<Timestamp>,
     /// How long a renewal lasts.
     pub lasts: SignedDuration,
-    /// Whether it was seen being renewed, whatever the clock says.
-    pub is_renewed: bool,
 }
 
 /// A controller that does not do its work.
@@ -133,14 +131,6 @@ impl Installation {
         self.is_updating || self.silent(now).is_some()
     }
 
-    /// Whether nothing but the age of its Lease speaks against it, which the clock of this machine may have wrong.
-    pub fn has_only_an_old_lease(&self, now: Timestamp) -> bool {
-        let is_held = |lease: &Lease| !lease.holder.is_empty() && lease.renewed.is_some();
-        matches!(self.pods, Some((1.., _)))
-            && self.lease.as_ref().is_some_and(is_held)
-            && self.silent(now).is_some()
-    }
-
     fn silent(&self, now: Timestamp) -> Option<String> {
         let Self { name, namespace, .. } = self;
         if let Some((0, wanted)) = self.pods {
@@ -159,7 +149,7 @@ impl Installation {
                 .is_none()
                 .then(|| format!("nobody has acquired its Lease {namespace}/{name} yet"));
         };
-        if (lease.is_renewed || now.duration_since(renewed) <= lease.lasts) && !lease.holder.is_empty() {
+        if now.duration_since(renewed) <= lease.lasts && !lease.holder.is_empty() {
             return None;
         }
         let ago = age(now, renewed);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::{
     api::{apps::v1::Deployment, coordination::v1::Lease as CoreLease, core::v1::Event},
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
@@ -11,12 +11,12 @@ use kube::{Api, api::ListParams};
 
 use super::{
     chart_labels::{COMPONENT, OURS},
+    clock,
     controller_pods::look_into_pods,
     controllers::{Controllers, Installation, Lease},
     facts::{Surroundings, Warning},
     refused_settings::refused_settings,
     relate::alone,
-    renewals::{leases, observe_renewals},
     warnings::warning,
 };
 use crate::{
@@ -36,10 +36,11 @@ const MAX_EVENT_PAGES: usize = 10;
 
 /// Reads the surroundings of the chain of an object.
 pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Surroundings {
-    let ours = ListParams::default().labels(OURS);
-    let (leases, deployments, deleted, warnings, protected, refused_settings) = futures::join!(
-        leases(cluster),
-        async { pages::all(&Api::<Deployment>::all(cluster.client.clone()), ours).await },
+    let ours = || ListParams::default().labels(OURS);
+    let (lead, leases, deployments, deleted, warnings, protected, refused_settings) = futures::join!(
+        clock::lead(cluster),
+        async { pages::all(&Api::<CoreLease>::all(cluster.client.clone()), ours()).await },
+        async { pages::all(&Api::<Deployment>::all(cluster.client.clone()), ours()).await },
         terminating(cluster, namespace),
         warnings(cluster, namespace),
         protected_kinds(cluster),
@@ -49,9 +50,8 @@ pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Surroundings 
         (Err(error), Err(_)) => Some(read_failure(error)),
         _ => None,
     };
-    let mut seen = join(leases.unwrap_or_default(), deployments.unwrap_or_default());
+    let mut seen = join(leases.unwrap_or_default(), deployments.unwrap_or_default(), lead);
     let mut gaps = Vec::new();
-    observe_renewals(cluster, &mut seen).await;
     look_into_pods(cluster, &mut seen).await;
     if let Some(why) = &unseen {
         gaps.push(Gap { what: "the controllers of Catena".to_owned(), why: why.clone() });
@@ -74,8 +74,8 @@ pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Surroundings 
     }
 }
 
-/// A controller's Lease and Deployment have the same name.
-fn join(leases: Vec<CoreLease>, deployments: Vec<Deployment>) -> Vec<Installation> {
+/// A controller's Lease and Deployment have the same name. The clock of this machine has a lead over the API server's.
+pub fn join(leases: Vec<CoreLease>, deployments: Vec<Deployment>, lead: SignedDuration) -> Vec<Installation> {
     let mut seen: BTreeMap<(String, String), Installation> = BTreeMap::new();
     let mut of = |metadata: &ObjectMeta, change: &dyn Fn(&mut Installation)| {
         let label = |key: &str| metadata.labels.as_ref()?.get(key).cloned();
@@ -87,12 +87,18 @@ fn join(leases: Vec<CoreLease>, deployments: Vec<Deployment>) -> Vec<Installatio
         change(entry);
     };
     for lease in leases {
+        // By the clock of the controller, or by the one of the API server if that is later.
+        let writes = lease.metadata.managed_fields.iter().flatten();
+        let written = writes.filter_map(|entry| entry.time.as_ref()).map(|time| time.0).max();
         let spec = lease.spec.unwrap_or_default();
+        let renewed = spec.renew_time.map(|time| {
+            let renewed = written.map_or(time.0, |written| written.max(time.0));
+            renewed.checked_add(lead).unwrap_or(Timestamp::MAX)
+        });
         let lease_of = Lease {
             holder: spec.holder_identity.unwrap_or_default(),
-            renewed: spec.renew_time.map(|time| time.0),
+            renewed,
             lasts: SignedDuration::from_secs(spec.lease_duration_seconds.unwrap_or(30).into()),
-            is_renewed: false,
         };
         of(&lease.metadata, &|seen| seen.lease = Some(lease_of.clone()));
     }

@@ -137,7 +137,6 @@ pub fn controller(name: &str, renewed: &str) -> Installation {
         holder: format!("{name}-abc"),
         renewed: renewed.parse().ok(),
         lasts: SignedDuration::from_secs(30),
-        is_renewed: false,
     };
     Installation {
         controller: name.into(),
