@@ -7,15 +7,11 @@ use serde_json::Value;
 
 use crate::{metadata, settings::LAST_ATTEMPT};
 
-/// Reason: a backup from a controller version that did not distinguish policies is still running.
-pub const FORMER_BACKUP: &str = "FormerBackupRunning";
-
 /// The reason why a deleted object still exists, in its annotation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BackupStatus {
     /// The uid of the object. A copy of the object has the annotation, but another uid.
-    #[serde(default)]
     pub uid: String,
     /// The state.
     pub state: State,
@@ -69,30 +65,10 @@ impl BackupStatus {
     /// The status in an object's annotation; `None` if the annotation belongs to another object, or cannot be parsed.
     #[must_use]
     pub fn of(object: &Value) -> Option<Self> {
-        Self::written_on(object).filter(|status| status.uid == metadata::text(object, "uid"))
-    }
-
-    /// The attempt that a controller version without policies may have begun. In the first seconds of a backup nothing
-    /// is reported, so the first attempt may have begun even if an object reports nothing.
-    #[must_use]
-    pub fn former_attempt(object: &Value) -> Option<u32> {
-        match (Self::former(object), Self::of(object)) {
-            (Some(status), _) => Some(status.attempt),
-            (None, Some(status)) => (status.reason == FORMER_BACKUP).then_some(status.attempt),
-            (None, None) => Some(1),
-        }
-    }
-
-    /// A report of a controller version that did not name the object, so that it may belong to another one.
-    #[must_use]
-    pub fn former(object: &Value) -> Option<Self> {
-        Self::written_on(object).filter(|status| status.uid.is_empty())
-    }
-
-    fn written_on(object: &Value) -> Option<Self> {
         let text = metadata::entry(object, "annotations", BACKUP_STATUS)?;
         let status: Self = serde_json::from_str(text).ok()?;
-        (1..=LAST_ATTEMPT).contains(&status.attempt).then_some(status)
+        let is_valid = (1..=LAST_ATTEMPT).contains(&status.attempt);
+        (is_valid && status.uid == metadata::text(object, "uid")).then_some(status)
     }
 
     /// The number of the last attempt by a policy that failed; 0 for none.
@@ -164,27 +140,6 @@ mod tests {
     fn a_try_that_never_was_is_not_believed() {
         for attempt in [0, LAST_ATTEMPT + 1, u32::MAX] {
             assert_eq!(BackupStatus::of(&object("u", &status(Some("u"), attempt))), None, "{attempt}");
-            assert_eq!(
-                BackupStatus::former_attempt(&object("u", &status(None, attempt))),
-                Some(1),
-                "{attempt}"
-            );
         }
-    }
-
-    #[test]
-    fn what_was_begun_before_policies_were_told_apart_is_known_by_its_status() {
-        assert_eq!(BackupStatus::former_attempt(&object("u", &status(None, 3))), Some(3));
-        assert_eq!(BackupStatus::former_attempt(&object("u", &status(Some("u"), 3))), None);
-        let mut waits = status(Some("u"), 3);
-        waits["reason"] = FORMER_BACKUP.into();
-        assert_eq!(BackupStatus::former_attempt(&object("u", &waits)), Some(3));
-        // The copy has no status of its own.
-        assert_eq!(BackupStatus::former_attempt(&object("v", &waits)), Some(1));
-    }
-
-    #[test]
-    fn of_what_says_nothing_yet_the_first_backup_may_have_begun_before_policies_were_told_apart() {
-        assert_eq!(BackupStatus::former_attempt(&json!({"metadata": {"uid": "u"}})), Some(1));
     }
 }

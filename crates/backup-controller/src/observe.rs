@@ -161,7 +161,7 @@ impl Observer {
         let tell_again = unshown.map(|(_, since)| UNSHOWN_STATUS_DELAY.saturating_sub(*since));
         let status = told.map(|(told, _)| told).or(written);
         let kind = match settings.by_resource.get(&*target.source.id) {
-            Some(entries) => recorded(entries, &object, status.as_ref(), kind),
+            Some(entries) => recorded(entries, status.as_ref(), kind),
             None => kind,
         };
         if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -174,8 +174,7 @@ impl Observer {
             let (client, served_kinds, templates) = (&self.client, &self.served_kinds, &settings.templates);
             let survey = Survey { client, served_kinds, templates, kind: &kind, target: &object, now };
             let mut failures = self.memory.failures(uid, &kind.policy);
-            let former = BackupStatus::former_attempt(&object);
-            let situation = survey.situation(status.as_ref(), &mut failures, former).await?;
+            let situation = survey.situation(status.as_ref(), &mut failures).await?;
             self.memory.note_failures(uid, failures);
             Some(situation)
         } else {

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use operator_kit::report::Failure;
 
 use crate::{
-    annotation::{BackupStatus, FORMER_BACKUP, FailedAttempts, State},
+    annotation::{BackupStatus, FailedAttempts, State},
     backup::{Situation, Try, Verdict},
     observed::{Held, Observed},
     settings::ProtectedKind,
@@ -38,13 +38,6 @@ pub fn running(observed: &Observed, held: &Held, last: &Try, verdict: &Verdict) 
         _ => ("BackupRunning", "waiting for the backup".to_owned()),
     };
     status(observed, held, State::BackingUp, last.attempt, Some(last), reason, message)
-}
-
-/// A backup that proves nothing is running.
-#[must_use]
-pub fn former(observed: &Observed, held: &Held, last: &Try) -> BackupStatus {
-    let message = "waiting for a former backup to finish; it proves nothing, because it does not record the settings that it was created with; another one is created afterwards";
-    status(observed, held, State::BackingUp, last.attempt, Some(last), FORMER_BACKUP, message.to_owned())
 }
 
 /// A backup takes too long, and the object is held.

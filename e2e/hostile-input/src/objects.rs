@@ -60,7 +60,7 @@ pub fn read(input: &[u8]) {
     );
     let _ = Revision::rendering(object.clone());
     let whole: Value = serde_json::from_str(&text).unwrap_or_default();
-    let _ = (BackupStatus::of(&whole), BackupStatus::former_attempt(&whole));
+    let _ = BackupStatus::of(&whole);
 }
 
 fn read_child(object: TrimmedObject) {

@@ -1,7 +1,6 @@
 //! The backups of one object: their content and their state.
 
 mod failures;
-pub mod former;
 mod judge;
 mod render;
 mod search;
@@ -56,12 +55,6 @@ pub enum Situation {
     /// All attempts that were looked up failed, and there may be later ones.
     Unfinished {
         /// The last attempt that was looked up.
-        last: Try,
-    },
-    /// There is none, but one from before policies were distinguished still runs: it proves nothing, and another one
-    /// beside it might disturb it.
-    Former {
-        /// The backup.
         last: Try,
     },
 }
@@ -139,7 +132,7 @@ impl Situation {
     pub fn next(&self) -> Option<&Value> {
         match self {
             Self::Absent { backup: next } | Self::Failed { next, .. } => Some(next),
-            Self::Unusable(_) | Self::There { .. } | Self::Unfinished { .. } | Self::Former { .. } => None,
+            Self::Unusable(_) | Self::There { .. } | Self::Unfinished { .. } => None,
         }
     }
 
@@ -147,10 +140,7 @@ impl Situation {
     #[must_use]
     pub fn last(&self) -> Option<&Try> {
         match self {
-            Self::There { last, .. }
-            | Self::Failed { last, .. }
-            | Self::Unfinished { last }
-            | Self::Former { last } => Some(last),
+            Self::There { last, .. } | Self::Failed { last, .. } | Self::Unfinished { last } => Some(last),
             Self::Unusable(_) | Self::Absent { .. } => None,
         }
     }

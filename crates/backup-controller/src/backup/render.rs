@@ -21,17 +21,7 @@ pub fn render(
     target: &Value,
     attempt: u32,
 ) -> Result<Value, Unusable> {
-    render_as(templates, kind, target, attempt, &suffix(kind, target, attempt))
-}
-
-/// A backup of an object, with a suffix that distinguishes it from all others.
-pub(super) fn render_as(
-    templates: &Templates,
-    kind: &ProtectedKind,
-    target: &Value,
-    attempt: u32,
-    suffix: &str,
-) -> Result<Value, Unusable> {
+    let suffix = &suffix(kind, target, attempt);
     let Backup { name: template, resource, .. } = &*kind.backup;
     let texts = |map: &str| -> BTreeMap<String, String> {
         let map = target.get("metadata").and_then(|metadata| metadata.get(map));

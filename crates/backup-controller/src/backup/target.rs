@@ -19,10 +19,9 @@ pub struct Target {
     pub namespace: String,
     /// The object's name.
     pub name: String,
-    pub(super) attempt: u32,
+    attempt: u32,
     /// The policy of the backup: [`ProtectedKind::policy`].
-    #[serde(default)]
-    pub(super) policy: String,
+    policy: String,
 }
 
 impl Target {

@@ -29,16 +29,11 @@ pub(super) fn running(
 ) -> Action {
     let status = status::running(observed, held, last, verdict);
     let briefly = held.left(last.created, TELL_DELAY);
-    let again = until_deadline(kind, held, last);
+    let again = held.left(last.created, kind.deadline).min(LOOK_INTERVAL);
     if held.status.is_none() && !briefly.is_zero() {
         return Action::Hold { status, tell: false, again: briefly.min(again) };
     }
     hold(held, status, again)
-}
-
-/// A backup that proves nothing is running.
-pub(super) fn former(observed: &Observed, kind: &ProtectedKind, held: &Held, last: &Try) -> Action {
-    hold(held, status::former(observed, held, last), until_deadline(kind, held, last))
 }
 
 /// A backup takes too long, and the object is held.
@@ -72,10 +67,6 @@ pub(super) fn release(
     why: &str,
 ) -> Action {
     Action::Release(Release { outcome, status: status::released(observed, held, outcome, last, why) })
-}
-
-fn until_deadline(kind: &ProtectedKind, held: &Held, last: &Try) -> Duration {
-    held.left(last.created, kind.deadline).min(LOOK_INTERVAL)
 }
 
 fn hold(held: &Held, status: BackupStatus, again: Duration) -> Action {

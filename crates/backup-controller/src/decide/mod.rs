@@ -61,7 +61,6 @@ fn let_go(observed: &Observed, kind: &ProtectedKind, held: &Held) -> Action {
             }
             hold::running(observed, kind, held, last, verdict)
         }
-        Some(Situation::Former { last }) => hold::former(observed, kind, held, last),
         Some(Situation::Unfinished { last }) => hold::failed(observed, kind, held, last, held.now),
         Some(Situation::Failed { last, next, seen }) => {
             if let Some(why) = tried_in_vain(kind, held, *seen) {

@@ -2,7 +2,7 @@
 
 use backup_controller::{
     annotation::BackupStatus,
-    backup::{Failures, Search, Situation, Try, former, render},
+    backup::{Failures, Search, Situation, render},
     error::{Error, Unusable},
     settings::ProtectedKind,
 };
@@ -34,7 +34,6 @@ impl Survey<'_> {
         &self,
         status: Option<&BackupStatus>,
         failures: &mut Failures,
-        former_attempt: Option<u32>,
     ) -> Result<Situation, Error> {
         let mut search = Search::begin(self.kind, self.target, self.now, status, failures);
         loop {
@@ -42,41 +41,22 @@ impl Survey<'_> {
                 Ok(backup) => backup,
                 Err(problem) => return Ok(Situation::Unusable(problem)),
             };
-            let found = match self.look_up(&mut backup).await {
+            let found =
+                versions::look_up(self.client, self.served_kinds, &self.kind.backup, &mut backup).await;
+            let found = match found {
                 Err(problem @ ReadError { cause: ReadCause::Forbidden { .. }, .. }) => {
                     return Ok(Situation::Unusable(Unusable::OutOfReach(problem)));
                 }
                 found => found?,
             };
-            let Some(found) = found else {
-                let Some(situation) = search.misses(backup) else { continue };
-                if !matches!(situation, Situation::Absent { .. }) {
-                    return Ok(situation);
-                }
-                let former = self.former(former_attempt).await?;
-                return Ok(former.map_or(situation, |last| Situation::Former { last }));
+            let situation = match found {
+                Some(found) => search.finds(&found),
+                None => search.misses(backup),
             };
-            if let Some(situation) = search.finds(&found) {
+            if let Some(situation) = situation {
                 return Ok(situation);
             }
         }
-    }
-
-    /// The object that has the name of a backup. The backup gets the version of the look-up.
-    async fn look_up(&self, backup: &mut Value) -> Result<Option<Value>, ReadError> {
-        versions::look_up(self.client, self.served_kinds, &self.kind.backup, backup).await
-    }
-
-    /// A backup of this attempt from before policies were distinguished, if it is running and has not exceeded its
-    /// deadline.
-    async fn former(&self, attempt: Option<u32>) -> Result<Option<Try>, ReadError> {
-        let Some(attempt) = attempt else { return Ok(None) };
-        let Ok(mut backup) = former::render(self.templates, self.kind, self.target, attempt) else {
-            return Ok(None);
-        };
-        let found = self.look_up(&mut backup).await?;
-        let judged = |found| former::judge_as_former(self.kind, self.target, attempt, &found, self.now);
-        Ok(found.and_then(judged))
     }
 }
 

@@ -153,7 +153,7 @@ async fn the_entry_that_was_told_stays_even_if_the_object_does_not_show_it() {
     let two: Settings = serde_json::from_value(file).unwrap();
     let entries = &two.by_resource["configmaps"];
     let silver = entries.named("silver").unwrap().clone();
-    let id = |status| recorded(entries, &target("shop"), status, silver.clone()).id.clone();
+    let id = |status| recorded(entries, status, silver.clone()).id.clone();
     assert_eq!(
         (id(Some(&BackupStatus { entry: "gold".into(), ..failed(1) })), id(None)),
         ("gold".into(), "silver".into())

@@ -82,7 +82,6 @@ fn each_kind_of_waiting_has_a_state_and_a_reason_and_says_what_to_do() {
             "BackupBeingDeleted",
             "another one is created",
         ),
-        (former(&observed, held, &last), State::BackingUp, "FormerBackupRunning", "proves nothing"),
         (overdue(&observed, kind, held, &last), State::Overdue, "BackupOverdue", "not finish within 600s"),
         (overdue(&observed, kind, held, &last), State::Overdue, "BackupOverdue", release),
         (
@@ -138,7 +137,6 @@ fn a_release_that_does_not_count_is_told_with_every_status() {
     let (kind, held, last) = (observed.kind.as_ref().unwrap(), held(&observed), last());
     for status in [
         running(&observed, held, &last, &Verdict::Going),
-        former(&observed, held, &last),
         overdue(&observed, kind, held, &last),
         failed(&observed, kind, held, &last, held.now),
         blocked(&observed, held, 1, &failure()),

@@ -241,8 +241,10 @@ mod tests {
     #[test]
     fn a_held_object_reports_the_state_of_its_backup() {
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {
-            "name": "x", "deletionTimestamp": "2026-01-01T00:00:00Z",
-            "annotations": {"catena.dev/backup-status": json!({"message": "waiting for the backup"}).to_string()},
+            "name": "x", "uid": "u", "deletionTimestamp": "2026-01-01T00:00:00Z",
+            "annotations": {
+                "catena.dev/backup-status": json!({"uid": "u", "message": "waiting for the backup"}).to_string(),
+            },
         }});
         let health = health(&serde_json::from_value(object).unwrap());
         assert_eq!((health.state, health.message.as_str()), (State::Terminating, "waiting for the backup"));

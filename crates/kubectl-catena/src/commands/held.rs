@@ -182,7 +182,7 @@ fn text(shown: &Shown, now: Timestamp, paint: Paint) -> String {
     let mut table = Table::of(["NAMESPACE", "OBJECT", "FOR", "ATTEMPT", "REASON", "BACKUP", "MESSAGE"]);
     for held in shown.items {
         let tone = match held.reason.as_str() {
-            "BackupRunning" | "BackupBeingDeleted" | "FormerBackupRunning" | HELD_FOR_BACKUP => Tone::Moving,
+            "BackupRunning" | "BackupBeingDeleted" | HELD_FOR_BACKUP => Tone::Moving,
             _ => Tone::Bad,
         };
         table.push([
@@ -233,10 +233,10 @@ mod tests {
     fn a_held_object_is_listed_with_its_backup_and_the_reason() {
         let kinds = kinds();
         let kind = kinds.find("bdep").unwrap();
-        let status = json!({"state": "Failed", "attempt": 2, "backup": "Job backups/web-2", "since": "2026-01-01T00:04:00Z", "reason": "BackupFailed", "message": "the backup failed"});
+        let status = json!({"uid": "u", "state": "Failed", "attempt": 2, "backup": "Job backups/web-2", "since": "2026-01-01T00:04:00Z", "reason": "BackupFailed", "message": "the backup failed"});
         let item = |name: &str, annotations: Value| {
             let metadata = json!({
-                "name": name, "namespace": "shop", "deletionTimestamp": "2026-01-01T00:00:00Z",
+                "name": name, "namespace": "shop", "uid": "u", "deletionTimestamp": "2026-01-01T00:00:00Z",
                 "finalizers": ["catena.dev/backup"], "annotations": annotations,
             });
             Held::of(kind, &serde_json::from_value(metadata).unwrap(), name == "left").unwrap()

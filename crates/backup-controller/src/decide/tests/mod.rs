@@ -121,7 +121,6 @@ fn under_hold_only_a_proven_backup_or_a_user_lets_go() {
             failed(1, age),
             failed(40, age),
             Situation::Unfinished { last: last(40, age) },
-            Situation::Former { last: last(1, age) },
             absent(),
             Situation::Unusable(Unusable::NoNamespace { backup: "b".into() }),
         ]
@@ -248,12 +247,6 @@ fn a_search_among_many_failed_tries_goes_on_where_it_was() {
     );
     observed.kind = Some(kind("released"));
     assert_eq!(outcome(decide(&observed)), None, "there may be one that succeeded");
-}
-
-#[test]
-fn a_backup_that_does_not_say_which_policy_it_is_by_is_waited_for_and_proves_nothing() {
-    let action = decide(&deleted("released", Situation::Former { last: last(1, 100) }));
-    assert_eq!(state(&action), Some((State::BackingUp, "FormerBackupRunning")));
 }
 
 #[test]

@@ -15,9 +15,7 @@ use backup_controller::{
     settings::LAST_ATTEMPT,
     status::OVERDUE,
 };
-use catena_api::keys::{BACKUP_OF, BACKUP_TARGET};
 use kube::discovery::ApiResource;
-use operator_kit::render::short_digest;
 use serde_json::json;
 
 use super::*;
@@ -42,8 +40,8 @@ fn cluster(backups: Vec<Value>) -> (Client, Arc<AtomicU32>) {
     (client, lookups)
 }
 
-async fn survey(client: &Client, settings: &Settings, first: u32, former: Option<u32>) -> Situation {
-    surveyed(client, settings, &failed(first), &mut Failures::default(), former).await
+async fn survey(client: &Client, settings: &Settings, first: u32) -> Situation {
+    surveyed(client, settings, &failed(first), &mut Failures::default()).await
 }
 
 async fn surveyed(
@@ -51,7 +49,6 @@ async fn surveyed(
     settings: &Settings,
     status: &BackupStatus,
     failures: &mut Failures,
-    former: Option<u32>,
 ) -> Situation {
     let survey = Survey {
         client,
@@ -61,7 +58,7 @@ async fn surveyed(
         target: &target("shop"),
         now: "2026-06-01T12:00:30Z".parse().unwrap(),
     };
-    survey.situation(Some(status), failures, former).await.unwrap()
+    survey.situation(Some(status), failures).await.unwrap()
 }
 
 /// The situation of an object whose given attempts failed, beginning with one of them, and the number of look-ups.
@@ -73,40 +70,8 @@ async fn situation(tries: impl Iterator<Item = u32>, first: u32) -> (Situation, 
         backup
     };
     let (client, lookups) = cluster(tries.map(failed).collect());
-    let situation = survey(&client, &settings, first, None).await;
+    let situation = survey(&client, &settings, first).await;
     (situation, lookups.load(Ordering::Relaxed))
-}
-
-#[tokio::test]
-async fn a_backup_of_an_earlier_version_is_waited_for_as_long_as_it_runs_and_has_time() {
-    let settings = settings(TEMPLATE, "backups");
-    let stands = async |change: fn(&mut Value)| {
-        let suffix = short_digest(&["u", "1"]);
-        let mut backup = created(&settings, &target("shop"), 1);
-        let mut about: Value =
-            serde_json::from_str(backup["metadata"]["annotations"][BACKUP_TARGET].as_str().unwrap()).unwrap();
-        about.as_object_mut().unwrap().remove("policy");
-        backup["metadata"]["name"] = format!("web-{suffix}").into();
-        backup["metadata"]["annotations"][BACKUP_TARGET] = about.to_string().into();
-        change(&mut backup);
-        let (client, _) = cluster(vec![backup]);
-        survey(&client, &settings, 1, Some(1)).await
-    };
-    let runs = stands(|_| {}).await;
-    assert!(
-        matches!(&runs, Situation::Former { last } if last.title().starts_with("Job backups/web-")),
-        "{runs:?}"
-    );
-    let changes: [fn(&mut Value); 4] = [
-        |backup| backup["status"] = json!({"succeeded": 1, "failed": 0}),
-        |backup| backup["status"] = json!({"failed": 1}),
-        |backup| backup["metadata"]["creationTimestamp"] = json!("2026-06-01T10:00:00Z"),
-        |backup| backup["metadata"]["labels"][BACKUP_OF] = json!("v"),
-    ];
-    for change in changes {
-        let ended = stands(change).await;
-        assert!(matches!(ended, Situation::Absent { .. }), "{ended:?}");
-    }
 }
 
 /// Where an object may be released without a backup, one that took too long is a try like a failed one, and a later
@@ -119,7 +84,7 @@ async fn a_backup_that_took_too_long_is_given_up_for_the_next_one_unless_it_succ
     let begun = |settings: &Settings, attempts: &[u32]| {
         attempts.iter().map(|attempt| created(settings, &target("shop"), *attempt)).collect::<Vec<_>>()
     };
-    let found = async |settings: &Settings, backups| survey(&cluster(backups).0, settings, 1, None).await;
+    let found = async |settings: &Settings, backups| survey(&cluster(backups).0, settings, 1).await;
 
     let given_up = found(&releasing, begun(&releasing, &[1])).await;
     assert!(
@@ -153,32 +118,31 @@ async fn a_failed_backup_that_is_gone_counts_for_its_policy() {
             for attempt in seen {
                 failures.add(*attempt);
             }
-            let gone = surveyed(&cluster(Vec::new()).0, &settings, &own, &mut failures, None).await;
+            let gone = surveyed(&cluster(Vec::new()).0, &settings, &own, &mut failures).await;
             let Situation::Failed { last, next, seen: number } = gone else { panic!("{gone:?}") };
             assert_eq!((last.attempt, next), (2, rendered(&settings, 3)), "{on_failure}");
             assert_eq!(number as usize, seen.len(), "{on_failure}");
         }
 
         let running = cluster(vec![created(&settings, &target("shop"), 3)]).0;
-        let third = surveyed(&running, &settings, &own, &mut Failures::none_by(policy), None).await;
+        let third = surveyed(&running, &settings, &own, &mut Failures::none_by(policy)).await;
         assert!(matches!(&third, Situation::There { last, .. } if last.attempt == 3), "{third:?}");
 
         let mut going = created(&settings, &target("shop"), 2);
         going["metadata"]["deletionTimestamp"] = json!("2026-06-01T12:00:20Z");
         let mut failures = Failures::none_by(policy);
-        let gone_soon = surveyed(&cluster(vec![going]).0, &settings, &own, &mut failures, None).await;
+        let gone_soon = surveyed(&cluster(vec![going]).0, &settings, &own, &mut failures).await;
         assert!(matches!(&gone_soon, Situation::Failed { last, .. } if last.attempt == 2), "{gone_soon:?}");
         assert_eq!(failures.number(), 0, "an attempt whose failure nobody has seen counts for nothing");
 
         let given_up = BackupStatus { reason: OVERDUE.into(), ..own.clone() };
         let mut failures = Failures::none_by(policy);
-        let gone = surveyed(&cluster(Vec::new()).0, &settings, &given_up, &mut failures, None).await;
+        let gone = surveyed(&cluster(Vec::new()).0, &settings, &given_up, &mut failures).await;
         assert!(matches!(&gone, Situation::Failed { last, .. } if last.is_given_up), "{gone:?}");
 
         let by_another = BackupStatus { failed: Some(of("another")), ..failed(2) };
         let first =
-            surveyed(&cluster(Vec::new()).0, &settings, &by_another, &mut Failures::none_by(policy), None)
-                .await;
+            surveyed(&cluster(Vec::new()).0, &settings, &by_another, &mut Failures::none_by(policy)).await;
         assert_eq!(first, Situation::Absent { backup: rendered(&settings, 1) }, "{on_failure}");
     }
 }
@@ -241,10 +205,10 @@ async fn a_backup_is_found_and_made_in_the_version_that_is_served() {
     let settings = settings(TEMPLATE, "backups");
     let mut done = created(&settings, &target("shop"), 1);
     done["status"] = json!({"succeeded": 1, "failed": 0});
-    let found = survey(&upgraded(Some(done)), &settings, 1, None).await;
+    let found = survey(&upgraded(Some(done)), &settings, 1).await;
     assert!(matches!(&found, Situation::There { verdict: Verdict::Succeeded, .. }), "{found:?}");
 
-    let Situation::Absent { backup } = survey(&upgraded(None), &settings, 1, None).await else {
+    let Situation::Absent { backup } = survey(&upgraded(None), &settings, 1).await else {
         panic!("it is there")
     };
     assert_eq!(backup["apiVersion"], "batch/v2");

@@ -226,12 +226,7 @@ fn write(reason: &str) -> Option<Description> {
 /// Reasons for holding an object.
 fn backup(reason: &str) -> Option<Description> {
     Some(match reason {
-        "HeldForBackup"
-        | "BackupRunning"
-        | "BackupBeingDeleted"
-        | "BackupOverdue"
-        | "BackupFailed"
-        | "FormerBackupRunning" => (
+        "HeldForBackup" | "BackupRunning" | "BackupBeingDeleted" | "BackupOverdue" | "BackupFailed" => (
             "is held until it is backed up",
             "wait for the backup, fix it if it fails, or release the object without one: kubectl catena{namespace} release {object} --reason WHY",
         ),

@@ -49,7 +49,7 @@ fn deleted(mut body: Value, metadata: Value) -> Value {
 #[test]
 fn in_a_terminating_namespace_each_object_is_explained_by_it_or_by_its_holder() {
     let backup = json!({
-        "state": "Failed", "since": THEN, "reason": "NamespaceTerminating",
+        "uid": "BasicDeployment/web", "state": "Failed", "since": THEN, "reason": "NamespaceTerminating",
         "message": "the namespace \"shop\" is being deleted and accepts no new Job; set backups.db.namespace",
     });
     let protected = json!({

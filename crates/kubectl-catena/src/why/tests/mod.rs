@@ -265,7 +265,7 @@ fn an_object_held_by_a_finalizer() {
 
 #[test]
 fn an_object_held_for_its_backup() {
-    let status = json!({"state": "Failed", "attempt": 2, "backup": "Job backups/web-2", "since": THEN, "reason": "BackupFailed", "message": "the backup failed; the next attempt is due at 00:12"});
+    let status = json!({"uid": "BasicDeployment/web", "state": "Failed", "attempt": 2, "backup": "Job backups/web-2", "since": THEN, "reason": "BackupFailed", "message": "the backup failed; the next attempt is due at 00:12"});
     let mut body = ready();
     body["metadata"] = json!({
         "deletionTimestamp": THEN, "finalizers": ["catena.dev/backup"],

@@ -32,7 +32,6 @@ fn every_reason_that_a_controller_reports_is_explained() {
         ("basic-replicaset-controller/src/status.rs", &["=> (\"", "            \""]),
         ("backup-controller/src/error.rs", &["=> \""]),
         ("backup-controller/src/status.rs", &["(\"", "            \"", ", \""]),
-        ("backup-controller/src/annotation.rs", &["= \""]),
         ("command-reaper/src/error.rs", &["=> \""]),
         ("command-binder/src/decide/judge.rs", &["refused(\"", "waiting(\"", "            \""]),
         ("command-binder/src/place.rs", &["refused(\"", "            \""]),
