@@ -161,7 +161,10 @@ async fn a_child_that_cannot_be_restarted_says_so() -> Result<()> {
     let cluster = Cluster::changing_one_of(&COMMANDED, DEPLOYMENTS).await?;
     let namespace = cluster.namespace("tokenless").await?;
     let web = commands::ready(&namespace, 1).await?;
-    let values = json!({"child": {"contract": {"restartedAt": ""}}});
+    let values = json!({"children": [{
+        "apiVersion": "catena.dev/v1alpha1", "kind": "BasicReplicaSet", "resource": "basicreplicasets",
+        "contract": {"restartedAt": ""},
+    }]});
     let release = Release::upgrade(&cluster, DEPLOYMENTS, &values).await?;
     until_a_restart_says(&namespace, &web, "False", "ChildHasNoRestart").await;
     release.restore().await?;

@@ -11,7 +11,7 @@
   resources: [basicdeployments/finalizers]
   verbs: [update]
 # The kinds of children, as the value children says. Applying one that does not exist yet asks for create and patch.
-{{- range include "basic-deployment-controller.children" . | fromYamlArray }}
+{{- range .Values.children }}
 - apiGroups: [{{ include "basic-deployment-controller.group" . | quote }}]
   resources: [{{ .resource }}]
   verbs: [get, list, watch, create, patch, delete]
@@ -46,7 +46,7 @@
   resources: [validatingadmissionpolicies, validatingadmissionpolicybindings, validatingwebhookconfigurations, mutatingwebhookconfigurations]
   verbs: [list, watch]
 # The label on the definition of a kind without a mapping, which says that the kind honours the contract.
-{{- range include "basic-deployment-controller.children" . | fromYamlArray }}
+{{- range .Values.children }}
 {{- $group := include "basic-deployment-controller.group" . }}
 {{- if and $group (not (hasKey . "contract")) }}
 - apiGroups: [apiextensions.k8s.io]
@@ -55,4 +55,9 @@
   verbs: [get]
 {{- end }}
 {{- end }}
+{{- end }}
+
+{{/* The API group of a kind of children. */}}
+{{- define "basic-deployment-controller.group" -}}
+{{- if contains "/" .apiVersion }}{{ splitList "/" .apiVersion | first }}{{ end }}
 {{- end }}

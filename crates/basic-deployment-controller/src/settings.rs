@@ -22,8 +22,6 @@ pub struct Settings {
     pub templates: Templates,
     /// The published Events.
     pub events: PublishedEvents,
-    /// Whether the first kind is from the deprecated field `child`.
-    has_single_child: bool,
     is_empty: bool,
     mistakes: Vec<String>,
 }
@@ -45,8 +43,6 @@ impl Default for PublishedEvents {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    /// Deprecated: one more entry of `children`, in place of one of the same kind.
-    child: Option<ChildKind>,
     #[serde(default)]
     children: Vec<ChildKind>,
     templates: BTreeMap<String, String>,
@@ -57,15 +53,11 @@ struct File {
 }
 
 impl From<File> for Settings {
-    fn from(File { child, mut children, templates, parameters, events }: File) -> Self {
-        if let Some(single) = &child {
-            children.retain(|listed| !listed.is(single.name()));
-        }
+    fn from(File { children, templates, parameters, events }: File) -> Self {
         let is_empty = templates.is_empty();
         let mut templates = Templates::compile(&templates);
         Self {
-            has_single_child: child.is_some(),
-            children: child.into_iter().chain(children).map(Arc::new).collect(),
+            children: children.into_iter().map(Arc::new).collect(),
             mistakes: templates.declare(parameters),
             templates,
             events,
@@ -94,16 +86,6 @@ impl Settings {
     pub fn listed(&self) -> String {
         let names = self.children.iter().map(|kind| format!("{} {}", kind.api_version, kind.kind));
         names.collect::<Vec<_>>().join(", ")
-    }
-
-    /// The field of each kind.
-    fn fields(&self) -> impl Iterator<Item = (String, &Arc<ChildKind>)> {
-        let single = usize::from(self.has_single_child);
-        let field = move |at: usize| match at.checked_sub(single) {
-            Some(at) => format!("children[{at}]"),
-            None => "child".to_owned(),
-        };
-        self.children.iter().enumerate().map(move |(at, kind)| (field(at), kind))
     }
 }
 
@@ -135,7 +117,8 @@ impl Validate for Settings {
                     .into(),
             );
         }
-        for (at, (field, kind)) in self.fields().enumerate() {
+        for (at, kind) in self.children.iter().enumerate() {
+            let field = format!("children[{at}]");
             if self.children[..at].iter().any(|earlier| earlier.is(kind.name())) {
                 problems.push(format!("{field}: {} is listed twice; keep one entry of each kind", kind.kind));
             }
@@ -146,11 +129,7 @@ impl Validate for Settings {
 
     fn warnings(&self) -> Vec<String> {
         let kinds: Vec<_> = self.children.iter().map(|kind| kind.name()).collect();
-        let broken = self.templates.problems_of_any(&kinds).into_iter().map(|problem| problem.to_string());
-        let deprecated = self
-            .has_single_child
-            .then(|| "child: is deprecated; move it into the list children, as its only entry".to_owned());
-        broken.chain(deprecated).collect()
+        self.templates.problems_of_any(&kinds).iter().map(ToString::to_string).collect()
     }
 
     fn samples(&self) -> Vec<Sample> {
@@ -233,26 +212,12 @@ mod tests {
     }
 
     #[test]
-    fn the_single_kind_of_older_settings_is_an_entry_of_the_list() {
-        let file = json!({
-            "child": deployments(), "templates": {"default": "x"},
-            "children": [replica_sets(), {"apiVersion": "apps/v1beta1", "kind": "Deployment"}],
-        });
-        let settings = settings(file);
-        assert_eq!(settings.listed(), "apps/v1 Deployment, catena.dev/v1alpha1 BasicReplicaSet");
-        assert_eq!(settings.validate(), Ok(()));
-        assert!(settings.warnings().iter().any(|warning| warning.starts_with("child: is deprecated")));
-    }
-
-    #[test]
     fn a_chain_without_an_end_is_refused() {
         for version in ["v1alpha1", "v2"] {
             let child = json!({"apiVersion": format!("catena.dev/{version}"), "kind": "BasicDeployment"});
-            let refused = |file: Value| settings(file).validate().unwrap_err().remove(0);
-            let single = refused(json!({"child": child, "templates": {"default": "x"}}));
-            assert!(single.starts_with("child.kind: "), "{single}");
             let listed = json!({"children": [replica_sets(), child], "templates": {"default": "x"}});
-            assert!(refused(listed).starts_with("children[1].kind: "));
+            let refused = settings(listed).validate().unwrap_err().remove(0);
+            assert!(refused.starts_with("children[1].kind: "), "{refused}");
         }
     }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::kinds::Kind;
 
-/// The contract of a kind in a file of values: `child`, or the entry of `children` for the kind.
+/// The contract of a kind in a file of values: that of its entry of `children`.
 pub fn contract(path: &Path, kind: &Kind) -> Result<Value> {
     let text = std::fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))?;
     of(&text, kind).with_context(|| path.display().to_string())
@@ -15,14 +15,14 @@ pub fn contract(path: &Path, kind: &Kind) -> Result<Value> {
 
 fn of(text: &str, kind: &Kind) -> Result<Value> {
     let values: Value = serde_saphyr::from_str(text).context("it is no YAML")?;
-    let children = values["children"].as_array().into_iter().flatten();
+    let mut children = values["children"].as_array().into_iter().flatten();
     let is_it = |child: &&Value| {
         child["apiVersion"] == *kind.resource.api_version && child["kind"] == *kind.resource.kind
     };
-    match std::iter::once(&values["child"]).chain(children).find(is_it) {
+    match children.find(is_it) {
         Some(child) => Ok(child["contract"].clone()),
         None => bail!(
-            "it has no child of apiVersion {} and kind {}, neither in child nor in children",
+            "it has no entry of apiVersion {} and kind {} in children",
             kind.resource.api_version,
             kind.resource.kind
         ),
@@ -38,10 +38,8 @@ mod tests {
     fn the_contract_of_the_kind_is_found_among_the_children() {
         let kinds = kinds();
         let kind = kinds.find("deployments").unwrap();
-        let child = "{apiVersion: apps/v1, kind: Deployment, contract: {active: status.x}}";
-        for values in [format!("child: {child}"), format!("children: [{{kind: Other}}, {child}]")] {
-            assert_eq!(of(&values, kind).unwrap()["active"], "status.x", "{values}");
-        }
+        let values = "children: [{kind: Other}, {apiVersion: apps/v1, kind: Deployment, contract: {active: status.x}}]";
+        assert_eq!(of(values, kind).unwrap()["active"], "status.x");
         assert!(of("templates: {}", kind).unwrap_err().to_string().contains("Deployment"));
     }
 }

@@ -94,7 +94,7 @@ fn entries<'v>(values: &'v Value, key: &str) -> Result<Vec<(&'v String, &'v Valu
 fn kinds(values: &Value) -> Vec<(String, String)> {
     let of = |entry: &Value| Some((entry["apiVersion"].as_str()?.into(), entry["kind"].as_str()?.into()));
     let listed = values["children"].as_array().into_iter().flatten();
-    let kinds: Vec<_> = listed.chain([&values["child"]]).filter_map(of).collect();
+    let kinds: Vec<_> = listed.filter_map(of).collect();
     if !kinds.is_empty() {
         return kinds;
     }
@@ -131,9 +131,6 @@ mod tests {
         let templates = json!({"templates": {"default": "x"}});
         let expected = ["Pod", "BasicReplicaSet"].map(str::to_owned).to_vec();
         assert_eq!(found(&templates), [("templates.default".to_owned(), expected)]);
-        let child =
-            json!({"child": {"apiVersion": "apps/v1", "kind": "Deployment"}, "templates": {"default": "x"}});
-        assert_eq!(found(&child), [("templates.default".to_owned(), vec!["Deployment".to_owned()])]);
         let children = json!({
             "children": [{"apiVersion": "apps/v1", "kind": "Deployment"}, {"apiVersion": "apps/v1", "kind": "StatefulSet"}],
             "templates": {"default": "x"},
@@ -161,14 +158,11 @@ mod tests {
 
     #[test]
     fn later_values_override_earlier_ones_as_in_helm() {
-        let mut values = json!({"templates": {"default": "x", "old": "y"}, "child": {"kind": "A"}});
-        merge(
-            &mut values,
-            json!({"templates": {"default": "z", "old": null}, "child": {"apiVersion": "v1"}}),
-        );
+        let mut values = json!({"templates": {"default": "x", "old": "y"}, "log": {"level": "info"}});
+        merge(&mut values, json!({"templates": {"default": "z", "old": null}, "log": {"format": "text"}}));
         assert_eq!(
             values,
-            json!({"templates": {"default": "z"}, "child": {"kind": "A", "apiVersion": "v1"}})
+            json!({"templates": {"default": "z"}, "log": {"level": "info", "format": "text"}})
         );
     }
 }
