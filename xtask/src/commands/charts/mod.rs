@@ -44,14 +44,18 @@ fn generated(directory: &Path) -> Result<Generated> {
         surplus: Vec::new(),
     };
     let shared = directory.join("_shared");
-    let (files, endings) = (shared.join("files"), shared.join("endings"));
+    let [files, definitions, endings] =
+        ["files", "definitions", "endings"].map(|directory| shared.join(directory));
     let shared_schema = read_json(&shared.join("schema.json"))?;
     for chart in charts::within(directory) {
-        for path in below(&files)? {
-            let place = path.strip_prefix(&files)?;
-            let text = read(&path)?;
-            names::begin_with("catena", &text).with_context(|| shown(&path))?;
-            generated.wanted.insert(chart.directory.join(place), whole(place, &text));
+        let has_definitions = chart.directory.join("files").exists();
+        for source in std::iter::once(&files).chain(has_definitions.then_some(&definitions)) {
+            for path in below(source)? {
+                let place = path.strip_prefix(source)?;
+                let text = read(&path)?;
+                names::begin_with("catena", &text).with_context(|| shown(&path))?;
+                generated.wanted.insert(chart.directory.join(place), whole(place, &text));
+            }
         }
         for path in below(&endings)? {
             let target = chart.directory.join(path.strip_prefix(&endings)?);

@@ -57,6 +57,16 @@ fn every_chart_gets_the_shared_files_and_each_says_that_it_is_generated() {
 }
 
 #[test]
+fn what_needs_definitions_is_only_in_the_charts_that_have_some() {
+    let charts = Charts::new();
+    charts.put("_shared/definitions/templates/check.yaml", "kind: Job\n");
+    charts.put("one/files/crd.yaml", "kind: CustomResourceDefinition\n");
+    charts.generated().write().unwrap();
+    let has_check = |name: &str| charts.0.path().join(name).join("templates/check.yaml").exists();
+    assert_eq!((has_check("one"), has_check("two")), (true, false));
+}
+
+#[test]
 fn a_check_names_the_file_that_somebody_edited_in_one_chart_alone() {
     for (file, from, to) in [
         ("templates/lease.yaml", "Lease", "Other"),
