@@ -1,7 +1,5 @@
 //! Action → one write. The only writer.
 
-mod trail;
-
 use std::time::Duration;
 
 use backup_controller::{
@@ -19,14 +17,13 @@ use json_patch::PatchOperation;
 use kube::runtime::events::EventType;
 use operator_kit::{
     object::ObjectId,
-    report::{EVENTS_BUSY, Events, Milestone, Reported},
+    report::{Events, Milestone, Reported},
     run::Next,
     watch::{Watched, WatchedResource},
-    write::{WriteCause, Writer},
+    write::{WriteCause, WriteError, Writer},
 };
 use serde_json::{Value, json};
 
-use self::trail::{End, Trail};
 use crate::{
     memory::{Memory, Unplaced},
     metrics::HeldMetrics,
@@ -51,11 +48,6 @@ impl Executor {
     /// Forgets an object that is gone.
     pub fn forget(&self, uid: &str) {
         self.metrics.forget(uid);
-    }
-
-    /// Forgets an object that is no longer watched, and may still be held.
-    pub fn unwatched(&self, uid: &str) {
-        self.metrics.unwatched(uid);
     }
 
     /// Takes a step.
@@ -189,37 +181,48 @@ impl Executor {
         let Some(removal) = finalizer::remove(id.uid, &held.finalizers) else {
             return Ok(Next::Settled);
         };
-        let is_backed_up = release.outcome == Outcome::BackedUp;
-        // Kept during the write, after which others may have filled the queue.
-        let place = self.events.reserve();
-        if place.is_none() && !is_backed_up {
-            // Once: an Events API that does not answer must not keep the object for ever.
-            let rest = EVENTS_BUSY.saturating_sub(self.memory.time_without_room(id.uid));
-            if !rest.is_zero() {
-                return Ok(Next::Wait(rest));
-            }
-        }
         let stays = held.finalizers.len() > 1;
         let is_told = held.is_annotated && (stays || held.status.is_some());
-        let message = &release.status.message;
-        if !is_backed_up {
-            // Before the write, because the object and its annotations may be gone with it.
-            tracing::warn!(object = %id, entry = kind.id, why = message, "releasing it without a proven backup");
+        if release.outcome != Outcome::BackedUp {
+            // Before the write, because the object and its annotations may be gone with it, and the answer may be lost.
+            let why = &release.status.message;
+            tracing::warn!(object = %id, entry = kind.id, why, "releasing it without a proven backup");
         }
-        let (events, metrics) = (&self.events, &self.metrics);
-        let trail =
-            Trail { events, place, metrics, target, kind: &kind.id, held, release, end: End::Unknown };
         let released = self.let_go(target, &removal, is_told.then_some(&release.status)).await;
-        trail.end(match &released {
-            Ok(_) => End::Released,
-            Err(Error::Write(error)) => match error.cause {
-                WriteCause::Gone | WriteCause::Changed { .. } => End::Missed,
-                _ if error.cause.may_have_worked() => End::Unknown,
-                _ => End::Refused(error.reason()),
-            },
-            Err(_) => End::Unknown,
-        });
+        match &released {
+            Ok(_) => {
+                self.metrics.released(id.uid, &kind.id, release.outcome, held.age());
+                self.tell_of_release(target, held, release);
+            }
+            // It is gone or was changed, as the next pass sees.
+            Err(Error::Write(WriteError {
+                cause: WriteCause::Gone | WriteCause::Changed { .. }, ..
+            })) => {}
+            Err(error) => self.metrics.note(id.uid, &kind.id, error.reason(), held.age()),
+        }
         released
+    }
+
+    /// Publishes the Event of a release. Nobody was told of a backup that took no time.
+    fn tell_of_release(&self, target: &Watched<Row>, held: &Held, release: &Release) {
+        let message = &release.status.message;
+        let (type_, reason, note) = match release.outcome {
+            Outcome::BackedUp if held.status.is_none() => return,
+            Outcome::BackedUp => (EventType::Normal, "BackedUp", message.clone()),
+            Outcome::GivenUp => (
+                EventType::Warning,
+                "ReleasedWithoutBackup",
+                format!("released without a backup, as the settings allow: {message}"),
+            ),
+            Outcome::Forced => (
+                EventType::Warning,
+                "ForceReleased",
+                format!("released without a proven backup, by annotation: {message}"),
+            ),
+        };
+        let related = held.last_backup();
+        let milestone = Milestone { reason, action: "Release".into(), note, related };
+        self.events.mark(type_, &target.reference(), milestone);
     }
 
     /// Removes the finalizer, with a last status if that is to be told and the server takes it.

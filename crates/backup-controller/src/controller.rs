@@ -58,11 +58,6 @@ impl Controller for ProtectedObjects {
         self.observer.forget(uid);
         self.executor.forget(uid);
     }
-
-    fn unwatched(&self, uid: &str) {
-        self.observer.forget(uid);
-        self.executor.unwatched(uid);
-    }
 }
 
 #[cfg(test)]

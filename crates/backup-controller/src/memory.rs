@@ -18,7 +18,6 @@ struct Remembered {
     unplaced: Option<Unplaced>,
     told: Option<(BackupStatus, Instant)>,
     failures: Option<Failures>,
-    without_room: Option<Instant>,
 }
 
 /// A backup whose creation was answered with "not found". Only its place is kept: a rendered backup may contain the
@@ -101,13 +100,6 @@ impl Memory {
     /// Records the status that is told now.
     pub fn note_told(&self, uid: &str, status: BackupStatus) {
         self.0.lock().entry(uid.to_owned()).or_default().told = Some((status, Instant::now()));
-    }
-
-    /// The time since the release of an object first found no room for its Event; the first call is that time.
-    pub fn time_without_room(&self, uid: &str) -> Duration {
-        let mut objects = self.0.lock();
-        let remembered = objects.entry(uid.to_owned()).or_default();
-        remembered.without_room.get_or_insert_with(Instant::now).elapsed()
     }
 
     /// Forgets an object that is gone.

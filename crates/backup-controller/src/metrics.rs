@@ -37,8 +37,6 @@ struct HeldObject {
     /// another clock.
     age: Duration,
     noted: Instant,
-    /// The outcome of a release that the server did not answer, and that is certain once the object is gone.
-    unanswered: Option<Outcome>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
@@ -92,7 +90,8 @@ impl HeldMetrics {
 
     /// Records that an object is held, and for how long.
     pub fn note(&self, uid: &str, entry: &str, reason: &str, age: Duration) {
-        self.hold(uid, entry, reason, age, None);
+        let why = Why { entry: entry.to_owned(), reason: reason.to_owned() };
+        self.held.lock().insert(uid.to_owned(), HeldObject { why, age, noted: Instant::now() });
     }
 
     /// Records that an object was released, and for how long it was held.
@@ -103,28 +102,9 @@ impl HeldMetrics {
         self.released.get_or_create(&ended).inc();
     }
 
-    /// Records a release that the server did not answer. It counts if the object is gone before anything else is known.
-    pub fn perhaps_released(&self, uid: &str, entry: &str, outcome: Outcome, age: Duration) {
-        self.hold(uid, entry, "ReleaseUnanswered", age, Some(outcome));
-    }
-
     /// Forgets an object that is gone.
     pub fn forget(&self, uid: &str) {
-        let held = self.held.lock().remove(uid);
-        if let Some(HeldObject { why, age, noted, unanswered: Some(outcome) }) = held {
-            self.released(uid, &why.entry, outcome, age + noted.elapsed());
-        }
-    }
-
-    /// Forgets an object that is no longer watched. It may still be held, so that an unanswered release does not count.
-    pub fn unwatched(&self, uid: &str) {
         self.held.lock().remove(uid);
-    }
-
-    fn hold(&self, uid: &str, entry: &str, reason: &str, age: Duration, unanswered: Option<Outcome>) {
-        let why = Why { entry: entry.to_owned(), reason: reason.to_owned() };
-        let held = HeldObject { why, age, noted: Instant::now(), unanswered };
-        self.held.lock().insert(uid.to_owned(), held);
     }
 }
 

@@ -1,6 +1,5 @@
 //! Several passes in a row.
 
-use backup_controller::status::Outcome;
 use operator_kit::{
     report::{Events, Reported},
     run::{LiveSettings, Triggers},
@@ -13,7 +12,7 @@ use super::*;
 use crate::{
     fixtures::{MANAGER, TEMPLATE, settings, target, watched},
     memory::Memory,
-    metrics::{HeldMetrics, tests::page_of},
+    metrics::HeldMetrics,
     mock_server::{Answer, DATE, Sent, answering},
     observe::{BackupWatches, Namespaces},
 };
@@ -22,7 +21,6 @@ use crate::{
 fn controller(
     versions: &'static [&'static str],
     memory: &Memory,
-    metrics: &HeldMetrics,
 ) -> (ProtectedObjects, crate::mock_server::Log) {
     let (client, log) = answering(Some(DATE), move |sent| answer(versions, sent));
     let (writer, events) = (Writer::over(client.clone(), MANAGER), Events::over(client.clone(), MANAGER));
@@ -31,7 +29,7 @@ fn controller(
     let backups = BackupWatches::new(client.clone(), served_kinds.clone(), watches.clone(), triggers.clone());
     let namespaces = Namespaces::new(client.clone(), watches, triggers);
     let settings = LiveSettings::fixed(settings(TEMPLATE, "backups"));
-    let executor = Executor::new(writer, events, memory.clone(), metrics.clone());
+    let executor = Executor::new(writer, events, memory.clone(), HeldMetrics::new());
     let observer = Observer::new(client, served_kinds, settings, namespaces, backups, memory.clone());
     (ProtectedObjects { observer, executor }, log)
 }
@@ -73,7 +71,7 @@ async fn a_backup_that_has_nowhere_to_go_is_refused_in_the_pass_after_its_create
  {
     for versions in [&["v1"][..], &[]] {
         let memory = Memory::default();
-        let (controller, log) = controller(versions, &memory, &HeldMetrics::new());
+        let (controller, log) = controller(versions, &memory);
         let creates = || log.take().iter().filter(|sent| sent.verb == "POST").count();
         for refusals in 1..3 {
             assert_eq!((pass(&controller).await, creates()), (Ok(Next::Again), 1));
@@ -81,21 +79,4 @@ async fn a_backup_that_has_nowhere_to_go_is_refused_in_the_pass_after_its_create
             assert_eq!(memory.refusals("u"), refusals);
         }
     }
-}
-
-#[tokio::test]
-async fn an_object_that_is_no_longer_watched_may_still_be_held() {
-    let (memory, metrics) = (Memory::default(), HeldMetrics::new());
-    let (controller, _) = controller(&[], &memory, &metrics);
-    let release = || metrics.perhaps_released("u", "maps", Outcome::Forced, Duration::ZERO);
-    release();
-    memory.refused("u");
-    controller.unwatched("u");
-    let page = page_of(&metrics);
-    assert!(!page.contains("released_objects_total{") && !page.contains("held_objects{"), "{page}");
-    assert_eq!(memory.refusals("u"), 0);
-    release();
-    controller.forget("u");
-    let page = page_of(&metrics);
-    assert!(page.contains("outcome=\"forced\"} 1\n"), "{page}");
 }

@@ -15,7 +15,7 @@ use kube::{
 };
 use tokio::{
     sync::{
-        mpsc::{OwnedPermit, Receiver, Sender, channel},
+        mpsc::{Receiver, Sender, channel},
         oneshot,
     },
     time::{sleep, timeout},
@@ -65,9 +65,6 @@ pub struct Milestone {
     pub related: Option<ObjectReference>,
 }
 
-/// A place in the queue that is kept for one Event, so that it is not dropped.
-pub struct Reservation(OwnedPermit<Queued>);
-
 enum Queued {
     Event(Box<(Event, ObjectReference)>),
     /// Somebody waits until everything before it has been published.
@@ -106,16 +103,10 @@ impl Events {
     }
 
     /// Whether the queue has room for another Event; otherwise it would be dropped. After an await, somebody else may have
-    /// taken it: see [`Self::reserve`].
+    /// taken it.
     #[must_use]
     pub fn has_room(&self) -> bool {
         self.queue.capacity() > 0
-    }
-
-    /// Reserves a place in the queue; `None` if it has no room.
-    #[must_use]
-    pub fn reserve(&self) -> Option<Reservation> {
-        self.queue.clone().try_reserve_owned().ok().map(Reservation)
     }
 
     /// Waits until every queued Event has been published or has failed, at most for this time, and without pauses between
@@ -153,13 +144,6 @@ impl Events {
         if self.queue.try_send(Queued::event(event, object)).is_err() {
             self.metrics.event("dropped");
         }
-    }
-}
-
-impl Reservation {
-    /// Publishes a milestone in the reserved place.
-    pub fn mark(self, type_: EventType, object: &ObjectReference, milestone: Milestone) {
-        self.0.send(Queued::event(milestone.event(type_), object));
     }
 }
 
@@ -301,28 +285,5 @@ mod tests {
         (0..500).for_each(|_| events.warn(&about, "TargetNotFound", ""));
         let page = metrics.encode().unwrap();
         assert!(page.contains("catena_events_total{result=\"dropped\"} 500"), "{page}");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_reserved_place_is_for_one_event_whoever_fills_the_queue_meanwhile() {
-        let (client, log) = answering(|_| Answer::Done);
-        let events = Events::over(client, "binder");
-        let about = ObjectReference::default();
-        let [kept, unused] = [(); 2].map(|()| events.reserve().unwrap());
-        // Nothing else runs before the first await.
-        while events.has_room() {
-            events.warn(&about, "TargetNotFound", "");
-        }
-        assert!(events.reserve().is_none());
-        let milestone =
-            Milestone { reason: "Released", action: String::new(), note: String::new(), related: None };
-        kept.mark(EventType::Warning, &about, milestone);
-        assert!(!events.has_room(), "it had no place of its own");
-        drop(unused);
-        assert!(events.has_room(), "nobody can use the place");
-        assert!(events.flush(Duration::from_secs(60)).await);
-        let told = log.take();
-        let kept = told.iter().filter(|sent| sent.body["reason"] == "Released").count();
-        assert_eq!((told.len(), kept), (QUEUE - 1, 1));
     }
 }

@@ -13,7 +13,6 @@ use backup_controller::{
 };
 use catena_api::keys::BACKUP_FINALIZER;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::ObjectReference;
 use operator_kit::{
     report::{Failure, Reported},
     run::Attempt,
@@ -42,13 +41,9 @@ struct Acted {
     told: Vec<String>,
     /// The objects that the Events are about, beside the held one.
     related: Vec<Value>,
-    /// The notes of the Events.
-    notes: Vec<String>,
     result: Result<Next, Error>,
     memory: Memory,
     metrics: String,
-    /// The metrics after the object is gone.
-    metrics_once_gone: String,
 }
 
 /// Takes a step against a server that gives these answers, and then the last one forever. The server refused one backup
@@ -71,12 +66,8 @@ async fn act_on(observed: &Observed, action: Action, answers: &[Answer]) -> Acte
     tokio::time::sleep(Duration::from_secs(1)).await;
     let (events, sent): (Vec<_>, _) = log.take().into_iter().partition(is_event);
     let told = events.iter().map(|event| event.body["reason"].as_str().unwrap().to_owned()).collect();
-    let notes = events.iter().map(|event| event.body["note"].as_str().unwrap().to_owned()).collect();
     let related = events.iter().map(|event| event.body["related"].clone()).collect();
-    let page = page_of(&metrics);
-    executor.forget("u");
-    let metrics_once_gone = page_of(&metrics);
-    Acted { sent, told, related, notes, result, memory, metrics: page, metrics_once_gone }
+    Acted { sent, told, related, result, memory, metrics: page_of(&metrics) }
 }
 
 async fn act(action: Action, answer: Answer) -> Acted {

@@ -85,13 +85,8 @@ pub trait Controller: Send + Sync + 'static {
         &[]
     }
 
-    /// Forgets an object that is gone.
+    /// Forgets an object that is gone, or no longer watched.
     fn forget(&self, _uid: &str) {}
-
-    /// Forgets an object that is no longer watched, and may still be there.
-    fn unwatched(&self, uid: &str) {
-        self.forget(uid);
-    }
 
     /// Takes the step: one write, or one bounded batch of independent writes of the same kind.
     fn act(
@@ -283,7 +278,7 @@ impl<C: Controller> Passes<C> {
     /// Has the controller forget all objects of a kind that is no longer watched, because their deletions go unnoticed.
     pub fn unwatch_all(&self) {
         for object in self.store.state() {
-            self.controller.unwatched(ObjectId::of(&*object).uid);
+            self.controller.forget(ObjectId::of(&*object).uid);
         }
     }
 

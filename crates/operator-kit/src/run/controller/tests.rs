@@ -46,11 +46,7 @@ impl Controller for Versions {
     }
 
     fn forget(&self, uid: &str) {
-        self.1.lock().unwrap().push(format!("{uid} is gone"));
-    }
-
-    fn unwatched(&self, uid: &str) {
-        self.1.lock().unwrap().push(format!("{uid} is not watched"));
+        self.1.lock().unwrap().push(uid.to_owned());
     }
 }
 
@@ -123,13 +119,13 @@ async fn there_is_no_pass_over_what_is_gone_or_another_one_by_now() {
 }
 
 #[tokio::test]
-async fn an_object_that_is_no_longer_watched_is_not_taken_for_gone() {
+async fn an_object_that_is_gone_or_no_longer_watched_is_forgotten() {
     let mut shown = StoreWriter::default();
     let passes = passes(shown.as_reader());
     shown.apply_watcher_event(&Apply(object("a", "1")));
     passes.unwatch_all();
     passes.forget("b");
-    assert_eq!(*passes.controller.1.lock().unwrap(), ["a is not watched", "b is gone"]);
+    assert_eq!(*passes.controller.1.lock().unwrap(), ["a", "b"]);
 }
 
 /// Never ends a step, and records the objects that it is to forget.
