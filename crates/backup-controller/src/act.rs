@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use backup_controller::{
     annotation::{BackupStatus, State},
-    backup::written_as,
+    backup::not_served,
     decide::{Action, Release},
-    error::{Error, Missing, is_refusal},
+    error::{Error, is_refusal},
     finalizer, metadata,
     observed::{Held, Observed, Row},
     settings::ProtectedKind,
@@ -24,10 +24,7 @@ use operator_kit::{
 };
 use serde_json::{Value, json};
 
-use crate::{
-    memory::{Memory, Unplaced},
-    metrics::HeldMetrics,
-};
+use crate::{memory::Memory, metrics::HeldMetrics};
 
 /// Delay before a new backup is checked, if no event comes before.
 const FIRST_LOOK_DELAY: Duration = Duration::from_secs(1);
@@ -63,12 +60,6 @@ impl Executor {
             }
             Action::Create(backup) => self.create(kind, observed, backup).await,
             Action::Refuse(problem) => Err(problem.into()),
-            Action::ReportMissing(missing) => {
-                if matches!(missing, Missing::NotServed { .. }) {
-                    self.memory.refused(id.uid);
-                }
-                Err(missing.into())
-            }
             Action::Hold { status, tell, again } => {
                 self.note(kind, observed, &status);
                 let is_written = tell && self.tell(target, observed.held.as_ref(), &status).await?;
@@ -93,17 +84,8 @@ impl Executor {
     }
 
     async fn create(&self, kind: &ProtectedKind, observed: &Observed, backup: Value) -> Result<Next, Error> {
-        let resource = written_as(&kind.backup, &backup);
-        if resource.version != kind.backup.resource.version {
-            tracing::warn!(
-                "backups.{}.apiVersion: {} is not served, so {} is used instead; set it to a served version",
-                kind.backup.name,
-                kind.backup.resource.api_version,
-                resource.api_version
-            );
-        }
         let target = ObjectId::of(&*observed.target);
-        let backups = WatchedResource::new(resource.clone(), &observed.backups);
+        let backups = WatchedResource::new(kind.backup.resource.clone(), &observed.backups);
         let Err(error) = self.writer.on_behalf_of(target).create(&backups, &backup).await else {
             return Ok(self.created(target));
         };
@@ -113,10 +95,14 @@ impl Executor {
         match error.cause {
             // It comes from a try whose answer was lost, and is judged in the next look-up.
             WriteCause::AlreadyExists => Ok(self.created(target)),
-            // The next pass finds out whether its namespace, its kind, or only the version is missing.
-            WriteCause::Gone | WriteCause::KindNotServed | WriteCause::NamespaceMissing => {
-                self.memory.note_unplaced(target.uid, Unplaced::new(resource, &backup));
-                Ok(Next::Again)
+            WriteCause::KindNotServed => Err(not_served(&kind.backup).into()),
+            WriteCause::Gone | WriteCause::NamespaceMissing => {
+                self.memory.refused(target.uid);
+                Err(Error::NamespaceMissing {
+                    backup: kind.backup.name.clone(),
+                    kind: error.object.kind,
+                    namespace: metadata::text(&backup, "namespace").to_owned(),
+                })
             }
             WriteCause::NamespaceTerminating => Err(Error::NamespaceTerminating {
                 backup: kind.backup.name.clone(),
@@ -128,7 +114,7 @@ impl Executor {
     }
 
     fn created(&self, target: ObjectId<'_>) -> Next {
-        self.memory.placed(target.uid);
+        self.memory.created(target.uid);
         Next::Wait(FIRST_LOOK_DELAY)
     }
 

@@ -30,9 +30,18 @@ pub enum Error {
         /// The namespace.
         namespace: String,
     },
-    /// Something was missing when a backup was created.
-    #[error(transparent)]
-    Missing(#[from] Missing),
+    /// The backup would go to a namespace that does not exist.
+    #[error(
+        "no {kind} can be created in the namespace {namespace:?}, which was not found; create the namespace, or set backups.{backup}.namespace in the controller's values to another one"
+    )]
+    NamespaceMissing {
+        /// The backup's name in the settings.
+        backup: String,
+        /// The backup's kind.
+        kind: String,
+        /// The namespace.
+        namespace: String,
+    },
     /// The cluster has stopped serving the kind of the object itself.
     #[error(
         "{kind} {name:?} cannot be read, because {api_version} is no longer served; it stays held until a version is served: set served: true for one in the CustomResourceDefinition"
@@ -48,42 +57,6 @@ pub enum Error {
     /// The API server did not answer a read.
     #[error(transparent)]
     Read(#[from] ReadError),
-}
-
-/// The reason why the creation of a backup was answered with "not found".
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum Missing {
-    /// There is nowhere to create the backup.
-    #[error(
-        "{kind} {name:?} cannot be created: either the cluster does not serve this kind, or the namespace {namespace:?} does not exist; install the CustomResourceDefinition, or create the namespace"
-    )]
-    NotServed {
-        /// The backup's kind.
-        kind: String,
-        /// The backup's name.
-        name: String,
-        /// The namespace.
-        namespace: String,
-    },
-    /// The cluster now serves the backup's kind in another version.
-    #[error(
-        "{kind} {name:?} could not be created: {tried} is no longer served, but {served} is, and the backup is retried in that version; set backups.{backup}.apiVersion in the controller's values to it"
-    )]
-    OtherVersion {
-        /// The backup's name in the settings.
-        backup: String,
-        /// The backup's kind.
-        kind: String,
-        /// The backup's name.
-        name: String,
-        /// The version in which it was to be created.
-        tried: String,
-        /// The served version.
-        served: String,
-    },
-    /// The look-up of the cause failed.
-    #[error(transparent)]
-    Unclear(ReadError),
 }
 
 /// The reason why no backup can be created or judged until somebody changes something.
@@ -123,6 +96,18 @@ pub enum Unusable {
     /// The look-up of the backup failed.
     #[error(transparent)]
     OutOfReach(ReadError),
+    /// The cluster does not serve the kind of the backup.
+    #[error(
+        "the cluster does not serve {kind} in {api_version}; set backups.{backup}.apiVersion in the controller's values to a served version, or install the CustomResourceDefinition"
+    )]
+    NotServed {
+        /// The backup's name in the settings.
+        backup: String,
+        /// The API version in the settings.
+        api_version: String,
+        /// The backup's kind.
+        kind: String,
+    },
     /// The template sets an owner on the backup.
     #[error(
         "the template {backup:?} sets metadata.ownerReferences, so that the backup would be deleted with its owner; remove that field"
@@ -170,6 +155,7 @@ impl Unusable {
             Self::OtherNamespace { .. } => "BackupInOtherNamespace",
             Self::NoNamespace { .. } => "BackupWithoutNamespace",
             Self::OutOfReach(error) => error.reason(),
+            Self::NotServed { .. } => "BackupKindNotServed",
             Self::HasOwner { .. } | Self::Owned { .. } => "BackupHasOwner",
             Self::NameTaken { .. } => "BackupNameTaken",
             Self::Exhausted { .. } => "BackupsExhausted",
@@ -180,13 +166,13 @@ impl Unusable {
 impl Reported for Error {
     fn category(&self) -> Category {
         match self {
-            Self::Unusable(_)
-            | Self::NamespaceTerminating { .. }
-            | Self::Missing(Missing::NotServed { .. }) => Category::WaitsForChange,
+            Self::Unusable(_) | Self::NamespaceTerminating { .. } | Self::NamespaceMissing { .. } => {
+                Category::WaitsForChange
+            }
             // A version that is served is found without any change.
-            Self::Missing(Missing::OtherVersion { .. }) | Self::NotServed { .. } => Category::Transient,
+            Self::NotServed { .. } => Category::Transient,
             Self::Write(error) => error.category(),
-            Self::Missing(Missing::Unclear(error)) | Self::Read(error) => error.category(),
+            Self::Read(error) => error.category(),
         }
     }
 
@@ -195,10 +181,9 @@ impl Reported for Error {
             Self::Unusable(problem) => problem.reason(),
             Self::Write(error) => error.reason(),
             Self::NamespaceTerminating { .. } => "NamespaceTerminating",
+            Self::NamespaceMissing { .. } => "NamespaceMissing",
             Self::NotServed { .. } => "KindNotServed",
-            Self::Missing(Missing::NotServed { .. }) => "BackupKindNotServed",
-            Self::Missing(Missing::OtherVersion { .. }) => "BackupVersionNotServed",
-            Self::Missing(Missing::Unclear(error)) | Self::Read(error) => error.reason(),
+            Self::Read(error) => error.reason(),
         }
     }
 
@@ -210,8 +195,7 @@ impl Reported for Error {
     }
 }
 
-/// Whether the server refused a backup on its merits, and not because it was busy or unreachable. After "not found",
-/// only the requested version may be missing, which has to be looked up first.
+/// Whether the server refused a write on its merits, and not because it was busy or unreachable.
 #[must_use]
 pub fn is_refusal(error: &WriteError) -> bool {
     match &error.cause {

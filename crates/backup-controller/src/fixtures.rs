@@ -14,7 +14,6 @@ use backup_controller::{
 use catena_api::keys::{BACKUP_FINALIZER, BACKUP_TARGET};
 use kube::api::ObjectMeta;
 use operator_kit::{
-    report::{Category, Failure},
     run::Attempt,
     watch::{Source, Watched, WatchedResource, Watermark},
 };
@@ -84,17 +83,6 @@ pub fn watched(settings: &Settings, object: &Value) -> Arc<Watched<Row>> {
     Arc::new(Watched { metadata, source: source.into(), row })
 }
 
-/// A pass that may only report a failure.
-pub fn deferred() -> Attempt {
-    Attempt::Deferred(Failure {
-        category: Category::Transient,
-        reason: "Forbidden",
-        message: "no".into(),
-        is_expected: false,
-        next_retry: None,
-    })
-}
-
 /// The status of an object after this attempt has failed.
 pub fn failed(attempt: u32) -> BackupStatus {
     BackupStatus {
@@ -130,7 +118,6 @@ pub fn held(settings: &Settings, object: &Value, situation: Situation) -> Observ
             force_release: ForceRelease::Unasked,
             refusals: 0,
             situation: Some(situation),
-            missing: None,
         }),
     }
 }

@@ -57,9 +57,8 @@ async fn main() -> anyhow::Result<ExitCode> {
 async fn control(arguments: Arguments) -> anyhow::Result<()> {
     let operator = Operator::<Settings>::start(env!("CARGO_PKG_NAME"), arguments).await?;
     let triggers = Triggers::default();
-    let (client, served_kinds) = (operator.client(), operator.served_kinds());
-    let backups =
-        BackupWatches::new(client.clone(), served_kinds.clone(), operator.watches(), triggers.clone());
+    let client = operator.client();
+    let backups = BackupWatches::new(client.clone(), operator.watches(), triggers.clone());
     let namespaces = Namespaces::new(client.clone(), operator.watches(), triggers.clone());
     let (wanted, kinds) = watch::channel(Vec::new());
     let (metrics, left) = (HeldMetrics::new(), LeftMetrics::default());
@@ -74,6 +73,6 @@ async fn control(arguments: Arguments) -> anyhow::Result<()> {
 
     let memory = Memory::default();
     let executor = Executor::new(operator.writer(), operator.events(), memory.clone(), metrics);
-    let observer = Observer::new(client, served_kinds, operator.settings(), namespaces, backups, memory);
+    let observer = Observer::new(client, operator.settings(), namespaces, backups, memory);
     operator.run_each(ProtectedObjects { observer, executor }, kinds, triggers).await
 }

@@ -2,10 +2,8 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use backup_controller::{annotation::BackupStatus, backup::Failures, metadata};
-use kube::discovery::ApiResource;
+use backup_controller::{annotation::BackupStatus, backup::Failures};
 use parking_lot::Mutex;
-use serde_json::Value;
 use tokio::time::Instant;
 
 /// The memory of objects, by their uid.
@@ -15,34 +13,8 @@ pub struct Memory(Arc<Mutex<HashMap<String, Remembered>>>);
 #[derive(Default)]
 struct Remembered {
     refusals: u32,
-    unplaced: Option<Unplaced>,
     told: Option<(BackupStatus, Instant)>,
     failures: Option<Failures>,
-}
-
-/// A backup whose creation was answered with "not found". Only its place is kept: a rendered backup may contain the
-/// whole object, and all held objects may have one here at the same time.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Unplaced {
-    /// The kind, in the version in which it was to be created.
-    pub tried: ApiResource,
-    /// The backup's namespace.
-    pub namespace: String,
-    /// The backup's name.
-    pub name: String,
-}
-
-impl Unplaced {
-    /// Records the place of a backup that was to be created in this version.
-    pub fn new(tried: ApiResource, backup: &Value) -> Self {
-        let [namespace, name] = ["namespace", "name"].map(|field| metadata::text(backup, field).to_owned());
-        Self { tried, namespace, name }
-    }
-
-    /// Whether it is this backup, in any version.
-    pub fn is(&self, backup: &Value) -> bool {
-        metadata::text(backup, "namespace") == self.namespace && metadata::text(backup, "name") == self.name
-    }
 }
 
 impl Memory {
@@ -58,22 +30,11 @@ impl Memory {
         *refusals = refusals.saturating_add(1);
     }
 
-    /// Records that a backup of an object could not be created because something is missing, which the next pass looks
-    /// up.
-    pub fn note_unplaced(&self, uid: &str, unplaced: Unplaced) {
-        self.0.lock().entry(uid.to_owned()).or_default().unplaced = Some(unplaced);
-    }
-
-    /// Takes the backup that the last pass could not create.
-    pub fn take_unplaced(&self, uid: &str) -> Option<Unplaced> {
-        self.0.lock().get_mut(uid)?.unplaced.take()
-    }
-
     /// Records that a backup of an object was created.
-    pub fn placed(&self, uid: &str) {
-        let mut objects = self.0.lock();
-        let Some(remembered) = objects.get_mut(uid) else { return };
-        (remembered.refusals, remembered.unplaced) = (0, None);
+    pub fn created(&self, uid: &str) {
+        if let Some(remembered) = self.0.lock().get_mut(uid) {
+            remembered.refusals = 0;
+        }
     }
 
     /// The failed attempts by a policy that were seen.
@@ -110,8 +71,6 @@ impl Memory {
 
 #[cfg(test)]
 mod tests {
-    use kube::core::GroupVersionKind;
-
     use super::*;
 
     #[test]
@@ -123,16 +82,5 @@ mod tests {
         assert_eq!((memory.refusals("a"), memory.refusals("b"), memory.refusals("c")), (2, 1, 0));
         memory.forget("a");
         assert_eq!((memory.refusals("a"), memory.refusals("b")), (0, 1));
-    }
-
-    #[test]
-    fn what_could_not_be_created_is_asked_for_once_and_costs_no_count() {
-        let memory = Memory::default();
-        let tried = ApiResource::from_gvk(&GroupVersionKind::gvk("batch", "v1", "Job"));
-        let unplaced = Unplaced { tried, namespace: "backups".into(), name: "web-1".into() };
-        memory.refused("a");
-        memory.note_unplaced("a", unplaced.clone());
-        assert_eq!((memory.take_unplaced("a"), memory.take_unplaced("a")), (Some(unplaced), None));
-        assert_eq!(memory.refusals("a"), 1);
     }
 }

@@ -7,7 +7,6 @@ mod leaving;
 mod live;
 mod namespaces;
 mod survey;
-mod versions;
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,7 +15,7 @@ use backup_controller::{
     annotation::BackupStatus,
     backup::Situation,
     entry::recorded,
-    error::{Error, Missing, Unusable},
+    error::{Error, Unusable},
     finalizer,
     force_release::ForceRelease,
     metadata,
@@ -27,11 +26,11 @@ use kube::Client;
 use operator_kit::{
     object::{Named, ObjectId},
     run::{Attempt, LiveSettings},
-    watch::{Bounded, ReadCause, ReadError, ServedKinds, Watched, Watermark},
+    watch::{Bounded, ReadCause, ReadError, Watched, Watermark},
 };
 use serde_json::Value;
 
-use crate::memory::{Memory, Unplaced};
+use crate::memory::Memory;
 use large::LargeObjects;
 use survey::Survey;
 
@@ -47,7 +46,6 @@ const UNSHOWN_STATUS_DELAY: Duration = Duration::from_secs(30);
 /// Reads the state of a protected object.
 pub struct Observer {
     client: Client,
-    served_kinds: ServedKinds,
     settings: LiveSettings<Settings>,
     namespaces: Namespaces,
     backups: BackupWatches,
@@ -59,14 +57,13 @@ impl Observer {
     /// An observer that knows the labels of these namespaces, and is told of backups by these watches.
     pub fn new(
         client: Client,
-        served_kinds: ServedKinds,
         settings: LiveSettings<Settings>,
         namespaces: Namespaces,
         backups: BackupWatches,
         memory: Memory,
     ) -> Self {
         let large_objects = LargeObjects::default();
-        Self { client, served_kinds, settings, namespaces, backups, memory, large_objects }
+        Self { client, settings, namespaces, backups, memory, large_objects }
     }
 
     /// Reads the state of an object. A large one has a turn; `None` if it is not its turn.
@@ -87,10 +84,7 @@ impl Observer {
                 let (client, source) = (&self.client, &target.source);
                 let read = self.large_objects.read(client, source, ObjectId::of(&*target)).await?;
                 let Some((answer, turn)) = read else { return Ok(None) };
-                let unplaced = self.memory.take_unplaced(ObjectId::of(&*target).uid);
-                // While it backs off, nothing is created, so the last failed creation does not matter.
-                let unplaced = unplaced.filter(|_| attempt == Attempt::Allowed);
-                let (kind, held) = self.held(&settings, kind, &target, answer, unplaced).await?;
+                let (kind, held) = self.held(&settings, kind, &target, answer).await?;
                 (Some(kind), held, turn)
             }
             kind => (kind, None, None),
@@ -135,7 +129,6 @@ impl Observer {
         kind: Arc<ProtectedKind>,
         target: &Watched<Row>,
         answer: live::Answer,
-        unplaced: Option<Unplaced>,
     ) -> Result<(Arc<ProtectedKind>, Option<Held>), Error> {
         let ObjectId { name, uid, .. } = ObjectId::of(target);
         let resource = target.resource();
@@ -171,8 +164,8 @@ impl Observer {
         let situation = if matches!(force_release, ForceRelease::Granted(_)) {
             None
         } else if is_whole {
-            let (client, served_kinds, templates) = (&self.client, &self.served_kinds, &settings.templates);
-            let survey = Survey { client, served_kinds, templates, kind: &kind, target: &object, now };
+            let (client, templates) = (&self.client, &settings.templates);
+            let survey = Survey { client, templates, kind: &kind, target: &object, now };
             let mut failures = self.memory.failures(uid, &kind.policy);
             let situation = survey.situation(status.as_ref(), &mut failures).await?;
             self.memory.note_failures(uid, failures);
@@ -192,24 +185,9 @@ impl Observer {
             tell_again,
             force_release,
             refusals: self.memory.refusals(uid),
-            missing: self.missing(&kind, situation.as_ref(), unplaced).await,
             situation,
         };
         Ok((kind, Some(held)))
-    }
-
-    /// The missing object, if the last pass could not create the next backup.
-    async fn missing(
-        &self,
-        kind: &ProtectedKind,
-        situation: Option<&Situation>,
-        unplaced: Option<Unplaced>,
-    ) -> Option<Missing> {
-        let (next, unplaced) = situation?.next().zip(unplaced)?;
-        if !unplaced.is(next) {
-            return None;
-        }
-        Some(versions::missing(&self.client, &self.served_kinds, &kind.backup, &unplaced).await)
     }
 }
 

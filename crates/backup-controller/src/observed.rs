@@ -11,8 +11,7 @@ use operator_kit::{
 };
 
 use crate::{
-    annotation::BackupStatus, backup::Situation, error::Missing, force_release::ForceRelease,
-    settings::ProtectedKind,
+    annotation::BackupStatus, backup::Situation, force_release::ForceRelease, settings::ProtectedKind,
 };
 
 /// The row of an object of a protected kind.
@@ -73,8 +72,6 @@ pub struct Held {
     pub refusals: u32,
     /// The state of its backups; not read if somebody releases it.
     pub situation: Option<Situation>,
-    /// The missing object, if the last pass could not create the same backup that is the next one.
-    pub missing: Option<Missing>,
 }
 
 impl Row {

@@ -8,10 +8,7 @@ mod target;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::{
-    core::{GroupVersion, GroupVersionKind},
-    discovery::ApiResource,
-};
+use kube::discovery::ApiResource;
 use serde_json::Value;
 
 use crate::{
@@ -127,15 +124,6 @@ impl Verdict {
 }
 
 impl Situation {
-    /// The next backup to create, if it is known.
-    #[must_use]
-    pub fn next(&self) -> Option<&Value> {
-        match self {
-            Self::Absent { backup: next } | Self::Failed { next, .. } => Some(next),
-            Self::Unusable(_) | Self::There { .. } | Self::Unfinished { .. } => None,
-        }
-    }
-
     /// The last backup that exists.
     #[must_use]
     pub fn last(&self) -> Option<&Try> {
@@ -155,14 +143,11 @@ fn title(kind: &str, namespace: &str, name: &str) -> String {
     if namespace.is_empty() { format!("{kind} {name}") } else { format!("{kind} {namespace}/{name}") }
 }
 
-/// The kind of a backup, in the version of the object.
+/// The obstacle that the cluster does not serve a kind of backups.
 #[must_use]
-pub fn written_as(kind: &Backup, backup: &Value) -> ApiResource {
-    let wanted = &kind.resource;
-    let version = backup["apiVersion"].as_str().and_then(|version| version.parse().ok());
-    let Some(GroupVersion { version, .. }) = version else { return wanted.clone() };
-    let written = GroupVersionKind { group: wanted.group.clone(), version, kind: wanted.kind.clone() };
-    ApiResource::from_gvk_with_plural(&written, &wanted.plural)
+pub fn not_served(backup: &Backup) -> Unusable {
+    let ApiResource { api_version, kind, .. } = backup.resource.clone();
+    Unusable::NotServed { backup: backup.name.clone(), api_version, kind }
 }
 
 #[cfg(test)]

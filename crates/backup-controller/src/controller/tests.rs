@@ -3,7 +3,7 @@
 use operator_kit::{
     report::{Events, Reported},
     run::{LiveSettings, Triggers},
-    watch::{ServedKinds, Watches},
+    watch::Watches,
     write::Writer,
 };
 use serde_json::json;
@@ -17,46 +17,33 @@ use crate::{
     observe::{BackupWatches, Namespaces},
 };
 
-/// The controller in a cluster without backups that serves their kind in these versions.
-fn controller(
-    versions: &'static [&'static str],
-    memory: &Memory,
-) -> (ProtectedObjects, crate::mock_server::Log) {
-    let (client, log) = answering(Some(DATE), move |sent| answer(versions, sent));
+/// The controller in a cluster without backups and without their namespace, which serves their kind or not.
+fn controller(is_served: bool, memory: &Memory) -> (ProtectedObjects, crate::mock_server::Log) {
+    let (client, log) = answering(Some(DATE), move |sent| answer(is_served, sent));
     let (writer, events) = (Writer::over(client.clone(), MANAGER), Events::over(client.clone(), MANAGER));
-    let served_kinds = ServedKinds::new(client.clone());
     let (watches, triggers) = (Watches::default(), Triggers::default());
-    let backups = BackupWatches::new(client.clone(), served_kinds.clone(), watches.clone(), triggers.clone());
+    let backups = BackupWatches::new(client.clone(), watches.clone(), triggers.clone());
     let namespaces = Namespaces::new(client.clone(), watches, triggers);
     let settings = LiveSettings::fixed(settings(TEMPLATE, "backups"));
     let executor = Executor::new(writer, events, memory.clone(), HeldMetrics::new());
-    let observer = Observer::new(client, served_kinds, settings, namespaces, backups, memory.clone());
+    let observer = Observer::new(client, settings, namespaces, backups, memory.clone());
     (ProtectedObjects { observer, executor }, log)
 }
 
-fn answer(versions: &[&str], sent: &Sent) -> Answer {
+fn answer(is_served: bool, sent: &Sent) -> Answer {
     let path = sent.uri.split('?').next().unwrap();
-    let name = path.rsplit('/').next().unwrap();
-    let status = |details| Answer::Json(404, json!({"reason": "NotFound", "code": 404, "details": details}));
+    let absent = |details| Answer::Json(404, json!({"reason": "NotFound", "code": 404, "details": details}));
     if path.starts_with("/api/v1/") {
         return Answer::Json(200, target("shop"));
     }
-    let version = |version: &&str| json!({"groupVersion": format!("batch/{version}"), "version": version});
-    let all: Vec<_> = versions.iter().map(version).collect();
-    if path == "/apis" {
-        let groups = if all.is_empty() { json!([]) } else { json!([{"name": "batch", "versions": all}]) };
-        return Answer::Json(200, json!({"groups": groups}));
+    if !is_served {
+        return Answer::Json(404, json!("404 page not found"));
     }
-    let Some(served) = versions.iter().find(|version| path.starts_with(&format!("/apis/batch/{version}")))
-    else {
-        return status(json!({}));
-    };
-    if path == format!("/apis/batch/{served}") {
-        let job = json!({"name": "jobs", "singularName": "", "namespaced": true, "kind": "Job", "verbs": []});
-        return Answer::Json(200, json!({"groupVersion": format!("batch/{served}"), "resources": [job]}));
+    // The answer to a create names the namespace, the answer to a read names the object.
+    match path.rsplit('/').next() {
+        Some(name) if sent.verb == "GET" => absent(json!({"name": name})),
+        _ => absent(json!({"kind": "namespaces", "name": "backups"})),
     }
-    // The namespace is missing: the answer to a create names the namespace, the answer to a read names the object.
-    if sent.verb == "POST" { status(json!({"name": "backups"})) } else { status(json!({"name": name})) }
 }
 
 async fn pass(controller: &ProtectedObjects) -> Result<Next, &'static str> {
@@ -67,16 +54,15 @@ async fn pass(controller: &ProtectedObjects) -> Result<Next, &'static str> {
 }
 
 #[tokio::test]
-async fn a_backup_that_has_nowhere_to_go_is_refused_in_the_pass_after_its_create_and_created_again_in_the_next()
- {
-    for versions in [&["v1"][..], &[]] {
+async fn a_backup_without_its_namespace_is_refused_and_none_is_created_while_its_kind_is_not_served() {
+    for (is_served, reason, creates) in [(true, "NamespaceMissing", 1), (false, "BackupKindNotServed", 0)] {
         let memory = Memory::default();
-        let (controller, log) = controller(versions, &memory);
-        let creates = || log.take().iter().filter(|sent| sent.verb == "POST").count();
-        for refusals in 1..3 {
-            assert_eq!((pass(&controller).await, creates()), (Ok(Next::Again), 1));
-            assert_eq!((pass(&controller).await, creates()), (Err("BackupKindNotServed"), 0));
-            assert_eq!(memory.refusals("u"), refusals);
+        let (controller, log) = controller(is_served, &memory);
+        for pass_number in 1..3 {
+            assert_eq!(pass(&controller).await, Err(reason));
+            let sent =
+                log.take().into_iter().filter(|sent| sent.verb == "POST" && !sent.uri.contains("/events"));
+            assert_eq!((sent.count(), memory.refusals("u")), (creates, pass_number * u32::from(is_served)));
         }
     }
 }

@@ -2,11 +2,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::{
-    annotation::BackupStatus,
-    error::{Missing, Unusable},
-    status::Outcome,
-};
+use crate::{annotation::BackupStatus, error::Unusable, status::Outcome};
 
 /// One step for an object.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,8 +15,6 @@ pub enum Action {
     Create(Value),
     /// Report that there is nothing to create.
     Refuse(Unusable),
-    /// Report the object that was missing when a backup was created.
-    ReportMissing(Missing),
     /// Remove our finalizer from an object that is being deleted.
     Release(Release),
     /// Keep holding it.

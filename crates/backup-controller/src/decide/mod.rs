@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use operator_kit::run::Attempt;
-use serde_json::Value;
 
 pub use action::{Action, Release};
 
@@ -70,7 +69,7 @@ fn let_go(observed: &Observed, kind: &ProtectedKind, held: &Held) -> Action {
             match observed.attempt.failure() {
                 // A read that fails meanwhile does not shorten the pause.
                 _ if due > held.now => hold::failed(observed, kind, held, last, due),
-                None => create(held, next),
+                None => Action::Create(next.clone()),
                 Some(failure) => hold::blocked(observed, held, last.attempt, failure),
             }
         }
@@ -86,17 +85,12 @@ fn let_go(observed: &Observed, kind: &ProtectedKind, held: &Held) -> Action {
             let attempt = held.status.as_ref().map_or(1, |status| status.attempt);
             match (observed.attempt.failure(), without) {
                 (Some(failure), _) => hold::blocked(observed, held, attempt, failure),
-                (None, Situation::Absent { backup }) => create(held, backup),
+                (None, Situation::Absent { backup }) => Action::Create(backup.clone()),
                 (None, Situation::Unusable(problem)) => Action::Refuse(problem.clone()),
                 (None, _) => Action::Settle,
             }
         }
     }
-}
-
-/// Creates a backup, or reports the object that was missing in the last try.
-fn create(held: &Held, backup: &Value) -> Action {
-    held.missing.clone().map_or_else(|| Action::Create(backup.clone()), Action::ReportMissing)
 }
 
 /// The reason why an object may be released now, after all attempts of the settings were in vain. Only a backup that

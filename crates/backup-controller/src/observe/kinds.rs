@@ -1,17 +1,12 @@
 //! Keeps the watches in line with the settings.
 
-use std::time::Duration;
-
 use backup_controller::{Settings, observed::Row, settings::Entries};
 use operator_kit::{run::LiveSettings, watch::WatchedKind};
-use tokio::{select, sync::watch, time::sleep};
+use tokio::sync::watch;
 
 use crate::metrics::HeldMetrics;
 
 use super::{backup_watches::BackupWatches, leaving::Leaving, namespaces::Namespaces};
-
-/// Time between checks of watches of backups whose kind may no longer be served. A check makes no request.
-const VERSION_LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Follows the settings, forever.
 pub async fn follow(
@@ -32,12 +27,7 @@ pub async fn follow(
         let kinds = current.by_resource.iter().filter_map(|(id, entries)| watched(id, entries));
         wanted.send_replace(kinds.collect());
         former = current;
-        loop {
-            select! {
-                () = settings.changed() => break,
-                () = sleep(VERSION_LOOK_INTERVAL) => backups.follow_versions().await,
-            }
-        }
+        settings.changed().await;
     }
 }
 

@@ -2,24 +2,24 @@
 
 use backup_controller::{
     annotation::BackupStatus,
-    backup::{Failures, Search, Situation, render},
+    backup::{Failures, Search, Situation, not_served, render},
     error::{Error, Unusable},
+    metadata,
     settings::ProtectedKind,
 };
 use jiff::Timestamp;
 use kube::Client;
 use operator_kit::{
     render::Templates,
-    watch::{ReadCause, ReadError, ServedKinds},
+    watch::{ReadCause, ReadError},
 };
 use serde_json::Value;
 
-use super::versions;
+use super::live;
 
 /// An object whose backups are looked up.
 pub struct Survey<'s> {
     pub client: &'s Client,
-    pub served_kinds: &'s ServedKinds,
     pub templates: &'s Templates,
     pub kind: &'s ProtectedKind,
     /// The object, from a live read.
@@ -37,20 +37,22 @@ impl Survey<'_> {
     ) -> Result<Situation, Error> {
         let mut search = Search::begin(self.kind, self.target, self.now, status, failures);
         loop {
-            let mut backup = match render(self.templates, self.kind, self.target, search.attempt()) {
+            let backup = match render(self.templates, self.kind, self.target, search.attempt()) {
                 Ok(backup) => backup,
                 Err(problem) => return Ok(Situation::Unusable(problem)),
             };
-            let found =
-                versions::look_up(self.client, self.served_kinds, &self.kind.backup, &mut backup).await;
-            let found = match found {
+            let [namespace, name] = ["namespace", "name"].map(|field| metadata::text(&backup, field));
+            let answer = match live::read(self.client, &self.kind.backup.resource, namespace, name).await {
                 Err(problem @ ReadError { cause: ReadCause::Forbidden { .. }, .. }) => {
                     return Ok(Situation::Unusable(Unusable::OutOfReach(problem)));
                 }
-                found => found?,
+                answer => answer?,
             };
-            let situation = match found {
-                Some(found) => search.finds(&found),
+            if !answer.is_served {
+                return Ok(Situation::Unusable(not_served(&self.kind.backup)));
+            }
+            let situation = match answer.object {
+                Some(found) => search.finds(&found.value),
                 None => search.misses(backup),
             };
             if let Some(situation) = situation {

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    fixtures::{TEMPLATE, created, deferred, failed, settings, target, watched},
+    fixtures::{TEMPLATE, failed, settings, target, watched},
     mock_server::{Answer, DATE, Log, answering},
 };
 
@@ -19,59 +19,22 @@ fn observer(web: Option<Value>, memory: Memory) -> (Observer, Log) {
     let (client, log) = answering(Some(DATE), move |sent| {
         let name = sent.uri.split('?').next().unwrap().rsplit('/').next().unwrap().to_owned();
         let absent = json!({"kind": "Status", "reason": "NotFound", "code": 404, "details": {"name": name}});
-        let job = json!({"name": "jobs", "singularName": "", "namespaced": true, "kind": "Job", "verbs": []});
         match (sent.uri.split('?').next().unwrap(), &web) {
             // The answer about an object of a kind that is not served is no object.
             (WEB, Some(web)) if web.is_string() => Answer::Json(404, web.clone()),
             (WEB, Some(web)) => Answer::Json(200, web.clone()),
-            ("/apis/batch/v1", _) => {
-                Answer::Json(200, json!({"groupVersion": "batch/v1", "resources": [job]}))
-            }
             _ => Answer::Json(404, absent),
         }
     });
-    let served_kinds = ServedKinds::new(client.clone());
     let namespaces = Namespaces::new(client.clone(), Watches::default(), Triggers::default());
     let settings = LiveSettings::fixed(settings(TEMPLATE, "backups"));
-    let backups =
-        BackupWatches::new(client.clone(), served_kinds.clone(), Watches::default(), Triggers::default());
-    (Observer::new(client, served_kinds, settings, namespaces, backups, memory), log)
+    let backups = BackupWatches::new(client.clone(), Watches::default(), Triggers::default());
+    (Observer::new(client, settings, namespaces, backups, memory), log)
 }
 
 async fn observe(observer: &Observer, attempt: Attempt) -> Option<Held> {
     let settings = settings(TEMPLATE, "backups");
     observer.observe(watched(&settings, &target("shop")), attempt).await.unwrap().unwrap().0.held
-}
-
-/// A backup that the last pass could not create.
-fn unplaced(attempt: u32) -> Unplaced {
-    let settings = settings(TEMPLATE, "backups");
-    let tried = settings.kinds["maps"].backup.resource.clone();
-    Unplaced::new(tried, &created(&settings, &target("shop"), attempt))
-}
-
-#[tokio::test]
-async fn what_kept_a_backup_from_being_created_is_looked_for_once() {
-    let memory = Memory::default();
-    memory.note_unplaced("u", unplaced(1));
-    let (observer, _) = observer(Some(target("shop")), memory);
-    let held = observe(&observer, Attempt::Allowed).await.unwrap();
-    assert!(matches!(&held.missing, Some(Missing::NotServed { namespace, .. }) if namespace == "backups"));
-    assert!(matches!(held.situation, Some(Situation::Absent { .. })), "{:?}", held.situation);
-    let held = observe(&observer, Attempt::Allowed).await.unwrap();
-    assert_eq!(held.missing, None, "it is created again");
-}
-
-#[tokio::test]
-async fn what_kept_another_backup_from_being_created_or_is_not_tried_now_does_not_matter() {
-    for (attempt, number) in [(Attempt::Allowed, 2), (deferred(), 1)] {
-        let memory = Memory::default();
-        memory.note_unplaced("u", unplaced(number));
-        let (observer, _) = observer(Some(target("shop")), memory);
-        for attempt in [attempt, Attempt::Allowed] {
-            assert_eq!(observe(&observer, attempt).await.unwrap().missing, None);
-        }
-    }
 }
 
 #[tokio::test]

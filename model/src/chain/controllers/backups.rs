@@ -53,7 +53,7 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, target: &Stor
             amend(Purpose::Other, vec![Change::Annotation(BACKUP_STATUS.into(), text)])
         }
         Action::Release(release) => amend(Purpose::Release, released(&observed, &release)),
-        Action::Refuse(_) | Action::ReportMissing(_) => {
+        Action::Refuse(_) => {
             process.fails(target, "", None);
             Vec::new()
         }
@@ -119,7 +119,6 @@ fn held(
         force_release,
         refusals,
         situation,
-        missing: None,
     };
     Some((kind, held))
 }

@@ -13,10 +13,6 @@ async fn a_backup_is_created_as_it_was_rendered_and_one_that_is_there_already_is
         assert_eq!(acted.sent, [Sent { verb: "POST".into(), uri: JOBS.into(), body: backup() }]);
         assert_eq!(acted.memory.refusals("u"), 0, "the row of refusals has ended");
     }
-    let mut other = backup();
-    other["apiVersion"] = "batch/v2".into();
-    let acted = act(Action::Create(other), Answer::Done).await;
-    assert!(acted.sent[0].uri.starts_with("/apis/batch/v2/"), "{}", acted.sent[0].uri);
 }
 
 #[tokio::test(start_paused = true)]
@@ -53,41 +49,16 @@ async fn a_busy_server_is_asked_again_and_a_lost_answer_is_not_repeated_blindly(
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_something_is_missing_the_next_pass_looks_what_it_is_and_no_try_is_counted() {
+async fn a_missing_namespace_is_a_try_and_a_kind_that_is_not_served_is_none() {
     let namespace = json!({"kind": "namespaces", "name": "backups"});
     let namespace = json!({"kind": "Status", "reason": "NotFound", "code": 404, "details": namespace});
-    for missing in [Answer::Json(404, namespace), Answer::Json(404, json!("404 page not found"))] {
-        let acted = act(Action::Create(backup()), missing).await;
-        assert_eq!((outcome(&acted), acted.sent.len()), (Ok(Next::Again), 1));
-        assert_eq!(acted.memory.refusals("u"), 1);
-        let tried = settings(TEMPLATE, "backups").kinds["maps"].backup.resource.clone();
-        assert_eq!(acted.memory.take_unplaced("u"), Some(Unplaced::new(tried, &backup())));
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn of_a_backup_that_could_not_be_created_no_content_is_remembered() {
-    let mut backup = backup();
-    backup["spec"] = json!({"manifest": "c2VjcmV0"});
-    let acted = act(Action::Create(backup), Answer::Refusal(404, "NotFound")).await;
-    let unplaced = acted.memory.take_unplaced("u").unwrap();
-    assert!(!format!("{unplaced:?}").contains("c2VjcmV0"), "{unplaced:?}");
-    // Names every field, so that a new one does not compile here: it must not contain any content either.
-    let Unplaced { tried, namespace, name } = unplaced;
-    assert_eq!((tried.api_version.as_str(), namespace.as_str()), ("batch/v1", "backups"));
-    assert!(name.starts_with("web-"), "{name}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_is_missing_is_reported_and_counts_only_where_another_version_does_not_help() {
     for (missing, reason, refusals) in [
-        (missing(false), "BackupKindNotServed", 2),
-        (other_version(), "BackupVersionNotServed", 1),
-        (missing(true), "LookUpFailed", 1),
+        (Answer::Json(404, namespace), "NamespaceMissing", 2),
+        (Answer::Json(404, json!("404 page not found")), "BackupKindNotServed", 1),
     ] {
-        let acted = act(Action::ReportMissing(missing), Answer::Done).await;
-        assert_eq!((outcome(&acted), acted.memory.refusals("u")), (Err(reason), refusals));
-        assert!(acted.sent.is_empty());
+        let acted = act(Action::Create(backup()), missing).await;
+        assert_eq!((outcome(&acted), acted.sent.len()), (Err(reason), 1));
+        assert_eq!(acted.memory.refusals("u"), refusals, "{reason}");
     }
 }
 

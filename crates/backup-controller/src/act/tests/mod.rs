@@ -17,7 +17,6 @@ use operator_kit::{
     report::{Failure, Reported},
     run::Attempt,
     testing::in_turn,
-    watch::ReadError,
 };
 
 use super::*;
@@ -105,24 +104,6 @@ fn release(outcome: Outcome) -> Action {
     Action::Release(Release { outcome, status: status(State::Released) })
 }
 
-fn missing(is_unclear: bool) -> Missing {
-    let (kind, name) = ("Job".to_owned(), "web-1".to_owned());
-    if is_unclear {
-        return Missing::Unclear(ReadError::unanswered(&kind, &name, ""));
-    }
-    Missing::NotServed { kind, name, namespace: "backups".into() }
-}
-
-fn other_version() -> Missing {
-    Missing::OtherVersion {
-        backup: "job".into(),
-        kind: "Job".into(),
-        name: "web-1".into(),
-        tried: "batch/v1".into(),
-        served: "batch/v2".into(),
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_status_that_is_refused_keeps_nobody_and_is_remembered() {
     for refusal in [Answer::Refusal(403, "Forbidden"), Answer::Refusal(422, "Invalid")] {
@@ -130,7 +111,7 @@ async fn a_status_that_is_refused_keeps_nobody_and_is_remembered() {
         assert_eq!(outcome(&told), Ok(Next::Wait(Duration::from_secs(30))), "{refusal:?}");
         assert_eq!(told.memory.told("u").unwrap().0, status(State::Failed));
         assert_eq!(told.told, ["BackupFailed"]);
-        told.memory.placed("u");
+        told.memory.created("u");
         assert_eq!(told.memory.refusals("u"), 0);
         assert!(told.memory.told("u").is_some(), "its pause is lost");
 
@@ -296,8 +277,6 @@ async fn no_answer_lets_an_object_go_without_a_proven_backup() {
             Action::Protect,
             Action::Create(backup()),
             Action::Refuse(Unusable::NoNamespace { backup: "job".into() }),
-            Action::ReportMissing(other_version()),
-            Action::ReportMissing(missing(true)),
             tell(State::Failed),
             Action::Settle,
         ] {
@@ -305,8 +284,10 @@ async fn no_answer_lets_an_object_go_without_a_proven_backup() {
             let removes = |sent: &Sent| sent.verb == "DELETE" || sent.body.to_string().contains("\"remove\"");
             assert!(!acted.sent.iter().any(removes), "{action:?} {answer:?}");
             assert_eq!(is_let_go(&holding, &acted), None, "{action:?} {answer:?}");
-            let is_refused =
-                matches!((&action, outcome(&acted)), (Action::Create(_), Err("Forbidden" | "Invalid")));
+            let is_refused = matches!(
+                (&action, outcome(&acted)),
+                (Action::Create(_), Err("Forbidden" | "Invalid" | "NamespaceMissing"))
+            );
             let expected = is_refused.then_some(Outcome::GivenUp);
             assert_eq!(is_let_go(&releasing, &acted), expected, "{action:?} {answer:?}");
         }

@@ -2,14 +2,11 @@ use std::sync::Arc;
 
 use catena_api::keys::BACKUP_FINALIZER;
 use k8s_openapi::api::core::v1::ObjectReference;
+use operator_kit::report::{Category, Failure};
 use serde_json::json;
 
 use super::*;
-use crate::{
-    error::{Missing, Unusable},
-    fixtures::{self, deferred},
-    settings::Settings,
-};
+use crate::{error::Unusable, fixtures, settings::Settings};
 
 const SETTINGS: &str = r"
 kinds:
@@ -44,6 +41,17 @@ fn deleted(id: &str, situation: Situation) -> Observed {
     let observed = fixtures::held(&settings, &fixtures::target("shop"), situation);
     let held = observed.held.map(|held| Held { since: ago(60), now: now(), ..held });
     Observed { kind: Some(kind(id)), held, ..observed }
+}
+
+/// A pass that may only report a failure.
+fn deferred() -> Attempt {
+    Attempt::Deferred(Failure {
+        category: Category::Transient,
+        reason: "Forbidden",
+        message: "no".into(),
+        is_expected: false,
+        next_retry: None,
+    })
 }
 
 fn held(observed: &mut Observed) -> &mut Held {
@@ -262,22 +270,4 @@ fn what_does_not_count_as_a_release_is_said_with_what_would() {
 fn what_is_held_says_which_entry_of_the_settings_it_belongs_to() {
     let Action::Hold { status, .. } = decide(&deleted("held", failed(1, 100))) else { panic!("not held") };
     assert_eq!(status.entry, "held");
-}
-
-#[test]
-fn what_was_missing_is_reported_in_the_place_of_another_create_and_lets_nothing_go() {
-    let missing = Missing::NotServed { kind: "Job".into(), name: "a".into(), namespace: "b".into() };
-    let report = Action::ReportMissing(missing.clone());
-    for id in ["held", "released", "unprotected"] {
-        let mut observed = deleted(id, absent());
-        held(&mut observed).missing = Some(missing.clone());
-        assert_eq!(decide(&observed), report, "{id}");
-    }
-    let mut observed = deleted("held", failed(1, 100_000));
-    let Action::Hold { status, .. } = decide(&observed) else { panic!("not held") };
-    held(&mut observed).status = Some(status);
-    held(&mut observed).missing = Some(missing);
-    assert!(matches!(decide(&observed), Action::Hold { .. }), "it is not due");
-    held(&mut observed).now = now() + Duration::from_secs(60);
-    assert_eq!(decide(&observed), report);
 }

@@ -9,19 +9,16 @@ use std::{
 use backup_controller::{
     Settings,
     annotation::FailedAttempts,
-    backup::{Failures, MAX_LOOK_UPS, Verdict, written_as},
-    error::Missing,
+    backup::{Failures, MAX_LOOK_UPS, Verdict},
     metadata,
     settings::LAST_ATTEMPT,
     status::OVERDUE,
 };
-use kube::discovery::ApiResource;
 use serde_json::json;
 
 use super::*;
 use crate::{
     fixtures::{TEMPLATE, created, failed, settings, target, with_policy},
-    memory::Unplaced,
     mock_server::{DATE, server},
 };
 
@@ -52,7 +49,6 @@ async fn surveyed(
 ) -> Situation {
     let survey = Survey {
         client,
-        served_kinds: &ServedKinds::new(client.clone()),
         templates: &settings.templates,
         kind: &settings.kinds["maps"],
         target: &target("shop"),
@@ -173,77 +169,12 @@ async fn tries_come_to_an_end_whatever_number_they_begin_with() {
     }
 }
 
-/// A cluster that serves Jobs only in v2, with this backup.
-fn upgraded(backup: Option<Value>) -> Client {
-    server(Some(DATE), move |path| {
-        let version = json!({"groupVersion": "batch/v2", "version": "v2"});
-        let jobs =
-            json!({"name": "jobs", "singularName": "", "namespaced": true, "kind": "Job", "verbs": []});
-        let name = path.rsplit('/').next().unwrap_or_default();
-        match (path, &backup) {
-            ("/apis", _) => (
-                200,
-                json!({"groups": [
-                    {"name": "batch", "versions": [version], "preferredVersion": version},
-                ]}),
-            ),
-            ("/apis/batch/v2", _) => (200, json!({"groupVersion": "batch/v2", "resources": [jobs]})),
-            (path, Some(backup)) if path.contains("/v2/") && metadata::text(backup, "name") == name => {
-                (200, backup.clone())
-            }
-            (path, _) if path.contains("/v2/") => (
-                404,
-                json!({"status": "Failure", "reason": "NotFound", "code": 404, "details": {"name": name}}),
-            ),
-            _ => (404, json!({"status": "Failure", "reason": "NotFound", "code": 404, "details": {}})),
-        }
-    })
-}
-
 #[tokio::test]
-async fn a_backup_is_found_and_made_in_the_version_that_is_served() {
+async fn while_the_kind_of_a_backup_is_not_served_none_is_created() {
     let settings = settings(TEMPLATE, "backups");
-    let mut done = created(&settings, &target("shop"), 1);
-    done["status"] = json!({"succeeded": 1, "failed": 0});
-    let found = survey(&upgraded(Some(done)), &settings, 1).await;
-    assert!(matches!(&found, Situation::There { verdict: Verdict::Succeeded, .. }), "{found:?}");
-
-    let Situation::Absent { backup } = survey(&upgraded(None), &settings, 1).await else {
-        panic!("it is there")
-    };
-    assert_eq!(backup["apiVersion"], "batch/v2");
-    let resource = written_as(&settings.kinds["maps"].backup, &backup);
-    assert_eq!((resource.api_version.as_str(), resource.plural.as_str()), ("batch/v2", "jobs"));
-}
-
-#[tokio::test]
-async fn a_create_in_a_version_that_is_not_served_is_no_refusal_while_another_one_is() {
-    let settings = settings(TEMPLATE, "backups");
-    let kind = &settings.kinds["maps"].backup;
-    let backup = created(&settings, &target("shop"), 1);
-    let missing = async |client: Client, tried: &ApiResource| {
-        let unplaced = Unplaced::new(tried.clone(), &backup);
-        versions::missing(&client, &ServedKinds::new(client.clone()), kind, &unplaced).await
-    };
-    let nowhere = || server(None, |_| (404, json!({"status": "Failure", "reason": "NotFound", "code": 404})));
-    let other = missing(upgraded(None), &kind.resource).await;
-    assert!(matches!(&other, Missing::OtherVersion { served, .. } if served == "batch/v2"), "{other:?}");
-    let v2 = written_as(kind, &json!({"apiVersion": "batch/v2"}));
-    let without_namespace = missing(upgraded(None), &v2).await;
-    assert!(matches!(&without_namespace, Missing::NotServed { .. }), "{without_namespace:?}");
-    let without_version = missing(nowhere(), &kind.resource).await;
-    assert!(matches!(&without_version, Missing::NotServed { .. }), "{without_version:?}");
-    let silent = server(None, |_| (503, json!({"status": "Failure", "code": 503})));
-    // The list of kinds may lag behind the served ones.
-    let behind = server(Some(DATE), |path| {
-        let job = json!({"name": "jobs", "singularName": "", "namespaced": true, "kind": "Job", "verbs": []});
-        match path {
-            "/apis/batch/v1" => (200, json!({"groupVersion": "batch/v1", "resources": [job]})),
-            _ => (404, json!({"status": "Failure", "reason": "NotFound", "code": 404, "details": {}})),
-        }
-    });
-    for in_doubt in [silent, behind] {
-        let unclear = missing(in_doubt, &kind.resource).await;
-        assert!(matches!(&unclear, Missing::Unclear(_)), "in doubt it is held: {unclear:?}");
-    }
+    let client = server(Some(DATE), |_| (404, json!("404 page not found")));
+    let found = survey(&client, &settings, 1).await;
+    let Situation::Unusable(problem) = found else { panic!("{found:?}") };
+    assert_eq!(problem.reason(), "BackupKindNotServed");
+    assert!(problem.to_string().contains("backups.job.apiVersion"), "{problem}");
 }

@@ -235,7 +235,6 @@ fn backup(reason: &str) -> Option<Description> {
         | "BackupInOtherNamespace"
         | "BackupNameNotUnique"
         | "BackupNameTaken"
-        | "BackupVersionNotServed"
         | "BackupWithoutNamespace"
         | "BackupsExhausted" => (
             "is held because its backup cannot be created",

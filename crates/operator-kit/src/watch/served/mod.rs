@@ -27,7 +27,7 @@ use crate::{
 const ANSWER_LIFETIME: Duration = Duration::from_secs(300);
 /// Lifetime of an answer after a request was answered as if the kind were not served.
 const DOUBTED_LIFETIME: Duration = Duration::from_secs(5);
-/// Time for which objects share an answer that must be new, or that says that their kind is not served.
+/// Time for which objects share the answer that their kind is not served.
 const SHARED_LIFETIME: Duration = Duration::from_secs(1);
 /// Time between look-ups of a kind that is not served while objects wait for it.
 const AWAITED_INTERVAL: Duration = Duration::from_secs(5);
@@ -76,12 +76,6 @@ impl ServedKinds {
     /// Like [`Self::find`], after a request was answered as if the kind were not served.
     pub async fn find_again(&self, wanted: &ApiResource) -> Result<Option<ServedKind>, ReadError> {
         self.answer(wanted, DOUBTED_LIFETIME, UNSERVED_INTERVAL).await
-    }
-
-    /// Like [`Self::find`], with a new answer, for decisions that cannot be undone. Only look-ups within one second
-    /// share an answer.
-    pub async fn find_now(&self, wanted: &ApiResource) -> Result<Option<ServedKind>, ReadError> {
-        self.answer(wanted, SHARED_LIFETIME, SHARED_LIFETIME).await
     }
 
     /// Like [`Self::find`], for a kind that was not served, while objects wait for it.
