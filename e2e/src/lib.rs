@@ -88,7 +88,7 @@ pub use plugin::{
 pub use pods::{alive, is_alive, is_ready, names, pods_of, restarts, uids};
 pub use process::{Frozen, Process};
 pub use protection::{
-    BACKUP_BY, backup_example, is_protected, protect, protecting, until_nothing_is_protected,
+    BACKUP_BY, backup_example, force_release, is_protected, protect, protecting, until_nothing_is_protected,
 };
 pub use reader::Reader;
 pub use recording::{Recorded, Recording};

@@ -3,7 +3,10 @@
 use std::{fmt::Debug, path::Path};
 
 use anyhow::{Context, Result};
-use catena_api::{BasicDeployment, keys::BACKUP_FINALIZER};
+use catena_api::{
+    BasicDeployment,
+    keys::{BACKUP_FINALIZER, FORCE_RELEASE},
+};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Resource, ResourceExt, api::ListParams, core::PartialObjectMeta};
 use serde::de::DeserializeOwned;
@@ -26,6 +29,12 @@ pub fn backup_example(name: &str) -> Result<Value> {
 /// Whether an object is protected.
 pub fn is_protected(object: &impl ResourceExt) -> bool {
     object.finalizers().iter().any(|finalizer| finalizer == BACKUP_FINALIZER)
+}
+
+/// The change of an object that releases it without a backup.
+pub fn force_release(object: &impl ResourceExt) -> Value {
+    let release = format!("{} it is only a test", object.uid().unwrap_or_default());
+    json!({"metadata": {"annotations": {FORCE_RELEASE: release}}})
 }
 
 /// Makes backup-controller protect the objects that the suite labels with [`BACKUP_BY`], until another test changes

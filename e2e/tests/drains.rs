@@ -1,10 +1,9 @@
 //! Uninstalling backup-controller leaves no object that can never be deleted.
 
 use anyhow::{Result, ensure};
-use catena_api::keys::FORCE_RELEASE;
 use e2e::{
     BACKUP_BY, BACKUPS, ChaosProxy, Cluster, Namespace, OwnProcess, Paused, Release, WAIT_TIMEOUT,
-    eventually, is_protected, protect, protecting, until_nothing_is_protected,
+    eventually, force_release, is_protected, protect, protecting, until_nothing_is_protected,
 };
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::{apps::v1::Deployment, batch::v1::Job, coordination::v1::Lease, core::v1::ConfigMap};
@@ -110,8 +109,8 @@ async fn uninstalling_is_refused_while_objects_wait_where_the_values_say_so() ->
     assert_eq!(protected(&namespace).await?, 4);
     BACKUPS.until_ready(&cluster).await;
 
-    let forced = json!({"metadata": {"annotations": {FORCE_RELEASE: "only a test"}}});
-    namespace.merge::<ConfigMap>("held", forced).await?;
+    let held = namespace.api::<ConfigMap>().get("held").await?;
+    namespace.merge::<ConfigMap>("held", force_release(&held)).await?;
     namespace.until_gone::<ConfigMap>("held").await;
     let uninstalled = Release::uninstall(&cluster, BACKUPS).await?;
     assert_eq!(protected(&namespace).await?, 0);

@@ -5,8 +5,8 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use catena_api::keys::{BACKUP_OF, BACKUP_STATUS, FORCE_RELEASE};
 use e2e::{
-    BACKUP_BY, BACKUPS, Cluster, Namespace, Pace, Release, WAIT_TIMEOUT, backup_example, eventually, helm,
-    is_protected, protect, succeeds, until_says,
+    BACKUP_BY, BACKUPS, Cluster, Namespace, Pace, Release, WAIT_TIMEOUT, backup_example, eventually,
+    force_release, helm, is_protected, protect, succeeds, until_says,
 };
 use jiff::Timestamp;
 use k8s_openapi::api::{
@@ -76,8 +76,8 @@ async fn metric(cluster: &Cluster, name: &str, labels: &[&str]) -> Result<f64> {
 }
 
 async fn force(namespace: &Namespace, name: &str) -> Result<()> {
-    let forced = json!({"metadata": {"annotations": {FORCE_RELEASE: "it is only a test"}}});
-    namespace.merge::<ConfigMap>(name, forced).await?;
+    let held = namespace.api::<ConfigMap>().get(name).await?;
+    namespace.merge::<ConfigMap>(name, force_release(&held)).await?;
     Ok(())
 }
 
@@ -268,10 +268,10 @@ async fn what_a_copy_brings_along_neither_releases_it_nor_says_where_its_backups
         .await;
     let told = status(&held);
     assert_eq!((&told["entry"], &told["attempt"]), (&json!("by-failing-job"), &json!(1)), "{told}");
-    assert!(told["message"].as_str().is_some_and(|message| message.contains(&uid)), "{told}");
+    let command = format!("{FORCE_RELEASE}='{uid} <reason>'");
+    assert!(told["message"].as_str().is_some_and(|message| message.ends_with(&command)), "{told}");
 
-    let forced = json!({"metadata": {"annotations": {FORCE_RELEASE: format!("{uid} it is only a test")}}});
-    namespace.merge::<ConfigMap>("web", forced).await?;
+    force(&namespace, "web").await?;
     namespace.until_gone::<ConfigMap>("web").await;
     let told = until_event(&namespace, "ForceReleased").await;
     assert!(told.note.is_some_and(|note| note.ends_with("it is only a test")));

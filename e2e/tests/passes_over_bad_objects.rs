@@ -249,7 +249,8 @@ async fn a_protected_object_that_is_too_deep_for_a_backup_is_held_and_can_be_let
     until_gone("web").await;
     let said = namespace.until_event("deep", "TooDeep").await;
     ensure!(said.contains("a hundred levels deep"), "{said}");
-    let release = format!("{}=it is not needed", keys::FORCE_RELEASE);
+    let uid = field(&namespace, kind, "deep", ".metadata.uid").await?;
+    let release = format!("{}={uid} it is not needed", keys::FORCE_RELEASE);
     kubectl(&["annotate", kind, "deep", &release, "--namespace", &namespace.name]).await?;
     until_gone("deep").await;
     Ok(())

@@ -6,12 +6,12 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use catena_api::{
     BasicDeployment, BasicReplicaSet,
-    keys::{BACKUP_FINALIZER, BACKUP_OF, BACKUP_STATUS, FORCE_RELEASE},
+    keys::{BACKUP_FINALIZER, BACKUP_OF, BACKUP_STATUS},
 };
 use e2e::{
     AuditLog, BACKUP_BY, BACKUPS, Cluster, Controller, DEPLOYMENTS, Namespace, REPLICA_SETS, Release, Tally,
-    WAIT_TIMEOUT, backup_example, catena, condition, deployment, eventually, explained, has, helm,
-    is_protected, kubectl, kubectl_apply, kubectl_with_input, open_kind, protect, replica_set,
+    WAIT_TIMEOUT, backup_example, catena, condition, deployment, eventually, explained, force_release, has,
+    helm, is_protected, kubectl, kubectl_apply, kubectl_with_input, open_kind, protect, replica_set,
     shipped_template,
 };
 use k8s_openapi::{
@@ -207,8 +207,7 @@ async fn a_misspelt_field_in_the_template_of_a_backup_holds_the_object_and_makes
     is_explained(&namespace, "configmap/web", "stringdata").await?;
     is_found_by_helm_test(&cluster, BACKUPS, "stringdata").await?;
 
-    let forced = json!({"metadata": {"annotations": {FORCE_RELEASE: "it is only a test"}}});
-    namespace.merge::<ConfigMap>("web", forced).await?;
+    namespace.merge::<ConfigMap>("web", force_release(&held)).await?;
     namespace.until_gone::<ConfigMap>("web").await;
     Ok(())
 }

@@ -1,10 +1,9 @@
 //! An object whose kind is not served for a while is not taken for gone: it is still stored, with the finalizer.
 
 use anyhow::{Context, Result, ensure};
-use catena_api::keys::FORCE_RELEASE;
 use e2e::{
-    BACKUP_BY, BACKUPS, Cluster, Namespace, Release, WAIT_TIMEOUT, eventually, is_protected, open_kind,
-    protect, protecting, succeeds, until_nothing_is_protected,
+    BACKUP_BY, BACKUPS, Cluster, Namespace, Release, WAIT_TIMEOUT, eventually, force_release, is_protected,
+    open_kind, protect, protecting, succeeds, until_nothing_is_protected,
 };
 use k8s_openapi::{
     api::core::v1::Namespace as CoreNamespace,
@@ -65,8 +64,9 @@ async fn hold(namespace: &Namespace) -> Result<()> {
 }
 
 async fn force(namespace: &Namespace) -> kube::Result<DynamicObject> {
-    let forced = json!({"metadata": {"annotations": {FORCE_RELEASE: "only a test"}}});
-    shades(namespace).patch("web", &PatchParams::default(), &Patch::Merge(forced)).await
+    let shades = shades(namespace);
+    let forced = force_release(&shades.get("web").await?);
+    shades.patch("web", &PatchParams::default(), &Patch::Merge(forced)).await
 }
 
 async fn until_gone(namespace: &Namespace) {

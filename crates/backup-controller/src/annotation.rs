@@ -26,9 +26,6 @@ pub struct BackupStatus {
     /// The attempts that failed, even if their objects are gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<FailedAttempts>,
-    /// The digest of a force-release that was set before the object was held, and so does not count.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ignored_release: Option<String>,
     /// The begin of the state, for this reason, by the server's clock.
     pub since: Timestamp,
     /// One `PascalCase` word.

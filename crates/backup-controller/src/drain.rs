@@ -291,7 +291,7 @@ fn is_held(object: &Found) -> bool {
 
 fn refusal(held: &[String]) -> String {
     format!(
-        "{} objects are waiting for their backup, and drain.heldObjects is Refuse: {}; wait until they are gone, or release them with the annotation catena.dev/force-release: <reason>",
+        "{} objects are waiting for their backup, and drain.heldObjects is Refuse: {}; wait until they are gone, or release them with the annotation catena.dev/force-release: <uid> <reason>",
         held.len(),
         held.iter().take(20).map(String::as_str).collect::<Vec<_>>().join(", ")
     )

@@ -20,7 +20,7 @@ pub enum Error {
     /// The backup would go to a namespace that is being deleted.
     #[error(
         "the namespace {namespace:?} is being deleted and accepts no new {kind}; set backups.{backup}.namespace in the controller's values to another one, or release the object without a backup with the \
-         annotation catena.dev/force-release: <reason>"
+         annotation catena.dev/force-release: <uid> <reason>"
     )]
     NamespaceTerminating {
         /// The backup's name in the settings.
@@ -137,7 +137,7 @@ pub enum Unusable {
     /// All attempt numbers are used up.
     #[error(
         "{tries} backups failed, and no further attempt is made; release the object without a backup with the annotation \
-             catena.dev/force-release: <reason>"
+             catena.dev/force-release: <uid> <reason>"
     )]
     Exhausted {
         /// The number of attempts.

@@ -92,7 +92,6 @@ pub fn failed(attempt: u32) -> BackupStatus {
         attempt,
         backup: None,
         failed: None,
-        ignored_release: None,
         since: "2026-06-01T12:00:00Z".parse().unwrap(),
         reason: FAILED.into(),
         message: String::new(),

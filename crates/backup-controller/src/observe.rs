@@ -160,7 +160,7 @@ impl Observer {
         if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("managedFields");
         }
-        let force_release = ForceRelease::of(&object, status.as_ref());
+        let force_release = ForceRelease::of(&object);
         let situation = if matches!(force_release, ForceRelease::Granted(_)) {
             None
         } else if is_whole {

@@ -1,11 +1,13 @@
 //! Observed → the status of a held object. Pure.
 
+use catena_api::keys::FORCE_RELEASE;
 use jiff::Timestamp;
-use operator_kit::report::Failure;
+use operator_kit::{object::ObjectId, report::Failure};
 
 use crate::{
     annotation::{BackupStatus, FailedAttempts, State},
     backup::{Situation, Try, Verdict},
+    force_release::ForceRelease,
     observed::{Held, Observed},
     settings::ProtectedKind,
 };
@@ -44,8 +46,9 @@ pub fn running(observed: &Observed, held: &Held, last: &Try, verdict: &Verdict) 
 #[must_use]
 pub fn overdue(observed: &Observed, kind: &ProtectedKind, held: &Held, last: &Try) -> BackupStatus {
     let message = format!(
-        "the backup did not finish within {:?}, and the object is still held: fix the backup, or delete it to have another one created, or release the object without a backup with the annotation catena.dev/force-release: <reason>",
-        kind.deadline
+        "the backup did not finish within {:?}, and the object is still held: fix the backup, or delete it to have another one created, or release the object without a backup with the annotation {}",
+        kind.deadline,
+        release(observed)
     );
     status(observed, held, State::Overdue, last.attempt, Some(last), OVERDUE, message)
 }
@@ -67,7 +70,8 @@ pub fn failed(
         (FAILED, "the backup failed".to_owned())
     };
     let message = format!(
-        "{failure}; the next attempt is due at {due:.0}: fix the cause, or release the object without a backup with the annotation catena.dev/force-release: <reason>"
+        "{failure}; the next attempt is due at {due:.0}: fix the cause, or release the object without a backup with the annotation {}",
+        release(observed)
     );
     status(observed, held, State::Failed, last.attempt, Some(last), reason, message)
 }
@@ -108,13 +112,12 @@ fn status(
 ) -> BackupStatus {
     let uid = observed.target.metadata.uid.clone().unwrap_or_default();
     let entry = observed.kind.as_ref().map(|kind| kind.id.clone()).unwrap_or_default();
-    let ignored = held.force_release.ignored();
-    let message = match ignored {
-        Some(_) => format!(
-            "{message}; its annotation catena.dev/force-release was set before the object was held, and may have been copied from another one: to release this one without a backup, set it to {:?}",
-            format!("{uid} <reason>")
+    let message = match held.force_release {
+        ForceRelease::Unproven => format!(
+            "{message}; its annotation {FORCE_RELEASE} does not give the uid of this object and a reason, and may have been copied from another one: to release this one without a backup, run {}",
+            command(observed)
         ),
-        None => message,
+        ForceRelease::Unasked | ForceRelease::Granted(_) => message,
     };
     BackupStatus {
         uid,
@@ -123,11 +126,23 @@ fn status(
         attempt,
         backup: last.map(Try::title),
         failed: failed_attempts(observed, held),
-        ignored_release: ignored.map(str::to_owned),
         since: held.now,
         reason: reason.to_owned(),
         message,
     }
+}
+
+/// The annotation that releases an object without a backup.
+fn release(observed: &Observed) -> String {
+    format!("{FORCE_RELEASE}: {} <reason>", ObjectId::of(&*observed.target).uid)
+}
+
+/// The command that sets it.
+fn command(observed: &Observed) -> String {
+    let ObjectId { namespace, name, uid } = ObjectId::of(&*observed.target);
+    let kind = observed.kind.as_ref().map(|kind| kind.resource_id()).unwrap_or_default();
+    let namespace = if namespace.is_empty() { String::new() } else { format!(" --namespace {namespace}") };
+    format!("kubectl annotate --overwrite{namespace} {kind} {name} {FORCE_RELEASE}='{uid} <reason>'")
 }
 
 /// The failed attempts by the present policy.

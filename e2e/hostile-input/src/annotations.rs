@@ -30,7 +30,7 @@ pub fn read(input: &[u8]) {
         );
         assert_eq!(BackupStatus::of(&object("copy", &status)), None, "a copy has said nothing");
     }
-    let _ = ForceRelease::of(&held, said.as_ref());
+    let _ = ForceRelease::of(&held);
     serde_json::from_str::<Value>(&manifest(&held)).unwrap_or_else(|error| panic!("the manifest: {error}"));
     describes(&status);
 }

@@ -137,11 +137,17 @@ impl World {
             }
             Deed::Release => {
                 self.left.meddling -= 1;
-                if let Some(held) = self.deployment().filter(|deployment| deployment.meta.is_deleting) {
-                    let uid: Text = held.meta.uid.clone();
-                    self.ledger.releases(&uid);
+                // On a living object, it is the copy of a release of another one.
+                let held = self.deployment().filter(|deployment| deployment.meta.is_deleting);
+                let uid: Option<Text> = held.map(|held| held.meta.uid.clone());
+                let text = match &uid {
+                    Some(uid) => format!("{uid} not needed"),
+                    None => "not needed".to_owned(),
+                };
+                if let Some(uid) = &uid {
+                    self.ledger.releases(uid);
                 }
-                let annotation = Change::Annotation(FORCE_RELEASE.into(), Some("not needed".into()));
+                let annotation = Change::Annotation(FORCE_RELEASE.into(), Some((&*text).into()));
                 self.ask(scope, patch(deployment_key(), annotation));
             }
         }

@@ -53,7 +53,7 @@ fn a_status_says_of_which_object_entry_try_and_backup_it_is_and_since_when() {
     let status = running(&observed, held(&observed), &last(), &Verdict::Running(None));
     assert_eq!((status.uid.as_str(), status.entry.as_str(), status.attempt), ("u", "maps", 3));
     assert_eq!(status.backup.as_deref(), Some("Secret backups/web-3"));
-    assert_eq!((status.since, status.ignored_release), (time("12:01:00"), None));
+    assert_eq!(status.since, time("12:01:00"));
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn each_kind_of_waiting_has_a_state_and_a_reason_and_says_what_to_do() {
     let (kind, held, last) = (observed.kind.as_ref().unwrap(), held(&observed), last());
     let given_up = Try { is_given_up: true, ..last.clone() };
     let note = Verdict::Running(Some("the field status is not set yet".into()));
-    let release = "catena.dev/force-release: <reason>";
+    let release = "catena.dev/force-release: u <reason>";
     for (status, state, reason, said) in [
         (
             running(&observed, held, &last, &Verdict::Running(None)),
@@ -133,7 +133,7 @@ fn what_is_let_go_says_why_and_after_which_try() {
 #[test]
 fn a_release_that_does_not_count_is_told_with_every_status() {
     let mut observed = observed();
-    observed.held.as_mut().unwrap().force_release = ForceRelease::Unproven("digest".into());
+    observed.held.as_mut().unwrap().force_release = ForceRelease::Unproven;
     let (kind, held, last) = (observed.kind.as_ref().unwrap(), held(&observed), last());
     for status in [
         running(&observed, held, &last, &Verdict::Going),
@@ -141,7 +141,7 @@ fn a_release_that_does_not_count_is_told_with_every_status() {
         failed(&observed, kind, held, &last, held.now),
         blocked(&observed, held, 1, &failure()),
     ] {
-        assert_eq!(status.ignored_release.as_deref(), Some("digest"));
-        assert!(status.message.ends_with("set it to \"u <reason>\""), "{}", status.message);
+        let command = "kubectl annotate --overwrite --namespace shop configmaps web catena.dev/force-release='u <reason>'";
+        assert!(status.message.ends_with(command), "{}", status.message);
     }
 }

@@ -101,7 +101,7 @@ fn held(
     let now = clock::time(server.clock);
     let status = BackupStatus::of(&object);
     let kind = recorded(&settings.by_resource[&entry.resource_id()], status.as_ref(), entry.clone());
-    let force_release = ForceRelease::of(&object, status.as_ref());
+    let force_release = ForceRelease::of(&object);
     let situation = if matches!(force_release, ForceRelease::Granted(_)) {
         None
     } else {

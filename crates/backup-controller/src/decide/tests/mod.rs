@@ -141,7 +141,7 @@ fn under_hold_only_a_proven_backup_or_a_user_lets_go() {
                 held(&mut observed).since = ago(since);
                 held(&mut observed).refusals = 100;
                 assert_eq!(outcome(decide(&observed)), None, "{observed:?}");
-                held(&mut observed).force_release = ForceRelease::Unproven("digest".into());
+                held(&mut observed).force_release = ForceRelease::Unproven;
                 assert_eq!(outcome(decide(&observed)), None, "{observed:?}");
                 held(&mut observed).force_release = ForceRelease::Granted("I know".into());
                 assert_eq!(outcome(decide(&observed)), Some(Outcome::Forced), "{observed:?}");
@@ -255,15 +255,6 @@ fn a_search_among_many_failed_tries_goes_on_where_it_was() {
     );
     observed.kind = Some(kind("released"));
     assert_eq!(outcome(decide(&observed)), None, "there may be one that succeeded");
-}
-
-#[test]
-fn what_does_not_count_as_a_release_is_said_with_what_would() {
-    let mut observed = deleted("held", failed(1, 100));
-    held(&mut observed).force_release = ForceRelease::Unproven("digest".into());
-    let Action::Hold { status, .. } = decide(&observed) else { panic!("not held") };
-    assert_eq!((status.uid.as_str(), status.ignored_release.as_deref()), ("u", Some("digest")));
-    assert!(status.message.ends_with("set it to \"u <reason>\""), "{}", status.message);
 }
 
 #[test]
