@@ -285,8 +285,7 @@ async fn kinds_without_an_entry() -> Result<String> {
 }
 
 #[tokio::test]
-async fn a_kind_that_leaves_the_values_is_told_on_what_it_leaves_and_in_the_list_of_held_objects()
--> Result<()> {
+async fn a_kind_that_leaves_the_values_is_told_by_an_event_and_in_the_list_of_held_objects() -> Result<()> {
     let cluster = Cluster::changing(&[BACKUPS]).await?;
     let namespace = cluster.namespace("left").await?;
     let values = |protect: bool| {
@@ -306,9 +305,16 @@ async fn a_kind_that_leaves_the_values_is_told_on_what_it_leaves_and_in_the_list
     release.change(&json!({})).await?;
     let former = kinds_without_an_entry().await?;
     anyhow::ensure!(former.contains("ConfigMap"), "{former}");
-    let note = namespace.until_event("left", "NoEntry").await;
-    anyhow::ensure!(note.contains("protect: false"), "{note}");
-    anyhow::ensure!(metric(&cluster, "catena_left_objects", &["kind=\"ConfigMap\""]).await? >= 1.0);
+    let events = Api::<Event>::namespaced(cluster.client.clone(), "catena-system");
+    eventually("the former kind is told", WAIT_TIMEOUT, async || {
+        let events =
+            events.list(&ListParams::default()).await.map_err(|error| vec![error.to_string()])?.items;
+        let told = events.into_iter().filter(|event| event.reason.as_deref() == Some("NoEntry"));
+        let notes: Vec<_> = told.filter_map(|event| event.note).collect();
+        let is_it = |note: &String| note.contains("configmaps") && note.contains("protect: false");
+        if notes.iter().any(is_it) { Ok(()) } else { Err(notes) }
+    })
+    .await;
     namespace.delete::<ConfigMap>("left").await?;
     let held = succeeds(&namespace.name, &["held"]).await?.out;
     anyhow::ensure!(held.contains("ConfigMap/left") && held.contains("NoEntry"), "{held}");

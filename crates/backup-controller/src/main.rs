@@ -22,7 +22,7 @@ use crate::{
     act::Executor,
     controller::ProtectedObjects,
     memory::Memory,
-    metrics::{HeldMetrics, LeftMetrics},
+    metrics::HeldMetrics,
     observe::{BackupWatches, Leaving, Namespaces, Observer},
 };
 
@@ -61,12 +61,9 @@ async fn control(arguments: Arguments) -> anyhow::Result<()> {
     let backups = BackupWatches::new(client.clone(), operator.watches(), triggers.clone());
     let namespaces = Namespaces::new(client.clone(), operator.watches(), triggers.clone());
     let (wanted, kinds) = watch::channel(Vec::new());
-    let (metrics, left) = (HeldMetrics::new(), LeftMetrics::default());
-    operator.add_metrics(|registry| {
-        metrics.register(registry);
-        left.register(registry);
-    });
-    let leaving = Leaving::new(triggers.clone(), operator.events(), left);
+    let metrics = HeldMetrics::new();
+    operator.add_metrics(|registry| metrics.register(registry));
+    let leaving = Leaving::new(triggers.clone(), operator.settings_events());
     let followed = (backups.clone(), namespaces.clone());
     let counted = metrics.clone();
     tokio::spawn(observe::follow(operator.settings(), wanted, followed.0, followed.1, leaving, counted));

@@ -14,7 +14,7 @@ use prometheus_client::{
     metrics::{
         counter::Counter,
         family::Family,
-        gauge::{ConstGauge, Gauge},
+        gauge::ConstGauge,
         histogram::{Histogram, exponential_buckets},
     },
     registry::{Registry, Unit},
@@ -116,33 +116,6 @@ impl Ended {
             Outcome::Forced => "forced",
         };
         Self { entry: entry.to_owned(), outcome }
-    }
-}
-
-/// The objects that were left with the finalizer when their kind left the settings.
-#[derive(Clone, Debug, Default)]
-pub struct LeftMetrics(Family<Left, Gauge>);
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Left {
-    kind: String,
-}
-
-impl LeftMetrics {
-    /// Adds the metric to those that are served.
-    pub fn register(&self, registry: &mut Registry) {
-        let help = "Objects that still carried the finalizer when their kind left the settings, by kind";
-        registry.register("left_objects", help, self.0.clone());
-    }
-
-    /// Records how many objects of a kind are left; a kind without any disappears.
-    pub fn left(&self, kind: &str, objects: usize) {
-        let left = Left { kind: kind.to_owned() };
-        if objects == 0 {
-            self.0.remove(&left);
-        } else {
-            self.0.get_or_create(&left).set(i64::try_from(objects).unwrap_or(i64::MAX));
-        }
     }
 }
 

@@ -20,7 +20,7 @@ pub async fn follow(
     let mut former = settings.current();
     loop {
         let current = settings.current();
-        leaving.tell(&former, &current);
+        leaving.warn(&former, &current);
         namespaces.keep(&current);
         backups.keep(&current);
         metrics.expect(&current);
