@@ -177,7 +177,7 @@ impl Executor {
         let released = self.let_go(target, &removal, is_told.then_some(&release.status)).await;
         match &released {
             Ok(_) => {
-                self.metrics.released(id.uid, &kind.id, release.outcome, held.age());
+                self.metrics.released(id.uid, &kind.id, release.outcome);
                 self.tell_of_release(target, held, release);
             }
             // It is gone or was changed, as the next pass sees.

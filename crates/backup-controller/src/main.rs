@@ -61,7 +61,7 @@ async fn control(arguments: Arguments) -> anyhow::Result<()> {
     let backups = BackupWatches::new(client.clone(), operator.watches(), triggers.clone());
     let namespaces = Namespaces::new(client.clone(), operator.watches(), triggers.clone());
     let (wanted, kinds) = watch::channel(Vec::new());
-    let metrics = HeldMetrics::new();
+    let metrics = HeldMetrics::default();
     operator.add_metrics(|registry| metrics.register(registry));
     let leaving = Leaving::new(triggers.clone(), operator.settings_events());
     let followed = (backups.clone(), namespaces.clone());

@@ -11,23 +11,17 @@ use parking_lot::Mutex;
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric},
-    metrics::{
-        counter::Counter,
-        family::Family,
-        gauge::ConstGauge,
-        histogram::{Histogram, exponential_buckets},
-    },
+    metrics::{counter::Counter, family::Family, gauge::ConstGauge},
     registry::{Registry, Unit},
 };
 
 const OUTCOMES: [Outcome; 3] = [Outcome::BackedUp, Outcome::GivenUp, Outcome::Forced];
 
 /// The currently held objects, and the number of released ones.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct HeldMetrics {
     held: Arc<Mutex<HashMap<String, HeldObject>>>,
     released: Family<Ended, Counter>,
-    seconds: Family<Ended, Histogram>,
 }
 
 #[derive(Debug)]
@@ -52,28 +46,12 @@ struct Ended {
 }
 
 impl HeldMetrics {
-    /// Nothing is held yet.
-    pub fn new() -> Self {
-        Self {
-            held: Arc::default(),
-            released: Family::default(),
-            // From 50 ms to about 15 h.
-            seconds: Family::new_with_constructor(|| Histogram::new(exponential_buckets(0.05, 4.0, 11))),
-        }
-    }
-
     /// Adds the metrics to those that are served.
     pub fn register(&self, registry: &mut Registry) {
         registry.register(
             "released_objects",
             "Protected objects that were released, by entry of kinds and outcome",
             self.released.clone(),
-        );
-        registry.register_with_unit(
-            "held",
-            "Time from an object's deletion until its release",
-            Unit::Seconds,
-            self.seconds.clone(),
         );
         registry.register_collector(Box::new(self.clone()));
     }
@@ -94,12 +72,10 @@ impl HeldMetrics {
         self.held.lock().insert(uid.to_owned(), HeldObject { why, age, noted: Instant::now() });
     }
 
-    /// Records that an object was released, and for how long it was held.
-    pub fn released(&self, uid: &str, entry: &str, outcome: Outcome, age: Duration) {
+    /// Records that an object was released.
+    pub fn released(&self, uid: &str, entry: &str, outcome: Outcome) {
         self.held.lock().remove(uid);
-        let ended = Ended::of(entry, outcome);
-        self.seconds.get_or_create(&ended).observe(age.as_secs_f64());
-        self.released.get_or_create(&ended).inc();
+        self.released.get_or_create(&Ended::of(entry, outcome)).inc();
     }
 
     /// Forgets an object that is gone.

@@ -25,7 +25,7 @@ fn controller(is_served: bool, memory: &Memory) -> (ProtectedObjects, crate::moc
     let backups = BackupWatches::new(client.clone(), watches.clone(), triggers.clone());
     let namespaces = Namespaces::new(client.clone(), watches, triggers);
     let settings = LiveSettings::fixed(settings(TEMPLATE, "backups"));
-    let executor = Executor::new(writer, events, memory.clone(), HeldMetrics::new());
+    let executor = Executor::new(writer, events, memory.clone(), HeldMetrics::default());
     let observer = Observer::new(client, settings, namespaces, backups, memory.clone());
     (ProtectedObjects { observer, executor }, log)
 }

@@ -53,7 +53,7 @@ async fn act_on(observed: &Observed, action: Action, answers: &[Answer]) -> Acte
     let (client, log) = answering(None, move |sent| if is_event(sent) { Answer::Done } else { answer(sent) });
     let memory = Memory::default();
     memory.refused("u");
-    let metrics = HeldMetrics::new();
+    let metrics = HeldMetrics::default();
     let executor = Executor::new(
         Writer::over(client.clone(), MANAGER),
         Events::over(client, MANAGER),

@@ -55,7 +55,7 @@ async fn a_release_without_a_backup_is_told_and_counted_once_the_server_has_carr
 #[tokio::test(start_paused = true)]
 async fn the_first_release_of_a_kind_is_an_increase() {
     let (client, _) = answering(None, |_| Answer::Done);
-    let (writer, metrics) = (Writer::over(client.clone(), MANAGER), HeldMetrics::new());
+    let (writer, metrics) = (Writer::over(client.clone(), MANAGER), HeldMetrics::default());
     metrics.expect(&settings(TEMPLATE, "backups"));
     let series = |page: &str| page.lines().filter(|line| line.starts_with("released_objects_total{")).count();
     let before = page_of(&metrics);
@@ -70,7 +70,7 @@ async fn the_first_release_of_a_kind_is_an_increase() {
 #[tokio::test(start_paused = true)]
 async fn an_object_that_others_keep_after_its_release_is_not_held_any_more() {
     let (client, _) = answering(None, |_| Answer::Refusal(504, "Timeout"));
-    let (writer, metrics) = (Writer::over(client.clone(), MANAGER), HeldMetrics::new());
+    let (writer, metrics) = (Writer::over(client.clone(), MANAGER), HeldMetrics::default());
     let executor = Executor::new(writer, Events::over(client, MANAGER), Memory::default(), metrics.clone());
     executor.act(&observed(), release(Outcome::Forced)).await.unwrap_err();
     assert!(page_of(&metrics).contains("held_objects{"));
