@@ -45,16 +45,6 @@
 - apiGroups: [admissionregistration.k8s.io]
   resources: [validatingadmissionpolicies, validatingadmissionpolicybindings, validatingwebhookconfigurations, mutatingwebhookconfigurations]
   verbs: [list, watch]
-# The label on the definition of a kind without a mapping, which says that the kind honours the contract.
-{{- range .Values.children }}
-{{- $group := include "basic-deployment-controller.group" . }}
-{{- if and $group (not (hasKey . "contract")) }}
-- apiGroups: [apiextensions.k8s.io]
-  resources: [customresourcedefinitions]
-  resourceNames: [{{ printf "%s.%s" .resource $group | quote }}]
-  verbs: [get]
-{{- end }}
-{{- end }}
 {{- end }}
 
 {{/* The API group of a kind of children. */}}

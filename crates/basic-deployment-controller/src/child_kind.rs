@@ -10,7 +10,7 @@ use crate::outputs::Mapping;
 
 /// A kind that honours the replica contract, possibly under other names.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(from = "Entry")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ChildKind {
     /// Its API version, for example `apps/v1`.
     pub api_version: String,
@@ -19,26 +19,8 @@ pub struct ChildKind {
     /// Its name in URLs, for example `deployments`; the kind in lower case with an s by default.
     pub resource: Option<String>,
     /// The places of the fields of the contract.
+    #[serde(default)]
     pub contract: Mapping,
-    /// Whether the settings give these places; otherwise, the label on the definition of the kind is to say that it has them.
-    pub is_mapped: bool,
-}
-
-/// An entry of the settings.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Entry {
-    api_version: String,
-    kind: String,
-    resource: Option<String>,
-    contract: Option<Mapping>,
-}
-
-impl From<Entry> for ChildKind {
-    fn from(Entry { api_version, kind, resource, contract }: Entry) -> Self {
-        let is_mapped = contract.is_some();
-        Self { api_version, kind, resource, contract: contract.unwrap_or_default(), is_mapped }
-    }
 }
 
 impl ChildKind {

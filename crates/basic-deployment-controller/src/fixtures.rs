@@ -52,7 +52,7 @@ pub fn rendered() -> Rendered {
 /// The kind of its child.
 pub fn replica_sets() -> Arc<ChildKind> {
     let (api_version, kind) = ("catena.dev/v1alpha1".into(), "BasicReplicaSet".into());
-    Arc::new(ChildKind { api_version, kind, resource: None, contract: Mapping::default(), is_mapped: false })
+    Arc::new(ChildKind { api_version, kind, resource: None, contract: Mapping::default() })
 }
 
 /// What its child is to be.

@@ -26,7 +26,6 @@ pub mod settings;
 pub mod stall;
 pub mod status;
 pub mod step;
-pub mod undeclared_kind;
 pub mod undone;
 
 pub use settings::Settings;

@@ -2,7 +2,6 @@
 
 mod act;
 mod chronicle;
-mod contract_labels;
 mod controller;
 #[cfg(test)]
 mod fixtures;
@@ -14,11 +13,10 @@ use basic_deployment_controller::Settings;
 use catena_api::BasicDeployment;
 use clap::Parser;
 use operator_kit::run::{Arguments, Operator, Queue};
-use tokio::select;
 
 use crate::{
-    act::Executor, chronicle::Chronicle, contract_labels::ContractLabels, controller::Deployments,
-    memory::Memory, observe::Observer, unclaimed::Unclaimed,
+    act::Executor, chronicle::Chronicle, controller::Deployments, memory::Memory, observe::Observer,
+    unclaimed::Unclaimed,
 };
 
 /// Keeps one child (by default a `BasicReplicaSet`) in line with each `BasicDeployment`.
@@ -43,15 +41,6 @@ async fn main() -> anyhow::Result<()> {
     let chronicle = Chronicle::new(operator.events(), operator.settings());
     let executor = Executor::new(operator.writer(), observer.places(), memory);
     let unclaimed = Unclaimed::new(observer.commands(), executor.clone());
-    let labels = ContractLabels::new(
-        operator.client(),
-        operator.settings(),
-        operator.served_kinds(),
-        operator.settings_events(),
-    );
     let deployments = Deployments::new(observer, executor, chronicle);
-    let beside = async {
-        select! { never = unclaimed.keep() => never, never = labels.keep() => never }
-    };
-    Box::pin(operator.run_beside(deployments, queue, beside)).await
+    Box::pin(operator.run_beside(deployments, queue, unclaimed.keep())).await
 }

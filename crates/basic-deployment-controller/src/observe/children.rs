@@ -164,13 +164,7 @@ mod tests {
 
     fn kind(name: &str, contract: ReplicaContract) -> Arc<ChildKind> {
         let contract = contract.try_into().unwrap();
-        Arc::new(ChildKind {
-            api_version: "apps/v1".into(),
-            kind: name.into(),
-            resource: None,
-            contract,
-            is_mapped: true,
-        })
+        Arc::new(ChildKind { api_version: "apps/v1".into(), kind: name.into(), resource: None, contract })
     }
 
     #[tokio::test]
