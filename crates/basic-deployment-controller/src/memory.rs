@@ -50,8 +50,6 @@ struct Settled {
     hash: String,
     /// `None` if the server stores it as it is rendered.
     form: Option<Value>,
-    /// The state of a child about which the server was asked.
-    asked_about: Option<Value>,
 }
 
 struct UndoneAt {
@@ -105,29 +103,13 @@ impl Memory {
     pub fn settled(&self, uid: &str, desired: &Desired, settled_as: Value) {
         let form = (settled_as != desired.comparable()).then_some(settled_as);
         self.change(uid, |remembered| {
-            remembered.settled = Some(Settled { hash: desired.hash.clone(), form, asked_about: None });
+            remembered.settled = Some(Settled { hash: desired.hash.clone(), form });
         });
     }
 
     /// Whether this process has given it a child.
     pub fn had_child(&self, uid: &str) -> bool {
         self.lock().get(uid).is_some_and(|remembered| remembered.settled.is_some())
-    }
-
-    /// Records that the form is the answer of the server about a child in this state.
-    pub fn asked_about(&self, uid: &str, state: Value) {
-        self.change(uid, |remembered| {
-            if let Some(settled) = &mut remembered.settled {
-                settled.asked_about = Some(state);
-            }
-        });
-    }
-
-    /// Whether the server was asked about a child in this state.
-    pub fn has_asked_about(&self, uid: &str, state: &Value) -> bool {
-        let memory = self.lock();
-        let settled = memory.get(uid).and_then(|remembered| remembered.settled.as_ref());
-        settled.is_some_and(|settled| settled.asked_about.as_ref() == Some(state))
     }
 
     /// Records the replicas that were set on a child, and forgets children that are no longer known.

@@ -169,7 +169,7 @@ fn reported(observed: &Observed, status: &BasicDeploymentStatus, changing: Optio
         conditions::find(conditions, conditions::PROGRESSING).map(|condition| condition.reason.clone())
     };
     let (before, after) = (reason(observed.deployment.status.as_ref()), reason(Some(status)));
-    if after.as_deref().is_some_and(pause::is_reason) && before != after {
+    if after.as_deref() == Some(pause::PAUSED) && before != after {
         let note = pause::note(observed.child.ours().is_some()).to_owned();
         return Some(News::Paused(milestone("Paused", "Pause", note, None)));
     }

@@ -4,7 +4,6 @@ mod children;
 mod commands;
 mod history;
 mod pods;
-mod stored_form;
 
 use std::{sync::Arc, time::Duration};
 
@@ -185,7 +184,7 @@ impl Observer {
             desired.marked(marks)
         });
         own.retain(|other| !matches!(&child, Found::Ours(child) if child.uid == other.uid));
-        let remembered = self.recall(&deployment, desired.as_ref().ok(), child.ours(), is_observed).await?;
+        let remembered = self.memory.recall(uid, desired.as_ref().ok());
         let reported = stall::reported(&deployment, child.ours().map(AsRef::as_ref), &own);
         let moving = || child.ours().map(|child| Progress::of(child, &own)).unwrap_or_default();
         let moving = is_allowed.then(moving);

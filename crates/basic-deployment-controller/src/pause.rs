@@ -1,10 +1,7 @@
-//! The reasons of reports about a pause.
+//! Reports about a pause.
 
 /// A rendering waits for the end of the pause.
 pub const PAUSED: &str = "Paused";
-
-/// Somebody changed the child, which is not undone before the end of the pause.
-pub const CHANGED_WHILE_PAUSED: &str = "ChangedWhilePaused";
 
 /// What a pause means for the child.
 #[must_use]
@@ -14,10 +11,4 @@ pub fn note(has_child: bool) -> &'static str {
     } else {
         "spec.paused is true, so that no child is created"
     }
-}
-
-/// Whether a reason is one of them.
-#[must_use]
-pub fn is_reason(reason: &str) -> bool {
-    matches!(reason, PAUSED | CHANGED_WHILE_PAUSED)
 }

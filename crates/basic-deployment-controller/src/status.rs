@@ -15,7 +15,7 @@ use crate::{
     child::Child,
     contest,
     observed::{Found, Observed},
-    pause::{self, CHANGED_WHILE_PAUSED, PAUSED},
+    pause::{self, PAUSED},
     revision::{Pin, find},
     stall, step,
 };
@@ -53,7 +53,7 @@ pub fn status(observed: &Observed) -> BasicDeploymentStatus {
         }
         None => summary(observed, child, is_ready, active, blocked_by.as_ref()),
     };
-    let goes_on = !is_stalled && !pause::is_reason(&reason) && deletion.is_none();
+    let goes_on = !is_stalled && reason != PAUSED && deletion.is_none();
     let progressing = if is_ready { "Complete" } else { &reason };
     let held = observed.pin.as_ref().filter(|_| observed.desired.is_ok());
     // Nothing is restored while the object is being deleted.
@@ -271,11 +271,6 @@ fn summary(
         matches!((child, &observed.desired), (Some(child), Ok(desired)) if child.hash() != desired.hash);
     if observed.deployment.spec.paused && (is_outdated || child.is_none()) {
         return say(PAUSED, format!("{counted}; {}", pause::note(child.is_some())), false);
-    }
-    if let Some(field) = observed.changed_in_pause() {
-        let text =
-            format!("{counted}; spec.paused is true, so that a change of {field} of the child is not undone");
-        return say(CHANGED_WHILE_PAUSED, text, false);
     }
     if let Found::Leaving(left) = &observed.child {
         let (kind, name) = (&left.kind.kind, &left.name);

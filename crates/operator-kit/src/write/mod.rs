@@ -11,7 +11,7 @@ mod writer;
 pub(crate) use writer::Gate;
 pub use {
     slow_start::{Batch, Failed, slow_start},
-    trial::{try_apply, try_create},
+    trial::try_create,
     write_error::{WriteCause, WriteError, unknown_fields},
     writer::{OnBehalf, Writer, Written},
 };

@@ -2,7 +2,6 @@
 
 mod child;
 mod commands;
-mod pauses;
 mod pods;
 mod taken_names;
 

@@ -281,10 +281,6 @@ fn course(reason: &str) -> Option<Description> {
             "create the BasicDeployment again with the same spec, and it adopts the child without downtime; or delete the child: kubectl{namespace} delete {object}",
         ),
         "Paused" => ("is paused", "set spec.paused to false"),
-        "ChangedWhilePaused" => (
-            "is paused, and somebody else changed its child",
-            "set spec.paused to false, which undoes the change, or undo it by hand",
-        ),
         "Progressing" | "Updating" | "Replacing" | "Scaling" => ("is progressing", "wait; nothing blocks it"),
         "RolledBack" => (
             "was rolled back, and stays on the older revision",

@@ -368,7 +368,7 @@ fn a_finished_command_whose_ttl_is_over_has_a_note() {
 
 #[test]
 fn a_spec_that_is_not_followed_is_the_cause_whatever_its_pods_suffer_from() {
-    for reason in ["Paused", "ChangedWhilePaused", "KindNotListed"] {
+    for reason in ["Paused", "KindNotListed"] {
         let blocker = blocker("Pod", "web-x", "ImagePullBackOff", "no such image");
         let pod = object("v1", "Pod", "web-x", None, json!({}));
         let said = ask(WEB, &[deployment(not_ready(reason, "why", blocker)), set(ready()), pod], &calm());

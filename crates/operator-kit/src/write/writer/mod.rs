@@ -39,7 +39,6 @@ use crate::{
 
 pub(crate) use gate::Gate;
 pub use on_behalf::{OnBehalf, Written};
-pub(super) use send::{Built, as_yaml};
 
 /// Maximum number of concurrent writes. The API server's limit for one class of clients is of this order.
 const MAX_CONCURRENT_WRITES: usize = 48;

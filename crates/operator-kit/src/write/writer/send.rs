@@ -20,7 +20,7 @@ use crate::{
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 
 /// A request, or the error of building it.
-pub(in crate::write) type Built = Result<http::Request<Vec<u8>>, kube::core::request::Error>;
+pub(super) type Built = Result<http::Request<Vec<u8>>, kube::core::request::Error>;
 
 /// An answer with the version of the written object.
 pub(super) trait Versioned: DeserializeOwned {
@@ -102,7 +102,7 @@ pub(super) fn answered_by_metadata(mut request: http::Request<Vec<u8>>) -> http:
 }
 
 /// The API server reads the body of an apply as YAML.
-pub(in crate::write) fn as_yaml(request: http::Request<Vec<u8>>) -> http::Request<Vec<u8>> {
+pub(super) fn as_yaml(request: http::Request<Vec<u8>>) -> http::Request<Vec<u8>> {
     request.map(|body| match String::from_utf8(body) {
         Ok(json) => yaml::escape(&json).into_bytes(),
         Err(error) => error.into_bytes(),
