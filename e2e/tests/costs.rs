@@ -10,8 +10,8 @@ use tokio::time::{Instant, sleep_until};
 /// Writes in addition to the pods: one for the child, and a few for the two statuses.
 const OTHER_WRITES: usize = 5;
 
-/// Events of a creation: that the child is created, and that it serves. A value of the chart turns them off.
-const EVENTS: usize = 2;
+/// Events of a creation: that the child is created. A value of the chart turns it off.
+const EVENTS: usize = 1;
 
 /// Status updates that only change numbers are up to 20 s late.
 const QUIET: Duration = Duration::from_secs(21);

@@ -23,7 +23,7 @@ const QUIET: Duration = Duration::from_secs(21);
 /// A step in the life of a `BasicDeployment`.
 struct Step {
     name: &'static str,
-    /// The maximum number of writes for one object, on average: what changes, two Events, and a status for each ten seconds.
+    /// The maximum number of writes for one object, on average: what changes, an Event, and a status for each ten seconds.
     max_writes: usize,
 }
 

@@ -5,36 +5,56 @@
 //! 3. [`Observer::prepare`] reads live what the next command needs.
 //! 4. [`decide`] chooses one step.
 //! 5. [`Executor::act`] takes it: one write, or one batch of writes of the same kind.
-//! 6. [`Chronicle`] tells it by an Event if it is a milestone.
+//! 6. If it wrote the child, an Event tells it.
 //!
 //! The write triggers the next pass.
 
 use std::sync::Arc;
 
 use basic_deployment_controller::{
+    Settings,
     command_queue::CommandQueue,
     decide::{Action, decide},
     error::Error,
+    events::{self, Event},
     observed::Observed,
 };
 use catena_api::BasicDeployment;
+use kube::Resource;
 use operator_kit::{
-    report::Obstacle,
-    run::{Attempt, Controller, Next},
+    report::{Events, Obstacle},
+    run::{Attempt, Controller, LiveSettings, Next},
 };
 
-use crate::{act::Executor, chronicle::Chronicle, observe::Observer};
+use crate::{act::Executor, observe::Observer};
 
 /// The controller of `BasicDeployments`.
 pub struct Deployments {
     observer: Observer,
     executor: Executor,
-    chronicle: Chronicle,
+    events: Events,
+    settings: LiveSettings<Settings>,
 }
 
 impl Deployments {
-    pub fn new(observer: Observer, executor: Executor, chronicle: Chronicle) -> Self {
-        Self { observer, executor, chronicle }
+    pub fn new(
+        observer: Observer,
+        executor: Executor,
+        events: Events,
+        settings: LiveSettings<Settings>,
+    ) -> Self {
+        Self { observer, executor, events, settings }
+    }
+
+    fn tell(&self, deployment: &BasicDeployment, event: Event) {
+        let about = deployment.object_ref(&());
+        match event {
+            Event::Written(reason, note) if self.settings.current().events.normal => {
+                self.events.tell(&about, reason, &note);
+            }
+            Event::Written(..) => {}
+            Event::Silent(note) => self.events.warn(&about, "ContractBroken", &note),
+        }
     }
 }
 
@@ -65,10 +85,10 @@ impl Controller for Deployments {
     }
 
     async fn act(&self, (observed, _): Self::Observed, action: Action) -> Result<Next, Error> {
-        let milestone = self.chronicle.milestone(&observed, &action);
+        let event = events::of(&observed, &action);
         let acted = self.executor.act(&observed, action).await;
-        if let (Ok(_), Some(milestone)) = (&acted, milestone) {
-            self.chronicle.tell(&observed, milestone);
+        if let (Ok(_), Some(event)) = (&acted, event) {
+            self.tell(&observed.deployment, event);
         }
         acted.map_err(|error| self.observer.located(error, &observed))
     }
@@ -84,6 +104,5 @@ impl Controller for Deployments {
 
     fn forget(&self, uid: &str) {
         self.observer.forget(uid);
-        self.chronicle.forget(uid);
     }
 }

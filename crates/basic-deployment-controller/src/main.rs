@@ -1,7 +1,6 @@
 //! Keeps one child in line with each `BasicDeployment`, and carries out its commands.
 
 mod act;
-mod chronicle;
 mod controller;
 #[cfg(test)]
 mod fixtures;
@@ -15,8 +14,7 @@ use clap::Parser;
 use operator_kit::run::{Arguments, Operator, Queue};
 
 use crate::{
-    act::Executor, chronicle::Chronicle, controller::Deployments, memory::Memory, observe::Observer,
-    unclaimed::Unclaimed,
+    act::Executor, controller::Deployments, memory::Memory, observe::Observer, unclaimed::Unclaimed,
 };
 
 /// Keeps one child (by default a `BasicReplicaSet`) in line with each `BasicDeployment`.
@@ -38,9 +36,8 @@ async fn main() -> anyhow::Result<()> {
     let (settings, watches) = (operator.settings(), operator.watches());
     let (client, served_kinds) = (operator.client(), operator.served_kinds());
     let observer = Observer::new(client, settings, served_kinds, watches, &queue.trigger(), memory.clone());
-    let chronicle = Chronicle::new(operator.events(), operator.settings());
     let executor = Executor::new(operator.writer(), observer.places(), memory);
     let unclaimed = Unclaimed::new(observer.commands(), executor.clone());
-    let deployments = Deployments::new(observer, executor, chronicle);
+    let deployments = Deployments::new(observer, executor, operator.events(), operator.settings());
     Box::pin(operator.run_beside(deployments, queue, unclaimed.keep())).await
 }

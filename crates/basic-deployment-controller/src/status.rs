@@ -15,7 +15,6 @@ use crate::{
     child::Child,
     contest,
     observed::{Found, Observed},
-    pause::{self, PAUSED},
     revision::{Pin, find},
     stall, step,
 };
@@ -224,6 +223,7 @@ pub fn deadline_in(observed: &Observed) -> Option<Duration> {
     }
 }
 
+const PAUSED: &str = "Paused";
 const FORMER_CHILD_LEAVING: &str = "FormerChildLeaving";
 /// Condition: present only while the child is held on an older revision than spec and template give.
 const ROLLED_BACK: &str = "RolledBack";
@@ -270,7 +270,12 @@ fn summary(
     let is_outdated =
         matches!((child, &observed.desired), (Some(child), Ok(desired)) if child.hash() != desired.hash);
     if observed.deployment.spec.paused && (is_outdated || child.is_none()) {
-        return say(PAUSED, format!("{counted}; {}", pause::note(child.is_some())), false);
+        let kept = if child.is_some() {
+            "nothing but the replicas of the child is changed"
+        } else {
+            "no child is created"
+        };
+        return say(PAUSED, format!("{counted}; spec.paused is true, so that {kept}"), false);
     }
     if let Found::Leaving(left) = &observed.child {
         let (kind, name) = (&left.kind.kind, &left.name);

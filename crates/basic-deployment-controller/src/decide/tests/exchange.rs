@@ -10,7 +10,7 @@ use super::{
     queue::{outcome, restart, restarted, told},
     *,
 };
-use crate::milestones::{self, News};
+use crate::events::{self, Event};
 
 /// A child of another kind, with the same name.
 pub(super) fn deployment_child(changes: Value) -> Arc<Child> {
@@ -37,8 +37,8 @@ pub(super) fn switched() -> Observed {
 fn a_child_of_another_kind_is_created_beside_the_former_one_with_the_room_that_there_is() {
     let mut observed = switched();
     assert_eq!(decide(&observed), create_with(desired(), 1));
-    let Some(News::Begins(told)) = milestones::of(&observed, &decide(&observed), None) else { panic!() };
-    assert!(told.note.starts_with("created BasicReplicaSet web with 1 of 3 replicas, "), "{}", told.note);
+    let Some(Event::Written(_, note)) = events::of(&observed, &decide(&observed)) else { panic!() };
+    assert!(note.starts_with("created BasicReplicaSet web with 1 of 3 replicas, "), "{note}");
     spec(&mut observed).max_surge = IntOrString::Int(0);
     assert_eq!(decide(&observed), create_with(desired(), 0));
     spec(&mut observed).max_surge = IntOrString::String("100%".into());

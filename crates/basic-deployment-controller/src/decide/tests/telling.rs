@@ -8,7 +8,7 @@ use operator_kit::report::{
 
 use super::*;
 use crate::{
-    pause, stall,
+    stall,
     status::{CONDITIONS, deadline_in, pace},
 };
 
@@ -161,8 +161,7 @@ fn what_is_paused_neither_goes_on_nor_is_stalled() {
         let status = status(&observed);
         let [ready, reason, message] = said(&status, READY).unwrap();
         assert_eq!((ready.as_str(), reason.as_str()), ("False", "Paused"));
-        let note = pause::note(observed.child.ours().is_some());
-        assert!(message.ends_with(&format!("; {note}")), "{message}");
+        assert!(message.contains("; spec.paused is true, so that no"), "{message}");
         assert_eq!(said(&status, PROGRESSING).unwrap()[0], "False");
         assert_eq!((said(&status, STALLED), said(&status, RECONCILING)), (None, None));
     }

@@ -19,7 +19,6 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     act::Executor,
-    chronicle::Chronicle,
     controller::Deployments,
     fixtures::{child_object, command_object, deployment, owner},
 };
@@ -93,7 +92,6 @@ impl Cluster {
         );
         // Events come in the background, and would mix with the requests of a pass.
         let events = Events::over(answering(|_| Answer::Done).0, env!("CARGO_PKG_NAME"));
-        let chronicle = Chronicle::new(events, settings);
         let executor = Executor::new(Writer::over(client, env!("CARGO_PKG_NAME")), observer.places(), memory);
         let blind = || {
             let kinds = observer.children.of(&observer.settings.current().children);
@@ -108,7 +106,7 @@ impl Cluster {
         };
         tokio::time::timeout(Duration::from_secs(20), known).await.expect("the caches are filled");
         drop(log.take());
-        Self { deployments: Deployments::new(observer, executor, chronicle), log }
+        Self { deployments: Deployments::new(observer, executor, events, settings), log }
     }
 
     async fn observe(&self, deployment: BasicDeployment, attempt: Attempt) -> Result<Observed, Error> {
