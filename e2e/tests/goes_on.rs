@@ -187,7 +187,7 @@ async fn pods_that_may_not_be_deleted_are_bounded_over_many_templates_and_go_onc
 
     permit(&cluster, &namespace, &REPLICA_SETS.user()).await?;
     namespace
-        .until_pods("four pods of the last version serve", |pods| {
+        .until_pods_within(2 * WAIT_TIMEOUT, "four pods of the last version serve", |pods| {
             pods.len() == 4 && pods.iter().all(|pod| e2e::is_ready(pod) && has_version(pod, "4"))
         })
         .await;

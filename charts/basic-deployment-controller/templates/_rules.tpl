@@ -36,17 +36,6 @@
   verbs: [create, patch]
 {{- end }}
 
-{{/* Rights that it can do without: it does not wait for them before it takes new settings. */}}
-{{- define "basic-deployment-controller.optionalRules" -}}
-# The objects that may refuse a child. They are watched only while one of them does, so that its change is followed by a retry at once.
-- apiGroups: [""]
-  resources: [resourcequotas]
-  verbs: [list, watch]
-- apiGroups: [admissionregistration.k8s.io]
-  resources: [validatingadmissionpolicies, validatingadmissionpolicybindings, validatingwebhookconfigurations, mutatingwebhookconfigurations]
-  verbs: [list, watch]
-{{- end }}
-
 {{/* The API group of a kind of children. */}}
 {{- define "basic-deployment-controller.group" -}}
 {{- if contains "/" .apiVersion }}{{ splitList "/" .apiVersion | first }}{{ end }}

@@ -18,14 +18,3 @@
   resources: [events]
   verbs: [create, patch]
 {{- end }}
-
-{{/* Rights that it can do without: it does not wait for them before it takes new settings. */}}
-{{- define "basic-replicaset-controller.optionalRules" -}}
-# The objects that may refuse a pod. They are watched only while one of them does, so that its change is followed by a retry at once.
-- apiGroups: [""]
-  resources: [resourcequotas, limitranges, serviceaccounts]
-  verbs: [list, watch]
-- apiGroups: [admissionregistration.k8s.io]
-  resources: [validatingadmissionpolicies, validatingadmissionpolicybindings, validatingwebhookconfigurations, mutatingwebhookconfigurations]
-  verbs: [list, watch]
-{{- end }}

@@ -9,7 +9,7 @@
 //!
 //! The write triggers the next pass.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use basic_deployment_controller::{
     Settings,
@@ -22,11 +22,14 @@ use basic_deployment_controller::{
 use catena_api::BasicDeployment;
 use kube::Resource;
 use operator_kit::{
-    report::{Events, Obstacle},
+    report::Events,
     run::{Attempt, Controller, LiveSettings, Next},
 };
 
 use crate::{act::Executor, observe::Observer};
+
+/// Longest delay before a failing step is retried, because what refuses it may be fixed unnoticed; with the jitter, a minute.
+const MAX_BACKOFF: Duration = Duration::from_secs(50);
 
 /// The controller of `BasicDeployments`.
 pub struct Deployments {
@@ -98,8 +101,8 @@ impl Controller for Deployments {
         self.observer.commands_fingerprint(deployment)
     }
 
-    fn visible_obstacles(&self) -> &'static [Obstacle] {
-        &[Obstacle::Quota, Obstacle::Policy, Obstacle::Webhook]
+    fn longest_backoff(&self) -> Duration {
+        MAX_BACKOFF
     }
 
     fn forget(&self, uid: &str) {

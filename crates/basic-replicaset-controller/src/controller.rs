@@ -17,15 +17,12 @@ use basic_replicaset_controller::{
     step,
 };
 use catena_api::BasicReplicaSet;
-use operator_kit::{
-    report::Obstacle,
-    run::{Attempt, Controller, Next},
-};
+use operator_kit::run::{Attempt, Controller, Next};
 
 use crate::{act::Executor, observe::Observer};
 
-/// Longest delay before missing pods are retried, because a refusal may be lifted unnoticed.
-const MAX_BACKOFF: Duration = Duration::from_secs(60);
+/// Longest delay before a failing step is retried, because what refuses it may be fixed unnoticed; with the jitter, a minute.
+const MAX_BACKOFF: Duration = Duration::from_secs(50);
 
 /// The controller of `BasicReplicaSets`.
 pub struct ReplicaSets {
@@ -68,10 +65,6 @@ impl Controller for ReplicaSets {
 
     fn longest_backoff(&self) -> Duration {
         MAX_BACKOFF
-    }
-
-    fn visible_obstacles(&self) -> &'static [Obstacle] {
-        &[Obstacle::Quota, Obstacle::Limits, Obstacle::ServiceAccount, Obstacle::Policy, Obstacle::Webhook]
     }
 
     fn forget(&self, uid: &str) {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use operator_kit::{
     render::TemplateError,
-    report::{Category, Obstacle, Part, Reported},
+    report::{Category, Part, Reported},
     watch::ReadError,
     write::{Failed, WriteCause, WriteError},
 };
@@ -124,13 +124,6 @@ impl Reported for Error {
         match self {
             Self::TemplateChanged => Some(TEMPLATE_RETRY_DELAY),
             _ => self.wrapped().and_then(Reported::retry_after),
-        }
-    }
-
-    fn obstacle(&self) -> Option<Obstacle> {
-        match self {
-            Self::DeleteRefused { message, .. } => Obstacle::of(message),
-            _ => self.wrapped().and_then(Reported::obstacle),
         }
     }
 

@@ -1,6 +1,6 @@
 use std::{fmt, time::Duration};
 
-use super::{NextRetry, Obstacle, clip::clip};
+use super::{NextRetry, clip::clip};
 
 /// The way out of a failure. Every failure is retried with exponential backoff, because a fix is not always visible,
 /// but the category is reported. Bounded, so that it can be a metric label.
@@ -41,10 +41,6 @@ pub trait Reported: std::error::Error + Send + Sync + 'static {
     fn retry_after(&self) -> Option<Duration> {
         self.wrapped().and_then(Reported::retry_after)
     }
-    /// The obstacle whose change may lift the failure, if that can be observed.
-    fn obstacle(&self) -> Option<Obstacle> {
-        self.wrapped().and_then(Reported::obstacle)
-    }
     /// The failed parts: the step as a whole, or single items of its batch, which then back off alone.
     fn parts(&self) -> Vec<Part>
     where
@@ -67,14 +63,12 @@ pub struct Part {
     pub failure: Failure,
     /// The delay that the server asked for, if it did.
     pub retry_after: Option<Duration>,
-    /// The obstacle whose change may lift the failure, if that can be observed.
-    pub obstacle: Option<Obstacle>,
 }
 
 impl Part {
     /// The failure of a step as a whole.
     pub fn whole(error: &impl Reported) -> Self {
-        Self { obstacle: error.obstacle(), retry_after: error.retry_after(), ..Failure::of(error).into() }
+        Self { retry_after: error.retry_after(), ..Failure::of(error).into() }
     }
 
     /// The failure of a step for one item.
@@ -85,7 +79,7 @@ impl Part {
 
 impl From<Failure> for Part {
     fn from(failure: Failure) -> Self {
-        Self { item: None, failure, retry_after: None, obstacle: None }
+        Self { item: None, failure, retry_after: None }
     }
 }
 

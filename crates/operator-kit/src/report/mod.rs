@@ -9,7 +9,6 @@ pub(crate) mod health;
 pub(crate) mod logging;
 pub(crate) mod metrics;
 mod next_retry;
-pub(crate) mod obstacle;
 mod recorder;
 mod retelling;
 pub(crate) mod server;
@@ -24,7 +23,6 @@ pub use {
     failure::{Category, Failure, Part, Reported},
     logging::LogFormat,
     next_retry::NextRetry,
-    obstacle::Obstacle,
     retelling::{share, tell_again_after},
     settings_status::SettingsEvents,
     status_pace::{Pace, StatusAge},

@@ -5,7 +5,6 @@ mod attempt;
 mod backoff;
 mod controller;
 mod leader;
-mod obstacles;
 mod operator;
 mod probe;
 mod queue;

@@ -7,7 +7,7 @@ use futures::{
     stream::{BoxStream, FuturesUnordered},
 };
 use kube::{
-    Client, Resource,
+    Resource,
     runtime::{
         reflector::{ObjectRef, Store, store::Writer as StoreWriter},
         watcher::Event,
@@ -25,7 +25,7 @@ use crate::{
     object::ObjectId,
     report::{health::Health, metrics::Metrics},
     run::{
-        Controller, Trigger, controller::Passes, obstacles, queue::ask_for_all, requests::Requests,
+        Controller, Trigger, controller::Passes, queue::ask_for_all, requests::Requests,
         work_queue::WorkQueue,
     },
     watch::{Follower, Intake, Unread, lenient::Place, readable},
@@ -57,7 +57,6 @@ pub(crate) struct Reconciler<C: Controller> {
     pub health: Arc<Health>,
     pub metrics: Arc<Metrics>,
     pub unread: Unread,
-    pub client: Client,
 }
 
 impl<C: Controller> Reconciler<C> {
@@ -73,18 +72,7 @@ impl<C: Controller> Reconciler<C> {
     where
         Raw: Resource + Clone + DeserializeOwned + Send + 'static,
     {
-        let Self {
-            passes,
-            filled,
-            trigger,
-            requests,
-            concurrency,
-            settings,
-            health,
-            metrics,
-            unread,
-            client,
-        } = self;
+        let Self { passes, filled, trigger, requests, concurrency, settings, health, metrics, unread } = self;
         let store = filled.as_reader();
         let relisted = Arc::<Notify>::default();
         let mut watching = JoinSet::new();
@@ -100,7 +88,6 @@ impl<C: Controller> Reconciler<C> {
         select! {
             ended = watching.join_next() => Err(anyhow::anyhow!("the watch ended: {ended:?}")),
             never = retrigger(settings, &health, &relisted, &store, &trigger) => match never {},
-            never = obstacles::follow(client, &passes, &store, &trigger) => match never {},
             ended = work(passes.clone(), &store, &trigger, &requests, concurrency, phase) => ended,
         }
     }
@@ -193,9 +180,8 @@ async fn watch<C: Controller, Raw>(
     // When this is dropped, the task reports that the watch has ended.
     let Intake { watch, task, trim } = intake;
     let known = store.as_reader();
-    let follower = Follower::new(watch, &task, metrics).reporting(unread);
-    follower
-        .run(|event| {
+    Follower::new(watch, &task, metrics)
+        .run(unread, |event| {
             let Some(event) = readable(event, &trim, |place| find(&known, &passes.dynamic_type, place))
             else {
                 return;

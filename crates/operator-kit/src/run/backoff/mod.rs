@@ -1,15 +1,12 @@
-use std::{
-    collections::{HashMap, HashSet},
-    time::Duration,
-};
+use std::{collections::HashMap, time::Duration};
 
 use parking_lot::{Mutex, MutexGuard};
 
 use jiff::Timestamp;
-use tokio::{sync::Notify, time::Instant};
+use tokio::time::Instant;
 
 use crate::{
-    report::{Failure, NextRetry, Obstacle, Part, tell_again_after},
+    report::{Failure, NextRetry, Part, tell_again_after},
     run::{Attempt, HeldUp},
 };
 
@@ -26,9 +23,6 @@ const PATIENT_FAILURES: u32 = 10;
 
 /// Minimum time between a try and a retry because of another retry key: keys can change in quick succession.
 const RETRY_KEY_DELAY: Duration = Duration::from_secs(1);
-
-/// Minimum time between a try and a retry because an obstacle changed, which it may do again and again.
-const OBSTACLE_DELAY: Duration = Duration::from_secs(5);
 
 /// Maximum retries per second of all objects and their items together, in the long run: above it, the longest delay grows.
 const RETRIES_PER_SECOND: u64 = 20;
@@ -63,10 +57,6 @@ pub(crate) struct Tried {
 #[derive(Default)]
 pub(crate) struct Backoff {
     objects: Mutex<Objects>,
-    /// Something failed for an obstacle that can be observed.
-    obstructed: Notify,
-    /// The next free turn of a retry because of a changed obstacle, of all objects together.
-    turn: Mutex<Option<Instant>>,
 }
 
 #[derive(Default)]
@@ -97,7 +87,6 @@ struct FailedPart {
 
 struct Entry {
     failure: Failure,
-    obstacle: Option<Obstacle>,
     retry_key: u64,
     failures: u32,
     tried_at: Instant,
@@ -178,7 +167,7 @@ impl Backoff {
         let longest = tried.longest.max(spread(objects.parts));
         let new = || Object { version, failed: HashMap::default() };
         let object = objects.by_uid.entry(uid.to_owned()).or_insert_with(new);
-        let Part { item, mut failure, retry_after, obstacle } = part;
+        let Part { item, mut failure, retry_after } = part;
         let place = FailedPart { step: tried.step, item };
         let before = object.failed.get(&place).filter(|_| place.item.is_some() || !tried.has_progressed);
         let failures = before.map_or(1, |before| before.failures.saturating_add(1));
@@ -199,52 +188,10 @@ impl Backoff {
         failure.next_retry = Some(NextRetry::after(delay, Timestamp::now()));
         let retry_key = tried.retry_key;
         let (tried_at, retry_at) = (now, now + delay);
-        let entry = Entry { failure, obstacle, retry_key, failures, tried_at, retry_at, told };
+        let entry = Entry { failure, retry_key, failures, tried_at, retry_at, told };
         object.version = version;
         objects.parts += usize::from(object.failed.insert(place, entry).is_none());
-        if obstacle.is_some() {
-            self.obstructed.notify_one();
-        }
         news
-    }
-
-    /// Waits until something fails for an obstacle that can be observed.
-    pub async fn obstructed(&self) {
-        self.obstructed.notified().await;
-    }
-
-    /// The obstacles of all failures.
-    pub fn obstacles(&self) -> HashSet<Obstacle> {
-        let objects = self.lock();
-        objects
-            .by_uid
-            .values()
-            .flat_map(|object| object.failed.values())
-            .filter_map(|entry| entry.obstacle)
-            .collect()
-    }
-
-    /// Retries the failures of an object that are due to a changed obstacle soon. True if there are any. Obstacles can
-    /// change again and again, so that all these retries share one bound.
-    pub fn lift(&self, uid: &str, is_changed: impl Fn(Obstacle) -> bool) -> bool {
-        let (mut turn, mut objects) = (self.turn.lock(), self.lock());
-        let entries = objects.by_uid.get_mut(uid).into_iter().flat_map(|object| object.failed.values_mut());
-        let free = turn.unwrap_or_else(Instant::now).max(Instant::now());
-        let (mut is_lifted, mut taken) = (false, None);
-        for entry in entries.filter(|entry| entry.obstacle.is_some_and(&is_changed)) {
-            let soonest = (entry.tried_at + OBSTACLE_DELAY).max(free);
-            if soonest < entry.retry_at {
-                entry.retry_at = soonest;
-                taken = taken.max(Some(soonest));
-            }
-            // A try under way, or an API server that lags behind, may still fail for the former state.
-            entry.failures = 0;
-            is_lifted = true;
-        }
-        if let Some(taken) = taken {
-            *turn = Some(taken + Duration::from_millis(1000 / RETRIES_PER_SECOND));
-        }
-        is_lifted
     }
 
     /// Forgets the failure of a step that succeeded now. Its items stay, because the step may have left them out.

@@ -10,7 +10,7 @@ use tokio::time::{Instant, error::Elapsed, timeout_at};
 
 use crate::{
     object::ObjectId,
-    report::{Events, Failure, Obstacle, Part, Reported, health::Health, metrics::Metrics},
+    report::{Events, Failure, Part, Reported, health::Health, metrics::Metrics},
     run::{
         Attempt,
         backoff::{Backoff, EVERYTHING, MAX_DELAY, Tried, Version},
@@ -68,7 +68,7 @@ pub trait Controller: Send + Sync + 'static {
         0
     }
 
-    /// The longest delay between two tries of a failing step.
+    /// The longest delay between two tries of a failing step; a jitter of up to a fifth is added.
     fn longest_backoff(&self) -> Duration {
         MAX_DELAY
     }
@@ -77,12 +77,6 @@ pub trait Controller: Send + Sync + 'static {
     /// failure ends the backoff of the object.
     fn retry_key(&self, _object: &Self::Kind) -> u64 {
         0
-    }
-
-    /// The obstacles whose objects the controller may list and watch. While a step fails for one of them, they are
-    /// watched, and their change is followed by a retry.
-    fn visible_obstacles(&self) -> &'static [Obstacle] {
-        &[]
     }
 
     /// Forgets an object that is gone, or no longer watched.

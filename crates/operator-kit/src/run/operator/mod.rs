@@ -342,7 +342,6 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
             health: self.health.clone(),
             metrics: self.metrics.clone(),
             unread,
-            client: self.client.clone(),
         }
     }
 }

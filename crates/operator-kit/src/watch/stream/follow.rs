@@ -29,7 +29,7 @@ const SHORT_WATCH: Duration = Duration::from_secs(1);
 /// Takes the events of a watch.
 struct Taker<F> {
     take: F,
-    unread: Option<Unread>,
+    unread: Unread,
 }
 
 impl<F> Taker<F> {
@@ -37,9 +37,7 @@ impl<F> Taker<F> {
     where
         F: FnMut(Event<Lenient<K>>),
     {
-        if let Some(unread) = &mut self.unread {
-            unread.hear(&event);
-        }
+        self.unread.hear(&event);
         (self.take)(event);
     }
 }
@@ -52,27 +50,21 @@ pub(crate) struct Follower<K> {
     seen: Watermark,
     metrics: Arc<Metrics>,
     backoff: WatchBackoff,
-    unread: Option<Unread>,
 }
 
 impl<K> Follower<K> {
     pub fn new(watch: Watch<K>, task: &Task, metrics: Arc<Metrics>) -> Self {
         let Watch { kind, source } = watch;
         let (status, seen) = (task.status.clone(), task.seen.clone());
-        Self { kind, source, status, seen, metrics, backoff: WatchBackoff::default(), unread: None }
-    }
-
-    /// Reports unreadable objects.
-    pub fn reporting(mut self, unread: Unread) -> Self {
-        self.unread = Some(unread);
-        self
+        Self { kind, source, status, seen, metrics, backoff: WatchBackoff::default() }
     }
 }
 
 impl<K: Resource + Clone + DeserializeOwned + Send + 'static> Follower<K> {
     /// Delivers all objects, then each change; after an interruption that it cannot resume from, all objects again.
-    pub async fn run(mut self, take: impl FnMut(Event<Lenient<K>>)) {
-        let mut taker = Taker { take, unread: self.unread.take() };
+    /// Unreadable objects are also reported to `unread`.
+    pub async fn run(mut self, unread: Unread, take: impl FnMut(Event<Lenient<K>>)) {
+        let mut taker = Taker { take, unread };
         loop {
             match self.list(&mut taker).await {
                 Ok(version) => self.watch(version, &mut taker).await,
@@ -114,9 +106,7 @@ impl<K: Resource + Clone + DeserializeOwned + Send + 'static> Follower<K> {
     async fn watch(&mut self, mut version: String, taker: &mut Taker<impl FnMut(Event<Lenient<K>>)>) {
         loop {
             // A watch ends after a minute.
-            if let Some(unread) = &mut taker.unread {
-                unread.tell_again();
-            }
+            taker.unread.tell_again();
             let began = Instant::now();
             match self.hear(&mut version, taker).await {
                 Ok(()) if began.elapsed() > SHORT_WATCH => {}

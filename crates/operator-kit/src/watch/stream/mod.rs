@@ -146,8 +146,8 @@ impl Watches {
     {
         let task = Task::of(self.health.optional_watch(&watch.kind), Watermark::default());
         let unread = self.unread(&watch.kind);
-        let follower = Follower::new(watch, &task, self.metrics.clone()).reporting(unread);
-        task.run(follower.run(move |event| {
+        let follower = Follower::new(watch, &task, self.metrics.clone());
+        task.run(follower.run(unread, move |event| {
             if let Event::Apply(object) | Event::Delete(object) | Event::InitApply(object) = &event
                 && let Ok(object) = &object.0
             {
@@ -174,8 +174,8 @@ impl Watches {
         let cache =
             Arc::new(Cache::new(Task::of(self.health.watch_while_served(&watch.kind), Watermark::default())));
         let weak = Arc::downgrade(&cache);
-        let follower = Follower::new(watch, &cache.task, self.metrics.clone()).reporting(unread);
-        cache.task.run(follower.run(move |event| {
+        let follower = Follower::new(watch, &cache.task, self.metrics.clone());
+        cache.task.run(follower.run(unread, move |event| {
             let Some(cache) = weak.upgrade() else { return };
             let known = |place: &Place| cache.row(place.uid.as_deref()?);
             if let Some(event) = readable(event, |object| Arc::new(trim(object)), known) {

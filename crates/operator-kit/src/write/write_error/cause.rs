@@ -4,7 +4,7 @@ use super::{
     refusal::{self, is_unanswered_webhook},
     unknown_field,
 };
-use crate::{object::Named, report::Obstacle};
+use crate::object::Named;
 
 /// The reason why a write failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,20 +106,6 @@ impl WriteCause {
         match self {
             Self::Forbidden { message } | Self::Invalid { message, .. } => Some(message),
             Self::Unknown { message, .. } if is_unanswered_webhook(message) => Some(message),
-            _ => None,
-        }
-    }
-
-    /// The obstacle whose change may lift the refusal, if that can be observed.
-    pub(super) fn obstacle(&self) -> Option<Obstacle> {
-        match self {
-            // A LimitRange with defaults helps, too.
-            Self::QuotaRefused { message } if message.contains("must specify ") => Some(Obstacle::Limits),
-            Self::QuotaExceeded { .. } | Self::QuotaRefused { .. } => Some(Obstacle::Quota),
-            Self::Forbidden { message }
-            | Self::Invalid { message, .. }
-            | Self::StatusRefused { message, .. }
-            | Self::Unknown { message, .. } => Obstacle::of(message),
             _ => None,
         }
     }

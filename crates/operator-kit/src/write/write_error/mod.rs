@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use crate::{
     object::Named,
-    report::{Category, Obstacle, Reported},
+    report::{Category, Reported},
     watch::words,
 };
 
@@ -100,10 +100,6 @@ impl Reported for WriteError {
             WriteCause::OwnerKindUnknown => Some(Duration::from_secs(3)),
             _ => None,
         }
-    }
-
-    fn obstacle(&self) -> Option<Obstacle> {
-        self.cause.obstacle()
     }
 }
 

@@ -1,7 +1,12 @@
 //! Finds the gatekeeper that refuses a write in the API server's message, because admission has no separate field for
 //! it.
 
-use crate::report::obstacle::{POLICY, UNANSWERED_WEBHOOK, WEBHOOK};
+/// The text before the name of a policy in a message of admission.
+const POLICY: &str = "ValidatingAdmissionPolicy '";
+/// The text before the name of a webhook that refuses.
+const WEBHOOK: &str = "admission webhook \"";
+/// The text before the name of a webhook that does not answer.
+const UNANSWERED_WEBHOOK: &str = "failed calling webhook";
 
 /// Whether admission refuses, and not the API server itself.
 pub(super) fn is_of_admission(message: &str) -> bool {
