@@ -92,7 +92,7 @@ pub fn unread(deployment: &BasicDeployment, settings: &Settings) -> Vec<String> 
     settings.templates.unread(&deployment.spec.template, &subject(deployment))
 }
 
-/// Adds the responsible parameters to an error, if the server rejects the child and names fields.
+/// Adds the values of the fields to an error, if the server rejects the child and names fields.
 pub fn located(error: WriteError, deployment: &BasicDeployment, settings: &Settings) -> WriteError {
     let is_it = |kind: &&Arc<ChildKind>| kind.kind == error.object.kind;
     let Some(kind) = settings.children.iter().find(is_it) else { return error };

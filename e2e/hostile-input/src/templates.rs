@@ -2,7 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use operator_kit::render::{Subject, Templates, is_object_name};
+use operator_kit::{
+    object::Named,
+    render::{Subject, Templates, is_object_name},
+    write::{WriteCause, WriteError},
+};
 use serde_json::Value;
 
 use crate::{parts, sent};
@@ -34,9 +38,10 @@ pub fn read(input: &[u8]) {
         );
         assert!(is_object_name(text("/metadata/name")), "{}", rendered.object);
         sent::arrives(&rendered.object);
-        let message = "spec.containers[0].image: Invalid value";
-        let fields = ["spec.containers[0].image".to_owned(), "metadata.labels".to_owned()];
-        let _ = templates.culprits((message, &fields), "default", &subject, version, kind);
+        let fields = ["spec.containers[0].image".to_owned(), "metadata.labels".to_owned()].into();
+        let cause = WriteCause::Invalid { message: "Invalid value".to_owned(), fields };
+        let error = WriteError { object: Named::new(kind, "web"), cause };
+        let _ = error.located(&templates, "default", &subject, version, kind);
     }
     let object = serde_json::json!({"metadata": {"name": "web"}, "spec": parameters});
     let _ = templates.render_with("default", &subject, &[("object", &object)], version, kind);

@@ -7,6 +7,8 @@ use serde_json::Value;
 
 /// The fields of Kubernetes whose entries are quantities.
 const QUANTITIES: [&str; 3] = ["requests", "limits", "capacity"];
+/// Maximum length of a value in a message, in bytes.
+const SHOWN: usize = 60;
 
 /// A place in an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +43,20 @@ pub(crate) fn named(message: &str, fields: &[String], object: &Value) -> Vec<Pla
     let found_type = between(message, "cannot unmarshal ", " into");
     let is_it = |value: &Value| found_type.is_none_or(|wanted| wanted == type_of(value));
     places(field, object).into_iter().filter(|(_, value)| is_it(value)).map(|(place, _)| place).collect()
+}
+
+/// A scalar value as text.
+pub(crate) fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
+        _ => None,
+    }
+}
+
+/// A value for a message.
+pub(crate) fn shown(text: &str) -> String {
+    if text.len() > SHOWN { "a longer string".to_owned() } else { format!("{text:?}") }
 }
 
 fn between<'m>(message: &'m str, before: &str, after: &str) -> Option<&'m str> {

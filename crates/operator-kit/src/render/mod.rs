@@ -2,7 +2,7 @@
 
 mod digest;
 mod expression;
-mod field_path;
+pub(crate) mod field_path;
 mod object_name;
 mod renderings;
 mod templates;

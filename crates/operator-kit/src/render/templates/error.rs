@@ -73,13 +73,13 @@ pub enum TemplateError {
     },
     /// A value becomes structure.
     #[error(
-        "the template {template:?} has a value in the middle of a text, where it changes the structure of the object{culprit}; use another value, or let the template have the whole text inside the braces, for example {{{{ \"team-\" ~ value }}}}"
+        "the template {template:?} has a value in the middle of a text, where it changes the structure of the object{parameter}; use another value, or let the template have the whole text inside the braces, for example {{{{ \"team-\" ~ value }}}}"
     )]
     Structure {
         /// The template.
         template: String,
-        /// The parameter that the value comes from, as a part of the message; empty if that is not known.
-        culprit: String,
+        /// The parameter that could be structure, as a part of the message; empty unless there is one only.
+        parameter: String,
     },
     /// It renders something other than one object.
     #[error(

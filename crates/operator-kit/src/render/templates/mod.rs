@@ -5,9 +5,9 @@
 
 mod anything;
 mod captured;
-mod culprit;
 mod declared;
 mod error;
+mod failed;
 mod growth;
 mod input;
 mod marks;
@@ -298,10 +298,7 @@ impl Templates {
 
     /// The rendered object, and its text.
     fn object(&self, input: Input<'_>, kinds: &[ApiKind<'_>]) -> Result<(Value, String), TemplateError> {
-        self.proved(input, kinds)?.ok_or_else(|| TemplateError::Structure {
-            template: input.template.to_owned(),
-            culprit: self.intruder(input, kinds),
-        })
+        self.proved(input, kinds)?.ok_or_else(|| failed::value_as_structure(input))
     }
 
     /// The rendered object, and its text; `None` if a value is structure in it.
@@ -358,7 +355,7 @@ impl Templates {
         };
         let rendered = template
             .render_captured(input.values())
-            .map_err(|error| culprit::failure(&template, input, &error))?;
+            .map_err(|error| failed::failure(&template, input, &error))?;
         if rendered.output().len() > LONGEST {
             return Err(TemplateError::TooLong { template: name.to_owned() });
         }

@@ -1,9 +1,12 @@
 use super::{WriteCause, WriteError};
-use crate::render::{Subject, Templates};
+use crate::render::{Subject, Templates, field_path};
+
+/// Maximum number of fields whose values are added to a message.
+const MAX_FIELDS: usize = 3;
 
 impl WriteError {
-    /// Adds details to an error, if the server rejects a rendered object: the values of the fields that it names, and
-    /// the parameters that they come from, or for an unknown field the template that sets it.
+    /// Adds details to an error, if the server rejects a rendered object: the values of the fields that it names, or for
+    /// an unknown field the template that sets it.
     #[must_use]
     pub fn located(
         mut self,
@@ -13,16 +16,18 @@ impl WriteError {
         api_version: &str,
         kind: &str,
     ) -> Self {
-        let Self { cause, .. } = &mut self;
-        let is_unknown = cause.is_unknown_field();
-        let WriteCause::Invalid { message, fields } = cause else { return self };
-        if !is_unknown {
-            for culprit in templates.culprits((message, fields), name, subject, api_version, kind) {
-                message.push_str("; ");
-                message.push_str(&culprit);
+        let is_unknown = self.cause.is_unknown_field();
+        let WriteCause::Invalid { message, fields } = &mut self.cause else { return self };
+        let Ok(rendered) = templates.render(name, subject, api_version, kind) else { return self };
+        if is_unknown {
+            let is_set = !field_path::named("", fields, &rendered.object).is_empty();
+            return if is_set { self.set_by(&format!("the template {name:?}")) } else { self };
+        }
+        for place in field_path::named(message, fields, &rendered.object).into_iter().take(MAX_FIELDS) {
+            let value = rendered.object.pointer(&place.pointer).and_then(field_path::text);
+            if let Some(value) = value.filter(|_| !message.contains(&place.path)) {
+                *message = format!("{message}; {} is {}", place.path, field_path::shown(&value));
             }
-        } else if templates.sets(fields, name, subject, api_version, kind) {
-            return self.set_by(&format!("the template {name:?}"));
         }
         self
     }

@@ -35,12 +35,12 @@ fn a_value_in_the_middle_of_a_text_is_refused_where_it_would_be_structure() {
 }
 
 #[test]
-fn the_parameter_that_would_be_structure_is_named() {
+fn the_only_parameter_that_could_be_structure_is_named() {
     let of = |given: &[(&str, &str)]| {
         let line = "command: [app --team={{ parameters.team }}, --site={{ parameters.site }}], note: {{ parameters.note }}";
         render(&pod(line), given).unwrap_err().to_string()
     };
-    let error = of(&[("team", "a, b"), ("site", "s"), ("note", "c, d")]);
+    let error = of(&[("team", "a, b"), ("site", "s"), ("note", "c")]);
     assert!(error.contains("; spec.parameters.team is \"a, b\"; use another value"), "{error}");
     let error = of(&[("team", "a, b"), ("site", "c, d"), ("note", "")]);
     assert!(error.contains("of the object; use another value"), "{error}");

@@ -1,0 +1,67 @@
+//! Errors of renderings, with the place in the template and the parameter that stands there.
+
+use std::{collections::BTreeMap, ops::Range, sync::Arc};
+
+use minijinja::{Error, ErrorKind, Template};
+
+use super::{Input, Parameters, Subject, TemplateError, structure};
+use crate::render::field_path::shown;
+
+/// The error for a template that failed to render.
+pub(super) fn failure(template: &Template<'_, '_>, input: Input<'_>, error: &Error) -> TemplateError {
+    let name = template.name().to_owned();
+    let is_undefined = error.kind() == ErrorKind::UndefinedError;
+    if is_undefined
+        && let Some(parameter) = input.parameters.missing()
+        && is_missing(&parameter, template, input, error)
+    {
+        return TemplateError::MissingParameter { template: name, parameter };
+    }
+    let Some(block) = error.range().and_then(|range| block(template.source(), range)) else {
+        return TemplateError::Failed { template: name, problem: error.to_string() };
+    };
+    let is_read = |name: &str, _: &str| !is_undefined && reads(block, name);
+    let parameter = only(input.subject.parameters, is_read);
+    TemplateError::Failed { template: name, problem: format!("{block}: {error}{parameter}") }
+}
+
+/// The error for a value that is structure.
+pub(super) fn value_as_structure(input: Input<'_>) -> TemplateError {
+    TemplateError::Structure {
+        template: input.template.to_owned(),
+        parameter: only(input.subject.parameters, |_, value| structure::could_be_structure(value)),
+    }
+}
+
+/// Whether the rendering fails for lack of a parameter, and not of something else, such as a label.
+fn is_missing(parameter: &str, template: &Template<'_, '_>, input: Input<'_>, error: &Error) -> bool {
+    let mut parameters = input.subject.parameters.clone();
+    parameters.insert(parameter.to_owned(), "1".to_owned());
+    let given = Arc::new(Parameters::given(&parameters));
+    let subject = Subject { parameters: &parameters, ..*input.subject };
+    let again = template.render(Input { subject: &subject, parameters: &given, ..input }.values());
+    again.err().is_none_or(|again| (again.line(), again.range()) != (error.line(), error.range()))
+}
+
+/// The block of a template, such as `{{ … }}`, around a part of it.
+fn block(source: &str, part: Range<usize>) -> Option<&str> {
+    let (before, after) = (source.get(..part.start)?, source.get(part.end..)?);
+    let start = before.rfind("{{").max(before.rfind("{%"))?;
+    let end = [after.find("}}"), after.find("%}")].into_iter().flatten().min()?;
+    source.get(start..part.end + end + "}}".len())
+}
+
+/// Whether a block reads a parameter.
+fn reads(block: &str, parameter: &str) -> bool {
+    let is_longer = |rest: &str| rest.starts_with(|next: char| next.is_alphanumeric() || next == '_');
+    block.split(&format!("parameters.{parameter}")).skip(1).any(|rest| !is_longer(rest))
+}
+
+/// The only parameter for which `may_be` holds and its value, as a part of a message; empty without one.
+fn only(parameters: &BTreeMap<String, String>, may_be: impl Fn(&str, &str) -> bool) -> String {
+    let mut found = parameters.iter().filter(|(name, value)| may_be(name, value));
+    match (found.next(), found.next()) {
+        (Some((name, value)), None) => format!("; spec.parameters.{name} is {}", shown(value)),
+        _ => String::new(),
+    }
+}
