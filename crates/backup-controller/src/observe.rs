@@ -24,9 +24,9 @@ use backup_controller::{
 };
 use kube::Client;
 use operator_kit::{
-    object::{Named, ObjectId},
+    object::ObjectId,
     run::{Attempt, LiveSettings},
-    watch::{Bounded, ReadCause, ReadError, Watched, Watermark},
+    watch::{Watched, Watermark},
 };
 use serde_json::Value;
 
@@ -137,7 +137,7 @@ impl Observer {
             let (api_version, kind) = (resource.api_version.clone(), resource.kind.clone());
             return Err(Error::NotServed { api_version, kind, name: name.to_owned() });
         }
-        let Some(Bounded { value: mut object, is_whole }) = answer.object else {
+        let Some(mut object) = answer.object else {
             return Ok((kind, None));
         };
         let now = answer.at;
@@ -163,18 +163,15 @@ impl Observer {
         let force_release = ForceRelease::of(&object);
         let situation = if matches!(force_release, ForceRelease::Granted(_)) {
             None
-        } else if is_whole {
+        } else if let Some(problem) = answer.unreadable {
+            Some(Situation::Unusable(Unusable::OutOfReach(problem)))
+        } else {
             let (client, templates) = (&self.client, &settings.templates);
             let survey = Survey { client, templates, kind: &kind, target: &object, now };
             let mut failures = self.memory.failures(uid, &kind.policy);
             let situation = survey.situation(status.as_ref(), &mut failures).await?;
             self.memory.note_failures(uid, failures);
             Some(situation)
-        } else {
-            // A backup of it would lack the deeper levels.
-            let object = Named::new(&*kind.resource.kind, name);
-            let problem = ReadError { object, cause: ReadCause::TooDeep };
-            Some(Situation::Unusable(Unusable::OutOfReach(problem)))
         };
         let held = Held {
             finalizers,

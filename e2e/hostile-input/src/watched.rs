@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Node, Service};
 use kube::Resource;
 use operator_kit::{
     bytes,
-    watch::{Bounded, Trimmed, TrimmedObject, Unmanaged, pod::TrimmedPod},
+    watch::{Trimmed, TrimmedObject, Unmanaged, pod::TrimmedPod},
 };
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -14,7 +14,6 @@ pub fn read(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
     read_as::<Trimmed>(&text);
     read_as::<TrimmedObject>(&text);
-    read_as::<Bounded>(&text);
     read_as::<TrimmedPod>(&text);
     read_as::<Unmanaged<BasicDeployment>>(&text);
     read_as::<Unmanaged<BasicReplicaSet>>(&text);

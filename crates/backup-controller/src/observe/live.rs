@@ -9,17 +9,29 @@ use kube::{
     core::{Request, response::Status},
     discovery::ApiResource,
 };
-use operator_kit::watch::{Bounded, ReadError, live::check_names};
-use serde_json::Value;
+use operator_kit::{
+    object::Named,
+    watch::{ReadCause, ReadError, Trimmed, live::check_names},
+};
+use serde_json::{Value, json};
 
 /// The API server's answer to a read.
 pub struct Answer {
-    /// The object, to the depth of [`Bounded`]; `None` if it does not exist.
-    pub object: Option<Bounded>,
+    /// The object, or its metadata alone; `None` if it does not exist.
+    pub object: Option<Value>,
+    /// Why its metadata is all that can be read.
+    pub unreadable: Option<ReadError>,
     /// Whether the server knows the kind in this version.
     pub is_served: bool,
     /// The time of the answer by the server's clock, because its times are not compared with another clock.
     pub at: Timestamp,
+}
+
+impl Answer {
+    /// The whole object; `None` if it does not exist.
+    pub fn whole(self) -> Result<Option<Value>, ReadError> {
+        self.unreadable.map_or(Ok(self.object), Err)
+    }
 }
 
 /// Reads an object from the API server.
@@ -54,11 +66,20 @@ pub async fn read_up_to(
         Err(error) if error.is::<LengthLimitError>() => return Ok(None),
         Err(error) => return Err(read_error(kube::Error::Service(error))),
     };
+    let mut unreadable = None;
     let (object, is_served) = match head.status.as_u16() {
-        200..300 => {
-            let object = serde_json::from_slice(&body);
-            (Some(object.map_err(|error| read_error(kube::Error::SerdeError(error)))?), true)
-        }
+        200..300 => match serde_json::from_slice(&body) {
+            Ok(object) => (Some(object), true),
+            Err(error) => {
+                // An object may be nested deeper than anything but its metadata can be decoded.
+                let Ok(Trimmed { metadata }) = serde_json::from_slice(&body) else {
+                    return Err(read_error(kube::Error::SerdeError(error)));
+                };
+                let cause = ReadCause::Unreadable { message: error.to_string() };
+                unreadable = Some(ReadError { object: Named::new(&*resource.kind, name), cause });
+                (Some(json!({"metadata": metadata})), true)
+            }
+        },
         // Only an answer about a missing object names it. For a group that is not served, it is not a Status and has no
         // reason.
         404 => (None, serde_json::from_slice(&body).is_ok_and(|status: Status| names(&status, name))),
@@ -69,17 +90,17 @@ pub async fn read_up_to(
         let lack = "the response has no Date header, so that deadlines cannot be determined; have proxies pass the header on";
         ReadError::unanswered(&resource.kind, name, lack)
     })?;
-    Ok(Some(Answer { object, is_served, at: at.timestamp() }))
+    Ok(Some(Answer { object, unreadable, is_served, at: at.timestamp() }))
 }
 
-/// Reads an object from the API server, to the depth of [`Bounded`]; `None` if it does not exist.
+/// Reads a whole object from the API server; `None` if it does not exist.
 pub async fn get(
     client: &Client,
     resource: &ApiResource,
     namespace: &str,
     name: &str,
 ) -> Result<Option<Value>, ReadError> {
-    Ok(read(client, resource, namespace, name).await?.object.map(|object| object.value))
+    read(client, resource, namespace, name).await?.whole()
 }
 
 fn names(status: &Status, name: &str) -> bool {
@@ -96,8 +117,7 @@ fn refusal(code: u16, body: &[u8]) -> kube::Error {
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
-    use operator_kit::report::Reported;
-    use serde_json::json;
+    use operator_kit::report::{Category, Reported};
 
     use super::*;
     use crate::mock_server::{DATE, server};
@@ -111,12 +131,25 @@ mod tests {
     async fn the_time_is_the_servers_own() {
         let noon = "2026-06-01T12:00:00Z".parse().unwrap();
         let found = read_web(Some(DATE), 200, json!({"metadata": {"name": "web"}})).await.unwrap();
-        assert_eq!((&found.object.unwrap().value["metadata"]["name"], found.at), (&json!("web"), noon));
+        assert_eq!((&found.object.unwrap()["metadata"]["name"], found.at), (&json!("web"), noon));
         let none = read_web(Some(DATE), 404, json!("404 page not found")).await.unwrap();
         assert_eq!((none.object, none.is_served, none.at), (None, false, noon));
         let status = json!({"kind": "Status", "reason": "NotFound", "code": 404, "details": {"name": "web"}});
         let none = read_web(Some(DATE), 404, status).await.unwrap();
         assert_eq!((none.object, none.is_served), (None, true));
+    }
+
+    #[tokio::test]
+    async fn of_an_object_that_is_nested_too_deep_only_the_metadata_is_read() {
+        let deep = (0..300).fold(json!(1), |inner, _| json!([inner]));
+        let metadata = json!({
+            "name": "web", "uid": "u", "deletionTimestamp": "2026-06-01T12:00:00Z",
+            "finalizers": ["catena.dev/backup"], "annotations": {"catena.dev/force-release": "why"},
+        });
+        let answer = read_web(Some(DATE), 200, json!({"metadata": metadata, "spec": deep})).await.unwrap();
+        assert_eq!((&answer.object, answer.is_served), (&Some(json!({"metadata": metadata})), true));
+        let error = answer.whole().unwrap_err();
+        assert_eq!((error.reason(), error.category()), ("Unreadable", Category::WaitsForChange));
     }
 
     #[tokio::test]

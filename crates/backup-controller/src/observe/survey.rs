@@ -52,7 +52,7 @@ impl Survey<'_> {
                 return Ok(Situation::Unusable(not_served(&self.kind.backup)));
             }
             let situation = match answer.object {
-                Some(found) => search.finds(&found.value),
+                Some(found) => search.finds(&found),
                 None => search.misses(backup),
             };
             if let Some(situation) = situation {

@@ -150,6 +150,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::watch::TrimmedObject;
 
     #[test]
     fn conditions_that_cannot_be_read_are_left_out_and_the_rest_of_the_status_is_kept() {
@@ -200,5 +201,14 @@ mod tests {
         assert_eq!(list[0].resource_version(), Some("5"));
         assert!(!bad.error.is_empty());
         assert!(list[1].0.is_ok());
+    }
+
+    #[test]
+    fn one_that_is_nested_too_deep_is_named_too() {
+        let deep = format!("{}1{}", "[".repeat(5_000), "]".repeat(5_000));
+        let text = format!(r#"{{"spec": {deep}, "metadata": {{"name": "deep", "uid": "u"}}}}"#);
+        let Lenient(Err(bad)) = Lenient::<TrimmedObject>::read(&text) else { panic!("it is read") };
+        assert_eq!(bad.identity.metadata.name.as_deref(), Some("deep"));
+        assert!(bad.error.contains("recursion limit"), "{}", bad.error);
     }
 }

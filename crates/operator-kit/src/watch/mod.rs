@@ -1,6 +1,5 @@
 //! Reads: watches with one backoff each, caches of trimmed rows, and live look-ups.
 
-mod bounded;
 mod cache;
 pub(crate) mod consistency;
 mod interner;
@@ -17,7 +16,6 @@ mod watched_resource;
 #[cfg(feature = "testing")]
 pub(crate) use stream::{read_change, read_page};
 pub use {
-    bounded::Bounded,
     cache::{Cache, Row},
     consistency::Watermark,
     interner::Interner,

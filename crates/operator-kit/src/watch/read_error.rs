@@ -25,8 +25,11 @@ pub enum ReadCause {
         /// The server's message.
         message: String,
     },
-    /// It is nested too deep to be read.
-    TooDeep,
+    /// It is there, but not all of it can be decoded: it is nested too deep.
+    Unreadable {
+        /// The decoder's message.
+        message: String,
+    },
     /// Anything else, such as a broken connection.
     Unanswered {
         /// The server's message, or the reason why there is none.
@@ -61,8 +64,8 @@ impl ReadCause {
             Self::Forbidden { message } => format!(
                 "{object} cannot be read: {message}; grant get, list and watch on its kind to the controller's ServiceAccount"
             ),
-            Self::TooDeep => format!(
-                "{object} is nested more than a hundred levels deep, so that it cannot be read completely; reduce the nesting, or handle the object by hand"
+            Self::Unreadable { message } => format!(
+                "{object} cannot be read completely: {message}; reduce its nesting, or handle the object by hand"
             ),
             Self::Unanswered { message } => format!("cannot look up {object}: {message}; retrying"),
         }
@@ -72,7 +75,7 @@ impl ReadCause {
 impl Reported for ReadError {
     fn category(&self) -> Category {
         match self.cause {
-            ReadCause::Forbidden { .. } | ReadCause::TooDeep => Category::WaitsForChange,
+            ReadCause::Forbidden { .. } | ReadCause::Unreadable { .. } => Category::WaitsForChange,
             ReadCause::Unanswered { .. } => Category::Transient,
         }
     }
@@ -80,7 +83,7 @@ impl Reported for ReadError {
     fn reason(&self) -> &'static str {
         match self.cause {
             ReadCause::Forbidden { .. } => "Forbidden",
-            ReadCause::TooDeep => "TooDeep",
+            ReadCause::Unreadable { .. } => "Unreadable",
             ReadCause::Unanswered { .. } => "LookUpFailed",
         }
     }

@@ -13,8 +13,6 @@ use serde::{
 };
 use serde_json::{Map, Value};
 
-use crate::watch::Bounded;
-
 /// The fields of `metadata` that controllers read.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -74,7 +72,7 @@ pub struct Trimmed {
 pub struct TrimmedObject {
     /// The object's metadata.
     pub metadata: ObjectMeta,
-    /// All other fields, to the depth of [`Bounded`].
+    /// All other fields.
     pub data: Value,
 }
 
@@ -103,7 +101,7 @@ impl<'de> Visitor<'de> for Fields {
             if key == "metadata" {
                 metadata = Some(fields.next_value::<Read>()?.0);
             } else {
-                data.insert(key, fields.next_value::<Bounded>()?.value);
+                data.insert(key, fields.next_value::<Value>()?);
             }
         }
         let metadata = metadata.ok_or_else(|| A::Error::missing_field("metadata"))?;
@@ -172,10 +170,13 @@ mod tests {
     #[test]
     fn what_others_may_write_and_nobody_reads_spoils_no_object() {
         let deep = format!("{}1{}", "[".repeat(300), "]".repeat(300));
-        let metadata = r#"{"name": "a", "deletionTimestamp": "9999-12-31T23:59:59Z", "managedFields": [{"time": "9999-12-31T23:59:59Z"}]}"#;
-        let object = format!(r#"{{"spec": {{"deep": {deep}, "size": 1}}, "metadata": {metadata}}}"#);
-        let answer: Trimmed = serde_json::from_str(&object).unwrap();
-        let object: TrimmedObject = serde_json::from_str(&object).unwrap();
+        let managed = format!(r#"[{{"time": "9999-12-31T23:59:59Z", "fieldsV1": {{"f:spec": {deep}}}}}]"#);
+        let metadata = format!(
+            r#"{{"name": "a", "deletionTimestamp": "9999-12-31T23:59:59Z", "managedFields": {managed}}}"#
+        );
+        let of = |spec: &str| format!(r#"{{"spec": {{"deep": {spec}, "size": 1}}, "metadata": {metadata}}}"#);
+        let answer: Trimmed = serde_json::from_str(&of(&deep)).unwrap();
+        let object: TrimmedObject = serde_json::from_str(&of("1")).unwrap();
         for metadata in [&answer.metadata, &object.metadata] {
             assert_eq!(metadata.deletion_timestamp, Some(Time(Timestamp::MAX)));
         }

@@ -107,13 +107,9 @@ fn template(reason: &str) -> Option<Description> {
             "has a controller that cannot watch the objects that it creates",
             "install the CRD of the child, or grant the controller get, list and watch; it then continues by itself",
         ),
-        "TooDeep" => (
-            "is nested more than a hundred levels deep, so that its backup would be incomplete",
-            "reduce the nesting, or release it without a backup: kubectl catena release",
-        ),
         "Unreadable" => (
-            "has a field that does not match the current definition of its kind, so that its controller cannot read it",
-            "correct the field that the Event names, or delete the object",
+            "has a field that its controller cannot read, because it does not match the current definition of its kind, or is nested too deep",
+            "correct the field that the message names, or delete the object; if it is held for its backup, release it without one: kubectl catena release",
         ),
         "TemplateChanged" => (
             "waits for a moment, because its template has just changed",

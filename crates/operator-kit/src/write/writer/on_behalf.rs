@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     object::ObjectId,
-    watch::{Bounded, Trimmed, WatchedResource},
+    watch::{Trimmed, WatchedResource},
     write::{WriteCause, WriteError},
 };
 
@@ -64,8 +64,7 @@ impl OnBehalf<'_> {
         let force = object.pointer("/metadata/uid").is_some();
         let params = PatchParams { force, ..PatchParams::apply(self.writer.manager) };
         let build = || target.request().patch(target.name, &params, &Patch::Apply(object)).map(as_yaml);
-        let answer: Bounded = self.send("apply", target, build).await?;
-        Ok(answer.value)
+        self.send("apply", target, build).await
     }
 
     /// Merges a patch with the uid of its object: for single fields, where an apply would have to repeat all others.

@@ -3,12 +3,13 @@
 
 use axum::http::{self, HeaderValue, header::ACCEPT};
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use super::{OnBehalf, Written, busy::Busy, target::Target, unanswered::UnderWay};
 use crate::{
     object::Named,
     render::yaml,
-    watch::{Bounded, Trimmed, WatchedResource},
+    watch::{Trimmed, WatchedResource},
     write::{
         WriteCause, WriteError,
         repeated_writes::{Repeated, content},
@@ -33,9 +34,9 @@ impl Versioned for Trimmed {
     }
 }
 
-impl Versioned for Bounded {
+impl Versioned for Value {
     fn resource_version(&self) -> Option<&str> {
-        self.value["metadata"]["resourceVersion"].as_str()
+        self["metadata"]["resourceVersion"].as_str()
     }
 }
 
