@@ -164,16 +164,7 @@ impl<K: Resource + Clone + DeserializeOwned + Send + 'static> Follower<K> {
     /// Reports an interruption and pauses. True if the kind is gone, because a new kind with its name is another one.
     async fn pause(&mut self, interruption: Interruption) -> bool {
         self.metrics.watch_failed(&self.kind);
-        let others = if interruption.is_forbidden() { self.source.others().await } else { None };
-        let failure = match others {
-            Some(others) => WatchFailure::Other(format!(
-                "{} cannot be watched: its API version has no resource of this name; correct `resource`, the plural, to one \
-                 of: {}",
-                self.kind,
-                others.join(", ")
-            )),
-            None => interruption.explain(&self.kind),
-        };
+        let failure = interruption.explain(&self.kind);
         let is_gone = matches!(failure, WatchFailure::NotServed(_));
         let text = failure.text().to_owned();
         if self.status.failed(failure) {

@@ -30,11 +30,6 @@ impl Interruption {
         matches!(self, Self::Refused(kube::Error::SerdeError(error)) if error.is_eof())
     }
 
-    /// Whether the server refuses the request for lack of rights.
-    pub fn is_forbidden(&self) -> bool {
-        matches!(self, Self::Refused(kube::Error::Api(status)) if status.code == 403)
-    }
-
     pub fn explain(self, kind: &str) -> WatchFailure {
         let status = match self {
             Self::Refused(kube::Error::Api(status)) => status,
@@ -59,7 +54,7 @@ impl Interruption {
                 "{kind} is not served by the cluster: install its CustomResourceDefinition, or set served: true for a version of it; the watch then starts by itself"
             )),
             403 => WatchFailure::Other(format!(
-                "{kind} cannot be watched: {message}; grant get, list and watch on it to the controller's ServiceAccount"
+                "{kind} cannot be watched: {message}; grant get, list and watch on it to the controller's ServiceAccount, or correct its plural"
             )),
             _ => WatchFailure::Other(format!("{kind} cannot be watched: {message}; retrying")),
         }

@@ -4,7 +4,6 @@ use std::{io, marker::PhantomData, time::Duration};
 
 use axum::http::{HeaderValue, header::ACCEPT_ENCODING};
 use futures::{AsyncBufRead, AsyncBufReadExt, Stream, StreamExt, future::ready};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
 use kube::{
     Api, Client, Resource,
     api::{ListParams, WatchParams},
@@ -76,18 +75,6 @@ impl<K: Clone + DeserializeOwned + Send + 'static> Source<K> {
         Ok(Answer { page: page.map_err(|_| Interruption::Silent(PAGE_TIMEOUT))??, deadline })
     }
 
-    /// The names of the resources of this API version, if the resource of the watch is not among them. Without the right to
-    /// read a resource, an API server refuses also one that does not exist.
-    pub async fn others(&self) -> Option<Vec<String>> {
-        let (version, plural) = version_and_plural(&self.path)?;
-        let request = axum::http::Request::get(version).body(Vec::new()).ok()?;
-        let served =
-            timeout(PAGE_TIMEOUT, self.client.request::<APIResourceList>(request)).await.ok()?.ok()?;
-        let names = served.resources.into_iter().map(|resource| resource.name);
-        let names: Vec<String> = names.filter(|name| !name.contains('/')).collect();
-        (!names.iter().any(|name| name == plural)).then_some(names)
-    }
-
     /// The changes since a version; `Ok` as soon as the server has started the watch.
     pub async fn changes(
         &self,
@@ -120,13 +107,6 @@ impl<K: Clone + DeserializeOwned + Send + 'static> Source<K> {
     }
 }
 
-/// The path of the API version, and the plural of the resource, of a list in one namespace or in all.
-fn version_and_plural(path: &str) -> Option<(&str, &str)> {
-    let (place, plural) = path.rsplit_once('/')?;
-    let version = place.split_once("/namespaces/").map_or(place, |(version, _)| version);
-    Some((version, plural))
-}
-
 /// The answer to the request of a page.
 pub(super) struct Answer<T> {
     page: Page<T>,
@@ -142,17 +122,5 @@ impl<T: AsyncBufRead> Answer<T> {
     ) -> Result<ListMeta, Interruption> {
         let metadata = timeout_at(self.deadline, self.page.read(take)).await;
         Ok(metadata.map_err(|_| Interruption::Silent(PAGE_TIMEOUT))??)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_api_version_of_a_namespaced_list_is_found_without_the_namespace() {
-        assert_eq!(version_and_plural("/apis/batch/v1/namespaces/a/jobs"), Some(("/apis/batch/v1", "jobs")));
-        assert_eq!(version_and_plural("/apis/batch/v1/jobs"), Some(("/apis/batch/v1", "jobs")));
-        assert_eq!(version_and_plural("/api/v1/namespaces"), Some(("/api/v1", "namespaces")));
     }
 }

@@ -351,20 +351,3 @@ async fn nobody_waits_for_what_a_watch_that_ended_would_have_shown() {
     drop(cache);
     assert!(consistency.is_current("owner"));
 }
-
-#[tokio::test(start_paused = true)]
-async fn a_plural_that_is_not_served_is_not_told_as_a_missing_right() {
-    let served =
-        |name: &str| json!({"name": name, "singularName": "", "namespaced": true, "kind": "X", "verbs": []});
-    let resources = json!([served("secrets"), served("pods/status")]);
-    let list = json!({"kind": "APIResourceList", "groupVersion": "v1", "resources": resources});
-    let (client, _log) = answering(move |sent| match &*sent.uri {
-        "/api/v1" => crate::testing::Answer::Object(list.clone()),
-        _ => crate::testing::Answer::Refusal(403, "Forbidden"),
-    });
-    let watch = Watch::new(Api::<ConfigMap>::all(client), "ConfigMap");
-    let notices = Watches::default().notice(watch, |_| {});
-    sleep(Duration::from_secs(1)).await;
-    let problem = notices.problem().unwrap();
-    assert!(problem.contains("correct `resource`, the plural, to one of: secrets"), "{problem}");
-}
