@@ -292,7 +292,7 @@ impl Observer {
     ) -> Result<Option<Arc<Child>>, Error> {
         let api: Api<TrimmedObject> =
             Api::namespaced_with(self.client.clone(), namespace, &kind.api_resource());
-        match api.get_opt(name).await {
+        match live::object(&api, name).await {
             Ok(found) => Ok(found.map(|object| Arc::new(Child::of(object, kind)))),
             Err(error) => Err(self.unfound(&error, kind, name).await),
         }

@@ -253,7 +253,8 @@ impl Observer {
     /// The present state of a pod; `None` if it is gone, or its name belongs to another one.
     async fn live(&self, pod: &PodRow) -> Result<Option<TrimmedObject>, ReadError> {
         let pods: Api<TrimmedObject> = Api::namespaced_with(self.client.clone(), &pod.namespace, &self.kind);
-        let found = pods.get_opt(&pod.name).await.map_err(|error| ReadError::of(&error, "Pod", &pod.name))?;
+        let found = live::object(&pods, &pod.name).await;
+        let found = found.map_err(|error| ReadError::of(&error, "Pod", &pod.name))?;
         Ok(found.filter(|found| found.metadata.uid.as_deref() == Some(&pod.uid)))
     }
 }

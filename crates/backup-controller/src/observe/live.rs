@@ -11,7 +11,10 @@ use kube::{
 };
 use operator_kit::{
     object::Named,
-    watch::{ReadCause, ReadError, Trimmed, live::check_names},
+    watch::{
+        ReadCause, ReadError, Trimmed,
+        live::{check_names, in_time},
+    },
 };
 use serde_json::{Value, json};
 
@@ -59,13 +62,15 @@ pub async fn read_up_to(
     let request = Request::new(DynamicObject::url_path(resource, namespace))
         .get(name, &GetParams::default())
         .map_err(|error| read_error(kube::Error::BuildRequest(error)))?;
-    let response = client.send(request.map(Body::from)).await.map_err(read_error)?;
-    let (head, body) = response.into_parts();
-    let body = match Limited::new(body, limit).collect().await {
-        Ok(body) => body.to_bytes(),
-        Err(error) if error.is::<LengthLimitError>() => return Ok(None),
-        Err(error) => return Err(read_error(kube::Error::Service(error))),
+    let answer = async {
+        let (head, body) = client.send(request.map(Body::from)).await?.into_parts();
+        match Limited::new(body, limit).collect().await {
+            Ok(body) => Ok((head, Some(body.to_bytes()))),
+            Err(error) if error.is::<LengthLimitError>() => Ok((head, None)),
+            Err(error) => Err(kube::Error::Service(error)),
+        }
     };
+    let (head, Some(body)) = in_time(answer).await.map_err(read_error)? else { return Ok(None) };
     let mut unreadable = None;
     let (object, is_served) = match head.status.as_u16() {
         200..300 => match serde_json::from_slice(&body) {

@@ -84,8 +84,7 @@ impl Commands {
         let resource = command.kind.resource();
         let api: Api<TrimmedObject> =
             Api::namespaced_with(self.client.clone(), &command.namespace, &resource);
-        let found = api
-            .get_opt(&command.name)
+        let found = live::object(&api, &command.name)
             .await
             .map_err(|error| ReadError::of(&error, &resource.kind, &command.name))?;
         let now = found.map(|object| Command::of(object, command.kind));

@@ -64,8 +64,7 @@ impl History {
         }
         let api: Api<TrimmedObject> =
             Api::namespaced_with(self.client.clone(), &revision.namespace, &self.resource);
-        let found = api
-            .get_opt(&revision.name)
+        let found = live::object(&api, &revision.name)
             .await
             .map_err(|error| ReadError::of(&error, &self.resource.kind, &revision.name))?;
         let Some(found) = found.filter(|found| found.metadata.uid.as_deref() == Some(&revision.uid)) else {

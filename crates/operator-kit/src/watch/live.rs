@@ -1,5 +1,7 @@
 //! Live reads, for decisions that must not rely on a stale cache.
 
+use std::{fmt::Debug, time::Duration};
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{
     Api, Client, Resource,
@@ -8,11 +10,24 @@ use kube::{
     discovery::ApiResource,
 };
 use serde::de::DeserializeOwned;
+use tokio::time::timeout;
 
 use crate::{
     render::is_object_name,
     watch::{Trimmed, lenient::Lenient, stream},
 };
+
+/// Time within which the API server has to answer a request: a webhook may take up to 30 s before the server goes on
+/// without it.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(35);
+
+/// Gives up a request that is not answered in time. Nothing else ends a pass soon.
+pub async fn in_time<T>(request: impl Future<Output = kube::Result<T>>) -> kube::Result<T> {
+    timeout(REQUEST_TIMEOUT, request).await.unwrap_or_else(|_| {
+        let silent = format!("the API server did not answer within {} s", REQUEST_TIMEOUT.as_secs());
+        Err(kube::Error::Service(silent.into()))
+    })
+}
 
 /// Refuses what cannot be the name of an object. Any text may stand in a reference, and the client puts names into URLs as
 /// they are: `?watch=true` would be a request without an end.
@@ -39,7 +54,7 @@ pub async fn metadata(
     let request = Request::new(DynamicObject::url_path(resource, namespace))
         .get_metadata(name, &GetParams::default())
         .map_err(kube::Error::BuildRequest)?;
-    client.request::<Trimmed>(request).await.map(|found| found.metadata)
+    in_time(client.request::<Trimmed>(request)).await.map(|found| found.metadata)
 }
 
 /// The same; `None` if there is no such object.
@@ -56,6 +71,14 @@ pub async fn metadata_opt(
     }
 }
 
+/// An object; `None` if there is no such object.
+pub async fn object<K: Clone + DeserializeOwned + Debug>(
+    api: &Api<K>,
+    name: &str,
+) -> kube::Result<Option<K>> {
+    in_time(api.get_opt(name)).await
+}
+
 /// One page of the objects with these labels, and the token of the next one. An object that cannot be read is left out.
 pub async fn page<K>(
     api: &Api<K>,
@@ -68,8 +91,12 @@ where
 {
     let params = ListParams { continue_token: token, ..ListParams::default().labels(labels).limit(limit) };
     let request = Request::new(api.resource_url()).list(&params).map_err(kube::Error::BuildRequest)?;
-    let (page, mut objects) = (stream::page(&api.clone().into_client(), request).await?, Vec::new());
-    let list = page.read(|object: Lenient<K>| objects.extend(object.0)).await?;
+    let (client, mut objects) = (api.clone().into_client(), Vec::new());
+    let list = async {
+        let page = stream::page(&client, request).await?;
+        page.read(|object: Lenient<K>| objects.extend(object.0)).await
+    };
+    let list = in_time(list).await?;
     Ok((objects, list.continue_.filter(|token| !token.is_empty())))
 }
 
@@ -83,8 +110,28 @@ mod tests {
     use axum::http::{Request, Response};
     use k8s_openapi::api::core::v1::ConfigMap;
     use kube::client::Body;
+    use tokio::time::Instant;
 
     use super::*;
+    use crate::testing::{Answer, answering};
+
+    #[tokio::test(start_paused = true)]
+    async fn a_read_without_an_answer_ends_in_time_and_says_so() {
+        let (client, _log) = answering(|_| Answer::Silence);
+        let (maps, api) =
+            (ApiResource::erase::<ConfigMap>(&()), Api::<ConfigMap>::default_namespaced(client.clone()));
+        let began = Instant::now();
+        let failures = [
+            metadata(&client, &maps, "shop", "web").await.err(),
+            object(&api, "web").await.err(),
+            page(&api, "", 1, None).await.err(),
+        ];
+        for failure in failures {
+            let text = failure.unwrap().to_string();
+            assert!(text.contains("did not answer within 35 s"), "{text}");
+        }
+        assert_eq!(began.elapsed().as_secs(), 3 * REQUEST_TIMEOUT.as_secs());
+    }
 
     #[tokio::test]
     async fn what_is_no_name_is_never_asked_for() {

@@ -1,12 +1,12 @@
 //! observe → decide → act, once per pass.
 
-use std::{fmt::Debug, hash::Hash, pin::pin, sync::Arc, time::Duration};
+use std::{fmt::Debug, hash::Hash, sync::Arc, time::Duration};
 
 use kube::{
     Resource,
     runtime::reflector::{ObjectRef, Store},
 };
-use tokio::time::{Instant, error::Elapsed, timeout_at};
+use tokio::time::{Instant, timeout};
 
 use crate::{
     object::ObjectId,
@@ -18,9 +18,9 @@ use crate::{
     write::Writer,
 };
 
-/// Time limit of a pass, from its last answered write; nothing else bounds a request that hangs. Many large writes take longer
-/// in all when the API server is slow.
-const PASS_TIMEOUT: Duration = Duration::from_secs(60);
+/// Time limit of a pass. Its requests have limits of their own, and its batches end after half a minute, so that only a
+/// mistake in a controller needs as long.
+const PASS_TIMEOUT: Duration = Duration::from_secs(600);
 /// Delay before the next pass while the last write has not reached the cache; its event usually comes sooner.
 const CATCH_UP_INTERVAL: Duration = Duration::from_secs(1);
 /// Longest delay between two identical writes without effect.
@@ -169,7 +169,7 @@ impl<C: Controller> Passes<C> {
         let mut tried = Tried { step: EVERYTHING, retry_key: 0, longest, has_progressed: false };
         let started = Instant::now();
         let step = self.step(object.clone(), attempt.clone(), &mut tried);
-        let result = self.in_time(uid, step).await;
+        let result = timeout(PASS_TIMEOUT, step).await;
         let took = started.elapsed();
         let repeated = self.writer.repeated(uid);
         let failed = match (result, repeated) {
@@ -215,20 +215,6 @@ impl<C: Controller> Passes<C> {
         }
         // The next pass continues with the other steps, and reports the failure on the object.
         Some(Duration::ZERO)
-    }
-
-    /// Ends a pass that hangs.
-    async fn in_time<T>(&self, uid: &str, pass: impl Future<Output = T>) -> Result<T, Elapsed> {
-        let answers = self.writer.awaited(uid);
-        let mut pass = pin!(pass);
-        let mut until = Instant::now() + PASS_TIMEOUT;
-        loop {
-            let result = timeout_at(until, &mut pass).await;
-            match (&result, answers.last().map(|at| at + PASS_TIMEOUT).filter(|later| *later > until)) {
-                (Err(_), Some(later)) => until = later,
-                _ => return result,
-            }
-        }
     }
 
     async fn step(

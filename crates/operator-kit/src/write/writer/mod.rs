@@ -1,7 +1,6 @@
 //! The only way to write: repeatable creates, patches and deletes with a uid, and each write recorded until the caches
 //! show it.
 
-mod answers;
 mod busy;
 mod excess;
 mod gate;
@@ -22,7 +21,6 @@ use kube::{
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Semaphore;
 
-use answers::{Answers, Awaited};
 use room::Room;
 use statuses::Statuses;
 use unanswered::Unanswered;
@@ -55,7 +53,6 @@ pub struct Writer {
 struct Shared {
     consistency: Consistency,
     unanswered: Unanswered,
-    answers: Answers,
     repeated: RepeatedWrites,
     metrics: Arc<Metrics>,
     permits: Semaphore,
@@ -75,7 +72,6 @@ impl Writer {
         let shared = Shared {
             consistency: Consistency::default(),
             unanswered: Unanswered::default(),
-            answers: Answers::default(),
             repeated: RepeatedWrites::default(),
             metrics,
             permits: Semaphore::new(MAX_CONCURRENT_WRITES),
@@ -101,11 +97,6 @@ impl Writer {
             Err(WriteError { cause: WriteCause::Gone, .. }) => Ok(()),
             ended => ended,
         }
-    }
-
-    /// The answers to writes on behalf of the object with this uid, from now on.
-    pub(crate) fn awaited<'a>(&'a self, uid: &'a str) -> Awaited<'a> {
-        self.shared.answers.awaited(uid)
     }
 
     /// The age of the status of the object. `is_first`: nobody has reported on it yet.

@@ -9,7 +9,7 @@ use super::{OnBehalf, Written, busy::Busy, target::Target, unanswered::UnderWay}
 use crate::{
     object::Named,
     render::yaml,
-    watch::{Trimmed, WatchedResource},
+    watch::{Trimmed, WatchedResource, live::in_time},
     write::{
         WriteCause, WriteError,
         repeated_writes::{Repeated, content},
@@ -72,13 +72,9 @@ impl OnBehalf<'_> {
         let permit = shared.permits.acquire().await;
         shared.gate.opens().await;
         let under_way = UnderWay::new(&shared.unanswered, self.whose, verb, target);
-        let result = writer.client.request::<T>(request).await.map_err(|error| target.error(error));
+        let result = in_time(writer.client.request::<T>(request)).await.map_err(|error| target.error(error));
         under_way.ended(&result);
         drop(permit);
-        // A server that is too busy gets nothing done.
-        if !matches!(&result, Err(error) if matches!(error.cause.code(), 0 | 429)) {
-            shared.answers.note(self.whose);
-        }
         // Refused writes have their backoff, and an existing object is often no failure.
         if matches!(result, Ok(_) | Err(WriteError { cause: WriteCause::AlreadyExists, .. })) {
             let write = || Repeated { verb, object: Named::new(&*resource.kind, name) };

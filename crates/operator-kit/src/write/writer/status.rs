@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     object::ObjectId,
-    watch::{Watched, WatchedResource, trimmed_metadata},
+    watch::{Watched, WatchedResource, live::in_time, trimmed_metadata},
     write::{WriteCause, WriteError},
 };
 
@@ -145,7 +145,7 @@ impl OnBehalf<'_> {
     async fn read_in(&self, target: Target<'_>) -> Written<Answer> {
         let read = target.request().get(target.name, &GetParams::default());
         let read = read.map_err(|error| target.error(kube::Error::BuildRequest(error)))?;
-        self.writer.client.request(read).await.map_err(|error| target.error(error))
+        in_time(self.writer.client.request(read)).await.map_err(|error| target.error(error))
     }
 
     /// Removes everything beyond `said` from a status, on exactly the object that was found, in the state in which it

@@ -61,8 +61,7 @@ impl Unanswered {
     }
 }
 
-/// A write under way. It counts as unanswered when it is dropped without an answer, as at the end of a pass that took too
-/// long.
+/// A write under way. It counts as unanswered when it is dropped without an answer, as at the end of a pass that is cut off.
 pub(super) struct UnderWay<'w> {
     unanswered: &'w Unanswered,
     whose: &'w str,
@@ -288,8 +287,19 @@ mod tests {
         let (client, _) = answering(|_| Answer::Silence);
         let (_, pods, _) = server(Vec::new());
         let writer = Writer::over(client, "test");
-        timeout(Duration::from_secs(60), creates(&writer, &pods)).await.unwrap_err();
+        timeout(Duration::from_secs(30), creates(&writer, &pods)).await.unwrap_err();
         assert!(!writer.catches_up("owner").await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_write_without_an_answer_is_given_up_by_itself() {
+        let (client, _) = answering(|_| Answer::Silence);
+        let (_, pods, _) = server(Vec::new());
+        let writer = Writer::over(client, "test");
+        let began = Instant::now();
+        creates(&writer, &pods).await;
+        assert_eq!(began.elapsed().as_secs(), 35);
+        assert!(!writer.catches_up("owner").await, "it is unanswered");
     }
 
     #[tokio::test(start_paused = true)]
