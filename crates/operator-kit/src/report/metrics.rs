@@ -1,6 +1,7 @@
 //! Metrics with bounded labels, named by the conventions of Prometheus and controller-runtime.
 
 use std::{
+    borrow::Cow,
     collections::BTreeMap,
     sync::atomic::AtomicU64,
     time::{Duration, SystemTime, UNIX_EPOCH},
@@ -9,7 +10,7 @@ use std::{
 use parking_lot::{Mutex, MutexGuard};
 
 use prometheus_client::{
-    encoding::{EncodeLabelSet, text},
+    encoding::text,
     metrics::{
         counter::Counter,
         family::Family,
@@ -19,51 +20,27 @@ use prometheus_client::{
     registry::{Metric, Registry, Unit},
 };
 
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Outcome {
-    result: &'static str,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Error {
-    category: &'static str,
-    reason: &'static str,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Kind {
-    kind: String,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Version {
-    version: String,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Write {
-    verb: &'static str,
-    code: u16,
-}
+/// The names and values of labels.
+type Labels<const N: usize> = [(&'static str, Cow<'static, str>); N];
 
 /// The metrics of the process.
 pub(crate) struct Metrics {
     registry: Mutex<Registry>,
-    passes: Family<Outcome, Counter>,
+    passes: Family<Labels<1>, Counter>,
     pass_seconds: Histogram,
-    errors: Family<Error, Counter>,
+    errors: Family<Labels<2>, Counter>,
     backing_off: Gauge,
     last_success: Gauge<f64, AtomicU64>,
-    watch_errors: Family<Kind, Counter>,
-    unreadable: Family<Kind, Gauge>,
-    kinds_observed: Family<Kind, Gauge>,
-    writes: Family<Write, Counter>,
-    repeated_writes: Family<Kind, Counter>,
-    leader: Gauge,
+    watch_errors: Family<Labels<1>, Counter>,
+    unreadable: Family<Labels<1>, Gauge>,
+    kinds_observed: Family<Labels<1>, Gauge>,
+    writes: Family<Labels<2>, Counter>,
+    repeated_writes: Family<Labels<1>, Counter>,
+    pub leader: Gauge,
     settings_errors: Counter,
-    settings: Family<Version, Gauge>,
+    settings: Family<Labels<1>, Gauge>,
     settings_kept_out: Gauge,
-    events: Family<Outcome, Counter>,
+    events: Family<Labels<1>, Counter>,
     unserved: Gauge,
 }
 
@@ -123,6 +100,11 @@ impl Default for Metrics {
     }
 }
 
+/// The label of a kind.
+fn of(kind: &str) -> Labels<1> {
+    [("kind", kind.to_owned().into())]
+}
+
 /// A new metric, which the registry serves.
 fn added<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
     let metric = M::default();
@@ -138,7 +120,7 @@ fn in_seconds<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str
 
 impl Metrics {
     pub fn passed(&self, result: &'static str, took: Duration) {
-        self.passes.get_or_create(&Outcome { result }).inc();
+        self.passes.get_or_create(&[("result", result.into())]).inc();
         self.pass_seconds.observe(took.as_secs_f64());
         if result == "success" {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -147,7 +129,7 @@ impl Metrics {
     }
 
     pub fn failed(&self, category: &'static str, reason: &'static str) {
-        self.errors.get_or_create(&Error { category, reason }).inc();
+        self.errors.get_or_create(&[("category", category.into()), ("reason", reason.into())]).inc();
     }
 
     pub fn backing_off(&self, objects: usize) {
@@ -155,32 +137,28 @@ impl Metrics {
     }
 
     pub fn watch_failed(&self, kind: &str) {
-        self.watch_errors.get_or_create(&Kind { kind: kind.to_owned() }).inc();
+        self.watch_errors.get_or_create(&of(kind)).inc();
     }
 
     pub fn unreadable(&self, kind: &str, objects: usize) {
         let objects = i64::try_from(objects).unwrap_or(i64::MAX);
-        self.unreadable.get_or_create(&Kind { kind: kind.to_owned() }).set(objects);
+        self.unreadable.get_or_create(&of(kind)).set(objects);
     }
 
     /// Sets whether each kind is observed; kinds that are no longer watched disappear.
     pub fn observed(&self, kinds: &BTreeMap<String, bool>) {
         self.kinds_observed.clear();
         for (kind, observed) in kinds {
-            self.kinds_observed.get_or_create(&Kind { kind: kind.clone() }).set(i64::from(*observed));
+            self.kinds_observed.get_or_create(&of(kind)).set(i64::from(*observed));
         }
     }
 
     pub fn wrote(&self, verb: &'static str, code: u16) {
-        self.writes.get_or_create(&Write { verb, code }).inc();
+        self.writes.get_or_create(&[("verb", verb.into()), ("code", code.to_string().into())]).inc();
     }
 
     pub fn repeated(&self, kind: &str) {
-        self.repeated_writes.get_or_create(&Kind { kind: kind.to_owned() }).inc();
-    }
-
-    pub fn leading(&self, leading: bool) {
-        self.leader.set(i64::from(leading));
+        self.repeated_writes.get_or_create(&of(kind)).inc();
     }
 
     pub fn settings_refused(&self) {
@@ -189,7 +167,7 @@ impl Metrics {
 
     pub fn settings_in_force(&self, version: &str) {
         self.settings.clear();
-        self.settings.get_or_create(&Version { version: version.to_owned() }).set(1);
+        self.settings.get_or_create(&[("version", version.to_owned().into())]).set(1);
         self.settings_kept_out.set(0);
     }
 
@@ -202,7 +180,7 @@ impl Metrics {
     }
 
     pub fn event(&self, result: &'static str) {
-        self.events.get_or_create(&Outcome { result }).inc();
+        self.events.get_or_create(&[("result", result.into())]).inc();
     }
 
     /// The registry, to which a controller can add its own metrics.

@@ -94,7 +94,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
             ControlFlow::Continue(leadership) => leadership,
             ControlFlow::Break(taken) => return release(taken).await,
         };
-        self.metrics.leading(true);
+        self.metrics.leader.set(1);
         select! {
             settled = tokio::time::timeout(START_TIMEOUT, self.health.settled()) => {
                 if settled.is_err() {
@@ -170,7 +170,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         let mut told = Told::default();
         loop {
             self.health.beat();
-            self.metrics.leading(leads && self.writer.gate().is_open());
+            self.metrics.leader.set(i64::from(leads && self.writer.gate().is_open()));
             tell_of_failures(&self.health, &mut told, &self.settings_events);
             tokio::time::sleep(HEARTBEAT_INTERVAL).await;
         }
