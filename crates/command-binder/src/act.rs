@@ -4,12 +4,7 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use catena_api::keys;
 use command_binder::{
-    command::CommandRow,
-    decide::Action,
-    error::Error,
-    kind::Mode,
-    observed::{Observed, Told},
-    verdict::Verdict,
+    command::CommandRow, decide::Action, error::Error, kind::Mode, observed::Observed, verdict::Verdict,
 };
 use json_patch::{AddOperation, PatchOperation, TestOperation, jsonptr::PointerBuf};
 use k8s_openapi::{api::core::v1::ObjectReference, apimachinery::pkg::apis::meta::v1::OwnerReference};
@@ -52,15 +47,9 @@ impl Executor {
                 self.writer.apply_status_of(command, &json!({"conditions": [condition]})).await?;
                 Ok(Next::Written)
             }
-            Action::Tell(verdict) => {
-                if !self.events.has_room() {
-                    return Ok(Next::Wait(EVENTS_BUSY));
-                }
-                self.tell(command, &verdict);
-                let told = Told::new(&verdict, observed.now, observed.told);
-                self.memory.note_told(ObjectId::of(command).uid, told);
-                // The next pass finds it reported, and waits.
-                Ok(Next::Wait(Duration::ZERO))
+            Action::Tell { verdict, look_in } => {
+                let told_in = self.tell(command, &verdict);
+                Ok(Next::Wait(look_in.map_or(told_in, |look_in| look_in.min(told_in))))
             }
             Action::Wait(time) => Ok(Next::Wait(time)),
             Action::Settle => Ok(Next::Settled),
@@ -87,13 +76,24 @@ impl Executor {
         Ok(self.writer.on_behalf_of(id).amend(&command.source.watched, id, patch).await?)
     }
 
-    fn tell(&self, command: &Watched<CommandRow>, verdict: &Verdict) {
+    /// Reports a verdict, unless its reason was reported a short time ago, and returns the time until it is due again.
+    fn tell(&self, command: &Watched<CommandRow>, verdict: &Verdict) -> Duration {
+        let uid = ObjectId::of(command).uid;
+        let due_in = self.memory.due_in(uid, verdict.reason);
+        if !due_in.is_zero() {
+            return due_in;
+        }
+        if !self.events.has_room() {
+            return EVENTS_BUSY;
+        }
+        self.memory.note_told(uid, verdict.reason);
         let object = command.reference();
         if command.row.kind.mode == Mode::Observe && verdict.reason == "WouldBind" {
             self.events.tell(&object, verdict.reason, &verdict.message);
         } else {
             self.events.warn(&object, verdict.reason, &verdict.message);
         }
+        self.memory.due_in(uid, verdict.reason)
     }
 }
 

@@ -1,10 +1,6 @@
 //! The input of a decision about a command, as plain data.
 
-use std::{
-    hash::{DefaultHasher, Hash, Hasher},
-    sync::Arc,
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use kube::api::ObjectMeta;
@@ -13,7 +9,7 @@ use operator_kit::{
     watch::{ServedKind, Source, Watched, WatchedResource},
 };
 
-use crate::{command::CommandRow, verdict::Verdict};
+use crate::command::CommandRow;
 
 /// The input of a decision about a command.
 #[derive(Clone, Debug)]
@@ -24,16 +20,12 @@ pub struct Observed {
     pub attempt: Attempt,
     /// The time of the observation.
     pub now: Timestamp,
-    /// The time since which this process leads: earlier reports are unknown.
-    pub leads_since: Timestamp,
     /// Its target, if it had to be looked up.
     pub target: Option<Target>,
     /// Whether its label was found to name the target, because anybody can set a label.
     pub is_label_checked: bool,
     /// Whether the condition `Bound` may be written; otherwise Events are published. `None` if that is not known.
     pub can_report: Option<bool>,
-    /// The last report on it by an Event.
-    pub told: Option<Told>,
 }
 
 /// A target, looked up live.
@@ -59,55 +51,6 @@ pub struct TargetObject {
     pub is_terminating: bool,
 }
 
-/// Shortest time between two Events on a command with the same reason and different messages.
-pub const MIN_REWORDING_INTERVAL: Duration = Duration::from_secs(10);
-
-/// A report by an Event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Told {
-    /// The reason.
-    pub reason: &'static str,
-    /// A hash of the message.
-    message: u64,
-    /// When.
-    pub at: Timestamp,
-    /// The time since which the message of this reason counts as changing.
-    since: Timestamp,
-}
-
-impl Told {
-    /// The report of a verdict, after an earlier report on the same command. The pause before the next wording is at most twice
-    /// as long as the last one, so that a message that stood still for long is corrected soon.
-    #[must_use]
-    pub fn new(verdict: &Verdict, at: Timestamp, before: Option<Self>) -> Self {
-        let message = hash(&verdict.message);
-        let reworded = before.filter(|before| before.reason == verdict.reason && before.message != message);
-        let since = reworded.map_or(at, |before| {
-            let at_most = (before.changed_for() * 2).max(MIN_REWORDING_INTERVAL);
-            before.since.max(at.checked_sub(at_most).unwrap_or(at))
-        });
-        Self { reason: verdict.reason, message, at, since }
-    }
-
-    /// Whether it reports this verdict, in these words.
-    #[must_use]
-    pub fn reports(&self, verdict: &Verdict) -> bool {
-        self.reason == verdict.reason && self.message == hash(&verdict.message)
-    }
-
-    /// The time for which the message had been changing.
-    #[must_use]
-    pub fn changed_for(&self) -> Duration {
-        Duration::try_from(self.at.duration_since(self.since)).unwrap_or_default()
-    }
-}
-
-fn hash(message: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    message.hash(&mut hasher);
-    hasher.finish()
-}
-
 impl Observed {
     /// An observation of a command that no process watches, for tests.
     #[must_use]
@@ -123,11 +66,9 @@ impl Observed {
             command: Arc::new(Watched { metadata, source, row }),
             attempt: Attempt::Allowed,
             now,
-            leads_since: now,
             target,
             is_label_checked: false,
             can_report: Some(false),
-            told: None,
         }
     }
 

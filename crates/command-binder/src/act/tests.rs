@@ -74,8 +74,15 @@ fn report() -> Action {
     }))
 }
 
+/// The time until another look-up of a target.
+const LOOK_IN: Duration = Duration::from_secs(60);
+
 fn verdict(reason: &'static str) -> Verdict {
     Verdict { is_bound: false, reason, message: "there is no Shop a".into(), may_pass: true }
+}
+
+fn tell(reason: &'static str) -> Action {
+    Action::Tell { verdict: verdict(reason), look_in: Some(LOOK_IN) }
 }
 
 /// A test of the patch does not hold.
@@ -239,11 +246,10 @@ async fn people_are_told_by_an_event_on_the_command_and_that_is_remembered() {
         ("Observe", "WouldBind", "Normal"),
         ("Observe", "TargetNotFound", "Warning"),
     ] {
-        let told = Action::Tell(verdict(reason));
-        let Taken { sent, result, memory, observed } =
-            take_for(observed_in(mode, &json!({})), told, &[Done]).await;
-        assert_eq!(result.unwrap(), Next::Wait(Duration::ZERO));
-        assert_eq!(memory.told("command"), Some(Told::new(&verdict(reason), observed.now, None)));
+        let Taken { sent, result, memory, .. } =
+            take_for(observed_in(mode, &json!({})), tell(reason), &[Done]).await;
+        assert_eq!(result.unwrap(), Next::Wait(LOOK_IN));
+        assert!(!memory.due_in("command", reason).is_zero());
         let [Sent { verb, uri, body }] = &sent[..] else { panic!("{sent:?}") };
         assert_eq!((verb.as_str(), uri.trim_end_matches('?')), ("POST", EVENTS));
         assert_eq!(
@@ -262,10 +268,10 @@ async fn people_are_told_by_an_event_on_the_command_and_that_is_remembered() {
 async fn an_event_that_is_refused_or_lost_fails_no_step() {
     for answer in [refused(403), refused(404), refused(409), refused(422), refused(429), refused(500), Lost] {
         let Taken { sent, result, memory, .. } =
-            take(Action::Tell(verdict("TargetNotFound")), std::slice::from_ref(&answer)).await;
+            take(tell("TargetNotFound"), std::slice::from_ref(&answer)).await;
         assert!(!sent.is_empty(), "{answer:?}");
-        assert_eq!(result.unwrap(), Next::Wait(Duration::ZERO), "{answer:?}");
-        assert!(memory.told("command").is_some(), "{answer:?}");
+        assert_eq!(result.unwrap(), Next::Wait(LOOK_IN), "{answer:?}");
+        assert!(!memory.due_in("command", "TargetNotFound").is_zero(), "{answer:?}");
     }
 }
 
@@ -277,8 +283,30 @@ async fn nothing_counts_as_told_while_too_many_events_are_queued() {
         events.tell(&ObjectReference::default(), "Other", "");
     }
     let executor = Executor::new(Writer::over(client, MANAGER), events, memory.clone());
-    let result = executor.act(&observed(), Action::Tell(verdict("TargetNotFound"))).await;
-    assert_eq!((result.unwrap(), memory.told("command")), (Next::Wait(EVENTS_BUSY), None));
+    let result = executor.act(&observed(), tell("TargetNotFound")).await;
+    assert_eq!(result.unwrap(), Next::Wait(EVENTS_BUSY));
+    assert!(memory.due_in("command", "TargetNotFound").is_zero());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reason_is_told_again_before_its_event_expires_and_not_sooner_and_another_one_at_once() {
+    let (executor, log, _) = executor();
+    let observed = observed();
+    let told = async |reason: &'static str, message: &str| {
+        let verdict = Verdict { message: message.into(), ..verdict(reason) };
+        match executor.act(&observed, Action::Tell { verdict, look_in: None }).await {
+            Ok(Next::Wait(rest)) => rest,
+            other => panic!("{other:?}"),
+        }
+    };
+    let rest = told("TargetNotFound", "there is no Shop a").await;
+    assert!((30..50).contains(&(rest.as_secs() / 60)), "{rest:?}");
+    sleep(rest / 2).await;
+    assert!(told("TargetNotFound", "there is no Shop b").await < rest, "it is known");
+    assert_eq!(told("TargetReplaced", "it is for another").await, rest, "it is told at once");
+    sleep(rest).await;
+    assert_eq!(told("TargetReplaced", "it is for another").await, rest, "it is told again");
+    assert_eq!(log.take_after(executor).await.len(), 3);
 }
 
 /// A definition that describes no kind, and the mistake in it.

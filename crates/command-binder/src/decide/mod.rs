@@ -1,7 +1,6 @@
 //! Observed → Action. Pure.
 
 mod judge;
-mod telling;
 
 use std::time::Duration;
 
@@ -14,6 +13,8 @@ use judge::{Judgement, judge};
 const MIN_LOOK_UP_INTERVAL: Duration = Duration::from_secs(5);
 /// Longest time between these look-ups.
 const MAX_LOOK_UP_INTERVAL: Duration = Duration::from_secs(300);
+/// The default lifetime of Events in the API server.
+const EVENT_LIFETIME: Duration = Duration::from_secs(3600);
 
 /// Time until another look while it is unknown how a verdict is reported.
 const UNKNOWN_INTERVAL: Duration = Duration::from_secs(15);
@@ -25,8 +26,13 @@ pub enum Action {
     Bind(OwnerReference),
     /// Write the condition `Bound`.
     Report(Box<Condition>),
-    /// Report by an Event.
-    Tell(Verdict),
+    /// Report by an Event, unless the reason was reported a short time ago.
+    Tell {
+        /// The reason and the message.
+        verdict: Verdict,
+        /// Look again after this time.
+        look_in: Option<Duration>,
+    },
     /// Look again after this time.
     Wait(Duration),
     /// Nothing, until something changes.
@@ -45,20 +51,21 @@ pub fn decide(observed: &Observed) -> Action {
 
 fn say(observed: &Observed, verdict: Verdict) -> Action {
     let Some(can_report) = observed.can_report else { return Action::Wait(UNKNOWN_INTERVAL) };
-    if can_report {
-        if let Some(condition) = status::changed(observed, &verdict) {
-            return Action::Report(Box::new(condition));
-        }
-        return rest(&verdict, observed.age(), None);
+    // It waits as long again as the command has existed.
+    let look_in = verdict.may_pass.then(|| observed.age().clamp(MIN_LOOK_UP_INTERVAL, MAX_LOOK_UP_INTERVAL));
+    if can_report && let Some(condition) = status::changed(observed, &verdict) {
+        return Action::Report(Box::new(condition));
     }
-    let due = telling::due(observed, &verdict);
-    if due == Some(Duration::ZERO) { Action::Tell(verdict) } else { rest(&verdict, observed.age(), due) }
+    if !can_report && is_worth_an_event(observed, &verdict) {
+        return Action::Tell { verdict, look_in };
+    }
+    look_in.map_or(Action::Settle, Action::Wait)
 }
 
-/// Waits as long again as the command has existed, but only until something is due.
-fn rest(verdict: &Verdict, age: Duration, due: Option<Duration>) -> Action {
-    let look = verdict.may_pass.then(|| age.clamp(MIN_LOOK_UP_INTERVAL, MAX_LOOK_UP_INTERVAL));
-    look.into_iter().chain(due).min().map_or(Action::Settle, Action::Wait)
+/// A command that would be bound is no problem, and failures are reported elsewhere.
+fn is_worth_an_event(observed: &Observed, verdict: &Verdict) -> bool {
+    let is_noise = verdict.reason == "WouldBind" && observed.age() >= EVENT_LIFETIME;
+    !verdict.is_bound && !is_noise && observed.attempt.failure().is_none()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ mod discovery;
 mod schemas;
 mod waiting;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use command_binder::{
     command::{CommandRow, Finding, Reference},
@@ -30,8 +30,6 @@ use waiting::{Awaited, TargetName};
 pub struct Observer {
     client: Client,
     served_kinds: ServedKinds,
-    /// The time of the first pass, which comes when this process leads.
-    leads_since: OnceLock<Timestamp>,
     waiting: Waiting,
     schemas: Schemas,
     memory: Memory,
@@ -40,7 +38,7 @@ pub struct Observer {
 impl Observer {
     pub fn new(client: Client, served_kinds: ServedKinds, waiting: Waiting, memory: Memory) -> Self {
         let schemas = Schemas::new(client.clone());
-        Self { client, served_kinds, leads_since: OnceLock::new(), waiting, schemas, memory }
+        Self { client, served_kinds, waiting, schemas, memory }
     }
 
     /// Reads the state of a command, and its target live unless the command shows that it is bound.
@@ -68,11 +66,8 @@ impl Observer {
         {
             self.memory.label_is_right(uid, &object.uid);
         }
-        let told = self.memory.told(uid);
         let can_report = self.schemas.take_condition(&command.row.kind, &command.resource().version).await;
-        let now = Timestamp::now();
-        let leads_since = *self.leads_since.get_or_init(|| now);
-        Ok(Observed { command, attempt, now, leads_since, target, is_label_checked, can_report, told })
+        Ok(Observed { command, attempt, now: Timestamp::now(), target, is_label_checked, can_report })
     }
 
     /// Forgets a command that is gone.

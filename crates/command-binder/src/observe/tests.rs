@@ -158,18 +158,6 @@ async fn a_command_of_which_nothing_is_to_be_decided_costs_no_request() {
     }
 }
 
-#[tokio::test]
-async fn the_lead_begins_with_the_first_pass_however_long_the_process_stood_by() {
-    let (observer, _) = observer(serving_shops());
-    let built = Timestamp::now();
-    let observe = async || {
-        observer.observe(command(&json!({}), &json!({})), Attempt::Allowed).await.unwrap().leads_since
-    };
-    let first = observe().await;
-    assert!(first > built, "it stood by until now");
-    assert_eq!(observe().await, first);
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_label_is_compared_with_its_target_once() {
     let (observer, log) = observer(shops_with(shop(&json!({"name": "a", "uid": "shop"}))));

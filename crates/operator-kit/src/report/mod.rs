@@ -23,7 +23,7 @@ pub use {
     failure::{Category, Failure, Part, Reported},
     logging::LogFormat,
     next_retry::NextRetry,
-    retelling::{share, tell_again_after},
+    retelling::tell_again_after,
     settings_status::SettingsEvents,
     status_pace::{Pace, StatusAge},
     told::Told,

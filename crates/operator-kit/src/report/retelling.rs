@@ -17,8 +17,7 @@ pub fn tell_again_after(uid: &str) -> Duration {
 }
 
 /// A part of a time span, constant for each object, so that objects which began together spread out.
-#[must_use]
-pub fn share(uid: &str, of: Duration) -> Duration {
+fn share(uid: &str, of: Duration) -> Duration {
     let mut hasher = DefaultHasher::new();
     uid.hash(&mut hasher);
     of * u32::from(hasher.finish().to_be_bytes()[0]) / 256

@@ -1,6 +1,6 @@
 //! The warnings that were told, and when.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
 
 use tokio::time::Instant;
 
@@ -11,16 +11,20 @@ use super::tell_again_after;
 pub struct Told(HashMap<String, (String, Instant)>);
 
 impl Told {
-    /// Whether a warning is to be told now: it is new, or its Event expires soon. It then counts as told.
+    /// The time until a warning is to be told: none if it is new, or its Event expires soon.
+    #[must_use]
+    pub fn due_in(&self, subject: &str, warning: &str) -> Duration {
+        let last = self.0.get(subject).filter(|(told, _)| told == warning);
+        last.map_or(Duration::ZERO, |(_, at)| tell_again_after(subject).saturating_sub(at.elapsed()))
+    }
+
+    /// Whether a warning is to be told now. It then counts as told.
     pub fn is_due(&mut self, subject: &str, warning: &str) -> bool {
-        let is_known = self
-            .0
-            .get(subject)
-            .is_some_and(|(told, at)| told == warning && at.elapsed() < tell_again_after(subject));
-        if !is_known {
+        let is_due = self.due_in(subject, warning).is_zero();
+        if is_due {
             self.0.insert(subject.to_owned(), (warning.to_owned(), Instant::now()));
         }
-        !is_known
+        is_due
     }
 
     /// Forgets a subject about which there is nothing to warn of.

@@ -47,16 +47,13 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Sto
         _ => None,
     };
     let source = Source { id: KIND.id.clone(), watched: WatchedResource::unwatched(KIND.resource.clone()) };
-    let now = clock::time(server.clock);
     let action = decide(&Observed {
         command: Arc::new(Watched { metadata: metadata(command), source: Arc::new(source), row }),
         attempt,
-        now,
-        leads_since: now,
+        now: clock::time(server.clock),
         target,
         is_label_checked: false,
         can_report: Some(true),
-        told: None,
     });
     let (key, uid) = (command.meta.key.clone(), &command.meta.uid);
     match action {
@@ -82,6 +79,6 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Sto
             let status = json!({"conditions": [condition]});
             vec![Write::status(command, Purpose::Other, key, uid, status, &[BOUND])]
         }
-        Action::Tell(_) | Action::Wait(_) | Action::Settle => Vec::new(),
+        Action::Tell { .. } | Action::Wait(_) | Action::Settle => Vec::new(),
     }
 }

@@ -13,7 +13,7 @@ use super::*;
 use crate::{
     command::{CommandRow, Finding},
     kind::CommandKind,
-    observed::{Target, TargetObject, Told},
+    observed::{Target, TargetObject},
 };
 
 const UID: &str = "uid-of-target";
@@ -68,11 +68,9 @@ fn observed(kind: &Arc<CommandKind>, more: &Value, target: Option<Target>) -> Ob
         command: Arc::new(command),
         attempt: Attempt::Allowed,
         now: time("2026-01-01T00:01:00Z"),
-        leads_since: time("2025-12-31T00:00:00Z"),
         target,
         is_label_checked: false,
         can_report: Some(false),
-        told: None,
     }
 }
 
@@ -110,7 +108,7 @@ fn bind() -> Action {
 /// The report on a command, with the reason first.
 fn told(kind: &Arc<CommandKind>, more: &Value, target: Option<Target>) -> (&'static str, String) {
     match decide(&observed(kind, more, target)) {
-        Action::Tell(verdict) => (verdict.reason, verdict.message),
+        Action::Tell { verdict, .. } => (verdict.reason, verdict.message),
         other => panic!("instead of telling something: {other:?}"),
     }
 }
