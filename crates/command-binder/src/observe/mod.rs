@@ -66,7 +66,7 @@ impl Observer {
         {
             self.memory.label_is_right(uid, &object.uid);
         }
-        let can_report = self.schemas.take_condition(&command.row.kind, &command.resource().version).await;
+        let can_report = self.schemas.take_condition(&command).await;
         Ok(Observed { command, attempt, now: Timestamp::now(), target, is_label_checked, can_report })
     }
 

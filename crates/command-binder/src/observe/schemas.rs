@@ -1,73 +1,64 @@
 //! Finds the kinds that accept the condition.
 
-use std::{
-    collections::HashMap,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{collections::HashMap, sync::Arc};
 
-use command_binder::kind::CommandKind;
+use command_binder::{command::CommandRow, kind::CommandKind};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Api, Client, discovery::ApiResource};
-use operator_kit::watch::{ReadCause, ReadError, TrimmedObject};
+use operator_kit::watch::{ReadCause, ReadError, Source, TrimmedObject, Watched, live};
 use parking_lot::Mutex;
 use serde_json::Value;
-
-/// Lifetime of a finding about a definition, which may be fixed.
-const SCHEMA_LIFETIME: Duration = Duration::from_secs(300);
-/// Lifetime of a failure to read a definition.
-const FAILURE_LIFETIME: Duration = Duration::from_secs(10);
 
 /// Knows for each kind whether its conditions are a list with the key `type`, and have `observedGeneration`. In any
 /// other list, an apply would wipe the conditions of others.
 pub struct Schemas {
     client: Client,
-    known: Mutex<Known>,
+    /// By the id of the kind, looked up for the first command of a watch.
+    known: Mutex<HashMap<Arc<str>, Known>>,
 }
 
-/// By fingerprint and version: whether it accepts the condition, if that is known, and when it is looked up again.
-type Known = HashMap<(Arc<str>, String), (Option<bool>, Instant)>;
+struct Known {
+    watch: Arc<Source>,
+    takes_condition: bool,
+}
 
 impl Schemas {
     pub fn new(client: Client) -> Self {
         Self { client, known: Mutex::default() }
     }
 
-    /// Whether the condition `Bound` may be written on commands of a kind in a version; `None` if that is not known,
-    /// because its definition cannot be read for the moment.
-    pub async fn take_condition(&self, kind: &CommandKind, version: &str) -> Option<bool> {
+    /// Whether the condition `Bound` may be written on a command; `None` if that is not known, because the definition of
+    /// its kind cannot be read for the moment.
+    pub async fn take_condition(&self, command: &Watched<CommandRow>) -> Option<bool> {
+        let (kind, source) = (&command.row.kind, &command.source);
         if !kind.reports_bound {
             return Some(false);
         }
-        let key = (kind.fingerprint.clone(), version.to_owned());
-        let before = self.known.lock().get(&key).copied();
-        if let Some((known, until)) = before
-            && Instant::now() < until
+        if let Some(Known { watch, takes_condition }) = self.known.lock().get(&source.id)
+            && Arc::ptr_eq(watch, source)
         {
-            return known;
+            return Some(*takes_condition);
         }
-        let before = before.and_then(|(known, _)| known);
         let definition = match self.definition(kind).await {
             Ok(definition) => definition,
             Err(error) => {
                 tracing::warn!(entry = &*kind.id, "it is unknown whether its schema has conditions: {error}");
                 // A missing right may stay so, and Events need none on the definition.
-                let may_not = matches!(error.cause, ReadCause::Forbidden { .. });
-                let takes = before.or(may_not.then_some(false));
-                self.known.lock().insert(key, (takes, Instant::now() + FAILURE_LIFETIME));
-                return takes;
+                return matches!(error.cause, ReadCause::Forbidden { .. }).then_some(false);
             }
         };
-        let takes = definition.is_some_and(|definition| has_keyed_conditions(&definition.data, version));
+        let version = &command.resource().version;
+        let takes_condition =
+            definition.is_some_and(|definition| has_keyed_conditions(&definition.data, version));
         // Concurrent passes look it up concurrently.
-        self.known.lock().insert(key, (Some(takes), Instant::now() + SCHEMA_LIFETIME));
-        if !takes && before != Some(false) {
+        self.known.lock().insert(source.id.clone(), Known { watch: source.clone(), takes_condition });
+        if !takes_condition {
             tracing::warn!(
                 entry = &*kind.id,
                 "reportsBound: the schema of this kind has no conditions with observedGeneration, x-kubernetes-list-type map and the key type, so that Events are written instead; set reportsBound: false"
             );
         }
-        Some(takes)
+        Some(takes_condition)
     }
 
     /// The definition of a kind, if it has one. Kinds of the core group have none, and the chart grants no right to look
@@ -79,7 +70,7 @@ impl Schemas {
         let definitions = ApiResource::erase::<CustomResourceDefinition>(&());
         let definitions: Api<TrimmedObject> = Api::all_with(self.client.clone(), &definitions);
         let name = format!("{}.{}", kind.resource.plural, kind.resource.group);
-        let found = definitions.get_opt(&name).await;
+        let found = live::object(&definitions, &name).await;
         found.map_err(|error| ReadError::of(&error, "CustomResourceDefinition", &name))
     }
 }

@@ -253,6 +253,28 @@ async fn a_condition_is_reported_only_where_the_schema_keeps_those_of_others() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_schema_is_looked_up_once_for_each_watch_and_again_where_it_could_not_be_read() {
+    let definition = json!({"metadata": {}, "spec": {"versions": []}});
+    for (answer, can_report, lookups) in [
+        ((Some(200), definition), Some(false), [1, 0, 1]),
+        (failure(403, ""), Some(false), [1, 1, 1]),
+        (failure(500, ""), None, [1, 1, 1]),
+    ] {
+        let mut answers = shops_with(shop(&json!({"name": "a", "uid": "shop"})));
+        answers.insert(DEFINITION, answer);
+        let (observer, log) = observer(answers);
+        let reports = json!({"reportsBound": true});
+        let (first, of_another_watch) = (command(&reports, &json!({})), command(&reports, &json!({})));
+        for (command, expected) in [&first, &first, &of_another_watch].into_iter().zip(lookups) {
+            let seen = observer.observe(command.clone(), Attempt::Allowed).await.unwrap();
+            assert_eq!(seen.can_report, can_report);
+            let lookups = asked(&log).iter().filter(|asked| asked.ends_with(DEFINITION)).count();
+            assert_eq!(lookups, expected, "{can_report:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn no_definition_is_looked_for_that_the_core_group_cannot_have() {
     let (observer, log) = observer(shops_with(shop(&json!({"name": "a", "uid": "shop"}))));
     let core = command(&json!({"reportsBound": true, "group": ""}), &json!({}));
