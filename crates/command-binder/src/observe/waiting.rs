@@ -29,19 +29,13 @@ pub enum Awaited {
     Target(TargetName),
 }
 
-/// Wakes commands when their wait ends.
+/// Wakes commands when their wait ends. By the command's uid.
 #[derive(Clone, Default)]
-pub struct Waiting(Arc<Mutex<Index>>);
+pub struct Waiting(Arc<Mutex<HashMap<Box<str>, Command>>>);
 
-#[derive(Default)]
-struct Index {
-    by_awaited: HashMap<Awaited, HashSet<Command>>,
-    /// By the command's uid.
-    by_command: HashMap<Box<str>, (Awaited, Command)>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug)]
 struct Command {
+    awaited: Awaited,
     kind: Arc<str>,
     namespace: Box<str>,
     name: Box<str>,
@@ -51,66 +45,51 @@ impl Waiting {
     /// From now on, the command is woken only by this.
     pub fn enter(&self, command: &Watched<CommandRow>, awaited: Awaited) {
         let ObjectId { namespace, name, uid } = ObjectId::of(command);
-        let waiting =
-            Command { kind: command.source.id.clone(), namespace: namespace.into(), name: name.into() };
-        let mut index = self.0.lock();
-        index.leave(uid);
-        index.by_awaited.entry(awaited.clone()).or_default().insert(waiting.clone());
-        index.by_command.insert(uid.into(), (awaited, waiting));
+        let kind = command.source.id.clone();
+        let waiting = Command { awaited, kind, namespace: namespace.into(), name: name.into() };
+        self.0.lock().insert(uid.into(), waiting);
     }
 
     /// The command waits no more.
     pub fn leave(&self, uid: &str) {
-        self.0.lock().leave(uid);
+        self.0.lock().remove(uid);
     }
 
     /// Handles a target that came or changed. Its commands keep waiting until a pass has found it.
     pub fn target_came(&self, target: TargetName, triggers: &Triggers<CommandRow>) {
-        let commands = self.0.lock().by_awaited.get(&Awaited::Target(target)).cloned();
-        wake(commands.unwrap_or_default(), triggers);
+        let came = Awaited::Target(target);
+        let commands: Vec<_> = {
+            let waiting = self.0.lock();
+            waiting.values().filter(|command| command.awaited == came).cloned().collect()
+        };
+        wake(commands, triggers);
     }
 
     /// The kinds that commands wait for.
-    pub fn kinds(&self) -> Vec<Arc<TargetKind>> {
-        let index = self.0.lock();
+    pub fn kinds(&self) -> HashSet<Arc<TargetKind>> {
         let kind = |awaited: &Awaited| match awaited {
             Awaited::Kind(kind) => Some(kind.clone()),
             Awaited::Target(_) => None,
         };
-        index.by_awaited.keys().filter_map(kind).collect()
+        self.0.lock().values().filter_map(|command| kind(&command.awaited)).collect()
     }
 
     /// Handles a kind that is now served. Its commands are woken once, because the next pass finds whatever else is
     /// missing.
     pub fn kind_came(&self, kind: Arc<TargetKind>, triggers: &Triggers<CommandRow>) {
-        wake(self.0.lock().take(&Awaited::Kind(kind)), triggers);
-    }
-}
-
-fn wake(commands: HashSet<Command>, triggers: &Triggers<CommandRow>) {
-    for Command { kind, namespace, name } in commands {
-        triggers.notify(&kind, &namespace, &name);
-    }
-}
-
-impl Index {
-    fn leave(&mut self, uid: &str) {
-        let Some((awaited, command)) = self.by_command.remove(uid) else { return };
-        if let Some(commands) = self.by_awaited.get_mut(&awaited) {
-            commands.remove(&command);
-            if commands.is_empty() {
-                self.by_awaited.remove(&awaited);
-            }
-        }
+        wake(self.take(&Awaited::Kind(kind)), triggers);
     }
 
     /// Takes the commands that waited for this.
-    fn take(&mut self, awaited: &Awaited) -> HashSet<Command> {
-        let commands = self.by_awaited.remove(awaited).unwrap_or_default();
-        if !commands.is_empty() {
-            self.by_command.retain(|_, (waited_for, _)| waited_for != awaited);
-        }
-        commands
+    fn take(&self, came: &Awaited) -> Vec<Command> {
+        let mut waiting = self.0.lock();
+        waiting.extract_if(|_, command| command.awaited == *came).map(|(_, command)| command).collect()
+    }
+}
+
+fn wake(commands: Vec<Command>, triggers: &Triggers<CommandRow>) {
+    for Command { kind, namespace, name, .. } in commands {
+        triggers.notify(&kind, &namespace, &name);
     }
 }
 
@@ -152,17 +131,17 @@ mod tests {
             waiting.enter(&command(&kind, name), Awaited::Kind(target.clone()));
         }
         waiting.leave("gone");
-        assert_eq!(waiting.kinds(), std::slice::from_ref(&target));
-        let woken = waiting.0.lock().take(&Awaited::Kind(target.clone()));
+        assert_eq!(waiting.kinds(), HashSet::from([target.clone()]));
+        let woken = waiting.take(&Awaited::Kind(target.clone()));
         let mut names: Vec<_> = woken.iter().map(|command| &*command.name).collect();
         names.sort_unstable();
         assert_eq!(names, ["a", "b"]);
-        assert_eq!(waiting.kinds(), []);
+        assert!(waiting.kinds().is_empty());
 
         let name = TargetName { kind: target.clone(), namespace: "".into(), name: "here".into() };
         waiting.enter(&command(&kind, "a"), Awaited::Kind(target.clone()));
         waiting.enter(&command(&kind, "a"), Awaited::Target(name.clone()));
-        assert_eq!(waiting.kinds(), [], "it waits for one thing at a time");
-        assert_eq!(waiting.0.lock().take(&Awaited::Target(name)).len(), 1);
+        assert!(waiting.kinds().is_empty(), "it waits for one thing at a time");
+        assert_eq!(waiting.take(&Awaited::Target(name)).len(), 1);
     }
 }
