@@ -229,10 +229,17 @@ async fn bad_input_is_answered_with_what_to_do() -> Result<()> {
         "apiVersion": "apiextensions.k8s.io/v1beta1", "kind": "CustomResourceDefinition", "metadata": {"name": "a.b"},
     });
     let old = kind.file("old.yaml", &old)?;
+    let chart = kind.file("chart.tgz", &json!({}))?;
+    // As gzip begins.
+    std::fs::write(&chart, [0x1f, 0x8b, 0x08])?;
     for (arguments, told) in [
         (&["upgrade", "check"][..], "FILE"),
         (&["upgrade", "check", "/nowhere.yaml"], "/nowhere.yaml cannot be read"),
         (&["upgrade", "check", &nothing], "holds no CustomResourceDefinition"),
+        (
+            &["upgrade", "check", &chart],
+            "chart.tgz is not text: name YAML files; for a chart, pipe the output of `helm template",
+        ),
         (&["upgrade", "check", "-"], "standard input is empty"),
         (&["upgrade", "check", &old], "only apiextensions.k8s.io/v1 is served"),
     ] {

@@ -144,7 +144,7 @@ async fn a_command_that_a_tool_would_create_again_stays_and_says_why() -> Result
     eventually("why says that it stays", WAIT_TIMEOUT, async || {
         let said = succeeds(&namespace.name, &["why", "basicdeploymentrestart/helm"]).await;
         let said = said.map_err(|error| error.to_string())?.out;
-        let note = "command-reaper keeps a command that a tool declares";
+        let note = "command-reaper keeps it, as a command that a tool declares";
         if said.contains("its TTL has been over for") && said.contains(note) { Ok(()) } else { Err(said) }
     })
     .await;

@@ -2,7 +2,7 @@
 //! steady state.
 
 use anyhow::{Result, ensure};
-use catena_api::BasicDeployment;
+use catena_api::{BasicDeployment, BasicDeploymentRollback};
 use e2e::{
     COMMANDED, Cluster, DEPLOYMENTS, Namespace, Release, WAIT_TIMEOUT, another_image, commands, deployment,
     eventually, kubectl,
@@ -53,6 +53,10 @@ async fn creation_change_scale_restart_and_rollback_are_told_once_each() -> Resu
     namespace.create(&commands::restart(&web, "again")).await?;
     let all = until_told(&namespace, all, &["ChildRestarted"]).await;
     namespace.create(&commands::rollback(&web, "back", 0)).await?;
+    until_told(&namespace, all, &["ChildUpdated"]).await;
+    // Until its end, the rollback might be told a second time.
+    commands::until_outcome::<BasicDeploymentRollback>(&namespace, "back", "True", "Complete").await;
+    namespace.until_ready("web").await;
     until_told(&namespace, all, &["ChildUpdated"]).await;
 
     let described = kubectl(&["describe", "basicdeployment", "web", "--namespace", &namespace.name]).await?;

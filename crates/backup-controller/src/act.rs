@@ -96,7 +96,7 @@ impl Executor {
             // It comes from a try whose answer was lost, and is judged in the next look-up.
             WriteCause::AlreadyExists => Ok(self.created(target)),
             WriteCause::KindNotServed => Err(not_served(&kind.backup).into()),
-            WriteCause::Gone | WriteCause::NamespaceMissing => {
+            WriteCause::NamespaceMissing => {
                 self.memory.refused(target.uid);
                 Err(Error::NamespaceMissing {
                     backup: kind.backup.name.clone(),

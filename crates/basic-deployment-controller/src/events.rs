@@ -20,7 +20,7 @@ pub enum Event {
 }
 
 /// The Event about a step, if it has one. Undone changes of others and the steps of an exchange have none, so that nothing is
-/// told in steady state.
+/// told in steady state. Of a child whose replicas this process has not written yet, a scale by others cannot be told from a wish.
 #[must_use]
 pub fn of(observed: &Observed, action: &Action) -> Option<Event> {
     match action {

@@ -107,7 +107,7 @@ impl Memory {
         });
     }
 
-    /// Whether this process has given it a child.
+    /// Whether this process has given it a child, or has seen one as it was rendered.
     pub fn had_child(&self, uid: &str) -> bool {
         self.lock().get(uid).is_some_and(|remembered| remembered.settled.is_some())
     }

@@ -31,7 +31,7 @@ use operator_kit::{
     write::{WriteError, owner::still_there},
 };
 
-use crate::memory::{Memory, Progress};
+use crate::memory::{Memory, Progress, Recalled};
 
 pub use commands::Commands;
 use {
@@ -184,7 +184,7 @@ impl Observer {
             desired.marked(marks)
         });
         own.retain(|other| !matches!(&child, Found::Ours(child) if child.uid == other.uid));
-        let remembered = self.memory.recall(uid, desired.as_ref().ok());
+        let remembered = self.recall(uid, desired.as_ref().ok(), child.ours());
         let reported = stall::reported(&deployment, child.ours().map(AsRef::as_ref), &own);
         let moving = || child.ours().map(|child| Progress::of(child, &own)).unwrap_or_default();
         let moving = is_allowed.then(moving);
@@ -219,6 +219,23 @@ impl Observer {
             self.look(&mut observed, &child).await;
         }
         Ok(observed)
+    }
+
+    /// The memory of the last writes. The answer to an apply shows in which form the server stores the rendering; a process that
+    /// has applied nothing, such as a new leader, learns it from a child that is as rendered.
+    fn recall(&self, uid: &str, desired: Option<&Desired>, child: Option<&Arc<Child>>) -> Recalled {
+        let mut remembered = self.memory.recall(uid, desired);
+        let child = desired.zip(child).filter(|(desired, child)| child.hash() == desired.hash);
+        if let Some((desired, child)) = child
+            && remembered.settled_as.is_none()
+        {
+            let seen = desired.seen_in(&child.object);
+            if seen == desired.comparable() {
+                self.memory.settled(uid, desired, seen.clone());
+                remembered.settled_as = Some(seen);
+            }
+        }
+        remembered
     }
 
     /// Looks for the pod that keeps the child from serving. A failure is reported, and holds up nothing.

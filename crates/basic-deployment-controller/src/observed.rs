@@ -22,6 +22,7 @@ use crate::{
     child_kind::{self, ChildKind},
     command::{Command, CommandKind},
     desired::Desired,
+    drift::changed_field,
     error::Refusal,
     revision::{Pin, Revision},
     step,
@@ -198,7 +199,10 @@ impl Observed {
     /// Whether all desired replicas serve the desired rendering, and no others serve beside them.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        self.is_served() && self.leftovers().next().is_none() && self.unseen_former().next().is_none()
+        self.is_served()
+            && self.leftovers().next().is_none()
+            && self.unseen_former().next().is_none()
+            && self.changed_in_pause().is_none()
     }
 
     /// Former children that have not gone, or whose replicas serve, or may serve, until their deletion is complete.
@@ -217,6 +221,15 @@ impl Observed {
     pub fn is_served(&self) -> bool {
         let (Some(child), Ok(desired)) = (self.child.ours(), &self.desired) else { return false };
         self.failure_about_child().is_none() && child.hash() == desired.hash && self.serves(child)
+    }
+
+    /// The field of the child that somebody has changed while a pause keeps it from being undone. The server stores some
+    /// values in another form than they are rendered, so that nothing is known without that form.
+    #[must_use]
+    pub fn changed_in_pause(&self) -> Option<String> {
+        let (child, desired) = (self.child.ours()?, self.desired.as_ref().ok()?);
+        let settled = self.settled_as.as_ref().filter(|_| self.deployment.spec.paused)?;
+        if child.hash() == desired.hash { changed_field(child, desired, Some(settled)) } else { None }
     }
 
     /// Whether all desired replicas of a child serve its present rendering.

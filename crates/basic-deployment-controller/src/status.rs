@@ -52,7 +52,8 @@ pub fn status(observed: &Observed) -> BasicDeploymentStatus {
         }
         None => summary(observed, child, is_ready, active, blocked_by.as_ref()),
     };
-    let goes_on = !is_stalled && reason != PAUSED && deletion.is_none();
+    let is_paused = matches!(reason.as_str(), PAUSED | CHANGED_WHILE_PAUSED);
+    let goes_on = !is_stalled && !is_paused && deletion.is_none();
     let progressing = if is_ready { "Complete" } else { &reason };
     let held = observed.pin.as_ref().filter(|_| observed.desired.is_ok());
     // Nothing is restored while the object is being deleted.
@@ -223,7 +224,10 @@ pub fn deadline_in(observed: &Observed) -> Option<Duration> {
     }
 }
 
+/// A rendering waits for the end of the pause.
 const PAUSED: &str = "Paused";
+/// Somebody changed the child, which is not undone before the end of the pause.
+const CHANGED_WHILE_PAUSED: &str = "ChangedWhilePaused";
 const FORMER_CHILD_LEAVING: &str = "FormerChildLeaving";
 /// Condition: present only while the child is held on an older revision than spec and template give.
 const ROLLED_BACK: &str = "RolledBack";
@@ -276,6 +280,11 @@ fn summary(
             "no child is created"
         };
         return say(PAUSED, format!("{counted}; spec.paused is true, so that {kept}"), false);
+    }
+    if let Some(field) = observed.changed_in_pause() {
+        let text =
+            format!("{counted}; spec.paused is true, so that a change of {field} of the child is not undone");
+        return say(CHANGED_WHILE_PAUSED, text, false);
     }
     if let Found::Leaving(left) = &observed.child {
         let (kind, name) = (&left.kind.kind, &left.name);

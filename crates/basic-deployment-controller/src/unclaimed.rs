@@ -20,7 +20,7 @@ use crate::{act::Executor, observe::Commands};
 const DEBOUNCE: Duration = Duration::from_secs(1);
 /// Delay before a command is retried whose status could not be written, or has not reached the cache.
 const RETRY_INTERVAL: Duration = Duration::from_secs(60);
-/// Time limit for the report on one command; nothing else bounds a request that hangs.
+/// Time limit for the report on one command: for its requests together, each of which has a limit of its own.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time between checks of all commands when nothing happens.
 const LOOK_INTERVAL: Duration = Duration::from_secs(600);

@@ -76,24 +76,27 @@ impl Executor {
         Ok(self.writer.on_behalf_of(id).amend(&command.source.watched, id, patch).await?)
     }
 
-    /// Reports a verdict, unless its reason was reported a short time ago, and returns the time until it is due again.
+    /// Reports a verdict, unless its reason was reported of the same spec a short time ago, and returns the time until it is
+    /// due again.
     fn tell(&self, command: &Watched<CommandRow>, verdict: &Verdict) -> Duration {
         let uid = ObjectId::of(command).uid;
-        let due_in = self.memory.due_in(uid, verdict.reason);
+        let generation = command.metadata.generation.unwrap_or_default();
+        let reason = format!("{} of generation {generation}", verdict.reason);
+        let due_in = self.memory.due_in(uid, &reason);
         if !due_in.is_zero() {
             return due_in;
         }
         if !self.events.has_room() {
             return EVENTS_BUSY;
         }
-        self.memory.note_told(uid, verdict.reason);
+        self.memory.note_told(uid, &reason);
         let object = command.reference();
         if command.row.kind.mode == Mode::Observe && verdict.reason == "WouldBind" {
             self.events.tell(&object, verdict.reason, &verdict.message);
         } else {
             self.events.warn(&object, verdict.reason, &verdict.message);
         }
-        self.memory.due_in(uid, verdict.reason)
+        self.memory.due_in(uid, &reason)
     }
 }
 

@@ -51,9 +51,11 @@ impl Survey<'_> {
             if !answer.is_served {
                 return Ok(Situation::Unusable(not_served(&self.kind.backup)));
             }
-            let situation = match answer.object {
-                Some(found) => search.finds(&found),
-                None => search.misses(backup),
+            let situation = match answer.whole() {
+                Ok(Some(found)) => search.finds(&found),
+                Ok(None) => search.misses(backup),
+                // Its metadata alone would look like that of another object.
+                Err(problem) => Some(Situation::Unusable(Unusable::OutOfReach(problem))),
             };
             if let Some(situation) = situation {
                 return Ok(situation);

@@ -249,7 +249,7 @@ async fn people_are_told_by_an_event_on_the_command_and_that_is_remembered() {
         let Taken { sent, result, memory, .. } =
             take_for(observed_in(mode, &json!({})), tell(reason), &[Done]).await;
         assert_eq!(result.unwrap(), Next::Wait(LOOK_IN));
-        assert!(!memory.due_in("command", reason).is_zero());
+        assert!(!memory.due_in("command", &format!("{reason} of generation 0")).is_zero());
         let [Sent { verb, uri, body }] = &sent[..] else { panic!("{sent:?}") };
         assert_eq!((verb.as_str(), uri.trim_end_matches('?')), ("POST", EVENTS));
         assert_eq!(
@@ -271,7 +271,7 @@ async fn an_event_that_is_refused_or_lost_fails_no_step() {
             take(tell("TargetNotFound"), std::slice::from_ref(&answer)).await;
         assert!(!sent.is_empty(), "{answer:?}");
         assert_eq!(result.unwrap(), Next::Wait(LOOK_IN), "{answer:?}");
-        assert!(!memory.due_in("command", "TargetNotFound").is_zero(), "{answer:?}");
+        assert!(!memory.due_in("command", "TargetNotFound of generation 0").is_zero(), "{answer:?}");
     }
 }
 
@@ -285,28 +285,30 @@ async fn nothing_counts_as_told_while_too_many_events_are_queued() {
     let executor = Executor::new(Writer::over(client, MANAGER), events, memory.clone());
     let result = executor.act(&observed(), tell("TargetNotFound")).await;
     assert_eq!(result.unwrap(), Next::Wait(EVENTS_BUSY));
-    assert!(memory.due_in("command", "TargetNotFound").is_zero());
+    assert!(memory.due_in("command", "TargetNotFound of generation 0").is_zero());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_reason_is_told_again_before_its_event_expires_and_not_sooner_and_another_one_at_once() {
     let (executor, log, _) = executor();
-    let observed = observed();
-    let told = async |reason: &'static str, message: &str| {
+    let mut observed = observed();
+    let told = async |observed: &Observed, reason: &'static str, message: &str| {
         let verdict = Verdict { message: message.into(), ..verdict(reason) };
-        match executor.act(&observed, Action::Tell { verdict, look_in: None }).await {
+        match executor.act(observed, Action::Tell { verdict, look_in: None }).await {
             Ok(Next::Wait(rest)) => rest,
             other => panic!("{other:?}"),
         }
     };
-    let rest = told("TargetNotFound", "there is no Shop a").await;
+    let rest = told(&observed, "TargetNotFound", "there is no Shop a").await;
     assert!((30..50).contains(&(rest.as_secs() / 60)), "{rest:?}");
     sleep(rest / 2).await;
-    assert!(told("TargetNotFound", "there is no Shop b").await < rest, "it is known");
-    assert_eq!(told("TargetReplaced", "it is for another").await, rest, "it is told at once");
+    assert!(told(&observed, "TargetNotFound", "there is no Shop b").await < rest, "it is known");
+    assert_eq!(told(&observed, "TargetReplaced", "it is for another").await, rest, "it is told at once");
     sleep(rest).await;
-    assert_eq!(told("TargetReplaced", "it is for another").await, rest, "it is told again");
-    assert_eq!(log.take_after(executor).await.len(), 3);
+    assert_eq!(told(&observed, "TargetReplaced", "it is for another").await, rest, "it is told again");
+    Arc::get_mut(&mut observed.command).unwrap().metadata.generation = Some(2);
+    assert_eq!(told(&observed, "TargetReplaced", "it is for a third").await, rest, "its spec changed");
+    assert_eq!(log.take_after(executor).await.len(), 4);
 }
 
 /// A definition that describes no kind, and the mistake in it.

@@ -1,6 +1,6 @@
 //! Finds the kinds that accept the condition.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use command_binder::{command::CommandRow, kind::CommandKind};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -8,6 +8,7 @@ use kube::{Api, Client, discovery::ApiResource};
 use operator_kit::watch::{ReadCause, ReadError, Source, TrimmedObject, Watched, live};
 use parking_lot::Mutex;
 use serde_json::Value;
+use tokio::time::Instant;
 
 /// Knows for each kind whether its conditions are a list with the key `type`, and have `observedGeneration`. In any
 /// other list, an apply would wipe the conditions of others.
@@ -19,8 +20,14 @@ pub struct Schemas {
 
 struct Known {
     watch: Arc<Source>,
-    takes_condition: bool,
+    /// `None` if the definition could not be read.
+    takes_condition: Option<bool>,
+    /// When it is looked up again, after a failure.
+    again_at: Option<Instant>,
 }
+
+/// Time between looks while they fail.
+const RETRY_DELAY: Duration = Duration::from_secs(10);
 
 impl Schemas {
     pub fn new(client: Client) -> Self {
@@ -34,24 +41,31 @@ impl Schemas {
         if !kind.reports_bound {
             return Some(false);
         }
-        if let Some(Known { watch, takes_condition }) = self.known.lock().get(&source.id)
+        if let Some(Known { watch, takes_condition, again_at }) = self.known.lock().get(&source.id)
             && Arc::ptr_eq(watch, source)
+            && again_at.is_none_or(|at| Instant::now() < at)
         {
-            return Some(*takes_condition);
+            return *takes_condition;
         }
+        let know = |takes_condition, again_at| {
+            let known = Known { watch: source.clone(), takes_condition, again_at };
+            self.known.lock().insert(source.id.clone(), known);
+            takes_condition
+        };
         let definition = match self.definition(kind).await {
             Ok(definition) => definition,
             Err(error) => {
                 tracing::warn!(entry = &*kind.id, "it is unknown whether its schema has conditions: {error}");
                 // A missing right may stay so, and Events need none on the definition.
-                return matches!(error.cause, ReadCause::Forbidden { .. }).then_some(false);
+                let takes_condition = matches!(error.cause, ReadCause::Forbidden { .. }).then_some(false);
+                return know(takes_condition, Some(Instant::now() + RETRY_DELAY));
             }
         };
         let version = &command.resource().version;
         let takes_condition =
             definition.is_some_and(|definition| has_keyed_conditions(&definition.data, version));
         // Concurrent passes look it up concurrently.
-        self.known.lock().insert(source.id.clone(), Known { watch: source.clone(), takes_condition });
+        know(Some(takes_condition), None);
         if !takes_condition {
             tracing::warn!(
                 entry = &*kind.id,

@@ -11,6 +11,9 @@ use serde_json::Value;
 use super::definition::Definition;
 
 const STANDARD_INPUT: &str = "standard input";
+/// How the definitions of a chart are checked.
+const OF_A_CHART: &str = "pipe the output of `helm template --include-crds CHART`, with the values that enable them, into \
+                          `kubectl catena upgrade check -`";
 
 /// All definitions of these sources.
 ///
@@ -32,8 +35,7 @@ pub fn definitions(files: &[PathBuf]) -> Result<Vec<Definition>> {
         let source = if is_input { STANDARD_INPUT.to_owned() } else { file.display().to_string() };
         ensure!(
             !found.is_empty(),
-            "{source} holds no CustomResourceDefinition: name files or folders that do, or pipe the output of \
-             `helm template --include-crds CHART`, with the values that enable them, into `kubectl catena upgrade check -`"
+            "{source} holds no CustomResourceDefinition: name files or folders that do, or {OF_A_CHART}"
         );
         for definition in found {
             ensure!(
@@ -48,8 +50,12 @@ pub fn definitions(files: &[PathBuf]) -> Result<Vec<Definition>> {
 }
 
 fn of_file(file: &Path) -> Result<Vec<Definition>> {
-    let text = std::fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
-    parse(&text, &file.display().to_string())
+    let source = file.display().to_string();
+    let bytes = std::fs::read(file).with_context(|| format!("{source} cannot be read"))?;
+    let text = String::from_utf8(bytes)
+        .ok()
+        .with_context(|| format!("{source} is not text: name YAML files; for a chart, {OF_A_CHART}"))?;
+    parse(&text, &source)
 }
 
 /// Like `kubectl apply --filename FOLDER`: the manifests directly in it.

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Reasons of an object whose spec is not followed at all: whatever its present pods suffer from, no correction reaches them.
-const NOT_FOLLOWED: [&str; 2] = ["Paused", "KindNotListed"];
+const NOT_FOLLOWED: [&str; 3] = ["Paused", "ChangedWhilePaused", "KindNotListed"];
 
 /// The obstacle to the readiness of an object.
 pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {

@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     advice::{describe, describe_of},
     answer::{Cause, Finding, Lead},
-    command_kind::{BINDER, is_command, is_waiting},
+    command_kind::{BINDER, has_ended, is_command, is_waiting},
     controllers::Verdict,
     facts::{Facts, Warning},
     responsible::{controller_of, not_running},
@@ -28,10 +28,16 @@ const RESOLUTION_OF_WRITES: SignedDuration = SignedDuration::from_secs(1);
 /// How long after the creation of a command the silence of the binder is normal.
 const REPORT_GRACE: SignedDuration = SignedDuration::from_secs(5);
 
-/// A command of a kind that has no room for the binder's condition: an Event of the binder names the obstacle.
+/// A command of a kind that has no room for the binder's condition: the binder does not run, or its Event names the obstacle.
 pub fn foreign<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
     if is_command(node) || node.deleted.is_some() {
         return None;
+    }
+    if node.identity.uid == facts.asked.identity.uid
+        && is_overlooked(facts)
+        && let Verdict::Down(down) = facts.surroundings.controllers.verdict(BINDER, facts.now)
+    {
+        return Some(Finding::at(node, not_running(&node.identity, BINDER, &down)));
     }
     let mut warnings = warnings::current(node, facts).filter(|warning| warning.by == BINDER);
     let warning = warnings.find(|warning| !is_over(node, warning))?;
@@ -62,14 +68,21 @@ fn is_marked(node: &Node) -> bool {
         || metadata.labels.iter().flatten().any(|(key, _)| key == keys::TARGET_UID)
 }
 
-/// An object of a kind that is declared as one of commands, about which command-binder is silent.
-pub fn overlooked(facts: &Facts) -> Option<String> {
+/// Whether the asked object is of a kind that is declared as one of commands, and is neither bound nor at its end.
+fn is_overlooked(facts: &Facts) -> bool {
     let node = facts.asked;
     let is_owned = node.object.metadata.owner_references.iter().flatten().next().is_some();
     let is_open = facts.surroundings.is_declared_command && !is_command(node) && node.deleted.is_none();
-    (is_open && !is_owned && !is_marked(node) && !is_new(node, facts)).then(|| {
+    is_open && !is_owned && !is_marked(node) && !has_ended(node) && !is_new(node, facts)
+}
+
+/// An object that may be a command, and about which no warning of command-binder is left.
+pub fn overlooked(facts: &Facts) -> Option<String> {
+    is_overlooked(facts).then(|| {
         let (_, advice) = describe("BinderSilent");
-        format!("if it is a command, {BINDER} has neither bound it nor reported on it: {advice}")
+        format!(
+            "if it is a command, it is not bound, and no warning of {BINDER} tells why: {advice}; with mode: Observe, an Event WouldBind tells that it is only observed"
+        )
     })
 }
 
@@ -88,7 +101,7 @@ pub fn outlived(facts: &Facts) -> Option<String> {
     let why = match facts.surroundings.controllers.verdict(REAPER, facts.now) {
         Verdict::Down(down) => down.told(REAPER),
         Verdict::Runs | Verdict::Unknown(_) => format!(
-            "{REAPER} keeps a command that a tool declares or that was created again, as its labels, annotations and Events tell"
+            "{REAPER} keeps it, as a command that a tool declares or that was created again (its labels, annotations and Events tell), or its values have no entry for the kind"
         ),
     };
     Some(format!("its TTL has been over for {}: {why}", age(facts.now, over)))

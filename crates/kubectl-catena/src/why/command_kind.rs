@@ -31,6 +31,7 @@ pub fn is_waiting(node: &Node) -> bool {
     is_command(node) && !has_ended(node)
 }
 
-fn has_ended(node: &Node) -> bool {
+/// Whether an object reports its end.
+pub fn has_ended(node: &Node) -> bool {
     matches!(node.health.state, State::Done | State::Failed)
 }

@@ -31,9 +31,11 @@ pub fn diagnose(facts: &Facts) -> Answer {
     let is_seen = !facts.surroundings.hides_dependents || asked.health.state != State::Present;
     // What has ended stays so, whoever runs.
     let is_current = asked.health.state == State::Done || unreported::remarks(facts).is_empty();
+    let is_overlooked = command::overlooked(facts).is_some();
     let sentence = match &finding {
         None if !is_seen => words::unknown(asked),
         None if !is_current => words::outdated(asked),
+        None if is_overlooked => words::overlooked(asked),
         None => words::well(asked),
         Some(finding) => words::sentence(asked, &finding.cause, facts.now),
     };
@@ -42,7 +44,7 @@ pub fn diagnose(facts: &Facts) -> Answer {
         evidence.map(|node| Evidence { object: node.identity.clone(), health: node.health.clone() });
     Answer {
         object: asked.identity.clone(),
-        well: finding.is_none() && is_seen && is_current,
+        well: finding.is_none() && is_seen && is_current && !is_overlooked,
         sentence,
         evidence: evidence.collect(),
         remarks: remarks(facts, finding.as_ref()),

@@ -1,5 +1,7 @@
 //! A pod that fits on no node: what the scheduler says, and the names of nodes that are closed to it.
 
+use std::cmp::Reverse;
+
 use super::{
     advice::describe,
     answer::{Cause, Finding, Lead},
@@ -12,6 +14,8 @@ use crate::chain::Node;
 
 /// More would hide the rest of the sentence.
 const MAX_NAMES: usize = 3;
+/// The obstacle of nodes that the pod is not meant for.
+const SELECTOR: &str = "selector";
 /// Words of the scheduler, with the remedy. If other nodes have another obstacle, it is right that some do not match.
 const REMEDIES: [(&str, &str); 9] = [
     ("unschedulable", "let pods on the node again: kubectl uncordon {cordoned}"),
@@ -26,7 +30,7 @@ const REMEDIES: [(&str, &str); 9] = [
     ("topology spread", "relax topologySpreadConstraints in the pod template, or add a node"),
     ("free ports", "remove the host port from the pod template, or add a node"),
     ("volume ", "see the nodes that the volume can be used on: kubectl describe persistentvolume"),
-    ("selector", "correct the node selector in the pod template, or label a node"),
+    (SELECTOR, "correct the node selector in the pod template, or label a node"),
 ];
 
 /// A pod that fits on no node.
@@ -54,8 +58,7 @@ fn mentions_claims(message: &str) -> bool {
 
 fn cause(pod: &Node, nodes: &[Node]) -> Cause {
     let obstacles = obstacles(&pod.health.message);
-    let remedies: Vec<&str> =
-        REMEDIES.iter().filter(|(words, _)| obstacles.contains(words)).map(|(_, remedy)| *remedy).collect();
+    let remedies = remedies(obstacles);
     // The scheduler counts nodes, and names neither them nor, today, their taints.
     let (mut cordoned, mut tainted, mut closed) = (Vec::new(), Vec::new(), Vec::new());
     if remedies.iter().any(|remedy| remedy.contains('{')) {
@@ -94,6 +97,25 @@ fn cause(pod: &Node, nodes: &[Node]) -> Cause {
         since: pod.health.since,
         advice,
     }
+}
+
+/// The remedies, that of the obstacle on the most nodes first, and that of the selector last.
+fn remedies(obstacles: &str) -> Vec<&'static str> {
+    let nodes_with = |words: &str| {
+        let found = obstacles.split(", ").filter(|obstacle| obstacle.contains(words));
+        found.map(count).max()
+    };
+    let mut found: Vec<(bool, Reverse<u64>, &str)> = REMEDIES
+        .iter()
+        .filter_map(|(words, remedy)| Some((*words == SELECTOR, Reverse(nodes_with(words)?), *remedy)))
+        .collect();
+    found.sort_by_key(|(is_selector, nodes, _)| (*is_selector, *nodes));
+    found.into_iter().map(|(_, _, remedy)| remedy).collect()
+}
+
+/// The number of nodes that stands before an obstacle.
+fn count(obstacle: &str) -> u64 {
+    obstacle.split_once(' ').and_then(|(count, _)| count.parse().ok()).unwrap_or_default()
 }
 
 /// The obstacles in a message such as `0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient cpu.

@@ -39,6 +39,14 @@ pub fn outdated(node: &Node) -> String {
     format!("{} had no problem when it was last reported: whether it is well now is unknown.", node.identity)
 }
 
+/// The sentence for an object without a finding that may be a command.
+pub fn overlooked(node: &Node) -> String {
+    format!(
+        "{} exists, but may be a command that is not bound: whether it is well is unknown.",
+        node.identity
+    )
+}
+
 /// The root cause in one sentence.
 pub fn sentence(asked: &Node, cause: &Cause, now: Timestamp) -> String {
     let for_how_long = cause.since.map_or_else(String::new, |since| format!(" for {}", age(now, since)));

@@ -284,10 +284,8 @@ async fn no_answer_lets_an_object_go_without_a_proven_backup() {
             let removes = |sent: &Sent| sent.verb == "DELETE" || sent.body.to_string().contains("\"remove\"");
             assert!(!acted.sent.iter().any(removes), "{action:?} {answer:?}");
             assert_eq!(is_let_go(&holding, &acted), None, "{action:?} {answer:?}");
-            let is_refused = matches!(
-                (&action, outcome(&acted)),
-                (Action::Create(_), Err("Forbidden" | "Invalid" | "NamespaceMissing"))
-            );
+            let is_refused =
+                matches!((&action, outcome(&acted)), (Action::Create(_), Err("Forbidden" | "Invalid")));
             let expected = is_refused.then_some(Outcome::GivenUp);
             assert_eq!(is_let_go(&releasing, &acted), expected, "{action:?} {answer:?}");
         }

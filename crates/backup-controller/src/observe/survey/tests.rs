@@ -178,3 +178,14 @@ async fn while_the_kind_of_a_backup_is_not_served_none_is_created() {
     assert_eq!(problem.reason(), "BackupKindNotServed");
     assert!(problem.to_string().contains("backups.job.apiVersion"), "{problem}");
 }
+
+#[tokio::test]
+async fn a_backup_that_is_nested_too_deep_is_not_taken_for_another_object() {
+    let settings = settings(TEMPLATE, "backups");
+    let mut backup = created(&settings, &target("shop"), 1);
+    backup["status"] = json!({"nested": (0..300).fold(json!(1), |inner, _| json!([inner]))});
+    let (client, _) = cluster(vec![backup]);
+    let found = survey(&client, &settings, 1).await;
+    let Situation::Unusable(problem) = found else { panic!("{found:?}") };
+    assert_eq!(problem.reason(), "Unreadable");
+}

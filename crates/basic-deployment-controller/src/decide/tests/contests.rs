@@ -116,3 +116,24 @@ fn a_change_of_what_the_server_made_of_the_rendering_is_named() {
     assert_eq!(field(&of("Never", 2)).as_deref(), Some("spec.containers"));
     assert_eq!(field(&of("Always", 2)), None);
 }
+
+#[test]
+fn a_change_by_somebody_else_that_a_pause_keeps_is_not_reported_as_ready() {
+    let mut observed = ours(json!({"spec": {"parameters": {"image": "theirs"}}}));
+    spec(&mut observed).paused = true;
+    assert!(
+        written(decide(&observed)).ready,
+        "the server may store it in another form than the template has"
+    );
+    observed.settled_as = Some(desired().comparable());
+    assert!(observed.is_served(), "an exchange goes on");
+    let status = written(decide(&observed));
+    assert_eq!(ready(&status), (false, "ChangedWhilePaused".to_owned()));
+    assert_eq!(conditions::find(&status.conditions, conditions::PROGRESSING).unwrap().status, "False");
+    let message = &conditions::find(&status.conditions, conditions::READY).unwrap().message;
+    assert!(message.contains("spec.parameters.image"), "{message}");
+    let mut settled = ours(json!({}));
+    settled.settled_as = Some(desired().comparable());
+    spec(&mut settled).paused = true;
+    assert!(written(decide(&settled)).ready, "nobody has changed it");
+}

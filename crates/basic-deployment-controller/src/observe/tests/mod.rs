@@ -2,6 +2,7 @@
 
 mod child;
 mod commands;
+mod pauses;
 mod pods;
 mod taken_names;
 

@@ -109,7 +109,7 @@ fn template(reason: &str) -> Option<Description> {
         ),
         "Unreadable" => (
             "has a field that its controller cannot read, because it does not match the current definition of its kind, or is nested too deep",
-            "correct the field that the message names, or delete the object; if it is held for its backup, release it without one: kubectl catena release",
+            "correct the field that the message names, or delete the object; if it is held for its backup, release it without one: kubectl{namespace} annotate {object} catena.dev/force-release='<uid> <reason>'",
         ),
         "TemplateChanged" => (
             "waits for a moment, because its template has just changed",
@@ -277,6 +277,10 @@ fn course(reason: &str) -> Option<Description> {
             "create the BasicDeployment again with the same spec, and it adopts the child without downtime; or delete the child: kubectl{namespace} delete {object}",
         ),
         "Paused" => ("is paused", "set spec.paused to false"),
+        "ChangedWhilePaused" => (
+            "is paused, and somebody else changed its child",
+            "set spec.paused to false, which undoes the change, or undo it by hand",
+        ),
         "Progressing" | "Updating" | "Replacing" | "Scaling" => ("is progressing", "wait; nothing blocks it"),
         "RolledBack" => (
             "was rolled back, and stays on the older revision",

@@ -299,22 +299,71 @@ fn an_object_of_a_declared_kind_that_command_binder_overlooks_has_a_note() {
     let polish = |metadata: Value| {
         object("shoes.dev/v1", "Polish", "p1", None, json!({"spec": {"shoes": "red"}, "metadata": metadata}))
     };
-    let remarks = |object: Value, is_declared_command: bool| {
+    let answer = |object: Value, is_declared_command: bool| {
         let surroundings = Surroundings { is_declared_command, ..calm() };
-        let answer = ask("Polish/p1", &[polish(object)], &surroundings);
-        assert!(answer.well, "{answer:?}");
-        answer.remarks.join("; ")
+        ask("Polish/p1", &[polish(object)], &surroundings)
     };
-    let told = remarks(json!({}), true);
+    let silent = answer(json!({}), true);
+    assert_eq!((silent.well, silent.exit_code()), (false, 1));
+    assert_eq!(
+        silent.sentence,
+        "Polish/p1 exists, but may be a command that is not bound: whether it is well is unknown."
+    );
+    let told = silent.remarks.join("; ");
     assert!(
-        told.starts_with("if it is a command, command-binder has neither bound it nor reported on it: check"),
+        told.starts_with(
+            "if it is a command, it is not bound, and no warning of command-binder tells why: check"
+        ),
         "{told}"
     );
     let bound = json!({"annotations": {"catena.dev/bound-to": "x"}});
     let new = json!({"creationTimestamp": "2026-01-01T00:09:58Z"});
     for (object, is_declared) in [(json!({}), false), (bound, true), (new, true)] {
-        assert_eq!(remarks(object, is_declared), "");
+        let answer = answer(object, is_declared);
+        assert!(answer.well && answer.remarks.is_empty(), "{answer:?}");
     }
+    let status = json!({"conditions": [condition("Succeeded", "True", "Polished", "")]});
+    let done = object("shoes.dev/v1", "Polish", "p1", None, json!({"status": status}));
+    let done = ask("Polish/p1", &[done], &Surroundings { is_declared_command: true, ..calm() });
+    assert!(done.well && done.remarks.is_empty(), "{done:?}");
+}
+
+#[test]
+fn a_command_of_another_project_is_not_bound_while_command_binder_does_not_run() {
+    let polish = || vec![object("shoes.dev/v1", "Polish", "p1", None, json!({"spec": {"shoes": "red"}}))];
+    let scene = |name, is_declared_command, surroundings: Surroundings, says, advises| Scene {
+        name,
+        asked: "Polish/p1",
+        objects: polish(),
+        surroundings: Surroundings { is_declared_command, ..surroundings },
+        says,
+        advises,
+    };
+    let mut none = calm();
+    none.controllers.seen.retain(|seen| seen.controller != "command-binder");
+    assert_right(&[
+        scene(
+            "its Lease is stale",
+            true,
+            without("command-binder"),
+            "Polish/p1 is not reconciled, because no command-binder is running: its Lease catena-system/shop-command-binder was last renewed 6m ago, by command-binder-abc (ControllerNotRunning).",
+            "kubectl get deployments --all-namespaces --selector app.kubernetes.io/part-of=catena",
+        ),
+        scene(
+            "it is not installed",
+            true,
+            none,
+            "Polish/p1 is not reconciled, because no command-binder is running: it is not installed (ControllerNotRunning).",
+            "kubectl get deployments --all-namespaces --selector app.kubernetes.io/part-of=catena",
+        ),
+        scene(
+            "its kind is not declared as one of commands",
+            false,
+            without("command-binder"),
+            "Polish/p1 exists; its kind does not report whether it is ready.",
+            "",
+        ),
+    ]);
 }
 
 #[test]
@@ -358,7 +407,10 @@ fn a_finished_command_whose_ttl_is_over_has_a_note() {
     };
     let (runs, silent) = ("2026-01-01T00:09:55Z", "2026-01-01T00:04:00Z");
     let told = remarks(json!(60), THEN, runs);
-    assert!(told.starts_with("its TTL has been over for 2m: command-reaper keeps a command"), "{told}");
+    assert!(
+        told.starts_with("its TTL has been over for 2m: command-reaper keeps it, as a command"),
+        "{told}"
+    );
     let told = remarks(json!(60), THEN, silent);
     assert!(told.starts_with("its TTL has been over for 2m: no command-reaper is running"), "{told}");
     assert_eq!(remarks(json!(600), THEN, runs), "");
@@ -368,7 +420,7 @@ fn a_finished_command_whose_ttl_is_over_has_a_note() {
 
 #[test]
 fn a_spec_that_is_not_followed_is_the_cause_whatever_its_pods_suffer_from() {
-    for reason in ["Paused", "KindNotListed"] {
+    for reason in ["Paused", "ChangedWhilePaused", "KindNotListed"] {
         let blocker = blocker("Pod", "web-x", "ImagePullBackOff", "no such image");
         let pod = object("v1", "Pod", "web-x", None, json!({}));
         let said = ask(WEB, &[deployment(not_ready(reason, "why", blocker)), set(ready()), pod], &calm());

@@ -196,6 +196,13 @@ fn each_obstacle_to_scheduling_has_an_advice_of_its_own() {
             "add a node",
             vec![],
         ),
+        // The obstacle of most nodes comes first.
+        says(
+            "0/40 nodes are available: 1 node(s) were unschedulable, 3 node(s) had untolerated taint(s), 36 Insufficient cpu.",
+            "BasicDeployment/web is not ready: Pod/web-x fits on no node: 1 node(s) were unschedulable, 3 node(s) had untolerated taint(s), 36 Insufficient cpu (",
+            "request less, or add a node; tolerate the taint",
+            vec![],
+        ),
     ]);
 }
 
@@ -247,7 +254,7 @@ fn only_closed_nodes_that_a_pod_selects_are_named() {
             objects,
             surroundings: with(vec![], nodes, vec![]),
             says: "BasicDeployment/web is not ready: Pod/web-x fits on no node: 1 node(s) were unschedulable, 2 node(s) had untolerated taint(s), 6 node(s) didn't match Pod's node affinity/selector; n1 is cordoned, n2 has the taint dedicated (",
-            advises: "kubectl uncordon n1; tolerate the taint in the pod template if the pods belong on such a node, see why it has the taint (kubectl describe node n2), or add a node",
+            advises: "tolerate the taint in the pod template if the pods belong on such a node, see why it has the taint (kubectl describe node n2), or add a node; let pods on the node again: kubectl uncordon n1",
         },
         Scene {
             name: "without the right to read nodes",

@@ -1,9 +1,12 @@
 //! The one way to the server: each write is counted, remembered until its watch shows it, and retried while the server
 //! is overloaded.
 
+use std::time::Duration;
+
 use axum::http::{self, HeaderValue, header::ACCEPT};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tokio::time::timeout;
 
 use super::{OnBehalf, Written, busy::Busy, target::Target, unanswered::UnderWay};
 use crate::{
@@ -19,6 +22,9 @@ use crate::{
 
 /// Requests only the metadata of an object. A server that does not know this type answers with the whole object.
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+
+/// Longest wait of a write before it is sent: its decision may be out of date then.
+const TURN_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A request, or the error of building it.
 pub(super) type Built = Result<http::Request<Vec<u8>>, kube::core::request::Error>;
@@ -69,8 +75,15 @@ impl OnBehalf<'_> {
             strictly(&mut request);
         }
         let content = content(&request);
-        let permit = shared.permits.acquire().await;
-        shared.gate.opens().await;
+        let turn = async {
+            let permit = shared.permits.acquire().await;
+            shared.gate.opens().await;
+            permit
+        };
+        let permit = timeout(TURN_TIMEOUT, turn).await.map_err(|_| {
+            let stale = "it was not sent, because this process did not hold its Lease, or had too much to write, for a minute";
+            target.error(kube::Error::Service(stale.into()))
+        })?;
         let under_way = UnderWay::new(&shared.unanswered, self.whose, verb, target);
         let result = in_time(writer.client.request::<T>(request)).await.map_err(|error| target.error(error));
         under_way.ended(&result);

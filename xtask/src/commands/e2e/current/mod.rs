@@ -64,8 +64,8 @@ impl Current {
         ensure!(
             options.yes,
             "nothing was done: on the cluster {name} ({server}), the suite would install, upgrade and uninstall Catena's \
-             charts and definitions, create namespaces e2e-* with hundreds of pods, and delete all of it in the end; add \
-             --yes if this is the cluster that you mean, or change it with `kubectl config use-context`"
+             charts and definitions, create namespaces e2e-* with hundreds of pods, and delete all of it in the end, but with --keep; \
+             add --yes if this is the cluster that you mean, or change it with `kubectl config use-context`"
         );
         println!("on the cluster {name} ({server})");
         let kinds_of_others = found.kinds_of_others(&context)?;
