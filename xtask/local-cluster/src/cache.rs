@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 /// `$CATENA_CACHE`, else `$XDG_CACHE_HOME/catena`, else `~/.cache/catena`.
 pub fn directory() -> Result<PathBuf> {
@@ -13,6 +13,12 @@ pub fn directory() -> Result<PathBuf> {
         .context(
             "no cache directory: neither CATENA_CACHE, XDG_CACHE_HOME nor HOME is set; set one of them",
         )?;
+    // The processes of a cluster run in folders of their own.
+    ensure!(
+        chosen.is_absolute(),
+        "{} is no absolute path: set CATENA_CACHE to one, such as $PWD/cache",
+        chosen.display()
+    );
     std::fs::create_dir_all(&chosen).with_context(|| {
         format!("could not create {}: set CATENA_CACHE to a writable directory", chosen.display())
     })?;

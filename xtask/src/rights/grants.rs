@@ -14,6 +14,9 @@ use serde_json::Value;
 
 use super::request::{Account, Request, resource};
 
+/// The label that `e2e/tests/upgrades_charts.rs` gives to what an earlier chart makes.
+const OF_AN_EARLIER_CHART: &str = "e2e.catena.dev/earlier-chart";
+
 /// A role, or the binding of one.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -98,10 +101,13 @@ pub fn of_charts(written: &[Written]) -> BTreeSet<Grant> {
 }
 
 impl RbacObject {
+    /// Whether a chart of the checkout made it, and not an earlier one, whose rights nobody may need any more.
     fn is_of_a_chart(&self) -> bool {
         let labels = self.metadata.labels.as_ref();
         labels.is_some_and(|labels| {
-            labels.get("app.kubernetes.io/managed-by").is_some_and(|manager| manager == "Helm")
+            let is_of_helm =
+                labels.get("app.kubernetes.io/managed-by").is_some_and(|manager| manager == "Helm");
+            is_of_helm && !labels.contains_key(OF_AN_EARLIER_CHART)
         })
     }
 

@@ -13,8 +13,6 @@ mod trimmed;
 mod watched_kind;
 mod watched_resource;
 
-#[cfg(feature = "testing")]
-pub(crate) use stream::{read_change, read_page};
 pub use {
     cache::{Cache, Row},
     consistency::Watermark,
@@ -27,8 +25,12 @@ pub use {
     watched_kind::{Source, Watched, WatchedKind},
     watched_resource::WatchedResource,
 };
+#[cfg(feature = "testing")]
 pub(crate) use {
     lenient::Lenient,
+    stream::{read_change, read_page},
+};
+pub(crate) use {
     read_error::words,
     served::follow as follow_served,
     stream::{Follower, Task, Unread, readable},

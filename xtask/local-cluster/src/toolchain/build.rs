@@ -41,6 +41,14 @@ pub fn directory(pins: &Pins) -> Result<PathBuf> {
     Ok(cache::directory()?.join("tools").join(hex(&hasher.finalize()[..8])))
 }
 
+/// Fails if Go is missing, or is too old for these tools.
+pub fn ensure_possible(tools: &[Tool], pins: &Pins) -> Result<()> {
+    let names = pins.names(tools)?;
+    ensure_go(pins).with_context(|| {
+        format!("not in the cache, not on this machine in a version that fits, and not downloaded: {names}")
+    })
+}
+
 /// Builds the given tools into `directory`. Two runs at once are safe: one waits for the other.
 pub fn build(tools: &[Tool], pins: &Pins, directory: &Path) -> Result<()> {
     fs::create_dir_all(directory).with_context(|| format!("could not create {}", directory.display()))?;
@@ -50,10 +58,8 @@ pub fn build(tools: &[Tool], pins: &Pins, directory: &Path) -> Result<()> {
     if missing.is_empty() {
         return Ok(());
     }
+    ensure_possible(&missing, pins)?;
     let names = pins.names(&missing)?;
-    ensure_go(pins).with_context(|| {
-        format!("not in the cache, not on this machine in a version that fits, and not downloaded: {names}")
-    })?;
     eprintln!(
         "Building from source, once: {names}. A machine that never built all of them needs about ten minutes."
     );

@@ -20,7 +20,7 @@ use crate::cache;
 const RELEASES: &str = include_str!("../../control-plane/downloads.yaml");
 
 /// What to do when a download fails.
-pub const WAYS_OUT: &str = "set CATENA_DOWNLOADS to the file of a mirror, or CATENA_FROM_SOURCE=1";
+pub const WAYS_OUT: &str = "set CATENA_DOWNLOADS to the file of a mirror that works, or CATENA_FROM_SOURCE=1";
 
 /// The downloads by program and architecture. A program without one is built from source.
 #[derive(Default, Deserialize)]

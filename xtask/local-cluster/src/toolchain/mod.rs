@@ -58,9 +58,8 @@ impl Toolchain {
             let is_wanted = !downloads::are_off();
             anyhow::Ok(if is_wanted { preinstalled::find(tool, pins.version(tool)?) } else { None })
         };
-        let mut downloader = Downloader::default();
         let mut toolchain = Self::default();
-        let mut missing = Vec::new();
+        let (mut to_fetch, mut to_build) = (Vec::new(), Vec::new());
         let built = build::directory(&pins)?;
         for &tool in wanted {
             let in_cache = built.join(tool.binary());
@@ -72,20 +71,28 @@ impl Toolchain {
             } else if let Some(path) = at_hand(tool)? {
                 toolchain.add(tool, path, "on this machine before");
             } else if let Some((download, path)) = download {
-                match downloader.fetch(&pins.names(&[tool])?, download, &path) {
-                    Ok(()) => toolchain.add(tool, path, &download.to_string()),
-                    Err(error) => {
-                        eprintln!("{error}");
-                        missing.push(tool);
-                    }
-                }
+                to_fetch.push((tool, download, path));
             } else {
-                missing.push(tool);
+                to_build.push(tool);
             }
         }
-        if !missing.is_empty() {
-            build::build(&missing, &pins, &built)?;
-            for tool in missing {
+        if !to_build.is_empty() {
+            // Otherwise it would be noticed after all downloads.
+            build::ensure_possible(&to_build, &pins)?;
+        }
+        let mut downloader = Downloader::default();
+        for (tool, download, path) in to_fetch {
+            match downloader.fetch(&pins.names(&[tool])?, download, &path) {
+                Ok(()) => toolchain.add(tool, path, &download.to_string()),
+                Err(error) => {
+                    eprintln!("{error}");
+                    to_build.push(tool);
+                }
+            }
+        }
+        if !to_build.is_empty() {
+            build::build(&to_build, &pins, &built)?;
+            for tool in to_build {
                 toolchain.add(tool, built.join(tool.binary()), "built from source");
             }
         }

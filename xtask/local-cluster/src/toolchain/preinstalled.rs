@@ -1,14 +1,23 @@
 //! Programs that are on this machine already, used only in a version that fits.
 
 use std::{
+    io::Read,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, ExitStatus, Stdio},
+    sync::mpsc,
+    thread,
+    time::{Duration, Instant},
 };
 
 use super::pins::{Tool, minor};
 
 /// Older ones do not know `--take-ownership`.
 const OLDEST_HELM: (u32, u32) = (3, 17);
+
+/// Time for a program to tell its version: what is on PATH may be anything.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Bytes that are read of what it says.
+const MAX_SAID: u64 = 16 << 10;
 
 /// A binary in `KUBEBUILDER_ASSETS` or on PATH whose version fits the pinned one. Without one, a client that does not fit
 /// is mentioned.
@@ -56,8 +65,35 @@ fn version(tool: Tool, binary: &Path) -> Option<String> {
         Tool::Helm => &["version", "--short"],
         _ => &["--version"],
     };
-    let output = Command::new(binary).args(arguments).output().ok()?;
-    first_version(&String::from_utf8_lossy(&output.stdout)).map(str::to_owned)
+    let said = said(Command::new(binary).args(arguments), PATIENCE)?;
+    first_version(&String::from_utf8_lossy(&said)).map(str::to_owned)
+}
+
+/// The output of a program that succeeds in time.
+fn said(program: &mut Command, patience: Duration) -> Option<Vec<u8>> {
+    let program = program.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = program.spawn().ok()?;
+    let output = child.stdout.take()?;
+    let (sender, receiver) = mpsc::channel();
+    // It is not waited for: a child of the program may keep the pipe open.
+    thread::spawn(move || {
+        let mut said = Vec::new();
+        if output.take(MAX_SAID).read_to_end(&mut said).is_ok() {
+            sender.send(said).ok();
+        }
+    });
+    let end = Instant::now() + patience;
+    let status = loop {
+        match child.try_wait() {
+            Ok(None) if Instant::now() < end => thread::sleep(Duration::from_millis(5)),
+            ended => break ended.ok().flatten(),
+        }
+    };
+    if status.is_none() {
+        child.kill().and_then(|()| child.wait()).ok();
+    }
+    status.filter(ExitStatus::success)?;
+    receiver.recv_timeout(patience).ok()
 }
 
 /// The first word that looks like a version, in any context.
@@ -79,6 +115,15 @@ mod tests {
         assert_eq!(first_version("v4.3.1+g8e2a"), Some("v4.3.1+g8e2a"));
         assert_eq!(first_version("kwok version v0.8.0 go1.26 (linux/amd64)"), Some("v0.8.0"));
         assert_eq!(first_version("no idea"), None);
+    }
+
+    #[test]
+    fn a_program_that_fails_hangs_or_talks_without_end_tells_nothing() {
+        let said = |script: &str| said(Command::new("sh").args(["-c", script]), Duration::from_millis(500));
+        assert_eq!(said("echo v1.37.1").unwrap(), b"v1.37.1\n");
+        for script in ["echo v3.18.2; exit 126", "echo v3.18.2; exec sleep 60", "exec yes v4"] {
+            assert_eq!(said(script), None, "{script}");
+        }
     }
 
     #[test]

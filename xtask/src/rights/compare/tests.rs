@@ -134,7 +134,9 @@ fn what_others_grant_is_theirs_to_know() {
         "aggregationRule": {},
         "rules": [rule(&["get"], "pods")],
     });
-    for object in [of_others, aggregated] {
+    let labels = json!({"app.kubernetes.io/managed-by": "Helm", "e2e.catena.dev/earlier-chart": "true"});
+    let earlier = json!({"metadata": {"name": "role", "labels": labels}, "rules": [rule(&["get"], "pods")]});
+    for object in [of_others, aggregated, earlier] {
         let granted = log(vec![binding(), written("clusterroles", object)], &[]);
         assert_eq!(told(&granted, &Exceptions::default()), [""; 0]);
     }
