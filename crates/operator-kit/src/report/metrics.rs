@@ -7,7 +7,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use prometheus_client::{
     encoding::text,
@@ -25,7 +25,8 @@ type Labels<const N: usize> = [(&'static str, Cow<'static, str>); N];
 
 /// The metrics of the process.
 pub(crate) struct Metrics {
-    registry: Mutex<Registry>,
+    /// A controller can add metrics of its own.
+    pub registry: Mutex<Registry>,
     passes: Family<Labels<1>, Counter>,
     pass_seconds: Histogram,
     errors: Family<Labels<2>, Counter>,
@@ -183,15 +184,10 @@ impl Metrics {
         self.events.get_or_create(&[("result", result.into())]).inc();
     }
 
-    /// The registry, to which a controller can add its own metrics.
-    pub fn registry(&self) -> MutexGuard<'_, Registry> {
-        self.registry.lock()
-    }
-
     /// All metrics in the format of Prometheus (`OpenMetrics`).
     pub fn encode(&self) -> Result<String, std::fmt::Error> {
         let mut page = String::new();
-        text::encode(&mut page, &self.registry())?;
+        text::encode(&mut page, &self.registry.lock())?;
         Ok(page)
     }
 }

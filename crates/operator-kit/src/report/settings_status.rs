@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::http::StatusCode;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::runtime::events::EventType;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use crate::{
     render::short_digest,
@@ -54,7 +54,7 @@ impl SettingsStatus {
 
     /// Records that settings are in force, and tells it if they replaced others.
     pub fn taken(&self, version: &str, events: &SettingsEvents) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         version.clone_into(&mut state.in_force);
         state.newer = None;
         drop(state);
@@ -69,13 +69,13 @@ impl SettingsStatus {
         if matches!(problem, Problem::Mistake(_)) {
             self.metrics.settings_refused();
         }
-        self.state().newer = Some(Newer { version: version.to_owned(), problem });
+        self.state.lock().newer = Some(Newer { version: version.to_owned(), problem });
         self.metrics.settings_kept_out();
     }
 
     /// Tells why newer settings are not in force, if there are any.
     pub fn tell_problem(&self, events: &SettingsEvents) {
-        let state = self.state();
+        let state = self.state.lock();
         let Some(Newer { version, problem }) = &state.newer else { return };
         let reason = match problem {
             Problem::Mistake(_) => "SettingsRefused",
@@ -90,7 +90,7 @@ impl SettingsStatus {
     /// The page about the settings. With the version that somebody waits for: success once it is in force, 422 when it is
     /// refused, and 503 until then. Without: success unless newer settings than those in force are known.
     pub fn page(&self, wanted: Option<&str>) -> (StatusCode, String) {
-        let State { in_force, newer } = &*self.state();
+        let State { in_force, newer } = &*self.state.lock();
         if wanted == Some(in_force) || (wanted.is_none() && newer.is_none()) {
             return (StatusCode::OK, format!("the settings of the version {in_force} are in force\n"));
         }
@@ -105,10 +105,6 @@ impl SettingsStatus {
             _ => (StatusCode::SERVICE_UNAVAILABLE, "these settings have not arrived yet"),
         };
         (code, format!("{problem}; the settings of the version {in_force} are in force\n"))
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
     }
 }
 

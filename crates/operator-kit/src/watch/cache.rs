@@ -7,7 +7,7 @@ use std::{
 };
 
 use kube::runtime::watcher::Event;
-use parking_lot::{RwLock, RwLockReadGuard};
+use parking_lot::RwLock;
 
 use crate::{
     object::ObjectId,
@@ -77,25 +77,25 @@ impl<R: Row> Cache<R> {
     /// with rights in another one could name any uid there.
     #[must_use]
     pub fn group(&self, namespace: &str, group: &str) -> Vec<Arc<R>> {
-        let rows = self.read();
+        let rows = self.rows.read();
         let members = rows.by_group.get(group).into_iter().flatten();
         members.filter(|row| row.id().namespace == namespace).cloned().collect()
     }
 
     /// The rows of any group for which `holds` is true, in no order. It is called for every row.
     pub fn find(&self, holds: impl Fn(&R) -> bool) -> Vec<Arc<R>> {
-        self.read().by_uid.iter().filter(|ByUid(row)| holds(row)).map(|ByUid(row)| row.clone()).collect()
+        self.rows.read().by_uid.iter().filter(|ByUid(row)| holds(row)).map(|ByUid(row)| row.clone()).collect()
     }
 
     /// The row of an object.
     pub(crate) fn row(&self, uid: &str) -> Option<Arc<R>> {
-        self.read().by_uid.get(uid).map(|ByUid(row)| row.clone())
+        self.rows.read().by_uid.get(uid).map(|ByUid(row)| row.clone())
     }
 
     /// The number of objects.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.read().by_uid.len()
+        self.rows.read().by_uid.len()
     }
 
     /// Whether there is no object.
@@ -146,10 +146,6 @@ impl<R: Row> Cache<R> {
         for row in affected {
             changed(&row);
         }
-    }
-
-    fn read(&self) -> RwLockReadGuard<'_, Rows<R>> {
-        self.rows.read()
     }
 }
 

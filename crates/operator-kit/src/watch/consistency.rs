@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use tokio::time::Instant;
 
@@ -78,7 +78,7 @@ impl Consistency {
         if seen.reached(version) {
             return;
         }
-        let mut awaited = self.lock();
+        let mut awaited = self.0.lock();
         let writes = awaited.entry(uid.to_owned()).or_default();
         writes.retain(|write| !write.seen.reached(write.version));
         writes.push(Awaited { seen: seen.clone(), version, until: Instant::now() + timeout });
@@ -86,7 +86,7 @@ impl Consistency {
 
     /// Whether the caches show every write for the object.
     pub fn is_current(&self, uid: &str) -> bool {
-        let mut awaited = self.lock();
+        let mut awaited = self.0.lock();
         let Some(writes) = awaited.get_mut(uid) else { return true };
         let now = Instant::now();
         writes.retain(|write| !write.seen.reached(write.version) && now < write.until);
@@ -99,11 +99,7 @@ impl Consistency {
 
     /// Forgets an object that is gone.
     pub fn forget(&self, uid: &str) {
-        self.lock().remove(uid);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Vec<Awaited>>> {
-        self.0.lock()
+        self.0.lock().remove(uid);
     }
 }
 

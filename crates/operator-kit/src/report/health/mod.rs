@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use tokio::{sync::Notify, time::Instant};
 
@@ -68,13 +68,13 @@ impl Health {
 
     fn add(&self, kind: &str, need: Need) -> Arc<WatchStatus> {
         let status = Arc::new(WatchStatus::new(need, self.epoch.clone(), self.changed.clone()));
-        self.watches().entry(kind.to_owned()).or_default().push(status.clone());
+        self.watches.lock().entry(kind.to_owned()).or_default().push(status.clone());
         status
     }
 
     /// Whether the newest watch of a kind fails because the cluster does not serve it.
     pub fn is_unserved(&self, kind: &str) -> bool {
-        self.watches().get(kind).and_then(|all| all.last()).is_some_and(|status| status.is_unserved())
+        self.watches.lock().get(kind).and_then(|all| all.last()).is_some_and(|status| status.is_unserved())
     }
 
     /// A counter that rises when a watch recovers or loses its kind, because earlier findings may then be outdated. The
@@ -176,7 +176,7 @@ impl Health {
     }
 
     fn statuses(&self) -> Vec<(String, Arc<WatchStatus>)> {
-        let mut watches = self.watches();
+        let mut watches = self.watches.lock();
         watches.retain(|_, of_kind| {
             of_kind.retain(|status| !status.has_ended());
             !of_kind.is_empty()
@@ -185,10 +185,6 @@ impl Health {
             .iter()
             .flat_map(|(kind, all)| all.iter().map(|status| (kind.clone(), status.clone())))
             .collect()
-    }
-
-    fn watches(&self) -> MutexGuard<'_, BTreeMap<String, Vec<Arc<WatchStatus>>>> {
-        self.watches.lock()
     }
 }
 

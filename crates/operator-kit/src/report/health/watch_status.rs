@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use tokio::{sync::Notify, time::Instant};
 
@@ -112,17 +112,17 @@ impl WatchStatus {
 
     /// Records the start of a list, which is unreliable until it is complete.
     pub fn listing(&self) {
-        self.lock().listing.get_or_insert_with(Instant::now);
+        self.0.lock().listing.get_or_insert_with(Instant::now);
     }
 
     /// Records the arrival of a part of the list.
     pub fn progressed(&self) {
-        self.lock().progressed();
+        self.0.lock().progressed();
     }
 
     /// Records that the list is complete. True if it was incomplete before, or the watch had failed.
     pub fn synced(&self) -> bool {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         let news = !state.listed || state.failing.is_some();
         state.listed = true;
         state.listing = None;
@@ -135,7 +135,7 @@ impl WatchStatus {
 
     /// Records that the server has started the watch.
     pub fn alive(&self) {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         let was_not_served = state.is_not_served();
         if !state.listed {
             return;
@@ -151,15 +151,15 @@ impl WatchStatus {
 
     /// Whether it fails because the cluster does not serve its kind.
     pub fn is_unserved(&self) -> bool {
-        let state = self.lock();
+        let state = self.0.lock();
         !state.ended && state.is_not_served()
     }
 
     /// Waits until the first list is complete, or has failed, but no longer than `limit`.
     pub async fn first_list(&self, limit: Duration) {
-        let Some(changed) = self.lock().changed.clone() else { return };
+        let Some(changed) = self.0.lock().changed.clone() else { return };
         let is_waiting = || {
-            let state = self.lock();
+            let state = self.0.lock();
             !state.listed && state.failing.is_none()
         };
         let ended = async {
@@ -179,7 +179,7 @@ impl WatchStatus {
 
     /// Records a failure. True if it differs from the one before.
     pub fn failed(&self, error: WatchFailure) -> bool {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         if !matches!(error, WatchFailure::Silent(_)) {
             state.progressed();
         }
@@ -198,12 +198,12 @@ impl WatchStatus {
     }
 
     pub fn ended(&self) {
-        self.lock().ended = true;
+        self.0.lock().ended = true;
     }
 
     /// The reason why its cache is unreliable, if it is.
     pub fn problem(&self) -> Option<String> {
-        let state = self.lock();
+        let state = self.0.lock();
         match (&state.failing, state.listed) {
             (Some(Failing { since, error }), listed)
                 if !listed || state.is_not_served() || since.elapsed() > FAILURE_TOLERANCE =>
@@ -218,27 +218,27 @@ impl WatchStatus {
     /// The reason why it has been failing for some time, unless its kind is not served, which another installation may
     /// change in any order.
     pub(super) fn lasting_failure(&self) -> Option<String> {
-        let state = self.lock();
+        let state = self.0.lock();
         let failing = state.failing.as_ref().filter(|_| !state.ended && !state.is_not_served())?;
         (failing.since.elapsed() > FAILURE_TOLERANCE).then(|| failing.error.text().to_owned())
     }
 
     /// The time without an answer to its list, if that is longer than a list can take.
     pub(super) fn stalled(&self) -> Option<Duration> {
-        let state = self.lock();
+        let state = self.0.lock();
         state.listing.map(|since| since.elapsed()).filter(|silent| *silent > FIRST_LIST_TIMEOUT)
     }
 
     /// Performs a deferred turn as soon as it is allowed.
     pub(super) fn catch_up(&self) {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         if state.turns.is_owed && state.turns.since.is_none_or(|since| since.elapsed() > REQUEUE_WINDOW) {
             state.turned();
         }
     }
 
     pub(super) fn is_needed(&self) -> bool {
-        let state = self.lock();
+        let state = self.0.lock();
         match state.need {
             _ if state.ended => false,
             Need::Always => true,
@@ -248,15 +248,11 @@ impl WatchStatus {
     }
 
     pub(super) fn has_ended(&self) -> bool {
-        self.lock().ended
+        self.0.lock().ended
     }
 
     pub(super) fn settled(&self) -> bool {
-        let state = self.lock();
+        let state = self.0.lock();
         state.ended || state.listed || state.failing.is_some()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock()
     }
 }

@@ -1,6 +1,6 @@
 use std::{collections::HashMap, time::Duration};
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use jiff::Timestamp;
 use tokio::time::Instant;
@@ -113,7 +113,7 @@ impl Backoff {
         version: Version,
         retry_key: impl Fn(&'static str) -> u64,
     ) -> (Attempt, Option<Duration>) {
-        let mut objects = self.lock();
+        let mut objects = self.objects.lock();
         let Some(object) = objects.by_uid.get_mut(uid) else {
             return (Attempt::Allowed, None);
         };
@@ -163,7 +163,7 @@ impl Backoff {
         part: Part,
         may_tell: bool,
     ) -> Option<Failure> {
-        let objects = &mut *self.lock();
+        let objects = &mut *self.objects.lock();
         let longest = tried.longest.max(spread(objects.parts));
         let new = || Object { version, failed: HashMap::default() };
         let object = objects.by_uid.entry(uid.to_owned()).or_insert_with(new);
@@ -209,16 +209,16 @@ impl Backoff {
 
     /// Forgets an object that is gone.
     pub fn forget(&self, uid: &str) {
-        self.lock().remove(uid);
+        self.objects.lock().remove(uid);
     }
 
     /// The number of objects that are backing off.
     pub fn len(&self) -> usize {
-        self.lock().by_uid.len()
+        self.objects.lock().by_uid.len()
     }
 
     fn retain(&self, uid: &str, keep: impl Fn(&FailedPart, &Entry) -> bool) {
-        let objects = &mut *self.lock();
+        let objects = &mut *self.objects.lock();
         if let Some(object) = objects.by_uid.get_mut(uid) {
             let before = object.failed.len();
             object.failed.retain(|place, entry| keep(place, entry));
@@ -227,10 +227,6 @@ impl Backoff {
                 objects.remove(uid);
             }
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Objects> {
-        self.objects.lock()
     }
 }
 

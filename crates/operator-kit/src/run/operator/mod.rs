@@ -163,7 +163,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
 
     /// Adds the controller's own metrics, with the prefix `catena`.
     pub fn add_metrics(&self, add: impl FnOnce(&mut Registry)) {
-        add(&mut self.metrics.registry());
+        add(&mut self.metrics.registry.lock());
     }
 
     /// Starts watches.

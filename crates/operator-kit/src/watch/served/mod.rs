@@ -3,7 +3,7 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use futures::future::join_all;
 use kube::{
@@ -102,7 +102,7 @@ impl ServedKinds {
         if_served: Duration,
         if_not: Duration,
     ) -> Result<Option<ServedKind>, ReadError> {
-        if let Some(Answer { kind, since }) = self.known().get(wanted)
+        if let Some(Answer { kind, since }) = self.known.lock().get(wanted)
             && since.elapsed() < if matches!(kind, Ok(Some(_))) { if_served } else { if_not }
         {
             return kind.clone();
@@ -115,12 +115,8 @@ impl ServedKinds {
                 format!("the API server did not answer within {DISCOVERY_TIMEOUT:?}"),
             )),
         };
-        self.known().insert(wanted.clone(), Answer { kind: kind.clone(), since: Instant::now() });
+        self.known.lock().insert(wanted.clone(), Answer { kind: kind.clone(), since: Instant::now() });
         kind
-    }
-
-    fn known(&self) -> MutexGuard<'_, HashMap<ApiResource, Answer>> {
-        self.known.lock()
     }
 }
 

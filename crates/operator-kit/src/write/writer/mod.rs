@@ -18,7 +18,7 @@ use kube::{
     Client,
     api::{DeleteParams, ObjectMeta, Preconditions},
 };
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
 use room::Room;
@@ -102,7 +102,7 @@ impl Writer {
     /// The age of the status of the object. `is_first`: nobody has reported on it yet.
     #[must_use]
     pub fn status_age(&self, uid: &str, is_first: bool) -> StatusAge {
-        self.statuses().age(uid, is_first)
+        self.shared.statuses.lock().age(uid, is_first)
     }
 
     /// The gate that the leader keeps open.
@@ -130,10 +130,6 @@ impl Writer {
         self.shared.consistency.forget(uid);
         self.shared.unanswered.forget(uid);
         self.shared.repeated.take(uid);
-        self.statuses().forget(uid);
-    }
-
-    fn statuses(&self) -> MutexGuard<'_, Statuses> {
-        self.shared.statuses.lock()
+        self.shared.statuses.lock().forget(uid);
     }
 }

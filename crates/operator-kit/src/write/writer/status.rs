@@ -86,7 +86,7 @@ impl Writer {
     }
 
     fn wrote_status(&self, uid: &str) {
-        self.statuses().wrote(uid);
+        self.shared.statuses.lock().wrote(uid);
     }
 }
 

@@ -7,7 +7,7 @@ use kube::{
     api::{ListParams, ObjectMeta},
     core::Request,
 };
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use serde::Deserialize;
 use tokio::time::{Instant, timeout};
 
@@ -41,23 +41,19 @@ struct Write {
 impl Unanswered {
     /// Forgets an object that is gone.
     pub fn forget(&self, uid: &str) {
-        self.lock().remove(uid);
+        self.0.lock().remove(uid);
     }
 
     fn of(&self, uid: &str) -> Vec<Write> {
-        self.lock().get(uid).cloned().unwrap_or_default()
+        self.0.lock().get(uid).cloned().unwrap_or_default()
     }
 
     fn keep(&self, uid: &str, writes: Vec<Write>) {
         if writes.is_empty() {
             self.forget(uid);
         } else {
-            self.lock().insert(uid.to_owned(), writes);
+            self.0.lock().insert(uid.to_owned(), writes);
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Vec<Write>>> {
-        self.0.lock()
     }
 }
 
@@ -91,7 +87,7 @@ impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
         if let Some(write) = self.write.take() {
             let write = Write { since: Instant::now(), ..write };
-            self.unanswered.lock().entry(self.whose.to_owned()).or_default().push(write);
+            self.unanswered.0.lock().entry(self.whose.to_owned()).or_default().push(write);
         }
     }
 }
