@@ -29,20 +29,20 @@ pub(crate) struct Metrics {
     pub registry: Mutex<Registry>,
     passes: Family<Labels<1>, Counter>,
     pass_seconds: Histogram,
-    errors: Family<Labels<2>, Counter>,
-    backing_off: Gauge,
+    pub errors: Family<Labels<2>, Counter>,
+    pub backing_off: Gauge<u64, AtomicU64>,
     last_success: Gauge<f64, AtomicU64>,
-    watch_errors: Family<Labels<1>, Counter>,
-    unreadable: Family<Labels<1>, Gauge>,
+    pub watch_errors: Family<Labels<1>, Counter>,
+    pub unreadable: Family<Labels<1>, Gauge<u64, AtomicU64>>,
     kinds_observed: Family<Labels<1>, Gauge>,
-    writes: Family<Labels<2>, Counter>,
-    repeated_writes: Family<Labels<1>, Counter>,
+    pub writes: Family<Labels<2>, Counter>,
+    pub repeated_writes: Family<Labels<1>, Counter>,
     pub leader: Gauge,
-    settings_errors: Counter,
+    pub settings_errors: Counter,
     settings: Family<Labels<1>, Gauge>,
-    settings_kept_out: Gauge,
+    pub settings_kept_out: Gauge,
     events: Family<Labels<1>, Counter>,
-    unserved: Gauge,
+    pub unserved: Gauge<u64, AtomicU64>,
 }
 
 impl Default for Metrics {
@@ -50,48 +50,48 @@ impl Default for Metrics {
         let mut registry = Registry::with_prefix("catena");
         let all = &mut registry;
         Self {
-            passes: added(all, "reconcile", "Reconciliations of an object, by result"),
+            passes: add(all, "reconcile", "Reconciliations of an object, by result"),
             pass_seconds: in_seconds(
                 all,
                 "reconcile_time",
                 "Duration of a reconciliation",
                 Histogram::new(exponential_buckets(0.000_1, 4.0, 10)),
             ),
-            errors: added(all, "reconcile_errors", "Failed reconciliations, by category and reason"),
-            backing_off: added(all, "objects_in_backoff", "Objects whose last reconciliation failed"),
+            errors: add(all, "reconcile_errors", "Failed reconciliations, by category and reason"),
+            backing_off: add(all, "objects_in_backoff", "Objects whose last reconciliation failed"),
             last_success: in_seconds(
                 all,
                 "last_successful_reconcile_timestamp",
                 "Time of the last successful reconciliation, in seconds since 1970",
                 Gauge::default(),
             ),
-            watch_errors: added(all, "watch_errors", "Failures of watches, by kind"),
-            unreadable: added(
+            watch_errors: add(all, "watch_errors", "Failures of watches, by kind"),
+            unreadable: add(
                 all,
                 "unreadable_objects",
                 "Objects that cannot be read and are skipped, by kind",
             ),
-            kinds_observed: added(
+            kinds_observed: add(
                 all,
                 "kind_observed",
                 "1 while a watched kind is observed; 0 while it is not served, or its watch keeps failing",
             ),
-            writes: added(all, "writes", "Writes to the API server, by verb and answer"),
-            repeated_writes: added(
+            writes: add(all, "writes", "Writes to the API server, by verb and answer"),
+            repeated_writes: add(
                 all,
                 "repeated_writes",
                 "Reconciliations that repeated the same write too often, by the kind written",
             ),
-            leader: added(all, "leader", "1 while this process holds the Lease"),
-            settings_errors: added(all, "settings_errors", "Changes of the settings that were rejected"),
-            settings: added(all, "settings_info", "1 for the settings in force, by the sha256 of their text"),
-            settings_kept_out: added(
+            leader: add(all, "leader", "1 while this process holds the Lease"),
+            settings_errors: add(all, "settings_errors", "Changes of the settings that were rejected"),
+            settings: add(all, "settings_info", "1 for the settings in force, by the sha256 of their text"),
+            settings_kept_out: add(
                 all,
                 "settings_kept_out",
                 "1 while newer settings are not in force: refused, or waiting for rights",
             ),
-            events: added(all, "events", "Events about objects, by whether they were published"),
-            unserved: added(
+            events: add(all, "events", "Events about objects, by whether they were published"),
+            unserved: add(
                 all,
                 "kinds_not_served",
                 "Configured kinds that the cluster does not serve in the configured version",
@@ -101,13 +101,8 @@ impl Default for Metrics {
     }
 }
 
-/// The label of a kind.
-fn of(kind: &str) -> Labels<1> {
-    [("kind", kind.to_owned().into())]
-}
-
 /// A new metric, which the registry serves.
-fn added<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
+fn add<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
     let metric = M::default();
     registry.register(name, help, metric.clone());
     metric
@@ -120,6 +115,11 @@ fn in_seconds<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str
 }
 
 impl Metrics {
+    /// The label of a kind.
+    pub fn of(kind: &str) -> Labels<1> {
+        [("kind", kind.to_owned().into())]
+    }
+
     pub fn passed(&self, result: &'static str, took: Duration) {
         self.passes.get_or_create(&[("result", result.into())]).inc();
         self.pass_seconds.observe(took.as_secs_f64());
@@ -129,55 +129,18 @@ impl Metrics {
         }
     }
 
-    pub fn failed(&self, category: &'static str, reason: &'static str) {
-        self.errors.get_or_create(&[("category", category.into()), ("reason", reason.into())]).inc();
-    }
-
-    pub fn backing_off(&self, objects: usize) {
-        self.backing_off.set(i64::try_from(objects).unwrap_or(i64::MAX));
-    }
-
-    pub fn watch_failed(&self, kind: &str) {
-        self.watch_errors.get_or_create(&of(kind)).inc();
-    }
-
-    pub fn unreadable(&self, kind: &str, objects: usize) {
-        let objects = i64::try_from(objects).unwrap_or(i64::MAX);
-        self.unreadable.get_or_create(&of(kind)).set(objects);
-    }
-
     /// Sets whether each kind is observed; kinds that are no longer watched disappear.
     pub fn observed(&self, kinds: &BTreeMap<String, bool>) {
         self.kinds_observed.clear();
         for (kind, observed) in kinds {
-            self.kinds_observed.get_or_create(&of(kind)).set(i64::from(*observed));
+            self.kinds_observed.get_or_create(&Self::of(kind)).set(i64::from(*observed));
         }
-    }
-
-    pub fn wrote(&self, verb: &'static str, code: u16) {
-        self.writes.get_or_create(&[("verb", verb.into()), ("code", code.to_string().into())]).inc();
-    }
-
-    pub fn repeated(&self, kind: &str) {
-        self.repeated_writes.get_or_create(&of(kind)).inc();
-    }
-
-    pub fn settings_refused(&self) {
-        self.settings_errors.inc();
     }
 
     pub fn settings_in_force(&self, version: &str) {
         self.settings.clear();
         self.settings.get_or_create(&[("version", version.to_owned().into())]).set(1);
         self.settings_kept_out.set(0);
-    }
-
-    pub fn settings_kept_out(&self) {
-        self.settings_kept_out.set(1);
-    }
-
-    pub fn unserved(&self, kinds: usize) {
-        self.unserved.set(i64::try_from(kinds).unwrap_or(i64::MAX));
     }
 
     pub fn event(&self, result: &'static str) {

@@ -67,10 +67,10 @@ impl SettingsStatus {
     /// Records that settings are not in force.
     pub fn kept_out(&self, version: &str, problem: Problem) {
         if matches!(problem, Problem::Mistake(_)) {
-            self.metrics.settings_refused();
+            self.metrics.settings_errors.inc();
         }
         self.state.lock().newer = Some(Newer { version: version.to_owned(), problem });
-        self.metrics.settings_kept_out();
+        self.metrics.settings_kept_out.set(1);
     }
 
     /// Tells why newer settings are not in force, if there are any.

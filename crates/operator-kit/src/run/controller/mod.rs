@@ -175,7 +175,7 @@ impl<C: Controller> Passes<C> {
         let failed = match (result, repeated) {
             (Ok(Ok(_)), Some(repeated)) => {
                 self.metrics.passed("repeated", took);
-                self.metrics.repeated(&repeated.object.kind);
+                self.metrics.repeated_writes.get_or_create(&Metrics::of(&repeated.object.kind)).inc();
                 tried.longest = tried.longest.min(MAX_REPEATED_WRITE_DELAY);
                 vec![repeated.failure().into()]
             }
@@ -202,7 +202,8 @@ impl<C: Controller> Passes<C> {
             }
         };
         for Part { failure, .. } in &failed {
-            self.metrics.failed(failure.category.label(), failure.reason);
+            let labels = [("category", failure.category.label().into()), ("reason", failure.reason.into())];
+            self.metrics.errors.get_or_create(&labels).inc();
         }
         let was_held =
             |part: &Part| part.item.as_ref().is_some_and(|item| attempt.holds_item(tried.step, item));
@@ -241,7 +242,7 @@ impl<C: Controller> Passes<C> {
             (_, Next::Written | Next::Again) => self.backoff.progressed(uid, step),
             (_, Next::Settled | Next::Wait(_)) => self.backoff.settled(uid),
         }
-        self.metrics.backing_off(self.backoff.len());
+        self.metrics.backing_off.set(self.backoff.len() as u64);
     }
 
     fn failed(&self, object: &C::Kind, uid: &str, version: Version, tried: Tried, part: Part) {
@@ -252,7 +253,7 @@ impl<C: Controller> Passes<C> {
             tracing::warn!(reason, "{message}");
             self.events.warn(&object.object_ref(&self.dynamic_type), reason, &message);
         }
-        self.metrics.backing_off(self.backoff.len());
+        self.metrics.backing_off.set(self.backoff.len() as u64);
     }
 
     /// Has the controller forget all objects of a kind that is no longer watched, because their deletions go unnoticed.
@@ -278,7 +279,7 @@ impl<C: Controller> Passes<C> {
     fn forget_attempts(&self, uid: &str) {
         self.backoff.forget(uid);
         self.writer.forget(uid);
-        self.metrics.backing_off(self.backoff.len());
+        self.metrics.backing_off.set(self.backoff.len() as u64);
     }
 }
 

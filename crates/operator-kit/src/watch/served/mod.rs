@@ -172,7 +172,7 @@ pub(crate) fn follow<R: 'static>(
             let mut kinds = wanted.borrow_and_update().clone();
             others.retain(|wanted, _| kinds.iter().any(|kind| **kind.resource() == *wanted));
             let doubted = doubted(&kinds, &others, &health);
-            metrics.unserved(doubted.len());
+            metrics.unserved.set(doubted.len() as u64);
             let found = join_all(doubted.into_iter().map(|(resource, is_unserved)| {
                 let served = &served;
                 async move {

@@ -163,7 +163,7 @@ impl<K: Resource + Clone + DeserializeOwned + Send + 'static> Follower<K> {
 
     /// Reports an interruption and pauses. True if the kind is gone, because a new kind with its name is another one.
     async fn pause(&mut self, interruption: Interruption) -> bool {
-        self.metrics.watch_failed(&self.kind);
+        self.metrics.watch_errors.get_or_create(&Metrics::of(&self.kind)).inc();
         let failure = interruption.explain(&self.kind);
         let is_gone = matches!(failure, WatchFailure::NotServed(_));
         let text = failure.text().to_owned();

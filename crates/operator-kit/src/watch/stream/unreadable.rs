@@ -26,7 +26,7 @@ pub(crate) struct Unread {
 
 impl Unread {
     pub fn new(kind: &str, events: Option<Events>, metrics: Arc<Metrics>) -> Self {
-        metrics.unreadable(kind, 0);
+        metrics.unreadable.get_or_create(&Metrics::of(kind)).set(0);
         Self {
             kind: kind.to_owned(),
             events,
@@ -99,13 +99,13 @@ impl Unread {
     }
 
     fn count(&self) {
-        self.metrics.unreadable(&self.kind, self.known.len());
+        self.metrics.unreadable.get_or_create(&Metrics::of(&self.kind)).set(self.known.len() as u64);
     }
 }
 
 impl Drop for Unread {
     fn drop(&mut self) {
-        self.metrics.unreadable(&self.kind, 0);
+        self.metrics.unreadable.get_or_create(&Metrics::of(&self.kind)).set(0);
     }
 }
 

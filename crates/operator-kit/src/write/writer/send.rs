@@ -93,13 +93,11 @@ impl OnBehalf<'_> {
             let write = || Repeated { verb, object: Named::new(&*resource.kind, name) };
             shared.repeated.record(self.whose, content, write);
         }
-        match &result {
-            Ok(answer) => {
-                shared.metrics.wrote(verb, 200);
-                tracing::debug!(verb, kind = resource.kind, name, "wrote");
-                shared.consistency.wrote(self.whose, seen, answer.resource_version());
-            }
-            Err(error) => shared.metrics.wrote(verb, error.cause.code()),
+        let code = result.as_ref().map_or_else(|error| error.cause.code(), |_| 200).to_string();
+        shared.metrics.writes.get_or_create(&[("verb", verb.into()), ("code", code.into())]).inc();
+        if let Ok(answer) = &result {
+            tracing::debug!(verb, kind = resource.kind, name, "wrote");
+            shared.consistency.wrote(self.whose, seen, answer.resource_version());
         }
         result
     }
