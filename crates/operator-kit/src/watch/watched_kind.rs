@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Api, Client, Resource, api::ObjectMeta, discovery::ApiResource};
 
 use crate::{
-    report::health::Health,
+    report::health::{Health, Need},
     watch::{Task, TrimmedObject, Watch, WatchedResource, Watermark, trimmed::resource_of_any_kind},
 };
 
@@ -139,7 +139,7 @@ impl<R> WatchedKind<R> {
             watch = watch.labelled(&selector);
         }
         let source = Arc::new(Source { id, watched: WatchedResource::new(resource, &Watermark::default()) });
-        let task = Task::of(health.optional_watch(watch.kind()), source.watched.seen.clone());
+        let task = Task::of(health.watch(watch.kind(), Need::Never), source.watched.seen.clone());
         let trim = move |object: TrimmedObject| {
             let metadata = ObjectMeta {
                 name: object.metadata.name.clone(),

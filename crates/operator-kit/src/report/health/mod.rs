@@ -1,6 +1,5 @@
 //! Whether the process is ready and alive.
 
-mod watch_failure;
 mod watch_status;
 
 use std::{
@@ -16,8 +15,7 @@ use parking_lot::Mutex;
 
 use tokio::{sync::Notify, time::Instant};
 
-use self::watch_status::Need;
-pub(crate) use self::{watch_failure::WatchFailure, watch_status::WatchStatus};
+pub(crate) use self::watch_status::{Need, WatchFailure, WatchStatus};
 
 /// Time without a turn of the main loop after which the process is not alive.
 const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(60);
@@ -50,23 +48,8 @@ impl Default for Health {
 }
 
 impl Health {
-    /// A status for a new watch; while it fails, the process is not ready.
-    pub fn watch(&self, kind: &str) -> Arc<WatchStatus> {
-        self.add(kind, Need::Always)
-    }
-
-    /// A status for a new watch of a kind that another installation brings, in any order; objects that wait for it
-    /// report that themselves.
-    pub fn watch_while_served(&self, kind: &str) -> Arc<WatchStatus> {
-        self.add(kind, Need::WhileServed)
-    }
-
-    /// A status for a new watch of one kind of many, whose failure does not affect the others.
-    pub fn optional_watch(&self, kind: &str) -> Arc<WatchStatus> {
-        self.add(kind, Need::Never)
-    }
-
-    fn add(&self, kind: &str, need: Need) -> Arc<WatchStatus> {
+    /// A status for a new watch.
+    pub fn watch(&self, kind: &str, need: Need) -> Arc<WatchStatus> {
         let status = Arc::new(WatchStatus::new(need, self.epoch.clone(), self.changed.clone()));
         self.watches.lock().entry(kind.to_owned()).or_default().push(status.clone());
         status

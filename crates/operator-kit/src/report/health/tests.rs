@@ -7,7 +7,7 @@ use super::{
 #[tokio::test(start_paused = true)]
 async fn ready_means_that_every_watch_has_listed() {
     let health = Health::default();
-    let (pods, sets) = (health.watch("Pod"), health.watch("Set"));
+    let (pods, sets) = (health.watch("Pod", Need::Always), health.watch("Set", Need::Always));
     pods.synced();
     assert_eq!(health.unready().len(), 1);
     sets.synced();
@@ -17,7 +17,7 @@ async fn ready_means_that_every_watch_has_listed() {
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_only_fails_makes_the_process_unready_and_recovers_with_the_next_event() {
     let health = Health::default();
-    let pods = health.watch("Pod");
+    let pods = health.watch("Pod", Need::Always);
     pods.synced();
     pods.failed(refused());
     assert!(health.unready().is_empty(), "a short failure is tolerated");
@@ -37,7 +37,7 @@ async fn a_first_list_is_waited_for_until_it_comes_or_fails_or_takes_too_long() 
         watch.first_list(Duration::from_secs(2)).await;
         since.elapsed()
     };
-    let [slow, pods, sets] = ["Slow", "Pod", "Set"].map(|kind| health.watch(kind));
+    let [slow, pods, sets] = ["Slow", "Pod", "Set"].map(|kind| health.watch(kind, Need::Always));
     assert_eq!(waited(&slow).await, Duration::from_secs(2));
     let soon = async {
         tokio::time::sleep(Duration::from_millis(300)).await;
@@ -52,7 +52,7 @@ async fn a_first_list_is_waited_for_until_it_comes_or_fails_or_takes_too_long() 
 #[tokio::test(start_paused = true)]
 async fn a_kind_that_others_bring_is_told_and_does_not_make_the_process_unready() {
     let health = Health::default();
-    let (own, child) = (health.watch("Parent"), health.watch_while_served("Child"));
+    let (own, child) = (health.watch("Parent", Need::Always), health.watch("Child", Need::WhileServed));
     own.synced();
     assert_eq!(health.unready().len(), 1, "nobody knows yet whether it is served");
     child.failed(not_served());
@@ -73,7 +73,7 @@ async fn a_kind_that_others_bring_is_told_and_does_not_make_the_process_unready(
 #[tokio::test(start_paused = true)]
 async fn a_missing_kind_is_settled_so_that_others_can_start() {
     let health = Health::default();
-    let missing = health.watch("Child");
+    let missing = health.watch("Child", Need::Always);
     missing.failed(not_served());
     health.settled().await;
     assert_eq!(health.unready(), ["Child: Child is not served"]);
@@ -85,7 +85,7 @@ async fn a_missing_kind_is_settled_so_that_others_can_start() {
 #[test]
 fn a_kind_that_is_taken_away_is_no_short_failure_and_all_is_looked_at_again_once() {
     let health = Health::default();
-    let sets = health.watch("Child");
+    let sets = health.watch("Child", Need::Always);
     sets.synced();
     sets.failed(refused());
     let before = health.epoch();
@@ -99,7 +99,7 @@ fn a_kind_that_is_taken_away_is_no_short_failure_and_all_is_looked_at_again_once
 #[test]
 fn a_kind_without_which_the_others_go_on_can_be_taken_away_unheard() {
     let health = Health::default();
-    let one_of_many = health.optional_watch("Secret");
+    let one_of_many = health.watch("Secret", Need::Never);
     one_of_many.synced();
     let before = health.epoch();
     one_of_many.failed(not_served());
@@ -130,8 +130,8 @@ fn silent() -> WatchFailure {
 #[tokio::test(start_paused = true)]
 async fn a_list_that_nobody_answers_is_not_alive_after_minutes_and_one_that_is_refused_is() {
     let health = Health::default();
-    let pods = health.watch("Pod");
-    let optional = health.optional_watch("Secret");
+    let pods = health.watch("Pod", Need::Always);
+    let optional = health.watch("Secret", Need::Never);
     pods.listing();
     optional.listing();
     for _ in 0..10 {
@@ -157,7 +157,7 @@ async fn a_list_that_nobody_answers_is_not_alive_after_minutes_and_one_that_is_r
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_fails_and_recovers_again_and_again_voids_few_backoffs_and_the_last_recovery_counts() {
     let health = Health::default();
-    let pods = health.watch("Pod");
+    let pods = health.watch("Pod", Need::Always);
     pods.synced();
     for _ in 0..20 {
         pods.failed(not_served());
@@ -176,7 +176,7 @@ async fn a_watch_that_fails_and_recovers_again_and_again_voids_few_backoffs_and_
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_stumbles_voids_no_backoff_and_one_that_was_away_does() {
     let health = Health::default();
-    let pods = health.watch("Pod");
+    let pods = health.watch("Pod", Need::Always);
     pods.synced();
     let before = health.epoch();
     pods.failed(refused());
@@ -191,7 +191,7 @@ async fn a_watch_that_stumbles_voids_no_backoff_and_one_that_was_away_does() {
 #[test]
 fn nothing_is_kept_of_a_watch_that_has_ended() {
     let health = Health::default();
-    health.watch("Pod").ended();
+    health.watch("Pod", Need::Always).ended();
     assert!(health.unready().is_empty());
     assert!(health.watches().is_empty());
 }
@@ -199,7 +199,7 @@ fn nothing_is_kept_of_a_watch_that_has_ended() {
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_may_not_read_its_kind_is_told_after_some_time_and_a_kind_that_is_not_served_is_not() {
     let health = Health::default();
-    let (forbidden, missing) = (health.optional_watch("Drain"), health.optional_watch("Widget"));
+    let (forbidden, missing) = (health.watch("Drain", Need::Never), health.watch("Widget", Need::Never));
     forbidden.failed(WatchFailure::Other("Drain cannot be watched".into()));
     missing.failed(WatchFailure::NotServed("Widget is not served".into()));
     assert!(health.lasting_failures().is_empty());

@@ -10,8 +10,6 @@ use parking_lot::Mutex;
 
 use tokio::{sync::Notify, time::Instant};
 
-use super::WatchFailure;
-
 /// Time of continuous failure of a watch after which the process is not ready.
 pub(super) const FAILURE_TOLERANCE: Duration = Duration::from_secs(30);
 /// How often one watch may requeue every object in [`REQUEUE_WINDOW`]: a start, an outage and its end.
@@ -33,21 +31,46 @@ struct State {
     failing: Option<Failing>,
     /// The time of the last answer to the current list.
     listing: Option<Instant>,
-    turns: Turns,
-    epoch: Option<Arc<AtomicU64>>,
-    changed: Option<Arc<Notify>>,
+    /// The begin of the current [`REQUEUE_WINDOW`].
+    window: Option<Instant>,
+    /// The number of recoveries and losses in it.
+    turns: u32,
+    /// Another one is due as soon as it is allowed.
+    is_owed: bool,
+    epoch: Arc<AtomicU64>,
+    changed: Arc<Notify>,
 }
 
 /// The readiness of the process while a watch fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Need {
+pub(crate) enum Need {
     /// Not ready.
     #[default]
     Always,
-    /// Ready while the cluster does not know the kind: its installation may wait for this process.
+    /// Ready while the cluster does not know the kind: another installation brings it, in any order, and may wait for this
+    /// process. Objects that wait for the kind report that themselves.
     WhileServed,
-    /// Ready: it is one kind of many.
+    /// Ready: it is one kind of many, whose failure does not affect the others.
     Never,
+}
+
+/// Why a watch fails.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum WatchFailure {
+    /// The cluster does not know its kind, so all its objects are gone.
+    NotServed(String),
+    /// No answer came in time.
+    Silent(String),
+    /// Anything else; it may pass before the watch misses a change.
+    Other(String),
+}
+
+impl WatchFailure {
+    /// The state and the remedy.
+    pub fn text(&self) -> &str {
+        let (Self::NotServed(text) | Self::Silent(text) | Self::Other(text)) = self;
+        text
+    }
 }
 
 #[derive(Debug)]
@@ -56,41 +79,22 @@ struct Failing {
     error: WatchFailure,
 }
 
-/// The recent recoveries and losses of a watch.
-#[derive(Debug, Default)]
-struct Turns {
-    since: Option<Instant>,
-    count: u32,
-    /// Another one is due as soon as it is allowed.
-    is_owed: bool,
-}
-
-impl Turns {
-    fn take(&mut self) -> bool {
-        if self.since.is_none_or(|since| since.elapsed() > REQUEUE_WINDOW) {
-            *self = Self { since: Some(Instant::now()), count: 0, is_owed: false };
-        }
-        self.is_owed = self.count >= MAX_REQUEUES;
-        self.count += u32::from(!self.is_owed);
-        !self.is_owed
-    }
-}
-
 impl State {
     /// Records that earlier findings may be outdated.
     fn turned(&mut self) {
-        if self.turns.take()
-            && let Some(epoch) = &self.epoch
-        {
-            epoch.fetch_add(1, Ordering::Relaxed);
+        if self.is_window_over() {
+            (self.window, self.turns) = (Some(Instant::now()), 0);
         }
-        self.tell();
+        self.is_owed = self.turns >= MAX_REQUEUES;
+        if !self.is_owed {
+            self.turns += 1;
+            self.epoch.fetch_add(1, Ordering::Relaxed);
+        }
+        self.changed.notify_waiters();
     }
 
-    fn tell(&self) {
-        if let Some(changed) = &self.changed {
-            changed.notify_waiters();
-        }
+    fn is_window_over(&self) -> bool {
+        self.window.is_none_or(|since| since.elapsed() > REQUEUE_WINDOW)
     }
 
     fn progressed(&mut self) {
@@ -106,8 +110,7 @@ impl State {
 
 impl WatchStatus {
     pub(super) fn new(need: Need, epoch: Arc<AtomicU64>, changed: Arc<Notify>) -> Self {
-        let state = State { need, epoch: Some(epoch), changed: Some(changed), ..State::default() };
-        Self(Mutex::new(state))
+        Self(Mutex::new(State { need, epoch, changed, ..State::default() }))
     }
 
     /// Records the start of a list, which is unreliable until it is complete.
@@ -145,7 +148,7 @@ impl WatchStatus {
         if was_not_served || failing.since.elapsed() > FAILURE_TOLERANCE {
             state.turned();
         } else {
-            state.tell();
+            state.changed.notify_waiters();
         }
     }
 
@@ -157,7 +160,7 @@ impl WatchStatus {
 
     /// Waits until the first list is complete, or has failed, but no longer than `limit`.
     pub async fn first_list(&self, limit: Duration) {
-        let Some(changed) = self.0.lock().changed.clone() else { return };
+        let changed = self.0.lock().changed.clone();
         let is_waiting = || {
             let state = self.0.lock();
             !state.listed && state.failing.is_none()
@@ -192,7 +195,7 @@ impl WatchStatus {
         if was_served && state.is_not_served() && state.need != Need::Never {
             state.turned();
         } else {
-            state.tell();
+            state.changed.notify_waiters();
         }
         news
     }
@@ -232,7 +235,7 @@ impl WatchStatus {
     /// Performs a deferred turn as soon as it is allowed.
     pub(super) fn catch_up(&self) {
         let mut state = self.0.lock();
-        if state.turns.is_owed && state.turns.since.is_none_or(|since| since.elapsed() > REQUEUE_WINDOW) {
+        if state.is_owed && state.is_window_over() {
             state.turned();
         }
     }

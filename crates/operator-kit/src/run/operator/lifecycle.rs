@@ -207,7 +207,10 @@ async fn release(leadership: Option<Leadership>) -> anyhow::Result<()> {
 mod tests {
     use super::*;
     use crate::{
-        report::{Events, health::WatchFailure},
+        report::{
+            Events,
+            health::{Need, WatchFailure},
+        },
         testing::{Answer, answering},
     };
 
@@ -216,7 +219,7 @@ mod tests {
         let (client, log) = answering(|_| Answer::Done);
         let events = SettingsEvents::over(Events::over(client, "binder"), "system", "settings");
         let (health, mut told) = (Health::default(), Told::default());
-        health.watch("Pod").failed(WatchFailure::Other("Pod: no right".into()));
+        health.watch("Pod", Need::Always).failed(WatchFailure::Other("Pod: no right".into()));
         let beats = 55 * 60 / HEARTBEAT_INTERVAL.as_secs();
         for _ in 0..beats {
             tell_of_failures(&health, &mut told, &events);

@@ -21,7 +21,7 @@ use cut_off::cut_off;
 use crate::{
     report::{
         Events,
-        health::Health,
+        health::{Health, Need},
         logging,
         metrics::Metrics,
         settings_status::{SettingsEvents, SettingsStatus},
@@ -203,7 +203,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         let (phase, follow_phase) = flag::channel(Phase::Standby);
         let kind = C::Kind::kind(&()).into_owned();
         let intake = Intake {
-            task: Task::of(self.health.watch(&kind), self.writer.primary().clone()),
+            task: Task::of(self.health.watch(&kind, Need::Always), self.writer.primary().clone()),
             watch: Watch::new(Api::<Unmanaged<C::Kind>>::all(self.client.clone()), kind),
             trim: Box::new(|Unmanaged(object)| object),
         };

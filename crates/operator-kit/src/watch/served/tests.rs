@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tower::service_fn;
 
 use super::*;
-use crate::report::health::WatchFailure;
+use crate::report::health::{Need, WatchFailure};
 
 fn resources(version: &str, plurals: &[&str], is_namespaced: bool) -> String {
     let resource = |plural: &&str| json!({"name": plural, "singularName": "", "namespaced": is_namespaced, "kind": "Move", "verbs": ["list"]});
@@ -117,7 +117,7 @@ async fn the_wanted_version_is_watched_again_once_it_is_served_and_counts_as_not
     let served = ServedKinds::new(changing_cluster(serves_v1.clone()));
     let (health, metrics) = (Arc::<Health>::default(), Arc::<Metrics>::default());
     let kind = WatchedKind::new("moves", moves("v1"), "", |_| ());
-    let of_v1 = health.optional_watch(&kind.for_people());
+    let of_v1 = health.watch(&kind.for_people(), Need::Never);
     of_v1.failed(WatchFailure::NotServed("no v1".into()));
     let (_wanted, wanted) = channel(vec![kind.clone()]);
     let mut followed = follow(served, health.clone(), metrics.clone(), wanted);
@@ -130,7 +130,7 @@ async fn the_wanted_version_is_watched_again_once_it_is_served_and_counts_as_not
 
     assert_eq!(watched().await, "v2");
     of_v1.ended();
-    health.optional_watch(&kind.for_people()).synced();
+    health.watch(&kind.for_people(), Need::Never).synced();
     sleep(3 * WATCH_CHECK_INTERVAL).await;
     assert!(not_served(), "{}", metrics.encode().unwrap());
     serves_v1.store(true, Relaxed);

@@ -31,7 +31,7 @@ pub(crate) use self::{follow::Follower, readable::readable, unreadable::Unread};
 use crate::{
     report::{
         Events,
-        health::{Health, WatchStatus},
+        health::{Health, Need, WatchStatus},
         metrics::Metrics,
     },
     watch::{Cache, Row, TrimmedObject, Watermark, lenient::Place},
@@ -144,7 +144,7 @@ impl Watches {
     where
         K: Resource + Clone + DeserializeOwned + Send + 'static,
     {
-        let task = Task::of(self.health.optional_watch(&watch.kind), Watermark::default());
+        let task = Task::of(self.health.watch(&watch.kind, Need::Never), Watermark::default());
         let unread = self.unread(&watch.kind);
         let follower = Follower::new(watch, &task, self.metrics.clone());
         task.run(follower.run(unread, move |event| {
@@ -171,8 +171,8 @@ impl Watches {
         R: Row,
     {
         let unread = self.unread(&watch.kind);
-        let cache =
-            Arc::new(Cache::new(Task::of(self.health.watch_while_served(&watch.kind), Watermark::default())));
+        let status = self.health.watch(&watch.kind, Need::WhileServed);
+        let cache = Arc::new(Cache::new(Task::of(status, Watermark::default())));
         let weak = Arc::downgrade(&cache);
         let follower = Follower::new(watch, &cache.task, self.metrics.clone());
         cache.task.run(follower.run(unread, move |event| {
