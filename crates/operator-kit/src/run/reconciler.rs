@@ -180,26 +180,23 @@ async fn watch<C: Controller, Raw>(
     // When this is dropped, the task reports that the watch has ended.
     let Intake { watch, task, trim } = intake;
     let known = store.as_reader();
-    Follower::new(watch, &task, metrics)
-        .run(unread, |event| {
-            let Some(event) = readable(event, &trim, |place| find(&known, &passes.dynamic_type, place))
-            else {
-                return;
-            };
-            let before = if matches!(event, Event::InitDone) { known.state() } else { Vec::new() };
-            store.apply_watcher_event(&event);
-            match &event {
-                Event::Apply(object) => trigger.notify_of(object),
-                Event::Delete(object) => passes.forget(ObjectId::of(object).uid),
-                // The store shows a list only when it is complete.
-                Event::Init | Event::InitApply(_) => {}
-                Event::InitDone => {
-                    forget_gone(&before, &known.state(), &passes);
-                    relisted.notify_one();
-                }
+    let follower = Follower::new(watch, &task, metrics, unread, |event| {
+        let find = |place: &Place| find(&known, &passes.dynamic_type, place);
+        let Some(event) = readable(event, &trim, find) else { return };
+        let before = if matches!(event, Event::InitDone) { known.state() } else { Vec::new() };
+        store.apply_watcher_event(&event);
+        match &event {
+            Event::Apply(object) => trigger.notify_of(object),
+            Event::Delete(object) => passes.forget(ObjectId::of(object).uid),
+            // The store shows a list only when it is complete.
+            Event::Init | Event::InitApply(_) => {}
+            Event::InitDone => {
+                forget_gone(&before, &known.state(), &passes);
+                relisted.notify_one();
             }
-        })
-        .await;
+        }
+    });
+    follower.run().await;
 }
 
 /// The last readable state of an object.

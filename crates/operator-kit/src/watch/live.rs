@@ -92,10 +92,7 @@ where
     let params = ListParams { continue_token: token, ..ListParams::default().labels(labels).limit(limit) };
     let request = Request::new(api.resource_url()).list(&params).map_err(kube::Error::BuildRequest)?;
     let (client, mut objects) = (api.clone().into_client(), Vec::new());
-    let list = async {
-        let page = stream::page(&client, request).await?;
-        page.read(|object: Lenient<K>| objects.extend(object.0)).await
-    };
+    let list = stream::page(&client, request, |object: Lenient<K>| objects.extend(object.0));
     let list = in_time(list).await?;
     Ok((objects, list.continue_.filter(|token| !token.is_empty())))
 }

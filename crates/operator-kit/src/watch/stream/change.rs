@@ -67,6 +67,12 @@ impl<K: DeserializeOwned> Change<K> {
     }
 }
 
+/// Whether a line that a test makes up is understood.
+#[cfg(feature = "testing")]
+pub(crate) fn read_change<K: DeserializeOwned>(line: &str) -> bool {
+    Change::<K>::read(line).is_ok()
+}
+
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;

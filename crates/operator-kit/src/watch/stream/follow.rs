@@ -26,48 +26,35 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(65);
 /// Minimum duration of a watch that is restarted without a pause.
 const SHORT_WATCH: Duration = Duration::from_secs(1);
 
-/// Takes the events of a watch.
-struct Taker<F> {
-    take: F,
-    unread: Unread,
-}
-
-impl<F> Taker<F> {
-    fn take<K: Resource>(&mut self, event: Event<Lenient<K>>)
-    where
-        F: FnMut(Event<Lenient<K>>),
-    {
-        self.unread.hear(&event);
-        (self.take)(event);
-    }
-}
-
 /// Follows one watch.
-pub(crate) struct Follower<K> {
+pub(crate) struct Follower<K, F> {
     kind: String,
     source: Source<K>,
     status: Arc<WatchStatus>,
     seen: Watermark,
     metrics: Arc<Metrics>,
     backoff: WatchBackoff,
+    unread: Unread,
+    take: F,
 }
 
-impl<K> Follower<K> {
-    pub fn new(watch: Watch<K>, task: &Task, metrics: Arc<Metrics>) -> Self {
+impl<K, F> Follower<K, F>
+where
+    K: Resource + Clone + DeserializeOwned + Send + 'static,
+    F: FnMut(Event<Lenient<K>>),
+{
+    /// Passes each event to `take`; unreadable objects are also reported to `unread`.
+    pub fn new(watch: Watch<K>, task: &Task, metrics: Arc<Metrics>, unread: Unread, take: F) -> Self {
         let Watch { kind, source } = watch;
         let (status, seen) = (task.status.clone(), task.seen.clone());
-        Self { kind, source, status, seen, metrics, backoff: WatchBackoff::default() }
+        Self { kind, source, status, seen, metrics, backoff: WatchBackoff::default(), unread, take }
     }
-}
 
-impl<K: Resource + Clone + DeserializeOwned + Send + 'static> Follower<K> {
     /// Delivers all objects, then each change; after an interruption that it cannot resume from, all objects again.
-    /// Unreadable objects are also reported to `unread`.
-    pub async fn run(mut self, unread: Unread, take: impl FnMut(Event<Lenient<K>>)) {
-        let mut taker = Taker { take, unread };
+    pub async fn run(mut self) {
         loop {
-            match self.list(&mut taker).await {
-                Ok(version) => self.watch(version, &mut taker).await,
+            match self.list().await {
+                Ok(version) => self.watch(version).await,
                 Err(interruption) => {
                     self.pause(interruption).await;
                 }
@@ -76,24 +63,21 @@ impl<K: Resource + Clone + DeserializeOwned + Send + 'static> Follower<K> {
     }
 
     /// Delivers all objects, and returns their resourceVersion.
-    async fn list(
-        &mut self,
-        taker: &mut Taker<impl FnMut(Event<Lenient<K>>)>,
-    ) -> Result<String, Interruption> {
+    async fn list(&mut self) -> Result<String, Interruption> {
         self.status.listing();
-        let mut page = self.source.page(None).await?;
-        taker.take(Event::Init);
+        (self.take)(self.unread.hear(Event::Init));
+        let mut token = None;
         let version = loop {
-            let list = page.read(|object| taker.take(Event::InitApply(object))).await?;
+            let take = |object| (self.take)(self.unread.hear(Event::InitApply(object)));
+            let list = self.source.page(token, take).await?;
             self.status.progressed();
-            let token = list.continue_.filter(|token| !token.is_empty());
+            token = list.continue_.filter(|token| !token.is_empty());
             if token.is_none() {
                 break list.resource_version;
             }
-            page = self.source.page(token).await?;
         };
         let version = version.filter(|version| !version.is_empty()).ok_or(Interruption::Unversioned)?;
-        taker.take(Event::InitDone);
+        (self.take)(self.unread.hear(Event::InitDone));
         // From now on, readers may rely on it.
         self.seen.observe(Some(&version));
         if self.status.synced() {
@@ -103,12 +87,12 @@ impl<K: Resource + Clone + DeserializeOwned + Send + 'static> Follower<K> {
     }
 
     /// Delivers changes until a new list is needed.
-    async fn watch(&mut self, mut version: String, taker: &mut Taker<impl FnMut(Event<Lenient<K>>)>) {
+    async fn watch(&mut self, mut version: String) {
         loop {
             // A watch ends after a minute.
-            taker.unread.tell_again();
+            self.unread.tell_again();
             let began = Instant::now();
-            match self.hear(&mut version, taker).await {
+            match self.hear(&mut version).await {
                 Ok(()) if began.elapsed() > SHORT_WATCH => {}
                 Ok(()) => sleep(self.backoff.before_retry()).await,
                 Err(interruption) if interruption.is_expired() => {
@@ -128,11 +112,7 @@ impl<K: Resource + Clone + DeserializeOwned + Send + 'static> Follower<K> {
     }
 
     /// Delivers the changes after a version, which is advanced, until the server ends the watch.
-    async fn hear(
-        &mut self,
-        version: &mut String,
-        taker: &mut Taker<impl FnMut(Event<Lenient<K>>)>,
-    ) -> Result<(), Interruption> {
+    async fn hear(&mut self, version: &mut String) -> Result<(), Interruption> {
         let mut changes = pin!(self.source.changes(version).await?);
         self.status.alive();
         while let Ok(Some(change)) = timeout(IDLE_TIMEOUT, changes.next()).await {
@@ -141,16 +121,8 @@ impl<K: Resource + Clone + DeserializeOwned + Send + 'static> Follower<K> {
                 change => change?,
             };
             let reached = match change {
-                Change::Applied(object) => {
-                    let reached = object.resource_version().map(str::to_owned);
-                    taker.take(Event::Apply(object));
-                    reached
-                }
-                Change::Deleted(object) => {
-                    let reached = object.resource_version().map(str::to_owned);
-                    taker.take(Event::Delete(object));
-                    reached
-                }
+                Change::Applied(object) => self.deliver(object, Event::Apply),
+                Change::Deleted(object) => self.deliver(object, Event::Delete),
                 Change::Reached(version) => Some(version),
             };
             if let Some(reached) = reached.filter(|reached| !reached.is_empty()) {
@@ -159,6 +131,13 @@ impl<K: Resource + Clone + DeserializeOwned + Send + 'static> Follower<K> {
             }
         }
         Ok(())
+    }
+
+    /// Delivers a changed object, and returns its version.
+    fn deliver(&mut self, object: Lenient<K>, event: fn(Lenient<K>) -> Event<Lenient<K>>) -> Option<String> {
+        let reached = object.resource_version().map(str::to_owned);
+        (self.take)(self.unread.hear(event(object)));
+        reached
     }
 
     /// Reports an interruption and pauses. True if the kind is gone, because a new kind with its name is another one.

@@ -6,8 +6,6 @@
 mod backoff;
 mod change;
 mod follow;
-#[cfg(feature = "testing")]
-mod from_text;
 mod interruption;
 mod items;
 mod page;
@@ -23,10 +21,10 @@ use kube::{Api, Resource, runtime::watcher::Event};
 use serde::de::DeserializeOwned;
 use tokio::task::JoinHandle;
 
-#[cfg(feature = "testing")]
-pub(crate) use self::from_text::{read_change, read_page};
 pub(super) use self::page::page;
 use self::source::Source;
+#[cfg(feature = "testing")]
+pub(crate) use self::{change::read_change, page::read_page};
 pub(crate) use self::{follow::Follower, readable::readable, unreadable::Unread};
 use crate::{
     report::{
@@ -146,14 +144,14 @@ impl Watches {
     {
         let task = Task::of(self.health.watch(&watch.kind, Need::Never), Watermark::default());
         let unread = self.unread(&watch.kind);
-        let follower = Follower::new(watch, &task, self.metrics.clone());
-        task.run(follower.run(unread, move |event| {
+        let follower = Follower::new(watch, &task, self.metrics.clone(), unread, move |event| {
             if let Event::Apply(object) | Event::Delete(object) | Event::InitApply(object) = &event
                 && let Ok(object) = &object.0
             {
                 changed(object);
             }
-        }));
+        });
+        task.run(follower.run());
         Notices { task }
     }
 
@@ -174,14 +172,14 @@ impl Watches {
         let status = self.health.watch(&watch.kind, Need::WhileServed);
         let cache = Arc::new(Cache::new(Task::of(status, Watermark::default())));
         let weak = Arc::downgrade(&cache);
-        let follower = Follower::new(watch, &cache.task, self.metrics.clone());
-        cache.task.run(follower.run(unread, move |event| {
+        let follower = Follower::new(watch, &cache.task, self.metrics.clone(), unread, move |event| {
             let Some(cache) = weak.upgrade() else { return };
             let known = |place: &Place| cache.row(place.uid.as_deref()?);
             if let Some(event) = readable(event, |object| Arc::new(trim(object)), known) {
                 cache.take(event, &changed);
             }
-        }));
+        });
+        cache.task.run(follower.run());
         cache
     }
 

@@ -12,9 +12,6 @@ use serde::{
 use super::items::Items;
 use crate::watch::lenient::Lenient;
 
-/// The answer to a list request, before its text has arrived.
-pub(in crate::watch) struct Page<T>(T);
-
 /// A list whose items have been passed on.
 #[derive(Deserialize)]
 struct List {
@@ -24,34 +21,35 @@ struct List {
     _items: Option<Vec<IgnoredAny>>,
 }
 
-/// Requests a page.
-pub(in crate::watch) async fn page(
+/// Requests a page, passes each object to `take` as soon as it has arrived, and returns the metadata of the list.
+pub(in crate::watch) async fn page<K: DeserializeOwned>(
     client: &Client,
     request: axum::http::Request<Vec<u8>>,
-) -> kube::Result<Page<impl AsyncBufRead + use<>>> {
-    client.request_stream(request).await.map(Page)
+    take: impl FnMut(Lenient<K>),
+) -> kube::Result<ListMeta> {
+    read_objects(client.request_stream(request).await?, take).await
 }
 
-impl<T: AsyncBufRead> Page<T> {
-    /// Passes each object to `take` as soon as it has arrived, and returns the metadata of the list.
-    pub async fn read<K: DeserializeOwned>(self, mut take: impl FnMut(Lenient<K>)) -> kube::Result<ListMeta> {
-        let (mut text, mut items) = (pin!(self.0), Items::default());
-        loop {
-            let piece = text.fill_buf().await.map_err(kube::Error::ReadEvents)?;
-            if piece.is_empty() {
-                break;
-            }
-            let length = piece.len();
-            items.read(piece, |item| take(Lenient::of(item)));
-            text.consume_unpin(length);
+async fn read_objects<K: DeserializeOwned>(
+    text: impl AsyncBufRead,
+    mut take: impl FnMut(Lenient<K>),
+) -> kube::Result<ListMeta> {
+    let (mut text, mut items) = (pin!(text), Items::default());
+    loop {
+        let piece = text.fill_buf().await.map_err(kube::Error::ReadEvents)?;
+        if piece.is_empty() {
+            break;
         }
-        metadata(&items).map_err(kube::Error::SerdeError)
+        let length = piece.len();
+        items.read(piece, |item| take(Lenient::of(item)));
+        text.consume_unpin(length);
     }
+    metadata(&items).map_err(kube::Error::SerdeError)
 }
 
-/// The objects of a page whose text is at hand.
+/// The objects of a page that a test makes up.
 #[cfg(feature = "testing")]
-pub(super) fn read_text<K: DeserializeOwned>(text: &str) -> serde_json::Result<Vec<Lenient<K>>> {
+pub(crate) fn read_page<K: DeserializeOwned>(text: &str) -> serde_json::Result<Vec<Lenient<K>>> {
     let (mut items, mut objects) = (Items::default(), Vec::new());
     items.read(text.as_bytes(), |item| objects.push(Lenient::of(item)));
     metadata(&items).map(|_| objects)
@@ -119,8 +117,8 @@ mod tests {
     #[tokio::test]
     async fn each_object_is_passed_on_before_the_next_one_has_arrived() {
         let (text, read, mut taken, mut ahead) = (page(OBJECTS), Cell::new(0), 0, 0);
-        let list = Page(Counting { text: text.as_bytes(), read: &read });
-        let list = list.read(|object: Lenient<ConfigMap>| {
+        let arriving = Counting { text: text.as_bytes(), read: &read };
+        let list = read_objects(arriving, |object: Lenient<ConfigMap>| {
             assert!(object.0.is_ok());
             ahead = ahead.max(read.get().saturating_sub(taken * LARGE));
             taken += 1;
@@ -135,7 +133,7 @@ mod tests {
     async fn a_page_that_ends_too_early_is_none() {
         let text = page(2);
         for end in [text.len() - 1, text.len() / 2, 5, 0] {
-            let list = Page(&text.as_bytes()[..end]).read(|_: Lenient<ConfigMap>| {}).await;
+            let list = read_objects(&text.as_bytes()[..end], |_: Lenient<ConfigMap>| {}).await;
             assert!(matches!(list, Err(kube::Error::SerdeError(_))), "{list:?}");
         }
     }

@@ -3,20 +3,16 @@
 use std::{io, marker::PhantomData, time::Duration};
 
 use axum::http::{HeaderValue, header::ACCEPT_ENCODING};
-use futures::{AsyncBufRead, AsyncBufReadExt, Stream, StreamExt, future::ready};
+use futures::{AsyncBufReadExt, Stream, StreamExt, future::ready};
 use kube::{
     Api, Client, Resource,
     api::{ListParams, WatchParams},
     core::{ListMeta, Request},
 };
 use serde::de::DeserializeOwned;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::timeout;
 
-use super::{
-    change::Change,
-    interruption::Interruption,
-    page::{Page, page},
-};
+use super::{change::Change, interruption::Interruption, page::page};
 use crate::watch::lenient::Lenient;
 
 /// Objects per page of a list. The server holds a whole page in memory, and this process one object of it.
@@ -56,23 +52,24 @@ impl<K: Resource> Source<K> {
 }
 
 impl<K: Clone + DeserializeOwned + Send + 'static> Source<K> {
-    /// A page of the list, as soon as the server has begun to answer; the first one without a token.
+    /// Requests a page of the list, the first one without a token, and passes each object to `take` as soon as it has
+    /// arrived.
     pub async fn page(
         &self,
         token: Option<String>,
-    ) -> Result<Answer<impl AsyncBufRead + use<K>>, Interruption> {
+        take: impl FnMut(Lenient<K>),
+    ) -> Result<ListMeta, Interruption> {
         let params = ListParams {
             label_selector: self.labels.clone(),
             limit: Some(PAGE),
             continue_token: token,
             ..ListParams::default()
         };
-        let list = Request::new(&*self.path);
-        let request = if self.is_metadata_only { list.list_metadata(&params) } else { list.list(&params) };
+        let all = Request::new(&*self.path);
+        let request = if self.is_metadata_only { all.list_metadata(&params) } else { all.list(&params) };
         let request = request.map_err(kube::Error::BuildRequest)?;
-        let deadline = Instant::now() + PAGE_TIMEOUT;
-        let page = timeout_at(deadline, page(&self.client, request)).await;
-        Ok(Answer { page: page.map_err(|_| Interruption::Silent(PAGE_TIMEOUT))??, deadline })
+        let list = timeout(PAGE_TIMEOUT, page(&self.client, request, take)).await;
+        Ok(list.map_err(|_| Interruption::Silent(PAGE_TIMEOUT))??)
     }
 
     /// The changes since a version; `Ok` as soon as the server has started the watch.
@@ -104,23 +101,5 @@ impl<K: Clone + DeserializeOwned + Send + 'static> Source<K> {
         };
         let told = lines.take_while(move |line| ready(is_told(line)));
         Ok(told.map(|line| Change::read(&line.map_err(kube::Error::ReadEvents)?)))
-    }
-}
-
-/// The answer to the request of a page.
-pub(super) struct Answer<T> {
-    page: Page<T>,
-    /// The end of the time limit of the whole page.
-    deadline: Instant,
-}
-
-impl<T: AsyncBufRead> Answer<T> {
-    /// Passes each object to `take` as soon as it has arrived, and returns the metadata of the list.
-    pub async fn read<K: DeserializeOwned>(
-        self,
-        take: impl FnMut(Lenient<K>),
-    ) -> Result<ListMeta, Interruption> {
-        let metadata = timeout_at(self.deadline, self.page.read(take)).await;
-        Ok(metadata.map_err(|_| Interruption::Silent(PAGE_TIMEOUT))??)
     }
 }

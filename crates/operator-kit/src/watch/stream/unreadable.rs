@@ -37,8 +37,9 @@ impl Unread {
         }
     }
 
-    pub fn hear<K: Resource>(&mut self, event: &Event<Lenient<K>>) {
-        match event {
+    /// Takes note of an event, and passes it on.
+    pub fn hear<K: Resource>(&mut self, event: Event<Lenient<K>>) -> Event<Lenient<K>> {
+        match &event {
             Event::Init => self.listed.clear(),
             Event::InitApply(Lenient(Err(unreadable))) => {
                 self.listed.extend(unreadable.identity.metadata.uid.clone());
@@ -59,6 +60,7 @@ impl Unread {
                 self.count();
             }
         }
+        event
     }
 
     /// Reports again the objects whose Events expire soon.
