@@ -76,7 +76,7 @@ impl Validate for Settings {
 
 #[cfg(test)]
 mod tests {
-    use operator_kit::{bytes, run::SettingsError};
+    use operator_kit::bytes;
     use serde_json::{Value, json};
 
     use super::*;
@@ -92,7 +92,7 @@ mod tests {
         })
     }
 
-    fn read(kinds: &Value) -> Result<Settings, SettingsError> {
+    fn read(kinds: &Value) -> anyhow::Result<Settings> {
         bytes::settings(&json!({ "kinds": kinds }).to_string())
     }
 

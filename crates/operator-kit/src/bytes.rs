@@ -7,12 +7,12 @@ use serde_json::Value;
 
 use crate::{
     render::yaml,
-    run::{SettingsError, Validate, parse_settings},
+    run::{Validate, parse_settings},
     watch::{Lenient, read_change, read_page},
 };
 
 /// Settings, as they are read from their file.
-pub fn settings<S: DeserializeOwned + Validate>(text: &str) -> Result<S, SettingsError> {
+pub fn settings<S: DeserializeOwned + Validate>(text: &str) -> anyhow::Result<S> {
     parse_settings(Path::new("settings.yaml"), text)
 }
 

@@ -21,12 +21,8 @@ pub(crate) struct SettingsStatus {
 
 struct State {
     in_force: String,
-    newer: Option<Newer>,
-}
-
-struct Newer {
-    version: String,
-    problem: Problem,
+    /// The version of newer settings, and why they are not in force.
+    newer: Option<(String, Problem)>,
 }
 
 /// The reason why settings are not in force.
@@ -35,14 +31,6 @@ pub(crate) enum Problem {
     Mistake(String),
     /// Rights that the controller does not have yet.
     Rights(String),
-}
-
-impl Problem {
-    fn text(&self) -> &str {
-        match self {
-            Self::Mistake(text) | Self::Rights(text) => text,
-        }
-    }
 }
 
 impl SettingsStatus {
@@ -61,7 +49,7 @@ impl SettingsStatus {
         self.metrics.settings_in_force(version);
         tracing::info!(version, "the settings changed");
         let note = format!("the settings of the version {version} are in force");
-        events.tell("SettingsTaken", &taking(&[version]), &note);
+        events.publish(EventType::Normal, "SettingsTaken", &taking(&[version]), &note);
     }
 
     /// Records that settings are not in force.
@@ -69,20 +57,19 @@ impl SettingsStatus {
         if matches!(problem, Problem::Mistake(_)) {
             self.metrics.settings_errors.inc();
         }
-        self.state.lock().newer = Some(Newer { version: version.to_owned(), problem });
+        self.state.lock().newer = Some((version.to_owned(), problem));
         self.metrics.settings_kept_out.set(1);
     }
 
     /// Tells why newer settings are not in force, if there are any.
     pub fn tell_problem(&self, events: &SettingsEvents) {
         let state = self.state.lock();
-        let Some(Newer { version, problem }) = &state.newer else { return };
-        let reason = match problem {
-            Problem::Mistake(_) => "SettingsRefused",
-            Problem::Rights(_) => "SettingsWaitForRights",
+        let Some((version, problem)) = &state.newer else { return };
+        let (reason, problem) = match problem {
+            Problem::Mistake(mistake) => ("SettingsRefused", mistake),
+            Problem::Rights(missing) => ("SettingsWaitForRights", missing),
         };
-        let note =
-            format!("{}; this process keeps the previous settings until that is fixed", problem.text());
+        let note = format!("{problem}; this process keeps the previous settings until that is fixed");
         tracing::error!("{note}");
         events.warn(reason, &taking(&[version, &note]), &note);
     }
@@ -95,13 +82,10 @@ impl SettingsStatus {
             return (StatusCode::OK, format!("the settings of the version {in_force} are in force\n"));
         }
         let (code, problem) = match newer {
-            Some(newer) if wanted.is_none_or(|wanted| wanted == newer.version) => {
-                let code = match newer.problem {
-                    Problem::Mistake(_) => StatusCode::UNPROCESSABLE_ENTITY,
-                    Problem::Rights(_) => StatusCode::SERVICE_UNAVAILABLE,
-                };
-                (code, newer.problem.text())
-            }
+            Some((version, problem)) if wanted.is_none_or(|wanted| wanted == version) => match problem {
+                Problem::Mistake(mistake) => (StatusCode::UNPROCESSABLE_ENTITY, &**mistake),
+                Problem::Rights(missing) => (StatusCode::SERVICE_UNAVAILABLE, &**missing),
+            },
             _ => (StatusCode::SERVICE_UNAVAILABLE, "these settings have not arrived yet"),
         };
         (code, format!("{problem}; the settings of the version {in_force} are in force\n"))
@@ -134,16 +118,14 @@ impl SettingsEvents {
         Self { events, config_map: Some(config_map) }
     }
 
-    fn tell(&self, reason: &'static str, action: &str, note: &str) {
-        if let Some(map) = &self.config_map {
-            self.events.enqueue(EventType::Normal, map, reason, action, note);
-        }
-    }
-
     /// Tells a warning; those with the same reason, action and note are repeats.
     pub fn warn(&self, reason: &'static str, action: &str, note: &str) {
+        self.publish(EventType::Warning, reason, action, note);
+    }
+
+    fn publish(&self, type_: EventType, reason: &'static str, action: &str, note: &str) {
         if let Some(map) = &self.config_map {
-            self.events.enqueue(EventType::Warning, map, reason, action, note);
+            self.events.enqueue(type_, map, reason, action, note);
         }
     }
 }

@@ -24,6 +24,6 @@ pub use {
     leader::Handover,
     operator::Operator,
     queue::{Queue, Trigger},
-    settings::{LiveSettings, Sample, SettingsError, Validate},
+    settings::{LiveSettings, Sample, Validate},
     triggers::Triggers,
 };

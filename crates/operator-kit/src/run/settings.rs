@@ -3,16 +3,12 @@
 mod follow;
 mod rights;
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, path::Path, sync::Arc};
 
+use anyhow::anyhow;
 use kube::discovery::ApiResource;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use thiserror::Error;
 use tokio::sync::watch;
 
 use crate::render::Templates;
@@ -74,37 +70,6 @@ impl Sample {
     }
 }
 
-/// Unusable settings.
-#[derive(Debug, Error)]
-pub enum SettingsError {
-    /// The file cannot be read.
-    #[error(
-        "cannot read the settings file {path}: {source}; check --settings and that its ConfigMap is mounted"
-    )]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// The file cannot be parsed as settings.
-    #[error("the settings file {path} cannot be parsed: {problem}")]
-    Malformed {
-        /// The file.
-        path: PathBuf,
-        /// The problem and its place.
-        problem: String,
-    },
-    /// The settings contradict themselves.
-    #[error("the settings in {path} are not valid: {}", problems.join("; "))]
-    Invalid {
-        /// The file.
-        path: PathBuf,
-        /// One line for each mistake.
-        problems: Vec<String>,
-    },
-}
-
 /// Settings that are updated with their file: a change takes effect without a restart, as soon as the controller has the
 /// rights that it needs. After a mistake, the last good settings stay in force.
 pub struct LiveSettings<S>(watch::Receiver<Current<S>>);
@@ -147,11 +112,18 @@ impl<S> LiveSettings<S> {
     }
 }
 
-pub(crate) fn parse<S: DeserializeOwned + Validate>(path: &Path, text: &str) -> Result<S, SettingsError> {
+/// The settings of the text in a file.
+///
+/// # Errors
+/// When it cannot be parsed as settings, or they contradict themselves.
+pub(crate) fn parse<S: DeserializeOwned + Validate>(path: &Path, text: &str) -> anyhow::Result<S> {
+    let path = path.display();
     let settings: S = serde_saphyr::from_str(text)
-        .map_err(|error| SettingsError::Malformed { path: path.to_owned(), problem: error.to_string() })?;
-    settings.validate().map_err(|problems| SettingsError::Invalid { path: path.to_owned(), problems })?;
-    Ok(settings)
+        .map_err(|error| anyhow!("the settings file {path} cannot be parsed: {error}"))?;
+    match settings.validate() {
+        Ok(()) => Ok(settings),
+        Err(problems) => Err(anyhow!("the settings in {path} are not valid: {}", problems.join("; "))),
+    }
 }
 
 #[cfg(test)]

@@ -82,7 +82,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         tracing::info!(controller = name, version = env!("CARGO_PKG_VERSION"), "starting");
         let metrics = Arc::<Metrics>::default();
         let file = SettingsFile::<S>::read(arguments.settings.clone()).await?;
-        let settings_status = Arc::new(SettingsStatus::new(file.version(), metrics.clone()));
+        let settings_status = Arc::new(SettingsStatus::new(&file.version, metrics.clone()));
         let mut config =
             Config::infer().await.context("no cluster is configured: run in a pod, or set KUBECONFIG")?;
         // It would repeat a POST whose answer was lost (kube-rs/kube#2082).

@@ -1,6 +1,7 @@
 //! Takes changed settings into force, together with the rights that they need.
 
 use std::{
+    io,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -9,11 +10,12 @@ use std::{
 use kube::Client;
 use serde::de::DeserializeOwned;
 use tokio::{
+    fs::read_to_string,
     sync::watch,
     time::{Instant, sleep},
 };
 
-use super::{Current, LiveSettings, SettingsError, Validate, parse, rights};
+use super::{Current, LiveSettings, Validate, parse, rights};
 use crate::{
     render::sha256,
     report::{
@@ -33,42 +35,24 @@ const LONGEST_DELAY: Duration = Duration::from_secs(60);
 const RIGHTS: &str = "rights.yaml";
 
 /// The text of settings and of the rights that they need.
-#[derive(PartialEq, Eq)]
-struct Texts {
-    settings: String,
-    rights: Option<String>,
+type Texts = (String, Option<String>);
+
+async fn read(path: &Path) -> io::Result<Texts> {
+    let settings = read_to_string(path).await?;
+    Ok((settings, read_to_string(path.with_file_name(RIGHTS)).await.ok()))
 }
 
-impl Texts {
-    async fn read(path: &Path) -> Result<Self, SettingsError> {
-        let settings = read(path).await?;
-        let rights = tokio::fs::read_to_string(path.with_file_name(RIGHTS)).await.ok();
-        Ok(Self { settings, rights })
-    }
-
-    /// Like [`Texts::read`]; `None` while a kubelet exchanges the files, which must be of one version.
-    async fn read_whole(path: &Path) -> Option<Self> {
-        let texts = Self::read(path).await.ok()?;
-        (read(path).await.ok()? == texts.settings).then_some(texts)
-    }
-
-    /// White space around the text does not count, so that a chart can compute the same version from its values.
-    fn version(&self) -> String {
-        sha256(self.settings.trim())
-    }
-}
-
-async fn read(path: &Path) -> Result<String, SettingsError> {
-    tokio::fs::read_to_string(path)
-        .await
-        .map_err(|source| SettingsError::Unreadable { path: path.to_owned(), source })
+/// White space around the text does not count, so that a chart can compute the same version from its values.
+fn version(settings: &str) -> String {
+    sha256(settings.trim())
 }
 
 /// A file with valid settings.
 pub(crate) struct SettingsFile<S> {
     path: PathBuf,
     texts: Texts,
-    version: String,
+    /// The sha256 of the settings' text.
+    pub version: String,
     settings: S,
 }
 
@@ -78,16 +62,17 @@ impl<S: DeserializeOwned + Validate> SettingsFile<S> {
     ///
     /// # Errors
     /// When the settings cannot be used.
-    pub async fn read(path: PathBuf) -> Result<Self, SettingsError> {
-        let texts = Texts::read(&path).await?;
-        let settings = parse::<S>(&path, &texts.settings)?;
+    pub async fn read(path: PathBuf) -> anyhow::Result<Self> {
+        let texts = read(&path).await.map_err(|error| {
+            let problem = format!(
+                "cannot read the settings file {}: {error}; check --settings and that its ConfigMap is mounted",
+                path.display()
+            );
+            anyhow::Error::new(error).context(problem)
+        })?;
+        let settings = parse::<S>(&path, &texts.0)?;
         warn(&settings);
-        Ok(Self { version: texts.version(), path, texts, settings })
-    }
-
-    /// The sha256 of the settings' text.
-    pub fn version(&self) -> &str {
-        &self.version
+        Ok(Self { version: version(&texts.0), path, texts, settings })
     }
 }
 
@@ -149,17 +134,15 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Follower<S> {
             {
                 self.status.tell_problem(&self.events);
             }
-            let Some(mut candidate) = self.candidate.take() else { continue };
-            if candidate.retry > Instant::now() {
-                self.candidate = Some(candidate);
-                continue;
-            }
+            let is_due = |candidate: &mut Candidate<S>| candidate.retry <= Instant::now();
+            let Some(mut candidate) = self.candidate.take_if(is_due) else { continue };
             match self.missing_rights().await {
                 None => self.take(candidate),
                 Some(missing) => {
                     // Helm writes the roles right after the ConfigMap, so that the first look may come in between.
                     let is_told = candidate.delay > FIRST_DELAY;
-                    candidate.wait();
+                    candidate.retry = Instant::now() + candidate.delay;
+                    candidate.delay = (2 * candidate.delay).min(LONGEST_DELAY);
                     if is_told && self.told.is_due(&candidate.version, &missing) {
                         self.status.kept_out(&candidate.version, Problem::Rights(missing));
                         self.status.tell_problem(&self.events);
@@ -172,16 +155,18 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Follower<S> {
 
     /// Reads the file; valid new settings become the candidate.
     async fn look(&mut self) {
-        // While a kubelet swaps the volume, the file may be missing for a moment.
-        let Some(texts) = Texts::read_whole(&self.path).await else { return };
-        if texts == self.texts {
+        // While a kubelet swaps the volume, the file may be missing for a moment, and both have to be of one version.
+        let Ok(texts) = read(&self.path).await else { return };
+        if texts == self.texts || read_to_string(&self.path).await.ok().as_ref() != Some(&texts.0) {
             return;
         }
         self.texts = texts;
         self.told.clear();
-        let version = self.texts.version();
-        (self.candidate, self.mistaken) = match parse::<S>(&self.path, &self.texts.settings) {
-            Ok(settings) => (Some(Candidate::new(settings, version)), None),
+        let version = version(&self.texts.0);
+        (self.candidate, self.mistaken) = match parse::<S>(&self.path, &self.texts.0) {
+            Ok(settings) => {
+                (Some(Candidate { settings, version, retry: Instant::now(), delay: FIRST_DELAY }), None)
+            }
             Err(error) => {
                 let mistake = error.to_string();
                 self.status.kept_out(&version, Problem::Mistake(mistake.clone()));
@@ -192,12 +177,11 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Follower<S> {
 
     /// The rights that the newest settings need and the controller lacks; the reason, if that is not known.
     async fn missing_rights(&self) -> Option<String> {
-        let rights = self.texts.rights.as_deref()?;
-        match rights::missing(&self.client, rights).await {
-            Ok(missing) if missing.is_none() => None,
+        match rights::missing(&self.client, self.texts.1.as_deref()?).await {
             Ok(missing) => Some(format!(
-                "the new settings wait for rights that the controller does not have: {missing}; if an upgrade failed, \
-                 repeat it or roll it back"
+                "the new settings wait for rights that the controller does not have: {}; if an upgrade failed, \
+                 repeat it or roll it back",
+                missing?
             )),
             Err(error) => Some(format!(
                 "the new settings wait until the API server tells whether the controller has the rights for them: {error:#}"
@@ -211,17 +195,6 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Follower<S> {
         let number = self.sender.borrow().version + 1;
         self.status.taken(&version, &self.events);
         self.sender.send_replace(Current { version: number, settings: Arc::new(settings) });
-    }
-}
-
-impl<S> Candidate<S> {
-    fn new(settings: S, version: String) -> Self {
-        Self { settings, version, retry: Instant::now(), delay: FIRST_DELAY }
-    }
-
-    fn wait(&mut self) {
-        self.retry = Instant::now() + self.delay;
-        self.delay = (2 * self.delay).min(LONGEST_DELAY);
     }
 }
 

@@ -1,6 +1,6 @@
 //! The rights that settings need, which the chart grants from the same values.
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
 use anyhow::Context;
 use futures::{StreamExt, stream};
@@ -27,38 +27,19 @@ struct Rules {
     rules: Vec<PolicyRule>,
 }
 
-/// Rights that the controller lacks; none if it has all.
-pub(super) struct Missing(Vec<ResourceAttributes>);
-
-impl Missing {
-    pub fn is_none(&self) -> bool {
-        self.0.is_empty()
-    }
-}
-
-impl fmt::Display for Missing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rights: Vec<String> = self.0.iter().take(LISTED).map(described).collect();
-        write!(f, "{}", rights.join(", "))?;
-        if self.0.len() > LISTED {
-            write!(f, " and {} more", self.0.len() - LISTED)?;
-        }
-        Ok(())
-    }
-}
-
-/// Asks the server which of these rights the controller lacks. `rights` is a list of `{namespace, rules}`.
+/// Asks the server which of these rights the controller lacks; `None` if it has all. `rights` is a list of
+/// `{namespace, rules}`.
 ///
 /// # Errors
 /// When the list cannot be parsed, or the server does not answer.
-pub(super) async fn missing(client: &Client, rights: &str) -> anyhow::Result<Missing> {
+pub(super) async fn missing(client: &Client, rights: &str) -> anyhow::Result<Option<String>> {
     let reviews = stream::iter(wanted(rights)?).map(|right| review(client, right));
     let mut reviews = reviews.buffered(MAX_CONCURRENT_REVIEWS);
     let mut missing = Vec::new();
     while let Some(reviewed) = reviews.next().await {
         missing.extend(reviewed?);
     }
-    Ok(Missing(missing))
+    Ok((!missing.is_empty()).then(|| listed(&missing)))
 }
 
 /// The right, if the controller lacks it.
@@ -114,6 +95,15 @@ fn wanted(rights: &str) -> anyhow::Result<Vec<ResourceAttributes>> {
     Ok(wanted)
 }
 
+/// The first of some rights, and the number of the others.
+fn listed(rights: &[ResourceAttributes]) -> String {
+    let listed = rights.iter().take(LISTED).map(described).collect::<Vec<_>>().join(", ");
+    match rights.len().saturating_sub(LISTED) {
+        0 => listed,
+        more => format!("{listed} and {more} more"),
+    }
+}
+
 /// `create secrets in the namespace backups`.
 fn described(right: &ResourceAttributes) -> String {
     let mut text = right.verb.clone().unwrap_or_default() + " ";
@@ -164,7 +154,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            Missing(rights).to_string(),
+            listed(&rights),
             "get deployments.apps/scale, patch deployments.apps/scale, get pods a and 2 more"
         );
     }

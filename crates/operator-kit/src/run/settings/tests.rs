@@ -45,7 +45,7 @@ impl Followed {
         let path = directory.path().join("settings.yaml");
         std::fs::write(&path, "number: 1").unwrap();
         let file = SettingsFile::read(path).await.unwrap();
-        let status = Arc::new(SettingsStatus::new(file.version(), Arc::default()));
+        let status = Arc::new(SettingsStatus::new(&file.version, Arc::default()));
         let settings = LiveSettings::follow(file, client, status.clone(), events);
         Self { directory, status, settings }
     }
