@@ -21,7 +21,7 @@ impl Attempt {
             Self::Allowed => None,
             Self::Deferred(failure) => Some(failure),
             Self::Without(held_up) => {
-                let mut failures = held_up.0.values().filter_map(|held| held.whole.as_ref());
+                let mut failures = held_up.0.values().filter_map(|parts| Some(&parts.get(&None)?.failure));
                 failures.find(|failure| !failure.is_expected)
             }
         }
@@ -33,68 +33,54 @@ impl Attempt {
         match self {
             Self::Allowed => None,
             Self::Deferred(failure) => Some(failure),
-            Self::Without(held_up) => held_up.0.get(step).and_then(|held| held.whole.as_ref()),
+            Self::Without(_) => Some(&self.parts(step)?.get(&None)?.failure),
         }
     }
 
     /// The failure of an item of a step that still matters; failures that pass by themselves are not reported.
     #[must_use]
     pub fn item_failure(&self, step: &str, matters: impl Fn(&str) -> bool) -> Option<&Failure> {
-        let of_items = self.items(step)?.iter().filter(|(item, _)| matters(item));
-        of_items.map(|(_, item)| &item.failure).find(|failure| !failure.is_expected)
+        let of_items = self.parts(step)?.iter().filter(|(item, _)| item.as_deref().is_some_and(&matters));
+        of_items.map(|(_, held)| &held.failure).find(|failure| !failure.is_expected)
     }
 
     /// Whether a step is held up.
     #[must_use]
     pub fn holds(&self, step: &str) -> bool {
-        match self {
-            Self::Allowed => false,
-            Self::Deferred(_) => true,
-            Self::Without(held_up) => held_up.0.get(step).is_some_and(|held| held.whole.is_some()),
-        }
+        self.step_failure(step).is_some()
     }
 
     /// Whether a step is held up for one item.
     #[must_use]
     pub fn holds_item(&self, step: &str, item: &str) -> bool {
-        let held = self.items(step).and_then(|items| items.get(item));
-        self.holds(step) || held.is_some_and(|item| !item.is_due)
+        let held = self.parts(step).and_then(|parts| parts.get(&Some(item.to_owned())));
+        self.holds(step) || held.is_some_and(|held| !held.is_due)
     }
 
     /// The failure of the last try of a step for an item; it may be due for a retry.
     #[must_use]
     pub fn last_failure(&self, step: &str, item: &str) -> Option<&Failure> {
-        self.items(step)?.get(item).map(|held| &held.failure)
+        Some(&self.parts(step)?.get(&Some(item.to_owned()))?.failure)
     }
 
     /// How many items of a step are held up, each by itself.
     #[must_use]
     pub fn held_items(&self, step: &str) -> usize {
-        self.items(step).map_or(0, |items| items.values().filter(|item| !item.is_due).count())
+        let is_held = |(item, held): &(&Option<String>, &Held)| item.is_some() && !held.is_due;
+        self.parts(step).map_or(0, |parts| parts.iter().filter(is_held).count())
     }
 
-    fn items(&self, step: &str) -> Option<&BTreeMap<String, HeldItem>> {
-        match self {
-            Self::Allowed | Self::Deferred(_) => None,
-            Self::Without(held_up) => held_up.0.get(step).map(|held| &held.items),
-        }
+    fn parts(&self, step: &str) -> Option<&BTreeMap<Option<String>, Held>> {
+        if let Self::Without(held_up) = self { held_up.0.get(step) } else { None }
     }
 }
 
-/// The failures from which an object is backing off, by step.
+/// The failures from which an object is backing off, by step and item, or without an item for the step as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HeldUp(BTreeMap<&'static str, HeldStep>);
-
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct HeldStep {
-    /// The failure of the step as a whole.
-    whole: Option<Failure>,
-    /// Single items that failed.
-    items: BTreeMap<String, HeldItem>,
-}
+pub struct HeldUp(BTreeMap<&'static str, BTreeMap<Option<String>, Held>>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct HeldItem {
+struct Held {
     failure: Failure,
     /// Whether it may be retried.
     is_due: bool,
@@ -103,25 +89,25 @@ struct HeldItem {
 impl HeldUp {
     /// The same, without this step too.
     #[must_use]
-    pub fn and_step(mut self, step: &'static str, failure: Failure) -> Self {
-        self.0.entry(step).or_default().whole = Some(failure);
-        self
+    pub fn and_step(self, step: &'static str, failure: Failure) -> Self {
+        self.and(step, None, failure, false)
     }
 
     /// The same, without this item of a step too.
     #[must_use]
     pub fn and_item(self, step: &'static str, item: &str, failure: Failure) -> Self {
-        self.and(step, item, HeldItem { failure, is_due: false })
+        self.and(step, Some(item), failure, false)
     }
 
     /// The same, with a failed item of a step that may be retried.
     #[must_use]
     pub fn and_due(self, step: &'static str, item: &str, failure: Failure) -> Self {
-        self.and(step, item, HeldItem { failure, is_due: true })
+        self.and(step, Some(item), failure, true)
     }
 
-    fn and(mut self, step: &'static str, item: &str, held: HeldItem) -> Self {
-        self.0.entry(step).or_default().items.insert(item.to_owned(), held);
+    pub(crate) fn and(mut self, step: &'static str, item: Option<&str>, failure: Failure, due: bool) -> Self {
+        let item = item.map(str::to_owned);
+        self.0.entry(step).or_default().insert(item, Held { failure, is_due: due });
         self
     }
 

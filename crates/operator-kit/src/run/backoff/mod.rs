@@ -139,9 +139,7 @@ impl Backoff {
             match &place.item {
                 None if is_due => {}
                 None if place.step == EVERYTHING => everything = Some(failure),
-                None => held_up = held_up.and_step(place.step, failure),
-                Some(item) if is_due => held_up = held_up.and_due(place.step, item, failure),
-                Some(item) => held_up = held_up.and_item(place.step, item, failure),
+                item => held_up = held_up.and(place.step, item.as_deref(), failure, is_due),
             }
         }
         let next = next.map(|until| until - now);
