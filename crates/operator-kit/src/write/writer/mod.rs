@@ -29,10 +29,7 @@ use crate::{
     object::ObjectId,
     report::{StatusAge, metrics::Metrics},
     watch::{Watched, Watermark, consistency::Consistency},
-    write::{
-        WriteCause, WriteError,
-        repeated_writes::{Repeated, RepeatedWrites},
-    },
+    write::repeated_writes::{Repeated, RepeatedWrites},
 };
 
 pub(crate) use gate::Gate;
@@ -86,17 +83,14 @@ impl Writer {
     /// success if the object is already gone.
     ///
     /// # Errors
-    /// [`WriteCause::Changed`] if it was changed or replaced meanwhile.
+    /// [`Changed`](crate::write::WriteCause::Changed) if it was changed or replaced meanwhile.
     pub async fn delete_as_seen<R>(&self, object: &Watched<R>) -> Written<()> {
         let ObjectMeta { uid, resource_version, .. } = object.metadata.clone();
         let preconditions = Preconditions { uid, resource_version };
         // Explicit, because some kinds, such as Job, orphan their dependents by default.
         let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::background() };
         let id = ObjectId::of(object);
-        match self.on_behalf_of(id).delete_with(&object.source.watched, id, &params).await {
-            Err(WriteError { cause: WriteCause::Gone, .. }) => Ok(()),
-            ended => ended,
-        }
+        self.on_behalf_of(id).delete_with(&object.source.watched, id, params).await
     }
 
     /// The age of the status of the object. `is_first`: nobody has reported on it yet.
@@ -113,11 +107,6 @@ impl Writer {
     /// The highest version that the primary watch has delivered.
     pub(crate) fn primary(&self) -> &Watermark {
         &self.primary
-    }
-
-    /// Whether the caches show every answered write for the object.
-    fn is_current(&self, uid: &str) -> bool {
-        self.shared.consistency.is_current(uid)
     }
 
     /// The write that was repeated too often on behalf of an object since the last call.

@@ -109,7 +109,7 @@ impl OnBehalf<'_> {
     /// # Errors
     /// [`WriteCause::Forbidden`] and the like.
     pub async fn delete(&self, kind: &WatchedResource, object: ObjectId<'_>) -> Written<()> {
-        self.delete_once(kind, object, DeleteParams::default()).await
+        self.delete_with(kind, object, DeleteParams::default()).await
     }
 
     /// The same, but the object stays, with a deletion timestamp, until its dependents are gone that have blocked that by
@@ -118,31 +118,26 @@ impl OnBehalf<'_> {
     /// # Errors
     /// [`WriteCause::Forbidden`] and the like.
     pub async fn delete_in_foreground(&self, kind: &WatchedResource, object: ObjectId<'_>) -> Written<()> {
-        self.delete_once(kind, object, DeleteParams::foreground()).await
+        self.delete_with(kind, object, DeleteParams::foreground()).await
     }
 
-    async fn delete_once(
-        &self,
-        kind: &WatchedResource,
-        object: ObjectId<'_>,
-        params: DeleteParams,
-    ) -> Written<()> {
-        let preconditions = Preconditions { uid: Some(object.uid.into()), resource_version: None };
-        let params = DeleteParams { preconditions: Some(preconditions), ..params };
-        match self.delete_with(kind, object, &params).await {
-            Err(WriteError { cause: WriteCause::Gone | WriteCause::Changed { .. }, .. }) => Ok(()),
-            ended => ended,
-        }
-    }
-
+    /// Without preconditions, the uid is one, and an object that was replaced meanwhile counts as gone.
     pub(super) async fn delete_with(
         &self,
         kind: &WatchedResource,
         object: ObjectId<'_>,
-        params: &DeleteParams,
+        mut params: DeleteParams,
     ) -> Written<()> {
         let target = Target::new(kind, object);
-        let _: Trimmed = self.send("delete", target, || target.request().delete(target.name, params)).await?;
-        Ok(())
+        let may_be_replaced = params.preconditions.is_none();
+        let uid = Preconditions { uid: Some(object.uid.into()), resource_version: None };
+        params.preconditions.get_or_insert(uid);
+        let build = || target.request().delete(target.name, &params);
+        let deleted: Written<Trimmed> = self.send("delete", target, build).await;
+        match deleted.map(drop) {
+            Err(WriteError { cause: WriteCause::Gone, .. }) => Ok(()),
+            Err(WriteError { cause: WriteCause::Changed { .. }, .. }) if may_be_replaced => Ok(()),
+            ended => ended,
+        }
     }
 }

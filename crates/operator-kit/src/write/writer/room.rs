@@ -101,7 +101,7 @@ impl OnBehalf<'_> {
         let mut busy = Busy::default();
         loop {
             let (Text { body, namespace, name }, room) = self.writer.shared.room.make(&text).await?;
-            let target = Target { kind, namespace: &namespace, name: &name };
+            let target = Target { kind, namespace: &namespace, name: &name, uid: "" };
             let request = self.creation(target, body);
             // Boxed, because a call that still waits for room would be as large as one that is sent.
             let sent: Written<Trimmed> = Box::pin(self.send_once("create", target, request)).await;

@@ -38,19 +38,6 @@ impl Versioned for Answer {
     }
 }
 
-/// The object whose status is written.
-#[derive(Clone, Copy)]
-struct StatusOf<'s> {
-    target: Target<'s>,
-    uid: &'s str,
-}
-
-impl<'s> StatusOf<'s> {
-    fn new(kind: &'s WatchedResource, object: ObjectId<'s>) -> Self {
-        Self { target: Target::new(kind, object), uid: object.uid }
-    }
-}
-
 impl Writer {
     /// Makes this the whole status of the reconciled object, except for conditions of other types than `types`.
     ///
@@ -64,7 +51,7 @@ impl Writer {
         let kind = WatchedResource::new(ApiResource::erase::<K>(&()), &self.primary);
         let id = ObjectId::of(object);
         self.on_behalf_of(id).write_status(&kind, id, status, types).await?;
-        self.wrote_status(id.uid);
+        self.shared.statuses.lock().wrote(id.uid);
         Ok(())
     }
 
@@ -78,15 +65,11 @@ impl Writer {
         status: &S,
     ) -> Written<()> {
         let id = ObjectId::of(object);
-        let place = StatusOf::new(&object.source.watched, id);
+        let target = Target::new(&object.source.watched, id);
         let said = serde_json::to_value(status).unwrap_or_default();
-        self.on_behalf_of(id).apply_in(place, &said).await.map_err(WriteError::of_status)?;
-        self.wrote_status(id.uid);
+        self.on_behalf_of(id).apply_in(target, &said).await.map_err(WriteError::of_status)?;
+        self.shared.statuses.lock().wrote(id.uid);
         Ok(())
-    }
-
-    fn wrote_status(&self, uid: &str) {
-        self.shared.statuses.lock().wrote(uid);
     }
 }
 
@@ -102,36 +85,29 @@ impl OnBehalf<'_> {
         status: &S,
         types: &[&str],
     ) -> Written<()> {
-        self.replace_in(StatusOf::new(kind, object), status, types).await.map_err(WriteError::of_status)
-    }
-
-    async fn replace_in<S: Serialize + Sync>(
-        &self,
-        place: StatusOf<'_>,
-        status: &S,
-        types: &[&str],
-    ) -> Written<()> {
-        let said = serde_json::to_value(status).unwrap_or_default();
-        let applied = match self.apply_in(place, &said).await {
-            // The rest of a condition that has fields of another manager would be invalid.
-            Err(refused @ WriteError { cause: WriteCause::Invalid { .. }, .. }) => {
-                let found = self.read_in(place.target).await?;
-                if !self.take_away(place, &found, &said, types).await? {
-                    return Err(refused);
+        let (target, said) = (Target::new(kind, object), serde_json::to_value(status).unwrap_or_default());
+        let written = async {
+            let applied = match self.apply_in(target, &said).await {
+                // The rest of a condition that has fields of another manager would be invalid.
+                Err(refused @ WriteError { cause: WriteCause::Invalid { .. }, .. }) => {
+                    let found = self.read_in(target).await?;
+                    if !self.take_away(target, &found, &said, types).await? {
+                        return Err(refused);
+                    }
+                    self.apply_in(target, &said).await?
                 }
-                self.apply_in(place, &said).await?
-            }
-            applied => applied?,
+                applied => applied?,
+            };
+            self.take_away(target, &applied, &said, types).await
         };
-        self.take_away(place, &applied, &said, types).await?;
-        Ok(())
+        written.await.map(drop).map_err(WriteError::of_status)
     }
 
-    async fn apply_in(&self, StatusOf { target, uid }: StatusOf<'_>, status: &Value) -> Written<Answer> {
+    async fn apply_in(&self, target: Target<'_>, status: &Value) -> Written<Answer> {
         let patch = json!({
             "apiVersion": target.kind.resource.api_version,
             "kind": target.kind.resource.kind,
-            "metadata": {"name": target.name, "uid": uid},
+            "metadata": {"name": target.name, "uid": target.uid},
             "status": status,
         });
         let params = PatchParams::apply(self.writer.manager).force();
@@ -152,7 +128,7 @@ impl OnBehalf<'_> {
     /// was found. Returns whether there was anything.
     async fn take_away(
         &self,
-        StatusOf { target, uid }: StatusOf<'_>,
+        target: Target<'_>,
         found: &Answer,
         said: &Value,
         types: &[&str],
@@ -162,7 +138,7 @@ impl OnBehalf<'_> {
             return Ok(false);
         }
         let version = found.resource_version().unwrap_or_default();
-        let tests = [("uid", uid), ("resourceVersion", version)].map(|(field, value)| {
+        let tests = [("uid", target.uid), ("resourceVersion", version)].map(|(field, value)| {
             let path = PointerBuf::from_tokens(["metadata", field]);
             PatchOperation::Test(TestOperation { path, value: value.into() })
         });

@@ -15,17 +15,19 @@ pub(super) struct Target<'t> {
     pub kind: &'t WatchedResource,
     pub namespace: &'t str,
     pub name: &'t str,
+    /// Empty where it does not matter.
+    pub uid: &'t str,
 }
 
 impl<'t> Target<'t> {
-    pub fn new(kind: &'t WatchedResource, ObjectId { namespace, name, .. }: ObjectId<'t>) -> Self {
-        Self { kind, namespace, name }
+    pub fn new(kind: &'t WatchedResource, ObjectId { namespace, name, uid }: ObjectId<'t>) -> Self {
+        Self { kind, namespace, name, uid }
     }
 
     /// The destination of an object or a patch.
     pub fn of(kind: &'t WatchedResource, object: &'t Value) -> Self {
         let text = |field| object["metadata"][field].as_str().unwrap_or_default();
-        Self { kind, namespace: text("namespace"), name: text("name") }
+        Self { kind, namespace: text("namespace"), name: text("name"), uid: text("uid") }
     }
 
     pub fn request(&self) -> Request {

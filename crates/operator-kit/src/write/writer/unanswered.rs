@@ -4,15 +4,19 @@
 use std::{collections::HashMap, time::Duration};
 
 use kube::{
-    api::{ListParams, ObjectMeta},
-    core::Request,
+    api::ListParams,
+    core::{ListMeta, Request},
 };
 use parking_lot::Mutex;
 use serde::Deserialize;
 use tokio::time::{Instant, timeout};
 
 use super::{Writer, target::Target};
-use crate::{object::ObjectId, watch::WatchedResource, write::WriteError};
+use crate::{
+    object::ObjectId,
+    watch::{Trimmed, WatchedResource},
+    write::WriteError,
+};
 
 /// Time in which a write that has lost its answer may still take effect.
 const IN_FLIGHT: Duration = Duration::from_secs(5);
@@ -95,26 +99,15 @@ impl Drop for UnderWay<'_> {
 /// The part of a list that is read.
 #[derive(Deserialize)]
 struct Found {
-    metadata: ListVersion,
+    metadata: ListMeta,
     /// Null if there are none: the API server writes an empty list of metadata like that.
-    items: Option<Vec<Item>>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ListVersion {
-    resource_version: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Item {
-    metadata: ObjectMeta,
+    items: Option<Vec<Trimmed>>,
 }
 
 impl Writer {
     /// Whether the caches show every write for the object, also those whose answer was lost.
     pub(crate) async fn catches_up(&self, uid: &str) -> bool {
-        self.looks_up_unanswered(uid).await && self.is_current(uid)
+        self.looks_up_unanswered(uid).await && self.shared.consistency.is_current(uid)
     }
 
     /// False while the server does not answer.
@@ -152,7 +145,7 @@ impl Writer {
     fn settles(&self, uid: &str, write: &Write, found: Found) -> bool {
         let consistency = &self.shared.consistency;
         let is_over = write.since.elapsed() >= IN_FLIGHT;
-        let Some(Item { metadata }) = found.items.into_iter().flatten().next() else {
+        let Some(Trimmed { metadata }) = found.items.into_iter().flatten().next() else {
             if write.verb != "create" {
                 let version = found.metadata.resource_version;
                 consistency.awaits(uid, &write.kind.seen, version.as_deref(), DELETION_TIMEOUT);
