@@ -43,7 +43,7 @@ impl Survey<'_> {
             };
             let [namespace, name] = ["namespace", "name"].map(|field| metadata::text(&backup, field));
             let answer = match live::read(self.client, &self.kind.backup.resource, namespace, name).await {
-                Err(problem @ ReadError { cause: ReadCause::Forbidden { .. }, .. }) => {
+                Err(problem @ ReadError { cause: ReadCause::Forbidden(_), .. }) => {
                     return Ok(Situation::Unusable(Unusable::OutOfReach(problem)));
                 }
                 answer => answer?,

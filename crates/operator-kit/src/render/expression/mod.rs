@@ -52,7 +52,7 @@ impl Expression {
         let (field, source) = (field.into(), Arc::from(source));
         match compile(&source, variables) {
             Ok(program) => Ok(Self { field, source, program: Arc::new(program) }),
-            Err(problem) => Err(ExpressionError::Compile { field, expression: source, problem }),
+            Err(problem) => Err(ExpressionError::Compile(field, source, problem)),
         }
     }
 
@@ -145,11 +145,7 @@ impl Expression {
         }
         let result = cel::Value::resolve(&self.program, &scope);
         if budget.is_spent() {
-            return Err(ExpressionError::TooCostly {
-                field: self.field.clone(),
-                expression: self.source.clone(),
-                steps: budget::STEPS,
-            });
+            return Err(ExpressionError::TooCostly(self.field.clone(), self.source.clone(), budget::STEPS));
         }
         Ok(values::present(result.map_err(|error| self.failed(&error))?))
     }
@@ -157,16 +153,14 @@ impl Expression {
     fn failed(&self, error: &ExecutionError) -> ExpressionError {
         let (field, expression) = (self.field.clone(), self.source.clone());
         match error {
-            ExecutionError::NoSuchKey(key) => {
-                ExpressionError::Missing { field, expression, key: key.to_string() }
-            }
-            other => ExpressionError::Failed { field, expression, problem: error::clip(&other.to_string()) },
+            ExecutionError::NoSuchKey(key) => ExpressionError::Missing(field, expression, key.to_string()),
+            other => ExpressionError::Failed(field, expression, error::clip(&other.to_string())),
         }
     }
 
     fn wrong(&self, wanted: &'static str, got: Option<&cel::Value>) -> ExpressionError {
         let got = got.map_or_else(|| "nothing".to_owned(), values::described);
-        ExpressionError::WrongType { field: self.field.clone(), expression: self.source.clone(), wanted, got }
+        ExpressionError::WrongType(self.field.clone(), self.source.clone(), wanted, got)
     }
 }
 
