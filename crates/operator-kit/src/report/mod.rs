@@ -10,7 +10,6 @@ pub(crate) mod logging;
 pub(crate) mod metrics;
 mod next_retry;
 mod recorder;
-mod retelling;
 pub(crate) mod server;
 pub(crate) mod settings_status;
 mod status_pace;
@@ -23,8 +22,7 @@ pub use {
     failure::{Category, Failure, Part, Reported},
     logging::LogFormat,
     next_retry::NextRetry,
-    retelling::tell_again_after,
     settings_status::SettingsEvents,
     status_pace::{Pace, StatusAge},
-    told::Told,
+    told::{Told, tell_again_after},
 };

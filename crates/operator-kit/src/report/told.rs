@@ -1,10 +1,17 @@
-//! The warnings that were told, and when.
+//! The warnings that were told, when, and when they are repeated.
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::HashMap,
+    hash::{DefaultHasher, Hash, Hasher},
+    time::Duration,
+};
 
 use tokio::time::Instant;
 
-use super::tell_again_after;
+/// Minimum time before an Event is repeated: the API server deletes Events after an hour.
+const REPEAT_INTERVAL: Duration = Duration::from_secs(30 * 60);
+/// Maximum additional delay, constant for each object, so that objects which began together spread out.
+const REPEAT_SPREAD: Duration = Duration::from_secs(20 * 60);
 
 /// The last warning about each of several subjects. While it persists, it is told again before its Event expires.
 #[derive(Default)]
@@ -41,4 +48,12 @@ impl Told {
     pub fn clear(&mut self) {
         self.0.clear();
     }
+}
+
+/// The time after which an Event about an object is repeated while its reason persists.
+#[must_use]
+pub fn tell_again_after(uid: &str) -> Duration {
+    let mut hasher = DefaultHasher::new();
+    uid.hash(&mut hasher);
+    REPEAT_INTERVAL + REPEAT_SPREAD * u32::from(hasher.finish().to_be_bytes()[0]) / 256
 }

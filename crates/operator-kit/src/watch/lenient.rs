@@ -3,7 +3,7 @@
 use std::{borrow::Cow, collections::BTreeMap};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube::{Resource, api::ObjectMeta};
+use kube::{Resource, api::ObjectMeta, runtime::watcher::Event};
 use serde::{
     Deserialize, Deserializer,
     de::{DeserializeOwned, Error},
@@ -67,6 +67,24 @@ impl<K: DeserializeOwned> Lenient<K> {
     pub fn of(text: &[u8]) -> Self {
         Self(serde_json::from_slice(text).map_err(|error| Unreadable::of(text, &error)))
     }
+}
+
+/// The readable part of an event. An unreadable object keeps its last `known` state, because it must not look deleted.
+pub(crate) fn readable<K, R>(
+    event: Event<Lenient<K>>,
+    trim: impl FnOnce(K) -> R,
+    known: impl FnOnce(&Place) -> Option<R>,
+) -> Option<Event<R>> {
+    let known = |unreadable: Unreadable| known(&unreadable.identity.metadata);
+    Some(match event {
+        Event::Apply(Lenient(object)) => Event::Apply(trim(object.ok()?)),
+        Event::InitApply(Lenient(Ok(object))) => Event::InitApply(trim(object)),
+        Event::InitApply(Lenient(Err(unreadable))) => Event::InitApply(known(unreadable)?),
+        Event::Delete(Lenient(Ok(object))) => Event::Delete(trim(object)),
+        Event::Delete(Lenient(Err(unreadable))) => Event::Delete(known(unreadable)?),
+        Event::Init => Event::Init,
+        Event::InitDone => Event::InitDone,
+    })
 }
 
 /// An object of a kind that decodes all of its metadata, without its `managedFields`: nobody reads them, anybody may

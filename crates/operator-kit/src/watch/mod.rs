@@ -11,11 +11,10 @@ mod served;
 mod stream;
 mod trimmed;
 mod watched_kind;
-mod watched_resource;
 
 pub use {
     cache::{Cache, Row},
-    consistency::Watermark,
+    consistency::{WatchedResource, Watermark},
     interner::Interner,
     lenient::Unmanaged,
     read_error::{ReadCause, ReadError},
@@ -23,7 +22,6 @@ pub use {
     stream::{Notices, Watch, Watches},
     trimmed::{Trimmed, TrimmedObject, trimmed_metadata, trimmed_time},
     watched_kind::{Source, Watched, WatchedKind},
-    watched_resource::WatchedResource,
 };
 #[cfg(feature = "testing")]
 pub(crate) use {
@@ -31,8 +29,9 @@ pub(crate) use {
     stream::{read_change, read_page},
 };
 pub(crate) use {
+    lenient::readable,
     read_error::words,
     served::follow as follow_served,
-    stream::{Follower, Task, Unread, readable},
+    stream::{Follower, Task, Unread},
     watched_kind::Intake,
 };

@@ -3,13 +3,11 @@
 //! Every inserted value is written as JSON, which is also YAML, and it is proved that it has stayed a value, so that it can
 //! never change the structure of the rendered object.
 
-mod anything;
 mod captured;
 mod declared;
 mod error;
 mod failed;
 mod growth;
-mod input;
 mod marks;
 mod missing;
 mod object;
@@ -28,13 +26,12 @@ use std::{
     sync::Arc,
 };
 
-use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value as TemplateValue};
+use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value as TemplateValue, context};
 use serde_json::Value;
 
 use declared::Declared;
 pub use declared::{Declarations, Parameter};
 pub use error::TemplateError;
-use input::Input;
 use object::{check, parse, settle_namespace, unique};
 use outline::{Outline, has_outline};
 use outlines::Outlines;
@@ -87,6 +84,33 @@ pub struct Subject<'s> {
     /// `{{ suffix }}`: keeps the names of several objects of one rendering apart. The hash is computed with an empty
     /// suffix, so that all of them have the same hash.
     pub suffix: &'s str,
+}
+
+/// A template, and the values that it can use.
+#[derive(Clone, Copy)]
+struct Input<'i> {
+    /// The name of the template.
+    template: &'i str,
+    subject: &'i Subject<'i>,
+    parameters: &'i Arc<Parameters>,
+    more: &'i More<'i>,
+}
+
+impl Input<'_> {
+    /// All values by their names.
+    fn values(self) -> TemplateValue {
+        let Self { subject, parameters, more, .. } = self;
+        context! {
+            name => subject.name,
+            namespace => subject.namespace,
+            uid => subject.uid,
+            labels => subject.labels.cloned().unwrap_or_default(),
+            annotations => subject.annotations.cloned().unwrap_or_default(),
+            parameters => TemplateValue::from_dyn_object(parameters.clone()),
+            suffix => subject.suffix,
+            ..TemplateValue::from_iter(more.clone())
+        }
+    }
 }
 
 /// A rendered template.

@@ -1,14 +1,14 @@
 //! Trial renderings with sample values, which find mistakes before a template is used.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use minijinja::Value as TemplateValue;
+use minijinja::{
+    Value as TemplateValue,
+    value::{Enumerator, Object, ObjectRepr},
+};
 use serde_json::Value;
 
-use super::{
-    ApiKind, Input, Subject, TemplateError, Templates, anything::Anything, object::unique,
-    parameters::Parameters,
-};
+use super::{ApiKind, Input, Subject, TemplateError, Templates, object::unique, parameters::Parameters};
 
 /// The suffix for trying out templates.
 const PROBE: &str = "suffix";
@@ -104,5 +104,27 @@ impl Templates {
         let more = more.iter().map(|name| (*name, TemplateValue::from_object(Anything))).collect();
         let input = Input { template: name, subject: &subject, parameters, more: &more };
         self.object(input, kinds).map(|(object, _)| object)
+    }
+}
+
+/// A value for trying out templates: it renders as `1`, and each of its fields is such a value again.
+#[derive(Debug)]
+struct Anything;
+
+impl Object for Anything {
+    fn repr(self: &Arc<Self>) -> ObjectRepr {
+        ObjectRepr::Plain
+    }
+
+    fn get_value(self: &Arc<Self>, _key: &TemplateValue) -> Option<TemplateValue> {
+        Some(TemplateValue::from_object(Self))
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        Enumerator::Empty
+    }
+
+    fn render(self: &Arc<Self>, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("1")
     }
 }

@@ -9,7 +9,6 @@ mod follow;
 mod interruption;
 mod items;
 mod page;
-mod readable;
 mod source;
 #[cfg(test)]
 mod tests;
@@ -25,14 +24,14 @@ pub(super) use self::page::page;
 use self::source::Source;
 #[cfg(feature = "testing")]
 pub(crate) use self::{change::read_change, page::read_page};
-pub(crate) use self::{follow::Follower, readable::readable, unreadable::Unread};
+pub(crate) use self::{follow::Follower, unreadable::Unread};
 use crate::{
     report::{
         Events,
         health::{Health, Need, WatchStatus},
         metrics::Metrics,
     },
-    watch::{Cache, Row, TrimmedObject, Watermark, lenient::Place},
+    watch::{Cache, Row, TrimmedObject, Watermark, lenient::Place, readable},
 };
 
 /// The objects to watch, and the name of their kind in messages.

@@ -4,7 +4,7 @@
 use serde_json::Value;
 use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 
-use super::{OnBehalf, Written, busy::Busy, target::Target};
+use super::{OnBehalf, Written, send::Busy, target::Target};
 use crate::{
     watch::{Trimmed, WatchedResource},
     write::WriteError,
