@@ -14,10 +14,10 @@ use backup_controller::{
 };
 use catena_api::keys::BACKUP_STATUS;
 use json_patch::PatchOperation;
-use kube::runtime::events::EventType;
+use kube::runtime::events::{Event, EventType};
 use operator_kit::{
     object::ObjectId,
-    report::{Events, Milestone, Reported},
+    report::{Events, Reported},
     run::Next,
     watch::{Watched, WatchedResource},
     write::{WriteCause, WriteError, Writer},
@@ -147,10 +147,10 @@ impl Executor {
                 State::Failed | State::Overdue => (EventType::Warning, OVERDUE),
                 _ => (EventType::Normal, "BackupRunning"),
             };
-            let note = format!("{backup}: {}", status.message);
-            let related = held.and_then(Held::last_backup);
-            let milestone = Milestone { reason, action: "BackUp".into(), note, related };
-            self.events.mark(type_, &target.reference(), milestone);
+            let note = Some(format!("{backup}: {}", status.message));
+            let (reason, secondary) = (reason.into(), held.and_then(Held::last_backup));
+            let event = Event { type_, reason, note, action: "BackUp".into(), secondary };
+            self.events.publish(&target.reference(), event);
         }
         Ok(is_written)
     }
@@ -206,9 +206,9 @@ impl Executor {
                 format!("released without a proven backup, by annotation: {message}"),
             ),
         };
-        let related = held.last_backup();
-        let milestone = Milestone { reason, action: "Release".into(), note, related };
-        self.events.mark(type_, &target.reference(), milestone);
+        let (reason, secondary) = (reason.into(), held.last_backup());
+        let event = Event { type_, reason, note: Some(note), action: "Release".into(), secondary };
+        self.events.publish(&target.reference(), event);
     }
 
     /// Removes the finalizer, with a last status if that is to be told and the server takes it.

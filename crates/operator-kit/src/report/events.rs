@@ -52,19 +52,6 @@ pub struct Events {
     is_awaited: Arc<AtomicBool>,
 }
 
-/// An Event about one step of a change that a person looks for in `kubectl describe`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Milestone {
-    /// One `PascalCase` word.
-    pub reason: &'static str,
-    /// The action of the controller.
-    pub action: String,
-    /// For people.
-    pub note: String,
-    /// The other object that it is about.
-    pub related: Option<ObjectReference>,
-}
-
 enum Queued {
     Event(Box<(Event, ObjectReference)>),
     /// Somebody waits until everything before it has been published.
@@ -97,9 +84,13 @@ impl Events {
         self.enqueue(EventType::Normal, object, reason, RECONCILE, note);
     }
 
-    /// Publishes a milestone.
-    pub fn mark(&self, type_: EventType, object: &ObjectReference, milestone: Milestone) {
-        self.send(milestone.event(type_), object);
+    /// Publishes an Event, with its texts cut to the lengths that the API takes.
+    pub fn publish(&self, object: &ObjectReference, event: Event) {
+        let note = event.note.map(|note| clip(&note, LONGEST_NOTE));
+        let event = Event { note, action: clip(&event.action, LONGEST_ACTION), ..event };
+        if self.queue.try_send(Queued::Event(Box::new((event, object.clone())))).is_err() {
+            self.metrics.event("dropped");
+        }
     }
 
     /// Whether the queue has room for another Event; otherwise it would be dropped. After an await, somebody else may have
@@ -130,39 +121,8 @@ impl Events {
         action: &str,
         note: &str,
     ) {
-        let event = Event {
-            type_,
-            reason: reason.into(),
-            note: Some(clip(note, LONGEST_NOTE)),
-            action: clip(action, LONGEST_ACTION),
-            secondary: None,
-        };
-        self.send(event, object);
-    }
-
-    fn send(&self, event: Event, object: &ObjectReference) {
-        if self.queue.try_send(Queued::event(event, object)).is_err() {
-            self.metrics.event("dropped");
-        }
-    }
-}
-
-impl Milestone {
-    fn event(self, type_: EventType) -> Event {
-        let Self { reason, action, note, related } = self;
-        Event {
-            type_,
-            reason: reason.into(),
-            note: Some(clip(&note, LONGEST_NOTE)),
-            action: clip(&action, LONGEST_ACTION),
-            secondary: related,
-        }
-    }
-}
-
-impl Queued {
-    fn event(event: Event, object: &ObjectReference) -> Self {
-        Self::Event(Box::new((event, object.clone())))
+        let (reason, action, note) = (reason.into(), action.into(), Some(note.into()));
+        self.publish(object, Event { type_, reason, note, action, secondary: None });
     }
 }
 

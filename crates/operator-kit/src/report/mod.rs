@@ -18,7 +18,7 @@ mod told;
 pub(crate) use failure::with_causes;
 pub use {
     deletion::{Deletion, HAS_TO_GO_FIRST, TERMINATING},
-    events::{EVENTS_BUSY, Events, Milestone},
+    events::{EVENTS_BUSY, Events},
     failure::{Category, Failure, Part, Reported},
     logging::LogFormat,
     next_retry::NextRetry,
