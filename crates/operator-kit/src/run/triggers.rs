@@ -3,55 +3,43 @@
 use std::{
     collections::{HashMap, HashSet},
     convert::Infallible,
-    mem::take,
+    iter::from_fn,
     sync::Arc,
 };
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use kube::runtime::reflector::{self, Store};
-use tokio::sync::Notify;
 
 use crate::{
     run::{
         Trigger,
         queue::{Queue, ask_for_all},
+        requests::Requests,
     },
     watch::{Watched, WatchedKind},
 };
 
 /// Requests passes over objects of any of a controller's kinds.
-pub struct Triggers<R: 'static>(Arc<Shared<R>>);
-
-struct Shared<R: 'static> {
-    by_id: Mutex<ById<R>>,
+#[derive(Clone)]
+pub struct Triggers<R: 'static> {
+    by_id: Arc<Mutex<ById<R>>>,
     /// The namespaces whose objects are all to be reconciled.
-    namespaces: Mutex<HashSet<String>>,
-    asked: Notify,
+    namespaces: Arc<Requests<String>>,
 }
 
 type ById<R> = HashMap<Arc<str>, (Trigger<Watched<R>>, Store<Watched<R>>)>;
 
-impl<R: 'static> Clone for Triggers<R> {
-    fn clone(&self) -> Self {
-        Self(self.0.clone())
-    }
-}
-
 impl<R: 'static> Default for Triggers<R> {
     fn default() -> Self {
-        Self(Arc::new(Shared {
-            by_id: Mutex::default(),
-            namespaces: Mutex::default(),
-            asked: Notify::default(),
-        }))
+        Self { by_id: Arc::default(), namespaces: Arc::default() }
     }
 }
 
 impl<R: Clone + 'static> Triggers<R> {
     /// Requests a pass over an object of the kind with this `id`; does nothing if the kind is no longer watched.
     pub fn notify(&self, id: &str, namespace: &str, name: &str) {
-        if let Some((trigger, _)) = self.by_id().get(id) {
+        if let Some((trigger, _)) = self.by_id.lock().get(id) {
             trigger.notify(namespace, name);
         }
     }
@@ -59,22 +47,21 @@ impl<R: Clone + 'static> Triggers<R> {
     /// The objects of the kind with this `id`, as its watch last delivered them; none if the kind is not watched.
     #[must_use]
     pub fn objects(&self, id: &str) -> Vec<Arc<Watched<R>>> {
-        self.by_id().get(id).map(|(_, store)| store.state()).unwrap_or_default()
+        self.by_id.lock().get(id).map(|(_, store)| store.state()).unwrap_or_default()
     }
 
     /// Requests a pass over every object of a namespace, soon: one walk over all objects serves all namespaces that are
     /// requested meanwhile.
     pub fn notify_all_in(&self, namespace: &str) {
-        self.namespaces().insert(namespace.to_owned());
-        self.0.asked.notify_one();
+        self.namespaces.add(namespace.to_owned());
     }
 
     /// Serves the requests of [`Self::notify_all_in`], forever.
     pub(crate) async fn follow_namespaces(&self) -> Infallible {
         loop {
-            self.0.asked.notified().await;
-            let namespaces = take(&mut *self.namespaces());
-            let kinds: Vec<_> = self.by_id().values().cloned().collect();
+            let mut namespaces = HashSet::from([self.namespaces.next().await]);
+            namespaces.extend(from_fn(|| self.namespaces.first()));
+            let kinds: Vec<_> = self.by_id.lock().values().cloned().collect();
             for (trigger, store) in kinds {
                 let is_asked = |object: &Watched<R>| {
                     object.metadata.namespace.as_ref().is_some_and(|namespace| namespaces.contains(namespace))
@@ -91,21 +78,13 @@ impl<R: Clone + 'static> Triggers<R> {
     ) -> (Queue<Watched<R>>, reflector::store::Writer<Watched<R>>) {
         let queue = Queue::of(kind.resource().clone());
         let filled = reflector::store::Writer::new(kind.resource().clone());
-        self.by_id().insert(kind.id().clone(), (queue.trigger(), filled.as_reader()));
+        self.by_id.lock().insert(kind.id().clone(), (queue.trigger(), filled.as_reader()));
         (queue, filled)
     }
 
     /// Drops the queue and the store of a kind that is no longer watched.
     pub(crate) fn close(&self, kind: &WatchedKind<R>) {
-        self.by_id().remove(kind.id());
-    }
-
-    fn by_id(&self) -> MutexGuard<'_, ById<R>> {
-        self.0.by_id.lock()
-    }
-
-    fn namespaces(&self) -> MutexGuard<'_, HashSet<String>> {
-        self.0.namespaces.lock()
+        self.by_id.lock().remove(kind.id());
     }
 }
 
