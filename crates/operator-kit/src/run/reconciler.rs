@@ -23,9 +23,9 @@ use tracing::Instrument;
 
 use crate::{
     object::ObjectId,
-    report::{health::Health, metrics::Metrics},
+    report::health::Health,
     run::{
-        Controller, Trigger, controller::Passes, queue::ask_for_all, requests::Requests,
+        Controller, Queue, Trigger, controller::Passes, queue::ask_for_all, requests::Requests,
         work_queue::WorkQueue,
     },
     watch::{Follower, Intake, Unread, lenient::Place, readable},
@@ -49,13 +49,10 @@ pub(crate) enum Phase {
 pub(crate) struct Reconciler<C: Controller> {
     pub passes: Arc<Passes<C>>,
     pub filled: StoreWriter<C::Kind>,
-    pub trigger: Trigger<C::Kind>,
-    pub requests: Arc<Requests<ObjectRef<C::Kind>>>,
+    pub queue: Queue<C::Kind>,
     pub concurrency: u16,
     /// An item for each change of the settings.
     pub settings: BoxStream<'static, ()>,
-    pub health: Arc<Health>,
-    pub metrics: Arc<Metrics>,
     pub unread: Unread,
 }
 
@@ -72,23 +69,15 @@ impl<C: Controller> Reconciler<C> {
     where
         Raw: Resource + Clone + DeserializeOwned + Send + 'static,
     {
-        let Self { passes, filled, trigger, requests, concurrency, settings, health, metrics, unread } = self;
-        let store = filled.as_reader();
+        let Self { passes, filled, queue, concurrency, settings, unread } = self;
+        let (store, trigger) = (filled.as_reader(), queue.trigger());
         let relisted = Arc::<Notify>::default();
         let mut watching = JoinSet::new();
-        watching.spawn(watch(
-            intake,
-            filled,
-            trigger.clone(),
-            passes.clone(),
-            metrics,
-            unread,
-            relisted.clone(),
-        ));
+        watching.spawn(watch(intake, filled, trigger.clone(), passes.clone(), unread, relisted.clone()));
         select! {
             ended = watching.join_next() => Err(anyhow::anyhow!("the watch ended: {ended:?}")),
-            never = retrigger(settings, &health, &relisted, &store, &trigger) => match never {},
-            ended = work(passes.clone(), &store, &trigger, &requests, concurrency, phase) => ended,
+            never = retrigger(settings, &passes.health, &relisted, &store, &trigger) => match never {},
+            ended = work(passes.clone(), &store, &trigger, &queue.requests, concurrency, phase) => ended,
         }
     }
 }
@@ -171,7 +160,6 @@ async fn watch<C: Controller, Raw>(
     mut store: StoreWriter<C::Kind>,
     trigger: Trigger<C::Kind>,
     passes: Arc<Passes<C>>,
-    metrics: Arc<Metrics>,
     unread: Unread,
     relisted: Arc<Notify>,
 ) where
@@ -180,7 +168,7 @@ async fn watch<C: Controller, Raw>(
     // When this is dropped, the task reports that the watch has ended.
     let Intake { watch, task, trim } = intake;
     let known = store.as_reader();
-    let follower = Follower::new(watch, &task, metrics, unread, |event| {
+    let follower = Follower::new(watch, &task, passes.metrics.clone(), unread, |event| {
         let find = |place: &Place| find(&known, &passes.dynamic_type, place);
         let Some(event) = readable(event, &trim, find) else { return };
         let before = if matches!(event, Event::InitDone) { known.state() } else { Vec::new() };
@@ -266,7 +254,6 @@ mod tests {
         run::{
             Attempt, Next,
             controller::tests::{object_named, passes_of, writer},
-            queue::Queue,
         },
     };
 

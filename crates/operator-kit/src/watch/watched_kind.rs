@@ -1,9 +1,6 @@
 //! Any number of kinds that are unknown at compile time.
 
-use std::{
-    fmt::{self, Debug},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Api, Client, Resource, api::ObjectMeta, discovery::ApiResource};
@@ -34,6 +31,7 @@ pub struct Source {
 }
 
 /// A kind to watch.
+#[derive(Clone)]
 pub struct WatchedKind<R> {
     id: Arc<str>,
     resource: Arc<ApiResource>,
@@ -44,25 +42,6 @@ pub struct WatchedKind<R> {
 }
 
 type Trim<R> = Arc<dyn Fn(TrimmedObject) -> R + Send + Sync>;
-
-impl<R> Clone for WatchedKind<R> {
-    fn clone(&self) -> Self {
-        Self {
-            id: self.id.clone(),
-            resource: self.resource.clone(),
-            fingerprint: self.fingerprint.clone(),
-            selector: self.selector.clone(),
-            is_metadata_only: self.is_metadata_only,
-            trim: self.trim.clone(),
-        }
-    }
-}
-
-impl<R> Debug for WatchedKind<R> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("WatchedKind").field("id", &self.id).finish_non_exhaustive()
-    }
-}
 
 impl<R> WatchedKind<R> {
     /// Watches all objects of a kind, each kept as the row that `trim` returns. `id` is unique among the kinds of one

@@ -329,17 +329,8 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
             settings.changed().await;
             Some(((), settings))
         });
-        Reconciler {
-            passes,
-            filled,
-            trigger: queue.trigger(),
-            requests: queue.requests,
-            concurrency: self.arguments.concurrency,
-            settings: settings.boxed(),
-            health: self.health.clone(),
-            metrics: self.metrics.clone(),
-            unread,
-        }
+        let (settings, concurrency) = (settings.boxed(), self.arguments.concurrency);
+        Reconciler { passes, filled, queue, concurrency, settings, unread }
     }
 }
 

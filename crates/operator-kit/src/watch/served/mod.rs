@@ -154,7 +154,7 @@ fn in_version(group: &ApiGroup, version: &str, wanted: &ApiResource) -> Option<S
 
 /// The wanted kinds, in versions that the cluster serves: in another version than the wanted one only while a watch
 /// finds that one not served.
-pub(crate) fn follow<R: 'static>(
+pub(crate) fn follow<R: Clone + 'static>(
     served: ServedKinds,
     health: Arc<Health>,
     metrics: Arc<Metrics>,
