@@ -32,9 +32,7 @@ use crate::{
         reconciler::{Phase, Reconciler},
         settings::SettingsFile,
     },
-    watch::{
-        Intake, ServedKinds, Task, Unmanaged, Unread, Watch, Watched, WatchedKind, Watches, follow_served,
-    },
+    watch::{Intake, ServedKinds, Task, Unmanaged, Watch, Watched, WatchedKind, Watches, follow_served},
     write::Writer,
 };
 
@@ -204,17 +202,15 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
             watch: Watch::new(Api::<Unmanaged<C::Kind>>::all(self.client.clone()), kind),
             trim: Box::new(|Unmanaged(object)| object),
         };
-        let unread = self.watches().unread(intake.watch.kind());
-        let filled = StoreWriter::new(());
-        let passes = self.passes(Arc::new(controller), &queue, &filled, Arc::default());
+        let stored = (queue, StoreWriter::new(()));
+        let reconciler = self.reconciler(Arc::new(controller), stored, Arc::default(), intake.watch.kind());
         let mut leading = follow_phase.clone();
         let beside = async move {
             leading.wait_for(|phase| *phase == Phase::Leading).await?;
             match beside.await {}
         };
-        let passes = self.reconciler(passes, queue, filled, unread).run(intake, follow_phase);
         let work = async {
-            select! { ended = passes => ended, ended = beside => ended }
+            select! { ended = reconciler.run(intake, follow_phase) => ended, ended = beside => ended }
         };
         self.steer(phase, Box::pin(work)).await
     }
@@ -271,12 +267,12 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
                 if running.iter().any(|(running, ..)| running.is_same(&kind)) {
                     continue;
                 }
-                let (queue, filled) = triggers.open(&kind);
-                let passes = self.passes(controller.clone(), &queue, &filled, backoff.clone());
                 let intake = kind.clone().intake(&self.client, &self.health);
-                let unread = self.watches().unread(intake.watch.kind());
-                let task = self.reconciler(passes.clone(), queue, filled, unread).run(intake, phase.clone());
-                running.push((kind, tasks.spawn(task), passes));
+                let (controller, stored, name) =
+                    (controller.clone(), triggers.open(&kind), intake.watch.kind());
+                let reconciler = self.reconciler(controller, stored, backoff.clone(), name);
+                let passes = reconciler.passes.clone();
+                running.push((kind, tasks.spawn(reconciler.run(intake, phase.clone())), passes));
             }
             select! {
                 never = &mut namespaces => match never {},
@@ -297,15 +293,15 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         Ok(())
     }
 
-    fn passes<C: Controller>(
+    fn reconciler<C: Controller>(
         &self,
         controller: Arc<C>,
-        queue: &Queue<C::Kind>,
-        filled: &StoreWriter<C::Kind>,
+        (queue, filled): (Queue<C::Kind>, StoreWriter<C::Kind>),
         backoff: Arc<Backoff>,
-    ) -> Arc<Passes<C>> {
+        kind: &str,
+    ) -> Reconciler<C> {
         let settings = self.settings.clone();
-        Arc::new(Passes {
+        let passes = Arc::new(Passes {
             controller,
             dynamic_type: queue.dynamic_type.clone(),
             store: filled.as_reader(),
@@ -315,21 +311,13 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
             health: self.health.clone(),
             metrics: self.metrics.clone(),
             settings_version: Box::new(move || settings.version()),
-        })
-    }
-
-    fn reconciler<C: Controller>(
-        &self,
-        passes: Arc<Passes<C>>,
-        queue: Queue<C::Kind>,
-        filled: StoreWriter<C::Kind>,
-        unread: Unread,
-    ) -> Reconciler<C> {
+        });
         let settings = stream::unfold(self.settings.clone(), async |mut settings| {
             settings.changed().await;
             Some(((), settings))
         });
         let (settings, concurrency) = (settings.boxed(), self.arguments.concurrency);
+        let unread = self.watches().unread(kind);
         Reconciler { passes, filled, queue, concurrency, settings, unread }
     }
 }
