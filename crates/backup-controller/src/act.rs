@@ -5,7 +5,7 @@ use std::time::Duration;
 use backup_controller::{
     annotation::{BackupStatus, State},
     backup::not_served,
-    decide::{Action, Release},
+    decide::Action,
     error::{Error, Unusable, is_refusal},
     finalizer, metadata,
     observed::{Held, Observed, Row},
@@ -65,7 +65,7 @@ impl Executor {
                 let is_written = tell && self.tell(target, observed.held.as_ref(), &status).await?;
                 Ok(if is_written { Next::Written } else { Next::Wait(again) })
             }
-            Action::Release(release) => self.release(kind, observed, &release).await,
+            Action::Release { outcome, status } => self.release(kind, observed, outcome, &status).await,
             Action::Settle => {
                 let is_ours = finalizer::is_there(&target.row.finalizers);
                 if target.metadata.deletion_timestamp.is_some() && !is_ours {
@@ -155,7 +155,8 @@ impl Executor {
         &self,
         kind: &ProtectedKind,
         observed: &Observed,
-        release: &Release,
+        outcome: Outcome,
+        status: &BackupStatus,
     ) -> Result<Next, Error> {
         let target = &*observed.target;
         let id = ObjectId::of(target);
@@ -165,16 +166,16 @@ impl Executor {
         };
         let stays = held.finalizers.len() > 1;
         let is_told = held.is_annotated && (stays || held.status.is_some());
-        if release.outcome != Outcome::BackedUp {
+        if outcome != Outcome::BackedUp {
             // Before the write, because the object and its annotations may be gone with it, and the answer may be lost.
-            let why = &release.status.message;
+            let why = &status.message;
             tracing::warn!(object = %id, entry = kind.id, why, "releasing it without a proven backup");
         }
-        let released = self.let_go(target, &removal, is_told.then_some(&release.status)).await;
+        let released = self.let_go(target, &removal, is_told.then_some(status)).await;
         match &released {
             Ok(_) => {
-                self.metrics.released(id.uid, &kind.id, release.outcome);
-                self.tell_of_release(target, held, release);
+                self.metrics.released(id.uid, &kind.id, outcome);
+                self.tell_of_release(target, held, outcome, &status.message);
             }
             // It is gone or was changed, as the next pass sees.
             Err(Error::Write(WriteError {
@@ -186,11 +187,10 @@ impl Executor {
     }
 
     /// Publishes the Event of a release. Nobody was told of a backup that took no time.
-    fn tell_of_release(&self, target: &Watched<Row>, held: &Held, release: &Release) {
-        let message = &release.status.message;
-        let (type_, reason, note) = match release.outcome {
+    fn tell_of_release(&self, target: &Watched<Row>, held: &Held, outcome: Outcome, message: &str) {
+        let (type_, reason, note) = match outcome {
             Outcome::BackedUp if held.status.is_none() => return,
-            Outcome::BackedUp => (EventType::Normal, "BackedUp", message.clone()),
+            Outcome::BackedUp => (EventType::Normal, "BackedUp", message.to_owned()),
             Outcome::GivenUp => (
                 EventType::Warning,
                 "ReleasedWithoutBackup",

@@ -8,7 +8,7 @@ use backup_controller::{
     backup::{Situation, render},
     force_release::ForceRelease,
     metadata,
-    observed::{Held, Observed, Row, Selection},
+    observed::{Held, Observed, Row},
     status::FAILED,
 };
 use catena_api::keys::{BACKUP_FINALIZER, BACKUP_TARGET};
@@ -105,7 +105,7 @@ pub fn held(settings: &Settings, object: &Value, situation: Situation) -> Observ
         target: watched(settings, object),
         attempt: Attempt::Allowed,
         kind: Some(settings.kinds["maps"].clone()),
-        selection: Selection::Selected,
+        is_selected: true,
         backups: Watermark::unwatched(),
         held: Some(Held {
             finalizers: metadata::finalizers(object),

@@ -4,7 +4,6 @@
 pub mod annotation;
 pub mod backup;
 pub mod decide;
-pub mod entry;
 pub mod error;
 pub mod finalizer;
 pub mod force_release;

@@ -14,12 +14,11 @@ use backup_controller::{
     Settings,
     annotation::BackupStatus,
     backup::Situation,
-    entry::recorded,
     error::{Error, Unusable},
     finalizer,
     force_release::ForceRelease,
     metadata,
-    observed::{Held, Observed, Row, Selection},
+    observed::{Held, Observed, Row},
     settings::{Entries, ProtectedKind},
 };
 use kube::Client;
@@ -73,9 +72,9 @@ impl Observer {
         attempt: Attempt,
     ) -> Result<Option<(Observed, Option<Turn>)>, Error> {
         let settings = self.settings.current();
-        let (kind, selection) = match settings.entries(&target.source.id, &target.row.judged_by) {
+        let (kind, is_selected) = match settings.entries(&target.source.id, &target.row.judged_by) {
             Some(entries) => self.entry(entries, &target).await?,
-            None => (None, Selection::NotSelected),
+            None => (None, false),
         };
         let is_held =
             target.metadata.deletion_timestamp.is_some() && finalizer::is_there(&target.row.finalizers);
@@ -91,7 +90,7 @@ impl Observer {
         };
         let backups = kind.as_ref().map(|kind| self.backups.seen(&kind.backup));
         let backups = backups.unwrap_or_else(Watermark::unwatched);
-        Ok(Some((Observed { target, attempt, kind, selection, backups, held }, turn)))
+        Ok(Some((Observed { target, attempt, kind, is_selected, backups, held }, turn)))
     }
 
     /// Forgets an object that is gone.
@@ -100,12 +99,13 @@ impl Observer {
         self.large_objects.forget(uid);
     }
 
-    /// The entry of the settings that an object belongs to: the first that selects it, or the strictest.
+    /// The entry of the settings that an object belongs to: the first that selects it, or the strictest. And whether it is
+    /// selected.
     async fn entry(
         &self,
         entries: &Entries,
         target: &Watched<Row>,
-    ) -> Result<(Option<Arc<ProtectedKind>>, Selection), Error> {
+    ) -> Result<(Option<Arc<ProtectedKind>>, bool), Error> {
         let namespace = target.metadata.namespace.as_deref();
         for entry in entries.protecting() {
             if !target.row.selected_by.iter().any(|id| **id == *entry.id) {
@@ -116,10 +116,10 @@ impl Observer {
                 _ => true,
             };
             if is_selected {
-                return Ok((Some(entry.clone()), Selection::Selected));
+                return Ok((Some(entry.clone()), true));
             }
         }
-        Ok((entries.strictest().cloned(), Selection::NotSelected))
+        Ok((entries.strictest().cloned(), false))
     }
 
     /// Reads the backups of an object that waits for one, and finds the entry of the settings that it belongs to.
@@ -154,7 +154,7 @@ impl Observer {
         let tell_again = unshown.map(|(_, since)| UNSHOWN_STATUS_DELAY.saturating_sub(*since));
         let status = told.map(|(told, _)| told).or(written);
         let kind = match settings.by_resource.get(&*target.source.id) {
-            Some(entries) => recorded(entries, status.as_ref(), kind),
+            Some(entries) => entries.recorded(status.as_ref(), kind),
             None => kind,
         };
         if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {

@@ -35,20 +35,11 @@ pub struct Observed {
     /// The entry of the settings that it belongs to; `None` while they are changing.
     pub kind: Option<Arc<ProtectedKind>>,
     /// Whether it is to be protected.
-    pub selection: Selection,
+    pub is_selected: bool,
     /// The highest version that the watch of its backups has delivered.
     pub backups: Watermark,
     /// The live state of an object that is being deleted and has our finalizer.
     pub held: Option<Held>,
-}
-
-/// Whether an object is to be protected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Selection {
-    /// It is.
-    Selected,
-    /// It is not.
-    NotSelected,
 }
 
 /// An object that is being deleted and has our finalizer, from a live read.

@@ -1,27 +1,59 @@
 //! Observed → Action. Pure.
 
-mod action;
-mod hold;
-
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use operator_kit::run::Attempt;
-
-pub use action::{Action, Release};
+use serde_json::Value;
 
 use crate::{
-    annotation::State,
+    annotation::{BackupStatus, State},
     backup::{Situation, Try, Verdict},
+    error::Unusable,
     finalizer,
     force_release::ForceRelease,
-    observed::{Held, Observed, Selection},
+    observed::{Held, Observed},
     settings::ProtectedKind,
-    status::Outcome,
+    status::{self, Outcome},
 };
 
 /// The longest delay between two attempts.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(3600);
+/// Time between checks of a running backup without events.
+const LOOK_INTERVAL: Duration = Duration::from_secs(30);
+/// Minimum duration of a state that is worth a write.
+const TELL_DELAY: Duration = Duration::from_secs(3);
+
+/// One step for an object.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Add our finalizer.
+    Protect,
+    /// Remove our finalizer from an object that is not to be protected, and is not being deleted.
+    TakeBack,
+    /// Create a backup.
+    Create(Value),
+    /// Report that there is nothing to create.
+    Refuse(Unusable),
+    /// Remove our finalizer from an object that is being deleted.
+    Release {
+        /// The reason for the release.
+        outcome: Outcome,
+        /// The reported status.
+        status: BackupStatus,
+    },
+    /// Keep holding it.
+    Hold {
+        /// Why.
+        status: BackupStatus,
+        /// Whether the status is to be written to the object.
+        tell: bool,
+        /// The time until the next check, if nothing happens before.
+        again: Duration,
+    },
+    /// Nothing is left to do.
+    Settle,
+}
 
 /// The next step for an object.
 #[must_use]
@@ -32,35 +64,47 @@ pub fn decide(observed: &Observed) -> Action {
         return observed.held.as_ref().map_or(Action::Settle, |held| let_go(observed, kind, held));
     }
     let is_protected = finalizer::is_there(&observed.target.row.finalizers);
-    match (observed.selection, is_protected) {
-        (Selection::Selected, false) | (Selection::NotSelected, true)
-            if observed.attempt != Attempt::Allowed =>
-        {
-            Action::Settle
-        }
-        (Selection::Selected, false) => Action::Protect,
-        (Selection::NotSelected, true) => Action::TakeBack,
-        (Selection::Selected, true) | (Selection::NotSelected, false) => Action::Settle,
+    if is_protected == observed.is_selected || observed.attempt != Attempt::Allowed {
+        Action::Settle
+    } else if is_protected {
+        Action::TakeBack
+    } else {
+        Action::Protect
     }
 }
 
 fn let_go(observed: &Observed, kind: &ProtectedKind, held: &Held) -> Action {
+    let release = |outcome, last: Option<&Try>, why: &str| Action::Release {
+        outcome,
+        status: status::released(observed, held, outcome, last, why),
+    };
+    let given_up = |last: Option<&Try>, why: &str| release(Outcome::GivenUp, last, why);
+    let hold = |status, again| hold(held, status, again);
+    let hold_failed = |last: &Try, due: Timestamp| {
+        let pause = Duration::try_from(due.duration_since(held.now)).unwrap_or_default();
+        hold(status::failed(observed, kind, held, last, due), pause)
+    };
     if let ForceRelease::Granted(reason) = &held.force_release {
-        return hold::release(observed, held, Outcome::Forced, None, reason);
+        return release(Outcome::Forced, None, reason);
     }
-    let given_up = |last, why: &str| hold::release(observed, held, Outcome::GivenUp, last, why);
     match &held.situation {
         None => Action::Settle,
         Some(Situation::There { last, verdict: Verdict::Succeeded }) => {
-            hold::release(observed, held, Outcome::BackedUp, Some(last), "the backup is proven")
+            release(Outcome::BackedUp, Some(last), "the backup is proven")
         }
         Some(Situation::There { last, verdict }) => {
-            if held.left(last.created, kind.deadline).is_zero() {
-                return hold::overdue(observed, kind, held, last);
+            let left = held.left(last.created, kind.deadline);
+            if left.is_zero() {
+                return hold(status::overdue(observed, kind, held, last), LOOK_INTERVAL);
             }
-            hold::running(observed, kind, held, last, verdict)
+            let (status, again) = (status::running(observed, held, last, verdict), left.min(LOOK_INTERVAL));
+            let briefly = held.left(last.created, TELL_DELAY);
+            if held.status.is_none() && !briefly.is_zero() {
+                return Action::Hold { status, tell: false, again: briefly.min(again) };
+            }
+            hold(status, again)
         }
-        Some(Situation::Unfinished { last }) => hold::failed(observed, kind, held, last, held.now),
+        Some(Situation::Unfinished { last }) => hold_failed(last, held.now),
         Some(Situation::Failed { last, next, seen }) => {
             if let Some(why) = tried_in_vain(kind, held, *seen) {
                 return given_up(Some(last), &why);
@@ -68,9 +112,9 @@ fn let_go(observed: &Observed, kind: &ProtectedKind, held: &Held) -> Action {
             let due = retry_at(kind, held, last);
             match observed.attempt.failure() {
                 // A read that fails meanwhile does not shorten the pause.
-                _ if due > held.now => hold::failed(observed, kind, held, last, due),
+                _ if due > held.now => hold_failed(last, due),
                 None => Action::Create(next.clone()),
-                Some(failure) => hold::blocked(observed, held, last.attempt, failure),
+                Some(failure) => hold(status::blocked(observed, held, last.attempt, failure), LOOK_INTERVAL),
             }
         }
         // One that was found before may still run.
@@ -84,13 +128,20 @@ fn let_go(observed: &Observed, kind: &ProtectedKind, held: &Held) -> Action {
             }
             let attempt = held.status.as_ref().map_or(1, |status| status.attempt);
             match (observed.attempt.failure(), without) {
-                (Some(failure), _) => hold::blocked(observed, held, attempt, failure),
+                (Some(failure), _) => hold(status::blocked(observed, held, attempt, failure), LOOK_INTERVAL),
                 (None, Situation::Absent { backup }) => Action::Create(backup.clone()),
                 (None, Situation::Unusable(problem)) => Action::Refuse(problem.clone()),
                 (None, _) => Action::Settle,
             }
         }
     }
+}
+
+fn hold(held: &Held, status: BackupStatus, again: Duration) -> Action {
+    let status = status.continuing(held.status.as_ref());
+    let tell = held.status.as_ref() != Some(&status) || held.tell_again == Some(Duration::ZERO);
+    let again = held.tell_again.map_or(again, |tell_again| again.min(tell_again));
+    Action::Hold { status, tell, again }
 }
 
 /// The reason why an object may be released now, after all attempts of the settings were in vain. Only a backup that

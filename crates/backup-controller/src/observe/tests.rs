@@ -116,7 +116,7 @@ async fn the_entry_that_was_told_stays_even_if_the_object_does_not_show_it() {
     let two: Settings = serde_json::from_value(file).unwrap();
     let entries = &two.by_resource["configmaps"];
     let silver = entries.named("silver").unwrap().clone();
-    let id = |status| recorded(entries, status, silver.clone()).id.clone();
+    let id = |status| entries.recorded(status, silver.clone()).id.clone();
     assert_eq!(
         (id(Some(&BackupStatus { entry: "gold".into(), ..failed(1) })), id(None)),
         ("gold".into(), "silver".into())
@@ -130,5 +130,5 @@ async fn what_lives_is_not_read() {
     let settings = settings(TEMPLATE, "backups");
     let (observer, log) = observer(None, Memory::default());
     let (living, _) = observer.observe(watched(&settings, &web), Attempt::Allowed).await.unwrap().unwrap();
-    assert_eq!((living.selection, living.held.is_none(), log.take().len()), (Selection::Selected, true, 0));
+    assert_eq!((living.is_selected, living.held.is_none(), log.take().len()), (true, true, 0));
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use kube::core::Selector;
 
 use super::{OnFailure, ProtectedKind};
+use crate::annotation::BackupStatus;
 
 /// The entries of one kind, in the order of their names: an object belongs to the first that selects it.
 pub struct Entries {
@@ -50,6 +51,17 @@ impl Entries {
         self.all.iter().find(|entry| entry.id == id)
     }
 
+    /// The entry in the status of a held object, whatever its labels are by now; otherwise the given one.
+    #[must_use]
+    pub fn recorded(
+        &self,
+        status: Option<&BackupStatus>,
+        otherwise: Arc<ProtectedKind>,
+    ) -> Arc<ProtectedKind> {
+        let said = status.and_then(|status| self.named(&status.entry));
+        said.cloned().unwrap_or(otherwise)
+    }
+
     /// The entry for a deleted object that belongs to none: the one with the strictest release.
     #[must_use]
     pub fn strictest(&self) -> Option<&Arc<ProtectedKind>> {
@@ -59,7 +71,8 @@ impl Entries {
 
 #[cfg(test)]
 mod tests {
-    use crate::settings::Settings;
+    use super::*;
+    use crate::{fixtures::failed, settings::Settings};
 
     fn entries(more: &[(&str, &str)]) -> Settings {
         let kinds = more.iter().map(|(id, more)| {
@@ -87,5 +100,21 @@ mod tests {
         assert_ne!(fingerprint(&[("b", "deadline: 1h")]), one);
         assert_ne!(fingerprint(&[("a", "selector: {matchLabels: {x: y}}")]), one);
         assert_ne!(fingerprint(&[("a", "deadline: 1h"), ("b", "deadline: 1h")]), one);
+    }
+
+    #[test]
+    fn the_entry_that_was_reported_stays_as_long_as_it_exists() {
+        let entry = "{apiVersion: v1, kind: A, resource: as, backup: b}";
+        let settings: Settings = serde_saphyr::from_str(&format!(
+            "kinds: {{one: {entry}, two: {entry}}}\nbackups: {{b: {{apiVersion: v1, kind: B, resource: bs, template: x, \
+             succeeded: 'true'}}}}"
+        ))
+        .unwrap();
+        let entries = &settings.by_resource["as"];
+        let by = |said: Option<&str>| {
+            let status = said.map(|said| BackupStatus { entry: said.into(), ..failed(1) });
+            entries.recorded(status.as_ref(), entries.named("two").unwrap().clone()).id.clone()
+        };
+        assert_eq!((by(Some("one")), by(Some("lost")), by(None)), ("one".into(), "two".into(), "two".into()));
     }
 }

@@ -5,12 +5,11 @@ use std::sync::Arc;
 use backup_controller::{
     annotation::BackupStatus,
     backup::{Failures, Search, Situation, render},
-    decide::{Action, Release, decide},
-    entry::recorded,
+    decide::{Action, decide},
     finalizer,
     force_release::ForceRelease,
     metadata as of_object,
-    observed::{Held, Observed, Row, Selection},
+    observed::{Held, Observed, Row},
     settings::ProtectedKind,
 };
 use catena_api::keys::{BACKUP_FINALIZER, BACKUP_STATUS};
@@ -52,7 +51,7 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, target: &Stor
             let text = Some((&*status.text()).into());
             amend(Purpose::Other, vec![Change::Annotation(BACKUP_STATUS.into(), text)])
         }
-        Action::Release(release) => amend(Purpose::Release, released(&observed, &release)),
+        Action::Release { status, .. } => amend(Purpose::Release, released(&observed, &status)),
         Action::Refuse(_) => {
             process.fails(target, "", None);
             Vec::new()
@@ -76,7 +75,7 @@ fn observe(process: &Process, server: &Server, scope: &Scope, target: &Stored) -
         target: Arc::new(Watched { metadata: metadata(target), source: Arc::new(source), row }),
         attempt: process.attempt(target),
         kind: Some(held.as_ref().map_or_else(|| entry.clone(), |(kind, _)| kind.clone())),
-        selection: Selection::Selected,
+        is_selected: true,
         backups: Watermark::unwatched(),
         held: held.map(|(_, held)| held),
     }
@@ -100,7 +99,7 @@ fn held(
     }
     let now = clock::time(server.clock);
     let status = BackupStatus::of(&object);
-    let kind = recorded(&settings.by_resource[&entry.resource_id()], status.as_ref(), entry.clone());
+    let kind = settings.by_resource[&entry.resource_id()].recorded(status.as_ref(), entry.clone());
     let force_release = ForceRelease::of(&object);
     let situation = if matches!(force_release, ForceRelease::Granted(_)) {
         None
@@ -178,13 +177,13 @@ fn created(backup: &Value) -> Object {
     new
 }
 
-fn released(observed: &Observed, release: &Release) -> Vec<Change<Json>> {
+fn released(observed: &Observed, status: &BackupStatus) -> Vec<Change<Json>> {
     let mut changes = vec![Change::RemoveFinalizer(BACKUP_FINALIZER.into())];
     let held = observed.held.as_ref();
     let is_told =
         held.is_some_and(|held| held.is_annotated && (held.finalizers.len() > 1 || held.status.is_some()));
     if is_told {
-        let text = Some((&*release.status.text()).into());
+        let text = Some((&*status.text()).into());
         changes.push(Change::Annotation(BACKUP_STATUS.into(), text));
     }
     changes

@@ -101,7 +101,7 @@ fn tell(state: State) -> Action {
 }
 
 fn release(outcome: Outcome) -> Action {
-    Action::Release(Release { outcome, status: status(State::Released) })
+    Action::Release { outcome, status: status(State::Released) }
 }
 
 #[tokio::test(start_paused = true)]
@@ -300,7 +300,7 @@ fn is_let_go(settings: &Settings, acted: &Acted) -> Option<Outcome> {
         observed.attempt = Attempt::Deferred(Failure::of(error));
     }
     match decide(&observed) {
-        Action::Release(release) => Some(release.outcome),
+        Action::Release { outcome, .. } => Some(outcome),
         _ => None,
     }
 }

@@ -30,9 +30,9 @@ fn kind(id: &str) -> Arc<ProtectedKind> {
     settings.kinds[id].clone()
 }
 
-fn living(selection: Selection, finalizers: &[&str]) -> Observed {
+fn living(is_selected: bool, finalizers: &[&str]) -> Observed {
     let observed = fixtures::living(&fixtures::settings(fixtures::TEMPLATE, ""), finalizers);
-    Observed { kind: Some(kind("held")), selection, ..observed }
+    Observed { kind: Some(kind("held")), is_selected, ..observed }
 }
 
 /// An object that was deleted a minute ago.
@@ -76,7 +76,7 @@ fn failed(attempt: u32, age: i64) -> Situation {
 
 fn outcome(action: Action) -> Option<Outcome> {
     match action {
-        Action::Release(release) => Some(release.outcome),
+        Action::Release { outcome, .. } => Some(outcome),
         _ => None,
     }
 }
@@ -93,13 +93,13 @@ mod releases;
 #[test]
 fn the_finalizer_follows_the_selection_of_what_lives() {
     let ours: &[&str] = &[BACKUP_FINALIZER];
-    for (selection, finalizers, expected) in [
-        (Selection::Selected, &[][..], Action::Protect),
-        (Selection::Selected, ours, Action::Settle),
-        (Selection::NotSelected, ours, Action::TakeBack),
-        (Selection::NotSelected, &[], Action::Settle),
+    for (is_selected, finalizers, expected) in [
+        (true, &[][..], Action::Protect),
+        (true, ours, Action::Settle),
+        (false, ours, Action::TakeBack),
+        (false, &[], Action::Settle),
     ] {
-        assert_eq!(decide(&living(selection, finalizers)), expected, "{selection:?} {finalizers:?}");
+        assert_eq!(decide(&living(is_selected, finalizers)), expected, "{is_selected} {finalizers:?}");
     }
 }
 
@@ -113,7 +113,7 @@ fn what_is_being_deleted_without_our_finalizer_is_left_alone() {
 #[test]
 fn what_left_the_selection_before_it_was_deleted_is_backed_up_all_the_same() {
     let mut observed = deleted("held", absent());
-    observed.selection = Selection::NotSelected;
+    observed.is_selected = false;
     assert_eq!(decide(&observed), Action::Create(json!({"first": true})));
 }
 
