@@ -10,10 +10,13 @@ use backup_controller::{Settings, status::Outcome};
 use parking_lot::Mutex;
 use prometheus_client::{
     collector::Collector,
-    encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric},
+    encoding::{DescriptorEncoder, EncodeMetric},
     metrics::{counter::Counter, family::Family, gauge::ConstGauge},
     registry::{Registry, Unit},
 };
+
+/// The entry, and the reason or the outcome.
+type Labels = [(&'static str, String); 2];
 
 const OUTCOMES: [Outcome; 3] = [Outcome::BackedUp, Outcome::GivenUp, Outcome::Forced];
 
@@ -21,28 +24,16 @@ const OUTCOMES: [Outcome; 3] = [Outcome::BackedUp, Outcome::GivenUp, Outcome::Fo
 #[derive(Clone, Debug, Default)]
 pub struct HeldMetrics {
     held: Arc<Mutex<HashMap<String, HeldObject>>>,
-    released: Family<Ended, Counter>,
+    released: Family<Labels, Counter>,
 }
 
 #[derive(Debug)]
 struct HeldObject {
-    why: Why,
+    why: Labels,
     /// The time for which it had been held when that was recorded, because times of the server are not compared with
     /// another clock.
     age: Duration,
     noted: Instant,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
-struct Why {
-    entry: String,
-    reason: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Ended {
-    entry: String,
-    outcome: &'static str,
 }
 
 impl HeldMetrics {
@@ -61,21 +52,21 @@ impl HeldMetrics {
     pub fn expect(&self, settings: &Settings) {
         for kind in settings.kinds.values() {
             for outcome in OUTCOMES {
-                drop(self.released.get_or_create(&Ended::of(&kind.id, outcome)));
+                drop(self.released.get_or_create(&ended(&kind.id, outcome)));
             }
         }
     }
 
     /// Records that an object is held, and for how long.
     pub fn note(&self, uid: &str, entry: &str, reason: &str, age: Duration) {
-        let why = Why { entry: entry.to_owned(), reason: reason.to_owned() };
+        let why = [("entry", entry.to_owned()), ("reason", reason.to_owned())];
         self.held.lock().insert(uid.to_owned(), HeldObject { why, age, noted: Instant::now() });
     }
 
     /// Records that an object was released.
     pub fn released(&self, uid: &str, entry: &str, outcome: Outcome) {
         self.held.lock().remove(uid);
-        self.released.get_or_create(&Ended::of(entry, outcome)).inc();
+        self.released.get_or_create(&ended(entry, outcome)).inc();
     }
 
     /// Forgets an object that is gone.
@@ -84,20 +75,18 @@ impl HeldMetrics {
     }
 }
 
-impl Ended {
-    fn of(entry: &str, outcome: Outcome) -> Self {
-        let outcome = match outcome {
-            Outcome::BackedUp => "backed_up",
-            Outcome::GivenUp => "given_up",
-            Outcome::Forced => "forced",
-        };
-        Self { entry: entry.to_owned(), outcome }
-    }
+fn ended(entry: &str, outcome: Outcome) -> Labels {
+    let outcome = match outcome {
+        Outcome::BackedUp => "backed_up",
+        Outcome::GivenUp => "given_up",
+        Outcome::Forced => "forced",
+    };
+    [("entry", entry.to_owned()), ("outcome", outcome.to_owned())]
 }
 
 impl Collector for HeldMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
-        let mut by_reason: BTreeMap<Why, (i64, f64)> = BTreeMap::new();
+        let mut by_reason: BTreeMap<Labels, (i64, f64)> = BTreeMap::new();
         for held in self.held.lock().values() {
             let (count, oldest) = by_reason.entry(held.why.clone()).or_default();
             *count += 1;
