@@ -30,7 +30,7 @@ use operator_kit::{
 use serde::Deserialize;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use self::{kinds::Kinds, report::Report};
+use self::{kinds::drainable, report::Report};
 
 /// Objects per page of a list.
 const PAGE_SIZE: u32 = 500;
@@ -125,12 +125,13 @@ pub async fn run(arguments: Arguments, options: &Options) -> anyhow::Result<Exit
     let client = operator.client();
     let settings = operator.settings().current();
     let kinds = settings.kinds.values().filter_map(|kind| kind.resource().ok()).collect();
-    let kinds = Kinds::of(&client, &operator.served_kinds(), kinds).await?;
-    if let Some(obstacle) = kinds.obstacle() {
-        tracing::error!("{obstacle}");
-        return Ok(ExitCode::from(EXIT_REFUSED));
-    }
-    let kinds = kinds.served;
+    let kinds = match drainable(&client, &operator.served_kinds(), kinds).await? {
+        Ok(kinds) => kinds,
+        Err(obstacle) => {
+            tracing::error!("{obstacle}");
+            return Ok(ExitCode::from(EXIT_REFUSED));
+        }
+    };
     if options.held_objects == HeldObjects::Refuse {
         let held = held(&client, &kinds).await?;
         if !held.is_empty() {
@@ -168,14 +169,6 @@ struct Drain<'d> {
     held_objects: HeldObjects,
 }
 
-/// The outcome of draining a kind once.
-enum Drained {
-    /// The number of objects that had the finalizer.
-    Found(usize),
-    /// Objects wait for their backup, and none may be released without one.
-    Refused(Vec<String>),
-}
-
 impl Drain<'_> {
     /// Drains all kinds until no object has the finalizer. A kind that fails keeps no other from being drained.
     async fn until_empty(&self, report: &mut Report, kinds: &[ApiResource]) -> anyhow::Result<ExitCode> {
@@ -185,8 +178,8 @@ impl Drain<'_> {
             let (mut found, mut failed) = (0, None);
             for kind in kinds {
                 match self.once(report, kind).await {
-                    Ok(Drained::Found(count)) => found += count,
-                    Ok(Drained::Refused(held)) => {
+                    Ok(Ok(count)) => found += count,
+                    Ok(Err(held)) => {
                         tracing::error!(
                             "{}; the controller has been stopped: start it again with helm rollback, to the last revision in helm history",
                             refusal(&held)
@@ -214,11 +207,17 @@ impl Drain<'_> {
     }
 
     /// Removes the finalizer from the objects of a kind. A failure keeps no other object from being released and reported.
-    async fn once(&self, report: &mut Report, kind: &ApiResource) -> anyhow::Result<Drained> {
+    /// Returns the number of objects that had the finalizer, or those that wait for their backup, if none may be released
+    /// without one.
+    async fn once(
+        &self,
+        report: &mut Report,
+        kind: &ApiResource,
+    ) -> anyhow::Result<Result<usize, Vec<String>>> {
         let objects = timeout_at(self.until, protected(self.client, kind)).await.context(TIME_IS_UP)??;
         let held = held_of(kind, &objects);
         if self.held_objects == HeldObjects::Refuse && !held.is_empty() {
-            return Ok(Drained::Refused(held));
+            return Ok(Err(held));
         }
         let count = objects.len();
         let has_time = |_: &Found| ready(Instant::now() < self.until);
@@ -250,7 +249,7 @@ impl Drain<'_> {
         if count > 0 {
             tracing::info!(kind = kind.kind, count, "drained");
         }
-        Ok(Drained::Found(count))
+        Ok(Ok(count))
     }
 
     /// Removes the finalizer from an object. Returns whether this write did so.

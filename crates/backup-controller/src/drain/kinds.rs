@@ -5,50 +5,33 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::{Client, discovery::ApiResource};
 use operator_kit::watch::{ServedKinds, live};
 
-/// The kinds of the settings that have objects.
-#[derive(Debug, Default, PartialEq)]
-pub struct Kinds {
-    /// Those that are served, in a served version.
-    pub served: Vec<ApiResource>,
-    /// Those that are served in no version, although their definition exists: their objects are stored, and are there again
-    /// as soon as a version is served.
-    pub hidden: Vec<ApiResource>,
-}
-
-impl Kinds {
-    /// Looks these kinds up in the cluster. A kind that is not served and has no definition has no objects.
-    pub async fn of(
-        client: &Client,
-        served_kinds: &ServedKinds,
-        kinds: Vec<ApiResource>,
-    ) -> anyhow::Result<Self> {
-        let mut looked_up = Self::default();
-        for kind in kinds {
-            let found = served_kinds.find(&kind).await;
-            let found =
-                found.with_context(|| format!("could not look up the served version of {}", kind.plural))?;
-            match found {
-                Some(found) => looked_up.served.push(found.resource),
-                None if is_defined(client, &kind).await? => looked_up.hidden.push(kind),
-                None => {}
-            }
+/// Those of these kinds that have objects, in a served version; or why nothing is drained. A kind that is not served and has
+/// no definition has no objects. Those of one with a definition are stored, and are there again as soon as a version is served.
+pub async fn drainable(
+    client: &Client,
+    served_kinds: &ServedKinds,
+    kinds: Vec<ApiResource>,
+) -> anyhow::Result<Result<Vec<ApiResource>, String>> {
+    let (mut served, mut hidden) = (Vec::new(), Vec::new());
+    for kind in kinds {
+        let found = served_kinds.find(&kind).await;
+        let found =
+            found.with_context(|| format!("could not look up the served version of {}", kind.plural))?;
+        match found {
+            Some(found) => served.push(found.resource),
+            None if is_defined(client, &kind).await? => hidden.push(definition(&kind)),
+            None => {}
         }
-        Ok(looked_up)
     }
-
-    /// Why nothing is drained, if there are objects that cannot be.
-    pub fn obstacle(&self) -> Option<String> {
-        if self.hidden.is_empty() {
-            return None;
-        }
-        let names: Vec<String> = self.hidden.iter().map(definition).collect();
-        Some(format!(
-            "no version of these kinds is served, so that their objects cannot be read, but may carry the finalizer and could \
-             never be deleted: {}; set served: true for a version in each of these CustomResourceDefinitions, or remove the \
-             entries of kinds of which no object carries the finalizer",
-            names.join(", ")
-        ))
+    if hidden.is_empty() {
+        return Ok(Ok(served));
     }
+    Ok(Err(format!(
+        "no version of these kinds is served, so that their objects cannot be read, but may carry the finalizer and could \
+         never be deleted: {}; set served: true for a version in each of these CustomResourceDefinitions, or remove the \
+         entries of kinds of which no object carries the finalizer",
+        hidden.join(", ")
+    )))
 }
 
 async fn is_defined(client: &Client, kind: &ApiResource) -> anyhow::Result<bool> {
@@ -81,14 +64,14 @@ mod tests {
     const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
     /// The look-up of `Db` in a cluster that serves no group, and answers a request for its definition like this.
-    async fn looked_up(code: u16, definition: Value) -> anyhow::Result<Kinds> {
+    async fn looked_up(code: u16, definition: Value) -> anyhow::Result<Result<Vec<ApiResource>, String>> {
         let client = server(None, move |path| match path {
             "/apis" => (200, json!({"groups": []})),
             path if path == format!("{DEFINITIONS}/dbs.x.dev") => (code, definition.clone()),
             _ => (404, json!({"kind": "Status", "reason": "NotFound", "code": 404})),
         });
         let kinds = vec![resource("x.dev/v1", "Db", "dbs").unwrap()];
-        Kinds::of(&client, &ServedKinds::new(client.clone()), kinds).await
+        drainable(&client, &ServedKinds::new(client.clone()), kinds).await
     }
 
     fn refused(code: u16, reason: &str) -> Value {
@@ -98,10 +81,9 @@ mod tests {
     #[tokio::test]
     async fn a_kind_that_is_not_served_has_no_objects_only_if_it_is_not_defined() {
         let gone = looked_up(404, refused(404, "NotFound")).await.unwrap();
-        assert_eq!((&gone, gone.obstacle()), (&Kinds::default(), None));
+        assert_eq!(gone, Ok(Vec::new()));
         let hidden = looked_up(200, json!({"metadata": {"name": "dbs.x.dev"}})).await.unwrap();
-        assert!(hidden.served.is_empty());
-        assert!(hidden.obstacle().is_some_and(|why| why.contains("dbs.x.dev")), "{hidden:?}");
+        assert!(hidden.as_ref().is_err_and(|why| why.contains("dbs.x.dev")), "{hidden:?}");
         let unknown = looked_up(403, refused(403, "Forbidden")).await.unwrap_err();
         assert!(format!("{unknown:#}").contains("dbs.x.dev"), "{unknown:#}");
     }
