@@ -23,7 +23,7 @@ use crate::{
     controller::ProtectedObjects,
     memory::Memory,
     metrics::HeldMetrics,
-    observe::{BackupWatches, Leaving, Namespaces, Observer},
+    observe::{BackupWatches, Namespaces, Observer},
 };
 
 /// Holds configured objects of any kind when they are deleted, until their backup is proven.
@@ -63,10 +63,9 @@ async fn control(arguments: Arguments) -> anyhow::Result<()> {
     let (wanted, kinds) = watch::channel(Vec::new());
     let metrics = HeldMetrics::default();
     operator.add_metrics(|registry| metrics.register(registry));
-    let leaving = Leaving::new(triggers.clone(), operator.settings_events());
-    let followed = (backups.clone(), namespaces.clone());
-    let counted = metrics.clone();
-    tokio::spawn(observe::follow(operator.settings(), wanted, followed.0, followed.1, leaving, counted));
+    let followed = (backups.clone(), namespaces.clone(), metrics.clone());
+    let told = (triggers.clone(), operator.settings_events());
+    tokio::spawn(observe::follow(operator.settings(), wanted, followed, told));
 
     let memory = Memory::default();
     let executor = Executor::new(operator.writer(), operator.events(), memory.clone(), metrics);

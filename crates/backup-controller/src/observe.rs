@@ -3,7 +3,6 @@
 mod backup_watches;
 mod kinds;
 mod large;
-mod leaving;
 mod live;
 mod namespaces;
 mod survey;
@@ -31,12 +30,11 @@ use serde_json::Value;
 
 use crate::memory::Memory;
 use large::LargeObjects;
-use survey::Survey;
+use survey::look_up;
 
 pub use backup_watches::BackupWatches;
 pub use kinds::follow;
 pub use large::Turn;
-pub use leaving::Leaving;
 pub use namespaces::Namespaces;
 
 /// Time after which a status that an object does not show is told again.
@@ -167,9 +165,9 @@ impl Observer {
             Some(Situation::Unusable(Unusable::OutOfReach(problem)))
         } else {
             let (client, templates) = (&self.client, &settings.templates);
-            let survey = Survey { client, templates, kind: &kind, target: &object, now };
             let mut failures = self.memory.failures(uid, &kind.policy);
-            let situation = survey.situation(status.as_ref(), &mut failures).await?;
+            let status = status.as_ref();
+            let situation = look_up(client, templates, &kind, &object, now, status, &mut failures).await?;
             self.memory.note_failures(uid, failures);
             Some(situation)
         };

@@ -1,26 +1,28 @@
 //! Keeps the watches in line with the settings.
 
-use backup_controller::{Settings, observed::Row, settings::Entries};
-use operator_kit::{run::LiveSettings, watch::WatchedKind};
+use backup_controller::{Settings, finalizer, observed::Row, settings::Entries};
+use operator_kit::{
+    report::SettingsEvents,
+    run::{LiveSettings, Triggers},
+    watch::WatchedKind,
+};
 use tokio::sync::watch;
 
 use crate::metrics::HeldMetrics;
 
-use super::{backup_watches::BackupWatches, leaving::Leaving, namespaces::Namespaces};
+use super::{backup_watches::BackupWatches, namespaces::Namespaces};
 
 /// Follows the settings, forever.
 pub async fn follow(
     mut settings: LiveSettings<Settings>,
     wanted: watch::Sender<Vec<WatchedKind<Row>>>,
-    backups: BackupWatches,
-    namespaces: Namespaces,
-    leaving: Leaving,
-    metrics: HeldMetrics,
+    (backups, namespaces, metrics): (BackupWatches, Namespaces, HeldMetrics),
+    (triggers, events): (Triggers<Row>, SettingsEvents),
 ) {
     let mut former = settings.current();
     loop {
         let current = settings.current();
-        leaving.warn(&former, &current);
+        warn_of_left(&triggers, &events, &former, &current);
         namespaces.keep(&current);
         backups.keep(&current);
         metrics.expect(&current);
@@ -29,6 +31,29 @@ pub async fn follow(
         former = current;
         settings.changed().await;
     }
+}
+
+/// Warns of kinds that have an entry in `former` and none in `current` while objects of them still carry the finalizer: nobody
+/// will release these. The watches of the former kinds must still run.
+fn warn_of_left(triggers: &Triggers<Row>, events: &SettingsEvents, former: &Settings, current: &Settings) {
+    let gone = former.by_resource.keys().filter(|id| !current.by_resource.contains_key(*id));
+    let left: Vec<String> = gone
+        .filter_map(|id| {
+            let objects = triggers.objects(id);
+            let count = objects.iter().filter(|object| finalizer::is_there(&object.row.finalizers)).count();
+            (count > 0).then(|| format!("{id} ({count} objects)"))
+        })
+        .collect();
+    if left.is_empty() {
+        return;
+    }
+    let warning = format!(
+        "kinds: there is no entry any more for {}, whose objects still carry the finalizer and cannot be deleted; restore the \
+         entries with protect: false until no object carries it",
+        left.join(", ")
+    );
+    tracing::warn!("{warning}");
+    events.warn("NoEntry", "RemoveEntry", &warning);
 }
 
 /// Watches all objects of a kind, even those that are not selected, because an object that leaves the selection has to

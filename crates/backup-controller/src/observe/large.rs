@@ -31,7 +31,7 @@ pub struct LargeObjects {
 }
 
 /// The turn of a large object. It lasts until it is dropped.
-pub struct Turn(#[expect(dead_code, reason = "it is dropped")] OwnedSemaphorePermit);
+pub type Turn = OwnedSemaphorePermit;
 
 /// An answer, and the turn of a large object, which its owner keeps as long as the object.
 pub type Read = (Answer, Option<Turn>);
@@ -64,7 +64,7 @@ impl LargeObjects {
         let mut turns = self.turns.lock();
         let turns =
             turns.entry(kind.clone()).or_insert_with(|| Arc::new(Semaphore::new(MAX_CONCURRENT_READS)));
-        turns.clone().try_acquire_owned().ok().map(Turn)
+        turns.clone().try_acquire_owned().ok()
     }
 }
 

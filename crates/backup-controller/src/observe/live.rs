@@ -98,16 +98,6 @@ pub async fn read_up_to(
     Ok(Some(Answer { object, unreadable, is_served, at: at.timestamp() }))
 }
 
-/// Reads a whole object from the API server; `None` if it does not exist.
-pub async fn get(
-    client: &Client,
-    resource: &ApiResource,
-    namespace: &str,
-    name: &str,
-) -> Result<Option<Value>, ReadError> {
-    read(client, resource, namespace, name).await?.whole()
-}
-
 fn names(status: &Status, name: &str) -> bool {
     status.details.as_ref().is_some_and(|details| details.name == name)
 }

@@ -68,8 +68,9 @@ impl Namespaces {
         if let Some(row) = known {
             return Ok(selector.matches(&row.labels));
         }
-        let found = live::get(&self.client, &ApiResource::erase::<Namespace>(&()), "", namespace).await?;
-        let labels = found.and_then(|found| serde_json::from_value(found["metadata"]["labels"].clone()).ok());
+        let found = live::read(&self.client, &ApiResource::erase::<Namespace>(&()), "", namespace).await?;
+        let labels =
+            found.whole()?.and_then(|found| serde_json::from_value(found["metadata"]["labels"].clone()).ok());
         Ok(selector.matches(&labels.unwrap_or_default()))
     }
 
