@@ -61,7 +61,9 @@ impl Executor {
             Action::Create(backup) => self.create(kind, observed, backup).await,
             Action::Refuse(problem) => Err(problem.into()),
             Action::Hold { status, tell, again } => {
-                self.note(kind, observed, &status);
+                if let Some(held) = &observed.held {
+                    self.metrics.note(id.uid, &kind.id, &status.reason, held.age());
+                }
                 let is_written = tell && self.tell(target, observed.held.as_ref(), &status).await?;
                 Ok(if is_written { Next::Written } else { Next::Wait(again) })
             }
@@ -224,12 +226,6 @@ impl Executor {
             }
         }
         self.amend(target, removal).await
-    }
-
-    fn note(&self, kind: &ProtectedKind, observed: &Observed, status: &BackupStatus) {
-        if let Some(held) = &observed.held {
-            self.metrics.note(ObjectId::of(&*observed.target).uid, &kind.id, &status.reason, held.age());
-        }
     }
 }
 

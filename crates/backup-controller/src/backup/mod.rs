@@ -1,6 +1,5 @@
 //! The backups of one object: their content and their state.
 
-mod failures;
 mod judge;
 mod render;
 mod search;
@@ -17,10 +16,9 @@ use crate::{
     settings::{Backup, ProtectedKind},
 };
 
-pub use failures::Failures;
 pub use judge::{doubt, judge};
 pub use render::render;
-pub use search::{MAX_LOOK_UPS, Search};
+pub use search::{Failures, MAX_LOOK_UPS, Search};
 pub use target::Target;
 
 /// The state of all backups of an object.
