@@ -79,10 +79,10 @@ fn let_go(observed: &Observed, kind: &ProtectedKind, held: &Held) -> Action {
         status: status::released(observed, held, outcome, last, why),
     };
     let given_up = |last: Option<&Try>, why: &str| release(Outcome::GivenUp, last, why);
-    let hold = |status, again| hold(held, status, again);
-    let hold_failed = |last: &Try, due: Timestamp| {
+    let keep = |status, again| hold(held, status, again);
+    let keep_failed = |last: &Try, due: Timestamp| {
         let pause = Duration::try_from(due.duration_since(held.now)).unwrap_or_default();
-        hold(status::failed(observed, kind, held, last, due), pause)
+        keep(status::failed(observed, kind, held, last, due), pause)
     };
     if let ForceRelease::Granted(reason) = &held.force_release {
         return release(Outcome::Forced, None, reason);
@@ -95,16 +95,16 @@ fn let_go(observed: &Observed, kind: &ProtectedKind, held: &Held) -> Action {
         Some(Situation::There { last, verdict }) => {
             let left = held.left(last.created, kind.deadline);
             if left.is_zero() {
-                return hold(status::overdue(observed, kind, held, last), LOOK_INTERVAL);
+                return keep(status::overdue(observed, kind, held, last), LOOK_INTERVAL);
             }
             let (status, again) = (status::running(observed, held, last, verdict), left.min(LOOK_INTERVAL));
             let briefly = held.left(last.created, TELL_DELAY);
             if held.status.is_none() && !briefly.is_zero() {
                 return Action::Hold { status, tell: false, again: briefly.min(again) };
             }
-            hold(status, again)
+            keep(status, again)
         }
-        Some(Situation::Unfinished { last }) => hold_failed(last, held.now),
+        Some(Situation::Unfinished { last }) => keep_failed(last, held.now),
         Some(Situation::Failed { last, next, seen }) => {
             if let Some(why) = tried_in_vain(kind, held, *seen) {
                 return given_up(Some(last), &why);
@@ -112,9 +112,9 @@ fn let_go(observed: &Observed, kind: &ProtectedKind, held: &Held) -> Action {
             let due = retry_at(kind, held, last);
             match observed.attempt.failure() {
                 // A read that fails meanwhile does not shorten the pause.
-                _ if due > held.now => hold_failed(last, due),
+                _ if due > held.now => keep_failed(last, due),
                 None => Action::Create(next.clone()),
-                Some(failure) => hold(status::blocked(observed, held, last.attempt, failure), LOOK_INTERVAL),
+                Some(failure) => keep(status::blocked(observed, held, last.attempt, failure), LOOK_INTERVAL),
             }
         }
         // One that was found before may still run.
@@ -128,7 +128,7 @@ fn let_go(observed: &Observed, kind: &ProtectedKind, held: &Held) -> Action {
             }
             let attempt = held.status.as_ref().map_or(1, |status| status.attempt);
             match (observed.attempt.failure(), without) {
-                (Some(failure), _) => hold(status::blocked(observed, held, attempt, failure), LOOK_INTERVAL),
+                (Some(failure), _) => keep(status::blocked(observed, held, attempt, failure), LOOK_INTERVAL),
                 (None, Situation::Absent { backup }) => Action::Create(backup.clone()),
                 (None, Situation::Unusable(problem)) => Action::Refuse(problem.clone()),
                 (None, _) => Action::Settle,

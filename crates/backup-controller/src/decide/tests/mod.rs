@@ -74,9 +74,9 @@ fn failed(attempt: u32, age: i64) -> Situation {
     Situation::Failed { last: last(attempt, age), next: json!({"next": true}), seen: attempt }
 }
 
-fn outcome(action: Action) -> Option<Outcome> {
+fn outcome(action: &Action) -> Option<Outcome> {
     match action {
-        Action::Release { outcome, .. } => Some(outcome),
+        Action::Release { outcome, .. } => Some(*outcome),
         _ => None,
     }
 }
@@ -140,22 +140,22 @@ fn under_hold_only_a_proven_backup_or_a_user_lets_go() {
                 observed.attempt = attempt.clone();
                 held(&mut observed).since = ago(since);
                 held(&mut observed).refusals = 100;
-                assert_eq!(outcome(decide(&observed)), None, "{observed:?}");
+                assert_eq!(outcome(&decide(&observed)), None, "{observed:?}");
                 held(&mut observed).force_release = ForceRelease::Unproven;
-                assert_eq!(outcome(decide(&observed)), None, "{observed:?}");
+                assert_eq!(outcome(&decide(&observed)), None, "{observed:?}");
                 held(&mut observed).force_release = ForceRelease::Granted("I know".into());
-                assert_eq!(outcome(decide(&observed)), Some(Outcome::Forced), "{observed:?}");
+                assert_eq!(outcome(&decide(&observed)), Some(Outcome::Forced), "{observed:?}");
             }
         }
     }
-    assert_eq!(outcome(decide(&deleted("held", there(Verdict::Succeeded, 1)))), Some(Outcome::BackedUp));
+    assert_eq!(outcome(&decide(&deleted("held", there(Verdict::Succeeded, 1)))), Some(Outcome::BackedUp));
 }
 
 #[test]
 fn an_object_that_backs_off_is_let_go_when_its_backup_is_proven() {
     let mut observed = deleted("held", there(Verdict::Succeeded, 1));
     observed.attempt = deferred();
-    assert_eq!(outcome(decide(&observed)), Some(Outcome::BackedUp));
+    assert_eq!(outcome(&decide(&observed)), Some(Outcome::BackedUp));
 }
 
 #[test]
@@ -254,7 +254,7 @@ fn a_search_among_many_failed_tries_goes_on_where_it_was() {
         "{action:?}"
     );
     observed.kind = Some(kind("released"));
-    assert_eq!(outcome(decide(&observed)), None, "there may be one that succeeded");
+    assert_eq!(outcome(&decide(&observed)), None, "there may be one that succeeded");
 }
 
 #[test]

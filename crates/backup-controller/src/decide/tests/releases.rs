@@ -6,7 +6,7 @@ use super::*;
 fn after_the_deadline_it_is_held_and_the_reason_is_said_or_it_is_let_go() {
     let late = || there(Verdict::Running(None), 600);
     assert_eq!(state(&decide(&deleted("held", late()))), Some((State::Overdue, "BackupOverdue")));
-    assert_eq!(outcome(decide(&deleted("released", late()))), None);
+    assert_eq!(outcome(&decide(&deleted("released", late()))), None);
 }
 
 /// `tries` of the settings are real tries: one that took too long is one of them, and the next one follows.
@@ -18,7 +18,7 @@ fn release_lets_go_only_after_all_tries_took_too_long_or_failed() {
     };
     let first = given_up(1);
     assert_eq!(state(&first), Some((State::Failed, "BackupOverdue")), "{first:?}");
-    assert_eq!(outcome(given_up(2)), Some(Outcome::GivenUp));
+    assert_eq!(outcome(&given_up(2)), Some(Outcome::GivenUp));
 }
 
 #[test]
@@ -34,8 +34,8 @@ fn only_an_unfinished_backup_that_took_too_long_is_given_up_and_only_where_relea
 
 #[test]
 fn release_lets_go_after_so_many_tries() {
-    assert_eq!(outcome(decide(&deleted("released", failed(1, 10)))), None);
-    assert_eq!(outcome(decide(&deleted("released", failed(2, 10)))), Some(Outcome::GivenUp));
+    assert_eq!(outcome(&decide(&deleted("released", failed(1, 10)))), None);
+    assert_eq!(outcome(&decide(&deleted("released", failed(2, 10)))), Some(Outcome::GivenUp));
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn release_lets_go_what_cannot_be_backed_up_only_after_tries_and_deadline() {
         observed.attempt = deferred();
         held(&mut observed).refusals = refusals;
         held(&mut observed).since = ago(since);
-        outcome(decide(&observed))
+        outcome(&decide(&observed))
     };
     assert_eq!(let_go(2, 600), Some(Outcome::GivenUp));
     assert_eq!(let_go(2, 599), None);
@@ -54,9 +54,9 @@ fn release_lets_go_what_cannot_be_backed_up_only_after_tries_and_deadline() {
     // One refused attempt beside a failed one.
     let mut observed = deleted("released", failed(1, 1000));
     held(&mut observed).refusals = 1;
-    assert_eq!(outcome(decide(&observed)), None);
+    assert_eq!(outcome(&decide(&observed)), None);
     held(&mut observed).since = ago(600);
-    assert_eq!(outcome(decide(&observed)), Some(Outcome::GivenUp));
+    assert_eq!(outcome(&decide(&observed)), Some(Outcome::GivenUp));
 }
 
 /// The controller may have been down for longer than the deadline, and the first failure afterwards may be a mere read.
@@ -68,7 +68,7 @@ fn what_was_never_tried_is_not_let_go() {
             let mut observed = deleted("released", situation.clone());
             observed.attempt = attempt;
             held(&mut observed).since = ago(100_000);
-            assert_eq!(outcome(decide(&observed)), None, "{observed:?}");
+            assert_eq!(outcome(&decide(&observed)), None, "{observed:?}");
         }
     }
 }
@@ -81,16 +81,16 @@ fn an_entry_that_protects_no_more_lets_go_what_cannot_be_backed_up_and_waits_for
         decide(&observed)
     };
     assert!(matches!(unprotected(absent(), 0), Action::Create(_)));
-    assert_eq!(outcome(unprotected(there(Verdict::Running(None), 599), 0)), None);
+    assert_eq!(outcome(&unprotected(there(Verdict::Running(None), 599), 0)), None);
     for (situation, refusals) in
         [(absent(), 1), (failed(1, 1), 0), (Situation::Unusable(Unusable::NoNamespace("b".into())), 0)]
     {
         let action = unprotected(situation, refusals);
-        assert_eq!(outcome(action.clone()), Some(Outcome::GivenUp), "{action:?}");
+        assert_eq!(outcome(&action), Some(Outcome::GivenUp), "{action:?}");
     }
     let mut observed = deleted("unprotected", there(Verdict::Running(None), 30));
     let Action::Hold { status, .. } = decide(&observed) else { panic!("not held") };
     held(&mut observed).status = Some(status);
     held(&mut observed).situation = Some(Situation::Unusable(Unusable::NoNamespace("b".into())));
-    assert_eq!(outcome(decide(&observed)), None, "its backup still runs");
+    assert_eq!(outcome(&decide(&observed)), None, "its backup still runs");
 }
