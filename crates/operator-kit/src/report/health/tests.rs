@@ -193,7 +193,7 @@ fn nothing_is_kept_of_a_watch_that_has_ended() {
     let health = Health::default();
     health.watch("Pod", Need::Always).ended();
     assert!(health.unready().is_empty());
-    assert!(health.watches().is_empty());
+    assert!(health.watches.lock().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
