@@ -34,14 +34,15 @@ impl Executor {
         match action {
             Action::Delete => {
                 // A lost answer, or the end of this pass, must not make it forgotten.
-                let is_repeated = self.memory.send_deletion(command, observed.now);
-                let deleted = self.writer.delete_as_seen(command).await;
-                // A refusal proves nothing about an earlier deletion, which may be its very reason.
-                if !is_repeated && deleted.as_ref().is_err_and(|error| !error.cause.may_have_worked()) {
-                    self.memory.withdraw_deletion(command);
+                let before = self.memory.send_deletion(command, observed.now);
+                if let Err(error) = self.writer.delete_as_seen(command).await {
+                    // A refusal proves nothing about an earlier deletion, which may be its very reason.
+                    if !error.cause.may_have_worked() {
+                        self.memory.withdraw_deletion(command, before);
+                    }
+                    return Err(error.into());
                 }
-                deleted?;
-                self.memory.remember_deletion(command, observed.now);
+                self.memory.confirm_deletion(command);
                 let ObjectMeta { namespace, name, .. } = &command.metadata;
                 tracing::info!(kind = command.resource().kind, namespace, name, "deleted after its TTL");
                 Ok(Next::Written)

@@ -1,17 +1,16 @@
 //! The report about a kept command. Pure.
 
-use std::time::Duration;
+use jiff::SignedDuration;
 
 /// Time for which a deletion is remembered from when the command is gone, to recognise one that is created again: tools
 /// reconcile at least once an hour.
-pub const REMEMBERED_FOR: Duration = Duration::from_secs(60 * 60);
+pub const REMEMBERED_FOR: SignedDuration = SignedDuration::from_hours(1);
 
 /// Number of remembered deletions.
 pub const REMEMBERED: usize = 4000;
 
 /// The end of the memory of deletions, in the words of the message and of the pages.
-pub const MEMORY: &str = "command-reaper remembers its last 4,000 deletions for an hour each, and forgets them when it is \
-                          killed, loses its Lease, or is stopped without leader election";
+pub const MEMORY: &str = "command-reaper remembers its last 4,000 deletions for an hour each, and forgets them when its process ends";
 
 /// The reason why a command with this label or annotation is kept.
 fn because_declared(mark: &str) -> String {
@@ -88,7 +87,7 @@ mod tests {
     fn the_end_of_the_memory_is_told_in_the_same_words_everywhere_and_as_it_is() {
         assert_eq!(
             (REMEMBERED, REMEMBERED_FOR),
-            (4000, Duration::from_secs(3600)),
+            (4000, SignedDuration::from_secs(3600)),
             "the words would be wrong"
         );
         assert!(Notice::created_again().note.contains(MEMORY));
