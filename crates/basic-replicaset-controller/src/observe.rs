@@ -4,24 +4,22 @@ use std::sync::Arc;
 
 use basic_replicaset_controller::{
     Settings,
-    adoption::{Origin, is_as_rendered},
+    adoption::is_own,
     error::Error,
     observed::{Holder, Observed, TakenName, succession_ends_in, wanted},
     pod::PodRow,
-    revision::subject,
     step,
 };
 use catena_api::BasicReplicaSet;
 use futures::{StreamExt, stream};
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Pod;
-use kube::{Api, Client, discovery::ApiResource};
+use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+use kube::{Client, discovery::ApiResource};
 use operator_kit::{
     object::ObjectId,
-    render::Templates,
     report::StatusAge,
     run::{Attempt, LiveSettings},
-    watch::{Cache, ReadError, TrimmedObject, live, pod::PodState},
+    watch::{Cache, ReadError, live, pod::PodState},
     write::{WriteError, owner::still_there},
 };
 
@@ -201,8 +199,7 @@ impl Observer {
         name: &str,
     ) -> Result<Option<Holder>, ReadError> {
         let ObjectId { namespace, uid, .. } = ObjectId::of(set);
-        let found = live::metadata_opt(&self.client, &self.kind, namespace, name).await;
-        let found = found.map_err(|error| ReadError::of(&error, "Pod", name))?;
+        let found = self.metadata(namespace, name).await?;
         Ok(found.map(|found| Holder::of(found, uid, revision, slot)))
     }
 
@@ -228,7 +225,9 @@ impl Observer {
         let looked_up: Vec<_> = looked_up.collect().await;
         for (live, pod) in looked_up {
             match live {
-                Ok(Some(live)) if is_own(&live, set, &settings.templates) => found.orphans.push(pod),
+                Ok(Some(live)) if is_own(&live, set, revision, &settings.templates) => {
+                    found.orphans.push(pod);
+                }
                 Ok(_) => self.memory.is_other(uid, &pod),
                 Err(error) => {
                     found.unclear += 1;
@@ -250,12 +249,15 @@ impl Observer {
         Ok(())
     }
 
-    /// The present state of a pod; `None` if it is gone, or its name belongs to another one.
-    async fn live(&self, pod: &PodRow) -> Result<Option<TrimmedObject>, ReadError> {
-        let pods: Api<TrimmedObject> = Api::namespaced_with(self.client.clone(), &pod.namespace, &self.kind);
-        let found = live::object(&pods, &pod.name).await;
-        let found = found.map_err(|error| ReadError::of(&error, "Pod", &pod.name))?;
-        Ok(found.filter(|found| found.metadata.uid.as_deref() == Some(&pod.uid)))
+    /// The present metadata of a pod; `None` if it is gone, or its name belongs to another one.
+    async fn live(&self, pod: &PodRow) -> Result<Option<ObjectMeta>, ReadError> {
+        let found = self.metadata(&pod.namespace, &pod.name).await?;
+        Ok(found.filter(|found| found.uid.as_deref() == Some(&pod.uid)))
+    }
+
+    async fn metadata(&self, namespace: &str, name: &str) -> Result<Option<ObjectMeta>, ReadError> {
+        let found = live::metadata_opt(&self.client, &self.kind, namespace, name).await;
+        found.map_err(|error| ReadError::of(&error, "Pod", name))
     }
 }
 
@@ -264,12 +266,4 @@ fn has_too_few(set: &BasicReplicaSet, pods: &[Arc<PodRow>], revision: Option<&st
     let counts =
         |pod: &&Arc<PodRow>| pod.counts() && revision.is_none_or(|revision| *pod.revision == *revision);
     pods.iter().filter(counts).count() < wanted(set)
-}
-
-/// Whether a live pod without a controller was created for this set or a former one of its name, and runs the rendered
-/// containers.
-fn is_own(live: &TrimmedObject, set: &BasicReplicaSet, templates: &Templates) -> bool {
-    let Some(origin) = Origin::of(&live.metadata) else { return false };
-    let rendered = templates.render_object(&set.spec.template, &subject(set, &origin.suffix()), "v1", "Pod");
-    rendered.is_ok_and(|rendered| is_as_rendered(&live.data, live.metadata.name.as_deref(), &rendered))
 }

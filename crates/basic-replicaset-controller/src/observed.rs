@@ -41,8 +41,7 @@ pub struct Observed {
     pub unread: Vec<String>,
     /// The pods that the set controls.
     pub pods: Vec<Arc<PodRow>>,
-    /// Pods without a controller that were created from the same revision, and still run it; looked up only while pods
-    /// are missing.
+    /// Pods without a controller that were created from the same revision; looked up only while pods are missing.
     pub orphans: Vec<Arc<PodRow>>,
     /// Names that were taken when pods were to be created.
     pub taken: Vec<TakenName>,

@@ -13,7 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use operator_kit::{render::Rendered, watch::pod::PodState};
 
 use super::{
-    content::{Object, Server, Spec, Stored, pod_row, real_set, set_spec},
+    content::{Object, Server, Stored, pod_row, real_set, set_spec},
     process::Process,
     sabotage::Sabotage,
     scope::Scope,
@@ -143,7 +143,7 @@ fn look_up_orphans(
             continue;
         }
         let live = live(server, &pod.meta.key.name).filter(|live| live.meta.uid == pod.meta.uid);
-        if is_blind || live.is_some_and(|live| is_own(live, set, revision)) {
+        if is_blind || live.is_some_and(|live| is_own(live, revision)) {
             orphans.push(Arc::new(row));
         } else {
             process.others.insert(known);
@@ -153,15 +153,11 @@ fn look_up_orphans(
     if is_there || is_blind { orphans } else { Vec::new() }
 }
 
-/// Whether a live pod was created for this set or a former one, and runs the rendered containers.
-fn is_own(live: &Object, set: &Object, revision: &str) -> bool {
+/// Whether a live pod was created for this set or a former one.
+fn is_own(live: &Object, revision: &str) -> bool {
     let meta: ObjectMeta = real_meta(&live.meta);
     let Some(origin) = Origin::of(&meta) else { return false };
-    let runs = match &live.spec {
-        Spec::Pod(text) => set_spec(set).is_some_and(|spec| spec.text == *text),
-        Spec::Set(_) => false,
-    };
-    origin.revision == revision && runs && format!("web-{}", origin.suffix()) == *live.meta.key.name
+    origin.revision == revision && format!("web-{}", origin.suffix()) == *live.meta.key.name
 }
 
 fn live<'s>(server: &'s Server, name: &Text) -> Option<&'s Stored> {
