@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use command_reaper::{
     command::CommandRow,
-    notice::{REMEMBERED, REMEMBERED_FOR},
+    decide::notice::{REMEMBERED, REMEMBERED_FOR},
 };
 use jiff::Timestamp;
 use kube::core::ApiResource;
