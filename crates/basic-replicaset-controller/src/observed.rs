@@ -49,8 +49,8 @@ pub struct Observed {
     pub unclear: usize,
     /// The reason why one of them could not be looked up in this pass.
     pub unanswered: Option<ReadError>,
-    /// Pods of a former set of this name, while the garbage collector may not have handled them.
-    pub former: Vec<Arc<PodRow>>,
+    /// The time for which pods of a former set of this name are waited for, if there are any.
+    pub succession: Option<Duration>,
     /// The age of the status.
     pub status_age: StatusAge,
 }

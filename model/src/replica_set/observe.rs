@@ -55,12 +55,8 @@ pub fn observe(process: &mut Process, server: &Server, scope: &Scope, set: &Obje
     let now = time(server.clock);
     let is_former =
         |pod: &PodRow| pod.owner.as_ref().is_some_and(|owner| owner.is_former(&real)) && pod.counts();
-    let former = match succession_ends_in(&real, now) {
-        Some(_) => {
-            process.pods.rows().map(|pod| Arc::new(pod_row(pod))).filter(|pod| is_former(pod)).collect()
-        }
-        None => Vec::new(),
-    };
+    let succession =
+        succession_ends_in(&real, now).filter(|_| process.pods.rows().any(|pod| is_former(&pod_row(pod))));
     let unclear = taken.iter().filter(|taken| taken.holder == Holder::Unclear).count();
     Observed {
         set: Arc::new(real),
@@ -74,7 +70,7 @@ pub fn observe(process: &mut Process, server: &Server, scope: &Scope, set: &Obje
         taken,
         unclear,
         unanswered: None,
-        former,
+        succession,
         status_age: process.status_age(server.clock),
     }
 }
