@@ -3,11 +3,10 @@
 
 use std::fmt::Debug;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use catena_api::{BasicDeploymentRestart, BasicDeploymentRollback, keys::KEPT};
 use e2e::{
-    AuditLog, BINDER, Cluster, GROUP_VERSION, Namespace, REAPER, Release, Replicas, doubled, kubectl,
-    kubectl_apply,
+    BINDER, Cluster, GROUP_VERSION, Namespace, REAPER, Release, Replicas, doubled, kubectl, kubectl_apply,
 };
 use jiff::Timestamp;
 use k8s_openapi::NamespaceResourceScope;
@@ -128,44 +127,5 @@ async fn a_command_of_which_a_leader_said_that_it_is_kept_is_kept_by_the_next_on
     let namespace = cluster.namespace("kept").await?;
     kept::<BasicDeploymentRestart>(&cluster, &namespace, End::Stopped).await?;
     kept::<BasicDeploymentRollback>(&cluster, &namespace, End::Killed).await?;
-    release.restore().await
-}
-
-#[tokio::test]
-async fn a_deletion_by_a_leader_that_is_stopped_is_known_to_the_next_one_without_a_request_more() -> Result<()>
-{
-    e2e::needs!(AuditLog);
-    let cluster = Cluster::changing_one_of(&[BINDER, REAPER], REAPER).await?;
-    let release = Release::upgrade(&cluster, REAPER, &doubled(REAPER)?).await?;
-    let namespace = cluster.namespace("handed-over").await?;
-    Replicas::until_ready(&cluster, REAPER).await?;
-    reaped::<BasicDeploymentRestart>(&namespace, "again").await?;
-    let log = AuditLog::from_now()?;
-    End::Stopped.of_the_leader(&cluster).await?;
-    let written = log.requests()?;
-    let written: Vec<_> = written
-        .iter()
-        .filter(|request| {
-            request.user == REAPER.user()
-                && request.is_write()
-                && [SYSTEM, &namespace.name].contains(&&*request.namespace)
-        })
-        .collect();
-    ensure!(written.iter().all(|request| request.resource == "leases"), "{written:?}");
-
-    apply::<BasicDeploymentRestart>(&namespace, "again").await?;
-    namespace.until_event("again", "CreatedAgain").await;
-    // Each renewal would carry the memory if the Lease still had it.
-    let get = [
-        "get",
-        "lease",
-        REAPER.name(),
-        "--namespace",
-        SYSTEM,
-        "--output",
-        "jsonpath={.metadata.annotations}",
-    ];
-    let annotations = kubectl(&get).await.context("the Lease")?;
-    ensure!(!annotations.contains("deletions"), "{annotations}");
     release.restore().await
 }

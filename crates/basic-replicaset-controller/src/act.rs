@@ -18,10 +18,7 @@ use operator_kit::{
 };
 use serde_json::{Value, json};
 
-use crate::{
-    memory::{Memory, Taken},
-    revisions::Revisions,
-};
+use crate::{memory::Memory, revisions::Revisions};
 
 /// Takes steps.
 pub struct Executor {
@@ -119,8 +116,7 @@ impl Executor {
         let Error::Write(WriteError { object, cause: WriteCause::AlreadyExists }) = error else {
             return false;
         };
-        let taken = Taken { name: object.name.clone(), revision: revision.to_owned() };
-        self.memory.name_taken(ObjectId::of(set).uid, slot, taken);
+        self.memory.name_taken(ObjectId::of(set).uid, slot, &object.name, revision);
         true
     }
 

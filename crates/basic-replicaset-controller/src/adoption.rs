@@ -1,20 +1,16 @@
 //! Which pods without a controller a set may adopt. Pure.
 //!
 //! Labels and annotations can be copied, as `kubectl debug --copy-to` does. So a pod is adopted only if its name
-//! follows from its label and annotations, and only while it runs the rendered containers. In doubt it is left alone,
-//! which costs an additional pod; a wrong pod would serve.
+//! follows from its label and annotations. What it runs is not compared: admission may add containers, and rewrite images.
 
-use std::collections::BTreeSet;
-
-use catena_api::keys;
+use catena_api::{BasicReplicaSet, keys};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use operator_kit::{render::short_digest, write::owner::controller_of};
-use serde_json::Value;
+use operator_kit::{
+    render::{Templates, short_digest},
+    write::owner::controller_of,
+};
 
-/// The fields that define a container's command, to which neither defaults nor admission add.
-const COMMAND: [&str; 3] = ["command", "args", "workingDir"];
-/// The fields to which defaults or admission may add.
-const SURROUNDINGS: [&str; 3] = ["image", "env", "envFrom"];
+use crate::revision::subject;
 
 /// The origin of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,125 +41,20 @@ impl<'p> Origin<'p> {
     }
 }
 
-/// Whether a live pod was created from `rendered`, and still runs it.
+/// Whether a pod without a controller was created from this revision, for the set or a former one of its name.
 #[must_use]
-pub fn is_as_rendered(live: &Value, name: Option<&str>, rendered: &Value) -> bool {
-    let (spec, rendered_spec) = (&live["spec"], &rendered["spec"]);
-    let run_the_same = |field: &str| {
-        names(&spec[field]) == names(&rendered_spec[field])
-            && items(&rendered_spec[field]).all(|container| {
-                let live = items(&spec[field]).find(|live| live["name"] == container["name"]);
-                live.is_some_and(|live| {
-                    COMMAND.iter().all(|field| given(&live[field]) == given(&container[field]))
-                        && SURROUNDINGS.iter().all(|field| covers(&live[field], &container[field]))
-                })
-            })
-    };
-    name == rendered["metadata"]["name"].as_str()
-        && run_the_same("containers")
-        && run_the_same("initContainers")
-        && items(&spec["ephemeralContainers"]).next().is_none()
-}
-
-fn items(list: &Value) -> impl Iterator<Item = &Value> {
-    list.as_array().into_iter().flatten()
-}
-
-fn names(list: &Value) -> BTreeSet<Option<&str>> {
-    items(list).map(|item| item["name"].as_str()).collect()
-}
-
-/// A value that the server keeps: it drops empty lists and strings.
-fn given(value: &Value) -> Option<&Value> {
-    let is_empty = value.is_null() || value == "" || value.as_array().is_some_and(Vec::is_empty);
-    (!is_empty).then_some(value)
-}
-
-/// Whether a live value contains the rendered one, because the server adds defaults, and admission adds variables.
-fn covers(live: &Value, rendered: &Value) -> bool {
-    match rendered {
-        Value::Null => true,
-        Value::Object(fields) => {
-            fields.iter().all(|(field, rendered)| covers(&live[field.as_str()], rendered))
-        }
-        Value::Array(rendered) if rendered.iter().all(|item| item["name"].is_string()) => {
-            rendered.iter().all(|item| {
-                let live = items(live).find(|live| live["name"] == item["name"]);
-                live.is_some_and(|live| covers(live, item))
-            })
-        }
-        Value::Array(rendered) => {
-            items(live).count() == rendered.len()
-                && items(live).zip(rendered).all(|(live, rendered)| covers(live, rendered))
-        }
-        rendered => live == rendered,
-    }
+pub fn is_own(pod: &ObjectMeta, set: &BasicReplicaSet, revision: &str, templates: &Templates) -> bool {
+    let Some(origin) = Origin::of(pod).filter(|origin| origin.revision == revision) else { return false };
+    let rendered = templates.render_object(&set.spec.template, &subject(set, &origin.suffix()), "v1", "Pod");
+    rendered.is_ok_and(|rendered| rendered["metadata"]["name"].as_str() == pod.name.as_deref())
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use catena_api::BasicReplicaSetSpec;
+    use serde_json::{Value, json};
 
     use super::*;
-
-    fn rendered() -> Value {
-        json!({
-            "metadata": {"name": "web-abc"},
-            "spec": {
-                "initContainers": [{"name": "wait", "image": "wait:1"}],
-                "containers": [{
-                    "name": "main", "image": "nginx:1", "args": ["-v", "1"], "command": null,
-                    "env": [{"name": "A", "value": "1"}, {"name": "B", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
-                }],
-            },
-        })
-    }
-
-    /// The pod on a server, with defaults and additions by admission.
-    fn live() -> Value {
-        let mut live = rendered();
-        let spec = &mut live["spec"];
-        spec["restartPolicy"] = "Always".into();
-        spec["volumes"] = json!([{"name": "kube-api-access-x"}]);
-        let main = &mut spec["containers"][0];
-        main["imagePullPolicy"] = "Always".into();
-        main["volumeMounts"] = json!([{"name": "kube-api-access-x"}]);
-        main["env"][1]["valueFrom"]["fieldRef"]["apiVersion"] = "v1".into();
-        main["env"].as_array_mut().unwrap().push(json!({"name": "INJECTED", "value": "x"}));
-        live
-    }
-
-    fn is_ours(change: impl FnOnce(&mut Value)) -> bool {
-        let mut pod = live();
-        change(&mut pod);
-        is_as_rendered(&pod, Some("web-abc"), &rendered())
-    }
-
-    #[test]
-    fn what_the_server_and_admission_add_is_no_difference() {
-        assert!(is_ours(|_| {}));
-    }
-
-    #[test]
-    fn a_pod_of_another_name_is_a_copy() {
-        assert!(!is_as_rendered(&live(), Some("dbg"), &rendered()));
-        assert!(!is_as_rendered(&live(), None, &rendered()));
-    }
-
-    #[test]
-    fn a_pod_that_runs_something_else_is_not_taken() {
-        assert!(!is_ours(|pod| pod["spec"]["containers"][0]["image"] = "busybox:1".into()));
-        assert!(!is_ours(|pod| pod["spec"]["initContainers"][0]["image"] = "busybox:1".into()));
-        assert!(!is_ours(|pod| pod["spec"]["containers"][0]["args"] = json!(["-v"])));
-        assert!(!is_ours(|pod| pod["spec"]["containers"][0]["command"] = json!(["sleep", "infinity"])));
-        assert!(is_ours(|pod| pod["spec"]["containers"][0]["command"] = json!([])));
-        assert!(!is_ours(|pod| pod["spec"]["containers"][0]["env"][0]["value"] = "2".into()));
-        assert!(!is_ours(|pod| pod["spec"]["containers"][0]["env"] = json!([])));
-        let other = json!({"name": "debugger", "image": "busybox:1"});
-        assert!(!is_ours(|pod| pod["spec"]["containers"].as_array_mut().unwrap().push(other.clone())));
-        assert!(!is_ours(|pod| pod["spec"]["ephemeralContainers"] = json!([other])));
-        assert!(!is_ours(|pod| pod["spec"]["initContainers"] = Value::Null));
-    }
 
     fn metadata(changes: &Value) -> ObjectMeta {
         let mut metadata = json!({
@@ -189,5 +80,31 @@ mod tests {
         ] {
             assert_eq!(Origin::of(&metadata(&less)), None, "{less}");
         }
+    }
+
+    #[test]
+    fn an_orphan_is_own_by_its_name_and_revision_alone() {
+        let template = "{apiVersion: v1, kind: Pod, metadata: {name: {{ name ~ '-' ~ suffix }}}}";
+        let templates = Templates::compile(&[("default".to_owned(), template.to_owned())].into());
+        let set = BasicReplicaSet {
+            metadata: ObjectMeta {
+                name: Some("web".into()),
+                namespace: Some("shop".into()),
+                uid: Some("s2".into()),
+                ..ObjectMeta::default()
+            },
+            spec: BasicReplicaSetSpec { template: "default".into(), ..BasicReplicaSetSpec::default() },
+            status: None,
+        };
+        let is_own = |changes: Value, revision: &str| is_own(&metadata(&changes), &set, revision, &templates);
+        let name = format!("web-{}", short_digest(&["s1", "h", "2"]));
+        assert!(is_own(json!({"name": name}), "h"), "whichever set of this name made it");
+        assert!(!is_own(json!({"name": name}), "another"));
+        // A copy, as by `kubectl debug --copy-to`, has all labels and annotations.
+        assert!(!is_own(json!({"name": "dbg"}), "h"));
+        assert!(!is_own(json!({}), "h"));
+        let other = format!("api-{}", short_digest(&["s1", "h", "2"]));
+        assert!(!is_own(json!({"name": other}), "h"), "another set made it");
+        assert!(!is_own(json!({"name": name, "annotations": {keys::HASH: "h", keys::SLOT: "3"}}), "h"));
     }
 }

@@ -4,24 +4,22 @@ use std::sync::Arc;
 
 use basic_replicaset_controller::{
     Settings,
-    adoption::{Origin, is_as_rendered},
+    adoption::is_own,
     error::Error,
-    observed::{Holder, Observed, TakenName, succession_ends_in, wanted},
+    observed::{Holder, Observed, TakenName, succession_ends_in},
     pod::PodRow,
-    revision::subject,
     step,
 };
 use catena_api::BasicReplicaSet;
 use futures::{StreamExt, stream};
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Pod;
-use kube::{Api, Client, discovery::ApiResource};
+use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+use kube::{Client, discovery::ApiResource};
 use operator_kit::{
     object::ObjectId,
-    render::Templates,
     report::StatusAge,
     run::{Attempt, LiveSettings},
-    watch::{Cache, ReadError, TrimmedObject, live, pod::PodState},
+    watch::{Cache, ReadError, live, pod::PodState},
     write::{WriteError, owner::still_there},
 };
 
@@ -38,15 +36,6 @@ pub struct Observer {
     memory: Memory,
     kind: ApiResource,
     revisions: Revisions,
-}
-
-/// Pods that may belong to a set, read live.
-#[derive(Default)]
-struct LookedUp {
-    orphans: Vec<Arc<PodRow>>,
-    taken: Vec<TakenName>,
-    unclear: usize,
-    unanswered: Option<ReadError>,
 }
 
 impl Observer {
@@ -72,43 +61,48 @@ impl Observer {
         // Pods that are missing in an incomplete cache would be created again.
         let problem = self.pods.problem();
         let is_blind = problem.is_some();
-        if let Some(problem) = problem.filter(|_| !matches!(attempt, Attempt::Deferred(_))) {
+        let is_deferred = matches!(attempt, Attempt::Deferred(_));
+        if let Some(problem) = problem.filter(|_| !is_deferred) {
             return Err(Error::NotObserved { problem });
         }
         let (revision, unread) = self.revisions.of(&set);
         let ObjectId { namespace, uid, .. } = ObjectId::of(&*set);
-        let pods = self.owned(namespace, uid);
+        let mut observed = Observed {
+            set: set.clone(),
+            attempt,
+            is_blind,
+            now: Timestamp::now(),
+            revision,
+            unread,
+            pods: self.owned(namespace, uid),
+            orphans: Vec::new(),
+            taken: Vec::new(),
+            unclear: 0,
+            unanswered: None,
+            succession: None,
+            status_age,
+        };
         // A set that is being deleted creates and adopts nothing.
         let is_leaving = set.metadata.deletion_timestamp.is_some();
-        let LookedUp { orphans, taken, unclear, unanswered } = match &revision {
-            Ok(revision) if !matches!(attempt, Attempt::Deferred(_)) && !is_leaving => {
-                self.look_up(&set, revision, &pods, !attempt.holds(step::LOOK_UP)).await?
+        if let Ok(revision) = observed.revision.clone()
+            && !is_deferred
+            && !is_leaving
+        {
+            self.look_up_names(&mut observed, &revision).await;
+            if has_too_few(&observed, None) {
+                self.look_up_orphans(&mut observed, &revision).await?;
             }
-            _ => LookedUp::default(),
-        };
-        let now = Timestamp::now();
+        }
+        observed.now = Timestamp::now();
         let is_former = |pod: &PodRow| {
             let is_former = pod.owner.as_ref().is_some_and(|owner| owner.is_former(&set));
             is_former && &*pod.namespace == namespace && pod.counts()
         };
         // The search looks at every pod of the cluster, and matters only before a creation.
-        let is_short = has_too_few(&set, &pods, revision.as_deref().ok());
-        let former = succession_ends_in(&set, now).filter(|_| is_short).map(|_| self.pods.find(is_former));
-        Ok(Observed {
-            attempt,
-            is_blind,
-            now,
-            revision,
-            unread,
-            pods,
-            orphans,
-            taken,
-            unclear,
-            unanswered,
-            former: former.unwrap_or_default(),
-            status_age,
-            set,
-        })
+        let is_short = has_too_few(&observed, observed.revision.as_deref().ok());
+        observed.succession = succession_ends_in(&set, observed.now)
+            .filter(|_| is_short && !self.pods.find(is_former).is_empty());
+        Ok(observed)
     }
 
     /// The pods of the set with this uid. An orphan is in the group of its revision, which can be any text.
@@ -132,93 +126,54 @@ impl Observer {
         self.memory.forget(uid);
     }
 
-    /// Reads the pods that may belong to the set although neither its watch nor an owner reference shows it. A failed
-    /// look-up is counted, and stops no other. There is none while `may_look` is false.
-    async fn look_up(
-        &self,
-        set: &BasicReplicaSet,
-        revision: &str,
-        pods: &[Arc<PodRow>],
-        may_look: bool,
-    ) -> Result<LookedUp, Error> {
-        let mut found = LookedUp::default();
-        self.look_up_names(set, revision, pods, may_look, &mut found).await;
-        if has_too_few(set, pods, None) {
-            self.look_up_orphans(set, revision, may_look, &mut found).await?;
-        }
-        Ok(found)
-    }
-
-    /// The holders of the names that were taken when pods were to be created.
-    async fn look_up_names(
-        &self,
-        set: &BasicReplicaSet,
-        revision: &str,
-        pods: &[Arc<PodRow>],
-        may_look: bool,
-        found: &mut LookedUp,
-    ) {
-        let is_shown = |slot| pods.iter().any(|pod| pod.slot == Some(slot));
-        let uid = ObjectId::of(set).uid;
+    /// The holders of the names that were taken when pods were to be created. A failed look-up is counted, and stops no other.
+    async fn look_up_names(&self, observed: &mut Observed, revision: &str) {
+        let set = observed.set.clone();
+        let ObjectId { namespace, uid, .. } = ObjectId::of(&*set);
+        let may_look = !observed.attempt.holds(step::LOOK_UP);
+        let is_shown = |slot| observed.pods.iter().any(|pod| pod.slot == Some(slot));
         let names = self.memory.names_taken(uid).into_iter();
         let (open, settled): (Vec<_>, Vec<_>) =
-            names.partition(|(slot, taken)| taken.revision == revision && !is_shown(*slot));
+            names.partition(|(slot, (_, of))| of == revision && !is_shown(*slot));
         for (slot, _) in settled {
             self.memory.name_settled(uid, slot);
         }
-        let looked_up = stream::iter(open).map(async |(slot, taken)| {
+        let looked_up = stream::iter(open).map(async |(slot, (name, _))| {
             let holder = if may_look {
-                self.holder(set, revision, slot, &taken.name).await
+                let found = self.metadata(namespace, &name).await;
+                found.map(|found| found.map(|found| Holder::of(found, uid, revision, slot)))
             } else {
                 Ok(Some(Holder::Unclear))
             };
-            (slot, taken.name, holder)
+            (slot, name, holder)
         });
         let looked_up: Vec<_> = looked_up.buffer_unordered(MAX_CONCURRENT_LOOKS).collect().await;
         for (slot, name, holder) in looked_up {
             let holder = match holder {
                 Ok(Some(holder)) => holder,
+                // It is free by now.
                 Ok(None) => {
                     self.memory.name_settled(uid, slot);
                     continue;
                 }
                 Err(error) => {
-                    found.unanswered = Some(error);
+                    observed.unanswered = Some(error);
                     Holder::Unclear
                 }
             };
-            found.unclear += usize::from(holder == Holder::Unclear);
-            found.taken.push(TakenName { slot, name, holder });
+            observed.unclear += usize::from(holder == Holder::Unclear);
+            observed.taken.push(TakenName { slot, name, holder });
         }
     }
 
-    /// The holder of a name; `None` if it is free by now.
-    async fn holder(
-        &self,
-        set: &BasicReplicaSet,
-        revision: &str,
-        slot: u32,
-        name: &str,
-    ) -> Result<Option<Holder>, ReadError> {
-        let ObjectId { namespace, uid, .. } = ObjectId::of(set);
-        let found = live::metadata_opt(&self.client, &self.kind, namespace, name).await;
-        let found = found.map_err(|error| ReadError::of(&error, "Pod", name))?;
-        Ok(found.map(|found| Holder::of(found, uid, revision, slot)))
-    }
-
-    /// The pods without a controller that may belong to the set.
-    async fn look_up_orphans(
-        &self,
-        set: &BasicReplicaSet,
-        revision: &str,
-        may_look: bool,
-        found: &mut LookedUp,
-    ) -> Result<(), Error> {
-        let ObjectId { namespace, name, uid } = ObjectId::of(set);
+    /// The pods without a controller that may belong to the set. A failed look-up is counted, and stops no other.
+    async fn look_up_orphans(&self, observed: &mut Observed, revision: &str) -> Result<(), Error> {
+        let set = observed.set.clone();
+        let ObjectId { namespace, name, uid } = ObjectId::of(&*set);
         let mut candidates = self.pods.group(namespace, revision);
         candidates.retain(|pod| pod.owner.is_none() && pod.counts() && !self.memory.is_known_other(uid, pod));
-        if !may_look {
-            found.unclear += candidates.len();
+        if observed.attempt.holds(step::LOOK_UP) {
+            observed.unclear += candidates.len();
             return Ok(());
         }
         let settings = self.settings.current();
@@ -228,48 +183,45 @@ impl Observer {
         let looked_up: Vec<_> = looked_up.collect().await;
         for (live, pod) in looked_up {
             match live {
-                Ok(Some(live)) if is_own(&live, set, &settings.templates) => found.orphans.push(pod),
+                Ok(Some(live)) if is_own(&live, &set, revision, &settings.templates) => {
+                    observed.orphans.push(pod);
+                }
                 Ok(_) => self.memory.is_other(uid, &pod),
                 Err(error) => {
-                    found.unclear += 1;
-                    found.unanswered = Some(error);
+                    observed.unclear += 1;
+                    observed.unanswered = Some(error);
                 }
             }
         }
-        if found.orphans.is_empty() {
+        if observed.orphans.is_empty() {
             return Ok(());
         }
-        match still_there(self.client.clone(), set).await {
+        match still_there(self.client.clone(), &*set).await {
             Ok(true) => {}
             Ok(false) => return Err(WriteError::gone("BasicReplicaSet", name).into()),
             Err(error) => {
-                found.unclear += std::mem::take(&mut found.orphans).len();
-                found.unanswered = Some(ReadError::of(&error, "BasicReplicaSet", name));
+                observed.unclear += std::mem::take(&mut observed.orphans).len();
+                observed.unanswered = Some(ReadError::of(&error, "BasicReplicaSet", name));
             }
         }
         Ok(())
     }
 
-    /// The present state of a pod; `None` if it is gone, or its name belongs to another one.
-    async fn live(&self, pod: &PodRow) -> Result<Option<TrimmedObject>, ReadError> {
-        let pods: Api<TrimmedObject> = Api::namespaced_with(self.client.clone(), &pod.namespace, &self.kind);
-        let found = live::object(&pods, &pod.name).await;
-        let found = found.map_err(|error| ReadError::of(&error, "Pod", &pod.name))?;
-        Ok(found.filter(|found| found.metadata.uid.as_deref() == Some(&pod.uid)))
+    /// The present metadata of a pod; `None` if it is gone, or its name belongs to another one.
+    async fn live(&self, pod: &PodRow) -> Result<Option<ObjectMeta>, ReadError> {
+        let found = self.metadata(&pod.namespace, &pod.name).await?;
+        Ok(found.filter(|found| found.uid.as_deref() == Some(&pod.uid)))
+    }
+
+    async fn metadata(&self, namespace: &str, name: &str) -> Result<Option<ObjectMeta>, ReadError> {
+        let found = live::metadata_opt(&self.client, &self.kind, namespace, name).await;
+        found.map_err(|error| ReadError::of(&error, "Pod", name))
     }
 }
 
 /// Whether a set has fewer pods than it wants; with a revision, only those of it are counted.
-fn has_too_few(set: &BasicReplicaSet, pods: &[Arc<PodRow>], revision: Option<&str>) -> bool {
+fn has_too_few(observed: &Observed, revision: Option<&str>) -> bool {
     let counts =
         |pod: &&Arc<PodRow>| pod.counts() && revision.is_none_or(|revision| *pod.revision == *revision);
-    pods.iter().filter(counts).count() < wanted(set)
-}
-
-/// Whether a live pod without a controller was created for this set or a former one of its name, and runs the rendered
-/// containers.
-fn is_own(live: &TrimmedObject, set: &BasicReplicaSet, templates: &Templates) -> bool {
-    let Some(origin) = Origin::of(&live.metadata) else { return false };
-    let rendered = templates.render_object(&set.spec.template, &subject(set, &origin.suffix()), "v1", "Pod");
-    rendered.is_ok_and(|rendered| is_as_rendered(&live.data, live.metadata.name.as_deref(), &rendered))
+    observed.pods.iter().filter(counts).count() < observed.wanted()
 }

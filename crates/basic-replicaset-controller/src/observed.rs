@@ -41,8 +41,7 @@ pub struct Observed {
     pub unread: Vec<String>,
     /// The pods that the set controls.
     pub pods: Vec<Arc<PodRow>>,
-    /// Pods without a controller that were created from the same revision, and still run it; looked up only while pods
-    /// are missing.
+    /// Pods without a controller that were created from the same revision; looked up only while pods are missing.
     pub orphans: Vec<Arc<PodRow>>,
     /// Names that were taken when pods were to be created.
     pub taken: Vec<TakenName>,
@@ -50,8 +49,8 @@ pub struct Observed {
     pub unclear: usize,
     /// The reason why one of them could not be looked up in this pass.
     pub unanswered: Option<ReadError>,
-    /// Pods of a former set of this name, while the garbage collector may not have handled them.
-    pub former: Vec<Arc<PodRow>>,
+    /// The time for which pods of a former set of this name are waited for, if there are any.
+    pub succession: Option<Duration>,
     /// The age of the status.
     pub status_age: StatusAge,
 }

@@ -70,9 +70,6 @@ pub const BOUND_TO: &str = "catena.dev/bound-to";
 /// its TTL. A copy of the command has another uid, and is not kept.
 pub const KEPT: &str = "catena.dev/kept";
 
-/// Annotation on the Lease of command-reaper between two leaders: digests of its recent deletions.
-pub const DELETIONS: &str = "catena.dev/deletions";
-
 /// Label on a command that is bound by this label alone: the uid of its target.
 pub const TARGET_UID: &str = "catena.dev/target-uid";
 

@@ -3,17 +3,9 @@
 use catena_api::keys;
 use kube::discovery::ApiResource;
 use operator_kit::watch::TrimmedObject;
-use serde::Deserialize;
 use serde_json::Value;
 
 use crate::kind::{BindingFile, CommandKind, KindFile};
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Annotation {
-    #[serde(flatten)]
-    binding: BindingFile,
-}
 
 /// The kind of commands that a definition describes in its annotation, or the mistake in it.
 pub fn describe(definition: &TrimmedObject) -> Result<CommandKind, String> {
@@ -24,7 +16,7 @@ pub fn describe(definition: &TrimmedObject) -> Result<CommandKind, String> {
             keys::BINDING
         )
     })?;
-    let Annotation { binding } = serde_saphyr::from_str(annotation)
+    let binding: BindingFile = serde_saphyr::from_str(annotation)
         .map_err(|error| format!("the annotation {} cannot be parsed: {error}", keys::BINDING))?;
     let spec = &definition.data["spec"];
     let resource = served(spec).ok_or("the definition serves no version; serve one")?;

@@ -43,7 +43,7 @@ pub struct KindFile {
 
 /// The binding of commands of a kind, as it is configured in the settings, and in the annotation of a definition.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct BindingFile {
     #[serde(default)]
     mode: Mode,

@@ -2,6 +2,8 @@
 
 mod act;
 mod controller;
+#[cfg(test)]
+mod fixtures;
 mod memory;
 mod observe;
 

@@ -3,10 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use kube::api::ObjectMeta;
 use operator_kit::{
     run::Attempt,
-    watch::{ServedKind, Source, Watched, WatchedResource},
+    watch::{ServedKind, Watched},
 };
 
 use crate::command::CommandRow;
@@ -52,26 +51,6 @@ pub struct TargetObject {
 }
 
 impl Observed {
-    /// An observation of a command that no process watches, for tests.
-    #[must_use]
-    pub fn by_onlooker(
-        metadata: ObjectMeta,
-        row: CommandRow,
-        target: Option<Target>,
-        now: Timestamp,
-    ) -> Self {
-        let watched = WatchedResource::unwatched(row.kind.resource.clone());
-        let source = Arc::new(Source { id: row.kind.id.clone(), watched });
-        Self {
-            command: Arc::new(Watched { metadata, source, row }),
-            attempt: Attempt::Allowed,
-            now,
-            target,
-            is_label_checked: false,
-            can_report: Some(false),
-        }
-    }
-
     /// The age of the command.
     #[must_use]
     pub fn age(&self) -> Duration {

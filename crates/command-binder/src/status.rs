@@ -27,7 +27,10 @@ pub fn changed(observed: &Observed, verdict: &Verdict) -> Option<Condition> {
 mod tests {
     use std::sync::Arc;
 
-    use operator_kit::watch::TrimmedObject;
+    use operator_kit::{
+        run::Attempt,
+        watch::{Source, TrimmedObject, Watched, WatchedResource},
+    };
     use serde_json::{Value, json};
 
     use super::*;
@@ -52,8 +55,17 @@ mod tests {
             "status": {"conditions": conditions},
         });
         let object: TrimmedObject = serde_json::from_value(object).unwrap();
+        let watched = WatchedResource::unwatched(kind.resource.clone());
+        let source = Arc::new(Source { id: kind.id.clone(), watched });
         let metadata = object.metadata.clone();
-        Observed::by_onlooker(metadata, CommandRow::of(&kind, object), None, NOW.parse().unwrap())
+        Observed {
+            command: Arc::new(Watched { metadata, source, row: CommandRow::of(&kind, object) }),
+            attempt: Attempt::Allowed,
+            now: NOW.parse().unwrap(),
+            target: None,
+            is_label_checked: false,
+            can_report: Some(false),
+        }
     }
 
     fn missing() -> Verdict {

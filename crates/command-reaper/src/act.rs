@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use catena_api::keys;
-use command_reaper::{command::CommandRow, decide::Action, error::Error, notice::Notice, observed::Observed};
+use command_reaper::{decide::Action, error::Error, observed::Observed};
 use kube::api::ObjectMeta;
 use operator_kit::{
     object::ObjectId,
     report::{EVENTS_BUSY, Events},
     run::Next,
-    watch::Watched,
     write::Writer,
 };
 use serde_json::json;
@@ -34,14 +33,15 @@ impl Executor {
         match action {
             Action::Delete => {
                 // A lost answer, or the end of this pass, must not make it forgotten.
-                let is_repeated = self.memory.send_deletion(command, observed.now);
-                let deleted = self.writer.delete_as_seen(command).await;
-                // A refusal proves nothing about an earlier deletion, which may be its very reason.
-                if !is_repeated && deleted.as_ref().is_err_and(|error| !error.cause.may_have_worked()) {
-                    self.memory.withdraw_deletion(command);
+                let before = self.memory.send_deletion(command, observed.now);
+                if let Err(error) = self.writer.delete_as_seen(command).await {
+                    // A refusal proves nothing about an earlier deletion, which may be its very reason.
+                    if !error.cause.may_have_worked() {
+                        self.memory.withdraw_deletion(command, before);
+                    }
+                    return Err(error.into());
                 }
-                deleted?;
-                self.memory.remember_deletion(command, observed.now);
+                self.memory.confirm_deletion(command);
                 let ObjectMeta { namespace, name, .. } = &command.metadata;
                 tracing::info!(kind = command.resource().kind, namespace, name, "deleted after its TTL");
                 Ok(Next::Written)
@@ -53,11 +53,16 @@ impl Executor {
                 self.writer.on_behalf_of(id).merge(&command.source.watched, &patch).await?;
                 Ok(Next::Written)
             }
-            Action::Tell(notice) => {
+            Action::Tell { is_warning, reason, note } => {
                 if !self.events.has_room() {
                     return Ok(Next::Wait(EVENTS_BUSY));
                 }
-                self.tell(command, &notice);
+                let object = command.reference();
+                if is_warning {
+                    self.events.warn(&object, reason, &note);
+                } else {
+                    self.events.tell(&object, reason, &note);
+                }
                 self.memory.note_told(ObjectId::of(command).uid, observed.now);
                 // The next pass knows when it is to be repeated, if at all.
                 Ok(Next::Wait(Duration::ZERO))
@@ -65,15 +70,6 @@ impl Executor {
             Action::Refuse(error) => Err(Error::Unreadable(*error)),
             Action::Wait(time) => Ok(Next::Wait(time)),
             Action::Settle => Ok(Next::Settled),
-        }
-    }
-
-    fn tell(&self, command: &Watched<CommandRow>, Notice { is_warning, reason, note }: &Notice) {
-        let object = command.reference();
-        if *is_warning {
-            self.events.warn(&object, reason, note);
-        } else {
-            self.events.tell(&object, reason, note);
         }
     }
 }

@@ -1,12 +1,10 @@
 //! The row of a command.
 
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+
 use catena_api::keys;
 use jiff::{SignedDuration, Timestamp};
-use operator_kit::{
-    object::ObjectId,
-    render::{ExpressionError, sha256},
-    watch::TrimmedObject,
-};
+use operator_kit::{object::ObjectId, render::ExpressionError, watch::TrimmedObject};
 use serde_json::Value;
 
 use crate::settings::Reading;
@@ -92,7 +90,7 @@ fn digest(object: &TrimmedObject) -> u64 {
         fields.retain(|key, _| !matches!(key.as_str(), "apiVersion" | "kind" | "status"));
     }
     blank(&mut content, ObjectId::of(object).uid);
-    digest_of(&content.to_string())
+    BuildHasherDefault::<DefaultHasher>::default().hash_one(content)
 }
 
 /// Removes the object's own uid, which the API server writes into the selector and the labels of a Job.
@@ -103,12 +101,6 @@ fn blank(value: &mut Value, uid: &str) {
         Value::Object(fields) => fields.values_mut().for_each(|value| blank(value, uid)),
         _ => {}
     }
-}
-
-/// A digest of a text that is the same in every process, whatever compiled it: the next leader compares it.
-#[must_use]
-pub fn digest_of(text: &str) -> u64 {
-    u64::from_str_radix(&sha256(text)[..16], 16).unwrap_or_default()
 }
 
 /// The object as input of its expressions.

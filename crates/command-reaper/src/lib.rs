@@ -4,7 +4,6 @@ pub mod command;
 pub mod decide;
 pub mod error;
 pub mod marks;
-pub mod notice;
 pub mod observed;
 pub mod settings;
 

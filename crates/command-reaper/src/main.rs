@@ -7,9 +7,6 @@ mod fixtures;
 mod kinds;
 mod memory;
 mod observe;
-mod removed;
-
-use std::sync::Arc;
 
 use clap::Parser;
 use command_reaper::Settings;
@@ -27,9 +24,8 @@ struct Cli {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
-    let mut operator = Operator::<Settings>::start(env!("CARGO_PKG_NAME"), Cli::parse().arguments).await?;
+    let operator = Operator::<Settings>::start(env!("CARGO_PKG_NAME"), Cli::parse().arguments).await?;
     let memory = Memory::default();
-    operator.hand_over(Arc::new(memory.clone()));
     let executor = Executor::new(operator.writer(), operator.events(), memory.clone());
     let commands = Commands { observer: Observer::new(memory), executor };
     let kinds = kinds::follow(operator.settings());

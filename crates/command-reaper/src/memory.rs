@@ -1,15 +1,15 @@
-//! The memory of commands between passes. A leader that ends passes its deletions on to the next one; all of it may be
-//! lost with the process.
+//! The memory of commands between passes. All of it is lost with the process.
 
 use std::{collections::HashMap, sync::Arc};
 
-use catena_api::keys;
-use command_reaper::command::CommandRow;
+use command_reaper::{
+    command::CommandRow,
+    decide::notice::{REMEMBERED, REMEMBERED_FOR},
+};
 use jiff::Timestamp;
-use operator_kit::{run::Handover, watch::Watched};
+use kube::core::ApiResource;
+use operator_kit::{object::ObjectId, watch::Watched};
 use parking_lot::Mutex;
-
-use crate::removed::Removed;
 
 /// The memory of commands.
 #[derive(Clone, Default)]
@@ -19,7 +19,19 @@ pub struct Memory(Arc<Mutex<Remembered>>);
 struct Remembered {
     /// The time of the last report that a command is kept, by its uid.
     told: HashMap<String, Timestamp>,
-    removed: Removed,
+    /// The last deletion of each kind, namespace and name.
+    deletions: HashMap<String, Deletion>,
+}
+
+/// A deletion that took effect, or may have.
+pub struct Deletion {
+    uid: String,
+    /// The digest of the spec.
+    spec: u64,
+    /// The time at which the command was gone; before that, the time of the deletion.
+    at: Timestamp,
+    /// Whether it certainly took effect.
+    is_answered: bool,
 }
 
 impl Memory {
@@ -33,56 +45,74 @@ impl Memory {
         self.0.lock().told.insert(uid.to_owned(), at);
     }
 
-    /// Records that the deletion of a command is sent. Returns whether an earlier one may have taken effect without an
-    /// answer.
-    pub fn send_deletion(&self, command: &Watched<CommandRow>, at: Timestamp) -> bool {
-        self.0.lock().removed.send(command, at)
+    /// Records that the deletion of a command is sent: it may take effect although its answer is lost. Returns the
+    /// deletion that was remembered for this name before.
+    pub fn send_deletion(&self, command: &Watched<CommandRow>, at: Timestamp) -> Option<Deletion> {
+        let (name, uid) = (full_name(command), ObjectId::of(command).uid.to_owned());
+        let deletion = Deletion { uid, spec: command.row.spec, at, is_answered: false };
+        let mut remembered = self.0.lock();
+        let deletions = &mut remembered.deletions;
+        let before = deletions.insert(name, deletion);
+        if deletions.len() > REMEMBERED {
+            let oldest = deletions.iter().min_by_key(|(_, deletion)| deletion.at);
+            if let Some(oldest) = oldest.map(|(name, _)| name.clone()) {
+                deletions.remove(&oldest);
+            }
+        }
+        before
     }
 
-    /// Records that the deletion of a command was refused.
-    pub fn withdraw_deletion(&self, command: &Watched<CommandRow>) {
-        self.0.lock().removed.withdraw(command);
+    /// Records that the sent deletion of a command took effect.
+    pub fn confirm_deletion(&self, command: &Watched<CommandRow>) {
+        if let Some(deletion) = self.0.lock().deletions.get_mut(&full_name(command)) {
+            deletion.is_answered = true;
+        }
     }
 
-    /// Records the deletion of a command.
-    pub fn remember_deletion(&self, command: &Watched<CommandRow>, at: Timestamp) {
-        self.0.lock().removed.remember(command, at);
-    }
-
-    /// Records that a command is there.
-    pub fn note_seen(&self, command: &Watched<CommandRow>) {
-        self.0.lock().removed.see(command);
+    /// Takes back that the deletion of a command was sent, because it was refused.
+    pub fn withdraw_deletion(&self, command: &Watched<CommandRow>, before: Option<Deletion>) {
+        let (name, mut remembered) = (full_name(command), self.0.lock());
+        match before {
+            Some(before) => drop(remembered.deletions.insert(name, before)),
+            None => drop(remembered.deletions.remove(&name)),
+        }
     }
 
     /// Whether this very command was deleted; a cache may show it a little longer.
     pub fn is_deleted(&self, command: &Watched<CommandRow>) -> bool {
-        self.0.lock().removed.has(command)
+        let remembered = self.0.lock();
+        let deletion = remembered.deletions.get(&full_name(command));
+        deletion.is_some_and(|deletion| deletion.is_answered && deletion.uid == ObjectId::of(command).uid)
     }
 
-    /// Whether a command was created again soon after it had been deleted.
+    /// Whether a command was created again, with the same name and spec, soon after it had been deleted.
     pub fn came_back(&self, command: &Watched<CommandRow>) -> bool {
-        self.0.lock().removed.came_back(command)
+        let Some(created) = &command.metadata.creation_timestamp else { return false };
+        let remembered = self.0.lock();
+        remembered.deletions.get(&full_name(command)).is_some_and(|Deletion { uid, spec, at, .. }| {
+            let is_same = uid != ObjectId::of(command).uid && *spec == command.row.spec;
+            is_same && created.0.duration_since(*at) < REMEMBERED_FOR
+        })
     }
 
-    /// Forgets the reports about a command that is gone. Its deletion is remembered from now on, to recognise it if it comes
-    /// back.
+    /// Forgets the reports about a command that is gone, and starts the hour of its deletion: nothing can create it again
+    /// before.
     pub fn forget(&self, uid: &str, now: Timestamp) {
         let mut remembered = self.0.lock();
         remembered.told.remove(uid);
-        remembered.removed.gone(uid, now);
+        for deletion in remembered.deletions.values_mut().filter(|deletion| deletion.uid == uid) {
+            deletion.at = now;
+        }
     }
 }
 
-impl Handover for Memory {
-    fn key(&self) -> &'static str {
-        keys::DELETIONS
-    }
-
-    fn pass_on(&self) -> Option<String> {
-        self.0.lock().removed.as_text(Timestamp::now())
-    }
-
-    fn receive(&self, memory: &str) {
-        self.0.lock().removed.add(memory);
-    }
+/// Kind, namespace and name. An entry of the settings may get another name, and a kind may be read in another version.
+fn full_name(command: &Watched<CommandRow>) -> String {
+    let ApiResource { group, plural, .. } = command.resource();
+    let ObjectId { namespace, name, .. } = ObjectId::of(command);
+    // A slash is in none of them.
+    [group, plural, namespace, name].join("/")
 }
+
+#[cfg(test)]
+mod tests;

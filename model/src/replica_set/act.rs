@@ -137,8 +137,7 @@ fn pod(set: &Object, revision: &str, slot: u32, random: Option<u64>) -> Object {
         is_controller: true,
         blocks_deletion: true,
     }];
-    let runs = set_spec(set).map_or_else(|| "".into(), |spec| spec.text.clone());
-    Object { meta, spec: Spec::Pod(runs), status: Status::None }
+    Object { meta, spec: Spec::Pod, status: Status::None }
 }
 
 fn report(scope: &Scope, set: &Object, mut status: BasicReplicaSetStatus) -> Operation<Spec, Status> {

@@ -31,8 +31,8 @@ pub type Server = server::Server<Spec, Status>;
 pub enum Spec {
     /// Of a `BasicReplicaSet`.
     Set(SetSpec),
-    /// Of a pod: its template.
-    Pod(Text),
+    /// Of a pod.
+    Pod,
 }
 
 /// The relevant part of the spec of a `BasicReplicaSet`.
@@ -93,7 +93,7 @@ impl Hash for Told {
 pub fn set_spec(object: &Object) -> Option<&SetSpec> {
     match &object.spec {
         Spec::Set(spec) => Some(spec),
-        Spec::Pod(_) => None,
+        Spec::Pod => None,
     }
 }
 

@@ -62,11 +62,7 @@ impl Scenario for World {
         {
             let name = pod_name(&set.meta.uid, &revision_of(set, &content::real_set(set)), 0);
             let meta = Meta::new(Kind::Pod, name);
-            server.apply(Operation::Create(Object {
-                meta,
-                spec: Spec::Pod("x".into()),
-                status: Status::None,
-            }));
+            server.apply(Operation::Create(Object { meta, spec: Spec::Pod, status: Status::None }));
         }
         server.take_news();
         let processes = (0..scope.processes).map(|_| Process::begin(&server)).collect();

@@ -13,7 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use operator_kit::{render::Rendered, watch::pod::PodState};
 
 use super::{
-    content::{Object, Server, Spec, Stored, pod_row, real_set, set_spec},
+    content::{Object, Server, Stored, pod_row, real_set, set_spec},
     process::Process,
     sabotage::Sabotage,
     scope::Scope,
@@ -55,12 +55,8 @@ pub fn observe(process: &mut Process, server: &Server, scope: &Scope, set: &Obje
     let now = time(server.clock);
     let is_former =
         |pod: &PodRow| pod.owner.as_ref().is_some_and(|owner| owner.is_former(&real)) && pod.counts();
-    let former = match succession_ends_in(&real, now) {
-        Some(_) => {
-            process.pods.rows().map(|pod| Arc::new(pod_row(pod))).filter(|pod| is_former(pod)).collect()
-        }
-        None => Vec::new(),
-    };
+    let succession =
+        succession_ends_in(&real, now).filter(|_| process.pods.rows().any(|pod| is_former(&pod_row(pod))));
     let unclear = taken.iter().filter(|taken| taken.holder == Holder::Unclear).count();
     Observed {
         set: Arc::new(real),
@@ -74,7 +70,7 @@ pub fn observe(process: &mut Process, server: &Server, scope: &Scope, set: &Obje
         taken,
         unclear,
         unanswered: None,
-        former,
+        succession,
         status_age: process.status_age(server.clock),
     }
 }
@@ -143,7 +139,7 @@ fn look_up_orphans(
             continue;
         }
         let live = live(server, &pod.meta.key.name).filter(|live| live.meta.uid == pod.meta.uid);
-        if is_blind || live.is_some_and(|live| is_own(live, set, revision)) {
+        if is_blind || live.is_some_and(|live| is_own(live, revision)) {
             orphans.push(Arc::new(row));
         } else {
             process.others.insert(known);
@@ -153,15 +149,11 @@ fn look_up_orphans(
     if is_there || is_blind { orphans } else { Vec::new() }
 }
 
-/// Whether a live pod was created for this set or a former one, and runs the rendered containers.
-fn is_own(live: &Object, set: &Object, revision: &str) -> bool {
+/// Whether a live pod was created for this set or a former one.
+fn is_own(live: &Object, revision: &str) -> bool {
     let meta: ObjectMeta = real_meta(&live.meta);
     let Some(origin) = Origin::of(&meta) else { return false };
-    let runs = match &live.spec {
-        Spec::Pod(text) => set_spec(set).is_some_and(|spec| spec.text == *text),
-        Spec::Set(_) => false,
-    };
-    origin.revision == revision && runs && format!("web-{}", origin.suffix()) == *live.meta.key.name
+    origin.revision == revision && format!("web-{}", origin.suffix()) == *live.meta.key.name
 }
 
 fn live<'s>(server: &'s Server, name: &Text) -> Option<&'s Stored> {

@@ -17,7 +17,7 @@ pub use budget::Budget;
 
 use crate::{
     error::DELETE_REFUSED,
-    observed::{Holder, Observed, TakenName, succession_ends_in},
+    observed::{Holder, Observed, TakenName},
     pod::PodRow,
     status::{next_blocker, pace, status, told},
     step,
@@ -171,9 +171,7 @@ fn replace(observed: &Observed) -> Option<Action> {
         return None;
     }
     // In a moment, they are orphans to adopt, or gone; an additional pod would stay.
-    if let Some(time) =
-        succession_ends_in(&observed.set, observed.now).filter(|_| !observed.former.is_empty())
-    {
+    if let Some(time) = observed.succession {
         return Some(Action::Wait(time));
     }
     Some(match revision {

@@ -7,16 +7,17 @@ use command_binder::kind::CommandKind;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use operator_kit::{
     report::{Category, Reported},
+    run::Attempt,
     testing::{
         self,
         Answer::{self, Done, Json, Lost},
         Log, Sent, answering, in_turn, refused,
     },
-    watch::TrimmedObject,
 };
 use tokio::time::sleep;
 
 use super::*;
+use crate::fixtures;
 
 const MANAGER: &str = "command-binder";
 const COMMAND: &str = "/apis/ops.example/v1/namespaces/here/restarts/c";
@@ -43,10 +44,14 @@ fn observed_in(mode: &str, metadata: &Value) -> Observed {
     {
         object["metadata"][field] = value.into();
     }
-    let object: TrimmedObject = serde_json::from_value(object).unwrap();
-    let metadata = object.metadata.clone();
-    let row = CommandRow::of(&kind, object);
-    Observed::by_onlooker(metadata, row, None, "2026-01-01T12:00:00Z".parse().unwrap())
+    Observed {
+        command: Arc::new(fixtures::command(&kind, serde_json::from_value(object).unwrap())),
+        attempt: Attempt::Allowed,
+        now: "2026-01-01T12:00:00Z".parse().unwrap(),
+        target: None,
+        is_label_checked: false,
+        can_report: Some(false),
+    }
 }
 
 fn observed() -> Observed {

@@ -23,8 +23,8 @@ use operator_kit::{
 
 use crate::memory::Memory;
 use schemas::Schemas;
+use waiting::Awaited;
 pub use waiting::Waiting;
-use waiting::{Awaited, TargetName};
 
 /// Reads the state of a command and its target.
 pub struct Observer {
@@ -94,7 +94,7 @@ impl Observer {
     /// The command is woken when the kind is served, unless its label names its target already.
     fn without_kind(&self, command: &Watched<CommandRow>, to: &Reference) -> Target {
         if command.row.label().is_none() {
-            self.waiting.enter(command, Awaited::Kind(to.kind.clone()));
+            self.waiting.enter(command, Awaited { kind: to.kind.clone(), target: None });
         }
         Target::NotServed
     }
@@ -109,12 +109,8 @@ impl Observer {
         let Ok(namespace) = place(&command.metadata, to, &kind) else {
             return Ok(Target::Served { kind, object: None });
         };
-        let name = TargetName {
-            kind: to.kind.clone(),
-            namespace: namespace.unwrap_or_default().into(),
-            name: to.name.clone(),
-        };
-        self.waiting.enter(command, Awaited::Target(name));
+        let name = [namespace.unwrap_or_default().into(), to.name.clone()];
+        self.waiting.enter(command, Awaited { kind: to.kind.clone(), target: Some(name) });
         let target = get(&self.client, kind, namespace, &to.name).await?;
         if target.found().is_some_and(|(_, object)| !object.is_terminating) {
             self.waiting.leave(ObjectId::of(command).uid);

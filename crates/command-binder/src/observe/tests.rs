@@ -6,11 +6,11 @@ use command_binder::kind::CommandKind;
 use operator_kit::{
     report::{Category, Failure, Reported},
     testing::{Answer, Log, Sent, answering},
-    watch::TrimmedObject,
 };
 use serde_json::{Value, json};
 
 use super::*;
+use crate::fixtures;
 
 const SHOPS: &str = "/apis/apps.example/v1";
 const SHOP: &str = "/apis/apps.example/v1/namespaces/here/shops/a";
@@ -54,9 +54,7 @@ fn command(binding: &Value, metadata: &Value) -> Arc<Watched<CommandRow>> {
     let mut object =
         json!({"metadata": {"name": "c", "namespace": "here", "uid": "command"}, "spec": {"target": "a"}});
     merge(&mut object["metadata"], metadata);
-    let object: TrimmedObject = serde_json::from_value(object).unwrap();
-    let metadata = object.metadata.clone();
-    Observed::by_onlooker(metadata, CommandRow::of(&kind, object), None, Timestamp::now()).command
+    Arc::new(fixtures::command(&kind, serde_json::from_value(object).unwrap()))
 }
 
 fn merge(into: &mut Value, more: &Value) {

@@ -9,45 +9,27 @@ use command_binder::{command::CommandRow, kind::TargetKind};
 use operator_kit::{object::ObjectId, run::Triggers, watch::Watched};
 use parking_lot::Mutex;
 
-/// A target by its name: there may be no such object.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct TargetName {
-    /// Its kind.
+/// What a command waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Awaited {
+    /// The kind of its target.
     pub kind: Arc<TargetKind>,
-    /// Its namespace; empty for a cluster-scoped one.
-    pub namespace: Box<str>,
-    /// Its name.
-    pub name: Box<str>,
+    /// Namespace, empty if there is none, and name of its target; `None` while the kind is not served.
+    pub target: Option<[Box<str>; 2]>,
 }
 
-/// The reason of a wait.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Awaited {
-    /// The kind of its target is to be served.
-    Kind(Arc<TargetKind>),
-    /// Its target.
-    Target(TargetName),
-}
-
-/// Wakes commands when their wait ends. By the command's uid.
+/// Wakes commands when their wait ends. By the command's uid: what it waits for, its kind, its namespace and its name.
 #[derive(Clone, Default)]
-pub struct Waiting(Arc<Mutex<HashMap<Box<str>, Command>>>);
+pub struct Waiting(Arc<Mutex<HashMap<Box<str>, Waiter>>>);
 
-#[derive(Clone, Debug)]
-struct Command {
-    awaited: Awaited,
-    kind: Arc<str>,
-    namespace: Box<str>,
-    name: Box<str>,
-}
+type Waiter = (Awaited, Arc<str>, [Box<str>; 2]);
 
 impl Waiting {
     /// From now on, the command is woken only by this.
     pub fn enter(&self, command: &Watched<CommandRow>, awaited: Awaited) {
         let ObjectId { namespace, name, uid } = ObjectId::of(command);
-        let kind = command.source.id.clone();
-        let waiting = Command { awaited, kind, namespace: namespace.into(), name: name.into() };
-        self.0.lock().insert(uid.into(), waiting);
+        let waiter = (awaited, command.source.id.clone(), [namespace, name].map(Into::into));
+        self.0.lock().insert(uid.into(), waiter);
     }
 
     /// The command waits no more.
@@ -56,39 +38,36 @@ impl Waiting {
     }
 
     /// Handles a target that came or changed. Its commands keep waiting until a pass has found it.
-    pub fn target_came(&self, target: TargetName, triggers: &Triggers<CommandRow>) {
-        let came = Awaited::Target(target);
-        let commands: Vec<_> = {
+    pub fn target_came(&self, came: &Awaited, triggers: &Triggers<CommandRow>) {
+        let waiters: Vec<_> = {
             let waiting = self.0.lock();
-            waiting.values().filter(|command| command.awaited == came).cloned().collect()
+            waiting.values().filter(|(awaited, ..)| awaited == came).cloned().collect()
         };
-        wake(commands, triggers);
+        wake(waiters, triggers);
     }
 
     /// The kinds that commands wait for.
     pub fn kinds(&self) -> HashSet<Arc<TargetKind>> {
-        let kind = |awaited: &Awaited| match awaited {
-            Awaited::Kind(kind) => Some(kind.clone()),
-            Awaited::Target(_) => None,
-        };
-        self.0.lock().values().filter_map(|command| kind(&command.awaited)).collect()
+        let waiting = self.0.lock();
+        let awaited = waiting.values().map(|(awaited, ..)| awaited);
+        awaited.filter(|awaited| awaited.target.is_none()).map(|awaited| awaited.kind.clone()).collect()
     }
 
     /// Handles a kind that is now served. Its commands are woken once, because the next pass finds whatever else is
     /// missing.
     pub fn kind_came(&self, kind: Arc<TargetKind>, triggers: &Triggers<CommandRow>) {
-        wake(self.take(&Awaited::Kind(kind)), triggers);
+        wake(self.take(&Awaited { kind, target: None }), triggers);
     }
 
     /// Takes the commands that waited for this.
-    fn take(&self, came: &Awaited) -> Vec<Command> {
+    fn take(&self, came: &Awaited) -> Vec<Waiter> {
         let mut waiting = self.0.lock();
-        waiting.extract_if(|_, command| command.awaited == *came).map(|(_, command)| command).collect()
+        waiting.extract_if(|_, (awaited, ..)| awaited == came).map(|(_, waiter)| waiter).collect()
     }
 }
 
-fn wake(commands: Vec<Command>, triggers: &Triggers<CommandRow>) {
-    for Command { kind, namespace, name, .. } in commands {
+fn wake(waiters: Vec<Waiter>, triggers: &Triggers<CommandRow>) {
+    for (_, kind, [namespace, name]) in waiters {
         triggers.notify(&kind, &namespace, &name);
     }
 }
@@ -96,10 +75,10 @@ fn wake(commands: Vec<Command>, triggers: &Triggers<CommandRow>) {
 #[cfg(test)]
 mod tests {
     use command_binder::kind::CommandKind;
-    use operator_kit::watch::{Source, TrimmedObject, WatchedResource};
     use serde_json::json;
 
     use super::*;
+    use crate::fixtures;
 
     fn kind() -> Arc<CommandKind> {
         let file = json!({
@@ -114,34 +93,29 @@ mod tests {
 
     fn command(kind: &Arc<CommandKind>, name: &str) -> Watched<CommandRow> {
         let object = json!({"metadata": {"name": name, "uid": name}, "spec": {"to": "here"}});
-        let object: TrimmedObject = serde_json::from_value(object).unwrap();
-        let watched = WatchedResource::unwatched(kind.resource.clone());
-        Watched {
-            metadata: object.metadata.clone(),
-            source: Arc::new(Source { id: kind.id.clone(), watched }),
-            row: CommandRow::of(kind, object),
-        }
+        fixtures::command(kind, serde_json::from_value(object).unwrap())
     }
 
     #[test]
     fn what_waits_for_a_kind_is_woken_once_when_it_is_served_and_then_waits_for_its_target() {
         let (kind, waiting) = (kind(), Waiting::default());
         let target = kind.target.kinds[0].clone();
+        let served = Awaited { kind: target.clone(), target: None };
         for name in ["a", "b", "gone"] {
-            waiting.enter(&command(&kind, name), Awaited::Kind(target.clone()));
+            waiting.enter(&command(&kind, name), served.clone());
         }
         waiting.leave("gone");
         assert_eq!(waiting.kinds(), HashSet::from([target.clone()]));
-        let woken = waiting.take(&Awaited::Kind(target.clone()));
-        let mut names: Vec<_> = woken.iter().map(|command| &*command.name).collect();
+        let woken = waiting.take(&served);
+        let mut names: Vec<_> = woken.iter().map(|(.., [_, name])| &**name).collect();
         names.sort_unstable();
         assert_eq!(names, ["a", "b"]);
         assert!(waiting.kinds().is_empty());
 
-        let name = TargetName { kind: target.clone(), namespace: "".into(), name: "here".into() };
-        waiting.enter(&command(&kind, "a"), Awaited::Kind(target.clone()));
-        waiting.enter(&command(&kind, "a"), Awaited::Target(name.clone()));
+        let here = Awaited { kind: target, target: Some(["".into(), "here".into()]) };
+        waiting.enter(&command(&kind, "a"), served);
+        waiting.enter(&command(&kind, "a"), here.clone());
         assert!(waiting.kinds().is_empty(), "it waits for one thing at a time");
-        assert_eq!(waiting.take(&Awaited::Target(name)).len(), 1);
+        assert_eq!(waiting.take(&here).len(), 1);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use command_reaper::{command::CommandRow, decide::notice};
 use k8s_openapi::api::core::v1::ObjectReference;
 use operator_kit::{
     render::Expression,
@@ -12,6 +13,7 @@ use operator_kit::{
         Answer::{self, Done, Json, Lost},
         Sent, answering, in_turn, refused,
     },
+    watch::Watched,
 };
 use serde_json::json;
 
@@ -171,15 +173,16 @@ async fn a_mark_that_was_not_written_is_an_error_and_nobody_is_told() {
 
 #[tokio::test(start_paused = true)]
 async fn people_are_told_by_an_event_on_the_command_and_that_is_remembered() {
-    for (notice, type_) in [(Notice::kept("mark"), "Normal"), (Notice::created_again(), "Warning")] {
-        let Taken { sent, result, memory, observed } = take(Action::Tell(notice.clone()), &[Done]).await;
+    for (tell, type_) in [(notice::kept("mark"), "Normal"), (notice::created_again(), "Warning")] {
+        let Action::Tell { reason, note, .. } = tell.clone() else { panic!("{tell:?}") };
+        let Taken { sent, result, memory, observed } = take(tell, &[Done]).await;
         assert_eq!(result.unwrap(), Next::Wait(Duration::ZERO));
         assert_eq!(memory.told("task"), Some(observed.now));
         let [Sent { verb, uri, body }] = &sent[..] else { panic!("{sent:?}") };
         assert_eq!((verb.as_str(), uri.trim_end_matches('?')), ("POST", EVENTS));
         assert_eq!(
             (&body["type"], &body["reason"], &body["note"]),
-            (&json!(type_), &json!(notice.reason), &json!(notice.note))
+            (&json!(type_), &json!(reason), &json!(note))
         );
         assert_eq!(
             (&body["regarding"]["kind"], &body["regarding"]["name"], &body["regarding"]["uid"]),
@@ -193,7 +196,7 @@ async fn people_are_told_by_an_event_on_the_command_and_that_is_remembered() {
 async fn an_event_that_is_refused_or_lost_fails_no_step() {
     for answer in [refused(403), refused(404), refused(409), refused(422), refused(429), refused(500), Lost] {
         let Taken { sent, result, memory, observed } =
-            take(Action::Tell(Notice::created_again()), std::slice::from_ref(&answer)).await;
+            take(notice::created_again(), std::slice::from_ref(&answer)).await;
         assert!(!sent.is_empty(), "{answer:?}");
         assert_eq!(result.unwrap(), Next::Wait(Duration::ZERO), "{answer:?}");
         assert_eq!(memory.told("task"), Some(observed.now), "{answer:?}");
@@ -208,7 +211,7 @@ async fn nothing_counts_as_told_while_too_many_events_are_queued() {
         events.tell(&ObjectReference::default(), "Other", "");
     }
     let executor = Executor::new(Writer::over(client, MANAGER), events, memory.clone());
-    let result = executor.act(&observed(), Action::Tell(Notice::created_again())).await;
+    let result = executor.act(&observed(), notice::created_again()).await;
     assert_eq!((result.unwrap(), memory.told("task")), (Next::Wait(EVENTS_BUSY), None));
 }
 

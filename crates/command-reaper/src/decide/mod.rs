@@ -1,11 +1,13 @@
 //! Observed → Action. Pure.
 
+pub mod notice;
+
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use operator_kit::{object::ObjectId, render::ExpressionError, report::tell_again_after, run::Attempt};
 
-use crate::{command::Expiry, notice::Notice, observed::Observed};
+use crate::{command::Expiry, observed::Observed};
 
 /// Longest time between checks of the clock, so that a corrected clock is noticed.
 const LOOK_INTERVAL: Duration = Duration::from_secs(3600);
@@ -22,7 +24,14 @@ pub enum Action {
     /// Record on it that it is kept, before that is reported.
     Keep,
     /// Report by an Event why it is kept.
-    Tell(Notice),
+    Tell {
+        /// Whether somebody has to act.
+        is_warning: bool,
+        /// One `PascalCase` word.
+        reason: &'static str,
+        /// The state, its reason and the remedy.
+        note: String,
+    },
     /// Report that its fields cannot be read.
     Refuse(Box<ExpressionError>),
     /// Reconcile again later, unless something happens before.
@@ -63,18 +72,18 @@ fn expired(observed: &Observed, since: Timestamp) -> Action {
     let is_news = observed.told.is_none() && observed.now.duration_since(since) < NEWS;
     match &observed.command.row.declared_by {
         None => Action::Delete,
-        Some(mark) if is_news => Action::Tell(Notice::kept(mark)),
+        Some(mark) if is_news => notice::kept(mark),
         Some(_) => Action::Settle,
     }
 }
 
 /// Somebody has to fix its declaration, so the report is repeated before its Event expires.
 fn tell_kept(observed: &Observed) -> Action {
-    let Some(told) = observed.told else { return Action::Tell(Notice::created_again()) };
+    let Some(told) = observed.told else { return notice::created_again() };
     let uid = ObjectId::of(&*observed.command).uid;
     let since = Duration::try_from(observed.now.duration_since(told)).unwrap_or_default();
     let left = tell_again_after(uid).saturating_sub(since);
-    if left.is_zero() { Action::Tell(Notice::created_again()) } else { Action::Wait(left) }
+    if left.is_zero() { notice::created_again() } else { Action::Wait(left) }
 }
 
 #[cfg(test)]

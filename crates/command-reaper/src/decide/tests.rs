@@ -79,7 +79,7 @@ fn later(minutes: i64, observed: &Observed) -> Observed {
 fn a_command_that_would_be_created_again_is_kept_and_that_is_told_once_while_it_is_news() {
     let declared = changed(expired_command(), |command| command.row.declared_by = Some("mark".into()));
     for minutes in [0, 59] {
-        assert_eq!(decide(&later(minutes, &declared)), Action::Tell(Notice::kept("mark")));
+        assert_eq!(decide(&later(minutes, &declared)), notice::kept("mark"));
     }
     let told = Observed { told: Some(now()), ..declared.clone() };
     for minutes in [0, 31, 59, 60, 6000] {
@@ -100,11 +100,11 @@ fn a_command_that_came_back_is_marked_before_it_has_run_and_stays_whoever_leads_
         assert_eq!(decide(&told), Action::Keep, "somebody has removed the mark");
         // The next leader knows nothing about the deletion.
         let kept = changed(observed(expiry), |command| command.row.is_kept = true);
-        assert_eq!(decide(&kept), Action::Tell(Notice::created_again()));
+        assert_eq!(decide(&kept), notice::created_again());
         let told = Observed { told: Some(now()), ..kept };
         let Action::Wait(time) = decide(&told) else { panic!("it is told hot") };
         assert!((30..50).contains(&(time.as_secs() / 60)), "{time:?}");
-        assert_eq!(decide(&later(50, &told)), Action::Tell(Notice::created_again()));
+        assert_eq!(decide(&later(50, &told)), notice::created_again());
     }
 }
 

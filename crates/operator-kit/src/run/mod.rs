@@ -21,7 +21,6 @@ pub use {
     arguments::Arguments,
     attempt::{Attempt, HeldUp},
     controller::{Controller, Next},
-    leader::Handover,
     operator::Operator,
     queue::{Queue, Trigger},
     settings::{LiveSettings, Sample, Validate},

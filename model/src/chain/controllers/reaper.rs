@@ -62,7 +62,7 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Sto
             let preconditions = Preconditions::uid(uid);
             vec![Write::patch(command, Purpose::Keep, command.meta.key.clone(), preconditions, vec![mark])]
         }
-        Action::Tell(_) => {
+        Action::Tell { .. } => {
             process.memory.reaper.told.insert(uid.clone());
             Vec::new()
         }

@@ -4,6 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use operator_kit::report::{TERMINATING, conditions};
 
 use super::*;
+use crate::observed::succession_ends_in;
 
 #[test]
 fn missing_pods_are_created_in_the_free_places() {
@@ -22,19 +23,17 @@ fn orphans_of_the_very_same_are_taken_back_before_others_are_made() {
 #[test]
 fn pods_of_a_former_set_of_the_name_are_waited_for_but_not_for_ever() {
     let mut observed = observed(2, Vec::new());
-    let mut former = pod(0, NEW, PodState::Ready);
-    Arc::make_mut(&mut former).owner = Some(Owner { uid: "former".into(), name: "web".into() });
-    observed.former = vec![former];
     Arc::make_mut(&mut observed.set).metadata.creation_timestamp = Some(Time(ago(4)));
+    observed.succession = succession_ends_in(&observed.set, now());
     assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(6)));
 
     let orphan = pod(0, NEW, PodState::Ready);
     let taken_back = Observed { orphans: vec![orphan], ..observed.clone() };
     assert!(matches!(decide(&taken_back), Action::Adopt(_)));
-    let gone = Observed { former: Vec::new(), ..observed.clone() };
+    let gone = Observed { succession: None, ..observed.clone() };
     assert_eq!(created(&decide(&gone)), [0, 1]);
     Arc::make_mut(&mut observed.set).metadata.creation_timestamp = Some(Time(ago(10)));
-    assert_eq!(created(&decide(&observed)), [0, 1]);
+    assert_eq!(succession_ends_in(&observed.set, now()), None);
 }
 
 #[test]

@@ -93,7 +93,7 @@ fn observed(replicas: i32, pods: Vec<Arc<PodRow>>) -> Observed {
         taken: Vec::new(),
         unclear: 0,
         unanswered: None,
-        former: Vec::new(),
+        succession: None,
         status_age: StatusAge::Written(Duration::from_secs(60)),
     }
 }

@@ -5,7 +5,6 @@
 //! another may begin. It ends only when another has the Lease, so that an API server that is away for a while
 //! restarts no controller. Safety does not rest on it: writes are safe to repeat and carry uids.
 
-mod handover;
 mod lease;
 
 use std::{ops::ControlFlow, pin::Pin, sync::Arc, time::Duration};
@@ -19,8 +18,6 @@ use thiserror::Error;
 use tokio::time::{Instant, error::Elapsed, sleep, timeout};
 
 use crate::{report::health::Health, write::Gate};
-pub use handover::Handover;
-pub(crate) use handover::Passed;
 use lease::{Lease, Moment, Spec};
 
 /// Validity of a Lease after its last renewal.
@@ -43,7 +40,6 @@ pub(crate) struct Candidate {
     name: String,
     identity: String,
     gate: Gate,
-    passed: Passed,
     health: Arc<Health>,
 }
 
@@ -104,14 +100,8 @@ impl Candidate {
             name: name.to_owned(),
             identity: identity.to_owned(),
             gate,
-            passed: Passed::default(),
             health: Arc::default(),
         }
-    }
-
-    /// The same, which receives the memory of the previous leader and passes its own on.
-    pub fn passing_on(self, passed: Passed) -> Self {
-        Self { passed, ..self }
     }
 
     /// The same, which tells of lasting failures.
@@ -192,7 +182,6 @@ impl Candidate {
         }
         let before = Instant::now();
         lease.spec = self.spec(Some(&spec));
-        self.passed.take(&mut lease.metadata);
         // The write carries the resourceVersion of the read, so one of two candidates gets a conflict.
         let taken = answer(self.leases.replace(&self.name, &PostParams::default(), &lease)).await?;
         Ok(Some((taken, before)))
@@ -281,7 +270,7 @@ impl Leadership {
         Ok(())
     }
 
-    /// Releases the Lease, so that another replica need not wait for its expiry, and passes the memory on.
+    /// Releases the Lease, so that another replica need not wait for its expiry.
     pub async fn release(mut self) {
         self.candidate.gate.close();
         if timeout(RELEASE_TIMEOUT, self.try_to_release()).await.is_err() {
@@ -314,7 +303,6 @@ impl Leadership {
             lease.spec.holder_identity = Some(String::new());
             lease.spec.lease_duration_seconds = Some(1);
             lease.spec.renew_time = Some(Moment::now());
-            self.candidate.passed.write(&mut lease.metadata);
             match self.replace(&lease).await {
                 Err(Failed::Answered(kube::Error::Api(status))) if status.is_conflict() => {
                     self.reread().await?;

@@ -161,8 +161,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         let name = self.arguments.lease_name.as_deref().unwrap_or(self.name);
         let gate = self.writer.gate().clone();
         let candidate = Candidate::new(self.client.clone(), namespace, name, &self.arguments.identity, gate);
-        let candidate = candidate.passing_on(self.passed.clone()).reporting_to(self.health.clone());
-        candidate.lead(stop.as_mut()).await.map_continue(Some)
+        candidate.reporting_to(self.health.clone()).lead(stop.as_mut()).await.map_continue(Some)
     }
 
     /// Sends heartbeats, and tells of watches that keep failing, forever.

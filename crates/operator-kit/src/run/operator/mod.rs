@@ -24,10 +24,10 @@ use crate::{
         settings_status::{SettingsEvents, SettingsStatus},
     },
     run::{
-        Arguments, Controller, Handover, LiveSettings, Queue, Triggers, Validate,
+        Arguments, Controller, LiveSettings, Queue, Triggers, Validate,
         backoff::Backoff,
         controller::Passes,
-        leader::{LEASE_DURATION, Passed, RENEW_DEADLINE},
+        leader::{LEASE_DURATION, RENEW_DEADLINE},
         probe::probe,
         reconciler::{Phase, Reconciler},
         settings::SettingsFile,
@@ -54,7 +54,6 @@ pub struct Operator<S> {
     served_kinds: ServedKinds,
     health: Arc<Health>,
     metrics: Arc<Metrics>,
-    passed: Passed,
     settings_status: Arc<SettingsStatus>,
     settings_events: SettingsEvents,
 }
@@ -102,16 +101,9 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
             writer,
             health: Arc::default(),
             metrics,
-            passed: Passed::default(),
             settings_status,
             settings_events,
         })
-    }
-
-    /// Passes a memory on to the next leader, and receives that of the previous one. Without leader election, there is
-    /// none to receive it.
-    pub fn hand_over(&mut self, memory: Arc<dyn Handover>) {
-        self.passed = Passed::new(memory);
     }
 
     /// A client that does not retry.

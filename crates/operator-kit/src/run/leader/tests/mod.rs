@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-mod hand_over;
+mod release;
 
 /// A server with one Lease.
 #[derive(Clone, Default)]

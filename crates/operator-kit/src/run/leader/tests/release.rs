@@ -1,4 +1,4 @@
-//! The release of the Lease, and the memory that goes with it.
+//! The release of the Lease.
 
 use super::*;
 
@@ -11,8 +11,6 @@ async fn a_lease_that_is_given_up_is_taken_within_seconds() {
     assert_eq!(server.holder(), "b");
     assert!(took <= 2 * RETRY_INTERVAL, "{took:?}");
 }
-
-/// The write takes the memory of the former leader from the Lease.
 
 #[tokio::test(start_paused = true)]
 async fn who_is_to_stop_awaits_the_answer_that_may_make_it_the_leader() {
@@ -65,50 +63,4 @@ async fn a_release_without_an_answer_ends_in_time_for_what_follows_it() {
         let ((), took) = time(leading.release()).await;
         assert!(took <= RELEASE_TIMEOUT, "{line:?}: {took:?}");
     }
-}
-
-/// A memory of words.
-#[derive(Default)]
-struct Words(Mutex<Vec<String>>);
-
-impl Handover for Words {
-    fn key(&self) -> &'static str {
-        "example.com/words"
-    }
-
-    fn pass_on(&self) -> Option<String> {
-        let words = self.0.lock().join(" ");
-        (!words.is_empty()).then_some(words)
-    }
-
-    fn receive(&self, memory: &str) {
-        self.0.lock().extend(memory.split(' ').map(str::to_owned));
-    }
-}
-
-fn with_words(candidate: Candidate, words: &[&str]) -> (Candidate, Arc<Words>) {
-    let words = Arc::new(Words(Mutex::new(words.iter().map(|word| (*word).to_owned()).collect())));
-    (candidate.passing_on(Passed::new(words.clone())), words)
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_next_leader_knows_what_the_one_before_gave_it_with_the_lease_and_only_that_one_keeps_it() {
-    let server = Server::default();
-    let annotations = || server.0.lock().lease.as_ref().unwrap()["metadata"]["annotations"].clone();
-    let (a, _) = with_words(server.candidate("a").0, &["first", "second"]);
-    a.leads().await.release().await;
-    assert_eq!(annotations(), json!({"example.com/words": "first second"}));
-
-    let version = server.0.lock().version;
-    let (b, words) = with_words(server.candidate("b").0, &["own"]);
-    let leading = b.leads().await;
-    assert_eq!(*words.0.lock(), ["own", "first", "second"]);
-    assert_eq!(server.0.lock().version, version + 1, "it cost a request");
-    assert!(annotations().as_object().is_none_or(serde_json::Map::is_empty), "each renewal would carry it");
-
-    // This one is lost, and its memory with it: the next leader is not told what was true long ago.
-    drop(leading);
-    let (c, words) = with_words(server.candidate("c").0, &[]);
-    c.leads().await;
-    assert_eq!((server.holder().as_str(), words.0.lock().len()), ("c", 0));
 }
