@@ -150,7 +150,6 @@ pub fn observed() -> Observed {
         since_told: None,
         settled_as: None,
         given_replicas: HashMap::new(),
-        undone: HashMap::new(),
         since_progress: Duration::ZERO,
         status_age: StatusAge::Written(Duration::from_secs(60)),
     }

@@ -197,7 +197,6 @@ impl Observer {
             status_age,
             settled_as: remembered.settled_as,
             given_replicas: remembered.replicas,
-            undone: remembered.undone,
             since_told: remembered.since_told,
             unheard: remembered.unheard,
             commands: self.commands.of(namespace, uid),

@@ -26,7 +26,6 @@ use crate::{
     error::Refusal,
     revision::{Pin, Revision},
     step,
-    undone::{Part, Undone},
 };
 
 /// The input of a decision about a `BasicDeployment`.
@@ -72,8 +71,6 @@ pub struct Observed {
     pub settled_as: Option<Value>,
     /// The last replicas that were set on each child, by its uid.
     pub given_replicas: HashMap<String, i32>,
-    /// The recently undone changes of the child by somebody else.
-    pub undone: HashMap<Part, Undone>,
     /// The time since the last progress.
     pub since_progress: Duration,
     /// The age of the status.
@@ -170,6 +167,7 @@ impl Observed {
         self.held_up()
             .or_else(|| told(step::READ_CHILD).filter(|_| is_broken()))
             .or_else(|| told(step::FOLLOW))
+            .or_else(|| told(step::HEAL))
             .or_else(|| told(step::SCALE))
     }
 

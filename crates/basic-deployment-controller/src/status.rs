@@ -13,15 +13,13 @@ use crate::{
     blocking_pod,
     budget::Count,
     child::Child,
-    contest,
     observed::{Found, Observed},
     revision::{Pin, find},
     stall, step,
 };
 
 /// The types of this controller's conditions.
-pub const CONDITIONS: [&str; 7] =
-    [READY, PROGRESSING, RECONCILING, STALLED, CONTESTED, ROLLED_BACK, UNREAD_PARAMETERS];
+pub const CONDITIONS: [&str; 6] = [READY, PROGRESSING, RECONCILING, STALLED, ROLLED_BACK, UNREAD_PARAMETERS];
 
 /// The last reported status, without conditions of other controllers.
 #[must_use]
@@ -56,14 +54,11 @@ pub fn status(observed: &Observed) -> BasicDeploymentStatus {
     let goes_on = !is_stalled && !is_paused && deletion.is_none();
     let progressing = if is_ready { "Complete" } else { &reason };
     let held = observed.pin.as_ref().filter(|_| observed.desired.is_ok());
-    // Nothing is restored while the object is being deleted.
-    let contested = if deletion.is_none() { contest::contested(observed) } else { Vec::new() };
     let conditions = Conditions::new(generation, observed.now)
         .with(READY, is_ready, &reason, message.clone())
         .with(PROGRESSING, goes_on, progressing, message.clone())
         .while_true(RECONCILING, !is_ready && goes_on, &reason, message.clone())
         .while_true(STALLED, is_stalled, &reason, message)
-        .while_true(CONTESTED, !contested.is_empty(), "ChangedByOthers", fought_over(&contested))
         .while_true(ROLLED_BACK, held.is_some(), "Rollback", held.map(rolled_back).unwrap_or_default())
         .with_unread_parameters(&deployment.spec.template, &observed.unread)
         .since(&before);
@@ -164,13 +159,6 @@ fn failure_about_former(observed: &Observed) -> Option<&Failure> {
     failures_about_former(observed).next().map(|(_, failure)| failure)
 }
 
-fn fought_over(fields: &[&str]) -> String {
-    let fields = fields.join(" and ");
-    format!(
-        "somebody else keeps changing {fields}, which the controller changes back once in five seconds; make the change in the BasicDeployment or its template, or stop the other writer"
-    )
-}
-
 fn rolled_back(pin: &Pin) -> String {
     let number = pin.revision.as_ref().map(|revision| revision.number).unwrap_or_default();
     format!(
@@ -231,8 +219,6 @@ const CHANGED_WHILE_PAUSED: &str = "ChangedWhilePaused";
 const FORMER_CHILD_LEAVING: &str = "FormerChildLeaving";
 /// Condition: present only while the child is held on an older revision than spec and template give.
 const ROLLED_BACK: &str = "RolledBack";
-/// Condition: present only while somebody else keeps changing fields of the child that are restored.
-const CONTESTED: &str = "Contested";
 
 struct Summary {
     reason: String,

@@ -8,6 +8,8 @@ pub const RELABEL_FORMER: &str = "relabelFormer";
 pub const READ_CHILD: &str = "readChild";
 /// Bringing the child to the rendering of spec and template.
 pub const FOLLOW: &str = "follow";
+/// Undoing changes of the wanted child by others.
+pub const HEAL: &str = "heal";
 /// Scaling the wanted child.
 pub const SCALE: &str = "scale";
 /// Deleting former children.

@@ -132,8 +132,8 @@ pub struct BasicDeploymentStatus {
     /// cannot proceed, or if it is being deleted and a finalizer keeps it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked_by: Option<BlockedBy>,
-    /// Conditions. `Ready` and `Progressing` are always present; `Reconciling`, `Stalled`, `Contested`,
-    /// `RolledBack` and `UnreadParameters` are present only while they are true.
+    /// Conditions. `Ready` and `Progressing` are always present; `Reconciling`, `Stalled`, `RolledBack` and
+    /// `UnreadParameters` are present only while they are true.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,

@@ -4,11 +4,11 @@ use std::{sync::Arc, time::Duration};
 
 use catena_api::{BasicDeploymentStatus, CommandStatus};
 use operator_kit::render::Rendered;
+use serde_json::Value;
 
 use crate::{
     child::Child,
     command::Command,
-    contest::Additions,
     desired::Desired,
     error::Refusal,
     revision::{Rejects, Revision},
@@ -98,8 +98,10 @@ pub enum Action {
     Strip {
         /// The child.
         child: Arc<Child>,
-        /// The keys.
-        additions: Vec<Additions>,
+        /// The first of them.
+        field: String,
+        /// The patch.
+        patch: Value,
     },
     /// Delete children that were replaced by another one.
     Delete(Vec<Arc<Child>>),
@@ -138,13 +140,15 @@ impl Action {
             Self::Restart { .. }
             | Self::Create { cause: Cause::Rollback, .. }
             | Self::Apply { cause: Cause::Rollback, .. } => step::CARRY_OUT,
+            Self::Apply { cause: Cause::Drift, .. }
+            | Self::Strip { .. }
+            | Self::Scale { heals: true, .. } => step::HEAL,
             Self::Refuse(Refusal::ContractBroken { .. }) => step::READ_CHILD,
             Self::Record { .. }
             | Self::Reclaim { .. }
             | Self::Renumber { .. }
             | Self::Create { .. }
             | Self::Apply { .. }
-            | Self::Strip { .. }
             | Self::Refuse(_) => step::FOLLOW,
             Self::Scale { .. } => step::SCALE,
             Self::Relabel(_) => step::RELABEL_FORMER,

@@ -7,7 +7,6 @@ use catena_api::{ChildStatus, keys};
 use crate::{
     child::Child,
     command_queue::CommandQueue,
-    contest::{self, left_for},
     decide::{
         action::{Action, Cause},
         commands,
@@ -15,10 +14,10 @@ use crate::{
         history,
     },
     desired::Desired,
+    drift,
     error::Refusal,
     observed::{Found, Observed},
     step,
-    undone::Part,
 };
 
 /// Creates, adopts, changes or heals the child, and carries out commands on it.
@@ -72,49 +71,33 @@ pub fn breach_of_former(observed: &Observed) -> Option<Refusal> {
 /// Applies a new rendering at once, and undoes changes by somebody else, unless the server itself changes the applied
 /// object.
 fn align(child: &Arc<Child>, desired: &Desired, observed: &Observed) -> Option<Action> {
-    let apply = |cause| Some(change(child, desired, observed, cause));
     // Without its hash, it is no former rendering: somebody removed the annotation.
     if child.hash() != desired.hash && !child.hash().is_empty() {
-        return apply(Cause::Rendering);
+        return Some(change(child, desired, observed, Cause::Rendering));
     }
-    if !is_as_wanted(child, desired, observed) && left_for(Part::Rendering, observed).is_none() {
-        return apply(Cause::Drift);
-    }
-    let additions = contest::additions(child, desired);
-    (!additions.is_empty() && left_for(Part::Additions, observed).is_none())
-        .then(|| Action::Strip { child: child.clone(), additions })
-}
-
-pub fn is_as_wanted(child: &Child, desired: &Desired, observed: &Observed) -> bool {
-    let seen = desired.seen_in(&child.object);
-    seen == desired.comparable() || observed.settled_as.as_ref() == Some(&seen)
-}
-
-/// Sets the replicas of the wanted child at once, and undoes later changes by somebody else.
-pub fn scale(child: &Arc<Child>, observed: &Observed) -> Option<Action> {
-    if observed.attempt.holds(step::SCALE) {
+    if observed.attempt.holds(step::HEAL) {
         return None;
     }
+    let seen = desired.seen_in(&child.object);
+    if seen != desired.comparable() && observed.settled_as.as_ref() != Some(&seen) {
+        return Some(change(child, desired, observed, Cause::Drift));
+    }
+    let (field, patch) = drift::added_keys(child, desired)?;
+    Some(Action::Strip { child: child.clone(), field, patch })
+}
+
+/// Sets the replicas of the wanted child, and undoes changes of them by somebody else.
+pub fn scale(child: &Arc<Child>, observed: &Observed) -> Option<Action> {
     let replicas = share_of_wanted(Some(child), observed);
-    heals_scale(child, replicas, observed).map(|heals| Action::Scale {
-        child: child.clone(),
-        replicas,
-        heals,
-    })
+    let heals = heals_scale(child, replicas, observed)?;
+    let action = Action::Scale { child: child.clone(), replicas, heals };
+    (!observed.attempt.holds(action.step())).then_some(action)
 }
 
-/// Whether setting a child's replicas undoes a change by somebody else; `None` if they are not to be set now.
+/// Whether setting a child's replicas undoes a change by somebody else; `None` if it has them.
 fn heals_scale(child: &Child, replicas: i32, observed: &Observed) -> Option<bool> {
-    let heals = observed.given_replicas.get(&child.uid) == Some(&replicas);
-    let is_left = heals && left_for(Part::Replicas, observed).is_some();
-    (child.replicas() != Some(replicas) && !is_left).then_some(heals)
-}
-
-/// Whether the replicas of a child are to be set, at once or later.
-pub fn is_out_of_scale(observed: &Observed) -> bool {
-    let wanted = observed.child.ours();
-    next_former(observed).is_some()
-        || wanted.is_some_and(|child| child.replicas() != Some(share_of_wanted(wanted, observed)))
+    let is_given = observed.given_replicas.get(&child.uid) == Some(&replicas);
+    (child.replicas() != Some(replicas)).then_some(is_given)
 }
 
 /// Restores the label of a former child that was found without it: its changes, and those that are made here, are seen again.

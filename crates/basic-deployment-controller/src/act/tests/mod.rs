@@ -3,7 +3,7 @@
 mod answers;
 mod requests;
 
-use basic_deployment_controller::{command::CommandKind, error::Refusal};
+use basic_deployment_controller::{command::CommandKind, drift::added_keys, error::Refusal};
 use catena_api::BasicDeploymentStatus;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::discovery::ApiResource;
@@ -103,8 +103,10 @@ fn scale_former() -> Action {
 }
 
 fn strip() -> Action {
-    let additions = Additions { map: "spec.parameters".parse().unwrap(), keys: vec!["env.EVIL".into()] };
-    Action::Strip { child: child("web", "child"), additions: vec![additions] }
+    let mut added = Child::clone(&child("web", "child"));
+    added.object["spec"]["parameters"]["env.EVIL"] = "yes".into();
+    let (field, patch) = added_keys(&added, &desired()).unwrap();
+    Action::Strip { child: Arc::new(added), field, patch }
 }
 
 fn delete(names: &[&str]) -> Action {

@@ -7,6 +7,7 @@ use operator_kit::{
 };
 
 use super::{
+    former::without,
     queue::{outcome, restart, restarted, told},
     *,
 };
@@ -213,9 +214,14 @@ fn a_new_child_leaves_the_room_of_a_former_one_that_somebody_scaled_down() {
     observed.child = Found::Ours(child(json!({"spec": {"replicas": 1}, "status": {"active": 0}})));
     observed.others = vec![deployment_child(json!({"spec": {"replicas": 0}, "status": {"active": 0}}))];
     observed.given_replicas.insert("deployment-child".into(), 3);
-    undone(&mut observed, Part::Replicas, "spec.replicas", 1, 1);
-    Arc::make_mut(&mut observed.deployment).status = Some(status(&observed));
-    assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(4)));
+    let healed = decide(&observed);
+    assert!(matches!(healed, Action::ScaleFormer { heals: true, replicas: 3, .. }));
+    observed.attempt = without(&healed, "RepeatedWrites", "the field manager \"hpa\" keeps changing it");
+    let told = written(decide(&observed));
+    assert_eq!(ready(&told), (false, "Exchanging".into()));
+    Arc::make_mut(&mut observed.deployment).status = Some(told);
+    let waits = decide(&observed);
+    assert!(matches!(waits, Action::Wait(_) | Action::Settle), "the wanted one does not grow: {waits:?}");
 }
 
 #[test]

@@ -4,6 +4,7 @@
 mod busy;
 mod excess;
 mod gate;
+mod last_writer;
 mod on_behalf;
 mod room;
 mod send;

@@ -104,11 +104,8 @@ pub fn writes(
             let label = Change::Label(keys::DEPLOYMENT_UID.into(), Some(deployment.meta.uid.clone()));
             vec![change(&child, Purpose::Other, label).of_step(step, None)]
         }
-        Action::Strip { child, additions } => {
-            let mut spec = json!({});
-            for added in &additions {
-                added.removed_in(&mut spec);
-            }
+        Action::Strip { child, patch, .. } => {
+            let spec = json!({"spec": patch["spec"]});
             vec![change(&child, Purpose::Other, Change::Spec(spec.into()))]
         }
         Action::Delete(children) => {

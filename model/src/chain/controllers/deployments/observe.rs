@@ -98,7 +98,6 @@ pub fn observe(process: &Process, server: &Server, scope: &Scope, deployment: &S
         },
         settled_as: settled_as.map(|(_, state)| state.value().clone()),
         given_replicas: memory.replicas.iter().map(|(uid, given)| (uid.to_string(), *given)).collect(),
-        undone: HashMap::new(),
         since_told: memory.told.map(since),
         unheard: HashSet::new(),
         commands: Some(commands(process, uid)),
