@@ -71,11 +71,6 @@ impl Executor {
             Action::Scale { child, replicas, heals } | Action::ScaleFormer { child, replicas, heals } => {
                 self.scale(observed, &child, replicas, heals).await?;
             }
-            Action::Relabel(child) => {
-                let mut patch = json!({"metadata": child.id()});
-                patch["metadata"]["labels"] = json!({keys::DEPLOYMENT_UID: ObjectId::of(deployment).uid});
-                self.merge(deployment, &observed.place(&child.kind), &patch, None).await?;
-            }
             Action::Strip { child, field, patch } => {
                 self.merge(deployment, &observed.place(&child.kind), &patch, Some(&field)).await?;
             }

@@ -101,9 +101,9 @@ pub enum Refusal {
         /// The kind.
         kind: String,
     },
-    /// The reported child is of a kind that is no longer configured, so that nobody knows whether it exists.
+    /// The last child is of a kind that is no longer configured, so that no watch shows it.
     #[error(
-        "a former child, {kind} {name:?}, is of a kind that children in the controller's settings no longer lists, so that it is not seen and may still run; list the kind until no child of it is left"
+        "the last child, {kind} {name:?}, is of a kind that children in the controller's settings no longer lists, so that it is not seen and may still run; list the kind until no child of it is left"
     )]
     FormerKindNotListed {
         /// The kind.

@@ -102,6 +102,7 @@ pub fn revision(name: &str) -> Arc<Revision> {
         number: 1,
         hash: "new".into(),
         kind: ("catena.dev/v1alpha1".into(), "BasicReplicaSet".into()),
+        child: "web".into(),
         rejects: Rejects::default(),
         is_deleting: false,
     })
@@ -138,6 +139,7 @@ pub fn observed() -> Observed {
         rendered: Ok(rendered()),
         unread: Vec::new(),
         pin: None,
+        unlisted: None,
         desired: Ok(desired()),
         child: Found::Ours(child("web", "child")),
         look: None,

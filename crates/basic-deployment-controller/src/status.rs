@@ -72,13 +72,13 @@ pub fn status(observed: &Observed) -> BasicDeploymentStatus {
             .and_then(|child| find(&observed.revisions, child.hash()))
             .map(|revision| revision.number),
         selector: main_server(observed).and_then(|child| child.outputs.selector.clone()),
-        child: child.map(child_status).or_else(|| observed.unseen_child().cloned()),
-        former_children: former_children(observed),
+        child: child.map(child_status),
+        former_children: observed.leftovers().map(|former| child_status(former)).collect(),
         blocked_by,
         conditions,
     };
     let is_unknown = observed.is_blind
-        || observed.unseen_child().is_some()
+        || (observed.unlisted.is_some() && child.is_none())
         || child.is_some_and(|child| child.outputs.problem.is_some());
     match deployment.status.clone().filter(|_| is_unknown) {
         // Without an observation, the last values remain.
@@ -91,12 +91,6 @@ pub fn status(observed: &Observed) -> BasicDeploymentStatus {
         },
         None => new,
     }
-}
-
-/// Former children, and those that may be.
-fn former_children(observed: &Observed) -> Vec<ChildStatus> {
-    let seen = observed.leftovers().map(|other| child_status(other));
-    seen.chain(observed.unseen_former().chain(observed.unsought_former()).cloned()).collect()
 }
 
 /// The child with the most serving replicas, preferably the wanted one, for autoscalers to measure.
@@ -134,10 +128,7 @@ fn by_former(observed: &Observed) -> String {
             kind.kind, outputs.active
         )
     });
-    let unseen = observed.unseen_former().map(|ChildStatus { kind, name, .. }| {
-        format!("; the former {kind} {name:?} is of a kind that children no longer lists, and may still run")
-    });
-    said.chain(broken).chain(failed).chain(leaving).chain(unseen).collect::<Vec<_>>().concat()
+    said.chain(broken).chain(failed).chain(leaving).collect::<Vec<_>>().concat()
 }
 
 /// The failures that stop an exchange, because a former child cannot be changed, by step.
@@ -295,7 +286,6 @@ fn summary(
     }
     let reason = match () {
         () if is_outdated => "Updating",
-        () if observed.is_served() && observed.unseen_former().next().is_some() => "KindNotListed",
         () if child.is_some() && observed.leftovers().next().is_some() => "Exchanging",
         () => "Progressing",
     };

@@ -2,8 +2,6 @@
 
 /// Scaling a former child.
 pub const SCALE_FORMER: &str = "scaleFormer";
-/// Restoring the label of a former child.
-pub const RELABEL_FORMER: &str = "relabelFormer";
 /// Reading the outputs of the wanted child.
 pub const READ_CHILD: &str = "readChild";
 /// Bringing the child to the rendering of spec and template.

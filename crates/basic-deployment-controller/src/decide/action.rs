@@ -83,8 +83,6 @@ pub enum Action {
         /// Whether somebody else has changed them.
         heals: bool,
     },
-    /// Restore the label of a former child, without which no watch shows it.
-    Relabel(Arc<Child>),
     /// Set the replicas of a former child.
     ScaleFormer {
         /// The child.
@@ -151,7 +149,6 @@ impl Action {
             | Self::Apply { .. }
             | Self::Refuse(_) => step::FOLLOW,
             Self::Scale { .. } => step::SCALE,
-            Self::Relabel(_) => step::RELABEL_FORMER,
             Self::ScaleFormer { .. } => step::SCALE_FORMER,
             Self::RefuseFormer(_) => step::READ_FORMER,
             Self::Delete(_) => step::CLEAN_UP,

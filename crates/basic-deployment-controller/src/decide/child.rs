@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use catena_api::{ChildStatus, keys};
-
 use crate::{
     child::Child,
     command_queue::CommandQueue,
@@ -25,18 +23,16 @@ pub fn keep(desired: &Desired, observed: &Observed, queue: &CommandQueue) -> Opt
     let is_held = observed.attempt.holds(step::FOLLOW);
     let record = || history::record(desired, observed).filter(|_| !is_held);
     let is_paused = observed.deployment.spec.paused;
+    // No other child is made the wanted one beside one that may still run, but is not seen.
+    if let Some(refusal) = &observed.unlisted {
+        let scaled = observed.child.ours().and_then(|child| scale(child, observed));
+        return scaled.or_else(|| refuse(observed, refusal.clone()));
+    }
     match &observed.child {
         Found::Nothing if is_paused => None,
-        Found::Nothing => {
-            // No other child is created beside one that may still run, but is not seen.
-            if let Some(ChildStatus { kind, name, .. }) = observed.unseen_child() {
-                let refusal = Refusal::FormerKindNotListed { kind: kind.clone(), name: name.clone() };
-                return refuse(observed, refusal);
-            }
-            record()
-                .or_else(|| commands::start(observed, queue))
-                .or_else(|| (!is_held).then(|| create(desired, observed, Cause::Rendering)))
-        }
+        Found::Nothing => record()
+            .or_else(|| commands::start(observed, queue))
+            .or_else(|| (!is_held).then(|| create(desired, observed, Cause::Rendering))),
         // A rollback to another child need not wait for the end of this one.
         Found::Ours(child) if child.is_deleting => commands::start(observed, queue),
         Found::Leaving(_) => commands::start(observed, queue),
@@ -100,16 +96,6 @@ fn heals_scale(child: &Child, replicas: i32, observed: &Observed) -> Option<bool
     (child.replicas() != Some(replicas)).then_some(is_given)
 }
 
-/// Restores the label of a former child that was found without it: its changes, and those that are made here, are seen again.
-pub fn relabel(observed: &Observed) -> Option<Action> {
-    if observed.attempt.holds(step::RELABEL_FORMER) {
-        return None;
-    }
-    let uid = observed.deployment.metadata.uid.as_deref();
-    let mut former = observed.others.iter().filter(|child| child.is_readable());
-    former.find(|child| child.label(keys::DEPLOYMENT_UID) != uid).cloned().map(Action::Relabel)
-}
-
 /// Scales a former child, which serves until the wanted one does.
 pub fn scale_former(observed: &Observed) -> Option<Action> {
     if observed.attempt.holds(step::SCALE_FORMER) || observed.is_served() {
@@ -121,13 +107,6 @@ pub fn scale_former(observed: &Observed) -> Option<Action> {
         replicas,
         heals,
     })
-}
-
-/// The end of an exchange waits for former children that are not seen.
-pub fn unseen_former(observed: &Observed) -> Option<Refusal> {
-    let is_due = observed.is_served() && !observed.attempt.holds(step::READ_FORMER);
-    let ChildStatus { kind, name, .. } = observed.unseen_former().next().filter(|_| is_due)?;
-    Some(Refusal::FormerKindNotListed { kind: kind.clone(), name: name.clone() })
 }
 
 /// Deletes former children when the wanted one serves.

@@ -55,16 +55,14 @@ fn next_number(observed: &Observed) -> i64 {
 
 /// Deletes the oldest revisions beyond the limit, except those that are wanted, live or requested.
 pub fn prune(observed: &Observed) -> Option<Action> {
-    if observed.attempt.holds(step::PRUNE) {
+    // The last revision says which child may still run.
+    if observed.attempt.holds(step::PRUNE) || observed.unlisted.is_some() {
         return None;
     }
     // Unknown commands may request any revision.
     let commands = observed.commands.as_ref()?;
     let mut kept: HashSet<&str> = observed.children().map(|child| child.hash()).collect();
     kept.extend(observed.wanted_hash());
-    // The proof that it was created here.
-    let unseen = observed.unseen_child().into_iter().chain(observed.unseen_former());
-    kept.extend(unseen.map(|child| child.hash.as_str()));
     kept.extend(observed.rendered.as_ref().ok().map(|rendered| rendered.hash.as_str()));
     for command in commands.iter().filter(|command| observed.is_open(command)) {
         if let Ok(Order::Rollback(to)) = command.asks.as_ref().map(|asks| asks.order) {

@@ -102,15 +102,3 @@ fn a_child_of_an_earlier_name_that_cannot_be_scaled_holds_up_nothing_else() {
     assert_eq!((ready(&status), status.blocked_by), ((false, "Exchanging".into()), None), "it goes now");
     assert_eq!(decide(&observed), Action::Delete(vec![former]));
 }
-
-#[test]
-fn a_former_child_without_its_label_gets_it_back_before_anything_else_is_written_to_it() {
-    let mut observed = ours(json!({"spec": {"replicas": 1}, "status": {"active": 1}}));
-    let unlabelled = child(json!({
-        "metadata": {"name": "old-name", "uid": "other", "labels": {keys::DEPLOYMENT_UID: "another"}},
-    }));
-    observed.others = vec![unlabelled.clone()];
-    assert_eq!(decide(&observed), Action::Relabel(unlabelled));
-    observed.others = vec![child(json!({"metadata": {"name": "old-name", "uid": "other"}}))];
-    assert!(matches!(decide(&observed), Action::ScaleFormer { .. }));
-}

@@ -18,7 +18,7 @@ fn said(status: &BasicDeploymentStatus, type_: &str) -> Option<[String; 3]> {
     Some([status.clone(), reason.clone(), message.clone()])
 }
 
-pub(super) fn held_up(category: Category, reason: &'static str) -> Attempt {
+fn held_up(category: Category, reason: &'static str) -> Attempt {
     Attempt::Deferred(Failure {
         category,
         reason,

@@ -5,6 +5,7 @@ mod commands;
 mod pauses;
 mod pods;
 mod taken_names;
+mod unlisted;
 
 use std::time::Duration;
 

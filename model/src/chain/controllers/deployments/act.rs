@@ -100,10 +100,6 @@ pub fn writes(
             let write = change(&child, Purpose::Scale(replicas), Change::Spec(spec.into()));
             vec![write.of_step(step, None)]
         }
-        Action::Relabel(child) => {
-            let label = Change::Label(keys::DEPLOYMENT_UID.into(), Some(deployment.meta.uid.clone()));
-            vec![change(&child, Purpose::Other, label).of_step(step, None)]
-        }
         Action::Strip { child, patch, .. } => {
             let spec = json!({"spec": patch["spec"]});
             vec![change(&child, Purpose::Other, Change::Spec(spec.into()))]

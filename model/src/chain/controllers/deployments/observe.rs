@@ -105,6 +105,7 @@ pub fn observe(process: &Process, server: &Server, scope: &Scope, deployment: &S
         rendered,
         unread: Vec::new(),
         pin,
+        unlisted: None,
         desired,
         child,
         look: None,
