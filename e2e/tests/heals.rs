@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use catena_api::{BasicDeployment, BasicReplicaSet, keys};
 use e2e::{
     AuditLog, CHAIN, Cluster, DEPLOYMENTS, Namespace, REPLICA_SETS, Request, WAIT_TIMEOUT, condition,
-    deployment, eventually_every, is_true, replica_set, uids,
+    deployment, eventually_every, is_true, kubectl, replica_set, uids,
 };
 use futures::future::try_join_all;
 use k8s_openapi::{
@@ -197,28 +197,45 @@ async fn a_child_without_our_label_is_found_and_labelled_again() -> Result<()> {
     Ok(())
 }
 
+/// Waits until the revision with this name is reported as one that is not known, and returns the message.
+async fn until_unknown(namespace: &Namespace, name: &str) -> Result<String> {
+    let taken = |web: &BasicDeployment| {
+        let status = web.status.as_ref();
+        let told = status.and_then(|status| condition(&status.conditions, "Ready"))?.clone();
+        (told.reason == "RevisionNameTaken" && told.message.contains(name)).then_some(told.message)
+    };
+    let web = namespace.until("web", "names the revision", |web| taken(web).is_some()).await;
+    taken(&web).context("it is told")
+}
+
 #[tokio::test]
-async fn a_revision_without_our_label_or_our_hash_gets_it_again() -> Result<()> {
+async fn a_revision_without_our_label_or_our_hash_is_named_with_the_commands_that_restore_both() -> Result<()>
+{
     let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("revision").await?;
     namespace.create(&deployment("web", 1)).await?;
     namespace.until_ready("web").await;
     let revision = namespace.api::<ControllerRevision>().list(&ListParams::default()).await?.items.remove(0);
-    for edit in [
-        json!({"metadata": {"labels": {keys::DEPLOYMENT_UID: null}}}),
-        json!({"metadata": {"annotations": {keys::HASH: null}}}),
-    ] {
-        namespace.merge::<ControllerRevision>(&revision.name_any(), edit).await?;
-        let is_marked = |revision: &ControllerRevision| {
-            revision.labels().contains_key(keys::DEPLOYMENT_UID)
-                && revision.annotations().contains_key(keys::HASH)
-        };
-        let healed = namespace.until(&revision.name_any(), "has both again", is_marked).await;
-        assert_eq!(healed.uid(), revision.uid(), "it is the same revision");
+    let name = revision.name_any();
+    let unlabelled = json!({"metadata": {"labels": {keys::DEPLOYMENT_UID: null}}});
+    for edit in [&unlabelled, &json!({"metadata": {"annotations": {keys::HASH: null}}})] {
+        namespace.merge::<ControllerRevision>(&name, edit.clone()).await?;
+        let told = until_unknown(&namespace, &name).await?;
+        namespace.until_event("web", "RevisionNameTaken").await;
+        let commands = told.split_once("restore them (").context("no command")?.1;
+        for command in commands.split_once(')').context("no end")?.0.split("; ") {
+            let words: Vec<_> = command.split_whitespace().collect();
+            ensure!(words[0] == "kubectl", "{command}");
+            kubectl(&words[1..]).await?;
+        }
+        namespace.until_ready_within(2 * WAIT_TIMEOUT, "web").await;
     }
-    // Nothing was held up by it.
-    namespace.merge::<BasicDeployment>("web", json!({"spec": {"replicas": 2}})).await?;
-    namespace.until_ready("web").await;
+    namespace.merge::<ControllerRevision>(&name, unlabelled).await?;
+    until_unknown(&namespace, &name).await?;
+    namespace.delete::<ControllerRevision>(&name).await?;
+    namespace.until_ready_within(2 * WAIT_TIMEOUT, "web").await;
+    let again = namespace.api::<ControllerRevision>().get(&name).await?;
+    assert_ne!(again.uid(), revision.uid(), "it is stored again");
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! Action → writes. The only writer.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use basic_deployment_controller::{
     child::Child,
@@ -8,7 +8,7 @@ use basic_deployment_controller::{
     decide::{Action, Cause},
     desired::Desired,
     drift::changed_field,
-    error::Error,
+    error::{Error, Refusal},
     observed::{Observed, WatchedResources},
     revision::{self, Rejects, Revision},
     status::CONDITIONS,
@@ -25,6 +25,9 @@ use operator_kit::{
 use serde_json::{Value, json};
 
 use crate::memory::Memory;
+
+/// Time until a revision that exists is known from its watch.
+const WATCH_DELAY: Duration = Duration::from_secs(1);
 
 /// Writes children, revisions and statuses, and remembers their last states on the server.
 #[derive(Clone)]
@@ -51,11 +54,6 @@ impl Executor {
         let deployment = &*observed.deployment;
         match action {
             Action::Record { rendered, number } => return self.record(deployment, rendered, number).await,
-            Action::Reclaim { name, uid, hash, number } => {
-                let namespace = ObjectId::of(deployment).namespace;
-                let revision = ObjectId { namespace, name: &name, uid: &uid };
-                self.reclaim(deployment, revision, &hash, number).await?;
-            }
             Action::Renumber { revision, number, rejects } => {
                 self.renumber(deployment, &revision, number, &rejects).await?;
             }
@@ -113,11 +111,12 @@ impl Executor {
     ) -> Result<Next, Error> {
         let own = ObjectId::of(deployment);
         let resource = &self.places.revisions.resource;
+        let name = revision::name(own.name, own.uid, &rendered.hash);
         let revision = json!({
             "apiVersion": resource.api_version,
             "kind": resource.kind,
             "metadata": {
-                "name": revision::name(own.name, own.uid, &rendered.hash),
+                "name": name,
                 "namespace": own.namespace,
                 "labels": {keys::DEPLOYMENT_UID: own.uid},
                 "annotations": {keys::HASH: rendered.hash},
@@ -127,33 +126,21 @@ impl Executor {
             "revision": number,
         });
         match self.writer.on_behalf_of(own).create(&self.places.revisions, &revision).await {
-            // An earlier try whose answer was lost may have created it: the next pass looks it up.
             Err(WriteError { cause: WriteCause::AlreadyExists, .. }) => {
-                self.memory.name_is_taken(own.uid, &rendered.hash);
-                Ok(Next::Again)
+                if self.memory.name_is_taken(own.uid, &rendered.hash) {
+                    let on = format!("--namespace {} controllerrevision {name} --overwrite", own.namespace);
+                    let label = format!("kubectl label {on} {}={}", keys::DEPLOYMENT_UID, own.uid);
+                    let hash = format!("kubectl annotate {on} {}={}", keys::HASH, rendered.hash);
+                    return Err(Refusal::RevisionNameTaken { name, restore: [label, hash] }.into());
+                }
+                // A former process may have created it, and its watch may be behind.
+                Ok(Next::NotYet(WATCH_DELAY))
             }
             created => {
                 created?;
-                self.memory.recorded(own.uid);
                 Ok(Next::Written)
             }
         }
-    }
-
-    async fn reclaim(
-        &self,
-        deployment: &BasicDeployment,
-        revision: ObjectId<'_>,
-        hash: &str,
-        number: i64,
-    ) -> Result<(), Error> {
-        let uid = ObjectId::of(deployment).uid;
-        let mut patch = json!({"metadata": revision, "revision": number});
-        patch["metadata"]["labels"] = json!({keys::DEPLOYMENT_UID: uid});
-        patch["metadata"]["annotations"] = json!({keys::HASH: hash});
-        self.merge(deployment, &self.places.revisions, &patch, None).await?;
-        self.memory.recorded(uid);
-        Ok(())
     }
 
     async fn renumber(

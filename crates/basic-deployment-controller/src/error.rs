@@ -120,10 +120,15 @@ pub enum Refusal {
         hash: String,
     },
     /// The name of a revision is taken.
-    #[error("ControllerRevision {name:?} exists, but does not belong to this BasicDeployment; delete it")]
+    #[error(
+        "ControllerRevision {name:?} exists, but is not known as a revision of this BasicDeployment: it belongs to somebody else, or somebody removed its label or annotation; restore them ({}), or delete it",
+        .restore.join("; ")
+    )]
     RevisionNameTaken {
         /// The revision's name.
         name: String,
+        /// The commands that restore its label and its annotation.
+        restore: [String; 2],
     },
     /// The name of the child is taken.
     #[error("{kind} {name:?} exists and belongs to {holder}")]

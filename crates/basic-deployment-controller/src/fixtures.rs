@@ -145,7 +145,6 @@ pub fn observed() -> Observed {
         look: None,
         others: Vec::new(),
         revisions: vec![revision("web-new")],
-        occupant: None,
         commands: Some(Vec::new()),
         prepared: None,
         unheard: HashSet::new(),

@@ -118,19 +118,11 @@ impl Memory {
         });
     }
 
-    /// Records that the revision of a rendering could not be created, because its name is taken.
-    pub fn name_is_taken(&self, uid: &str, hash: &str) {
-        self.change(uid, |remembered| remembered.taken = Some(hash.to_owned()));
-    }
-
-    /// Records that a revision was stored.
-    pub fn recorded(&self, uid: &str) {
-        self.change(uid, |remembered| remembered.taken = None);
-    }
-
-    /// Whether the name of a rendering's revision was taken at its creation.
-    pub fn is_name_taken(&self, uid: &str, hash: &str) -> bool {
-        self.lock().get(uid).is_some_and(|remembered| remembered.taken.as_deref() == Some(hash))
+    /// Records that the revision of a rendering could not be created, because its name is taken. True if that is not the first
+    /// time.
+    pub fn name_is_taken(&self, uid: &str, hash: &str) -> bool {
+        let before = self.change(uid, |remembered| remembered.taken.replace(hash.to_owned()));
+        before.as_deref() == Some(hash)
     }
 
     /// Records the outcome of a look for the pod that keeps a child from serving.

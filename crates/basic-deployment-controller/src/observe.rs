@@ -14,7 +14,7 @@ use basic_deployment_controller::{
     command::{Command, CommandKind, Order},
     desired::{Desired, located, render, unread},
     error::{Error, Refusal},
-    observed::{Found, Look, Observed, Occupant, Prepared, WatchedResources},
+    observed::{Found, Look, Observed, Prepared, WatchedResources},
     restarts,
     revision::{self, Pin, Revision},
     rollback, stall, step,
@@ -172,10 +172,6 @@ impl Observer {
         if is_observed && is_remade {
             self.ensure_still_there(&deployment).await?;
         }
-        let occupant = match &desired {
-            Ok(desired) if is_allowed && !is_stored(desired) => self.occupant(&deployment, desired).await?,
-            _ => None,
-        };
         let desired = desired.map(|desired| {
             let live = child.ours().map(AsRef::as_ref);
             let marks = revision::kept_marks(&desired.hash, pin.as_ref(), live);
@@ -208,7 +204,6 @@ impl Observer {
             child,
             others: own,
             revisions,
-            occupant,
             deployment,
         };
         if let (Some(Duration::ZERO), Some(child)) =
@@ -344,18 +339,6 @@ impl Observer {
             Some(owner) if owner.is_former(deployment) => Found::Leaving(child),
             Some(_) => Found::Foreign(child),
         })
-    }
-
-    /// The object that has the name of the next revision, if that could not be created.
-    async fn occupant(
-        &self,
-        deployment: &BasicDeployment,
-        desired: &Desired,
-    ) -> Result<Option<Occupant>, Error> {
-        if !self.memory.is_name_taken(ObjectId::of(deployment).uid, &desired.hash) {
-            return Ok(None);
-        }
-        self.history.occupant(deployment, &desired.hash).await
     }
 
     /// Fails if it is gone or being deleted, which a watch that lags behind does not show: what is created or adopted for it then

@@ -59,8 +59,6 @@ pub struct Observed {
     pub others: Vec<Arc<Child>>,
     /// The revisions, the oldest first.
     pub revisions: Vec<Arc<Revision>>,
-    /// The object that has the name of the next revision, read live if that could not be created.
-    pub occupant: Option<Occupant>,
     /// The commands that are bound to it, the oldest first; `None` while they are unknown.
     pub commands: Option<Vec<Arc<Command>>>,
     /// The prerequisites of the next command, if it may be carried out.
@@ -112,23 +110,6 @@ pub enum Found {
     Leaving(Arc<Child>),
     /// An object that somebody else controls.
     Foreign(Arc<Child>),
-}
-
-/// An object that has the name of a revision, but is not known as one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Occupant {
-    /// The revision, after somebody removed its label or its hash.
-    Ours {
-        /// Its name.
-        name: String,
-        /// Its uid.
-        uid: String,
-    },
-    /// Somebody else's object.
-    Foreign {
-        /// Its name.
-        name: String,
-    },
 }
 
 /// The last look for the pod that keeps the child from serving.

@@ -25,17 +25,6 @@ pub enum Action {
         /// The revision's number.
         number: i64,
     },
-    /// Restore the label and hash of a revision, after somebody removed one of them.
-    Reclaim {
-        /// The revision's name.
-        name: String,
-        /// Its uid.
-        uid: String,
-        /// The hash of its rendering.
-        hash: String,
-        /// Its number.
-        number: i64,
-    },
     /// Make a revision the wanted one.
     Renumber {
         /// The revision.
@@ -143,7 +132,6 @@ impl Action {
             | Self::Scale { heals: true, .. } => step::HEAL,
             Self::Refuse(Refusal::ContractBroken { .. }) => step::READ_CHILD,
             Self::Record { .. }
-            | Self::Reclaim { .. }
             | Self::Renumber { .. }
             | Self::Create { .. }
             | Self::Apply { .. }

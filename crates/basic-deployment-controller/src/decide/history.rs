@@ -6,8 +6,7 @@ use crate::{
     command::Order,
     decide::action::Action,
     desired::Desired,
-    error::Refusal,
-    observed::{Observed, Occupant},
+    observed::Observed,
     revision::{Revision, find},
     rollback, step,
 };
@@ -19,14 +18,7 @@ pub fn record(desired: &Desired, observed: &Observed) -> Option<Action> {
     }
     // A rendering that a rollback holds has a revision, or is refused.
     let rendered = observed.rendered.as_ref().ok().filter(|rendered| rendered.hash == desired.hash)?;
-    let number = next_number(observed);
-    Some(match observed.occupant.clone() {
-        None => Action::Record { rendered: rendered.clone(), number },
-        Some(Occupant::Ours { name, uid }) => {
-            Action::Reclaim { name, uid, hash: rendered.hash.clone(), number }
-        }
-        Some(Occupant::Foreign { name }) => Action::Refuse(Refusal::RevisionNameTaken { name }),
-    })
+    Some(Action::Record { rendered: rendered.clone(), number: next_number(observed) })
 }
 
 /// Records a rollback on its revision. The next one waits for that: a child alone proves only the last one.

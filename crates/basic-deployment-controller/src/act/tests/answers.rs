@@ -11,7 +11,7 @@ const TAKEN: Answer = Answer::Refusal(409, "AlreadyExists");
 fn writes() -> Vec<Action> {
     let of_children = [create(), apply(false), restart_with(None), scale(false), scale_former(), strip()];
     let deleted = [delete(&["old"]), prune()];
-    let of_others = [record(), reclaim(), renumber(), tell(), write_status()];
+    let of_others = [record(), renumber(), tell(), write_status()];
     of_children.into_iter().chain(deleted).chain(of_others).collect()
 }
 
@@ -121,18 +121,19 @@ async fn a_broken_server_and_a_lost_answer_are_no_reason_to_ask_again_at_once() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_revision_whose_name_is_taken_is_no_failure_but_is_looked_at_by_the_next_pass() {
-    let Acted { result, sent, memory } = act(record(), &[TAKEN]).await;
-    assert_eq!((result.unwrap(), sent.len()), (Next::Again, 1));
-    assert!(memory.is_name_taken("deployment", "new"));
-    assert!(!memory.is_name_taken("deployment", "other"));
-    for action in [record(), reclaim()] {
-        let (client, _) = answering(|_| DONE);
-        let executor = Executor::new(Writer::over(client, MANAGER), places(), memory.clone());
-        memory.name_is_taken("deployment", "new");
-        executor.act(&observed(), action).await.unwrap();
-        assert!(!memory.is_name_taken("deployment", "new"), "it is stored");
-    }
+async fn a_revision_whose_name_is_taken_is_waited_for_and_then_told_with_the_way_out() {
+    let (client, _) = answering(in_turn(&[TAKEN, TAKEN, DONE]));
+    let executor = Executor::new(Writer::over(client, MANAGER), places(), Memory::default());
+    let observed = observed();
+    assert_eq!(executor.act(&observed, record()).await.unwrap(), Next::NotYet(WATCH_DELAY));
+    let told = executor.act(&observed, record()).await.unwrap_err();
+    assert_eq!((told.reason(), told.category()), ("RevisionNameTaken", Category::WaitsForChange));
+    let name = revision::name("web", "deployment", "new");
+    let on = format!("--namespace shop controllerrevision {name} --overwrite");
+    let label = format!("kubectl label {on} {}=deployment", keys::DEPLOYMENT_UID);
+    let hash = format!("kubectl annotate {on} {}=new", keys::HASH);
+    assert!(told.to_string().contains(&format!("({label}; {hash})")), "{told}");
+    assert_eq!(executor.act(&observed, record()).await.unwrap(), Next::Written, "somebody deleted it");
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,7 +3,7 @@
 mod answers;
 mod requests;
 
-use basic_deployment_controller::{command::CommandKind, drift::added_keys, error::Refusal};
+use basic_deployment_controller::{command::CommandKind, drift::added_keys};
 use catena_api::BasicDeploymentStatus;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::discovery::ApiResource;
@@ -63,10 +63,6 @@ const DONE: Answer = Answer::Echo("child");
 
 fn record() -> Action {
     Action::Record { rendered: rendered(), number: 4 }
-}
-
-fn reclaim() -> Action {
-    Action::Reclaim { name: "web-new".into(), uid: "stripped".into(), hash: "new".into(), number: 4 }
 }
 
 fn renumber() -> Action {

@@ -287,8 +287,8 @@ fn course(reason: &str) -> Option<Description> {
             "change the spec or the template, and it follows them again; nothing blocks it",
         ),
         "RevisionNameTaken" => (
-            "finds the name of its next revision taken by a ControllerRevision of somebody else",
-            "delete the ControllerRevision that the message names",
+            "finds the name of its revision taken by a ControllerRevision that is not known as its own",
+            "type the commands of the message, which restore its label and annotation, or delete that ControllerRevision",
         ),
         "RevisionGone" => (
             "was rolled back to a revision that no longer exists",
