@@ -82,8 +82,8 @@ fn written(by: &str, at: &str) -> Value {
 fn somebody_who_keeps_changing_a_child_is_named() {
     let message =
         "the field manager \"kubectl-edit\" keeps changing spec.replicas of BasicReplicaSet \"web\"";
-    let blocker = blocker("BasicDeployment", "web", "RepeatedWrites", message);
-    let contested = deployment(not_ready("RepeatedWrites", message, blocker));
+    let itself = blocker("BasicDeployment", "web", "RepeatedWrites", message);
+    let contested = deployment(not_ready("RepeatedWrites", message, itself));
     let managed = |mut body: Value, by: &str| {
         body["metadata"] = json!({"managedFields": [
             written("basic-deployment-controller", THEN), written(by, JUST_NOW),

@@ -369,9 +369,12 @@ async fn fight(interval: Duration, answer: Answer) -> Fight {
         let version = Version { generation: 0, settings: 1, retry_key: 0 };
         told.push(passes.backoff.attempt("a", version, |_| 0).0.failure().cloned());
     }
-    let writes = std::mem::take(&mut *passes.controller.writes.lock().unwrap());
-    let requests = log.take().iter().filter(|sent| sent.verb == "MERGE").count();
-    Fight { began, requests, writes, told: told.try_into().unwrap() }
+    Fight {
+        began,
+        requests: log.take().iter().filter(|sent| sent.verb == "MERGE").count(),
+        writes: std::mem::take(&mut *passes.controller.writes.lock().unwrap()),
+        told: told.try_into().unwrap(),
+    }
 }
 
 #[tokio::test(start_paused = true)]
