@@ -1,18 +1,27 @@
 //! Damage by others is repaired.
 
-use anyhow::{Context, Result};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
 use catena_api::{BasicDeployment, BasicReplicaSet, keys};
 use e2e::{
-    AuditLog, CHAIN, Cluster, DEPLOYMENTS, Namespace, REPLICA_SETS, WAIT_TIMEOUT, condition, deployment,
-    eventually, replica_set, uids,
+    AuditLog, CHAIN, Cluster, DEPLOYMENTS, Namespace, REPLICA_SETS, Request, WAIT_TIMEOUT, condition,
+    deployment, eventually_every, is_true, kubectl, replica_set, uids,
 };
+use futures::future::try_join_all;
 use k8s_openapi::{
     api::{apps::v1::ControllerRevision, core::v1::Pod},
     apimachinery::pkg::util::intstr::IntOrString,
 };
-use kube::{ResourceExt, api::ListParams};
+use kube::{
+    ResourceExt,
+    api::{ListParams, Patch, PatchParams},
+};
 use serde_json::json;
 use tokio::time::Instant;
+
+/// For so long a fight goes on after it was told.
+const STILL: Duration = Duration::from_secs(20);
 
 async fn with_three_pods(namespace: &Namespace) -> Result<Vec<Pod>> {
     namespace.create(&deployment("web", 3)).await?;
@@ -112,39 +121,59 @@ async fn a_parameter_that_somebody_adds_to_the_child_is_taken_away() -> Result<(
     Ok(())
 }
 
+/// Somebody sets the replicas of a child at an interval, until it is told who does, and for a while after that.
+async fn fight(namespace: &Namespace, name: &str, interval: Duration) -> Result<()> {
+    let rival = format!("rival-of-{name}");
+    let meddle = async || {
+        let by = PatchParams { field_manager: Some(rival.clone()), ..PatchParams::default() };
+        let edit = Patch::Merge(json!({"spec": {"replicas": 2}}));
+        namespace.api::<BasicReplicaSet>().patch(name, &by, &edit).await?;
+        let web = namespace.api::<BasicDeployment>().get(name).await?;
+        kube::Result::Ok(web.status.unwrap_or_default())
+    };
+    let is_told = eventually_every(interval, "it is told who changes the child", WAIT_TIMEOUT, async || {
+        let status = meddle().await.map_err(|error| error.to_string())?;
+        match condition(&status.conditions, "Ready") {
+            Some(told) if told.reason == "RepeatedWrites" => Ok(told.message.clone()),
+            other => Err(format!("{other:?}")),
+        }
+    });
+    let told = is_told.await;
+    ensure!(told.contains("spec.replicas") && told.contains(&rival), "{told}");
+    let (until, mut ticks) = (Instant::now() + STILL, tokio::time::interval(interval));
+    while ticks.tick().await < until {
+        let status = meddle().await?;
+        ensure!(!status.ready && !is_true(&status.conditions, "Stalled"), "{status:?}");
+    }
+    Ok(())
+}
+
 #[tokio::test]
-async fn two_that_want_other_replicas_of_the_child_change_it_once_in_five_seconds() -> Result<()> {
+async fn whoever_keeps_changing_the_child_is_named_and_answered_once_a_minute_until_it_stops() -> Result<()> {
     e2e::needs!(AuditLog);
     let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("fight").await?;
-    namespace.create(&deployment("web", 1)).await?;
-    namespace.until_ready("web").await;
-    let log = AuditLog::from_now()?;
-    let began = Instant::now();
-
-    // Somebody else wants two until this was undone three times.
-    let is_told = eventually("it is told that two want it", WAIT_TIMEOUT, async || {
-        let set = namespace.api::<BasicReplicaSet>().get("web").await.map_err(|error| error.to_string())?;
-        if set.spec.replicas != 2 {
-            let edit = json!({"spec": {"replicas": 2}});
-            namespace.merge::<BasicReplicaSet>("web", edit).await.map_err(|error| error.to_string())?;
-        }
-        let web = namespace.api::<BasicDeployment>().get("web").await.map_err(|error| error.to_string())?;
-        let conditions = web.status.map(|status| status.conditions).unwrap_or_default();
-        condition(&conditions, "Contested").cloned().ok_or_else(|| format!("{conditions:?}"))
-    });
-    let told = is_told.await;
-    let took = began.elapsed();
-    assert!(told.message.contains("spec.replicas"), "{}", told.message);
+    for name in ["fast", "slow"] {
+        namespace.create(&deployment(name, 1)).await?;
+        namespace.until_ready(name).await;
+    }
+    let (log, began) = (AuditLog::from_now()?, Instant::now());
+    let rivals = [("fast", Duration::from_millis(100)), ("slow", Duration::from_secs(5))];
+    try_join_all(rivals.map(|(name, interval)| fight(&namespace, name, interval))).await?;
+    let most = 6 + usize::try_from(began.elapsed().as_secs() / 60)?;
     let requests = log.by(DEPLOYMENTS, &namespace.name)?;
-    let undone = requests.iter().filter(|request| request.is("patch", "basicreplicasets")).count();
-    let most = 2 + usize::try_from(took.as_secs() / 5)?;
-    assert!(undone <= most, "{undone} writes in {took:?}");
+    for name in ["fast", "slow"] {
+        let is_undone = |request: &&Request| request.is("patch", "basicreplicasets") && request.name == name;
+        let undone = requests.iter().filter(is_undone).count();
+        assert!((6..=most).contains(&undone), "{name}: {undone} writes in {:?}", began.elapsed());
+        namespace.until_event(name, "RepeatedWrites").await;
+    }
 
     // The changes of the BasicDeployment itself do not wait.
-    namespace.merge::<BasicDeployment>("web", json!({"spec": {"replicas": 3}})).await?;
-    namespace.until_ready("web").await;
-    namespace.until_ready_pods(3).await;
+    namespace.merge::<BasicDeployment>("slow", json!({"spec": {"replicas": 3}})).await?;
+    namespace.until_ready("slow").await;
+    namespace.until_ready_within(3 * WAIT_TIMEOUT, "fast").await;
+    namespace.until_ready_pods(4).await;
     Ok(())
 }
 
@@ -168,28 +197,45 @@ async fn a_child_without_our_label_is_found_and_labelled_again() -> Result<()> {
     Ok(())
 }
 
+/// Waits until the revision with this name is reported as one that is not known, and returns the message.
+async fn until_unknown(namespace: &Namespace, name: &str) -> Result<String> {
+    let taken = |web: &BasicDeployment| {
+        let status = web.status.as_ref();
+        let told = status.and_then(|status| condition(&status.conditions, "Ready"))?.clone();
+        (told.reason == "RevisionNameTaken" && told.message.contains(name)).then_some(told.message)
+    };
+    let web = namespace.until("web", "names the revision", |web| taken(web).is_some()).await;
+    taken(&web).context("it is told")
+}
+
 #[tokio::test]
-async fn a_revision_without_our_label_or_our_hash_gets_it_again() -> Result<()> {
+async fn a_revision_without_our_label_or_our_hash_is_named_with_the_commands_that_restore_both() -> Result<()>
+{
     let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("revision").await?;
     namespace.create(&deployment("web", 1)).await?;
     namespace.until_ready("web").await;
     let revision = namespace.api::<ControllerRevision>().list(&ListParams::default()).await?.items.remove(0);
-    for edit in [
-        json!({"metadata": {"labels": {keys::DEPLOYMENT_UID: null}}}),
-        json!({"metadata": {"annotations": {keys::HASH: null}}}),
-    ] {
-        namespace.merge::<ControllerRevision>(&revision.name_any(), edit).await?;
-        let is_marked = |revision: &ControllerRevision| {
-            revision.labels().contains_key(keys::DEPLOYMENT_UID)
-                && revision.annotations().contains_key(keys::HASH)
-        };
-        let healed = namespace.until(&revision.name_any(), "has both again", is_marked).await;
-        assert_eq!(healed.uid(), revision.uid(), "it is the same revision");
+    let name = revision.name_any();
+    let unlabelled = json!({"metadata": {"labels": {keys::DEPLOYMENT_UID: null}}});
+    for edit in [&unlabelled, &json!({"metadata": {"annotations": {keys::HASH: null}}})] {
+        namespace.merge::<ControllerRevision>(&name, edit.clone()).await?;
+        let told = until_unknown(&namespace, &name).await?;
+        namespace.until_event("web", "RevisionNameTaken").await;
+        let commands = told.split_once("restore them (").context("no command")?.1;
+        for command in commands.split_once(')').context("no end")?.0.split("; ") {
+            let words: Vec<_> = command.split_whitespace().collect();
+            ensure!(words[0] == "kubectl", "{command}");
+            kubectl(&words[1..]).await?;
+        }
+        namespace.until_ready_within(2 * WAIT_TIMEOUT, "web").await;
     }
-    // Nothing was held up by it.
-    namespace.merge::<BasicDeployment>("web", json!({"spec": {"replicas": 2}})).await?;
-    namespace.until_ready("web").await;
+    namespace.merge::<ControllerRevision>(&name, unlabelled).await?;
+    until_unknown(&namespace, &name).await?;
+    namespace.delete::<ControllerRevision>(&name).await?;
+    namespace.until_ready_within(2 * WAIT_TIMEOUT, "web").await;
+    let again = namespace.api::<ControllerRevision>().get(&name).await?;
+    assert_ne!(again.uid(), revision.uid(), "it is stored again");
     Ok(())
 }
 

@@ -1,19 +1,17 @@
 //! Action → writes. The only writer.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use basic_deployment_controller::{
     child::Child,
     command::{Command, REPORTED},
-    contest::Additions,
     decide::{Action, Cause},
     desired::Desired,
     drift::changed_field,
-    error::Error,
+    error::{Error, Refusal},
     observed::{Observed, WatchedResources},
     revision::{self, Rejects, Revision},
     status::CONDITIONS,
-    undone::Part,
 };
 use catena_api::{BasicDeployment, CommandStatus, keys};
 use operator_kit::{
@@ -27,6 +25,9 @@ use operator_kit::{
 use serde_json::{Value, json};
 
 use crate::memory::Memory;
+
+/// Time until a revision that exists is known from its watch.
+const WATCH_DELAY: Duration = Duration::from_secs(1);
 
 /// Writes children, revisions and statuses, and remembers their last states on the server.
 #[derive(Clone)]
@@ -53,11 +54,6 @@ impl Executor {
         let deployment = &*observed.deployment;
         match action {
             Action::Record { rendered, number } => return self.record(deployment, rendered, number).await,
-            Action::Reclaim { name, uid, hash, number } => {
-                let namespace = ObjectId::of(deployment).namespace;
-                let revision = ObjectId { namespace, name: &name, uid: &uid };
-                self.reclaim(deployment, revision, &hash, number).await?;
-            }
             Action::Renumber { revision, number, rejects } => {
                 self.renumber(deployment, &revision, number, &rejects).await?;
             }
@@ -73,12 +69,9 @@ impl Executor {
             Action::Scale { child, replicas, heals } | Action::ScaleFormer { child, replicas, heals } => {
                 self.scale(observed, &child, replicas, heals).await?;
             }
-            Action::Relabel(child) => {
-                let mut patch = json!({"metadata": child.id()});
-                patch["metadata"]["labels"] = json!({keys::DEPLOYMENT_UID: ObjectId::of(deployment).uid});
-                self.merge(deployment, &observed.place(&child.kind), &patch).await?;
+            Action::Strip { child, field, patch } => {
+                self.merge(deployment, &observed.place(&child.kind), &patch, Some(&field)).await?;
             }
-            Action::Strip { child, additions } => self.strip(observed, &child, &additions).await?,
             Action::Delete(children) => {
                 let own = self.writer.on_behalf_of(ObjectId::of(deployment));
                 let delete = async |child: Arc<Child>| {
@@ -118,11 +111,12 @@ impl Executor {
     ) -> Result<Next, Error> {
         let own = ObjectId::of(deployment);
         let resource = &self.places.revisions.resource;
+        let name = revision::name(own.name, own.uid, &rendered.hash);
         let revision = json!({
             "apiVersion": resource.api_version,
             "kind": resource.kind,
             "metadata": {
-                "name": revision::name(own.name, own.uid, &rendered.hash),
+                "name": name,
                 "namespace": own.namespace,
                 "labels": {keys::DEPLOYMENT_UID: own.uid},
                 "annotations": {keys::HASH: rendered.hash},
@@ -132,33 +126,21 @@ impl Executor {
             "revision": number,
         });
         match self.writer.on_behalf_of(own).create(&self.places.revisions, &revision).await {
-            // An earlier try whose answer was lost may have created it: the next pass looks it up.
             Err(WriteError { cause: WriteCause::AlreadyExists, .. }) => {
-                self.memory.name_is_taken(own.uid, &rendered.hash);
-                Ok(Next::Again)
+                if self.memory.name_is_taken(own.uid, &rendered.hash) {
+                    let on = format!("--namespace {} controllerrevision {name} --overwrite", own.namespace);
+                    let label = format!("kubectl label {on} {}={}", keys::DEPLOYMENT_UID, own.uid);
+                    let hash = format!("kubectl annotate {on} {}={}", keys::HASH, rendered.hash);
+                    return Err(Refusal::RevisionNameTaken { name, restore: [label, hash] }.into());
+                }
+                // A former process may have created it, and its watch may be behind.
+                Ok(Next::NotYet(WATCH_DELAY))
             }
             created => {
                 created?;
-                self.memory.recorded(own.uid);
                 Ok(Next::Written)
             }
         }
-    }
-
-    async fn reclaim(
-        &self,
-        deployment: &BasicDeployment,
-        revision: ObjectId<'_>,
-        hash: &str,
-        number: i64,
-    ) -> Result<(), Error> {
-        let uid = ObjectId::of(deployment).uid;
-        let mut patch = json!({"metadata": revision, "revision": number});
-        patch["metadata"]["labels"] = json!({keys::DEPLOYMENT_UID: uid});
-        patch["metadata"]["annotations"] = json!({keys::HASH: hash});
-        self.merge(deployment, &self.places.revisions, &patch).await?;
-        self.memory.recorded(uid);
-        Ok(())
     }
 
     async fn renumber(
@@ -171,7 +153,7 @@ impl Executor {
         let mut patch = json!({"metadata": revision.id(), "revision": number});
         patch["metadata"]["annotations"] =
             json!({keys::REJECTED_HASH: rejects.hash, keys::ROLLED_BACK_BY: rejects.command});
-        self.merge(deployment, &self.places.revisions, &patch).await
+        self.merge(deployment, &self.places.revisions, &patch, None).await
     }
 
     /// Writes the effect of a restart together with the proof that it happened. It relies on the very state that was seen: a late
@@ -189,7 +171,7 @@ impl Executor {
         if let (Some(restarted_at), Some(token)) = (&child.kind.fields().restarted_at, token) {
             restarted_at.set(&mut patch, token.into());
         }
-        self.merge(&observed.deployment, &observed.place(&child.kind), &patch).await
+        self.merge(&observed.deployment, &observed.place(&child.kind), &patch, None).await
     }
 
     async fn scale(
@@ -202,24 +184,10 @@ impl Executor {
         let (deployment, field) = (&*observed.deployment, &child.kind.fields().replicas);
         let mut patch = json!({"metadata": child.id()});
         field.set(&mut patch, replicas.into());
-        self.merge(deployment, &observed.place(&child.kind), &patch).await?;
+        let undone = heals.then(|| field.to_string());
+        self.merge(deployment, &observed.place(&child.kind), &patch, undone.as_deref()).await?;
         let whose = ObjectId::of(deployment).uid;
         self.memory.scaled(whose, &child.uid, replicas, is_known_in(observed));
-        if heals {
-            self.memory.undid(whose, Part::Replicas, field_of(child, &field.to_string()));
-        }
-        Ok(())
-    }
-
-    async fn strip(&self, observed: &Observed, child: &Child, additions: &[Additions]) -> Result<(), Error> {
-        let mut patch = json!({"metadata": child.id()});
-        for added in additions {
-            added.removed_in(&mut patch);
-        }
-        self.merge(&observed.deployment, &observed.place(&child.kind), &patch).await?;
-        let first = additions.first().and_then(|added| Some((&added.map, added.keys.first()?)));
-        let field = first.map(|(map, key)| format!("{map}[{key:?}]")).unwrap_or_default();
-        self.memory.undid(ObjectId::of(&*observed.deployment).uid, Part::Additions, field_of(child, &field));
         Ok(())
     }
 
@@ -233,15 +201,15 @@ impl Executor {
     ) -> Result<(), Error> {
         let (deployment, object) = (&*observed.deployment, desired.body(replicas, child));
         let own = ObjectId::of(deployment);
-        let answer = self.writer.on_behalf_of(own).apply(&observed.place(&desired.kind), &object).await?;
+        let undone = child.filter(|_| heals).map(|child| {
+            let field = changed_field(child, desired, observed.settled_as.as_ref());
+            field.unwrap_or_else(|| "a field".to_owned())
+        });
+        let writes = self.writer.on_behalf_of(own).undoing(undone.as_deref());
+        let answer = writes.apply(&observed.place(&desired.kind), &object).await?;
         self.memory.settled(own.uid, desired, desired.seen_in(&answer));
         let applied = answer["metadata"]["uid"].as_str().unwrap_or_default();
         self.memory.scaled(own.uid, applied, replicas, is_known_in(observed));
-        if let Some(child) = child.filter(|_| heals) {
-            let field = changed_field(child, desired, observed.settled_as.as_ref());
-            let field = field.unwrap_or_else(|| "a field".into());
-            self.memory.undid(own.uid, Part::Rendering, field_of(child, &field));
-        }
         Ok(())
     }
 
@@ -280,18 +248,17 @@ impl Executor {
         Ok(writes.write_status(&kind, command.id(), status, &REPORTED).await?)
     }
 
+    /// Merges a patch. `undone` is the field whose change by somebody else it undoes, if it does.
     async fn merge(
         &self,
         deployment: &BasicDeployment,
         place: &WatchedResource,
         patch: &Value,
+        undone: Option<&str>,
     ) -> Result<(), Error> {
-        Ok(self.writer.on_behalf_of(ObjectId::of(deployment)).merge(place, patch).await?)
+        let writes = self.writer.on_behalf_of(ObjectId::of(deployment)).undoing(undone);
+        Ok(writes.merge(place, patch).await?)
     }
-}
-
-fn field_of(child: &Child, field: &str) -> String {
-    format!("{field} of the {}", child.kind.kind)
 }
 
 fn is_known_in(observed: &Observed) -> impl Fn(&str) -> bool {

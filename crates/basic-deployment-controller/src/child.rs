@@ -180,12 +180,6 @@ impl Child {
         self.object["metadata"]["annotations"][key].as_str()
     }
 
-    /// The value of one of its labels.
-    #[must_use]
-    pub fn label(&self, key: &str) -> Option<&str> {
-        self.object["metadata"]["labels"][key].as_str()
-    }
-
     /// Its restart token, if it has one.
     #[must_use]
     pub fn restarted_at(&self) -> Option<&str> {

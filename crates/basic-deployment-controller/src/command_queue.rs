@@ -2,8 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use catena_api::ChildStatus;
-use operator_kit::report::TERMINATING;
+use operator_kit::report::{Reported, TERMINATING};
 
 use crate::{
     command::{Command, Order},
@@ -142,15 +141,10 @@ impl<'o> Line<'o> {
             let message = "the BasicDeployment is paused, so that no command changes its child; set its spec.paused to false";
             return Standing::Hindered("Paused", message.to_owned());
         }
-        let no_child = || match observed.unseen_child() {
-            None => Standing::Hindered("NoChild", "the BasicDeployment has no child yet".to_owned()),
-            Some(ChildStatus { kind, name, .. }) => Standing::Hindered(
-                "KindNotListed",
-                format!(
-                    "{kind} {name:?} is of a kind that children no longer lists; list it again in the controller's values"
-                ),
-            ),
-        };
+        if let Some(refusal) = &observed.unlisted {
+            return Standing::Hindered(refusal.reason(), refusal.to_string());
+        }
+        let no_child = || Standing::Hindered("NoChild", "the BasicDeployment has no child yet".to_owned());
         let child = observed.child.ours().filter(|child| !child.is_deleting);
         match asks.order {
             Order::Restart => match child {

@@ -317,22 +317,10 @@ fn outcome(command: &Command, order: Order, observed: &Observed) -> (Option<bool
 
 /// The message about replicas of a former child that serve, or may serve, beside the new ones, if these do.
 fn beside_served(observed: &Observed) -> Option<String> {
-    let child = observed.child.ours()?;
-    beside(observed).filter(|_| observed.serves(child))
-}
-
-/// The message about replicas of a former child that serve, or may serve.
-fn beside(observed: &Observed) -> Option<String> {
-    let say = |kind: &str, name: &str, serve| format!("replicas of the former {kind} {name:?} {serve}");
-    if let Some(former) = observed.serving_former() {
-        let serve = if former.is_readable() { "still serve" } else { "may still serve" };
-        return Some(say(&former.kind.kind, &former.name, serve));
-    }
-    let (mut unseen, mut unsought) = (observed.unseen_former(), observed.unsought_former());
-    let unseen = unseen
-        .next()
-        .map(|former| say(&former.kind, &former.name, "may still serve: its kind is not listed"));
-    unseen.or_else(|| unsought.next().map(|former| say(&former.kind, &former.name, "may still serve")))
+    let (child, former) = (observed.child.ours()?, observed.serving_former()?);
+    let serve = if former.is_readable() { "still serve" } else { "may still serve" };
+    let message = || format!("replicas of the former {} {:?} {serve}", former.kind.kind, former.name);
+    observed.serves(child).then(message)
 }
 
 /// The message when all replicas are new. Restarts that share a token replace the replicas only once.

@@ -1,6 +1,7 @@
-//! The first field of a child that is not as it is wanted. Pure.
+//! What others have changed of a child. Pure.
 
-use serde_json::Value;
+use operator_kit::watch::Row;
+use serde_json::{Map, Value, json};
 
 use crate::{child::Child, desired::Desired};
 
@@ -13,6 +14,30 @@ pub fn changed_field(child: &Child, desired: &Desired, settled_as: Option<&Value
         Some(settled) => first_difference(settled, &seen, String::new(), &Value::eq),
         None => first_difference(&desired.comparable(), &seen, String::new(), &contains),
     }
+}
+
+/// The keys that somebody has added to maps of the template: the first one, and the patch that removes all of them. An apply
+/// leaves them.
+#[must_use]
+pub fn added_keys(child: &Child, desired: &Desired) -> Option<(String, Value)> {
+    let contract = child.kind.fields();
+    // The token may be one of the keys of such a map.
+    let mut rendered = desired.object.clone();
+    for (_, field) in contract.written() {
+        field.set(&mut rendered, Value::Bool(true));
+    }
+    let (mut first, mut patch) = (None, json!({"metadata": child.id()}));
+    for map in contract.maps.iter().filter(|map| map.get(&desired.object).is_some()) {
+        let [own, live] = [&rendered, &child.object].map(|object| map.get(object).and_then(Value::as_object));
+        let (Some(own), Some(live)) = (own, live) else { continue };
+        let added = live.keys().filter(|key| !own.contains_key(*key));
+        let removed: Map<_, _> = added.map(|key| (key.clone(), Value::Null)).collect();
+        if let Some(key) = removed.keys().next() {
+            first = first.or_else(|| Some(format!("{map}.{key}")));
+            map.set(&mut patch, removed.into());
+        }
+    }
+    Some((first?, patch))
 }
 
 fn first_difference(

@@ -101,9 +101,9 @@ pub enum Refusal {
         /// The kind.
         kind: String,
     },
-    /// The reported child is of a kind that is no longer configured, so that nobody knows whether it exists.
+    /// The last child is of a kind that is no longer configured, so that no watch shows it.
     #[error(
-        "a former child, {kind} {name:?}, is of a kind that children in the controller's settings no longer lists, so that it is not seen and may still run; list the kind until no child of it is left"
+        "the last child, {kind} {name:?}, is of a kind that children in the controller's settings no longer lists, so that it is not seen and may still run; list the kind until no child of it is left"
     )]
     FormerKindNotListed {
         /// The kind.
@@ -120,10 +120,15 @@ pub enum Refusal {
         hash: String,
     },
     /// The name of a revision is taken.
-    #[error("ControllerRevision {name:?} exists, but does not belong to this BasicDeployment; delete it")]
+    #[error(
+        "ControllerRevision {name:?} exists, but is not known as a revision of this BasicDeployment: it belongs to somebody else, or somebody removed its label or annotation; restore them ({}), or delete it",
+        .restore.join("; ")
+    )]
     RevisionNameTaken {
         /// The revision's name.
         name: String,
+        /// The commands that restore its label and its annotation.
+        restore: [String; 2],
     },
     /// The name of the child is taken.
     #[error("{kind} {name:?} exists and belongs to {holder}")]

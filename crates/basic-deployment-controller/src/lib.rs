@@ -9,7 +9,6 @@ pub mod child_kind;
 pub mod command;
 pub mod command_queue;
 pub mod command_status;
-pub mod contest;
 pub mod decide;
 pub mod desired;
 pub mod drift;
@@ -25,7 +24,6 @@ pub mod settings;
 pub mod stall;
 pub mod status;
 pub mod step;
-pub mod undone;
 
 pub use settings::Settings;
 

@@ -6,12 +6,7 @@ use std::{
     time::Duration,
 };
 
-use basic_deployment_controller::{
-    child::Child,
-    desired::Desired,
-    observed::Look,
-    undone::{CONTEST_END, Part, Undone},
-};
+use basic_deployment_controller::{child::Child, desired::Desired, observed::Look};
 use catena_api::BlockedBy;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
@@ -26,7 +21,6 @@ struct Remembered {
     settled: Option<Settled>,
     /// By the uid of the child.
     replicas: HashMap<String, i32>,
-    undone: HashMap<Part, UndoneAt>,
     told: Option<Instant>,
     unheard: HashSet<String>,
     /// The hash of the rendering whose revision could not be created because its name is taken.
@@ -50,12 +44,6 @@ struct Settled {
     hash: String,
     /// `None` if the server stores it as it is rendered.
     form: Option<Value>,
-}
-
-struct UndoneAt {
-    field: String,
-    at: Instant,
-    times: u32,
 }
 
 /// The progress of a child, and of former ones beside it.
@@ -85,8 +73,6 @@ pub struct Recalled {
     pub settled_as: Option<Value>,
     /// The last replicas that were set on each child, by its uid.
     pub replicas: HashMap<String, i32>,
-    /// The recently undone changes.
-    pub undone: HashMap<Part, Undone>,
     /// The time since a command's status was written.
     pub since_told: Option<Duration>,
     /// Commands whose status the server does not accept.
@@ -120,15 +106,6 @@ impl Memory {
         });
     }
 
-    /// Records that somebody's change was undone.
-    pub fn undid(&self, uid: &str, part: Part, field: String) {
-        self.change(uid, |remembered| {
-            let before = remembered.undone.get(&part).filter(|before| before.at.elapsed() < CONTEST_END);
-            let times = before.map_or(1, |before| before.times.saturating_add(1));
-            remembered.undone.insert(part, UndoneAt { field, at: Instant::now(), times });
-        });
-    }
-
     /// Records that a command's status was written.
     pub fn note_told(&self, uid: &str) {
         self.change(uid, |remembered| remembered.told = Some(Instant::now()));
@@ -141,19 +118,11 @@ impl Memory {
         });
     }
 
-    /// Records that the revision of a rendering could not be created, because its name is taken.
-    pub fn name_is_taken(&self, uid: &str, hash: &str) {
-        self.change(uid, |remembered| remembered.taken = Some(hash.to_owned()));
-    }
-
-    /// Records that a revision was stored.
-    pub fn recorded(&self, uid: &str) {
-        self.change(uid, |remembered| remembered.taken = None);
-    }
-
-    /// Whether the name of a rendering's revision was taken at its creation.
-    pub fn is_name_taken(&self, uid: &str, hash: &str) -> bool {
-        self.lock().get(uid).is_some_and(|remembered| remembered.taken.as_deref() == Some(hash))
+    /// Records that the revision of a rendering could not be created, because its name is taken. True if that is not the first
+    /// time.
+    pub fn name_is_taken(&self, uid: &str, hash: &str) -> bool {
+        let before = self.change(uid, |remembered| remembered.taken.replace(hash.to_owned()));
+        before.as_deref() == Some(hash)
     }
 
     /// Records the outcome of a look for the pod that keeps a child from serving.
@@ -208,14 +177,10 @@ impl Remembered {
     fn recall(&self, desired: Option<&Desired>) -> Recalled {
         let known = desired.zip(self.settled.as_ref());
         let still_wanted = known.filter(|(desired, settled)| desired.hash == settled.hash);
-        let undone = self.undone.iter().map(|(part, UndoneAt { field, at, times })| {
-            (*part, Undone { field: field.clone(), since: at.elapsed(), times: *times })
-        });
         Recalled {
             settled_as: still_wanted
                 .map(|(desired, applied)| applied.form.clone().unwrap_or_else(|| desired.comparable())),
             replicas: self.replicas.clone(),
-            undone: undone.collect(),
             since_told: self.told.map(|told| told.elapsed()),
             unheard: self.unheard.clone(),
         }

@@ -10,38 +10,38 @@ use std::{sync::Arc, time::Duration};
 use basic_deployment_controller::{
     Settings, blocking_pod,
     child::Child,
-    child_kind::ChildKind,
+    child_kind::{ChildKind, api_resource},
     command::{Command, CommandKind, Order},
     desired::{Desired, located, render, unread},
     error::{Error, Refusal},
-    observed::{Found, Look, Observed, Occupant, Prepared, WatchedResources},
+    observed::{Found, Look, Observed, Prepared, WatchedResources},
     restarts,
     revision::{self, Pin, Revision},
     rollback, stall, step,
 };
-use catena_api::{BasicDeployment, ChildStatus};
+use catena_api::BasicDeployment;
 use jiff::Timestamp;
 use kube::{Api, Client};
 use operator_kit::{
     object::ObjectId,
-    render::{Rendered, Renderings},
+    render::{Rendered, Renderings, is_object_name},
     report::StatusAge,
     run::{Attempt, LiveSettings, Trigger},
     watch::{ReadError, ServedKinds, TrimmedObject, Watches, live},
-    write::{WriteError, owner::still_there},
+    write::{
+        WriteError,
+        owner::{is_controlled_by, still_there},
+    },
 };
 
 use crate::memory::{Memory, Progress, Recalled};
 
 pub use commands::Commands;
 use {
-    children::{Children, Known, Seen},
+    children::{Children, Known},
     history::History,
     pods::Pods,
 };
-
-/// Maximum number of former children that one pass looks for.
-const MAX_LOOKS: usize = 10;
 
 /// Reads the input of a decision; it owns the caches.
 pub struct Observer {
@@ -138,9 +138,7 @@ impl Observer {
         }
         let is_observed = is_allowed && deployment.metadata.deletion_timestamp.is_none();
         let mut own = seen.children.clone();
-        if is_observed {
-            own.extend(self.unlabelled(&deployment, &kinds, &seen).await?);
-        }
+        let unlisted = if is_allowed { self.unlisted(&deployment, &kinds, &revisions).await? } else { None };
         let pin = rendered.as_ref().ok().and_then(|rendered| Pin::of(&rendered.hash, &own, &revisions));
         let desired = self.desired(&deployment, &settings, rendered.clone(), pin.as_ref()).await?;
         let is_stored = |desired: &Desired| revision::find(&revisions, &desired.hash).is_some();
@@ -174,10 +172,6 @@ impl Observer {
         if is_observed && is_remade {
             self.ensure_still_there(&deployment).await?;
         }
-        let occupant = match &desired {
-            Ok(desired) if is_allowed && !is_stored(desired) => self.occupant(&deployment, desired).await?,
-            _ => None,
-        };
         let desired = desired.map(|desired| {
             let live = child.ours().map(AsRef::as_ref);
             let marks = revision::kept_marks(&desired.hash, pin.as_ref(), live);
@@ -197,7 +191,6 @@ impl Observer {
             status_age,
             settled_as: remembered.settled_as,
             given_replicas: remembered.replicas,
-            undone: remembered.undone,
             since_told: remembered.since_told,
             unheard: remembered.unheard,
             commands: self.commands.of(namespace, uid),
@@ -205,12 +198,12 @@ impl Observer {
             unread: self.unread.of(&deployment.metadata, version, || unread(&deployment, &settings)),
             rendered,
             pin,
+            unlisted,
             desired,
             look: child.ours().and_then(|child| self.memory.look(uid, child)),
             child,
             others: own,
             revisions,
-            occupant,
             deployment,
         };
         if let (Some(Duration::ZERO), Some(child)) =
@@ -277,27 +270,33 @@ impl Observer {
         Ok(Some(Prepared { command: command.uid.clone(), target, is_taken_back: false }))
     }
 
-    /// Former children that the status names and the caches do not have: somebody may have removed the label that they are
-    /// found by.
-    async fn unlabelled(
+    /// The refusal to make another child while that of the last revision may still run: its kind is no longer listed, so that no
+    /// watch shows it.
+    async fn unlisted(
         &self,
         deployment: &BasicDeployment,
         kinds: &[Known],
-        seen: &Seen,
-    ) -> Result<Vec<Arc<Child>>, Error> {
+        revisions: &[Arc<Revision>],
+    ) -> Result<Option<Refusal>, Error> {
         let ObjectId { namespace, uid, .. } = ObjectId::of(deployment);
-        let mut found = Vec::new();
-        for told in lost(deployment, &seen.children) {
-            let kind =
-                kinds.iter().map(|known| &known.kind).find(|kind| kind.is((&told.api_version, &told.kind)));
-            let Some(kind) = kind.filter(|kind| seen.serves(kind).is_ok()) else { continue };
-            let child = self.read(kind, namespace, &told.name).await?;
-            let is_ours = |child: &Arc<Child>| {
-                child.uid == told.uid && child.owner.as_ref().is_some_and(|owner| owner.uid == uid)
-            };
-            found.extend(child.filter(is_ours));
+        let Some(last) = revisions.last() else { return Ok(None) };
+        let ((api_version, kind), name) = (&last.kind, &last.child);
+        let is_listed = kinds.iter().any(|known| known.kind.is((api_version, kind)));
+        // Whoever may write revisions may put any text there.
+        if is_listed || !api_version.split('/').all(is_object_name) {
+            return Ok(None);
         }
-        Ok(found)
+        let Some(served) = self.served_kinds.find(&api_resource(api_version, kind, Some(""))).await? else {
+            return Ok(None);
+        };
+        let may_run = match live::metadata_opt(&self.client, &served.resource, namespace, name).await {
+            Ok(found) => found.is_some_and(|found| is_controlled_by(&found, uid)),
+            Err(kube::Error::BuildRequest(_)) => false,
+            // The right to read it went with its entry in the settings.
+            Err(kube::Error::Api(status)) if status.code == 403 => true,
+            Err(error) => return Err(ReadError::of(&error, kind, name).into()),
+        };
+        Ok(may_run.then(|| Refusal::FormerKindNotListed { kind: kind.clone(), name: name.clone() }))
     }
 
     /// A child by its name.
@@ -340,18 +339,6 @@ impl Observer {
             Some(owner) if owner.is_former(deployment) => Found::Leaving(child),
             Some(_) => Found::Foreign(child),
         })
-    }
-
-    /// The object that has the name of the next revision, if that could not be created.
-    async fn occupant(
-        &self,
-        deployment: &BasicDeployment,
-        desired: &Desired,
-    ) -> Result<Option<Occupant>, Error> {
-        if !self.memory.is_name_taken(ObjectId::of(deployment).uid, &desired.hash) {
-            return Ok(None);
-        }
-        self.history.occupant(deployment, &desired.hash).await
     }
 
     /// Fails if it is gone or being deleted, which a watch that lags behind does not show: what is created or adopted for it then
@@ -407,19 +394,6 @@ impl Observer {
         let object = self.history.rendering(ObjectId::of(deployment).uid, revision).await?;
         Ok(object.map(|object| Rendered { object, hash: revision.hash.clone() }))
     }
-}
-
-/// The children that the status names and the caches do not have.
-fn lost<'d>(deployment: &'d BasicDeployment, seen: &[Arc<Child>]) -> Vec<&'d ChildStatus> {
-    let namespace = ObjectId::of(deployment).namespace;
-    // The last child may have become a former one since.
-    let told = deployment.status.iter().flat_map(|status| status.child.iter().chain(&status.former_children));
-    // Whoever restores a status may put any text there.
-    let is_name = |told: &&ChildStatus| live::check_names(Some(namespace), &told.name).is_ok();
-    told.filter(|told| seen.iter().all(|child| child.uid != told.uid))
-        .filter(is_name)
-        .take(MAX_LOOKS)
-        .collect()
 }
 
 /// The known child of the desired kind and name.

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use catena_api::{BasicDeployment, BlockedBy, ChildStatus};
+use catena_api::{BasicDeployment, BlockedBy};
 use jiff::Timestamp;
 use operator_kit::{
     render::Rendered,
@@ -19,14 +19,13 @@ use serde_json::Value;
 use crate::{
     breach,
     child::Child,
-    child_kind::{self, ChildKind},
+    child_kind::ChildKind,
     command::{Command, CommandKind},
     desired::Desired,
     drift::changed_field,
     error::Refusal,
     revision::{Pin, Revision},
     step,
-    undone::{Part, Undone},
 };
 
 /// The input of a decision about a `BasicDeployment`.
@@ -48,6 +47,8 @@ pub struct Observed {
     pub unread: Vec<String>,
     /// The rollback that holds the child on another rendering.
     pub pin: Option<Pin>,
+    /// The refusal to make another child, while the last one may still run and is of a kind that is no longer listed.
+    pub unlisted: Option<Refusal>,
     /// The desired child, or the reason why there is none.
     pub desired: Result<Desired, Refusal>,
     /// The object that has the child's name.
@@ -58,8 +59,6 @@ pub struct Observed {
     pub others: Vec<Arc<Child>>,
     /// The revisions, the oldest first.
     pub revisions: Vec<Arc<Revision>>,
-    /// The object that has the name of the next revision, read live if that could not be created.
-    pub occupant: Option<Occupant>,
     /// The commands that are bound to it, the oldest first; `None` while they are unknown.
     pub commands: Option<Vec<Arc<Command>>>,
     /// The prerequisites of the next command, if it may be carried out.
@@ -72,8 +71,6 @@ pub struct Observed {
     pub settled_as: Option<Value>,
     /// The last replicas that were set on each child, by its uid.
     pub given_replicas: HashMap<String, i32>,
-    /// The recently undone changes of the child by somebody else.
-    pub undone: HashMap<Part, Undone>,
     /// The time since the last progress.
     pub since_progress: Duration,
     /// The age of the status.
@@ -115,23 +112,6 @@ pub enum Found {
     Foreign(Arc<Child>),
 }
 
-/// An object that has the name of a revision, but is not known as one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Occupant {
-    /// The revision, after somebody removed its label or its hash.
-    Ours {
-        /// Its name.
-        name: String,
-        /// Its uid.
-        uid: String,
-    },
-    /// Somebody else's object.
-    Foreign {
-        /// Its name.
-        name: String,
-    },
-}
-
 /// The last look for the pod that keeps the child from serving.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Look {
@@ -170,6 +150,7 @@ impl Observed {
         self.held_up()
             .or_else(|| told(step::READ_CHILD).filter(|_| is_broken()))
             .or_else(|| told(step::FOLLOW))
+            .or_else(|| told(step::HEAL))
             .or_else(|| told(step::SCALE))
     }
 
@@ -199,10 +180,7 @@ impl Observed {
     /// Whether all desired replicas serve the desired rendering, and no others serve beside them.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        self.is_served()
-            && self.leftovers().next().is_none()
-            && self.unseen_former().next().is_none()
-            && self.changed_in_pause().is_none()
+        self.is_served() && self.leftovers().next().is_none() && self.changed_in_pause().is_none()
     }
 
     /// Former children that have not gone, or whose replicas serve, or may serve, until their deletion is complete.
@@ -247,10 +225,7 @@ impl Observed {
     /// Whether a child serves, and no replica of a former one beside it.
     #[must_use]
     pub fn serves_alone(&self, child: &Child) -> bool {
-        self.serves(child)
-            && self.serving_former().is_none()
-            && self.unseen_former().next().is_none()
-            && self.unsought_former().next().is_none()
+        self.serves(child) && self.serving_former().is_none()
     }
 
     /// The kind and watch of an object of one of the kinds of children.
@@ -259,45 +234,6 @@ impl Observed {
         let listed = self.kinds.iter().find(|listed| *listed.kind == *kind);
         listed
             .map_or_else(|| WatchedResource::unwatched(kind.api_resource()), |listed| listed.watched.clone())
-    }
-
-    /// The reported child, if its kind is no longer configured: it is not seen, but may still run. A child that no revision
-    /// records was never created here: the status was restored from another cluster.
-    #[must_use]
-    pub fn unseen_child(&self) -> Option<&ChildStatus> {
-        let reported = self.deployment.status.as_ref()?.child.as_ref()?;
-        (self.child.ours().is_none() && self.is_unseen(reported)).then_some(reported)
-    }
-
-    /// The same for former children.
-    pub fn unseen_former(&self) -> impl Iterator<Item = &ChildStatus> {
-        self.reported_former().filter(|former| self.is_unseen(former))
-    }
-
-    /// Reported former children that may have lost their label: while something holds up everything, nobody looks for them.
-    pub fn unsought_former(&self) -> impl Iterator<Item = &ChildStatus> {
-        let is_seen = |former: &ChildStatus| self.children().any(|child| child.uid == former.uid);
-        let sought = self.held_up().is_none();
-        self.reported_former().filter(move |former| !sought && !is_seen(former) && !self.is_unseen(former))
-    }
-
-    /// The former children of the last report, and its child, whose exchange may have begun since.
-    fn reported_former(&self) -> impl Iterator<Item = &ChildStatus> {
-        let status = self.deployment.status.as_ref();
-        let child = status.and_then(|status| status.child.as_ref()).filter(|_| self.child.ours().is_some());
-        let former = status.into_iter().flat_map(|status| &status.former_children);
-        let former = former.filter(move |former| child.is_none_or(|child| child.uid != former.uid));
-        child.into_iter().chain(former)
-    }
-
-    fn is_unseen(&self, reported: &ChildStatus) -> bool {
-        let kind = (reported.api_version.as_str(), reported.kind.as_str());
-        let is_listed = self.kinds.iter().any(|listed| listed.kind.is(kind));
-        let is_recorded = self.revisions.iter().any(|revision| {
-            let (api_version, name) = &revision.kind;
-            child_kind::is_same((api_version, name), kind)
-        });
-        is_recorded && !is_listed
     }
 
     /// Whether children of an API version and kind are seen.

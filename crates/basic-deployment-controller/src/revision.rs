@@ -31,6 +31,8 @@ pub struct Revision {
     pub hash: String,
     /// API version and kind of the child.
     pub kind: (String, String),
+    /// The name of the child.
+    pub child: String,
     /// The rejection by a rollback to it.
     pub rejects: Rejects,
     /// Whether it is being deleted, and held by somebody's finalizer.
@@ -145,6 +147,7 @@ impl Revision {
             number: data["revision"].as_i64().unwrap_or_default(),
             hash: annotation(&metadata, keys::HASH).unwrap_or_default(),
             kind: (text("apiVersion"), text("kind")),
+            child: data["data"]["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
             rejects: Rejects {
                 hash: annotation(&metadata, keys::REJECTED_HASH),
                 command: annotation(&metadata, keys::ROLLED_BACK_BY),

@@ -13,15 +13,13 @@ use crate::{
     blocking_pod,
     budget::Count,
     child::Child,
-    contest,
     observed::{Found, Observed},
     revision::{Pin, find},
     stall, step,
 };
 
 /// The types of this controller's conditions.
-pub const CONDITIONS: [&str; 7] =
-    [READY, PROGRESSING, RECONCILING, STALLED, CONTESTED, ROLLED_BACK, UNREAD_PARAMETERS];
+pub const CONDITIONS: [&str; 6] = [READY, PROGRESSING, RECONCILING, STALLED, ROLLED_BACK, UNREAD_PARAMETERS];
 
 /// The last reported status, without conditions of other controllers.
 #[must_use]
@@ -56,14 +54,11 @@ pub fn status(observed: &Observed) -> BasicDeploymentStatus {
     let goes_on = !is_stalled && !is_paused && deletion.is_none();
     let progressing = if is_ready { "Complete" } else { &reason };
     let held = observed.pin.as_ref().filter(|_| observed.desired.is_ok());
-    // Nothing is restored while the object is being deleted.
-    let contested = if deletion.is_none() { contest::contested(observed) } else { Vec::new() };
     let conditions = Conditions::new(generation, observed.now)
         .with(READY, is_ready, &reason, message.clone())
         .with(PROGRESSING, goes_on, progressing, message.clone())
         .while_true(RECONCILING, !is_ready && goes_on, &reason, message.clone())
         .while_true(STALLED, is_stalled, &reason, message)
-        .while_true(CONTESTED, !contested.is_empty(), "ChangedByOthers", fought_over(&contested))
         .while_true(ROLLED_BACK, held.is_some(), "Rollback", held.map(rolled_back).unwrap_or_default())
         .with_unread_parameters(&deployment.spec.template, &observed.unread)
         .since(&before);
@@ -77,13 +72,13 @@ pub fn status(observed: &Observed) -> BasicDeploymentStatus {
             .and_then(|child| find(&observed.revisions, child.hash()))
             .map(|revision| revision.number),
         selector: main_server(observed).and_then(|child| child.outputs.selector.clone()),
-        child: child.map(child_status).or_else(|| observed.unseen_child().cloned()),
-        former_children: former_children(observed),
+        child: child.map(child_status),
+        former_children: observed.leftovers().map(|former| child_status(former)).collect(),
         blocked_by,
         conditions,
     };
     let is_unknown = observed.is_blind
-        || observed.unseen_child().is_some()
+        || (observed.unlisted.is_some() && child.is_none())
         || child.is_some_and(|child| child.outputs.problem.is_some());
     match deployment.status.clone().filter(|_| is_unknown) {
         // Without an observation, the last values remain.
@@ -96,12 +91,6 @@ pub fn status(observed: &Observed) -> BasicDeploymentStatus {
         },
         None => new,
     }
-}
-
-/// Former children, and those that may be.
-fn former_children(observed: &Observed) -> Vec<ChildStatus> {
-    let seen = observed.leftovers().map(|other| child_status(other));
-    seen.chain(observed.unseen_former().chain(observed.unsought_former()).cloned()).collect()
 }
 
 /// The child with the most serving replicas, preferably the wanted one, for autoscalers to measure.
@@ -139,10 +128,7 @@ fn by_former(observed: &Observed) -> String {
             kind.kind, outputs.active
         )
     });
-    let unseen = observed.unseen_former().map(|ChildStatus { kind, name, .. }| {
-        format!("; the former {kind} {name:?} is of a kind that children no longer lists, and may still run")
-    });
-    said.chain(broken).chain(failed).chain(leaving).chain(unseen).collect::<Vec<_>>().concat()
+    said.chain(broken).chain(failed).chain(leaving).collect::<Vec<_>>().concat()
 }
 
 /// The failures that stop an exchange, because a former child cannot be changed, by step.
@@ -162,13 +148,6 @@ fn failures_about_former(observed: &Observed) -> impl Iterator<Item = (&'static 
 
 fn failure_about_former(observed: &Observed) -> Option<&Failure> {
     failures_about_former(observed).next().map(|(_, failure)| failure)
-}
-
-fn fought_over(fields: &[&str]) -> String {
-    let fields = fields.join(" and ");
-    format!(
-        "somebody else keeps changing {fields}, which the controller changes back once in five seconds; make the change in the BasicDeployment or its template, or stop the other writer"
-    )
 }
 
 fn rolled_back(pin: &Pin) -> String {
@@ -231,8 +210,6 @@ const CHANGED_WHILE_PAUSED: &str = "ChangedWhilePaused";
 const FORMER_CHILD_LEAVING: &str = "FormerChildLeaving";
 /// Condition: present only while the child is held on an older revision than spec and template give.
 const ROLLED_BACK: &str = "RolledBack";
-/// Condition: present only while somebody else keeps changing fields of the child that are restored.
-const CONTESTED: &str = "Contested";
 
 struct Summary {
     reason: String,
@@ -309,7 +286,6 @@ fn summary(
     }
     let reason = match () {
         () if is_outdated => "Updating",
-        () if observed.is_served() && observed.unseen_former().next().is_some() => "KindNotListed",
         () if child.is_some() && observed.leftovers().next().is_some() => "Exchanging",
         () => "Progressing",
     };

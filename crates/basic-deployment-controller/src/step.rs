@@ -2,12 +2,12 @@
 
 /// Scaling a former child.
 pub const SCALE_FORMER: &str = "scaleFormer";
-/// Restoring the label of a former child.
-pub const RELABEL_FORMER: &str = "relabelFormer";
 /// Reading the outputs of the wanted child.
 pub const READ_CHILD: &str = "readChild";
 /// Bringing the child to the rendering of spec and template.
 pub const FOLLOW: &str = "follow";
+/// Undoing changes of the wanted child by others.
+pub const HEAL: &str = "heal";
 /// Scaling the wanted child.
 pub const SCALE: &str = "scale";
 /// Deleting former children.

@@ -92,8 +92,8 @@ impl Default for BasicDeploymentSpec {
     }
 }
 
-/// The last observed state. It is rebuilt from observation. Decisions use it only for children that cannot be seen, and for a
-/// stall that an earlier process reported.
+/// The last observed state. It is rebuilt from observation. Decisions use it only for a stall that an earlier process
+/// reported.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BasicDeploymentStatus {
@@ -124,16 +124,15 @@ pub struct BasicDeploymentStatus {
     /// The child that runs the replicas, or is about to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child: Option<ChildStatus>,
-    /// Children of former renderings that still exist, and those that may exist because their kind is no longer
-    /// configured.
+    /// Children of former renderings that still exist.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub former_children: Vec<ChildStatus>,
     /// First object down the chain that is not ready, with the reason. It is this object itself if its controller
     /// cannot proceed, or if it is being deleted and a finalizer keeps it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked_by: Option<BlockedBy>,
-    /// Conditions. `Ready` and `Progressing` are always present; `Reconciling`, `Stalled`, `Contested`,
-    /// `RolledBack` and `UnreadParameters` are present only while they are true.
+    /// Conditions. `Ready` and `Progressing` are always present; `Reconciling`, `Stalled`, `RolledBack` and
+    /// `UnreadParameters` are present only while they are true.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,

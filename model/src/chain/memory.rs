@@ -32,8 +32,6 @@ pub struct OfDeployments {
     pub applied: Option<(Text, Json)>,
     /// The last replicas that were set on each child.
     pub replicas: BTreeMap<Text, i32>,
-    /// The rendering whose revision has a name that is taken.
-    pub taken: Option<Text>,
     /// The time of the last write to its status.
     pub written: Option<u8>,
     /// The time of the last report on a command.

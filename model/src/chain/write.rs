@@ -32,8 +32,8 @@ pub struct Write {
 pub enum Purpose {
     /// None of the others.
     Other,
-    /// A revision with this hash.
-    Record(Text),
+    /// A revision.
+    Record,
     /// A child of this rendering; the fields that the rendering sets are compared with the answer.
     Apply(Text, Json),
     /// Replicas of a child.

@@ -4,11 +4,11 @@ use std::{sync::Arc, time::Duration};
 
 use catena_api::{BasicDeploymentStatus, CommandStatus};
 use operator_kit::render::Rendered;
+use serde_json::Value;
 
 use crate::{
     child::Child,
     command::Command,
-    contest::Additions,
     desired::Desired,
     error::Refusal,
     revision::{Rejects, Revision},
@@ -23,17 +23,6 @@ pub enum Action {
         /// The rendering.
         rendered: Rendered,
         /// The revision's number.
-        number: i64,
-    },
-    /// Restore the label and hash of a revision, after somebody removed one of them.
-    Reclaim {
-        /// The revision's name.
-        name: String,
-        /// Its uid.
-        uid: String,
-        /// The hash of its rendering.
-        hash: String,
-        /// Its number.
         number: i64,
     },
     /// Make a revision the wanted one.
@@ -83,8 +72,6 @@ pub enum Action {
         /// Whether somebody else has changed them.
         heals: bool,
     },
-    /// Restore the label of a former child, without which no watch shows it.
-    Relabel(Arc<Child>),
     /// Set the replicas of a former child.
     ScaleFormer {
         /// The child.
@@ -98,8 +85,10 @@ pub enum Action {
     Strip {
         /// The child.
         child: Arc<Child>,
-        /// The keys.
-        additions: Vec<Additions>,
+        /// The first of them.
+        field: String,
+        /// The patch.
+        patch: Value,
     },
     /// Delete children that were replaced by another one.
     Delete(Vec<Arc<Child>>),
@@ -138,16 +127,16 @@ impl Action {
             Self::Restart { .. }
             | Self::Create { cause: Cause::Rollback, .. }
             | Self::Apply { cause: Cause::Rollback, .. } => step::CARRY_OUT,
+            Self::Apply { cause: Cause::Drift, .. }
+            | Self::Strip { .. }
+            | Self::Scale { heals: true, .. } => step::HEAL,
             Self::Refuse(Refusal::ContractBroken { .. }) => step::READ_CHILD,
             Self::Record { .. }
-            | Self::Reclaim { .. }
             | Self::Renumber { .. }
             | Self::Create { .. }
             | Self::Apply { .. }
-            | Self::Strip { .. }
             | Self::Refuse(_) => step::FOLLOW,
             Self::Scale { .. } => step::SCALE,
-            Self::Relabel(_) => step::RELABEL_FORMER,
             Self::ScaleFormer { .. } => step::SCALE_FORMER,
             Self::RefuseFormer(_) => step::READ_FORMER,
             Self::Delete(_) => step::CLEAN_UP,

@@ -2,12 +2,9 @@
 
 use std::sync::Arc;
 
-use catena_api::{ChildStatus, keys};
-
 use crate::{
     child::Child,
     command_queue::CommandQueue,
-    contest::{self, left_for},
     decide::{
         action::{Action, Cause},
         commands,
@@ -15,10 +12,10 @@ use crate::{
         history,
     },
     desired::Desired,
+    drift,
     error::Refusal,
     observed::{Found, Observed},
     step,
-    undone::Part,
 };
 
 /// Creates, adopts, changes or heals the child, and carries out commands on it.
@@ -26,18 +23,16 @@ pub fn keep(desired: &Desired, observed: &Observed, queue: &CommandQueue) -> Opt
     let is_held = observed.attempt.holds(step::FOLLOW);
     let record = || history::record(desired, observed).filter(|_| !is_held);
     let is_paused = observed.deployment.spec.paused;
+    // No other child is made the wanted one beside one that may still run, but is not seen.
+    if let Some(refusal) = &observed.unlisted {
+        let scaled = observed.child.ours().and_then(|child| scale(child, observed));
+        return scaled.or_else(|| refuse(observed, refusal.clone()));
+    }
     match &observed.child {
         Found::Nothing if is_paused => None,
-        Found::Nothing => {
-            // No other child is created beside one that may still run, but is not seen.
-            if let Some(ChildStatus { kind, name, .. }) = observed.unseen_child() {
-                let refusal = Refusal::FormerKindNotListed { kind: kind.clone(), name: name.clone() };
-                return refuse(observed, refusal);
-            }
-            record()
-                .or_else(|| commands::start(observed, queue))
-                .or_else(|| (!is_held).then(|| create(desired, observed, Cause::Rendering)))
-        }
+        Found::Nothing => record()
+            .or_else(|| commands::start(observed, queue))
+            .or_else(|| (!is_held).then(|| create(desired, observed, Cause::Rendering))),
         // A rollback to another child need not wait for the end of this one.
         Found::Ours(child) if child.is_deleting => commands::start(observed, queue),
         Found::Leaving(_) => commands::start(observed, queue),
@@ -72,59 +67,33 @@ pub fn breach_of_former(observed: &Observed) -> Option<Refusal> {
 /// Applies a new rendering at once, and undoes changes by somebody else, unless the server itself changes the applied
 /// object.
 fn align(child: &Arc<Child>, desired: &Desired, observed: &Observed) -> Option<Action> {
-    let apply = |cause| Some(change(child, desired, observed, cause));
     // Without its hash, it is no former rendering: somebody removed the annotation.
     if child.hash() != desired.hash && !child.hash().is_empty() {
-        return apply(Cause::Rendering);
+        return Some(change(child, desired, observed, Cause::Rendering));
     }
-    if !is_as_wanted(child, desired, observed) && left_for(Part::Rendering, observed).is_none() {
-        return apply(Cause::Drift);
+    if observed.attempt.holds(step::HEAL) {
+        return None;
     }
-    let additions = contest::additions(child, desired);
-    (!additions.is_empty() && left_for(Part::Additions, observed).is_none())
-        .then(|| Action::Strip { child: child.clone(), additions })
-}
-
-pub fn is_as_wanted(child: &Child, desired: &Desired, observed: &Observed) -> bool {
     let seen = desired.seen_in(&child.object);
-    seen == desired.comparable() || observed.settled_as.as_ref() == Some(&seen)
+    if seen != desired.comparable() && observed.settled_as.as_ref() != Some(&seen) {
+        return Some(change(child, desired, observed, Cause::Drift));
+    }
+    let (field, patch) = drift::added_keys(child, desired)?;
+    Some(Action::Strip { child: child.clone(), field, patch })
 }
 
-/// Sets the replicas of the wanted child at once, and undoes later changes by somebody else.
+/// Sets the replicas of the wanted child, and undoes changes of them by somebody else.
 pub fn scale(child: &Arc<Child>, observed: &Observed) -> Option<Action> {
-    if observed.attempt.holds(step::SCALE) {
-        return None;
-    }
     let replicas = share_of_wanted(Some(child), observed);
-    heals_scale(child, replicas, observed).map(|heals| Action::Scale {
-        child: child.clone(),
-        replicas,
-        heals,
-    })
+    let heals = heals_scale(child, replicas, observed)?;
+    let action = Action::Scale { child: child.clone(), replicas, heals };
+    (!observed.attempt.holds(action.step())).then_some(action)
 }
 
-/// Whether setting a child's replicas undoes a change by somebody else; `None` if they are not to be set now.
+/// Whether setting a child's replicas undoes a change by somebody else; `None` if it has them.
 fn heals_scale(child: &Child, replicas: i32, observed: &Observed) -> Option<bool> {
-    let heals = observed.given_replicas.get(&child.uid) == Some(&replicas);
-    let is_left = heals && left_for(Part::Replicas, observed).is_some();
-    (child.replicas() != Some(replicas) && !is_left).then_some(heals)
-}
-
-/// Whether the replicas of a child are to be set, at once or later.
-pub fn is_out_of_scale(observed: &Observed) -> bool {
-    let wanted = observed.child.ours();
-    next_former(observed).is_some()
-        || wanted.is_some_and(|child| child.replicas() != Some(share_of_wanted(wanted, observed)))
-}
-
-/// Restores the label of a former child that was found without it: its changes, and those that are made here, are seen again.
-pub fn relabel(observed: &Observed) -> Option<Action> {
-    if observed.attempt.holds(step::RELABEL_FORMER) {
-        return None;
-    }
-    let uid = observed.deployment.metadata.uid.as_deref();
-    let mut former = observed.others.iter().filter(|child| child.is_readable());
-    former.find(|child| child.label(keys::DEPLOYMENT_UID) != uid).cloned().map(Action::Relabel)
+    let is_given = observed.given_replicas.get(&child.uid) == Some(&replicas);
+    (child.replicas() != Some(replicas)).then_some(is_given)
 }
 
 /// Scales a former child, which serves until the wanted one does.
@@ -138,13 +107,6 @@ pub fn scale_former(observed: &Observed) -> Option<Action> {
         replicas,
         heals,
     })
-}
-
-/// The end of an exchange waits for former children that are not seen.
-pub fn unseen_former(observed: &Observed) -> Option<Refusal> {
-    let is_due = observed.is_served() && !observed.attempt.holds(step::READ_FORMER);
-    let ChildStatus { kind, name, .. } = observed.unseen_former().next().filter(|_| is_due)?;
-    Some(Refusal::FormerKindNotListed { kind: kind.clone(), name: name.clone() })
 }
 
 /// Deletes former children when the wanted one serves.

@@ -6,8 +6,7 @@ use crate::{
     command::Order,
     decide::action::Action,
     desired::Desired,
-    error::Refusal,
-    observed::{Observed, Occupant},
+    observed::Observed,
     revision::{Revision, find},
     rollback, step,
 };
@@ -19,14 +18,7 @@ pub fn record(desired: &Desired, observed: &Observed) -> Option<Action> {
     }
     // A rendering that a rollback holds has a revision, or is refused.
     let rendered = observed.rendered.as_ref().ok().filter(|rendered| rendered.hash == desired.hash)?;
-    let number = next_number(observed);
-    Some(match observed.occupant.clone() {
-        None => Action::Record { rendered: rendered.clone(), number },
-        Some(Occupant::Ours { name, uid }) => {
-            Action::Reclaim { name, uid, hash: rendered.hash.clone(), number }
-        }
-        Some(Occupant::Foreign { name }) => Action::Refuse(Refusal::RevisionNameTaken { name }),
-    })
+    Some(Action::Record { rendered: rendered.clone(), number: next_number(observed) })
 }
 
 /// Records a rollback on its revision. The next one waits for that: a child alone proves only the last one.
@@ -55,16 +47,14 @@ fn next_number(observed: &Observed) -> i64 {
 
 /// Deletes the oldest revisions beyond the limit, except those that are wanted, live or requested.
 pub fn prune(observed: &Observed) -> Option<Action> {
-    if observed.attempt.holds(step::PRUNE) {
+    // The last revision says which child may still run.
+    if observed.attempt.holds(step::PRUNE) || observed.unlisted.is_some() {
         return None;
     }
     // Unknown commands may request any revision.
     let commands = observed.commands.as_ref()?;
     let mut kept: HashSet<&str> = observed.children().map(|child| child.hash()).collect();
     kept.extend(observed.wanted_hash());
-    // The proof that it was created here.
-    let unseen = observed.unseen_child().into_iter().chain(observed.unseen_former());
-    kept.extend(unseen.map(|child| child.hash.as_str()));
     kept.extend(observed.rendered.as_ref().ok().map(|rendered| rendered.hash.as_str()));
     for command in commands.iter().filter(|command| observed.is_open(command)) {
         if let Ok(Order::Rollback(to)) = command.asks.as_ref().map(|asks| asks.order) {

@@ -46,7 +46,7 @@ fn report_first(report: Action, observed: &Observed, queue: &CommandQueue) -> Ac
 /// them.
 fn step(observed: &Observed, queue: &CommandQueue) -> Option<Action> {
     // Former children serve also beside one that breaks the contract.
-    if let Some(kept) = child::relabel(observed).or_else(|| child::scale_former(observed)) {
+    if let Some(kept) = child::scale_former(observed) {
         return Some(kept);
     }
     if let Some(refusal) = observed.child.ours().and_then(|child| observed.breach_of(child)) {
@@ -71,7 +71,6 @@ fn step(observed: &Observed, queue: &CommandQueue) -> Option<Action> {
         .or_else(|| commands::tell(observed, queue))
         .or_else(|| child::clean_up(observed))
         .or_else(|| history::prune(observed))
-        .or_else(|| child::unseen_former(observed).map(Action::RefuseFormer))
         .or_else(|| child::breach_of_former(observed).map(Action::RefuseFormer))
 }
 

@@ -10,16 +10,10 @@ use operator_kit::{
 use crate::{
     blocking_pod::look_in,
     command_queue::CommandQueue,
-    contest::{self, left_for},
-    decide::{
-        action::Action,
-        child::{is_as_wanted, is_out_of_scale},
-        commands,
-    },
+    decide::{action::Action, commands},
     observed::Observed,
     status::{deadline_in, pace, status, told},
     step,
-    undone::Part,
 };
 
 /// Maximum delay of the first status while nothing blocks: a large child takes longer to become ready than the kit's
@@ -47,9 +41,7 @@ pub fn report(observed: &Observed, queue: &CommandQueue) -> Action {
     [
         due.filter(|_| is_news),
         deadline_in(observed),
-        healing_in(observed),
         look_in(observed).map(|left| left.max(MIN_LOOK_DELAY)),
-        contest::over_in(observed),
         commands::due_in(observed, queue),
     ]
     .into_iter()
@@ -73,19 +65,4 @@ pub fn report_deletion(observed: &Observed, queue: &CommandQueue, deletion: Dele
     }
     let due = due.into_iter().chain(commands::due_in(observed, queue)).min();
     due.map_or(Action::Settle, Action::Wait)
-}
-
-/// The time until somebody's change is undone, if its part was restored only just now.
-fn healing_in(observed: &Observed) -> Option<Duration> {
-    let child = observed.child.ours();
-    let is_changed = |part: Part| match (part, child, &observed.desired) {
-        (Part::Replicas, ..) => is_out_of_scale(observed),
-        (_, None, _) | (_, _, Err(_)) => false,
-        _ if observed.deployment.spec.paused => false,
-        (Part::Rendering, Some(child), Ok(desired)) => !is_as_wanted(child, desired, observed),
-        (Part::Additions, Some(child), Ok(desired)) => !contest::additions(child, desired).is_empty(),
-    };
-    let parts = [Part::Rendering, Part::Replicas, Part::Additions];
-    // Nearly always, nothing is left, and then the child need not be compared.
-    parts.into_iter().filter_map(|part| left_for(part, observed).filter(|_| is_changed(part))).min()
 }

@@ -1,18 +1,12 @@
 use std::{collections::HashMap, sync::Arc};
 
-use basic_deployment_controller::{
-    error::Error,
-    observed::Occupant,
-    revision::{self, Revision},
-};
+use basic_deployment_controller::{error::Error, revision::Revision};
 use catena_api::{BasicDeployment, keys};
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::{Api, Client, discovery::ApiResource};
 use operator_kit::{
-    object::ObjectId,
     run::Trigger,
     watch::{Cache, ReadError, TrimmedObject, Watch, WatchedResource, Watches, live},
-    write::owner::is_controlled_by,
 };
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
@@ -74,26 +68,6 @@ impl History {
         let read = Read { revision: revision.uid.clone(), rendering: rendering.clone() };
         self.lock().insert(whose.to_owned(), read);
         Ok(Some(rendering))
-    }
-
-    /// The object that has the name of a rendering's revision, but is not known as one: somebody removed its label or
-    /// its hash, it belongs to somebody else, or it has just been created.
-    pub async fn occupant(
-        &self,
-        deployment: &BasicDeployment,
-        hash: &str,
-    ) -> Result<Option<Occupant>, Error> {
-        let ObjectId { namespace, name, uid } = ObjectId::of(deployment);
-        let name = revision::name(name, uid, hash);
-        let found = live::metadata_opt(&self.client, &self.resource, namespace, &name).await;
-        let found = found.map_err(|error| ReadError::of(&error, &self.resource.kind, &name))?;
-        Ok(found.map(|found| {
-            if is_controlled_by(&found, uid) {
-                Occupant::Ours { name, uid: found.uid.unwrap_or_default() }
-            } else {
-                Occupant::Foreign { name }
-            }
-        }))
     }
 
     /// The kind and watch of revisions.

@@ -6,6 +6,7 @@ use super::{
     advice::describe,
     answer::{Cause, Finding, Lead},
     command_kind::is_command,
+    contest,
     controllers::Verdict,
     facts::Facts,
     refusal,
@@ -31,7 +32,14 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
     let mut next: Vec<&Node> = facts.surroundings.related.former_child(node).into_iter().collect();
     if let Some(blocker) = blocked_by(node) {
         if is_itself(&blocker, node) {
-            return Some(Lead::Found(Finding::at(node, itself(node, blocker))));
+            let cause = itself(node, blocker);
+            if contest::told(node).is_some() {
+                return Some(Lead::Follow {
+                    next: unhealthy_children(node).collect(),
+                    otherwise: Some(cause),
+                });
+            }
+            return Some(Lead::Found(Finding::at(node, cause)));
         }
         match child_towards(&blocker, node) {
             // It may be well by now: the status is about to follow.

@@ -1,7 +1,8 @@
-//! Somebody who changes an object again and again, so that it never comes to rest.
+//! Somebody who changes the child of a BasicDeployment again and again, so that it never comes to rest.
 
 use catena_api::keys;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::{
     advice::describe,
@@ -11,18 +12,10 @@ use super::{
 };
 use crate::{chain::Node, object::conditions};
 
-/// The word for an object that others keep changing.
-pub const REASON: &str = "ChangedByOthers";
-/// The condition of a BasicDeployment with whose child somebody interferes.
-pub const CONTESTED: &str = "Contested";
-/// An object that has changed less often may be in the hands of a busy person.
-const MIN_GENERATION: i64 = 10;
-/// A change within this time is part of a series that continues.
-const RECENT: SignedDuration = SignedDuration::from_secs(15);
-/// The mean time between two changes of a series.
-const MEAN_INTERVAL: i64 = 15;
+/// The reason of an object whose controller has repeated a write too often.
+pub const REASON: &str = "RepeatedWrites";
 
-/// The series of changes to the asked object, or to the one above or below it.
+/// The contest about the asked object, or about the one above or below it.
 pub fn check<'n>(facts: &Facts<'n>) -> Option<Finding<'n>> {
     let asked = facts.asked;
     // Neither a finished command nor a revision depends on it.
@@ -34,7 +27,7 @@ pub fn check<'n>(facts: &Facts<'n>) -> Option<Finding<'n>> {
         .all()
         .filter(|node| node.find(&asked.identity.uid).is_some() || asked.find(&node.identity.uid).is_some());
     concerned.filter(|node| node.deleted.is_none()).find_map(|node| {
-        let (child, cause) = contested(node).or_else(|| Some((node, restless(node, facts.now)?)))?;
+        let (child, cause) = contested(node)?;
         let mut path: Vec<&Node> = vec![child];
         let is_above = |above: &&Node| {
             above.find(&child.identity.uid).is_some() && above.identity.uid != child.identity.uid
@@ -49,43 +42,33 @@ pub fn check<'n>(facts: &Facts<'n>) -> Option<Finding<'n>> {
     })
 }
 
-/// The controller has had to restore its child again and again.
+/// The object that somebody keeps changing: the child while its fields name another manager, and otherwise the parent, whose
+/// message says more.
 fn contested(node: &Node) -> Option<(&Node, Cause)> {
-    let said = conditions(&node.object);
-    let said = said.into_iter().find(|found| found.type_ == CONTESTED && found.status == "True")?;
-    let child = node.children.iter().find(|child| !is_command(child) && child.serving.is_some())?;
-    let mut cause = cause(child, last_change(child).map(|(by, _)| by));
-    cause.message = said.message;
-    cause.since = Some(said.last_transition_time.0);
-    Some((child, cause))
-}
-
-/// An object of ours whose spec changes every few seconds.
-fn restless(node: &Node, now: Timestamp) -> Option<Cause> {
-    let is_ours = node.identity.group() == keys::GROUP && node.serving.is_some();
-    let generation =
-        node.object.metadata.generation.filter(|generation| is_ours && *generation >= MIN_GENERATION)?;
-    // Our controllers change the objects below with each step of a rollout.
-    let (by, changed) = last_change(node)?;
-    let age = now.duration_since(node.created?);
-    let is_series = age.as_secs() / generation <= MEAN_INTERVAL && now.duration_since(changed) <= RECENT;
-    is_series.then(|| {
-        let mut cause = cause(node, Some(by));
-        cause.message = format!("its spec has changed {} times", generation - 1);
-        cause
-    })
-}
-
-fn cause(node: &Node, by: Option<String>) -> Cause {
-    let by = by.unwrap_or_else(|| "somebody else".to_owned());
-    Cause {
-        object: node.identity.clone(),
+    let said = told(node)?;
+    let mut children = node.children.iter().filter(|child| !is_command(child) && child.serving.is_some());
+    let changed = children.find_map(|child| Some((child, last_change(child)?.0)));
+    let (meaning, advice) = describe(REASON);
+    let (at, meaning) = match changed {
+        Some((child, by)) => (child, format!("is changed again and again by {by}")),
+        None => (node, meaning.to_owned()),
+    };
+    let cause = Cause {
+        object: at.identity.clone(),
         reason: REASON.to_owned(),
-        meaning: format!("is changed again and again by {by}"),
-        message: String::new(),
-        since: None,
-        advice: describe(REASON).1.to_owned(),
-    }
+        meaning,
+        message: said.message,
+        since: Some(said.last_transition_time.0),
+        advice: advice.to_owned(),
+    };
+    Some((at, cause))
+}
+
+/// The report of a BasicDeployment that its controller has changed its child back again and again.
+pub fn told(node: &Node) -> Option<Condition> {
+    let is_parent = (node.identity.group(), node.identity.kind.as_str()) == (keys::GROUP, "BasicDeployment");
+    let mut said = conditions(&node.object).into_iter().filter(|_| is_parent);
+    said.find(|said| said.type_ == "Ready" && said.status == "False" && said.reason == REASON)
 }
 
 /// The last change of the spec by somebody other than our controllers.

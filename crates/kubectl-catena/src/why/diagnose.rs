@@ -1,7 +1,7 @@
 //! Facts → the answer: the first check with a finding decides, and follows the blocker down to the root cause.
 
 use super::{
-    answer::{Answer, Evidence, Finding, Lead},
+    answer::{Answer, Cause, Evidence, Finding, Lead},
     blockers, command, command_kind, contest, deletion,
     facts::Facts,
     namespace, nodes, orphan,
@@ -21,7 +21,8 @@ pub fn diagnose(facts: &Facts) -> Answer {
     let asked = facts.asked;
     let mut finding = explain(asked, facts);
     // An obstacle that stays comes before the changes of others, and these before mere progress.
-    if finding.as_ref().is_none_or(|finding| finding.cause.is_progress()) {
+    let is_minor = |cause: &Cause| cause.is_progress() || cause.reason == contest::REASON;
+    if finding.as_ref().is_none_or(|finding| is_minor(&finding.cause)) {
         finding = contest::check(facts).or(finding);
     }
     if let Some(Finding { cause, .. }) = &mut finding {
@@ -116,7 +117,7 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
         }
     }
     if finding.is_none_or(|finding| finding.cause.reason != contest::REASON) {
-        remarks.extend(condition_message(facts.asked, contest::CONTESTED));
+        remarks.extend(contest::told(facts.asked).map(|told| told.message));
     }
     remarks.extend(nodes::remarks(facts));
     remarks.extend(settings::remarks(facts, finding.map(|finding| &finding.cause)));

@@ -1,5 +1,7 @@
 //! Detects writes that are repeated again and again, because they have no effect or somebody undoes them. Each pass
 //! with such a write succeeds, so no backoff would ever slow it down.
+//!
+//! A write that itself undoes somebody's change has no other reason, so that fewer of them are too many.
 
 use std::{
     collections::HashMap,
@@ -15,13 +17,21 @@ use tokio::time::Instant;
 
 use crate::{
     object::Named,
-    report::{Category, Failure},
+    report::{Category, Failure, Part},
 };
 
-/// Number of times that the same write may be made in quick succession.
-const MAX_BURST: f64 = 30.0;
-/// Time after which another repetition is allowed.
-const REPEAT_INTERVAL: Duration = Duration::from_secs(2);
+/// How often a write may be repeated.
+struct Limit {
+    /// Number of times in quick succession.
+    burst: f64,
+    /// Time after which another repetition is allowed.
+    interval: Duration,
+}
+
+/// The limit of the very same write.
+const SAME_WRITE: Limit = Limit { burst: 30.0, interval: Duration::from_secs(2) };
+/// The limit of writes that undo somebody's changes of an object.
+const UNDOING: Limit = Limit { burst: 5.0, interval: Duration::from_secs(60) };
 /// Time without the write after which too frequent repetitions are forgotten.
 const FORGET_AFTER: Duration = Duration::from_secs(300);
 /// Number of remembered writes above which old ones are removed.
@@ -44,9 +54,31 @@ struct State {
 
 /// The level of the leaky bucket of a write.
 struct Level {
+    limit: &'static Limit,
     filled: f64,
     at: Instant,
     is_full: bool,
+}
+
+/// The identity of a write among its repetitions.
+#[derive(Clone, Copy)]
+pub(crate) struct Repetition {
+    digest: u64,
+    limit: &'static Limit,
+}
+
+impl Repetition {
+    /// A write on behalf of an object. All those that undo a change of the same object count together.
+    pub fn of(whose: &str, request: &Request<Vec<u8>>, undoes: bool) -> Self {
+        let mut hasher = DefaultHasher::new();
+        whose.hash(&mut hasher);
+        if undoes {
+            request.uri().path().hash(&mut hasher);
+        } else {
+            content(request).hash(&mut hasher);
+        }
+        Self { digest: hasher.finish(), limit: if undoes { &UNDOING } else { &SAME_WRITE } }
+    }
 }
 
 /// A write that was made too often.
@@ -56,41 +88,61 @@ pub(crate) struct Repeated {
     pub verb: &'static str,
     /// The object that it writes.
     pub object: Named,
+    /// The field whose change by somebody else it undoes, if it does, and the manager that has changed it, if it is known.
+    pub undoes: Option<(String, Option<String>)>,
 }
 
 impl Repeated {
-    /// The failure to report.
-    pub fn failure(&self) -> Failure {
-        let Self { verb, object } = self;
-        let message = format!(
-            "the same {verb} of {object} is repeated again and again: either it has no effect, or somebody undoes it; it is retried with exponential backoff, down to once a minute; find the other writer, for example with kubectl get --show-managed-fields"
-        );
-        Failure {
+    /// The failure to report. What undoes a change is not retried earlier than the limit allows.
+    pub fn failed(&self) -> Part {
+        let Self { verb, object, undoes } = self;
+        let message = match undoes {
+            Some((field, by)) => {
+                let (by, who) = match by {
+                    Some(by) => (format!("the field manager {by:?}"), ""),
+                    None => (
+                        "somebody else".to_owned(),
+                        " (find it with kubectl get --output yaml --show-managed-fields, or in the audit log of the API server)",
+                    ),
+                };
+                format!(
+                    "{by} keeps changing {field} of {object}, which is changed back once a minute; make the change in the spec or template that sets this field, or stop the other writer{who}"
+                )
+            }
+            None => format!(
+                "the same {verb} of {object} is repeated again and again: either it has no effect, or somebody undoes it; it is retried with exponential backoff, down to once a minute; find the other writer, for example with kubectl get --show-managed-fields"
+            ),
+        };
+        let failure = Failure {
             category: Category::Transient,
             reason: "RepeatedWrites",
             message,
             is_expected: false,
             next_retry: None,
-        }
+        };
+        Part { retry_after: undoes.as_ref().map(|_| UNDOING.interval), ..failure.into() }
     }
 }
 
 impl RepeatedWrites {
-    /// Records a write, and notes it if it was repeated too often.
-    pub fn record(&self, whose: &str, content: u64, write: impl FnOnce() -> Repeated) {
+    /// Records a write on behalf of an object, and notes it if it was repeated too often.
+    pub fn record(&self, whose: &str, write: Repetition, told: impl FnOnce() -> Repeated) {
         let mut state = self.lock();
         let now = Instant::now();
         if state.writes.len() > state.limit {
             state.writes.retain(|_, level| !level.is_over(now));
             state.limit = PRUNE_THRESHOLD.max(2 * state.writes.len());
         }
-        let mut hasher = DefaultHasher::new();
-        (whose, content).hash(&mut hasher);
-        let level =
-            state.writes.entry(hasher.finish()).or_insert(Level { filled: 0.0, at: now, is_full: false });
-        if level.add(now) {
-            state.too_often.insert(whose.to_owned(), write());
+        let next = state.next(write, now);
+        if next.is_full {
+            state.too_often.insert(whose.to_owned(), told());
         }
+        state.writes.insert(write.digest, next);
+    }
+
+    /// Whether a write will have been repeated too often once it is made.
+    pub fn is_too_often(&self, write: Repetition) -> bool {
+        self.lock().next(write, Instant::now()).is_full
     }
 
     /// The write that was repeated too often on behalf of an object since the last call.
@@ -103,21 +155,20 @@ impl RepeatedWrites {
     }
 }
 
-impl Level {
-    /// Adds one. True if the bucket overflows.
-    fn add(&mut self, now: Instant) -> bool {
-        if self.is_over(now) {
-            (self.filled, self.is_full) = (0.0, false);
-        }
-        self.filled = self.leaked(now) + 1.0;
-        self.at = now;
-        self.is_full |= self.filled > MAX_BURST;
-        self.is_full
+impl State {
+    /// The level after a write.
+    fn next(&self, write: Repetition, now: Instant) -> Level {
+        let last = self.writes.get(&write.digest).filter(|level| !level.is_over(now));
+        let filled = last.map_or(0.0, |level| level.leaked(now)) + 1.0;
+        let is_full = last.is_some_and(|level| level.is_full) || filled > write.limit.burst;
+        Level { limit: write.limit, filled, at: now, is_full }
     }
+}
 
+impl Level {
     fn leaked(&self, now: Instant) -> f64 {
         let since = now.saturating_duration_since(self.at);
-        (self.filled - since.as_secs_f64() / REPEAT_INTERVAL.as_secs_f64()).max(0.0)
+        (self.filled - since.as_secs_f64() / self.limit.interval.as_secs_f64()).max(0.0)
     }
 
     fn is_over(&self, now: Instant) -> bool {
@@ -131,7 +182,7 @@ impl Level {
 
 /// A digest of the place and content of a write. It ignores the tests of a JSON patch, the transition times of conditions,
 /// and the version that a write relies on.
-pub(crate) fn content(request: &Request<Vec<u8>>) -> u64 {
+fn content(request: &Request<Vec<u8>>) -> u64 {
     let mut hasher = DefaultHasher::new();
     (request.method(), request.uri()).hash(&mut hasher);
     let is_json_patch =
@@ -169,7 +220,16 @@ mod tests {
     use super::*;
 
     fn repeated() -> Repeated {
-        Repeated { verb: "apply", object: Named::new("Pod", "web-1") }
+        Repeated { verb: "apply", object: Named::new("Pod", "web-1"), undoes: None }
+    }
+
+    impl RepeatedWrites {
+        /// Records a write of this content.
+        fn add(&self, whose: &str, content: u64) {
+            let request =
+                Request::patch("/api/v1/pods/web-1").body(content.to_string().into_bytes()).unwrap();
+            self.record(whose, Repetition::of(whose, &request, false), repeated);
+        }
     }
 
     fn patch(body: &str) -> u64 {
@@ -206,16 +266,16 @@ mod tests {
     async fn the_very_same_write_again_and_again_is_too_often_until_it_is_quiet() {
         let writes = RepeatedWrites::default();
         for _ in 0..30 {
-            writes.record("a", 1, repeated);
+            writes.add("a", 1);
             assert_eq!(writes.take("a"), None);
         }
-        writes.record("a", 1, repeated);
+        writes.add("a", 1);
         assert_eq!(writes.take("a"), Some(repeated()));
         tokio::time::advance(FORGET_AFTER).await;
-        writes.record("a", 1, repeated);
+        writes.add("a", 1);
         assert_eq!(writes.take("a"), Some(repeated()), "it goes on, only more slowly");
-        tokio::time::advance(FORGET_AFTER + REPEAT_INTERVAL).await;
-        writes.record("a", 1, repeated);
+        tokio::time::advance(FORGET_AFTER + SAME_WRITE.interval).await;
+        writes.add("a", 1);
         assert_eq!(writes.take("a"), None);
     }
 
@@ -223,7 +283,7 @@ mod tests {
     async fn a_rollout_of_a_thousand_pods_and_five_hundred_commands_write_often_and_are_not_slowed_down() {
         let writes = RepeatedWrites::default();
         for work in 0..5_000 {
-            writes.record("a", work, repeated);
+            writes.add("a", work);
             assert_eq!(writes.take("a"), None);
         }
     }
@@ -232,9 +292,9 @@ mod tests {
     async fn what_is_healed_now_and_then_is_not_slowed_down() {
         let writes = RepeatedWrites::default();
         for _ in 0..1_000 {
-            writes.record("a", 1, repeated);
+            writes.add("a", 1);
             assert_eq!(writes.take("a"), None);
-            tokio::time::advance(REPEAT_INTERVAL).await;
+            tokio::time::advance(SAME_WRITE.interval).await;
         }
     }
 
@@ -243,7 +303,7 @@ mod tests {
         let writes = RepeatedWrites::default();
         for object in 0..100 {
             let object = object.to_string();
-            writes.record(&object, 1, repeated);
+            writes.add(&object, 1);
             assert_eq!(writes.take(&object), None);
         }
     }
@@ -252,7 +312,7 @@ mod tests {
     async fn what_is_long_ago_takes_no_memory() {
         let writes = RepeatedWrites::default();
         for work in 0..100_000 {
-            writes.record("a", work, repeated);
+            writes.add("a", work);
             tokio::time::advance(Duration::from_millis(10)).await;
         }
         assert!(writes.lock().writes.len() <= 2 * PRUNE_THRESHOLD, "{}", writes.lock().writes.len());

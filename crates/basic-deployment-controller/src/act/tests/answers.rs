@@ -11,7 +11,7 @@ const TAKEN: Answer = Answer::Refusal(409, "AlreadyExists");
 fn writes() -> Vec<Action> {
     let of_children = [create(), apply(false), restart_with(None), scale(false), scale_former(), strip()];
     let deleted = [delete(&["old"]), prune()];
-    let of_others = [record(), reclaim(), renumber(), tell(), write_status()];
+    let of_others = [record(), renumber(), tell(), write_status()];
     of_children.into_iter().chain(deleted).chain(of_others).collect()
 }
 
@@ -121,18 +121,19 @@ async fn a_broken_server_and_a_lost_answer_are_no_reason_to_ask_again_at_once() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_revision_whose_name_is_taken_is_no_failure_but_is_looked_at_by_the_next_pass() {
-    let Acted { result, sent, memory } = act(record(), &[TAKEN]).await;
-    assert_eq!((result.unwrap(), sent.len()), (Next::Again, 1));
-    assert!(memory.is_name_taken("deployment", "new"));
-    assert!(!memory.is_name_taken("deployment", "other"));
-    for action in [record(), reclaim()] {
-        let (client, _) = answering(|_| DONE);
-        let executor = Executor::new(Writer::over(client, MANAGER), places(), memory.clone());
-        memory.name_is_taken("deployment", "new");
-        executor.act(&observed(), action).await.unwrap();
-        assert!(!memory.is_name_taken("deployment", "new"), "it is stored");
-    }
+async fn a_revision_whose_name_is_taken_is_waited_for_and_then_told_with_the_way_out() {
+    let (client, _) = answering(in_turn(&[TAKEN, TAKEN, DONE]));
+    let executor = Executor::new(Writer::over(client, MANAGER), places(), Memory::default());
+    let observed = observed();
+    assert_eq!(executor.act(&observed, record()).await.unwrap(), Next::NotYet(WATCH_DELAY));
+    let told = executor.act(&observed, record()).await.unwrap_err();
+    assert_eq!((told.reason(), told.category()), ("RevisionNameTaken", Category::WaitsForChange));
+    let name = revision::name("web", "deployment", "new");
+    let on = format!("--namespace shop controllerrevision {name} --overwrite");
+    let label = format!("kubectl label {on} {}=deployment", keys::DEPLOYMENT_UID);
+    let hash = format!("kubectl annotate {on} {}=new", keys::HASH);
+    assert!(told.to_string().contains(&format!("({label}; {hash})")), "{told}");
+    assert_eq!(executor.act(&observed, record()).await.unwrap(), Next::Written, "somebody deleted it");
 }
 
 #[tokio::test(start_paused = true)]
@@ -144,23 +145,38 @@ async fn only_what_was_written_is_remembered() {
         let remembered = memory.recall("deployment", Some(&desired()));
         let mut replicas: Vec<_> = remembered.replicas.into_iter().collect();
         replicas.sort();
-        let undone = remembered.undone.into_iter().map(|(part, undone)| (part, undone.field));
-        (replicas, undone.collect::<Vec<_>>(), remembered.settled_as.is_some())
+        (replicas, remembered.settled_as.is_some())
     };
     let of = |uid: &str| vec![(uid.to_owned(), 3)];
-    assert_eq!(remembers(create(), DONE).await, (of("child"), vec![], true));
-    assert_eq!(remembers(apply(false), DONE).await, (of("child"), vec![], true));
-    let put_back = vec![(Part::Rendering, "a field of the BasicReplicaSet".to_owned())];
-    assert_eq!(remembers(apply(true), DONE).await, (of("child"), put_back, true));
-    assert_eq!(remembers(scale(false), DONE).await, (of("child"), vec![], false));
-    let put_back = vec![(Part::Replicas, "spec.replicas of the BasicReplicaSet".to_owned())];
-    assert_eq!(remembers(scale(true), DONE).await, (of("child"), put_back, false));
-    assert_eq!(remembers(scale_former(), DONE).await, (vec![("former".to_owned(), 2)], vec![], false));
-    let put_back = vec![(Part::Additions, "spec.parameters[\"env.EVIL\"] of the BasicReplicaSet".to_owned())];
-    assert_eq!(remembers(strip(), DONE).await, (vec![], put_back, false));
+    for applied in [create(), apply(false), apply(true)] {
+        assert_eq!(remembers(applied, DONE).await, (of("child"), true));
+    }
+    for heals in [false, true] {
+        assert_eq!(remembers(scale(heals), DONE).await, (of("child"), false));
+    }
+    assert_eq!(remembers(scale_former(), DONE).await, (vec![("former".to_owned(), 2)], false));
+    assert_eq!(remembers(strip(), DONE).await, (vec![], false));
     for action in [create(), apply(true), scale(true), strip()] {
         for answer in [Answer::Lost, CONFLICT] {
-            assert_eq!(remembers(action.clone(), answer).await, (vec![], vec![], false), "{action:?}");
+            assert_eq!(remembers(action.clone(), answer).await, (vec![], false), "{action:?}");
+        }
+    }
+}
+
+/// The other writer is looked up right before the sixth write, which takes the field over from it.
+#[tokio::test(start_paused = true)]
+async fn only_writes_that_undo_somebodys_change_are_counted_as_such() {
+    let observed = observed();
+    for (healing, asking) in [(apply(true), apply(false)), (scale(true), scale(false)), (strip(), renumber())]
+    {
+        for (action, look_ups) in [(healing, 1), (asking, 0)] {
+            let (client, log) = answering(|_| DONE);
+            let executor = Executor::new(Writer::over(client, MANAGER), places(), Memory::default());
+            for _ in 0..6 {
+                executor.act(&observed, action.clone()).await.unwrap();
+            }
+            let asked = log.take().iter().filter(|sent| sent.verb == "GET").count();
+            assert_eq!(asked, look_ups, "{action:?}");
         }
     }
 }

@@ -3,7 +3,7 @@
 mod answers;
 mod requests;
 
-use basic_deployment_controller::{command::CommandKind, error::Refusal};
+use basic_deployment_controller::{command::CommandKind, drift::added_keys};
 use catena_api::BasicDeploymentStatus;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::discovery::ApiResource;
@@ -65,10 +65,6 @@ fn record() -> Action {
     Action::Record { rendered: rendered(), number: 4 }
 }
 
-fn reclaim() -> Action {
-    Action::Reclaim { name: "web-new".into(), uid: "stripped".into(), hash: "new".into(), number: 4 }
-}
-
 fn renumber() -> Action {
     let rejects = Rejects { hash: Some("bad".into()), command: Some("undo".into()) };
     Action::Renumber { revision: revision("web-new"), number: 5, rejects }
@@ -103,8 +99,10 @@ fn scale_former() -> Action {
 }
 
 fn strip() -> Action {
-    let additions = Additions { map: "spec.parameters".parse().unwrap(), keys: vec!["env.EVIL".into()] };
-    Action::Strip { child: child("web", "child"), additions: vec![additions] }
+    let mut added = Child::clone(&child("web", "child"));
+    added.object["spec"]["parameters"]["env.EVIL"] = "yes".into();
+    let (field, patch) = added_keys(&added, &desired()).unwrap();
+    Action::Strip { child: Arc::new(added), field, patch }
 }
 
 fn delete(names: &[&str]) -> Action {

@@ -1,7 +1,5 @@
 //! The requests of each action.
 
-use std::time::Duration;
-
 use operator_kit::report::StatusAge;
 
 use super::*;
@@ -37,16 +35,8 @@ async fn a_revision_is_created_under_the_name_that_follows_from_what_it_stores()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_revision_is_marked_again_and_renumbered_only_as_the_very_object_that_was_seen() {
+async fn a_revision_is_renumbered_only_as_the_very_object_that_was_seen() {
     let uri = format!("{REVISIONS}/web-new?&fieldManager={MANAGER}&fieldValidation=Strict");
-    let marked = json!({
-        "metadata": {
-            "name": "web-new", "namespace": "shop", "uid": "stripped",
-            "labels": {keys::DEPLOYMENT_UID: "deployment"}, "annotations": {keys::HASH: "new"},
-        },
-        "revision": 4,
-    });
-    assert_eq!(request_of(reclaim()).await, sent("MERGE", &uri, marked));
     let renumbered = json!({
         "metadata": {
             "name": "web-new", "namespace": "shop", "uid": "uid-of-web-new",

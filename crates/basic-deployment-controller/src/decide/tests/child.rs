@@ -44,18 +44,6 @@ fn another_rendering_is_applied_and_a_change_by_hand_undone() {
 }
 
 #[test]
-fn two_that_want_the_same_field_do_not_make_a_storm() {
-    let mut observed = ours(json!({"spec": {"parameters": {"image": "evil"}}}));
-    undone(&mut observed, Part::Rendering, "spec.parameters.image", 1, 1);
-    let status = written(decide(&observed));
-    assert_eq!(ready(&status), (true, "Complete".into()), "what is told does not wait for it");
-    Arc::make_mut(&mut observed.deployment).status = Some(status);
-    assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(4)));
-    spec(&mut observed).replicas = 4;
-    assert!(matches!(decide(&observed), Action::Scale { .. }), "nor does scaling");
-}
-
-#[test]
 fn what_the_server_itself_made_of_a_child_is_left() {
     let mut observed = ours(json!({"spec": {"parameters": {"image": "normalised"}}}));
     observed.settled_as =

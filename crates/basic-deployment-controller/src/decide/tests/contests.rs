@@ -1,19 +1,46 @@
-//! Repeated changes by somebody else are undone at a limited pace, and reported.
+//! Changes by somebody else are undone, but not more often than the kit allows.
 
-use super::*;
+use operator_kit::{
+    report::{
+        Category, Failure,
+        conditions::{RECONCILING, STALLED},
+    },
+    run::HeldUp,
+};
+
+use super::{queue::restart, *};
+use crate::step;
 
 /// A child with an additional key in the map that its template renders.
 fn with_a_key() -> Observed {
     ours(json!({"spec": {"parameters": {"env.EVIL": "yes"}}}))
 }
 
+/// A child that somebody else has scaled.
+fn scaled() -> Observed {
+    let mut observed = ours(json!({"spec": {"replicas": 5}}));
+    observed.given_replicas.insert("child".into(), 3);
+    observed
+}
+
+/// The same after a change was undone too often.
+fn slowed_down(observed: Observed) -> Observed {
+    let failure = Failure {
+        category: Category::Transient,
+        reason: "RepeatedWrites",
+        message: "the field manager \"hpa\" keeps changing it".into(),
+        is_expected: false,
+        next_retry: None,
+    };
+    Observed { attempt: Attempt::Without(HeldUp::default().and_step(step::HEAL, failure)), ..observed }
+}
+
 #[test]
 fn a_key_that_somebody_adds_to_a_rendered_map_is_taken_away() {
-    let Action::Strip { child, additions } = decide(&with_a_key()) else { panic!() };
-    let mut patch = json!({"metadata": {"uid": child.uid}});
-    additions[0].removed_in(&mut patch);
-    assert_eq!(additions.len(), 1);
-    assert_eq!(patch, json!({"metadata": {"uid": "child"}, "spec": {"parameters": {"env.EVIL": null}}}));
+    let Action::Strip { child, field, patch } = decide(&with_a_key()) else { panic!() };
+    assert_eq!((child.uid.as_str(), field.as_str()), ("child", "spec.parameters.env.EVIL"));
+    let metadata = json!({"namespace": "shop", "name": "web", "uid": "child"});
+    assert_eq!(patch, json!({"metadata": metadata, "spec": {"parameters": {"env.EVIL": null}}}));
 }
 
 #[test]
@@ -35,48 +62,42 @@ fn a_restart_token_that_stands_in_a_rendered_map_is_no_addition() {
 }
 
 #[test]
-fn a_fight_about_the_replicas_is_slowed_down_and_the_deployments_own_wish_is_not() {
-    let mut observed = ours(json!({"spec": {"replicas": 5}}));
-    observed.given_replicas.insert("child".into(), 3);
-    assert!(matches!(decide(&observed), Action::Scale { heals: true, .. }));
-    undone(&mut observed, Part::Replicas, "spec.replicas", 1, 1);
-    let status = written(decide(&observed));
-    Arc::make_mut(&mut observed.deployment).status = Some(status);
-    assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(4)));
-    spec(&mut observed).replicas = 4;
-    assert!(matches!(decide(&observed), Action::Scale { heals: false, .. }));
+fn while_a_fight_is_slowed_down_nothing_is_undone_and_what_is_not_as_rendered_is_not_ready() {
+    for fought_over in [ours(json!({"spec": {"parameters": {"image": "evil"}}})), scaled(), with_a_key()] {
+        assert_eq!(decide(&fought_over).step(), step::HEAL, "{:?}", decide(&fought_over));
+        let mut observed = slowed_down(fought_over);
+        assert!(!observed.is_served(), "no former child goes");
+        let status = written(decide(&observed));
+        assert_eq!(ready(&status), (false, "RepeatedWrites".into()));
+        let message = &conditions::find(&status.conditions, conditions::READY).unwrap().message;
+        assert!(message.contains("\"hpa\""), "{message}");
+        assert!(conditions::is_true(&status.conditions, RECONCILING));
+        assert!(conditions::find(&status.conditions, STALLED).is_none(), "it goes on");
+        let blocker = status.blocked_by.clone().unwrap();
+        assert_eq!((&*blocker.kind, &*blocker.reason), ("BasicDeployment", "RepeatedWrites"));
+        Arc::make_mut(&mut observed.deployment).status = Some(status);
+        assert_eq!(decide(&observed), Action::Settle, "the kit tries it again");
+    }
 }
 
 #[test]
-fn what_a_former_child_was_given_makes_no_contest_of_scaling_the_wanted_one() {
+fn the_wishes_of_the_deployment_itself_do_not_wait_for_the_end_of_a_fight() {
+    let mut wanted = slowed_down(scaled());
+    spec(&mut wanted).replicas = 4;
+    assert!(matches!(decide(&wanted), Action::Scale { heals: false, replicas: 4, .. }));
+    let outdated = slowed_down(ours(json!({"metadata": {"annotations": {keys::HASH: "old"}}})));
+    assert!(matches!(decide(&outdated), Action::Apply { cause: Cause::Rendering, .. }));
+    let mut commanded = scaled();
+    commanded.commands = Some(vec![restart("again", 10, json!({}))]);
+    queue::prepare(&mut commanded);
+    assert!(matches!(decide(&slowed_down(commanded)), Action::Restart { .. }));
+}
+
+#[test]
+fn what_a_former_child_was_given_makes_no_fight_of_scaling_the_wanted_one() {
     let mut observed = ours(json!({"spec": {"replicas": 5}}));
     observed.given_replicas.insert("other".into(), 3);
-    undone(&mut observed, Part::Replicas, "spec.replicas", 1, 1);
-    assert!(matches!(decide(&observed), Action::Scale { heals: false, .. }));
-}
-
-#[test]
-fn each_part_is_put_back_at_a_pace_of_its_own() {
-    let mut observed = with_a_key();
-    undone(&mut observed, Part::Replicas, "spec.replicas", 1, 1);
-    assert!(matches!(decide(&observed), Action::Strip { .. }));
-    undone(&mut observed, Part::Additions, "spec.parameters[\"env.EVIL\"]", 1, 1);
-    assert!(matches!(decide(&observed), Action::WriteStatus(_)));
-}
-
-#[test]
-fn a_contest_is_told_with_its_field_and_until_it_is_over() {
-    let mut observed = ours(json!({}));
-    undone(&mut observed, Part::Replicas, "spec.replicas", 20, 2);
-    assert!(conditions::find(&written(decide(&observed)).conditions, "Contested").is_none(), "a slip");
-    undone(&mut observed, Part::Replicas, "spec.replicas", 20, 3);
-    let status = written(decide(&observed));
-    let told = conditions::find(&status.conditions, "Contested").unwrap();
-    assert!(told.message.contains("spec.replicas"), "{}", told.message);
-    Arc::make_mut(&mut observed.deployment).status = Some(status);
-    assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(40)));
-    undone(&mut observed, Part::Replicas, "spec.replicas", 60, 3);
-    assert!(conditions::find(&written(decide(&observed)).conditions, "Contested").is_none());
+    assert!(matches!(decide(&slowed_down(observed)), Action::Scale { heals: false, .. }));
 }
 
 #[test]

@@ -1,16 +1,12 @@
 //! Former children, of other names or kinds, are exchanged for the wanted one within a budget.
 
-use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use operator_kit::{
-    report::{Category, Failure},
-    run::HeldUp,
-};
-
 use super::{
-    queue::{outcome, restart, restarted, told},
+    former::without,
+    queue::{outcome, restart, told},
     *,
 };
 use crate::events::{self, Event};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 /// A child of another kind, with the same name.
 pub(super) fn deployment_child(changes: Value) -> Arc<Child> {
@@ -69,95 +65,47 @@ pub(super) fn revision_of_deployments() -> Arc<Revision> {
     Arc::new(former)
 }
 
-#[test]
-fn no_child_is_made_while_the_last_one_is_of_a_kind_that_is_not_seen() {
-    let mut observed = switched();
-    observed.child = Found::Ours(observed.others.remove(0));
-    let told = status(&observed);
-    assert_eq!(told.child.as_ref().map(|child| &*child.kind), Some("Deployment"));
-    Arc::make_mut(&mut observed.deployment).status = Some(told.clone());
-    observed.child = Found::Nothing;
-    observed.kinds.pop();
-    assert_eq!(decide(&observed), create(desired()), "the status was restored from another cluster");
-    observed.revisions.insert(0, revision_of_deployments());
-    let Action::Refuse(refusal) = decide(&observed) else { panic!() };
-    assert!(refusal.to_string().contains("Deployment \"web\", is of a kind that children"), "{refusal}");
-    assert_eq!(status(&observed).child, told.child, "it is not forgotten");
-    observed.kinds.push(fixtures::listed(deployments()));
-    assert_eq!(decide(&observed), create(desired()), "it is seen to be gone");
+/// The last child is of a kind that is no longer listed.
+pub(super) fn unlisted(mut observed: Observed) -> Observed {
+    observed.kinds.retain(|listed| listed.kind.kind != "Deployment");
+    observed.revisions = vec![revision_of_deployments()];
+    observed.unlisted = Some(Refusal::FormerKindNotListed { kind: "Deployment".into(), name: "web".into() });
+    observed
 }
 
 #[test]
-fn an_exchange_does_not_end_beside_a_former_child_of_a_kind_that_is_not_seen() {
-    let mut observed = switched();
-    observed.revisions.insert(0, revision_of_deployments());
-    observed.child = Found::Ours(child(json!({"spec": {"replicas": 1}, "status": {"active": 0}})));
-    let reported = status(&observed);
-    assert_eq!(
-        reported.former_children.iter().map(|former| &*former.kind).collect::<Vec<_>>(),
-        ["Deployment"]
-    );
-    Arc::make_mut(&mut observed.deployment).status = Some(reported.clone());
-    observed.kinds.pop();
-    observed.others.clear();
-    let lost = status(&observed);
-    assert_eq!(lost.former_children, reported.former_children, "it is not forgotten");
-    let message = &conditions::find(&lost.conditions, conditions::READY).unwrap().message;
-    assert!(message.contains("Deployment \"web\" is of a kind that children no longer lists"), "{message}");
-
-    observed.child = Found::Ours(child(json!({})));
-    Arc::make_mut(&mut observed.deployment).status = Some(status(&observed));
-    let mut commanded = observed.clone();
-    commanded.commands = Some(vec![restart("a", 10, json!({}))]);
-    commanded.child = Found::Ours(child(restarted("a", json!({}))));
-    assert_eq!(told(decide(&commanded), "a"), outcome("Unknown", "Running"));
-    let refused = decide(&observed);
-    let Action::RefuseFormer(refusal) = &refused else { panic!("{refused:?}") };
-    assert!(refusal.to_string().contains("Deployment \"web\", is of a kind that children"), "{refusal}");
-    assert_eq!(ready(&status(&observed)), (false, "KindNotListed".into()));
-    let failure = Failure::of(refusal);
-    observed.attempt = Attempt::Without(HeldUp::default().and_step(refused.step(), failure));
-    observed.child = Found::Ours(child(json!({"spec": {"replicas": 1}})));
-    assert!(matches!(decide(&observed), Action::Scale { .. }), "it holds up nothing else");
-    observed.attempt = Attempt::Allowed;
-    observed.child = Found::Ours(child(json!({})));
-    observed.kinds.push(fixtures::listed(deployments()));
-    assert!(status(&observed).ready, "it is seen to be gone");
-    assert_eq!(status(&observed).former_children, []);
-}
-
-#[test]
-fn a_former_child_is_not_forgotten_while_nobody_looks_for_it() {
-    let mut observed = switched();
-    observed.child = Found::Ours(child(json!({})));
-    let told = status(&observed);
-    Arc::make_mut(&mut observed.deployment).status = Some(told.clone());
-    observed.others.clear();
-    let refused = Failure {
-        category: Category::Transient,
-        reason: "WriteFailed",
-        message: "no".into(),
-        is_expected: false,
-        next_retry: None,
-    };
-    observed.attempt = Attempt::Deferred(refused);
-    assert_eq!(status(&observed).former_children, told.former_children);
-    observed.attempt = Attempt::Allowed;
-    assert_eq!(status(&observed).former_children, [], "it was looked for");
+fn no_child_is_made_or_becomes_the_wanted_one_while_the_last_one_is_of_a_kind_that_is_not_seen() {
+    let mut switched = switched();
+    switched.others.clear();
+    for child in [Found::Nothing, Found::Ours(child(json!({}))), Found::Orphan(child(json!({})))] {
+        let mut observed = unlisted(Observed { child, ..switched.clone() });
+        observed.commands = Some(vec![restart("a", 10, json!({})), queue::rollback("b", 20, 0)]);
+        let refused = decide(&observed);
+        let Action::Refuse(refusal) = &refused else { panic!("{refused:?}") };
+        assert!(refusal.to_string().contains("Deployment \"web\", is of a kind that children"), "{refusal}");
+        observed.attempt = without(&refused, "KindNotListed", "it may still run");
+        assert_eq!(told(decide(&observed), "a"), outcome("Unknown", "KindNotListed"));
+        observed.commands = Some(Vec::new());
+        spec(&mut observed).revision_history_limit = 0;
+        let status = written(decide(&observed));
+        assert_eq!(ready(&status), (false, "KindNotListed".into()));
+        Arc::make_mut(&mut observed.deployment).status = Some(status);
+        assert_eq!(decide(&observed), Action::Settle, "its revision stays");
+    }
 }
 
 #[test]
 fn the_numbers_of_a_child_that_is_not_seen_stay() {
     let mut observed = switched();
     observed.child = Found::Ours(observed.others.remove(0));
-    observed.revisions.insert(0, revision_of_deployments());
     let told = status(&observed);
     assert_eq!((told.active, told.replicas), (3, 3));
+    assert_eq!(told.child.as_ref().map(|child| &*child.kind), Some("Deployment"));
     Arc::make_mut(&mut observed.deployment).status = Some(told.clone());
     observed.child = Found::Nothing;
-    observed.kinds.pop();
-    let lost = status(&observed);
+    let lost = status(&unlisted(observed));
     assert_eq!((lost.active, lost.replicas, lost.progress, lost.ready), (3, 3, told.progress, false));
+    assert_eq!(lost.child, told.child, "it is not forgotten");
 }
 
 #[test]
@@ -213,9 +161,14 @@ fn a_new_child_leaves_the_room_of_a_former_one_that_somebody_scaled_down() {
     observed.child = Found::Ours(child(json!({"spec": {"replicas": 1}, "status": {"active": 0}})));
     observed.others = vec![deployment_child(json!({"spec": {"replicas": 0}, "status": {"active": 0}}))];
     observed.given_replicas.insert("deployment-child".into(), 3);
-    undone(&mut observed, Part::Replicas, "spec.replicas", 1, 1);
-    Arc::make_mut(&mut observed.deployment).status = Some(status(&observed));
-    assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(4)));
+    let healed = decide(&observed);
+    assert!(matches!(healed, Action::ScaleFormer { heals: true, replicas: 3, .. }));
+    observed.attempt = without(&healed, "RepeatedWrites", "the field manager \"hpa\" keeps changing it");
+    let told = written(decide(&observed));
+    assert_eq!(ready(&told), (false, "Exchanging".into()));
+    Arc::make_mut(&mut observed.deployment).status = Some(told);
+    let waits = decide(&observed);
+    assert!(matches!(waits, Action::Wait(_) | Action::Settle), "the wanted one does not grow: {waits:?}");
 }
 
 #[test]

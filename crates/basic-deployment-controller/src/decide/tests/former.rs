@@ -49,17 +49,15 @@ fn a_child_of_an_earlier_name_counts_and_is_scaled_until_the_new_one_serves() {
 }
 
 #[test]
-fn a_child_of_an_earlier_name_that_somebody_scales_is_put_back_in_time() {
+fn a_child_of_an_earlier_name_that_somebody_scales_is_put_back() {
     let mut observed = ours(json!({"spec": {"replicas": 0}, "status": {"active": 0}}));
     observed.others =
         vec![child(json!({"metadata": {"name": "old-name", "uid": "other"}, "spec": {"replicas": 9}}))];
     observed.given_replicas.insert("other".into(), 3);
-    undone(&mut observed, Part::Replicas, "spec.replicas", 1, 1);
     for current in [observed.child.clone(), Found::Nothing] {
         observed.child = current;
         spec(&mut observed).paused = true;
-        Arc::make_mut(&mut observed.deployment).status = Some(status(&observed));
-        assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(4)));
+        assert!(matches!(decide(&observed), Action::ScaleFormer { heals: true, replicas: 3, .. }));
     }
 }
 
@@ -103,16 +101,4 @@ fn a_child_of_an_earlier_name_that_cannot_be_scaled_holds_up_nothing_else() {
     let status = crate::status::status(&observed);
     assert_eq!((ready(&status), status.blocked_by), ((false, "Exchanging".into()), None), "it goes now");
     assert_eq!(decide(&observed), Action::Delete(vec![former]));
-}
-
-#[test]
-fn a_former_child_without_its_label_gets_it_back_before_anything_else_is_written_to_it() {
-    let mut observed = ours(json!({"spec": {"replicas": 1}, "status": {"active": 1}}));
-    let unlabelled = child(json!({
-        "metadata": {"name": "old-name", "uid": "other", "labels": {keys::DEPLOYMENT_UID: "another"}},
-    }));
-    observed.others = vec![unlabelled.clone()];
-    assert_eq!(decide(&observed), Action::Relabel(unlabelled));
-    observed.others = vec![child(json!({"metadata": {"name": "old-name", "uid": "other"}}))];
-    assert!(matches!(decide(&observed), Action::ScaleFormer { .. }));
 }

@@ -47,7 +47,6 @@ use crate::{
     revision::{Pin, Rejects, Revision, kept_marks},
     rollback,
     status::status,
-    undone::{Part, Undone},
 };
 
 /// The next step for an observation.
@@ -125,12 +124,6 @@ fn observed(child: Found) -> Observed {
 
 fn ours(changes: Value) -> Observed {
     observed(Found::Ours(child(changes)))
-}
-
-/// Records that somebody's change of a part was undone, this many times in a row.
-fn undone(observed: &mut Observed, part: Part, field: &str, since: u64, times: u32) {
-    let undone = Undone { field: field.into(), since: Duration::from_secs(since), times };
-    observed.undone.insert(part, undone);
 }
 
 fn spec(observed: &mut Observed) -> &mut BasicDeploymentSpec {

@@ -1,14 +1,12 @@
 //! A restart is carried out once: replicas that are newer need no second replacement.
 
-use catena_api::{ChildStatus, command::SUCCEEDED};
-use operator_kit::report::Category;
+use catena_api::command::SUCCEEDED;
 
 use super::{
     queue::{outcome, restart, restarted, told, with},
-    telling::held_up,
     *,
 };
-use crate::{command_status, restarts::lost};
+use crate::restarts::lost;
 
 /// The token that a decision sets, if it carries out a restart.
 fn token_set(action: Action) -> Option<String> {
@@ -151,25 +149,6 @@ fn a_restart_that_was_taken_back_is_neither_told_to_remain_nor_to_wait_for_the_e
     paused.prepared.as_mut().unwrap().is_taken_back = false;
     paused.desired = Err(Refusal::RevisionGone { hash: NEW.into() });
     assert!(!matches!(decide(&paused), Action::Restart { .. }), "a pause changes no child");
-}
-
-#[test]
-fn no_restart_succeeds_before_a_former_child_that_lost_its_label_is_looked_for() {
-    let mut observed = with(restarted("a", json!({})), &[restart("a", 10, json!({}))]);
-    let (api_version, kind) = ("catena.dev/v1alpha1".into(), "BasicReplicaSet".into());
-    let (name, uid) = ("old".to_owned(), "old".to_owned());
-    let former = ChildStatus { api_version, kind, name, uid, ..ChildStatus::default() };
-    Arc::make_mut(&mut observed.deployment).status =
-        Some(BasicDeploymentStatus { former_children: vec![former], ..BasicDeploymentStatus::default() });
-    assert_eq!(told(decide(&observed), "a"), outcome("True", "Complete"), "it was looked for, and is gone");
-    observed.attempt = held_up(Category::Transient, "ReadFailed");
-    Arc::make_mut(&mut observed.deployment).status = Some(status(&observed));
-    let queue = CommandQueue::of(&observed);
-    let (command, standing) = queue.iter().next().unwrap();
-    let running = command_status::news(command, standing, &observed).unwrap();
-    assert_eq!(running.completion_time, None);
-    let succeeded = conditions::find(&running.conditions, SUCCEEDED).unwrap();
-    assert_eq!(succeeded.message, "replicas of the former BasicReplicaSet \"old\" may still serve");
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! Each rendering has a revision before the child is changed to it, and a rollback holds one of them.
 
 use super::*;
-use crate::observed::Occupant;
 
 fn rejecting(mut revision: Arc<Revision>, hash: &str, command: &str) -> Arc<Revision> {
     Arc::make_mut(&mut revision).rejects = Rejects { hash: Some(hash.into()), command: Some(command.into()) };
@@ -29,18 +28,6 @@ fn a_rendering_is_stored_before_the_child_is_created_or_changed() {
     let mut changed = ours(json!({"metadata": {"annotations": {keys::HASH: "old"}}}));
     changed.revisions = vec![revision(4, "old")];
     assert_eq!(decide(&changed), Action::Record { rendered: rendered(NEW), number: 5 });
-}
-
-#[test]
-fn a_revision_whose_name_is_taken_is_marked_again_if_it_is_ours_and_else_refused() {
-    let mut first = observed(Found::Nothing);
-    first.revisions = vec![revision(4, "old")];
-    let name = "web-new".to_owned();
-    first.occupant = Some(Occupant::Ours { name: name.clone(), uid: "stripped".into() });
-    let (uid, hash) = ("stripped".to_owned(), NEW.to_owned());
-    assert_eq!(decide(&first), Action::Reclaim { name: name.clone(), uid, hash, number: 5 });
-    first.occupant = Some(Occupant::Foreign { name: name.clone() });
-    assert_eq!(decide(&first), Action::Refuse(Refusal::RevisionNameTaken { name }));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A step that fails holds up only itself.
 
 use super::{
-    exchange::{deployment_child, revision_of_deployments, switched},
+    exchange::{deployment_child, revision_of_deployments, switched, unlisted},
     former::without,
     queue::{outcome, rollback, told},
     *,
@@ -45,12 +45,8 @@ fn a_child_that_cannot_be_created_leaves_the_former_one_in_service() {
 #[test]
 fn no_child_is_created_after_a_refusal_because_of_one_that_is_not_seen() {
     let mut observed = switched();
-    observed.child = Found::Ours(observed.others.remove(0));
-    let told = status(&observed);
-    Arc::make_mut(&mut observed.deployment).status = Some(told);
-    observed.child = Found::Nothing;
-    observed.kinds.pop();
-    observed.revisions.insert(0, revision_of_deployments());
+    observed.others.clear();
+    let observed = unlisted(observed);
     assert!(matches!(decide(&observed), Action::Refuse(_)));
     let next = decide(&after_failure(observed));
     assert!(!matches!(next, Action::Refuse(_) | Action::Create { .. }), "{next:?}");

@@ -18,7 +18,7 @@ fn said(status: &BasicDeploymentStatus, type_: &str) -> Option<[String; 3]> {
     Some([status.clone(), reason.clone(), message.clone()])
 }
 
-pub(super) fn held_up(category: Category, reason: &'static str) -> Attempt {
+fn held_up(category: Category, reason: &'static str) -> Attempt {
     Attempt::Deferred(Failure {
         category,
         reason,
@@ -33,7 +33,7 @@ fn a_child_that_is_as_wanted_and_serves_is_complete() {
     let status = status(&ours(json!({})));
     assert_eq!(said(&status, READY).unwrap(), ["True", "Complete", "3 of 3 replicas are serving"]);
     assert_eq!(said(&status, PROGRESSING).unwrap(), ["True", "Complete", "3 of 3 replicas are serving"]);
-    for absent in [RECONCILING, STALLED, "Contested", "RolledBack"] {
+    for absent in [RECONCILING, STALLED, "RolledBack"] {
         assert_eq!(said(&status, absent), None);
     }
     assert!(status.conditions.iter().all(|condition| CONDITIONS.contains(&condition.type_.as_str())));
@@ -180,19 +180,6 @@ fn a_rollback_is_told_with_its_revision_while_it_holds_the_child() {
     assert!(message.starts_with("revision 1 stays until the spec or the template changes"), "{message}");
     observed.desired = Err(Refusal::RevisionGone { hash: NEW.into() });
     assert_eq!(said(&status(&observed), "RolledBack"), None, "nothing holds it there");
-}
-
-#[test]
-fn all_fields_that_others_go_on_changing_are_named() {
-    let mut observed = ours(json!({}));
-    undone(&mut observed, Part::Replicas, "spec.replicas of the Deployment", 1, 3);
-    undone(&mut observed, Part::Rendering, "spec.parameters.image of the BasicReplicaSet", 1, 5);
-    undone(&mut observed, Part::Additions, "spec.parameters[\"env.A\"]", 1, 2);
-    let [is, reason, message] = said(&status(&observed), "Contested").unwrap();
-    assert_eq!((is.as_str(), reason.as_str()), ("True", "ChangedByOthers"));
-    let named =
-        "changing spec.parameters.image of the BasicReplicaSet and spec.replicas of the Deployment, which";
-    assert!(message.contains(named), "{message}");
 }
 
 #[test]

@@ -113,7 +113,7 @@ async fn nothing_is_looked_up_that_the_cache_shows_or_that_nothing_is_done_with(
 
     let cluster = Cluster::of(Vec::new(), |_| MISSING).await;
     let observed = cluster.observe(deployment(), Attempt::Allowed).await.unwrap();
-    assert_eq!((observed.child, observed.occupant), (Found::Nothing, None));
+    assert_eq!(observed.child, Found::Nothing);
     assert!(cluster.asked().is_empty(), "its revision is stored first");
 }
 
@@ -181,20 +181,4 @@ async fn a_kind_that_the_cluster_does_not_serve_leaves_the_former_child_to_be_sc
     assert_eq!((refusal.reason(), refusal.category()), ("KindNotServed", Category::Transient));
     let Action::Scale { child, .. } = cluster.deployments.decide(&observed) else { panic!() };
     assert_eq!(child.uid, "former");
-}
-
-#[test]
-fn a_child_that_a_status_names_and_no_cache_has_is_looked_for_if_that_is_a_name() {
-    let told =
-        |uid: &str, name: &str| ChildStatus { uid: uid.into(), name: name.into(), ..ChildStatus::default() };
-    let mut told_of = deployment();
-    told_of.status = Some(BasicDeploymentStatus {
-        child: Some(told("last", "web")),
-        former_children: vec![told("forged", "x?watch=true"), told("former", "old"), told("seen", "seen")],
-        ..BasicDeploymentStatus::default()
-    });
-    let seen = serde_json::from_value(child_object("seen", "seen")).unwrap();
-    let seen = Arc::new(Child::of(seen, &crate::fixtures::replica_sets()));
-    let uids: Vec<&str> = lost(&told_of, &[seen]).into_iter().map(|lost| &*lost.uid).collect();
-    assert_eq!(uids, ["last", "former"]);
 }

@@ -4,7 +4,7 @@ mod child;
 mod commands;
 mod pauses;
 mod pods;
-mod taken_names;
+mod unlisted;
 
 use std::time::Duration;
 

@@ -148,7 +148,7 @@ fn write(reason: &str) -> Option<Description> {
         ),
         "RepeatedWrites" => (
             "has a controller that repeats the same write again and again",
-            "find the other writer: kubectl get --output yaml --show-managed-fields of the object that the message names",
+            "make the change in its spec or template, or stop the other writer; if the message does not name it, find it: kubectl get --output yaml --show-managed-fields of the object that the message names",
         ),
         "LimitRangeRefused" => (
             "is refused by a LimitRange",
@@ -286,13 +286,9 @@ fn course(reason: &str) -> Option<Description> {
             "was rolled back, and stays on the older revision",
             "change the spec or the template, and it follows them again; nothing blocks it",
         ),
-        "Contested" | "ChangedByOthers" => (
-            "has a child that somebody else keeps changing",
-            "make the change in its spec or template, or stop the other writer, which the managedFields of the child name",
-        ),
         "RevisionNameTaken" => (
-            "finds the name of its next revision taken by a ControllerRevision of somebody else",
-            "delete the ControllerRevision that the message names",
+            "finds the name of its revision taken by a ControllerRevision that is not known as its own",
+            "type the commands of the message, which restore its label and annotation, or delete that ControllerRevision",
         ),
         "RevisionGone" => (
             "was rolled back to a revision that no longer exists",

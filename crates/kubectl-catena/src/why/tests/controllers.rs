@@ -79,68 +79,73 @@ fn written(by: &str, at: &str) -> Value {
 }
 
 #[test]
-fn somebody_who_keeps_changing_an_object_is_named() {
-    let mut contested = ready();
-    let others =
-        condition("Contested", "True", "ChangedByOthers", "somebody else keeps changing spec.replicas");
-    contested["status"]["conditions"].as_array_mut().unwrap().push(others);
-    let mut fought_over = ready();
-    fought_over["metadata"] = json!({"managedFields": [
-        written("basic-deployment-controller", THEN), written("kubectl-edit", JUST_NOW),
-    ]});
-    let mut restless = ready();
-    restless["metadata"] = json!({
-        "generation": 83,
-        "managedFields": [written("hpa", JUST_NOW), written("argocd", "2026-01-01T00:09:57Z")],
-    });
-    restless["status"]["observedGeneration"] = 83.into();
+fn somebody_who_keeps_changing_a_child_is_named() {
+    let message =
+        "the field manager \"kubectl-edit\" keeps changing spec.replicas of BasicReplicaSet \"web\"";
+    let itself = blocker("BasicDeployment", "web", "RepeatedWrites", message);
+    let contested = deployment(not_ready("RepeatedWrites", message, itself));
+    let managed = |mut body: Value, by: &str| {
+        body["metadata"] = json!({"managedFields": [
+            written("basic-deployment-controller", THEN), written(by, JUST_NOW),
+        ]});
+        set(body)
+    };
+    let fought_over = managed(ready(), "kubectl-edit");
     let ended = [condition("Bound", "True", "Bound", ""), condition("Succeeded", "True", "Restarted", "")];
     let done = command("r1", true, json!({"status": {"conditions": ended}}));
-    let mut rolled = restless.clone();
-    rolled["metadata"]["managedFields"] = json!([written("basic-deployment-controller", JUST_NOW)]);
     let says = "BasicDeployment/web does not come to rest: BasicReplicaSet/web is changed again and again by kubectl-edit";
+    let scaling = not_ready("Scaling", "2 of 3 pods are serving", Value::Null);
     let mut blocked = blocked_by_pod(waiting("web-x", "ErrImagePull", "not found"), "ErrImagePull");
-    let conditions = contested["status"]["conditions"].as_array().unwrap()[1].clone();
-    blocked[0].data["status"]["conditions"].as_array_mut().unwrap().push(conditions);
+    blocked[0] = contested.clone();
+    let said = ask(WEB, &[contested.clone(), fought_over.clone()], &calm());
+    assert_eq!(said.root_cause.unwrap().message, message);
     assert_right(&[
         Scene {
             name: "a fight about the child",
             asked: WEB,
-            objects: vec![deployment(contested.clone()), set(fought_over.clone())],
+            objects: vec![contested.clone(), fought_over.clone()],
             surroundings: calm(),
             says,
             advises: "stop the other writer",
         },
         Scene {
+            name: "it comes before the progress that it causes",
+            asked: WEB,
+            objects: vec![contested.clone(), managed(scaling, "kubectl-edit")],
+            surroundings: calm(),
+            says,
+            advises: "stop the other writer",
+        },
+        Scene {
+            name: "the field has just been changed back",
+            asked: WEB,
+            objects: vec![contested.clone(), managed(ready(), "basic-deployment-controller")],
+            surroundings: calm(),
+            says: "BasicDeployment/web has a controller that repeats the same write again and again (RepeatedWrites",
+            advises: "stop the other writer",
+        },
+        Scene {
             name: "asked about the child",
             asked: "BasicReplicaSet/web",
-            objects: vec![deployment(contested.clone()), set(fought_over.clone())],
+            objects: vec![contested.clone(), fought_over.clone()],
             surroundings: calm(),
             says: "BasicReplicaSet/web is changed again and again by kubectl-edit",
             advises: "stop the other writer",
         },
         Scene {
-            name: "a fight about the replicas of the object itself",
-            asked: WEB,
-            objects: vec![deployment(restless), set(ready())],
-            surroundings: calm(),
-            says: "BasicDeployment/web is changed again and again by argocd",
-            advises: "stop the other writer",
-        },
-        Scene {
             name: "a command that has succeeded meanwhile",
             asked: "BasicDeploymentRestart/r1",
-            objects: vec![deployment(contested.clone()), set(fought_over.clone()), done],
+            objects: vec![contested, fought_over.clone(), done],
             surroundings: calm(),
             says: "BasicDeploymentRestart/r1 has succeeded.",
             advises: "",
         },
         Scene {
-            name: "a rollout, in which our controller changes the child with each step",
-            asked: "BasicReplicaSet/web",
-            objects: vec![set(rolled)],
+            name: "an edit that is not fought about",
+            asked: WEB,
+            objects: vec![deployment(ready()), fought_over],
             surroundings: calm(),
-            says: "BasicReplicaSet/web is ready: 3/3 serve.",
+            says: "BasicDeployment/web is ready: 3/3 serve.",
             advises: "",
         },
         Scene {

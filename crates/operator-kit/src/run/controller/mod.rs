@@ -173,13 +173,13 @@ impl<C: Controller> Passes<C> {
         let took = started.elapsed();
         let repeated = self.writer.repeated(uid);
         let failed = match (result, repeated) {
-            (Ok(Ok(_)), Some(repeated)) => {
+            (Ok(ended), Some(repeated)) if ended.is_ok() || repeated.undoes.is_some() => {
                 self.metrics.passed("repeated", took);
                 self.metrics.repeated_writes.get_or_create(&Metrics::of(&repeated.object.kind)).inc();
                 tried.longest = tried.longest.min(MAX_REPEATED_WRITE_DELAY);
-                vec![repeated.failure().into()]
+                vec![repeated.failed()]
             }
-            (Ok(Ok(next)), None) => {
+            (Ok(Ok(next)), _) => {
                 self.metrics.passed("success", took);
                 self.succeeded(uid, &attempt, tried.step, next);
                 let wait = match next {

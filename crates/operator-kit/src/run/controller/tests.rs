@@ -291,6 +291,124 @@ async fn passes_that_succeed_with_the_very_same_write_for_ever_are_slowed_down()
     assert!(failure.reason == "RepeatedWrites" && failure.message.contains("create"), "{failure}");
 }
 
+/// Undoes a change of its object by somebody else.
+struct Heals {
+    writer: Writer,
+    is_changed: Mutex<bool>,
+    writes: Mutex<Vec<Instant>>,
+}
+
+impl Controller for Heals {
+    type Kind = ConfigMap;
+    type Observed = Attempt;
+    type Action = &'static str;
+    type Error = WriteError;
+
+    async fn observe(&self, _: Arc<ConfigMap>, attempt: Attempt) -> Result<Attempt, WriteError> {
+        Ok(attempt)
+    }
+
+    fn decide(&self, attempt: &Attempt) -> &'static str {
+        if *self.is_changed.lock().unwrap() && !attempt.holds("heal") { "heal" } else { EVERYTHING }
+    }
+
+    fn step(&self, action: &&'static str) -> &'static str {
+        action
+    }
+
+    async fn act(&self, _: Attempt, action: &'static str) -> Result<Next, WriteError> {
+        if action == EVERYTHING {
+            return Ok(Next::Settled);
+        }
+        let maps = WatchedResource::unwatched(ApiResource::erase::<ConfigMap>(&()));
+        let patch = json!({"metadata": {"namespace": "shop", "name": "settings"}, "data": {"a": "ours"}});
+        let own = ObjectId { uid: "a", ..ObjectId::default() };
+        self.writer.on_behalf_of(own).undoing(Some("data.a")).merge(&maps, &patch).await?;
+        *self.is_changed.lock().unwrap() = false;
+        self.writes.lock().unwrap().push(Instant::now());
+        Ok(Next::Written)
+    }
+}
+
+/// A fight with somebody who makes the same change at an interval for an hour.
+struct Fight {
+    began: Instant,
+    /// The number of requests to undo it.
+    requests: usize,
+    /// The successful ones.
+    writes: Vec<Instant>,
+    /// The failures at its end, and three minutes after it.
+    told: [Option<Failure>; 2],
+}
+
+async fn fight(interval: Duration, answer: Answer) -> Fight {
+    let fields = json!({"f:data": {"f:a": {}}});
+    let rival = json!({"manager": "rival", "time": "2026-01-01T00:00:00Z", "fieldsV1": fields});
+    let (client, log) = answering(move |sent| match sent.verb.as_str() {
+        "GET" => Answer::Object(json!({"metadata": {"managedFields": [rival.clone()]}})),
+        _ => answer.clone(),
+    });
+    let writer = Writer::over(client, "versions");
+    let heals = Heals { writer: writer.clone(), is_changed: Mutex::default(), writes: Mutex::default() };
+    let mut shown = StoreWriter::default();
+    let passes = passes_of(heals, shown.as_reader(), writer);
+    shown.apply_watcher_event(&Apply(object("a", "1")));
+    let began = Instant::now();
+    let (hour, minutes) = (Duration::from_secs(3_600), Duration::from_secs(180));
+    let (mut change, mut told) = (began, Vec::new());
+    for end in [began + hour, began + hour + minutes] {
+        while Instant::now() < end {
+            if change <= Instant::now() && told.is_empty() {
+                *passes.controller.is_changed.lock().unwrap() = true;
+                change += interval;
+            }
+            let next = passes.pass(Arc::new(object("a", "1"))).await.map(|delay| Instant::now() + delay);
+            let change = if told.is_empty() { change } else { end };
+            tokio::time::sleep_until(next.into_iter().chain([change, end]).min().unwrap()).await;
+        }
+        let version = Version { generation: 0, settings: 1, retry_key: 0 };
+        told.push(passes.backoff.attempt("a", version, |_| 0).0.failure().cloned());
+    }
+    Fight {
+        began,
+        requests: log.take().iter().filter(|sent| sent.verb == "MERGE").count(),
+        writes: std::mem::take(&mut *passes.controller.writes.lock().unwrap()),
+        told: told.try_into().unwrap(),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_undoes_what_is_undone_is_named_and_answered_once_a_minute_until_it_stops() {
+    for (milliseconds, burst) in [(100, 6), (5_000, 6), (20_000, 8)] {
+        let interval = Duration::from_millis(milliseconds);
+        let Fight { writes, told: [told, later], .. } = fight(interval, Answer::Done).await;
+        assert!((50..=burst + 60).contains(&writes.len()), "{milliseconds} ms: {} writes", writes.len());
+        let slow = writes[burst - 1..].windows(2).all(|two| two[1] - two[0] >= Duration::from_secs(60));
+        assert!(slow, "{milliseconds} ms: {writes:?}");
+        let told = told.unwrap();
+        assert_eq!((told.reason, told.category), ("RepeatedWrites", Category::Transient));
+        let says = "the field manager \"rival\" keeps changing data.a of ConfigMap \"settings\", which is changed back once a minute";
+        assert!(told.message.starts_with(says), "{told}");
+        assert_eq!(later, None, "it has stopped");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_is_always_faster_is_answered_as_seldom() {
+    let conflict = Answer::Refusal(409, "Conflict");
+    let Fight { requests, told, .. } = fight(Duration::from_millis(100), conflict).await;
+    assert!((50..=70).contains(&requests), "{requests}");
+    assert_eq!(told.map(|told| told.unwrap().reason), ["RepeatedWrites"; 2], "it is not undone");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_somebody_changes_now_and_then_is_undone_at_once() {
+    let Fight { began, writes, told, .. } = fight(Duration::from_secs(300), Answer::Done).await;
+    let seconds: Vec<_> = writes.iter().map(|write| (*write - began).as_secs()).collect();
+    assert_eq!(seconds, (0..12).map(|change| change * 300).collect::<Vec<_>>());
+    assert_eq!(told, [None, None]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_write_that_no_watch_ever_shows_is_followed_by_another_pass() {
     let written = json!({"metadata": {"name": "create", "resourceVersion": "5"}});

@@ -68,7 +68,7 @@ impl ServedKinds {
     }
 
     /// A kind in the wanted version if that is served, otherwise in the preferred one; `None` if it is served in no
-    /// version.
+    /// version. An empty plural stands for any.
     pub async fn find(&self, wanted: &ApiResource) -> Result<Option<ServedKind>, ReadError> {
         self.answer(wanted, ANSWER_LIFETIME, SHARED_LIFETIME).await
     }
@@ -144,7 +144,9 @@ fn present(group: kube::Result<ApiGroup>) -> kube::Result<Option<ApiGroup>> {
 }
 
 fn in_version(group: &ApiGroup, version: &str, wanted: &ApiResource) -> Option<ServedKind> {
-    let is_wanted = |found: &ApiResource| (&found.plural, &found.kind) == (&wanted.plural, &wanted.kind);
+    let is_wanted = |found: &ApiResource| {
+        found.kind == wanted.kind && (wanted.plural.is_empty() || found.plural == wanted.plural)
+    };
     let found = group.versioned_resources(version).into_iter().find(|(found, _)| is_wanted(found));
     found.map(|(resource, capabilities)| ServedKind {
         resource,

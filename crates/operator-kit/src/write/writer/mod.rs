@@ -3,6 +3,7 @@
 
 mod excess;
 mod gate;
+mod last_writer;
 mod on_behalf;
 mod room;
 mod send;

@@ -24,13 +24,24 @@ pub struct OnBehalf<'w> {
     pub(super) writer: &'w Writer,
     /// The object's uid.
     pub(super) whose: &'w str,
+    /// The field whose change by somebody else the writes undo.
+    pub(super) undoes: Option<&'w str>,
 }
 
 impl Writer {
     /// Writes on behalf of an object, whose next pass waits until the caches show them.
     #[must_use]
     pub fn on_behalf_of<'w>(&'w self, object: ObjectId<'w>) -> OnBehalf<'w> {
-        OnBehalf { writer: self, whose: object.uid }
+        OnBehalf { writer: self, whose: object.uid, undoes: None }
+    }
+}
+
+impl<'w> OnBehalf<'w> {
+    /// For writes that undo somebody's change of a field, such as `spec.replicas`. After a few of them in quick succession they
+    /// are made once a minute, and the other writer is told.
+    #[must_use]
+    pub fn undoing(self, field: Option<&'w str>) -> Self {
+        Self { undoes: field, ..self }
     }
 }
 

@@ -14,8 +14,8 @@ use crate::{
     render::yaml,
     watch::{Trimmed, WatchedResource, live::in_time},
     write::{
-        WriteCause, WriteError,
-        repeated_writes::{Repeated, content},
+        WriteCause,
+        repeated_writes::{Repeated, Repetition},
         strict::strictly,
     },
 };
@@ -80,7 +80,14 @@ impl OnBehalf<'_> {
         if request.method() != http::Method::DELETE {
             strictly(&mut request);
         }
-        let content = content(&request);
+        let repetition = Repetition::of(self.whose, &request, self.undoes.is_some());
+        let undoes = match self.undoes {
+            // The write takes the field over, so that nothing would show its other writer afterwards.
+            Some(field) if shared.repeated.is_too_often(repetition) => {
+                Some((field.to_owned(), self.last_writer(target, field).await))
+            }
+            _ => None,
+        };
         let turn = async {
             let permit = shared.permits.acquire().await;
             shared.gate.opens().await;
@@ -94,10 +101,20 @@ impl OnBehalf<'_> {
         let result = in_time(writer.client.request::<T>(request)).await.map_err(|error| target.error(error));
         under_way.ended(&result);
         drop(permit);
-        // Refused writes have their backoff, and an existing object is often no failure.
-        if matches!(result, Ok(_) | Err(WriteError { cause: WriteCause::AlreadyExists, .. })) {
-            let write = || Repeated { verb, object: Named::new(&*resource.kind, name) };
-            shared.repeated.record(self.whose, content, write);
+        let counts = match &result {
+            Ok(_) => true,
+            Err(error) => match error.cause {
+                // An existing object is often no failure.
+                WriteCause::AlreadyExists => true,
+                // Somebody changes it all the time.
+                WriteCause::Changed { .. } => self.undoes.is_some(),
+                // Refused writes have their backoff.
+                _ => false,
+            },
+        };
+        if counts {
+            let told = || Repeated { verb, object: Named::new(&*resource.kind, name), undoes };
+            shared.repeated.record(self.whose, repetition, told);
         }
         let code = result.as_ref().map_or_else(|error| error.cause.code(), |_| 200).to_string();
         shared.metrics.writes.get_or_create(&[("verb", verb.into()), ("code", code.into())]).inc();

@@ -52,14 +52,6 @@ pub fn writes(
     let step = action.step();
     match action {
         Action::Record { rendered, number } => vec![record(deployment, &rendered, number)],
-        Action::Reclaim { name, uid, hash, number } => {
-            let changes = vec![
-                Change::Label(keys::DEPLOYMENT_UID.into(), Some(deployment.meta.uid.clone())),
-                Change::Annotation(keys::HASH.into(), Some((&*hash).into())),
-                Change::Spec(json!({"revision": number}).into()),
-            ];
-            vec![patch(Purpose::Record((&*hash).into()), key(Kind::Revision, &name), &uid, changes)]
-        }
         Action::Renumber { revision, number, rejects } => {
             let mark = |key: &str, value: Option<String>| {
                 Change::Annotation(key.into(), value.map(|value| (&*value).into()))
@@ -100,15 +92,8 @@ pub fn writes(
             let write = change(&child, Purpose::Scale(replicas), Change::Spec(spec.into()));
             vec![write.of_step(step, None)]
         }
-        Action::Relabel(child) => {
-            let label = Change::Label(keys::DEPLOYMENT_UID.into(), Some(deployment.meta.uid.clone()));
-            vec![change(&child, Purpose::Other, label).of_step(step, None)]
-        }
-        Action::Strip { child, additions } => {
-            let mut spec = json!({});
-            for added in &additions {
-                added.removed_in(&mut spec);
-            }
+        Action::Strip { child, patch, .. } => {
+            let spec = json!({"spec": patch["spec"]});
             vec![change(&child, Purpose::Other, Change::Spec(spec.into()))]
         }
         Action::Delete(children) => {
@@ -145,13 +130,12 @@ pub fn writes(
 
 fn record(deployment: &Stored, rendered: &Rendered, number: i64) -> Write {
     let name = revision::name(&deployment.meta.key.name, &deployment.meta.uid, &rendered.hash);
-    let hash: Text = (&*rendered.hash).into();
     let spec = json!({"data": rendered.object, "revision": number});
     let mut revision = object(Kind::Revision, &name, spec);
     revision.meta.labels = [(keys::DEPLOYMENT_UID.into(), deployment.meta.uid.clone())].into();
-    revision.meta.annotations = [(keys::HASH.into(), hash.clone())].into();
+    revision.meta.annotations = [(keys::HASH.into(), (&*rendered.hash).into())].into();
     revision.meta.owners = vec![controller_reference(deployment)];
-    Write::create(deployment, Purpose::Record(hash), revision)
+    Write::create(deployment, Purpose::Record, revision)
 }
 
 /// Server-side apply: without a child it creates one, and takes nothing from an object that came meanwhile.

@@ -41,8 +41,8 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, deployment: &
 #[must_use]
 pub fn hears(memory: &mut OfDeployments, write: &Write, answer: &Answer, clock: u8) -> bool {
     match (&write.purpose, answer) {
-        (Purpose::Record(_), Answer::Done(_)) => memory.taken = None,
-        (Purpose::Record(hash), Answer::AlreadyExists) => memory.taken = Some(hash.clone()),
+        // The watch will show it.
+        (Purpose::Record, Answer::AlreadyExists) => {}
         (Purpose::Apply(hash, wanted), Answer::Done(child)) => {
             let live = Child::of(trimmed(child), settings_of(child.meta.key.kind));
             let seen = projection(wanted.value(), &live.object);

@@ -12,7 +12,7 @@ use basic_deployment_controller::{
     command::{Command, CommandKind},
     desired::{Desired, render},
     error::Refusal,
-    observed::{Found, ListedKind, Observed, Occupant},
+    observed::{Found, ListedKind, Observed},
     revision::{self, Pin, Revision},
 };
 use catena_api::BasicDeployment;
@@ -70,14 +70,6 @@ pub fn observe(process: &Process, server: &Server, scope: &Scope, deployment: &S
         Err(_) => others.first().cloned().map_or(Found::Nothing, Found::Ours),
     };
     let memory = &process.memory.deployments;
-    let occupant = match &desired {
-        Ok(desired)
-            if is_allowed && !is_stored(desired) && memory.taken.as_deref() == Some(&*desired.hash) =>
-        {
-            occupant(server, deployment, &desired.hash)
-        }
-        _ => None,
-    };
     let desired = desired.map(|desired| {
         let marks = revision::kept_marks(&desired.hash, pin.as_ref(), child.ours().map(AsRef::as_ref));
         desired.marked(marks)
@@ -98,7 +90,6 @@ pub fn observe(process: &Process, server: &Server, scope: &Scope, deployment: &S
         },
         settled_as: settled_as.map(|(_, state)| state.value().clone()),
         given_replicas: memory.replicas.iter().map(|(uid, given)| (uid.to_string(), *given)).collect(),
-        undone: HashMap::new(),
         since_told: memory.told.map(since),
         unheard: HashSet::new(),
         commands: Some(commands(process, uid)),
@@ -106,12 +97,12 @@ pub fn observe(process: &Process, server: &Server, scope: &Scope, deployment: &S
         rendered,
         unread: Vec::new(),
         pin,
+        unlisted: None,
         desired,
         child,
         look: None,
         others,
         revisions,
-        occupant,
         deployment: Arc::new(real),
     })
 }
@@ -169,16 +160,6 @@ fn find(
         Some(owner) if *owner.uid == *deployment.meta.uid => Found::Ours(child),
         Some(owner) if owner.is_former(real) => Found::Leaving(child),
         Some(_) => Found::Foreign(child),
-    })
-}
-
-fn occupant(server: &Server, deployment: &Stored, hash: &str) -> Option<Occupant> {
-    let name = revision::name(&deployment.meta.key.name, &deployment.meta.uid, hash);
-    let found = server.get(&Key { kind: Kind::Revision, name: (&*name).into() })?;
-    Some(if found.meta.controller() == Some(&deployment.meta.uid) {
-        Occupant::Ours { name, uid: found.meta.uid.to_string() }
-    } else {
-        Occupant::Foreign { name }
     })
 }
 
