@@ -21,12 +21,9 @@ use crate::{
     },
 };
 
-/// A process.
 #[derive(Clone, Debug, Default, Hash)]
 pub struct Process {
-    /// The cache of sets.
     pub sets: Cache<Spec, Status>,
-    /// The cache of pods.
     pub pods: Cache<Spec, Status>,
     /// Names that were taken when pods were to be created: name and revision, by slot.
     pub taken: BTreeMap<u32, (Text, Text)>,
@@ -47,9 +44,7 @@ pub struct Process {
 /// One write of a step.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Write {
-    /// The set of the step.
     pub set: Stored,
-    /// The step.
     pub step: &'static str,
     /// The item of the step, if it can fail alone.
     pub item: Option<Text>,
@@ -57,13 +52,10 @@ pub struct Write {
     pub meant: Option<Text>,
     /// Whether the written object was seen to serve.
     pub has_served: bool,
-    /// The request.
     pub operation: Operation<Spec, Status>,
 }
 
 impl Process {
-    /// A process at its start.
-    #[must_use]
     pub fn begin(server: &Server) -> Self {
         let mut process = Self::default();
         process.sets.list(server, is_set);
@@ -72,7 +64,6 @@ impl Process {
     }
 
     /// A successor with an empty memory and the same caches.
-    #[must_use]
     pub fn begin_with_an_old_list(&self) -> Self {
         let mut process = Self { sets: self.sets.clone(), pods: self.pods.clone(), ..Self::default() };
         process.sets.forget_writes();
@@ -127,8 +118,6 @@ impl Process {
         cache.wrote(now);
     }
 
-    /// The age of the set's status.
-    #[must_use]
     pub fn status_age(&self, now: u8) -> StatusAge {
         match self.told_at {
             Some(then) => StatusAge::Written(clock::duration(now - then)),
@@ -136,7 +125,6 @@ impl Process {
         }
     }
 
-    /// A step succeeded.
     pub fn progresses(&mut self, step: &'static str) {
         self.held.remove(&(step, None));
     }
@@ -146,14 +134,11 @@ impl Process {
         self.held.retain(|(_, item), is_due| item.is_some() && !std::mem::replace(is_due, true));
     }
 
-    /// Whether a backoff is under way.
-    #[must_use]
     pub fn backs_off(&self) -> bool {
         !self.held.is_empty()
     }
 
     /// The item of a slot, for [`step::CREATE`].
-    #[must_use]
     pub fn place(slot: u32) -> Option<Text> {
         Some(slot.to_string().into())
     }

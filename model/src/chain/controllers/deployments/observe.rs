@@ -69,7 +69,7 @@ pub fn observe(process: &Process, server: &Server, scope: &Scope, deployment: &S
         }
         Err(_) => others.first().cloned().map_or(Found::Nothing, Found::Ours),
     };
-    let memory = &process.memory.deployments;
+    let memory = &process.memory;
     let occupant = match &desired {
         Ok(desired)
             if is_allowed && !is_stored(desired) && memory.taken.as_deref() == Some(&*desired.hash) =>
