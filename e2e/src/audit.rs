@@ -148,9 +148,6 @@ impl AuditLog {
 
     /// Waits until this number of requests matches `which`, and returns them: an effect can be seen a moment before its
     /// request is logged.
-    ///
-    /// # Panics
-    /// When there are fewer in time.
     pub async fn until_logged(&self, count: usize, which: impl Fn(&Request) -> bool) -> Vec<Request> {
         eventually(&format!("{count} requests are written down"), WAIT_TIMEOUT, async || {
             let mut asked = self.requests().map_err(|error| format!("{error:#}"))?;
@@ -162,9 +159,6 @@ impl AuditLog {
 
     /// Waits until the controllers have made no writes that match `which` for a while, and returns all writes before
     /// that.
-    ///
-    /// # Panics
-    /// When they still write after `limit`.
     pub async fn until_quiet(
         &self,
         quiet: Duration,
@@ -188,9 +182,6 @@ impl AuditLog {
     }
 
     /// Waits until no controller has done any work for a while.
-    ///
-    /// # Panics
-    /// When they still write after `limit`.
     pub async fn until_no_work(&self, quiet: Duration, limit: Duration) {
         let mut last = (0, Instant::now());
         eventually_every(BETWEEN_READS, "no write follows", limit, async || {

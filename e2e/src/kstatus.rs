@@ -39,9 +39,6 @@ pub async fn kstatus(json: &str) -> Result<Computed> {
 }
 
 /// Waits until kstatus computes a status for an object (`kind/name`), and returns the message.
-///
-/// # Panics
-/// When that does not happen in time.
 pub async fn until_kstatus(namespace: &Namespace, object: &str, status: &str) -> String {
     let get = ["get", object, "--namespace", &namespace.name, "--output", "json"];
     eventually(&format!("{object} is {status}"), WAIT_TIMEOUT, async || {

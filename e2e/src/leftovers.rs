@@ -64,9 +64,6 @@ pub(crate) async fn begin(client: &Client) -> kube::Result<usize> {
 /// Waits until a controller that a test changed has only pods that stay, of which one holds the Lease, and that all of them
 /// have taken the settings of the release: otherwise the next test would begin in the middle of a hand-over, or under the
 /// settings of this one.
-///
-/// # Panics
-/// When that does not happen in time.
 pub(crate) async fn until_settled(client: &Client, controller: Controller) {
     let of_it = ListParams::default().labels(&format!("app.kubernetes.io/name={}", controller.name()));
     let what =
@@ -109,9 +106,6 @@ async fn take_their_settings(client: &Client, controller: Controller, pods: &[&P
 
 /// Ends a test, and fails if it left anything: a namespace that its finalizers keep, or a cluster-wide object. Of what
 /// may be another's that still runs, the last one of these judges.
-///
-/// # Panics
-/// With the leftovers, and the tests that may have made them.
 pub(crate) async fn end(client: &Client, run: usize, namespaces: &[String]) {
     let (began, ended) = {
         let mut runs = runs();

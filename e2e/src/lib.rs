@@ -1,4 +1,4 @@
-//! Helpers of the end-to-end suite. Every wait has a time limit, and a message with the last state.
+//! Helpers of the end-to-end suite. Every wait has a time limit, after which it panics with the last state.
 //!
 //! The suite runs against the cluster of `KUBECONFIG`, on which the charts are installed; `cargo xtask test
 //! --only e2e` brings one up. Tests run side by side, unless one changes a

@@ -83,9 +83,6 @@ impl Namespace {
     }
 
     /// Waits until `is` is true for an object.
-    ///
-    /// # Panics
-    /// When that does not happen in time; with the last state of the object.
     #[track_caller]
     pub fn until<K>(&self, name: &str, what: &str, is: impl Fn(&K) -> bool) -> impl Future<Output = K>
     where
@@ -153,9 +150,6 @@ impl Namespace {
     }
 
     /// Waits until an object is gone.
-    ///
-    /// # Panics
-    /// When it still exists after the time limit.
     #[track_caller]
     pub fn until_gone<K>(&self, name: &str) -> impl Future<Output = ()>
     where
@@ -171,9 +165,6 @@ impl Namespace {
     }
 
     /// Waits for an Event with a reason about an object, and returns its note.
-    ///
-    /// # Panics
-    /// When there is none in time; with the other Events about the object.
     #[track_caller]
     pub fn until_event(&self, name: &str, reason: &str) -> impl Future<Output = String> {
         eventually("an Event says so", WAIT_TIMEOUT, async move || {
@@ -193,18 +184,12 @@ impl Namespace {
     }
 
     /// Waits until a `BasicDeployment` is ready with its current spec.
-    ///
-    /// # Panics
-    /// When it is not ready in time.
     #[track_caller]
     pub fn until_ready(&self, name: &str) -> impl Future<Output = BasicDeployment> {
         self.until_ready_within(WAIT_TIMEOUT, name)
     }
 
     /// Like [`Namespace::until_ready`], with another time limit.
-    ///
-    /// # Panics
-    /// Like [`Namespace::until_ready`].
     #[track_caller]
     pub fn until_ready_within(&self, limit: Duration, name: &str) -> impl Future<Output = BasicDeployment> {
         self.until_within(limit, name, "is ready", |deployment: &BasicDeployment| {
@@ -216,9 +201,6 @@ impl Namespace {
     }
 
     /// Waits until a `BasicReplicaSet` is ready with its current spec.
-    ///
-    /// # Panics
-    /// When it is not ready in time.
     #[track_caller]
     pub fn until_set_ready(&self, name: &str) -> impl Future<Output = BasicReplicaSet> {
         self.until(name, "is ready", |set: &BasicReplicaSet| {
@@ -237,18 +219,12 @@ impl Namespace {
     }
 
     /// Waits until `are` is true for the pods that are not terminating.
-    ///
-    /// # Panics
-    /// When that does not happen in time; with the last state of the pods.
     #[track_caller]
     pub fn until_pods(&self, what: &str, are: impl Fn(&[Pod]) -> bool) -> impl Future<Output = Vec<Pod>> {
         self.until_pods_within(WAIT_TIMEOUT, what, are)
     }
 
     /// Like [`Namespace::until_pods`], with another time limit.
-    ///
-    /// # Panics
-    /// Like [`Namespace::until_pods`].
     #[track_caller]
     pub fn until_pods_within(
         &self,
@@ -263,9 +239,6 @@ impl Namespace {
     }
 
     /// Waits until exactly this number of pods exists that are not terminating, and each is ready.
-    ///
-    /// # Panics
-    /// When that does not happen in time; with the last state of the pods.
     #[track_caller]
     pub fn until_ready_pods(&self, count: usize) -> impl Future<Output = Vec<Pod>> {
         let what = format!("{count} pods serve, and there is no other");
@@ -277,9 +250,6 @@ impl Namespace {
     }
 
     /// Waits until no pod is terminating: those of a former version take up to half a minute on real nodes.
-    ///
-    /// # Panics
-    /// When that does not happen in time.
     pub async fn until_no_pod_ends(&self) {
         eventually("no pod is terminating", WAIT_TIMEOUT, async || {
             let mut pods = self.pods().await.map_err(|error| vec![error.to_string()])?;

@@ -143,9 +143,6 @@ impl OwnKind {
     }
 
     /// Waits until `is` is true for an object of the plain kind.
-    ///
-    /// # Panics
-    /// When that does not happen in time; with the last state of the object.
     #[track_caller]
     pub fn until(
         &self,
@@ -161,9 +158,6 @@ impl OwnKind {
     }
 
     /// Waits until an object of the plain kind is gone.
-    ///
-    /// # Panics
-    /// When it still exists after the time limit.
     #[track_caller]
     pub fn until_gone(&self, name: &str) -> impl Future<Output = ()> {
         let api = self.api(PLAIN);

@@ -95,9 +95,6 @@ impl Process {
     }
 
     /// Waits until another process replaces it, ready or not.
-    ///
-    /// # Panics
-    /// When that does not happen in time.
     pub async fn until_replaced(&self, cluster: &Cluster) -> Self {
         let what = format!("{} was started again", self.controller.name());
         eventually(&what, WAIT_TIMEOUT, async || match self.controller.process(cluster).await {

@@ -17,9 +17,6 @@ const LONG: Duration = Duration::from_secs(150);
 
 /// Deletes the definition of `BasicReplicaSets`, and with it all of them, installs it again, and waits until those of the work are
 /// created again.
-///
-/// # Panics
-/// When that does not happen in time.
 pub async fn replace_definition(cluster: &Cluster, work: &Work) -> Result<()> {
     let definitions = cluster.all::<CustomResourceDefinition>();
     let name = "basicreplicasets.catena.dev";
@@ -41,9 +38,6 @@ pub async fn replace_definition(cluster: &Cluster, work: &Work) -> Result<()> {
 }
 
 /// Deletes the namespace of the work, and waits until it is gone.
-///
-/// # Panics
-/// When that does not happen in time.
 pub async fn delete_namespace(cluster: &Cluster, work: &Work) -> Result<()> {
     let namespaces = cluster.all::<CoreNamespace>();
     let name = work.namespace.name.as_str();
