@@ -1,4 +1,4 @@
-use std::{fmt::Debug, panic::Location, sync::Mutex, thread, time::Duration};
+use std::{panic::Location, thread, time::Duration};
 
 use anyhow::{Result, ensure};
 use catena_api::{BasicDeployment, BasicReplicaSet};
@@ -15,11 +15,11 @@ use kube::{
     discovery::ApiResource,
     runtime::wait::await_condition,
 };
-use serde::{Serialize, de::DeserializeOwned};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::{Pace, WAIT_TIMEOUT, cleanup::clean_up, eventually, kubectl::inspect, pods, yaml};
+use crate::{Namespaced, Pace, WAIT_TIMEOUT, cleanup::clean_up, eventually, kubectl::inspect, pods, yaml};
 
 /// A namespace of one test, deleted at the end with all its objects.
 pub struct Namespace {
@@ -57,38 +57,29 @@ impl Namespace {
     }
 
     /// Creates an object.
-    pub async fn create<K>(&self, object: &K) -> kube::Result<K>
-    where
-        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
-        K: Clone + Debug + Serialize + DeserializeOwned,
-    {
+    pub async fn create<K: Namespaced>(&self, object: &K) -> kube::Result<K> {
         self.api().create(&PostParams::default(), object).await
     }
 
     /// Merges a patch into an object.
-    pub async fn merge<K>(&self, name: &str, patch: Value) -> kube::Result<K>
-    where
-        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
-    {
+    pub async fn merge<K: Namespaced>(&self, name: &str, patch: Value) -> kube::Result<K> {
         self.api().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await
     }
 
     /// Deletes an object in the background.
-    pub async fn delete<K>(&self, name: &str) -> kube::Result<()>
-    where
-        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
-    {
+    pub async fn delete<K: Namespaced>(&self, name: &str) -> kube::Result<()> {
         self.api::<K>().delete(name, &DeleteParams::background()).await?;
         Ok(())
     }
 
     /// Waits until `is` is true for an object.
     #[track_caller]
-    pub fn until<K>(&self, name: &str, what: &str, is: impl Fn(&K) -> bool) -> impl Future<Output = K>
-    where
-        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
-        K: Clone + Debug + Serialize + DeserializeOwned + Send + 'static,
-    {
+    pub fn until<K: Namespaced + Send + 'static>(
+        &self,
+        name: &str,
+        what: &str,
+        is: impl Fn(&K) -> bool,
+    ) -> impl Future<Output = K> {
         self.until_within(WAIT_TIMEOUT, name, what, is)
     }
 
@@ -97,24 +88,18 @@ impl Namespace {
     /// # Panics
     /// When that does not happen in time; with the last state of the object.
     #[track_caller]
-    pub fn until_within<K>(
+    pub fn until_within<K: Namespaced + Send + 'static>(
         &self,
         limit: Duration,
         name: &str,
         what: &str,
         is: impl Fn(&K) -> bool,
-    ) -> impl Future<Output = K>
-    where
-        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
-        K: Clone + Debug + Serialize + DeserializeOwned + Send + 'static,
-    {
+    ) -> impl Future<Output = K> {
         let (caller, api) = (Location::caller(), self.api::<K>());
         async move {
             let last = Mutex::new(String::from("nothing"));
             let is_so = |object: Option<&K>| {
-                if let Ok(mut last) = last.lock() {
-                    *last = object.map_or_else(|| String::from("no such object"), yaml);
-                }
+                *last.lock() = object.map_or_else(|| String::from("no such object"), yaml);
                 object.is_some_and(&is)
             };
             match timeout(limit, await_condition(api, name, is_so)).await {
@@ -123,7 +108,7 @@ impl Namespace {
                 Err(elapsed) => panic!(
                     "{caller}: {elapsed} ({limit:?}): {} {name} {what}; it was last:\n{}",
                     K::kind(&()),
-                    last.into_inner().unwrap_or_default()
+                    last.into_inner()
                 ),
             }
         }
@@ -131,17 +116,13 @@ impl Namespace {
 
     /// Like [`Namespace::until`], but fails if it took longer than a limit at the [`Pace`] of the cluster. It waits on
     /// after the limit, so that the failure tells by how much it was missed.
-    pub async fn until_soon<K>(
+    pub async fn until_soon<K: Namespaced + Send + 'static>(
         &self,
         limit: Duration,
         name: &str,
         what: &str,
         is: impl Fn(&K) -> bool,
-    ) -> Result<K>
-    where
-        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
-        K: Clone + Debug + Serialize + DeserializeOwned + Send + 'static,
-    {
+    ) -> Result<K> {
         let pace = Pace::start(self).await?;
         let object = self.until(name, what, is).await;
         let took = pace.elapsed();
@@ -151,11 +132,7 @@ impl Namespace {
 
     /// Waits until an object is gone.
     #[track_caller]
-    pub fn until_gone<K>(&self, name: &str) -> impl Future<Output = ()>
-    where
-        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
-        K: Clone + Debug + Serialize + DeserializeOwned,
-    {
+    pub fn until_gone<K: Namespaced>(&self, name: &str) -> impl Future<Output = ()> {
         let api = self.api::<K>();
         eventually("it is gone", WAIT_TIMEOUT, async move || match api.get_opt(name).await {
             Ok(None) => Ok(()),
