@@ -1,15 +1,12 @@
 //! The status of objects as kstatus computes it: the library by which Flux and kpt decide whether an object is done. The
 //! program in `e2e/kstatus` only calls it.
 
-use std::{
-    path::{Path, PathBuf},
-    process::Stdio,
-};
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
-use tokio::{io::AsyncWriteExt, process::Command, sync::OnceCell};
+use anyhow::{Context, Result};
+use tokio::{process::Command, sync::OnceCell};
 
-use crate::{Namespace, WAIT_TIMEOUT, eventually, kubectl};
+use crate::{Namespace, WAIT_TIMEOUT, eventually, kubectl, run::output_of};
 
 static PROGRAM: OnceCell<PathBuf> = OnceCell::const_new();
 
@@ -25,15 +22,7 @@ pub struct Computed {
 /// Computes the status of an object, given as JSON.
 pub async fn kstatus(json: &str) -> Result<Computed> {
     let program = PROGRAM.get_or_try_init(build).await?;
-    let mut kstatus =
-        Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-    let mut input = kstatus.stdin.take().context("kstatus has no input")?;
-    input.write_all(json.as_bytes()).await?;
-    drop(input);
-    let output = kstatus.wait_with_output().await?;
-    let error = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "kstatus: {error}");
-    let line = String::from_utf8_lossy(&output.stdout);
+    let line = output_of(Command::new(program), json).await?;
     let (status, message) = line.trim_end().split_once('\t').context("kstatus printed no status")?;
     Ok(Computed { status: status.to_owned(), message: message.to_owned() })
 }
@@ -54,16 +43,13 @@ async fn build() -> Result<PathBuf> {
     let own = std::env::current_exe()?;
     let program = own.parent().context("the test has no directory")?.join("kstatus");
     let module = Path::new(env!("CARGO_MANIFEST_DIR")).join("kstatus");
-    let output = Command::new("go")
-        .current_dir(module)
+    let mut go = Command::new("go");
+    go.current_dir(module)
         .args(["build", "-trimpath", "-mod=readonly", "-buildvcs=false", "-o"])
         .arg(&program)
         .arg(".")
         // Never fetch another Go behind the user's back.
-        .envs([("GOTOOLCHAIN", "local"), ("GOFLAGS", ""), ("GOWORK", "off")])
-        .output()
-        .await
-        .context("could not run go")?;
-    ensure!(output.status.success(), "go build: {}", String::from_utf8_lossy(&output.stderr));
+        .envs([("GOTOOLCHAIN", "local"), ("GOFLAGS", ""), ("GOWORK", "off")]);
+    output_of(go, "").await?;
     Ok(program)
 }
