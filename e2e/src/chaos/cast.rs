@@ -112,8 +112,9 @@ impl Cast {
                 replicas.push(OwnProcess::start(program, &proxy, &settings)?);
             }
             let logs = replicas.iter().map(OwnProcess::log_file).collect();
-            let (proxy, mut keeper) = (Arc::new(proxy), JoinSet::new());
-            keeper.spawn(Keeper { replicas, proxy: proxy.clone(), deposed: BTreeSet::new() }.keep(ends));
+            let proxy = Arc::new(proxy);
+            let keeper = Keeper { replicas, proxy: proxy.clone(), deposed: BTreeSet::new() };
+            let keeper = JoinSet::from_iter([keeper.keep(ends)]);
             players.push(Player { controller: *controller, proxy, logs, _keeper: keeper });
         }
         Ok(Self { players })
