@@ -1,6 +1,6 @@
 use std::{path::Path, process::Command};
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 
 use crate::{
     cluster::path_from,
@@ -16,7 +16,8 @@ pub async fn kubectl(arguments: &[&str]) -> Result<String> {
 
 /// Applies `yaml` in a namespace, like a user.
 pub async fn kubectl_apply(namespace: &str, yaml: &str) -> Result<String> {
-    let (succeeded, said) = apply(namespace, yaml).await?;
+    let apply = ["apply", "--namespace", namespace, "--filename", "-"];
+    let (succeeded, said) = kubectl_with_input(&apply, yaml).await?;
     ensure!(succeeded, "kubectl apply: {said}");
     Ok(said)
 }
@@ -27,18 +28,6 @@ pub async fn kubectl_create(namespace: &str, yaml: &str) -> Result<String> {
     let (succeeded, said) = kubectl_with_input(&arguments, yaml).await?;
     ensure!(succeeded, "kubectl create: {said}");
     Ok(said.trim().to_owned())
-}
-
-/// Applies an object that must be refused, and returns the message.
-pub async fn refused_by_kubectl(namespace: &str, yaml: &str) -> Result<String> {
-    match apply(namespace, yaml).await? {
-        (false, said) => Ok(said),
-        (true, said) => bail!("it was taken: {said}"),
-    }
-}
-
-async fn apply(namespace: &str, yaml: &str) -> Result<(bool, String)> {
-    kubectl_with_input(&["apply", "--namespace", namespace, "--filename", "-"], yaml).await
 }
 
 /// Runs kubectl with an input, and returns whether it succeeded, with its output.

@@ -88,7 +88,8 @@ async fn take_their_settings(client: &Client, controller: Controller, pods: &[&P
         return Ok(());
     };
     for pod in pods {
-        let (code, said) = Process::of(controller, pod)?.takes_settings(version).await?;
+        let page = format!("settings?version={version}");
+        let (code, said) = Process::of(controller, pod)?.page(&page).await?;
         ensure!(code == 200, "{}: {code} {said}", pod.name_any());
     }
     Ok(())

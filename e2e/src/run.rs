@@ -18,7 +18,7 @@ pub(crate) async fn run(mut program: Command, input: &str) -> Result<Output> {
 }
 
 /// The output of a program that has to succeed.
-pub(crate) async fn output_of(program: Command, input: &str) -> Result<String> {
+pub async fn output_of(program: Command, input: &str) -> Result<String> {
     let line = line(&program);
     let output = run(program, input).await?;
     ensure!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
