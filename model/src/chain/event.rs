@@ -142,7 +142,7 @@ impl World {
                 }
                 self.write(scope, at, fate);
             }
-            Event::Retry(at, uid) => self.processes[at].retries(&uid),
+            Event::Retry(at, uid) => drop(self.processes[at].held.remove(&uid)),
             Event::Crash(at) => {
                 self.left.crashes -= 1;
                 self.restart(at);

@@ -135,9 +135,7 @@ impl World {
                     Some(uid) => format!("{uid} not needed"),
                     None => "not needed".to_owned(),
                 };
-                if let Some(uid) = &uid {
-                    self.ledger.releases(uid);
-                }
+                self.ledger.released.extend(uid);
                 let annotation = Change::Annotation(FORCE_RELEASE.into(), Some((&*text).into()));
                 self.ask(scope, patch(deployment_key(), annotation));
             }

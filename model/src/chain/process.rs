@@ -144,11 +144,6 @@ impl Process {
         held.steps.insert((step, item));
     }
 
-    /// The backoff of an object ends.
-    pub fn retries(&mut self, uid: &Text) {
-        self.held.remove(uid);
-    }
-
     /// Whether all own writes are shown after these numbers of further events.
     pub fn is_current_after(&self, counts: &[usize]) -> bool {
         self.caches.iter().zip(counts).all(|(cache, count)| cache.is_current_after(*count))

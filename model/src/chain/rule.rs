@@ -68,11 +68,11 @@ pub struct Ledger {
     /// Objects with a proven backup.
     proven: BTreeSet<Text>,
     /// Objects that a person releases.
-    released: BTreeSet<Text>,
+    pub released: BTreeSet<Text>,
     /// The number of tries in vain to back up an object.
-    tries: BTreeMap<Text, u8>,
+    pub tries: BTreeMap<Text, u8>,
     /// Names of commands that were reaped: the next one of the same name is kept.
-    reaped: BTreeSet<Text>,
+    pub reaped: BTreeSet<Text>,
 }
 
 impl Ledger {
@@ -93,25 +93,6 @@ impl Ledger {
         } else {
             *self.tries.entry(of).or_default() += 1;
         }
-    }
-
-    /// The server refuses a backup.
-    pub fn refuses(&mut self, uid: &Text) {
-        *self.tries.entry(uid.clone()).or_default() += 1;
-    }
-
-    pub fn releases(&mut self, uid: &Text) {
-        self.released.insert(uid.clone());
-    }
-
-    /// A command is to be reaped.
-    pub fn reaps(&mut self, command: &Object) {
-        self.reaped.insert(command.meta.key.name.clone());
-    }
-
-    /// Whether a command of this name was reaped.
-    pub fn has_reaped(&self, command: &Object) -> bool {
-        self.reaped.contains(&command.meta.key.name)
     }
 
     /// An object is gone. `held` is its last state while a finalizer held it.

@@ -170,7 +170,7 @@ impl World {
         let is_bound = command.meta.owners.iter().any(|owner| owner.uid == target.meta.uid);
         let is_kept = matches!(scope.commands, Commands::Kept | Commands::Declared)
             || !scope.runs(Controller::Reaper)
-            || self.ledger.has_reaped(command);
+            || self.ledger.reaped.contains(&command.meta.key.name);
         is_bound && has_ended(command) && is_kept
     }
 }

@@ -54,12 +54,12 @@ impl World {
         let Some(write) = self.processes[at].plan.pop_front() else { return false };
         self.writes += 1;
         if write.purpose == Purpose::Reap {
-            self.ledger.reaps(&write.whose);
+            self.ledger.reaped.insert(write.whose.meta.key.name.clone());
         }
         let answer = match fate {
             Fate::LostBefore => None,
             Fate::Refused => {
-                self.ledger.refuses(&write.whose.meta.uid);
+                *self.ledger.tries.entry(write.whose.meta.uid.clone()).or_default() += 1;
                 Some(Answer::Invalid)
             }
             Fate::Answered => Some(self.commit(scope, self.processes[at].controller, &write)),

@@ -91,7 +91,7 @@ impl World {
                     }
                 }
             }
-            if process.backs_off() && !scope.has(Sabotage::NeverRetries) {
+            if !process.held.is_empty() && !scope.has(Sabotage::NeverRetries) {
                 events.push(Event::Retry(at));
             }
         } else {

@@ -112,10 +112,11 @@ impl Process {
         self.held.insert((step, item), false);
     }
 
-    /// Whether a write took effect is unknown: decisions wait until its watch has passed this moment.
-    pub fn doubts(&mut self, operation: &Operation<Spec, Status>, now: Version) {
-        let cache = if operation.key().kind == Kind::Pod { &mut self.pods } else { &mut self.sets };
-        cache.wrote(now);
+    /// A write was answered with this version, or whether it took effect before is unknown: decisions wait until its watch
+    /// has passed it.
+    pub fn awaits(&mut self, kind: Kind, version: Version) {
+        let cache = if kind == Kind::Pod { &mut self.pods } else { &mut self.sets };
+        cache.wrote(version);
     }
 
     pub fn status_age(&self, now: u8) -> StatusAge {
@@ -125,17 +126,9 @@ impl Process {
         }
     }
 
-    pub fn progresses(&mut self, step: &'static str) {
-        self.held.remove(&(step, None));
-    }
-
     /// Backoffs end; failures that were due before are forgotten.
     pub fn retries(&mut self) {
         self.held.retain(|(_, item), is_due| item.is_some() && !std::mem::replace(is_due, true));
-    }
-
-    pub fn backs_off(&self) -> bool {
-        !self.held.is_empty()
     }
 
     /// The item of a slot, for [`step::CREATE`].
@@ -143,14 +136,9 @@ impl Process {
         Some(slot.to_string().into())
     }
 
-    /// The holder of a name is known.
-    pub fn name_settled(&mut self, slot: u32) {
-        self.taken.remove(&slot);
-    }
-
     /// A name belongs to somebody else: its slot is held up.
     pub fn passes_over(&mut self, set: &Object, slot: u32) {
-        self.name_settled(slot);
+        self.taken.remove(&slot);
         self.fails(set, step::CREATE, Self::place(slot));
     }
 }

@@ -77,7 +77,7 @@ impl World {
         } else {
             process.plan.clear();
             if !scope.has(Sabotage::ForgetsLostAnswers) {
-                process.doubts(&write.operation, self.server.version());
+                process.awaits(write.operation.key().kind, self.server.version());
             }
             process.fails(&write.set, write.step, None);
         }
@@ -127,16 +127,15 @@ fn hear_answer(process: &mut Process, write: &Write, answer: &Answer<Spec, Statu
     let is_delete = matches!(write.operation, Operation::Delete { .. });
     match answer {
         Answer::Done(object) => {
-            let cache = if object.meta.key.kind == Kind::Pod { &mut process.pods } else { &mut process.sets };
-            cache.wrote(object.meta.version);
+            process.awaits(object.meta.key.kind, object.meta.version);
             if write.step == step::STATUS {
                 process.told_at = Some(now);
             }
             if let Some(slot) = write.item.as_ref().and_then(|item| item.parse().ok()) {
-                process.name_settled(slot);
+                process.taken.remove(&slot);
             }
             if process.plan.is_empty() {
-                process.progresses(write.step);
+                process.held.remove(&(write.step, None));
             }
         }
         Answer::AlreadyExists => {
