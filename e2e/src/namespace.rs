@@ -19,7 +19,10 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::{Namespaced, Pace, WAIT_TIMEOUT, cleanup::clean_up, eventually, kubectl::inspect, pods, yaml};
+use crate::{
+    Namespaced, Pace, WAIT_TIMEOUT, cleanup::clean_up, eventually, eventually::until_gone, kubectl::inspect,
+    pods, yaml,
+};
 
 /// A namespace of one test, deleted at the end with all its objects.
 pub struct Namespace {
@@ -133,12 +136,7 @@ impl Namespace {
     /// Waits until an object is gone.
     #[track_caller]
     pub fn until_gone<K: Namespaced>(&self, name: &str) -> impl Future<Output = ()> {
-        let api = self.api::<K>();
-        eventually("it is gone", WAIT_TIMEOUT, async move || match api.get_opt(name).await {
-            Ok(None) => Ok(()),
-            Ok(Some(object)) => Err(yaml(&object)),
-            Err(error) => Err(error.to_string()),
-        })
+        until_gone("it is gone", WAIT_TIMEOUT, self.api::<K>(), name)
     }
 
     /// Waits for an Event with a reason about an object, and returns its note.
@@ -218,12 +216,8 @@ impl Namespace {
     /// Waits until exactly this number of pods exists that are not terminating, and each is ready.
     #[track_caller]
     pub fn until_ready_pods(&self, count: usize) -> impl Future<Output = Vec<Pod>> {
-        let what = format!("{count} pods serve, and there is no other");
-        let caller = Location::caller();
-        async move {
-            let what = format!("{what} (asked at {caller})");
-            self.until_pods(&what, |pods| pods.len() == count && pods.iter().all(pods::is_ready)).await
-        }
+        let what = format!("{count} pods serve, and there is no other (asked at {})", Location::caller());
+        async move { self.until_pods(&what, |pods| pods.len() == count && pods.iter().all(pods::is_ready)).await }
     }
 
     /// Waits until no pod is terminating: those of a former version take up to half a minute on real nodes.

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::{Resource, api::DeleteParams};
 use serde_json::json;
 
-use crate::{Namespace, WAIT_TIMEOUT, eventually, image, replica_set};
+use crate::{Namespace, WAIT_TIMEOUT, eventually::until_gone, image, replica_set};
 
 /// Waits until the garbage collector knows `BasicReplicaSets`, and returns a deleted one.
 ///
@@ -15,11 +15,8 @@ use crate::{Namespace, WAIT_TIMEOUT, eventually, image, replica_set};
 pub async fn until_the_garbage_collector_knows_sets(namespace: &Namespace) -> Result<BasicReplicaSet> {
     let probe = namespace.create(&replica_set("probe", 0)).await?;
     namespace.api::<BasicReplicaSet>().delete("probe", &DeleteParams::orphan()).await?;
-    let is_gone = async || match namespace.api::<BasicReplicaSet>().get_opt("probe").await {
-        Ok(None) => Ok(()),
-        other => Err(other),
-    };
-    eventually("the garbage collector knows BasicReplicaSets", 2 * WAIT_TIMEOUT, is_gone).await;
+    let what = "the garbage collector knows BasicReplicaSets";
+    until_gone(what, 2 * WAIT_TIMEOUT, namespace.api::<BasicReplicaSet>(), "probe").await;
     Ok(probe)
 }
 
