@@ -80,7 +80,9 @@ fn search<M: Scenario>(title: &str, only: Option<&str>, scopes: Vec<Scope<M>>) -
         let Checked { name, states, depth, rules, broken, took } = check(Histories::new(scope));
         let hold = format!("{}/{}", rules.len() - broken.len(), rules.len());
         println!("{name:<34} {states:>9} {depth:>6} {:>9.1} {hold:>8}", took.as_secs_f64());
-        broken.iter().for_each(|(rule, history)| tell(rule, history));
+        for (rule, history) in &broken {
+            tell(rule, history);
+        }
         all += broken.len();
     }
     all
@@ -103,7 +105,9 @@ fn wander(model: &Histories<Chain>, seed: u64, histories: u64) -> usize {
 
 fn tell(rule: &str, history: &[String]) {
     println!("  BROKEN: {rule}");
-    history.iter().for_each(|line| println!("    {line}"));
+    for line in history {
+        println!("    {line}");
+    }
 }
 
 /// The number of sabotages that are not caught.

@@ -50,7 +50,7 @@ pub fn plan(
         Action::Create { revision, slots } => {
             let create = |(number, slot)| {
                 let suffix = scope.has(Sabotage::NamesAtRandom).then(|| server.version().0 + number);
-                write(Process::place(slot), None, Operation::Create(pod(set, &revision, slot, suffix)))
+                write(Some(Process::place(slot)), None, Operation::Create(pod(set, &revision, slot, suffix)))
             };
             (0..).zip(slots).map(create).collect()
         }
@@ -80,9 +80,9 @@ pub fn plan(
         }
         Action::Mark { name, uid, slot } => {
             let uid: Text = uid.into();
-            let place = Change::Annotation(keys::SLOT.into(), Process::place(slot));
+            let place = Change::Annotation(keys::SLOT.into(), Some(Process::place(slot)));
             let operation = patch(Verb::Merge, &uid, name.into(), vec![label(), place]);
-            VecDeque::from([write(Process::place(slot), Some(uid), operation)])
+            VecDeque::from([write(Some(Process::place(slot)), Some(uid), operation)])
         }
         Action::PassOver(names) => {
             for taken in &names {

@@ -132,14 +132,14 @@ impl Process {
     }
 
     /// The item of a slot, for [`step::CREATE`].
-    pub fn place(slot: u32) -> Option<Text> {
-        Some(slot.to_string().into())
+    pub fn place(slot: u32) -> Text {
+        slot.to_string().into()
     }
 
     /// A name belongs to somebody else: its slot is held up.
     pub fn passes_over(&mut self, set: &Object, slot: u32) {
         self.taken.remove(&slot);
-        self.fails(set, step::CREATE, Self::place(slot));
+        self.fails(set, step::CREATE, Some(Self::place(slot)));
     }
 }
 

@@ -122,8 +122,7 @@ pub fn writes(
         Action::Prune(revisions) => {
             let delete = |old: &Arc<Revision>| {
                 let preconditions = Preconditions::uid(&uid_of(&old.uid));
-                let key = key(Kind::Revision, &old.name);
-                Write::delete(deployment, Purpose::Other, key, preconditions, None)
+                Write::delete(deployment, Purpose::Other, key(Kind::Revision, &old.name), preconditions, None)
             };
             revisions.iter().map(delete).collect()
         }
