@@ -53,10 +53,12 @@ struct Player {
 impl Stage {
     /// Ends the cluster's own controllers, which would take part in every story.
     pub async fn take_over(cluster: &Cluster) -> Result<Self> {
-        let read = CONTROLLERS.map(|controller| settings(&cluster.client, controller));
-        let settings = CONTROLLERS.into_iter().zip(try_join_all(read).await?).collect();
-        let paused = CONTROLLERS.map(|controller| Paused::pause(cluster, controller));
-        Ok(Self { client: client().await?, settings, paused: try_join_all(paused).await? })
+        let taken = CONTROLLERS.map(async |controller| {
+            let settings = settings(&cluster.client, controller).await?;
+            anyhow::Ok(((controller, settings), Paused::pause(cluster, controller).await?))
+        });
+        let (settings, paused) = try_join_all(taken).await?.into_iter().unzip();
+        Ok(Self { client: client().await?, settings, paused })
     }
 
     /// Starts the cluster's own controllers again.
