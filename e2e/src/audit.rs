@@ -13,10 +13,7 @@ use parking_lot::Mutex;
 use serde::Deserialize;
 use tokio::time::Instant;
 
-use crate::{
-    CONTROLLERS, Controller, DEPLOYMENTS, REPLICA_SETS, WAIT_TIMEOUT, cluster::path_from, eventually,
-    eventually_every,
-};
+use crate::{CHAIN, CONTROLLERS, Controller, WAIT_TIMEOUT, cluster::path_from, eventually, eventually_every};
 
 /// Pause between reads of the log, each of which is so much work that others would wait for it.
 const BETWEEN_READS: Duration = Duration::from_secs(1);
@@ -133,12 +130,6 @@ impl AuditLog {
         Ok(read.requests.clone())
     }
 
-    /// The requests of the controllers of the chain.
-    pub fn of_controllers(&self) -> Result<Vec<Request>> {
-        let users = [DEPLOYMENTS, REPLICA_SETS].map(Controller::user);
-        Ok(self.requests()?.into_iter().filter(|request| users.contains(&request.user)).collect())
-    }
-
     /// The requests of a controller in a namespace.
     pub fn by(&self, controller: Controller, namespace: &str) -> Result<Vec<Request>> {
         let user = controller.user();
@@ -148,9 +139,6 @@ impl AuditLog {
 
     /// Waits until this number of requests matches `which`, and returns them: an effect can be seen a moment before its
     /// request is logged.
-    ///
-    /// # Panics
-    /// When there are fewer in time.
     pub async fn until_logged(&self, count: usize, which: impl Fn(&Request) -> bool) -> Vec<Request> {
         eventually(&format!("{count} requests are written down"), WAIT_TIMEOUT, async || {
             let mut asked = self.requests().map_err(|error| format!("{error:#}"))?;
@@ -160,12 +148,28 @@ impl AuditLog {
         .await
     }
 
-    /// Waits until the controllers have made no writes that match `which` for a while, and returns all writes before
-    /// that.
-    ///
-    /// # Panics
-    /// When they still write after `limit`.
+    /// Waits until the controllers of the chain have made no writes that match `which` for a while, and returns all writes
+    /// before that.
     pub async fn until_quiet(
+        &self,
+        quiet: Duration,
+        limit: Duration,
+        which: impl Fn(&Request) -> bool,
+    ) -> Vec<Request> {
+        let users = CHAIN.map(Controller::user);
+        let is_one =
+            |request: &Request| users.contains(&request.user) && request.is_write() && which(request);
+        self.until_none(quiet, limit, is_one).await
+    }
+
+    /// Waits until no controller has done any work for a while.
+    pub async fn until_no_work(&self, quiet: Duration, limit: Duration) {
+        let is_work =
+            |request: &Request| CONTROLLERS.iter().any(|controller| request.is_work_of(*controller));
+        self.until_none(quiet, limit, is_work).await;
+    }
+
+    async fn until_none(
         &self,
         quiet: Duration,
         limit: Duration,
@@ -174,35 +178,18 @@ impl AuditLog {
         let mut last = (0, Instant::now());
         let what = format!("the controllers write nothing for {quiet:?}");
         eventually_every(BETWEEN_READS, &what, limit, async || {
-            let mut written = self.of_controllers().map_err(|error| format!("{error:#}"))?;
-            written.retain(|request| request.is_write() && which(request));
+            let mut written = self.requests().map_err(|error| format!("{error:#}"))?;
+            written.retain(&which);
             if written.len() != last.0 {
                 last = (written.len(), Instant::now());
             }
             if last.1.elapsed() >= quiet {
                 return Ok(written);
             }
-            Err(format!("{:?}", Tally::of(&written)))
+            let newest = &written[written.len().saturating_sub(20)..];
+            Err(format!("{:?}; the last of them: {:?}", Tally::of(&written), Tally::of(newest)))
         })
         .await
-    }
-
-    /// Waits until no controller has done any work for a while.
-    ///
-    /// # Panics
-    /// When they still write after `limit`.
-    pub async fn until_no_work(&self, quiet: Duration, limit: Duration) {
-        let mut last = (0, Instant::now());
-        eventually_every(BETWEEN_READS, "no write follows", limit, async || {
-            let mut written = self.requests().map_err(|error| format!("{error:#}"))?;
-            written.retain(|request| CONTROLLERS.iter().any(|controller| request.is_work_of(*controller)));
-            if written.len() != last.0 {
-                last = (written.len(), Instant::now());
-            }
-            let newest = &written[written.len().saturating_sub(20)..];
-            if last.1.elapsed() >= quiet { Ok(()) } else { Err(format!("{:?}", Tally::of(newest))) }
-        })
-        .await;
     }
 }
 

@@ -4,11 +4,12 @@
 use std::{
     cmp::Reverse,
     hash::{DefaultHasher, Hash, Hasher},
-    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::OnceLock,
     thread,
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::Controller;
@@ -67,11 +68,6 @@ fn seed() -> Option<u64> {
 static CLAIMS: Mutex<Claims> = Mutex::new(Claims { entries: Vec::new(), next: 0 });
 static ENDED: Notify = Notify::const_new();
 
-fn claims() -> MutexGuard<'static, Claims> {
-    // Each change is complete by itself, so a test that panicked meanwhile has broken nothing.
-    CLAIMS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Claim {
     /// Waits until the claim holds.
     pub(crate) async fn hold(self) -> Held {
@@ -80,7 +76,7 @@ impl Claim {
             (seed, thread::current().name()).hash(&mut hasher);
             hasher.finish()
         });
-        let held = Held { id: claims().ask(self.clone(), rank), claim: self };
+        let held = Held { id: CLAIMS.lock().ask(self.clone(), rank), claim: self };
         if rank.is_some() {
             tokio::time::sleep(ARRIVAL).await;
         }
@@ -88,7 +84,7 @@ impl Claim {
             let ended = ENDED.notified();
             tokio::pin!(ended);
             ended.as_mut().enable();
-            if claims().try_hold(held.id) {
+            if CLAIMS.lock().try_hold(held.id) {
                 // In a shuffled order, others may have waited for this one's turn.
                 ENDED.notify_waiters();
                 return held;
@@ -112,7 +108,7 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        claims().entries.retain(|entry| entry.id != self.id);
+        CLAIMS.lock().entries.retain(|entry| entry.id != self.id);
         ENDED.notify_waiters();
     }
 }

@@ -1,21 +1,16 @@
-use std::{fmt::Debug, path::PathBuf, thread, time::Instant};
+use std::{path::PathBuf, thread, time::Instant};
 
 use anyhow::{Context, Result, ensure};
-use k8s_openapi::{ClusterResourceScope, api::core::v1::Namespace as CoreNamespace};
-use kube::{
-    Api, Client, Resource, ResourceExt,
-    api::{ListParams, PostParams},
-};
+use k8s_openapi::api::core::v1::Namespace as CoreNamespace;
+use kube::{Api, Client, ResourceExt, api::PostParams};
 use parking_lot::Mutex;
-use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use crate::{
-    CONTROLLERS, Controller, Namespace, WAIT_TIMEOUT,
+    CONTROLLERS, ClusterWide, Controller, Namespace,
     claims::{Claim, Held},
     cleanup::clean_up,
-    eventually,
-    leftovers::{self, until_settled, what_keeps},
+    leftovers::{self, until_settled},
     times::Times,
 };
 
@@ -94,9 +89,7 @@ impl Cluster {
     /// module `alone`, by which `cargo xtask e2e` runs them apart from the others.
     pub async fn alone() -> Result<Self> {
         ensure!(is_alone(), "a test that wants the cluster alone has to be in a module `alone`");
-        let cluster = Self::claim(Claim { uses: Vec::new(), changes: CONTROLLERS.to_vec() }).await?;
-        cluster.without_others().await;
-        Ok(cluster)
+        Self::claim(Claim { uses: Vec::new(), changes: CONTROLLERS.to_vec() }).await
     }
 
     async fn connect(claim: Claim) -> Result<Self> {
@@ -141,22 +134,8 @@ impl Cluster {
 
     /// All objects of a cluster-wide kind.
     #[must_use]
-    pub fn all<K>(&self) -> Api<K>
-    where
-        K: Resource<DynamicType = (), Scope = ClusterResourceScope> + Clone + DeserializeOwned + Debug,
-    {
+    pub fn all<K: ClusterWide>(&self) -> Api<K> {
         Api::all(self.client.clone())
-    }
-
-    /// Waits until the namespaces of earlier tests are gone with all their objects.
-    async fn without_others(&self) {
-        eventually("the namespaces of other tests are gone", 2 * WAIT_TIMEOUT, async || {
-            let others = self.all::<CoreNamespace>().list(&ListParams::default().labels(OF_A_TEST)).await;
-            let others = others.map_err(|error| vec![error.to_string()])?;
-            let left: Vec<_> = others.iter().map(what_keeps).collect();
-            if left.is_empty() { Ok(()) } else { Err(left) }
-        })
-        .await;
     }
 }
 

@@ -1,21 +1,15 @@
 //! Commands for a `BasicDeployment`, bound from the start in the way of command-binder.
 
-use std::fmt::Debug;
-
 use anyhow::Result;
 use catena_api::{
     BasicDeployment, BasicDeploymentRestart, BasicDeploymentRestartSpec, BasicDeploymentRollback,
     BasicDeploymentRollbackSpec, CommandStatus, TargetRef, command::SUCCEEDED, keys,
 };
-use k8s_openapi::{
-    NamespaceResourceScope,
-    apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, OwnerReference},
-};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, OwnerReference};
 use kube::{Resource, ResourceExt, core::object::HasStatus};
-use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use crate::{Namespace, condition, deployment, texts};
+use crate::{Namespace, Namespaced, condition, deployment, texts};
 
 /// A `BasicDeployment` named web, ready to be commanded.
 pub async fn ready(namespace: &Namespace, replicas: i32) -> Result<BasicDeployment> {
@@ -78,8 +72,7 @@ pub fn has_outcome(command: &impl HasStatus<Status = CommandStatus>, status: &st
 /// Waits until the condition Succeeded of a command has this status and reason.
 pub async fn until_outcome<K>(namespace: &Namespace, name: &str, status: &str, reason: &str) -> K
 where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + HasStatus<Status = CommandStatus>,
-    K: Clone + Debug + Serialize + DeserializeOwned + Send + 'static,
+    K: Namespaced + HasStatus<Status = CommandStatus> + Send + 'static,
 {
     namespace
         .until(name, &format!("says {status}, {reason}"), |command: &K| has_outcome(command, status, reason))

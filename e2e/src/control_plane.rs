@@ -33,9 +33,6 @@ impl Component {
     }
 
     /// Kills the one with this name, and waits until another process of it serves.
-    ///
-    /// # Panics
-    /// When that does not happen in time.
     pub async fn kill(cluster: &Cluster, name: &str) -> Result<()> {
         let killed = Self::running(name)?;
         killed.signal(Signal::KILL)?;

@@ -31,9 +31,6 @@ pub const CHAIN: [Controller; 2] = [DEPLOYMENTS, REPLICA_SETS];
 pub const COMMANDED: [Controller; 3] = [DEPLOYMENTS, REPLICA_SETS, BINDER];
 
 /// Waits until each controller is ready.
-///
-/// # Panics
-/// When one is not ready in time.
 pub async fn until_all_are_ready(cluster: &Cluster) {
     for controller in CONTROLLERS {
         controller.until_ready(cluster).await;
@@ -73,9 +70,6 @@ impl Controller {
     }
 
     /// Waits until the controller is ready, and returns its process.
-    ///
-    /// # Panics
-    /// When it is not ready in time.
     pub async fn until_ready(self, cluster: &Cluster) -> Process {
         let what = format!("{} is ready", self.0);
         eventually(&what, 2 * WAIT_TIMEOUT, async || {

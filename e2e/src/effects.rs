@@ -6,14 +6,14 @@ use kube::{
     ResourceExt,
     runtime::watcher::{self, Event, watcher},
 };
-use tokio::{sync::watch, task::JoinHandle, time::timeout};
+use tokio::{sync::watch, task::JoinSet, time::timeout};
 
 use crate::{Namespace, WAIT_TIMEOUT};
 
 /// The commands that were carried out on a child, in order, recorded by a watch, so that no change is missed.
 pub struct Effects {
     seen: watch::Receiver<Vec<String>>,
-    watch: JoinHandle<()>,
+    _watch: JoinSet<()>,
 }
 
 impl Effects {
@@ -21,7 +21,7 @@ impl Effects {
     pub async fn record(namespace: &Namespace) -> Self {
         let (sender, mut seen) = watch::channel(Vec::new());
         let children = namespace.api::<BasicReplicaSet>();
-        let watch = tokio::spawn(async move {
+        let watch = JoinSet::from_iter([async move {
             let mut events = pin!(watcher(children, watcher::Config::default()));
             while let Some(event) = events.next().await {
                 let borne = match event {
@@ -36,9 +36,9 @@ impl Effects {
                     }
                 });
             }
-        });
+        }]);
         seen.changed().await.ok();
-        Self { seen, watch }
+        Self { seen, _watch: watch }
     }
 
     /// Waits until this number of commands has been carried out.
@@ -55,11 +55,5 @@ impl Effects {
     #[must_use]
     pub fn so_far(&self) -> Vec<String> {
         self.seen.borrow().clone()
-    }
-}
-
-impl Drop for Effects {
-    fn drop(&mut self) {
-        self.watch.abort();
     }
 }

@@ -1,6 +1,7 @@
 use std::{fmt::Debug, panic::Location, time::Duration};
 
-use serde::Serialize;
+use kube::Api;
+use serde::{Serialize, de::DeserializeOwned};
 use tokio::time::{Instant, sleep};
 
 /// The default time limit for an expected event: far longer than usual, because the machine may be busy.
@@ -48,6 +49,21 @@ pub fn eventually_every<T, E: Debug>(
             sleep(every).await;
         }
     }
+}
+
+/// Waits until an object is gone.
+#[track_caller]
+pub(crate) fn until_gone<K: Clone + Debug + Serialize + DeserializeOwned>(
+    what: &str,
+    limit: Duration,
+    api: Api<K>,
+    name: &str,
+) -> impl Future<Output = ()> {
+    eventually(what, limit, async move || match api.get_opt(name).await {
+        Ok(None) => Ok(()),
+        Ok(Some(object)) => Err(yaml(&object)),
+        Err(error) => Err(error.to_string()),
+    })
 }
 
 /// An object as YAML, without fields that are irrelevant to readers.

@@ -1,29 +1,23 @@
-use std::{
-    path::Path,
-    process::{Command as StdCommand, Stdio},
+use std::{path::Path, process::Command};
+
+use anyhow::{Result, ensure};
+
+use crate::{
+    cluster::path_from,
+    run::{output_of, run},
 };
-
-use anyhow::{Context, Result, bail, ensure};
-use tokio::{io::AsyncWriteExt, process::Command};
-
-use crate::cluster::path_from;
 
 /// Runs kubectl, and returns its output.
 pub async fn kubectl(arguments: &[&str]) -> Result<String> {
-    let output = Command::from(program()?)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .output()
-        .await
-        .context("could not start kubectl")?;
-    let error = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "kubectl {}: {error}", arguments.join(" "));
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    let mut kubectl = program()?;
+    kubectl.args(arguments);
+    output_of(kubectl.into(), "").await
 }
 
 /// Applies `yaml` in a namespace, like a user.
 pub async fn kubectl_apply(namespace: &str, yaml: &str) -> Result<String> {
-    let (succeeded, said) = apply(namespace, yaml).await?;
+    let apply = ["apply", "--namespace", namespace, "--filename", "-"];
+    let (succeeded, said) = kubectl_with_input(&apply, yaml).await?;
     ensure!(succeeded, "kubectl apply: {said}");
     Ok(said)
 }
@@ -36,39 +30,19 @@ pub async fn kubectl_create(namespace: &str, yaml: &str) -> Result<String> {
     Ok(said.trim().to_owned())
 }
 
-/// Applies an object that must be refused, and returns the message.
-pub async fn refused_by_kubectl(namespace: &str, yaml: &str) -> Result<String> {
-    match apply(namespace, yaml).await? {
-        (false, said) => Ok(said),
-        (true, said) => bail!("it was taken: {said}"),
-    }
-}
-
-async fn apply(namespace: &str, yaml: &str) -> Result<(bool, String)> {
-    kubectl_with_input(&["apply", "--namespace", namespace, "--filename", "-"], yaml).await
-}
-
 /// Runs kubectl with an input, and returns whether it succeeded, with its output.
 pub async fn kubectl_with_input(arguments: &[&str], text: &str) -> Result<(bool, String)> {
-    let mut kubectl = Command::from(program()?)
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .context("could not start kubectl")?;
-    let mut input = kubectl.stdin.take().context("kubectl has no input")?;
-    input.write_all(text.as_bytes()).await?;
-    drop(input);
-    let output = kubectl.wait_with_output().await?;
+    let mut kubectl = program()?;
+    kubectl.args(arguments);
+    let output = run(kubectl.into(), text).await?;
     let said = [output.stdout, output.stderr].concat();
     Ok((output.status.success(), String::from_utf8_lossy(&said).into_owned()))
 }
 
 /// kubectl with a cache of its own beside the kubeconfig, because the user's cache may belong to another cluster with
 /// the same address.
-fn program() -> Result<StdCommand> {
-    let mut kubectl = StdCommand::new(path_from("CATENA_KUBECTL")?);
+fn program() -> Result<Command> {
+    let mut kubectl = Command::new(path_from("CATENA_KUBECTL")?);
     let kubeconfig = path_from("KUBECONFIG")?;
     let cache = kubeconfig.parent().unwrap_or(Path::new(".")).join("kubectl-cache");
     kubectl.arg("--cache-dir").arg(cache);

@@ -1,17 +1,11 @@
 //! What a test leaves behind, which would disturb the tests after it: looked for at its end, so that the right one fails.
 
-use std::{
-    collections::BTreeSet,
-    fmt::Debug,
-    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
-    thread,
-};
+use std::{collections::BTreeSet, sync::OnceLock, thread};
 
 use anyhow::{Result, ensure};
 use catena_api::{BasicDeployment, BasicReplicaSet, keys::SETTINGS_VERSION};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::{
-    ClusterResourceScope, NamespaceResourceScope,
     api::{
         admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding},
         coordination::v1::Lease,
@@ -22,13 +16,13 @@ use k8s_openapi::{
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::{
-    Api, Client, Resource, ResourceExt,
+    Api, Client, ResourceExt,
     api::{ListParams, ObjectMeta, Patch, PatchParams},
 };
-use serde::de::DeserializeOwned;
+use parking_lot::Mutex;
 use serde_json::json;
 
-use crate::{Controller, Process, WAIT_TIMEOUT, eventually, system::NAMESPACE};
+use crate::{ClusterWide, Controller, Namespaced, Process, WAIT_TIMEOUT, eventually, system::NAMESPACE};
 
 /// A test in the course of the suite.
 struct Run {
@@ -45,10 +39,6 @@ static BEFORE: OnceLock<BTreeSet<String>> = OnceLock::new();
 /// The precision of a creation time.
 const SECOND: SignedDuration = SignedDuration::from_secs(1);
 
-fn runs() -> MutexGuard<'static, Vec<Run>> {
-    RUNS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Notes that a test begins, and, once, what exists before.
 pub(crate) async fn begin(client: &Client) -> kube::Result<usize> {
     if BEFORE.get().is_none() {
@@ -56,7 +46,7 @@ pub(crate) async fn begin(client: &Client) -> kube::Result<usize> {
         BEFORE.get_or_init(|| found.into_iter().map(|(name, _)| name).collect());
     }
     let test = thread::current().name().unwrap_or("a test").to_owned();
-    let mut runs = runs();
+    let mut runs = RUNS.lock();
     runs.push(Run { test, began: Timestamp::now(), ended: None });
     Ok(runs.len() - 1)
 }
@@ -64,9 +54,6 @@ pub(crate) async fn begin(client: &Client) -> kube::Result<usize> {
 /// Waits until a controller that a test changed has only pods that stay, of which one holds the Lease, and that all of them
 /// have taken the settings of the release: otherwise the next test would begin in the middle of a hand-over, or under the
 /// settings of this one.
-///
-/// # Panics
-/// When that does not happen in time.
 pub(crate) async fn until_settled(client: &Client, controller: Controller) {
     let of_it = ListParams::default().labels(&format!("app.kubernetes.io/name={}", controller.name()));
     let what =
@@ -101,7 +88,8 @@ async fn take_their_settings(client: &Client, controller: Controller, pods: &[&P
         return Ok(());
     };
     for pod in pods {
-        let (code, said) = Process::of(controller, pod)?.takes_settings(version).await?;
+        let page = format!("settings?version={version}");
+        let (code, said) = Process::of(controller, pod)?.page(&page).await?;
         ensure!(code == 200, "{}: {code} {said}", pod.name_any());
     }
     Ok(())
@@ -109,12 +97,9 @@ async fn take_their_settings(client: &Client, controller: Controller, pods: &[&P
 
 /// Ends a test, and fails if it left anything: a namespace that its finalizers keep, or a cluster-wide object. Of what
 /// may be another's that still runs, the last one of these judges.
-///
-/// # Panics
-/// With the leftovers, and the tests that may have made them.
 pub(crate) async fn end(client: &Client, run: usize, namespaces: &[String]) {
     let (began, ended) = {
-        let mut runs = runs();
+        let mut runs = RUNS.lock();
         let ended = Timestamp::now();
         runs[run].ended = Some(ended);
         (runs[run].began, ended)
@@ -152,11 +137,7 @@ pub(crate) async fn release(client: &Client, namespaces: &[String]) -> Result<()
     Ok(())
 }
 
-async fn release_in<K>(client: &Client, namespace: &str) -> Result<()>
-where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
-    K: Clone + Debug + DeserializeOwned,
-{
+async fn release_in<K: Namespaced>(client: &Client, namespace: &str) -> Result<()> {
     let api = Api::<K>::namespaced(client.clone(), namespace);
     let listed = api.list_metadata(&ListParams::default()).await?;
     for held in listed.items.iter().filter(|object| !object.finalizers().is_empty()) {
@@ -172,7 +153,7 @@ fn is_new(name: &str) -> bool {
 
 /// The tests that may have made an object, unless one of them still runs.
 fn makers(made: Timestamp) -> Option<String> {
-    let runs = runs();
+    let runs = RUNS.lock();
     let ran = |run: &&Run| run.began <= made + SECOND && run.ended.is_none_or(|ended| ended + SECOND >= made);
     let candidates: Vec<&Run> = runs.iter().filter(ran).collect();
     let names: Vec<&str> = candidates.iter().map(|run| run.test.as_str()).collect();
@@ -191,10 +172,7 @@ async fn cluster_wide(client: &Client) -> kube::Result<Vec<(String, Timestamp)>>
     Ok(found)
 }
 
-async fn all<K>(client: &Client) -> kube::Result<Vec<(String, Timestamp)>>
-where
-    K: Resource<DynamicType = (), Scope = ClusterResourceScope> + Clone + Debug + DeserializeOwned,
-{
+async fn all<K: ClusterWide>(client: &Client) -> kube::Result<Vec<(String, Timestamp)>> {
     let listed = Api::<K>::all(client.clone()).list_metadata(&ListParams::default()).await?;
     let is_a_tests = |metadata: &ObjectMeta| {
         let of_a_chart =
@@ -209,7 +187,7 @@ where
 }
 
 /// A namespace, and the reason why it still exists in the words of the API server.
-pub(crate) fn what_keeps(namespace: &Namespace) -> String {
+fn what_keeps(namespace: &Namespace) -> String {
     let status = namespace.status.as_ref();
     let phase = status.and_then(|status| status.phase.as_deref()).unwrap_or_default();
     let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();

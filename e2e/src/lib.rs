@@ -1,4 +1,4 @@
-//! Helpers of the end-to-end suite. Every wait has a time limit, and a message with the last state.
+//! Helpers of the end-to-end suite. Every wait has a time limit, after which it panics with the last state.
 //!
 //! The suite runs against the cluster of `KUBECONFIG`, on which the charts are installed; `cargo xtask test
 //! --only e2e` brings one up. Tests run side by side, unless one changes a
@@ -19,9 +19,8 @@ mod eventually;
 mod examples;
 mod foreign_kinds;
 pub mod generated;
-mod helm;
 mod job_replicas;
-mod kstatus;
+mod kinds;
 mod kubectl;
 mod leftovers;
 mod namespace;
@@ -46,6 +45,7 @@ mod releases;
 mod removals;
 mod replicas;
 mod route;
+mod run;
 pub mod schema;
 mod system;
 mod times;
@@ -67,15 +67,14 @@ pub use effects::Effects;
 pub use eventually::{WAIT_TIMEOUT, eventually, eventually_every, yaml};
 pub use examples::{child_example, example, example_program};
 pub use foreign_kinds::ForeignKinds;
-pub use helm::helm;
 pub use job_replicas::JobReplicas;
-pub use kstatus::{Computed, kstatus, until_kstatus};
-pub use kubectl::{kubectl, kubectl_apply, kubectl_create, kubectl_with_input, refused_by_kubectl};
+pub use kinds::{ClusterWide, Namespaced};
+pub use kubectl::{kubectl, kubectl_apply, kubectl_create, kubectl_with_input};
 pub use namespace::Namespace;
 pub use needs::{Need, has};
 pub use objects::{GROUP_VERSION, another_image, condition, deployment, image, is_true, replica_set};
 pub use open_kind::open_kind;
-pub use orphans::{orphan_any_child, orphan_child, orphan_pods, until_the_garbage_collector_knows_sets};
+pub use orphans::{orphan_child, orphan_pods, until_the_garbage_collector_knows_sets};
 pub use own_kind::{FinalizerCleanup, OwnKind};
 pub use own_node::OwnNode;
 pub use own_process::OwnProcess;
@@ -93,10 +92,11 @@ pub use protection::{
 pub use reader::Reader;
 pub use recording::{Recorded, Recording};
 pub use refusals::{forbid_unless, permit};
-pub use releases::{Release, Uninstalled, shipped_template};
+pub use releases::{Release, helm, shipped_template};
 pub use removals::{delete_namespace, replace_definition};
 pub use replicas::{Replicas, doubled};
 pub use route::Route;
+pub use run::output_of;
 pub use undo::Undo;
 pub use work::Work;
 

@@ -1,4 +1,4 @@
-use std::{fmt::Debug, panic::Location, sync::Mutex, thread, time::Duration};
+use std::{panic::Location, thread, time::Duration};
 
 use anyhow::{Result, ensure};
 use catena_api::{BasicDeployment, BasicReplicaSet};
@@ -15,11 +15,14 @@ use kube::{
     discovery::ApiResource,
     runtime::wait::await_condition,
 };
-use serde::{Serialize, de::DeserializeOwned};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::{Pace, WAIT_TIMEOUT, cleanup::clean_up, eventually, kubectl::inspect, pods, yaml};
+use crate::{
+    Namespaced, Pace, WAIT_TIMEOUT, cleanup::clean_up, eventually, eventually::until_gone, kubectl::inspect,
+    pods, yaml,
+};
 
 /// A namespace of one test, deleted at the end with all its objects.
 pub struct Namespace {
@@ -57,41 +60,29 @@ impl Namespace {
     }
 
     /// Creates an object.
-    pub async fn create<K>(&self, object: &K) -> kube::Result<K>
-    where
-        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
-        K: Clone + Debug + Serialize + DeserializeOwned,
-    {
+    pub async fn create<K: Namespaced>(&self, object: &K) -> kube::Result<K> {
         self.api().create(&PostParams::default(), object).await
     }
 
     /// Merges a patch into an object.
-    pub async fn merge<K>(&self, name: &str, patch: Value) -> kube::Result<K>
-    where
-        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
-    {
+    pub async fn merge<K: Namespaced>(&self, name: &str, patch: Value) -> kube::Result<K> {
         self.api().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await
     }
 
     /// Deletes an object in the background.
-    pub async fn delete<K>(&self, name: &str) -> kube::Result<()>
-    where
-        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
-    {
+    pub async fn delete<K: Namespaced>(&self, name: &str) -> kube::Result<()> {
         self.api::<K>().delete(name, &DeleteParams::background()).await?;
         Ok(())
     }
 
     /// Waits until `is` is true for an object.
-    ///
-    /// # Panics
-    /// When that does not happen in time; with the last state of the object.
     #[track_caller]
-    pub fn until<K>(&self, name: &str, what: &str, is: impl Fn(&K) -> bool) -> impl Future<Output = K>
-    where
-        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
-        K: Clone + Debug + Serialize + DeserializeOwned + Send + 'static,
-    {
+    pub fn until<K: Namespaced + Send + 'static>(
+        &self,
+        name: &str,
+        what: &str,
+        is: impl Fn(&K) -> bool,
+    ) -> impl Future<Output = K> {
         self.until_within(WAIT_TIMEOUT, name, what, is)
     }
 
@@ -100,24 +91,18 @@ impl Namespace {
     /// # Panics
     /// When that does not happen in time; with the last state of the object.
     #[track_caller]
-    pub fn until_within<K>(
+    pub fn until_within<K: Namespaced + Send + 'static>(
         &self,
         limit: Duration,
         name: &str,
         what: &str,
         is: impl Fn(&K) -> bool,
-    ) -> impl Future<Output = K>
-    where
-        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
-        K: Clone + Debug + Serialize + DeserializeOwned + Send + 'static,
-    {
+    ) -> impl Future<Output = K> {
         let (caller, api) = (Location::caller(), self.api::<K>());
         async move {
             let last = Mutex::new(String::from("nothing"));
             let is_so = |object: Option<&K>| {
-                if let Ok(mut last) = last.lock() {
-                    *last = object.map_or_else(|| String::from("no such object"), yaml);
-                }
+                *last.lock() = object.map_or_else(|| String::from("no such object"), yaml);
                 object.is_some_and(&is)
             };
             match timeout(limit, await_condition(api, name, is_so)).await {
@@ -126,7 +111,7 @@ impl Namespace {
                 Err(elapsed) => panic!(
                     "{caller}: {elapsed} ({limit:?}): {} {name} {what}; it was last:\n{}",
                     K::kind(&()),
-                    last.into_inner().unwrap_or_default()
+                    last.into_inner()
                 ),
             }
         }
@@ -134,17 +119,13 @@ impl Namespace {
 
     /// Like [`Namespace::until`], but fails if it took longer than a limit at the [`Pace`] of the cluster. It waits on
     /// after the limit, so that the failure tells by how much it was missed.
-    pub async fn until_soon<K>(
+    pub async fn until_soon<K: Namespaced + Send + 'static>(
         &self,
         limit: Duration,
         name: &str,
         what: &str,
         is: impl Fn(&K) -> bool,
-    ) -> Result<K>
-    where
-        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
-        K: Clone + Debug + Serialize + DeserializeOwned + Send + 'static,
-    {
+    ) -> Result<K> {
         let pace = Pace::start(self).await?;
         let object = self.until(name, what, is).await;
         let took = pace.elapsed();
@@ -153,27 +134,12 @@ impl Namespace {
     }
 
     /// Waits until an object is gone.
-    ///
-    /// # Panics
-    /// When it still exists after the time limit.
     #[track_caller]
-    pub fn until_gone<K>(&self, name: &str) -> impl Future<Output = ()>
-    where
-        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
-        K: Clone + Debug + Serialize + DeserializeOwned,
-    {
-        let api = self.api::<K>();
-        eventually("it is gone", WAIT_TIMEOUT, async move || match api.get_opt(name).await {
-            Ok(None) => Ok(()),
-            Ok(Some(object)) => Err(yaml(&object)),
-            Err(error) => Err(error.to_string()),
-        })
+    pub fn until_gone<K: Namespaced>(&self, name: &str) -> impl Future<Output = ()> {
+        until_gone("it is gone", WAIT_TIMEOUT, self.api::<K>(), name)
     }
 
     /// Waits for an Event with a reason about an object, and returns its note.
-    ///
-    /// # Panics
-    /// When there is none in time; with the other Events about the object.
     #[track_caller]
     pub fn until_event(&self, name: &str, reason: &str) -> impl Future<Output = String> {
         eventually("an Event says so", WAIT_TIMEOUT, async move || {
@@ -193,18 +159,12 @@ impl Namespace {
     }
 
     /// Waits until a `BasicDeployment` is ready with its current spec.
-    ///
-    /// # Panics
-    /// When it is not ready in time.
     #[track_caller]
     pub fn until_ready(&self, name: &str) -> impl Future<Output = BasicDeployment> {
         self.until_ready_within(WAIT_TIMEOUT, name)
     }
 
     /// Like [`Namespace::until_ready`], with another time limit.
-    ///
-    /// # Panics
-    /// Like [`Namespace::until_ready`].
     #[track_caller]
     pub fn until_ready_within(&self, limit: Duration, name: &str) -> impl Future<Output = BasicDeployment> {
         self.until_within(limit, name, "is ready", |deployment: &BasicDeployment| {
@@ -216,9 +176,6 @@ impl Namespace {
     }
 
     /// Waits until a `BasicReplicaSet` is ready with its current spec.
-    ///
-    /// # Panics
-    /// When it is not ready in time.
     #[track_caller]
     pub fn until_set_ready(&self, name: &str) -> impl Future<Output = BasicReplicaSet> {
         self.until(name, "is ready", |set: &BasicReplicaSet| {
@@ -237,18 +194,12 @@ impl Namespace {
     }
 
     /// Waits until `are` is true for the pods that are not terminating.
-    ///
-    /// # Panics
-    /// When that does not happen in time; with the last state of the pods.
     #[track_caller]
     pub fn until_pods(&self, what: &str, are: impl Fn(&[Pod]) -> bool) -> impl Future<Output = Vec<Pod>> {
         self.until_pods_within(WAIT_TIMEOUT, what, are)
     }
 
     /// Like [`Namespace::until_pods`], with another time limit.
-    ///
-    /// # Panics
-    /// Like [`Namespace::until_pods`].
     #[track_caller]
     pub fn until_pods_within(
         &self,
@@ -263,23 +214,13 @@ impl Namespace {
     }
 
     /// Waits until exactly this number of pods exists that are not terminating, and each is ready.
-    ///
-    /// # Panics
-    /// When that does not happen in time; with the last state of the pods.
     #[track_caller]
     pub fn until_ready_pods(&self, count: usize) -> impl Future<Output = Vec<Pod>> {
-        let what = format!("{count} pods serve, and there is no other");
-        let caller = Location::caller();
-        async move {
-            let what = format!("{what} (asked at {caller})");
-            self.until_pods(&what, |pods| pods.len() == count && pods.iter().all(pods::is_ready)).await
-        }
+        let what = format!("{count} pods serve, and there is no other (asked at {})", Location::caller());
+        async move { self.until_pods(&what, |pods| pods.len() == count && pods.iter().all(pods::is_ready)).await }
     }
 
     /// Waits until no pod is terminating: those of a former version take up to half a minute on real nodes.
-    ///
-    /// # Panics
-    /// When that does not happen in time.
     pub async fn until_no_pod_ends(&self) {
         eventually("no pod is terminating", WAIT_TIMEOUT, async || {
             let mut pods = self.pods().await.map_err(|error| vec![error.to_string()])?;

@@ -1,6 +1,6 @@
 //! The needs of a test that not every cluster fulfils.
 
-use std::io::Write;
+use std::{io::Write, process::Command};
 
 /// Something that only some clusters have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,38 +29,34 @@ pub enum Need {
 impl Need {
     /// The reason why the cluster does not have it, if it does not.
     fn missing(self) -> Option<&'static str> {
-        let is_on = |cluster: &str| std::env::var("CATENA_ON").is_ok_and(|on| on == cluster);
-        match self {
-            Self::AuditLog if std::env::var_os("CATENA_AUDIT_LOG").is_none() => {
-                Some("the API server's audit log cannot be read here")
+        let on = std::env::var("CATENA_ON").unwrap_or_default();
+        let has = |variable: &str| std::env::var_os(variable).is_some();
+        let (is_there, otherwise) = match self {
+            Self::AuditLog => (has("CATENA_AUDIT_LOG"), "the API server's audit log cannot be read here"),
+            Self::Processes => (on != "current", "the controllers' processes cannot be reached here"),
+            Self::HostProcesses => {
+                (on == "local", "the controllers do not run on this machine, beside fake nodes")
             }
-            Self::Processes if is_on("current") => Some("the controllers' processes cannot be reached here"),
-            Self::HostProcesses if is_on("current") || is_on("kind") => {
-                Some("the controllers do not run on this machine, beside fake nodes")
+            Self::RealNodes => {
+                (has("CATENA_KIND"), "there are no real nodes here; `cargo xtask e2e --on kind` has them")
             }
-            Self::RealNodes if std::env::var_os("CATENA_KIND").is_none() => {
-                Some("there are no real nodes here; `cargo xtask e2e --on kind` has them")
-            }
-            Self::FakeNodes if is_on("current") || is_on("kind") => Some(
+            Self::FakeNodes => (
+                on == "local",
                 "the nodes are real: hundreds of pods are too many for them, and they do not have every image",
             ),
-            Self::PluginImage if is_on("current") => Some("the cluster may not have an image of the plugin"),
-            Self::NobodyElse if is_on("current") => {
-                Some("objects that are somebody's may have the labels of the examples")
+            Self::PluginImage => (on != "current", "the cluster may not have an image of the plugin"),
+            Self::NobodyElse => {
+                (on != "current", "objects that are somebody's may have the labels of the examples")
             }
-            Self::Go
-                if !std::process::Command::new("go")
-                    .arg("version")
-                    .output()
-                    .is_ok_and(|go| go.status.success()) =>
-            {
-                Some("Go is not installed, and the library that computes kstatus is written in it")
+            Self::Go => (
+                Command::new("go").arg("version").output().is_ok_and(|go| go.status.success()),
+                "Go is not installed, and the library that computes kstatus is written in it",
+            ),
+            Self::NoKindsOfOthers => {
+                (!has("CATENA_KINDS_OF_OTHERS"), "the cluster has kinds of other projects, which must stay")
             }
-            Self::NoKindsOfOthers if std::env::var_os("CATENA_KINDS_OF_OTHERS").is_some() => {
-                Some("the cluster has kinds of other projects, which must stay")
-            }
-            _ => None,
-        }
+        };
+        (!is_there).then_some(otherwise)
     }
 }
 

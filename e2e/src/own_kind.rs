@@ -11,7 +11,10 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::{Cluster, Namespace, WAIT_TIMEOUT, cleanup::clean_up, eventually, is_protected, yaml};
+use crate::{
+    Cluster, Namespace, WAIT_TIMEOUT, cleanup::clean_up, eventually, eventually::until_gone, is_protected,
+    yaml,
+};
 
 /// The version of a plain kind.
 const PLAIN: &str = "v1";
@@ -143,9 +146,6 @@ impl OwnKind {
     }
 
     /// Waits until `is` is true for an object of the plain kind.
-    ///
-    /// # Panics
-    /// When that does not happen in time; with the last state of the object.
     #[track_caller]
     pub fn until(
         &self,
@@ -161,17 +161,9 @@ impl OwnKind {
     }
 
     /// Waits until an object of the plain kind is gone.
-    ///
-    /// # Panics
-    /// When it still exists after the time limit.
     #[track_caller]
     pub fn until_gone(&self, name: &str) -> impl Future<Output = ()> {
-        let api = self.api(PLAIN);
-        eventually("it is gone", WAIT_TIMEOUT, async move || match api.get_opt(name).await {
-            Ok(None) => Ok(()),
-            Ok(Some(object)) => Err(yaml(&object)),
-            Err(error) => Err(error.to_string()),
-        })
+        until_gone("it is gone", WAIT_TIMEOUT, self.api(PLAIN), name)
     }
 
     /// All objects, as read in a version: name, resourceVersion, spec and status.

@@ -1,7 +1,7 @@
 use std::{
     future::pending,
     net::SocketAddr,
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{ExitStatus, Stdio},
 };
 
@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 
-use crate::{ChaosProxy, Controller, cluster::path_from};
+use crate::{ChaosProxy, Controller, cluster::path_from, process::resident};
 
 /// A controller that a test runs by itself, behind a proxy, as administrator.
 pub struct OwnProcess {
@@ -129,16 +129,13 @@ impl OwnProcess {
     /// Its resident memory in bytes.
     pub fn resident(&self) -> Result<u64> {
         let pid = self.child.as_ref().and_then(Child::id).context("it does not run")?;
-        let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kibibytes = line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
-        Ok(1024 * kibibytes.context("it tells no VmRSS")?)
+        resident(&std::fs::read_to_string(format!("/proc/{pid}/status"))?)
     }
 
     /// Its output so far.
     #[must_use]
     pub fn log(&self) -> String {
-        std::fs::read_to_string(self.directory.join("log")).unwrap_or_default()
+        std::fs::read_to_string(self.log_file()).unwrap_or_default()
     }
 
     /// Starts the program with the same settings and more arguments.
@@ -169,7 +166,7 @@ impl OwnProcess {
     }
 
     fn path(&self, file: &str) -> String {
-        Path::new(&self.directory).join(file).display().to_string()
+        self.directory.join(file).display().to_string()
     }
 }
 

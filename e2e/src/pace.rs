@@ -9,7 +9,7 @@ use kube::{
 };
 use parking_lot::Mutex;
 use serde_json::json;
-use tokio::{task::JoinHandle, time::sleep};
+use tokio::{task::JoinSet, time::sleep};
 
 use crate::Namespace;
 
@@ -25,7 +25,7 @@ const TURN: Duration = Duration::from_millis(50);
 pub struct Pace {
     started: Timestamp,
     turns: Arc<Mutex<Vec<Timestamp>>>,
-    task: JoinHandle<()>,
+    _writes: JoinSet<()>,
 }
 
 impl Pace {
@@ -36,7 +36,7 @@ impl Pace {
         let name = maps.create(&PostParams::default(), &map).await?.name_any();
         let turns = Arc::new(Mutex::new(Vec::new()));
         let (done, started) = (Arc::clone(&turns), Timestamp::now());
-        let task = tokio::spawn(async move {
+        let writes = JoinSet::from_iter([async move {
             for turn in 0.. {
                 sleep(PAUSE).await;
                 let patch = Patch::Merge(json!({"data": {"turn": format!("{turn}")}}));
@@ -44,8 +44,8 @@ impl Pace {
                 maps.patch_metadata(&name, &PatchParams::default(), &patch).await.ok();
                 done.lock().push(Timestamp::now());
             }
-        });
-        Ok(Self { started, turns, task })
+        }]);
+        Ok(Self { started, turns, _writes: writes })
     }
 
     /// The time since the start, as it would be on a quiet machine.
@@ -60,11 +60,5 @@ impl Pace {
         let turns = self.turns.lock().iter().filter(|turn| (from..to).contains(turn)).count();
         let seconds = Duration::try_from(to.duration_since(from)).unwrap_or_default();
         seconds.min(TURN * u32::try_from(turns).unwrap_or(u32::MAX))
-    }
-}
-
-impl Drop for Pace {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }

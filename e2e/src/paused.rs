@@ -1,6 +1,4 @@
-use std::path::PathBuf;
-
-use anyhow::{Context, Result};
+use anyhow::Result;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::{
     Api, Client,
@@ -14,14 +12,6 @@ use crate::{Cluster, Controller, WAIT_TIMEOUT, cleanup::clean_up, eventually, sy
 pub struct Paused(Controller);
 
 impl Paused {
-    /// Ends it, so that a test can run it in its own way; tells where its program is on this machine.
-    pub async fn for_its_program(cluster: &Cluster, controller: Controller) -> Result<(Self, PathBuf)> {
-        let pid = controller.until_ready(cluster).await.pid;
-        let program = std::fs::read_link(format!("/proc/{pid}/exe"))
-            .with_context(|| format!("process {pid} of {} is not of this machine", controller.name()))?;
-        Ok((Self::pause(cluster, controller).await?, program))
-    }
-
     /// Ends it.
     pub async fn pause(cluster: &Cluster, controller: Controller) -> Result<Self> {
         cluster.ensure_it_may_change(controller)?;

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::{WAIT_TIMEOUT, cluster::path_from, eventually};
+use crate::{WAIT_TIMEOUT, cluster::path_from, eventually, run::run};
 
 /// The output of kubectl-catena.
 #[derive(Debug)]
@@ -48,21 +48,28 @@ pub async fn explained(namespace: &str, object: &[&str]) -> Result<Said> {
 
 /// Waits until `why` names a reason as the root cause, and returns the answer.
 pub async fn until_root_cause(namespace: &str, object: &str, reason: &str) -> Value {
-    eventually(&format!("why {object} is explained by {reason}"), WAIT_TIMEOUT, async || {
-        let said = catena(namespace, &["why", object, "-o", "json"]).await;
-        let answer = said.and_then(|said| said.json()).map_err(|error| json!(format!("{error:#}")))?;
-        if answer["rootCause"]["reason"] == reason { Ok(answer) } else { Err(answer) }
-    })
-    .await
+    let is_so = |answer: &Value| answer["rootCause"]["reason"] == reason;
+    until_why(WAIT_TIMEOUT, namespace, object, &format!("is explained by {reason}"), is_so).await
 }
 
 /// Waits until the sentence of `why` about an object begins with these words, and returns the answer.
 pub async fn until_says(limit: Duration, namespace: &str, object: &str, begins: &str) -> Value {
-    eventually(&format!("why {object} says: {begins}"), limit, async || {
+    let is_so =
+        |answer: &Value| answer["sentence"].as_str().is_some_and(|sentence| sentence.starts_with(begins));
+    until_why(limit, namespace, object, &format!("says: {begins}"), is_so).await
+}
+
+async fn until_why(
+    limit: Duration,
+    namespace: &str,
+    object: &str,
+    what: &str,
+    is_so: impl Fn(&Value) -> bool,
+) -> Value {
+    eventually(&format!("why {object} {what}"), limit, async || {
         let said = catena(namespace, &["why", object, "-o", "json"]).await;
         let answer = said.and_then(|said| said.json()).map_err(|error| json!(format!("{error:#}")))?;
-        let is_so = answer["sentence"].as_str().is_some_and(|sentence| sentence.starts_with(begins));
-        if is_so { Ok(answer) } else { Err(answer) }
+        if is_so(&answer) { Ok(answer) } else { Err(answer) }
     })
     .await
 }
@@ -77,13 +84,9 @@ pub fn catena_process(namespace: &str, arguments: &[&str]) -> Result<Command> {
 
 /// Runs kubectl-catena with another kubeconfig.
 pub async fn catena_as(kubeconfig: &Path, arguments: &[&str]) -> Result<Said> {
-    let output = Command::new(path_from("CATENA_PLUGIN")?)
-        .args(arguments)
-        .env("KUBECONFIG", kubeconfig)
-        .stdin(Stdio::null())
-        .output()
-        .await
-        .context("could not start kubectl-catena")?;
+    let mut catena = Command::new(path_from("CATENA_PLUGIN")?);
+    catena.args(arguments).env("KUBECONFIG", kubeconfig);
+    let output = run(catena, "").await?;
     Ok(Said {
         code: output.status.code().unwrap_or(-1),
         out: String::from_utf8_lossy(&output.stdout).into_owned(),

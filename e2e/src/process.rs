@@ -95,9 +95,6 @@ impl Process {
     }
 
     /// Waits until another process replaces it, ready or not.
-    ///
-    /// # Panics
-    /// When that does not happen in time.
     pub async fn until_replaced(&self, cluster: &Cluster) -> Self {
         let what = format!("{} was started again", self.controller.name());
         eventually(&what, WAIT_TIMEOUT, async || match self.controller.process(cluster).await {
@@ -109,10 +106,7 @@ impl Process {
 
     /// Its resident memory in bytes.
     pub fn resident(&self) -> Result<u64> {
-        let status = self.read("status")?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kibibytes = line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
-        Ok(1024 * kibibytes.context("the process tells no VmRSS")?)
+        resident(&self.read("status")?)
     }
 
     /// Its processor time so far.
@@ -131,27 +125,13 @@ impl Process {
         self.page("readyz").await
     }
 
-    /// Its answer to `helm test`, under /selftest: the status and the text.
-    pub async fn self_test(&self) -> Result<(u16, String)> {
-        self.page("selftest").await
-    }
-
-    /// Its answer under /settings: the status and the text.
-    pub async fn settings(&self) -> Result<(u16, String)> {
-        self.page("settings").await
-    }
-
-    /// Its answer to whether the settings of a version are in force: the status and the text.
-    pub async fn takes_settings(&self, version: &str) -> Result<(u16, String)> {
-        self.page(&format!("settings?version={version}")).await
-    }
-
     /// Its answer under /metrics.
     pub async fn metrics(&self) -> Result<String> {
         Ok(self.page("metrics").await?.1)
     }
 
-    async fn page(&self, page: &str) -> Result<(u16, String)> {
+    /// Its answer under a path: the status and the text.
+    pub async fn page(&self, page: &str) -> Result<(u16, String)> {
         let Place::Here { address } = &self.place else {
             let path = format!("/api/v1/namespaces/{NAMESPACE}/pods/{}:8080/proxy/{page}", self.pod);
             let request = Request::get(path).body(Body::empty())?;
@@ -187,6 +167,13 @@ impl Process {
             self.pod
         )
     }
+}
+
+/// The resident memory in bytes, by the file `status` of a process.
+pub(crate) fn resident(status: &str) -> Result<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kibibytes = line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
+    Ok(1024 * kibibytes.context("the process tells no VmRSS")?)
 }
 
 /// A number that distinguishes the runs of a pod's container, and those of other pods.

@@ -53,9 +53,6 @@ pub async fn protect(cluster: &Cluster) -> Result<()> {
 
 /// Waits until no protected object of another test is left. Its test may have ended, but its namespace remains for that
 /// long, and if that test left it held, until that is noticed and the object is released.
-///
-/// # Panics
-/// When there still is one after three minutes.
 pub async fn until_nothing_is_protected(cluster: &Cluster) {
     eventually("nothing is protected", 3 * WAIT_TIMEOUT, async || {
         let mut left = labelled::<ConfigMap>(cluster).await.map_err(|error| vec![error.to_string()])?;

@@ -10,14 +10,14 @@ use kube::{
     Api, ResourceExt,
     runtime::watcher::{self, Event, watcher},
 };
-use tokio::{sync::watch, task::JoinHandle, time::timeout};
+use tokio::{sync::watch, task::JoinSet, time::timeout};
 
 use crate::{Namespace, WAIT_TIMEOUT, pods};
 
 /// The numbers of pods over time, recorded by a watch, so that no change is missed.
 pub struct Recording {
     recorded: watch::Receiver<Recorded>,
-    watch: JoinHandle<()>,
+    _watch: JoinSet<()>,
 }
 
 /// The observed numbers so far.
@@ -40,9 +40,9 @@ impl Recording {
     pub async fn start(namespace: &Namespace) -> Self {
         let nothing = Recorded { alive: 0, ready: 0, most: 0, fewest_ready: usize::MAX, made: 0 };
         let (sender, mut recorded) = watch::channel(nothing);
-        let watch = tokio::spawn(record(namespace.api(), sender));
+        let watch = JoinSet::from_iter([record(namespace.api(), sender)]);
         recorded.changed().await.ok();
-        Self { recorded, watch }
+        Self { recorded, _watch: watch }
     }
 
     /// Waits for a moment, without delay.
@@ -62,12 +62,6 @@ impl Recording {
     #[must_use]
     pub fn so_far(&self) -> Recorded {
         *self.recorded.borrow()
-    }
-}
-
-impl Drop for Recording {
-    fn drop(&mut self) {
-        self.watch.abort();
     }
 }
 

@@ -4,16 +4,23 @@ use std::{
     process::{Command, Stdio},
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::io::AsyncWriteExt;
 
 use crate::{
-    BACKUPS, Cluster, Controller, cluster::path_from, helm, system::NAMESPACE, until_nothing_is_protected,
+    BACKUPS, Cluster, Controller, cluster::path_from, run::output_of, system::NAMESPACE,
+    until_nothing_is_protected,
 };
 
-/// A controller's release, changed until this is dropped.
+/// Runs helm in the namespace of the charts, and returns its output.
+pub async fn helm(arguments: &[&str]) -> Result<String> {
+    let mut helm = Command::new(path_from("CATENA_HELM")?);
+    helm.args(arguments).args(["--namespace", NAMESPACE]);
+    output_of(helm.into(), "").await
+}
+
+/// A controller's release, changed or uninstalled until this is dropped.
 pub struct Release {
     controller: Controller,
 }
@@ -72,26 +79,16 @@ impl Release {
 
     /// Upgrades it again, to another chart, with these values instead.
     pub async fn replace_chart(&self, chart: &Path, values: &Value) -> Result<()> {
-        let mut helm = tokio::process::Command::from(upgrade(self.controller, chart)?)
-            .args(["--values", "-"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .context("could not start helm")?;
-        let mut input = helm.stdin.take().context("helm has no input")?;
-        input.write_all(values.to_string().as_bytes()).await?;
-        drop(input);
-        let output = helm.wait_with_output().await?;
-        let error = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "helm upgrade {}: {error}", self.controller.name());
+        let mut helm = upgrade(self.controller, chart)?;
+        helm.args(["--values", "-"]);
+        output_of(helm.into(), &values.to_string()).await?;
         Ok(())
     }
 
     /// Uninstalls a release, like a user; it is installed again when the result is dropped.
-    pub async fn uninstall(cluster: &Cluster, controller: Controller) -> Result<Uninstalled> {
+    pub async fn uninstall(cluster: &Cluster, controller: Controller) -> Result<Self> {
         cluster.ensure_it_may_change(controller)?;
-        let uninstalled = Uninstalled(controller);
+        let uninstalled = Self { controller };
         Self::try_uninstall(cluster, controller).await?;
         Ok(uninstalled)
     }
@@ -134,15 +131,6 @@ impl Drop for Release {
         if !matches!(ended, Ok(true)) {
             eprintln!("clean-up failed: {} keeps the values of a test: {ended:?}", self.controller.name());
         }
-    }
-}
-
-/// An uninstalled release, until this is dropped.
-pub struct Uninstalled(Controller);
-
-impl Drop for Uninstalled {
-    fn drop(&mut self) {
-        drop(Release { controller: self.0 });
     }
 }
 

@@ -10,26 +10,19 @@ use k8s_openapi::{
 };
 use kube::api::{DeleteParams, ListParams};
 
-use crate::{Cluster, Undo, WAIT_TIMEOUT, Work, eventually};
+use crate::{Cluster, Undo, WAIT_TIMEOUT, Work, eventually, eventually::until_gone};
 
 /// A failing watch is tolerated for half a minute.
 const LONG: Duration = Duration::from_secs(150);
 
 /// Deletes the definition of `BasicReplicaSets`, and with it all of them, installs it again, and waits until those of the work are
 /// created again.
-///
-/// # Panics
-/// When that does not happen in time.
 pub async fn replace_definition(cluster: &Cluster, work: &Work) -> Result<()> {
     let definitions = cluster.all::<CustomResourceDefinition>();
     let name = "basicreplicasets.catena.dev";
     let undo = Undo::keep(&definitions, name).await?;
     definitions.delete(name, &DeleteParams::default()).await?;
-    eventually("the definition is gone", WAIT_TIMEOUT, async || match definitions.get_opt(name).await {
-        Ok(None) => Ok(()),
-        other => Err(format!("{:?}", other.map(|_| "it is there"))),
-    })
-    .await;
+    until_gone("the definition is gone", WAIT_TIMEOUT, definitions, name).await;
     undo.now(cluster.client.clone()).await?;
     let sets = work.namespace.api::<BasicReplicaSet>();
     eventually("the sets are created again", LONG, async || match sets.list(&ListParams::default()).await {
@@ -41,17 +34,10 @@ pub async fn replace_definition(cluster: &Cluster, work: &Work) -> Result<()> {
 }
 
 /// Deletes the namespace of the work, and waits until it is gone.
-///
-/// # Panics
-/// When that does not happen in time.
 pub async fn delete_namespace(cluster: &Cluster, work: &Work) -> Result<()> {
     let namespaces = cluster.all::<CoreNamespace>();
     let name = work.namespace.name.as_str();
     namespaces.delete(name, &DeleteParams::default()).await?;
-    eventually("the namespace is gone", 2 * WAIT_TIMEOUT, async || match namespaces.get_opt(name).await {
-        Ok(None) => Ok(()),
-        other => Err(format!("{other:?}")),
-    })
-    .await;
+    until_gone("the namespace is gone", 2 * WAIT_TIMEOUT, namespaces, name).await;
     Ok(())
 }

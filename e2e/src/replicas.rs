@@ -30,9 +30,6 @@ pub fn doubled(controller: Controller) -> Result<Value> {
 
 impl Replicas {
     /// Waits until both are ready, and one leads.
-    ///
-    /// # Panics
-    /// When that does not happen in time.
     pub async fn until_ready(cluster: &Cluster, controller: Controller) -> Result<Self> {
         // Otherwise, one of the two may belong to the former revision.
         let deployment = format!("deployment/{}", controller.name());
@@ -55,9 +52,6 @@ impl Replicas {
     }
 
     /// Waits until another pod has the Lease.
-    ///
-    /// # Panics
-    /// When that does not happen in time.
     pub async fn until_taken_over(&self, cluster: &Cluster) -> String {
         let what = format!("another replica of {} leads", self.controller.name());
         eventually(&what, WAIT_TIMEOUT, async || match holder(cluster, self.controller).await {

@@ -10,7 +10,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
     select,
     sync::watch,
-    task::{JoinHandle, JoinSet},
+    task::JoinSet,
 };
 
 use crate::{Cluster, Controller, Process, Release};
@@ -21,7 +21,7 @@ pub struct Route {
     pub port: u16,
     /// The processes that are cut off.
     cut: watch::Sender<BTreeSet<i32>>,
-    task: JoinHandle<()>,
+    _task: JoinSet<()>,
 }
 
 impl Route {
@@ -32,8 +32,8 @@ impl Route {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let port = listener.local_addr()?.port();
         let cut = watch::Sender::default();
-        let task = tokio::spawn(serve(listener, to, cut.clone()));
-        Ok(Self { port, cut, task })
+        let task = JoinSet::from_iter([serve(listener, to, cut.clone())]);
+        Ok(Self { port, cut, _task: task })
     }
 
     /// Upgrades a controller's release so that its pods take this way; see [`Release::upgrade`].
@@ -64,12 +64,6 @@ impl Route {
     /// Ends all cuts. Connections that were cut are closed.
     pub fn heal(&self) {
         self.cut.send_modify(BTreeSet::clear);
-    }
-}
-
-impl Drop for Route {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }
 

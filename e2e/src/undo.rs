@@ -1,29 +1,17 @@
-use std::fmt::Debug;
-
 use anyhow::Result;
-use k8s_openapi::ClusterResourceScope;
 use kube::{
-    Api, Client, Resource, ResourceExt,
+    Api, Client, ResourceExt,
     api::{Patch, PatchParams},
 };
-use serde::{Serialize, de::DeserializeOwned};
 
-use crate::cleanup::clean_up;
+use crate::{ClusterWide, cleanup::clean_up};
 
 /// The former state of a cluster-wide object, which is restored when this is dropped.
-pub struct Undo<K>
-where
-    K: Resource<DynamicType = (), Scope = ClusterResourceScope>,
-    K: Clone + Debug + Serialize + DeserializeOwned + Send + 'static,
-{
+pub struct Undo<K: ClusterWide + Send + 'static> {
     before: K,
 }
 
-impl<K> Undo<K>
-where
-    K: Resource<DynamicType = (), Scope = ClusterResourceScope>,
-    K: Clone + Debug + Serialize + DeserializeOwned + Send + 'static,
-{
+impl<K: ClusterWide + Send + 'static> Undo<K> {
     /// Saves the present state of an object.
     pub async fn keep(api: &Api<K>, name: &str) -> Result<Self> {
         let mut before = api.get(name).await?;
@@ -42,11 +30,7 @@ where
 }
 
 /// Replaces the present object, or creates it again.
-async fn put_back<K>(client: Client, before: &K) -> Result<()>
-where
-    K: Resource<DynamicType = (), Scope = ClusterResourceScope>,
-    K: Clone + Debug + Serialize + DeserializeOwned,
-{
+async fn put_back<K: ClusterWide>(client: Client, before: &K) -> Result<()> {
     let mut object = serde_json::to_value(before)?;
     object["apiVersion"] = K::api_version(&()).into();
     object["kind"] = K::kind(&()).into();
@@ -56,11 +40,7 @@ where
     Ok(())
 }
 
-impl<K> Drop for Undo<K>
-where
-    K: Resource<DynamicType = (), Scope = ClusterResourceScope>,
-    K: Clone + Debug + Serialize + DeserializeOwned + Send + 'static,
-{
+impl<K: ClusterWide + Send + 'static> Drop for Undo<K> {
     fn drop(&mut self) {
         let before = self.before.clone();
         clean_up("putting an object back", async move |client| put_back(client, &before).await);

@@ -65,9 +65,6 @@ impl Work {
     }
 
     /// Waits until all work of these waves is done, of which the last one set the version of the pods.
-    ///
-    /// # Panics
-    /// When that does not happen in time.
     pub async fn until_done(&self, waves: &[&str]) {
         let last = waves.last().copied().unwrap_or_default();
         for name in waves.iter().flat_map(|wave| SETS.map(|name| format!("{name}-{wave}"))) {

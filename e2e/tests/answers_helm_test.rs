@@ -86,7 +86,7 @@ async fn refused_settings_fail_at_once_with_their_mistake_and_good_ones_are_wait
     let note = until_told(&cluster, REAPER, "SettingsRefused", "finishedAt").await;
     ensure!(note.contains("keeps the previous settings"), "{note}");
     let process = REAPER.until_ready(&cluster).await;
-    let (code, page) = process.settings().await?;
+    let (code, page) = process.page("settings").await?;
     ensure!(code == 422 && page.contains("finishedAt"), "{code}: {page}");
     let metrics = process.metrics().await?;
     ensure!(metrics.contains("catena_settings_kept_out 1"), "{metrics}");
@@ -94,7 +94,7 @@ async fn refused_settings_fail_at_once_with_their_mistake_and_good_ones_are_wait
     release.restore().await?;
     helm(&["test", REAPER.name(), "--timeout=180s"]).await?;
     // The settings of the release were in force all the time; the refused ones are forgotten at the next look.
-    eventually("no other settings are known", WAIT_TIMEOUT, async || match process.settings().await {
+    eventually("no other settings are known", WAIT_TIMEOUT, async || match process.page("settings").await {
         Ok((200, _)) => Ok(()),
         other => Err(format!("{other:?}")),
     })

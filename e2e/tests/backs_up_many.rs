@@ -142,14 +142,13 @@ mod alone {
         e2e::needs!(HostProcesses);
         let (many, few) = (many()?, many()? / 10);
         let cluster = Cluster::alone().await?;
-        // Leftovers of other tests would lose their finalizer by a write that is counted here.
-
         protect(&cluster).await?;
         let namespace = cluster.namespace("many").await?;
         let backups = cluster.namespace("kept").await?;
-        let (_paused, program) = Paused::for_its_program(&cluster, BACKUPS).await?;
+        let _paused = Paused::pause(&cluster, BACKUPS).await?;
         let proxy = ChaosProxy::start().await?;
-        let mut process = OwnProcess::start(program, &proxy, &settings(&backups, true))?;
+        let mut process =
+            OwnProcess::start(OwnProcess::program(BACKUPS)?, &proxy, &settings(&backups, true))?;
 
         let started = Instant::now();
         create(&namespace, many).await?;

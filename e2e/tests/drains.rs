@@ -130,7 +130,8 @@ async fn a_drain_that_was_killed_goes_on_where_it_was() -> Result<()> {
     create(&namespace, 60).await?;
     until_protected(&namespace, 60).await;
 
-    let (_paused, program) = Paused::for_its_program(&cluster, BACKUPS).await?;
+    let _paused = Paused::pause(&cluster, BACKUPS).await?;
+    let program = OwnProcess::program(BACKUPS)?;
     let proxy = ChaosProxy::start().await?;
     let mut settings = json!({"kinds": protecting()?["kinds"], "backups": protecting()?["backups"]});
     // A kind that another test takes away fails a drain, and the Job of the chart tries again.

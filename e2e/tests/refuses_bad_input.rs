@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use catena_api::{BasicDeployment, BasicReplicaSet};
 use e2e::{
     AuditLog, CHAIN, Cluster, DEPLOYMENTS, Namespace, REPLICA_SETS, Release, Tally, WAIT_TIMEOUT, condition,
-    deployment, is_true, refused_by_kubectl, replica_set, shipped_template,
+    deployment, is_true, kubectl_with_input, replica_set, shipped_template,
 };
 use k8s_openapi::{
     api::core::v1::{Pod, ResourceQuota, Secret},
@@ -61,7 +61,9 @@ async fn the_api_server_refuses_what_cannot_be_and_names_the_field() -> Result<(
             "{{apiVersion: {}, kind: {kind}, metadata: {{name: {name}}}, spec: {{{spec}}}}}",
             e2e::GROUP_VERSION
         );
-        let said = refused_by_kubectl(&namespace.name, &yaml).await.context(yaml)?;
+        let apply = ["apply", "--namespace", &namespace.name, "--filename", "-"];
+        let (is_taken, said) = kubectl_with_input(&apply, &yaml).await?;
+        ensure!(!is_taken, "it was taken: {yaml}: {said}");
         assert!(said.contains(field), "{field}: {value} is refused without its name: {said}");
     }
     Ok(())

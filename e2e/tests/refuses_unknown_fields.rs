@@ -43,7 +43,7 @@ fn is_stalled(conditions: &[Condition], field: &str) -> bool {
 
 /// `helm test` fails, because the controller names the template and the field.
 async fn is_found_by_helm_test(cluster: &Cluster, controller: Controller, field: &str) -> Result<()> {
-    let (status, said) = controller.until_ready(cluster).await.self_test().await?;
+    let (status, said) = controller.until_ready(cluster).await.page("selftest").await?;
     ensure!(
         status == 503 && said.contains("template \"misspelt\"") && said.contains(field),
         "{status} {said}"

@@ -4,13 +4,13 @@
 use anyhow::{Context, Result};
 use catena_api::{BasicDeployment, BasicDeploymentRestart, BasicDeploymentRollback, BlockedBy};
 use e2e::{
-    Cluster, DEPLOYMENTS, JobReplicas, Namespace, Release, another_image, child_example, commands, condition,
-    deployment, image, orphan_any_child, uids,
+    Cluster, DEPLOYMENTS, JobReplicas, Namespace, Release, WAIT_TIMEOUT, another_image, child_example,
+    commands, condition, deployment, eventually, image, uids,
 };
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
     ResourceExt,
-    api::ListParams,
+    api::{DeleteParams, DynamicObject, ListParams, PostParams},
     core::{GroupVersionKind, TypeMeta},
     discovery::ApiResource,
 };
@@ -118,7 +118,7 @@ fn api_resource(values: &Value) -> Result<ApiResource> {
 async fn comes_back(namespace: &Namespace, kind: &ApiResource) -> Result<()> {
     let web = namespace.until_ready("web").await;
     let pods = uids(&namespace.until_ready_pods(4).await);
-    let before = orphan_any_child(namespace, kind).await?;
+    let before = orphan_child(namespace, kind).await?;
     let orphan = namespace.api_of(kind).get(&before.name_any()).await?;
     assert!(orphan.owner_references().is_empty(), "{:?}", orphan.owner_references());
 
@@ -225,6 +225,35 @@ async fn live_with(cluster: &Cluster, kinds: &[Kind]) -> Result<()> {
     release.restore().await?;
     DEPLOYMENTS.until_ready(cluster).await;
     Ok(())
+}
+
+/// Deletes a deployment, and orphans its child of any kind. Returns the child as it was before.
+///
+/// An object of the same kind is collected before that: the garbage collector discovers new kinds twice a minute, and orphans only
+/// dependents that it has seen.
+async fn orphan_child(namespace: &Namespace, kind: &ApiResource) -> Result<DynamicObject> {
+    let web = namespace.api::<BasicDeployment>().get("web").await?;
+    let child = web.status.and_then(|status| status.child).context("it has no child")?;
+    let children = namespace.api_of(kind);
+    let child = children.get(&child.name).await?;
+
+    let mut garbage = DynamicObject::new("garbage", kind).data(json!({"spec": child.data["spec"]}));
+    garbage.data["spec"]["replicas"] = 0.into();
+    let mut gone = child.owner_references().first().context("it has no owner")?.clone();
+    gone.name = "gone".into();
+    gone.uid = "00000000-0000-4000-8000-000000000000".into();
+    garbage.owner_references_mut().push(gone);
+    children.create(&PostParams::default(), &garbage).await?;
+    eventually("the garbage collector knows the kind", 2 * WAIT_TIMEOUT, async || {
+        match children.get_opt("garbage").await {
+            Ok(None) => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await;
+    namespace.api::<BasicDeployment>().delete("web", &DeleteParams::orphan()).await?;
+    namespace.until_gone::<BasicDeployment>("web").await;
+    Ok(child)
 }
 
 #[tokio::test]

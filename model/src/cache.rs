@@ -53,7 +53,6 @@ impl<S: Clone + PartialEq + Hash, T: Clone + PartialEq + Hash + Default> Cache<S
     }
 
     /// Number of events that have yet to be shown.
-    #[must_use]
     pub fn lag(&self) -> usize {
         self.pending.len()
     }
@@ -79,7 +78,6 @@ impl<S: Clone + PartialEq + Hash, T: Clone + PartialEq + Hash + Default> Cache<S
     }
 
     /// Whether every own write is shown after `count` more events.
-    #[must_use]
     pub fn is_current_after(&self, count: usize) -> bool {
         self.awaited_events() <= count
     }
@@ -101,7 +99,6 @@ impl<S: Clone + PartialEq + Hash, T: Clone + PartialEq + Hash + Default> Cache<S
     }
 
     /// An object in the cache.
-    #[must_use]
     pub fn get(&self, key: &Key) -> Option<&Stored<S, T>> {
         self.rows.get(key)
     }

@@ -4,45 +4,39 @@ use std::{collections::BTreeMap, time::Duration};
 
 use stateright::{Checker, HasDiscoveries, Model};
 
-use crate::harness::{Histories, Scenario};
+use crate::harness::{Histories, Scenario, World};
 
 /// The outcome of a model.
 #[derive(Debug)]
 pub struct Checked {
-    /// Its name.
     pub name: &'static str,
     /// Number of different states.
     pub states: usize,
     /// The longest history.
     pub depth: usize,
-    /// The checked rules.
     pub rules: Vec<&'static str>,
     /// A history for each broken rule.
     pub broken: BTreeMap<&'static str, Vec<String>>,
-    /// Duration of the run.
     pub took: Duration,
 }
 
 /// Searches all histories.
-#[must_use]
-pub fn check<W: Scenario>(model: Histories<W>) -> Checked {
+pub fn check<M: Scenario>(model: Histories<M>) -> Checked {
     run(model, HasDiscoveries::All)
 }
 
 /// Searches for a history that breaks a rule.
-#[must_use]
-pub fn breaks<W: Scenario>(model: Histories<W>, rule: &'static str) -> Checked {
+pub fn breaks<M: Scenario>(model: Histories<M>, rule: &'static str) -> Checked {
     run(model, HasDiscoveries::AllOf([rule].into()))
 }
 
-fn run<W: Scenario>(model: Histories<W>, until: HasDiscoveries) -> Checked {
+fn run<M: Scenario>(model: Histories<M>, until: HasDiscoveries) -> Checked {
     let started = std::time::Instant::now();
-    let (name, rules) =
-        (W::name(&model.scope), model.properties().iter().map(|property| property.name).collect());
+    let (name, rules) = (model.scope.name, model.properties().iter().map(|property| property.name).collect());
     let threads = std::thread::available_parallelism().map_or(1, Into::into);
     let checker = model.checker().threads(threads).finish_when(until).spawn_bfs().join();
-    let lines = |history: Vec<(W, Option<W::Event>)>| {
-        history.into_iter().filter_map(|(world, event)| Some(world.line(&event?))).collect()
+    let lines = |history: Vec<(World<M>, Option<M::Event>)>| {
+        history.into_iter().filter_map(|(world, event)| Some(M::line(&world, &event?))).collect()
     };
     let broken = checker.discoveries().into_iter();
     Checked {

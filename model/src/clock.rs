@@ -11,13 +11,11 @@ const TICK: u64 = 60;
 const EPOCH: Duration = Duration::from_secs(1_000_000);
 
 /// A point in time, from the server's clock.
-#[must_use]
 pub fn time(clock: u8) -> Timestamp {
     Timestamp::UNIX_EPOCH + EPOCH + duration(clock)
 }
 
 /// The duration of a number of ticks.
-#[must_use]
 pub fn duration(ticks: u8) -> Duration {
     Duration::from_secs(u64::from(ticks) * TICK)
 }

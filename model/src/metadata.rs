@@ -15,7 +15,6 @@ use crate::{
 };
 
 /// A modelled kind as the API server knows it.
-#[must_use]
 pub fn resource(kind: Kind) -> ApiResource {
     match kind {
         Kind::Deployment => ApiResource::erase::<BasicDeployment>(&()),
@@ -29,7 +28,6 @@ pub fn resource(kind: Kind) -> ApiResource {
 }
 
 /// The metadata in Kubernetes' own type.
-#[must_use]
 pub fn real_meta(meta: &Meta) -> ObjectMeta {
     let texts = |map: &BTreeMap<Text, Text>| {
         let texts = map.iter().map(|(key, value)| (key.to_string(), value.to_string()));

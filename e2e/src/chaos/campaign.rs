@@ -1,16 +1,14 @@
 //! Many disturbed stories side by side, each in its own namespace with its own controllers.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use futures::{StreamExt, stream};
-use kube::Client;
 use tokio::time::Instant;
 
 use super::{
-    cast::Programs,
+    cast::Stage,
     plan::Plan,
-    proxy::client,
     story::{self, Outcome, Reference},
     table::Table,
 };
@@ -22,8 +20,7 @@ const MAX_CONCURRENT_STORIES: usize = 8;
 /// A cluster whose controllers are those of the stories, until it is ended.
 pub struct Campaign {
     cluster: Cluster,
-    client: Client,
-    programs: Arc<Programs>,
+    stage: Stage,
     reference: Reference,
 }
 
@@ -31,9 +28,8 @@ impl Campaign {
     /// Takes the cluster over, and runs an undisturbed story to count its requests.
     pub async fn begin() -> Result<Self> {
         let cluster = Cluster::alone().await?;
-        let client = client().await?;
-        let programs = Arc::new(Programs::take_over(&cluster).await?);
-        let reference = story::undisturbed(&cluster, &client, &programs).await?;
+        let stage = Stage::take_over(&cluster).await?;
+        let reference = story::undisturbed(&cluster, &stage).await?;
         for (controller, counts) in &reference.counts {
             println!(
                 "{}: {} writes, {} lists, events {:?}",
@@ -43,7 +39,7 @@ impl Campaign {
                 counts.events
             );
         }
-        Ok(Self { cluster, client, programs, reference })
+        Ok(Self { cluster, stage, reference })
     }
 
     /// The result of an undisturbed story.
@@ -57,7 +53,10 @@ impl Campaign {
         let began = Instant::now();
         let mut outcomes = stream::iter(stories)
             .take_while(|_| std::future::ready(began.elapsed() < limit))
-            .map(|plans| self.tell(plans))
+            .map(async |plans| {
+                let told = story::disturbed(&self.cluster, &self.stage, &plans, &self.reference).await;
+                (plans, told)
+            })
             .buffer_unordered(MAX_CONCURRENT_STORIES);
         let (mut table, mut runs, mut failed) = (Table::default(), 0, Vec::new());
         while let Some((plans, outcome)) = outcomes.next().await {
@@ -77,17 +76,8 @@ impl Campaign {
         Ok(())
     }
 
-    async fn tell(&self, plans: Vec<Plan>) -> (Vec<Plan>, Result<Outcome>) {
-        let told =
-            story::disturbed(&self.cluster, &self.client, &self.programs, &plans, &self.reference).await;
-        (plans, told)
-    }
-
     /// Gives the cluster its own controllers back.
     pub async fn end(self) -> Result<()> {
-        if let Some(programs) = Arc::into_inner(self.programs) {
-            programs.give_back(&self.cluster).await?;
-        }
-        Ok(())
+        self.stage.give_back(&self.cluster).await
     }
 }

@@ -2,6 +2,7 @@
 //! story's namespace. One whose leader is lost has two replicas.
 
 use std::{
+    collections::BTreeSet,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -11,15 +12,14 @@ use anyhow::{Context, Result};
 use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client};
-use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tokio::{task::JoinHandle, time::Instant};
+use tokio::{task::JoinSet, time::Instant};
 
 use super::{
     keeper::Keeper,
     plan::{Fault, Plan},
-    proxy::ChaosProxy,
-    state::Counts,
+    proxy::{ChaosProxy, client},
+    state::{Answered, Counts},
 };
 use crate::{
     BACKUP_BY, BACKUPS, CONTROLLERS, Cluster, Controller, OwnProcess, Paused, system::NAMESPACE,
@@ -29,9 +29,11 @@ use crate::{
 /// Number of lines of a log that are printed for a failed story.
 const LAST_LINES: usize = 12;
 
-/// The programs and settings of all controllers, which do not run in the cluster until this is dropped.
-pub struct Programs {
-    all: Vec<(Controller, PathBuf, Value)>,
+/// What the stories share: the settings of all controllers, which do not run in the cluster until this is dropped.
+pub struct Stage {
+    /// Without retries.
+    pub client: Client,
+    settings: Vec<(Controller, Value)>,
     paused: Vec<Paused>,
 }
 
@@ -45,21 +47,18 @@ struct Player {
     proxy: Arc<ChaosProxy>,
     /// A log for each replica.
     logs: Vec<PathBuf>,
-    /// Actions of its processes that no process may take.
-    offences: Arc<Mutex<Vec<String>>>,
-    task: JoinHandle<()>,
+    _keeper: JoinSet<()>,
 }
 
-impl Programs {
+impl Stage {
     /// Ends the cluster's own controllers, which would take part in every story.
     pub async fn take_over(cluster: &Cluster) -> Result<Self> {
-        let pausing = CONTROLLERS.map(async |controller| Paused::for_its_program(cluster, controller).await);
-        let (mut all, mut kept) = (Vec::new(), Vec::new());
-        for (controller, (paused, program)) in CONTROLLERS.into_iter().zip(try_join_all(pausing).await?) {
-            all.push((controller, program, settings(&cluster.client, controller).await?));
-            kept.push(paused);
-        }
-        Ok(Self { all, paused: kept })
+        let taken = CONTROLLERS.map(async |controller| {
+            let settings = settings(&cluster.client, controller).await?;
+            anyhow::Ok(((controller, settings), Paused::pause(cluster, controller).await?))
+        });
+        let (settings, paused) = try_join_all(taken).await?.into_iter().unzip();
+        Ok(Self { client: client().await?, settings, paused })
     }
 
     /// Starts the cluster's own controllers again.
@@ -96,54 +95,49 @@ fn backup_settings(namespace: &str) -> Value {
 
 impl Cast {
     /// Starts all controllers in a namespace, with the faults of the plan.
-    pub async fn start(
-        client: &Client,
-        programs: &Programs,
-        namespace: &str,
-        plans: &[Plan],
-    ) -> Result<Self> {
+    pub async fn start(stage: &Stage, namespace: &str, plans: &[Plan]) -> Result<Self> {
         let mut players = Vec::new();
-        for (controller, program, settings) in &programs.all {
+        for (controller, settings) in &stage.settings {
             let of_it = plans.iter().filter(|plan| plan.controller == controller.name());
             let faults: Vec<Fault> = of_it.flat_map(|plan| plan.faults.clone()).collect();
             let is_doubled = faults.iter().any(Fault::is_hand_over);
-            let (mut proxy, ends) = ChaosProxy::in_namespace(client.clone(), namespace, faults).await?;
+            let (mut proxy, ends) =
+                ChaosProxy::with(stage.client.clone(), Some(namespace.to_owned()), faults).await?;
             let settings = if *controller == BACKUPS { backup_settings(namespace) } else { settings.clone() };
+            let program = OwnProcess::program(*controller)?;
             let mut replicas = Vec::new();
             if is_doubled {
                 for address in [proxy.address, proxy.another_door().await?] {
                     replicas.push(OwnProcess::start_replica(program.clone(), address, &settings, namespace)?);
                 }
             } else {
-                replicas.push(OwnProcess::start(program.clone(), &proxy, &settings)?);
+                replicas.push(OwnProcess::start(program, &proxy, &settings)?);
             }
-            let (proxy, offences): (_, Arc<Mutex<Vec<String>>>) = (Arc::new(proxy), Arc::default());
             let logs = replicas.iter().map(OwnProcess::log_file).collect();
-            let keeper = Keeper::new(replicas, proxy.clone(), offences.clone());
-            let task = tokio::spawn(keeper.keep(ends));
-            players.push(Player { controller: *controller, proxy, logs, offences, task });
+            let proxy = Arc::new(proxy);
+            let keeper = Keeper { replicas, proxy: proxy.clone(), deposed: BTreeSet::new() };
+            let keeper = JoinSet::from_iter([keeper.keep(ends)]);
+            players.push(Player { controller: *controller, proxy, logs, _keeper: keeper });
         }
         Ok(Self { players })
     }
 
     /// The requests of each controller.
     pub fn counts(&self) -> impl Iterator<Item = (Controller, Counts)> {
-        self.players.iter().map(|player| (player.controller, player.proxy.counts()))
+        self.players.iter().map(|player| (player.controller, player.proxy.state().counts()))
     }
 
     /// The writes that arrived after a moment.
-    #[must_use]
     pub fn written_since(&self, moment: Instant) -> Vec<String> {
-        let all = self.players.iter().flat_map(|player| player.proxy.timed_writes());
-        all.filter(|(at, _)| *at > moment).map(|(_, write)| write).collect()
+        let all = self.players.iter().flat_map(|player| player.proxy.state().writes.clone());
+        all.filter(|answered| answered.at > moment).map(|answered| answered.write).collect()
     }
 
     /// The writes in their order, a line each with the seconds since the first.
-    #[must_use]
     pub fn writes(&self) -> Vec<String> {
         let of = |player: &Player| {
-            let name = player.controller.name();
-            player.proxy.timed_writes().into_iter().map(move |(at, write)| (at, format!("{name}: {write}")))
+            let (name, writes) = (player.controller.name(), player.proxy.state().writes.clone());
+            writes.into_iter().map(move |Answered { at, write, .. }| (at, format!("{name}: {write}")))
         };
         let mut all: Vec<_> = self.players.iter().flat_map(of).collect();
         all.sort();
@@ -152,32 +146,26 @@ impl Cast {
     }
 
     /// The time since the last write of any controller.
-    #[must_use]
     pub fn quiet_for(&self) -> Duration {
-        self.players.iter().map(|player| player.proxy.quiet_for()).min().unwrap_or_default()
+        self.players.iter().map(|player| player.proxy.state().last_write.elapsed()).min().unwrap_or_default()
     }
 
     /// Faults that did not occur.
-    #[must_use]
     pub fn ahead(&self) -> Vec<Fault> {
-        self.players.iter().flat_map(|player| player.proxy.ahead()).collect()
+        self.players.iter().flat_map(|player| player.proxy.state().ahead.clone()).collect()
     }
 
     /// Actions that no controller may take in any case.
-    #[must_use]
     pub fn offences(&self) -> Vec<String> {
         let of = |player: &Player| {
-            let name = player.controller.name();
-            let mut all = player.proxy.unsafe_writes();
-            all.extend(player.offences.lock().iter().cloned());
-            all.extend(player.proxy.two_writers());
-            all.into_iter().map(|offence| format!("{name}: {offence}")).collect::<Vec<_>>()
+            let state = player.proxy.state();
+            let all = state.offences.iter().cloned().chain(state.two_writers());
+            all.map(|offence| format!("{}: {offence}", player.controller.name())).collect::<Vec<_>>()
         };
         self.players.iter().flat_map(of).collect()
     }
 
     /// The last lines that the controllers of some plans logged.
-    #[must_use]
     pub fn last_words(&self, plans: &[Plan]) -> String {
         let is_planned =
             |player: &&Player| plans.iter().any(|plan| plan.controller == player.controller.name());
@@ -186,12 +174,6 @@ impl Cast {
             format!("{}:\n{}\n", player.controller.name(), last.collect::<Vec<_>>().join("\n\n"))
         };
         self.players.iter().filter(is_planned).map(last).collect()
-    }
-}
-
-impl Drop for Player {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }
 

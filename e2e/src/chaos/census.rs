@@ -86,7 +86,6 @@ impl Census {
     }
 
     /// The records so far.
-    #[must_use]
     pub fn so_far(&self) -> Seen {
         self.seen.borrow().clone()
     }
@@ -99,7 +98,6 @@ impl Seen {
     }
 
     /// An object.
-    #[must_use]
     pub fn get(&self, kind: &'static str, name: &str) -> Option<&Value> {
         self.now.get(&(kind, name.to_owned()))
     }
@@ -110,14 +108,12 @@ impl Seen {
     }
 
     /// Whether the owner of all this is deleted.
-    #[must_use]
     pub fn is_over(&self) -> bool {
         let is_deleted = |web: &Value| !web["metadata"]["deletionTimestamp"].is_null();
         self.get("BasicDeployment", "web").is_none_or(is_deleted)
     }
 
     /// Whether the `BasicDeployment` was backed up before it was gone.
-    #[must_use]
     pub fn was_backed_up(&self) -> bool {
         let version = |secret: &Value| secret["metadata"]["resourceVersion"].as_str()?.parse::<u64>().ok();
         let backed_up_at = self.all("Secret").filter_map(version).min();
@@ -125,7 +121,6 @@ impl Seen {
     }
 
     /// The number of objects of each kind that ever existed.
-    #[must_use]
     pub fn made(&self) -> BTreeMap<&'static str, usize> {
         self.ever.iter().map(|(kind, uids)| (*kind, uids.len())).collect()
     }

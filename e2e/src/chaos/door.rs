@@ -14,17 +14,14 @@ use super::{
     answer::{self, Answer},
     plan::{Commit, Ending, ListFault, Moment, WriteFault},
     precondition::broken_by,
+    proxy::{End, Shared},
     scope::{Purpose, narrowed},
-    shared::{End, Shared},
     state::Answered,
     watch,
 };
 
-/// Time that a process has to read an answer before it is killed.
-const TAKES_ANSWER: Duration = Duration::from_millis(20);
-
-/// Time that a signal takes.
-const TAKES_SIGNAL: Duration = Duration::from_millis(20);
+/// Time that a process has to read an answer before it is killed, and that a signal takes.
+const MOMENT: Duration = Duration::from_millis(20);
 
 /// The way of one process.
 pub(super) struct Door {
@@ -73,7 +70,7 @@ impl Door {
         let broken = broken_by(&parts.method, &parts.uri, media, &body);
         let fault = {
             let mut state = self.state();
-            state.unsafe_writes.extend(broken.map(|rule| format!("{rule}: {} {}", parts.method, parts.uri)));
+            state.offences.extend(broken.map(|rule| format!("{rule}: {} {}", parts.method, parts.uri)));
             state.write()
         };
         let crash = fault.as_ref().and_then(WriteFault::crash);
@@ -164,7 +161,7 @@ impl Door {
         let end = self.shut(Ending::Killed);
         let ends = self.ends.clone();
         tokio::spawn(async move {
-            sleep(TAKES_ANSWER).await;
+            sleep(MOMENT).await;
             ends.send(end).ok();
         });
     }
@@ -175,7 +172,7 @@ impl Door {
             Ending::Terminated | Ending::Stopped => {
                 self.state().ends += 1;
                 self.ends.send(End { door: self.number, how }).ok();
-                sleep(TAKES_SIGNAL).await;
+                sleep(MOMENT).await;
             }
             Ending::Killed | Ending::CutOff => {
                 self.end(how);

@@ -4,14 +4,16 @@ use std::{collections::BTreeSet, process::ExitStatus, sync::Arc, time::Duration}
 
 use anyhow::{Result, ensure};
 use futures::future::select_all;
-use parking_lot::Mutex;
 use tokio::{
     select,
     sync::mpsc::UnboundedReceiver,
     time::{sleep, timeout},
 };
 
-use super::{plan::Ending, proxy::ChaosProxy, shared::End};
+use super::{
+    plan::Ending,
+    proxy::{ChaosProxy, End},
+};
 use crate::OwnProcess;
 
 /// Time limit for a process that is asked to end: the grace period of a pod.
@@ -22,37 +24,27 @@ const EVERY: Duration = Duration::from_millis(50);
 
 /// The replicas of a controller.
 pub(super) struct Keeper {
-    replicas: Vec<OwnProcess>,
-    proxy: Arc<ChaosProxy>,
-    offences: Arc<Mutex<Vec<String>>>,
+    pub replicas: Vec<OwnProcess>,
+    pub proxy: Arc<ChaosProxy>,
     /// Doors of former leaders, which may end by themselves once.
-    deposed: BTreeSet<usize>,
+    pub deposed: BTreeSet<usize>,
 }
 
 impl Keeper {
-    /// Keeps these replicas, and notes what they must not do.
-    pub(super) fn new(
-        replicas: Vec<OwnProcess>,
-        proxy: Arc<ChaosProxy>,
-        offences: Arc<Mutex<Vec<String>>>,
-    ) -> Self {
-        Self { replicas, proxy, offences, deposed: BTreeSet::new() }
-    }
-
-    /// Keeps them running through all faults.
+    /// Keeps them running through all faults, and notes what they must not do.
     pub(super) async fn keep(mut self, mut ends: UnboundedReceiver<End>) {
         loop {
             let done = select! {
                 Some(End { door, how }) = ends.recv() => self.end(door, how).await,
                 (door, ended) = until_one_ended(&mut self.replicas) => {
                     if !self.deposed.remove(&door) {
-                        self.offences.lock().push(format!("it ended by itself: {ended:?}"));
+                        self.proxy.state().offences.push(format!("it ended by itself: {ended:?}"));
                     }
                     self.again(door)
                 }
             };
             if let Err(error) = done {
-                self.offences.lock().push(format!("it could not be kept running: {error:#}"));
+                self.proxy.state().offences.push(format!("it could not be kept running: {error:#}"));
                 return;
             }
         }
@@ -79,21 +71,21 @@ impl Keeper {
             Ending::CutOff => {
                 self.until_replaced(door).await;
                 self.deposed.insert(door);
-                self.proxy.revive(door);
+                self.proxy.state().shut.remove(&door);
                 Ok(())
             }
         }
     }
 
     fn again(&mut self, door: usize) -> Result<()> {
-        self.proxy.revive(door);
+        self.proxy.state().shut.remove(&door);
         self.replicas[door].again()
     }
 
     /// Waits until another replica writes.
     async fn until_replaced(&self, door: usize) {
         let replaced = async {
-            while self.proxy.last_door().is_none_or(|last| last == door) {
+            while self.proxy.state().writes.last().is_none_or(|last| last.door == door) {
                 sleep(EVERY).await;
             }
         };

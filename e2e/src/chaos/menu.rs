@@ -38,7 +38,8 @@ impl Menu {
             let plan = |fault| Plan { controller: controller.name().into(), faults: vec![fault] };
             for number in 1..=counts.writes {
                 let write = |how| plan(Fault::Write { number, how });
-                crashes.extend(moments().map(|moment| write(WriteFault::Crash(moment))));
+                let moments = [Moment::Unsent, Moment::Unanswered, Moment::Answered];
+                crashes.extend(moments.map(|moment| write(WriteFault::Crash(moment))));
                 hand_overs.push(write(WriteFault::HandOver(Ending::Terminated)));
                 others.extend(write_faults().into_iter().map(write));
             }
@@ -78,10 +79,6 @@ impl Menu {
     }
 }
 
-fn moments() -> impl Iterator<Item = Moment> {
-    [Moment::Unsent, Moment::Unanswered, Moment::Answered].into_iter()
-}
-
 fn write_faults() -> Vec<WriteFault> {
     let mut faults = vec![
         WriteFault::Drop(Commit::Before),
@@ -104,7 +101,7 @@ fn list_faults() -> Vec<ListFault> {
     faults
 }
 
-fn watch_faults() -> impl Iterator<Item = WatchFault> {
+fn watch_faults() -> [WatchFault; 5] {
     let (freeze, hold) = (WatchFault::Freeze { millis: A_WHILE }, WatchFault::Hold { millis: A_WHILE });
-    [WatchFault::Close, WatchFault::Expire, WatchFault::Repeat, freeze, hold].into_iter()
+    [WatchFault::Close, WatchFault::Expire, WatchFault::Repeat, freeze, hold]
 }

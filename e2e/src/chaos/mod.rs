@@ -13,7 +13,6 @@ mod precondition;
 mod proxy;
 mod revision_order;
 mod scope;
-mod shared;
 mod state;
 mod story;
 mod table;

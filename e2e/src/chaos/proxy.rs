@@ -1,27 +1,23 @@
 //! A proxy between a controller and the API server that carries out the faults of a plan.
 
-use std::{
-    net::SocketAddr,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{net::SocketAddr, sync::Arc};
 
 use anyhow::Result;
 use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use kube::{Client, Config};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::{mpsc, oneshot},
-    task::{JoinHandle, JoinSet},
-    time::Instant,
+    task::JoinSet,
+    time::sleep_until,
 };
 
 use super::{
     door::Door,
-    plan::{Fault, Moment, WriteFault},
-    shared::{End, Shared},
-    state::{Counts, State},
+    plan::{Ending, Fault, Moment, WriteFault},
+    state::State,
 };
 
 /// A proxy that ends when it is dropped.
@@ -30,7 +26,23 @@ pub struct ChaosProxy {
     pub address: SocketAddr,
     shared: Arc<Shared>,
     /// One for each door.
-    tasks: Vec<JoinHandle<()>>,
+    tasks: JoinSet<()>,
+}
+
+/// What its doors share.
+pub(super) struct Shared {
+    pub client: Client,
+    /// The only namespace that exists for the controller, if it is not all of them.
+    pub namespace: Option<String>,
+    state: Mutex<State>,
+    pub ends: mpsc::UnboundedSender<End>,
+}
+
+/// The planned end of the process behind a door.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct End {
+    pub door: usize,
+    pub how: Ending,
 }
 
 impl ChaosProxy {
@@ -41,37 +53,28 @@ impl ChaosProxy {
 
     /// Passes on the requests and objects of one namespace, as if there were no other, and carries out the faults. The receiver
     /// is notified when a process has to end.
-    pub(super) async fn in_namespace(
-        client: Client,
-        namespace: &str,
-        faults: Vec<Fault>,
-    ) -> Result<(Self, mpsc::UnboundedReceiver<End>)> {
-        Self::with(client, Some(namespace.to_owned()), faults).await
-    }
-
-    async fn with(
+    pub(super) async fn with(
         client: Client,
         namespace: Option<String>,
         faults: Vec<Fault>,
     ) -> Result<(Self, mpsc::UnboundedReceiver<End>)> {
         let (ends, told) = mpsc::unbounded_channel();
         let shared = Arc::new(Shared { client, namespace, state: Mutex::new(State::new(faults)), ends });
-        let (address, task) = open(shared.clone(), 0).await?;
-        Ok((Self { address, shared, tasks: vec![task] }, told))
+        let mut tasks = JoinSet::new();
+        let address = open(shared.clone(), &mut tasks).await?;
+        Ok((Self { address, shared, tasks }, told))
     }
 
     /// The address for another replica, whose requests are told apart.
     pub(super) async fn another_door(&mut self) -> Result<SocketAddr> {
-        let (address, task) = open(self.shared.clone(), self.tasks.len()).await?;
-        self.tasks.push(task);
-        Ok(address)
+        open(self.shared.clone(), &mut self.tasks).await
     }
 
     /// Notifies when the write with this number from now on, counted from 1, has taken effect; its answer never arrives.
     #[must_use]
     pub fn crash_after(&self, write: usize) -> oneshot::Receiver<()> {
         let (sender, receiver) = oneshot::channel();
-        let mut state = self.shared.state();
+        let mut state = self.state();
         let number = state.arrived + write;
         state.ahead.push(Fault::Write { number, how: WriteFault::Crash(Moment::Unanswered) });
         state.crash_of_a_test = Some(sender);
@@ -81,60 +84,37 @@ impl ChaosProxy {
     /// The writes that were answered so far, without those of Leases and Events.
     #[must_use]
     pub fn writes(&self) -> Vec<String> {
-        self.shared.state().writes.iter().map(|answered| answered.write.clone()).collect()
+        self.state().writes.iter().map(|answered| answered.write.clone()).collect()
     }
 
-    /// The same with the times of their arrival.
-    pub(super) fn timed_writes(&self) -> Vec<(Instant, String)> {
-        let state = self.shared.state();
-        state.writes.iter().map(|answered| (answered.at, answered.write.clone())).collect()
-    }
-
-    /// Writes without the precondition that the design asks for.
-    #[must_use]
-    pub fn unsafe_writes(&self) -> Vec<String> {
-        self.shared.state().unsafe_writes.clone()
-    }
-
-    /// The requests so far.
-    #[must_use]
-    pub fn counts(&self) -> Counts {
-        self.shared.state().counts()
-    }
-
-    /// Faults that did not occur.
-    #[must_use]
-    pub fn ahead(&self) -> Vec<Fault> {
-        self.shared.state().ahead.clone()
-    }
-
-    /// The time since the last write.
-    #[must_use]
-    pub fn quiet_for(&self) -> Duration {
-        self.shared.state().last_write.elapsed()
-    }
-
-    /// Passes requests through a door on again.
-    pub(super) fn revive(&self, door: usize) {
-        self.shared.state().shut.remove(&door);
-    }
-
-    /// The writes of two replicas at once.
-    #[must_use]
-    pub(super) fn two_writers(&self) -> Option<String> {
-        self.shared.state().two_writers()
-    }
-
-    /// The door of the last write.
-    #[must_use]
-    pub(super) fn last_door(&self) -> Option<usize> {
-        self.shared.state().writes.last().map(|answered| answered.door)
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.shared.state()
     }
 }
 
-impl Drop for ChaosProxy {
-    fn drop(&mut self) {
-        self.tasks.iter().for_each(JoinHandle::abort);
+impl Shared {
+    pub fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+
+    /// Waits until requests through a door are passed on; those of a process that ends never are.
+    pub async fn until_open(&self, door: usize) {
+        let (is_shut, stalled_until) = {
+            let state = self.state();
+            (state.shut.contains(&door), state.stalled_until)
+        };
+        if is_shut {
+            std::future::pending::<()>().await;
+        }
+        sleep_until(stalled_until).await;
+    }
+
+    /// Waits until the present is shown.
+    pub async fn until_present(&self) {
+        let until = self.state().travel.as_ref().map(|travel| travel.until);
+        if let Some(until) = until {
+            sleep_until(until).await;
+        }
     }
 }
 
@@ -145,12 +125,13 @@ pub async fn client() -> Result<Client> {
     Ok(Client::try_from(config)?)
 }
 
-/// Opens a door, and serves each connection until it is closed; all of them end with the task.
-async fn open(shared: Arc<Shared>, number: usize) -> Result<(SocketAddr, JoinHandle<()>)> {
+/// Opens the next door, and serves each connection until it is closed; all of them end with the task.
+async fn open(shared: Arc<Shared>, tasks: &mut JoinSet<()>) -> Result<SocketAddr> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
-    let door = Arc::new(Door { shared, number });
-    Ok((address, tokio::spawn(serve(listener, door))))
+    let door = Arc::new(Door { shared, number: tasks.len() });
+    tasks.spawn(serve(listener, door));
+    Ok(address)
 }
 
 async fn serve(listener: TcpListener, door: Arc<Door>) {

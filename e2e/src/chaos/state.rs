@@ -17,8 +17,8 @@ pub(super) struct State {
     pub arrived: usize,
     /// Writes that the API server answered.
     pub writes: Vec<Answered>,
-    /// Writes that break the design's rule about preconditions.
-    pub unsafe_writes: Vec<String>,
+    /// Actions of its processes that no process may take.
+    pub offences: Vec<String>,
     /// The time at which the last write arrived.
     pub last_write: Instant,
     /// The version of the world after each write.
@@ -44,7 +44,7 @@ pub(super) struct State {
 /// A write that was answered.
 #[derive(Clone, Debug)]
 pub(super) struct Answered {
-    /// When it arrived.
+    /// The time of its arrival.
     pub at: Instant,
     /// The door of its process.
     pub door: usize,
@@ -79,7 +79,7 @@ impl State {
             ahead,
             arrived: 0,
             writes: Vec::new(),
-            unsafe_writes: Vec::new(),
+            offences: Vec::new(),
             last_write: now,
             versions: Vec::new(),
             lists: 0,

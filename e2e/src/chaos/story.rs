@@ -11,12 +11,11 @@ use catena_api::{
     BasicDeployment, BasicDeploymentRestart, BasicDeploymentRestartSpec, BasicDeploymentRollback,
     BasicDeploymentRollbackSpec, TargetRef,
 };
-use kube::Client;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{
-    cast::{Cast, Programs},
+    cast::{Cast, Stage},
     census::{Census, Seen},
     plan::{Fault, Plan},
     state::Counts,
@@ -75,8 +74,8 @@ struct Telling<'p> {
 }
 
 /// Runs the story undisturbed.
-pub async fn undisturbed(cluster: &Cluster, client: &Client, programs: &Programs) -> Result<Reference> {
-    let telling = Telling::begin(cluster, client, programs, &[]).await?;
+pub async fn undisturbed(cluster: &Cluster, stage: &Stage) -> Result<Reference> {
+    let telling = Telling::begin(cluster, stage, &[]).await?;
     telling.until_rolled_back().await?;
     telling.until_quiet(ALL_SAID).await?;
     let before_deletion = telling.world();
@@ -96,12 +95,11 @@ pub async fn undisturbed(cluster: &Cluster, client: &Client, programs: &Programs
 /// Runs the story with the faults of a plan.
 pub async fn disturbed(
     cluster: &Cluster,
-    client: &Client,
-    programs: &Programs,
+    stage: &Stage,
     plans: &[Plan],
     reference: &Reference,
 ) -> Result<Outcome> {
-    let telling = Telling::begin(cluster, client, programs, plans).await?;
+    let telling = Telling::begin(cluster, stage, plans).await?;
     let told = telling.tell(reference).await;
     let seen = telling.census.so_far();
     let mut outcome =
@@ -131,15 +129,10 @@ pub async fn disturbed(
 }
 
 impl<'p> Telling<'p> {
-    async fn begin(
-        cluster: &Cluster,
-        client: &Client,
-        programs: &Programs,
-        plans: &'p [Plan],
-    ) -> Result<Self> {
+    async fn begin(cluster: &Cluster, stage: &Stage, plans: &'p [Plan]) -> Result<Self> {
         let namespace = cluster.namespace("chaos").await?;
-        let census = Census::begin(client, &namespace.name).await;
-        let cast = Cast::start(client, programs, &namespace.name, plans).await?;
+        let census = Census::begin(&stage.client, &namespace.name).await;
+        let cast = Cast::start(stage, &namespace.name, plans).await?;
         Ok(Self { namespace, census, cast, plans })
     }
 

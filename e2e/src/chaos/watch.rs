@@ -11,7 +11,7 @@ use tokio::{
     time::{Instant, sleep, timeout_at},
 };
 
-use super::{plan::WatchFault, shared::Shared};
+use super::{plan::WatchFault, proxy::Shared};
 
 /// Lines that are read ahead of the controller.
 const AHEAD: usize = 16;
@@ -96,7 +96,7 @@ impl Relay {
 
     async fn send(&self, line: &str) -> Result<(), Ended> {
         let mut bytes = Bytes::from(format!("{line}\n"));
-        while self.shared.is_slow() {
+        while Instant::now() < self.shared.state().slow_until {
             sleep(Duration::from_secs(1)).await;
             let part = bytes.split_to(1000.min(bytes.len()));
             self.sender.send(Ok(part)).await.map_err(|_| Ended)?;

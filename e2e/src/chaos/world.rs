@@ -27,7 +27,6 @@ pub struct World(BTreeMap<String, usize>);
 
 impl World {
     /// The comparable part of the present state.
-    #[must_use]
     pub fn of(seen: &Seen, namespace: &str) -> Self {
         let mut objects = BTreeMap::new();
         let order = RevisionOrder::of(seen.now.values());
@@ -41,7 +40,6 @@ impl World {
     }
 
     /// The objects that only this one has.
-    #[must_use]
     pub fn beyond(&self, other: &Self) -> Vec<String> {
         let more = |(text, count): (&String, &usize)| {
             let count = count.saturating_sub(other.0.get(text).copied().unwrap_or_default());

@@ -15,7 +15,7 @@ use kube::{
     runtime::{conditions::is_crd_established, wait::await_condition},
 };
 use serde_json::json;
-use tokio::{task::JoinHandle, time::interval};
+use tokio::{task::JoinSet, time::interval};
 
 pub use cheat::Cheat;
 
@@ -30,7 +30,7 @@ pub struct CheatingChild {
     pub resource: String,
     /// The API version of its kind.
     pub api_version: String,
-    task: JoinHandle<()>,
+    _task: JoinSet<()>,
 }
 
 impl CheatingChild {
@@ -49,7 +49,7 @@ impl CheatingChild {
         })
         .await;
         let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(&group, "v1", "Cheat"));
-        let task = tokio::spawn(async move {
+        let task = JoinSet::from_iter([async move {
             let mut turns = interval(PASS_INTERVAL);
             loop {
                 turns.tick().await;
@@ -60,14 +60,8 @@ impl CheatingChild {
                     pass::over(&client, &kind, &child).await.ok();
                 }
             }
-        });
-        Ok(Self { resource, api_version: format!("{group}/v1"), task })
-    }
-}
-
-impl Drop for CheatingChild {
-    fn drop(&mut self) {
-        self.task.abort();
+        }]);
+        Ok(Self { resource, api_version: format!("{group}/v1"), _task: task })
     }
 }
 

@@ -2,11 +2,14 @@
 
 use std::{fs, path::PathBuf};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::Result;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::{Controller, checkout};
+use crate::{Controller, checkout, run::output_of};
+
+/// The source of the library.
+const SOURCE: &str = "e2e/src/clock/shift.c";
 
 /// The clocks of controllers, until this is dropped.
 pub struct Clocks {
@@ -21,14 +24,9 @@ impl Clocks {
         let directory = std::env::temp_dir().join(format!("catena-clocks-{}", rand::random::<u32>()));
         fs::create_dir(&directory)?;
         let clocks = Self { directory };
-        let output = Command::new("cc")
-            .args(["-shared", "-fPIC", "-O1", "-o"])
-            .arg(clocks.library())
-            .arg(checkout().join("e2e/src/clock/shift.c"))
-            .output()
-            .await
-            .context("could not run cc")?;
-        ensure!(output.status.success(), "cc: {}", String::from_utf8_lossy(&output.stderr));
+        let mut cc = Command::new("cc");
+        cc.args(["-shared", "-fPIC", "-O1", "-o"]).args([clocks.library(), checkout().join(SOURCE)]);
+        output_of(cc, "").await?;
         Ok(clocks)
     }
 

@@ -86,9 +86,6 @@ impl Twin {
     ///
     /// # Errors
     /// When the answers differ.
-    ///
-    /// # Panics
-    /// When the objects still differ after a while.
     pub async fn perform(&mut self, operation: &Operation<u8, u8>) -> Result<()> {
         if matches!(
             operation,

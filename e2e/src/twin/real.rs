@@ -20,7 +20,7 @@ use model::server::{
 use serde_json::{Value, json};
 
 use super::{Identities, Outcome, shape::Shape};
-use crate::{WAIT_TIMEOUT, eventually};
+use crate::{WAIT_TIMEOUT, eventually::until_gone};
 
 /// The real API server, in one namespace.
 pub(super) struct Real {
@@ -179,14 +179,8 @@ impl Real {
             spec.remove("nodeName");
         }
         self.pods.create(&PostParams::default(), &serde_json::from_value(probe)?).await?;
-        eventually("the garbage collector has seen all pods", WAIT_TIMEOUT, async || {
-            match self.pods.get_opt(&name).await {
-                Ok(None) => Ok(()),
-                Ok(Some(probe)) => Err(format!("{} exists", probe.name_any())),
-                Err(error) => Err(error.to_string()),
-            }
-        })
-        .await;
+        let what = "the garbage collector has seen all pods";
+        until_gone(what, WAIT_TIMEOUT, self.pods.clone(), &name).await;
         Ok(())
     }
 }

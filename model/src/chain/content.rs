@@ -1,6 +1,7 @@
 //! The objects of the chain as JSON, and their conversion into the controllers' own types.
 
 use std::{
+    collections::BTreeMap,
     hash::{DefaultHasher, Hash, Hasher},
     sync::Arc,
 };
@@ -17,23 +18,17 @@ use crate::{
     metadata::{real_meta, resource},
     server::{
         self,
-        object::{self, Key, Kind, Meta},
-        operation::Preconditions,
+        object::{self, Kind, Meta, Text},
     },
 };
 
-/// An object of this model.
 pub type Object = object::Object<Json, Json>;
 /// An object of this model as the server keeps it.
 pub type Stored = object::Stored<Json, Json>;
-/// The server of this model.
 pub type Server = server::Server<Json, Json>;
-/// A request of this model.
 pub type Operation = server::operation::Operation<Json, Json>;
-/// An answer of this model.
 pub type Answer = server::operation::Answer<Json, Json>;
 
-/// The kinds of children.
 pub const CHILDREN: [Kind; 2] = [Kind::ReplicaSet, Kind::Workload];
 /// The only namespace.
 pub const NAMESPACE: &str = "shop";
@@ -49,8 +44,6 @@ pub const BACKUP_MANAGER: &str = "backup-controller";
 pub struct Json(Arc<(u64, Value)>);
 
 impl Json {
-    /// The value.
-    #[must_use]
     pub fn value(&self) -> &Value {
         &self.0.1
     }
@@ -85,19 +78,16 @@ impl Hash for Json {
 }
 
 /// An object to create.
-#[must_use]
 pub fn object(kind: Kind, name: &str, spec: Value) -> Object {
     Object { meta: Meta::new(kind, name), spec: spec.into(), status: Json::default() }
 }
 
 /// The metadata in Kubernetes' own type.
-#[must_use]
 pub fn metadata(object: &Object) -> ObjectMeta {
     ObjectMeta { namespace: Some(NAMESPACE.into()), ..real_meta(&object.meta) }
 }
 
 /// The object as a watch shows it.
-#[must_use]
 pub fn trimmed(object: &Object) -> TrimmedObject {
     let mut data = object.spec.value().clone();
     data["status"] = object.status.value().clone();
@@ -105,7 +95,6 @@ pub fn trimmed(object: &Object) -> TrimmedObject {
 }
 
 /// The whole object as a GET shows it.
-#[must_use]
 pub fn whole(object: &Object) -> Value {
     let TrimmedObject { metadata, mut data } = trimmed(object);
     let kind = resource(object.meta.key.kind);
@@ -121,16 +110,17 @@ pub fn whole(object: &Object) -> Value {
 }
 
 /// The `BasicDeployment` as its controller reads it.
-///
-/// # Panics
-/// When the model has written one that cannot be read.
-#[must_use]
 pub fn real_deployment(object: &Object) -> BasicDeployment {
     serde_json::from_value(whole(object)).expect("the model's BasicDeployments are valid")
 }
 
+/// The labels or annotations of a rendered object.
+pub fn texts(rendered: &Value, map: &str) -> BTreeMap<Text, Text> {
+    let texts = rendered["metadata"][map].as_object().into_iter().flatten();
+    texts.map(|(key, value)| (key.as_str().into(), value.as_str().unwrap_or_default().into())).collect()
+}
+
 /// The kind of a rendered object.
-#[must_use]
 pub fn kind_of(rendered: &Value) -> Kind {
     let is = |kind: &str| rendered["kind"] == kind;
     match () {
@@ -141,17 +131,12 @@ pub fn kind_of(rendered: &Value) -> Kind {
 }
 
 /// The kind of children that the template of a `BasicDeployment` gives.
-#[must_use]
 pub fn kind_of_child(deployment: &Object) -> Kind {
     let is_other = deployment.spec.value()["spec"]["template"] == OTHER;
     if is_other { Kind::Workload } else { Kind::ReplicaSet }
 }
 
 /// A kind of children in the settings of their controller.
-///
-/// # Panics
-/// When it is no kind of children.
-#[must_use]
 pub fn settings_of(kind: Kind) -> &'static Arc<ChildKind> {
     let mut kinds = DEPLOYMENTS.children.iter();
     let found = kinds.find(|listed| listed.kind == resource(kind).kind);
@@ -159,14 +144,12 @@ pub fn settings_of(kind: Kind) -> &'static Arc<ChildKind> {
 }
 
 /// The desired replicas and the image of a `BasicDeployment` or its child.
-#[must_use]
 pub fn desire(object: &Object) -> (i64, &str) {
     let spec = &object.spec.value()["spec"];
     (spec["replicas"].as_i64().unwrap_or(1), spec["parameters"]["image"].as_str().unwrap_or_default())
 }
 
 /// Whether a child serves its present spec with all replicas.
-#[must_use]
 pub fn serves(child: &Object) -> bool {
     let status = child.status.value();
     status["observedGeneration"].as_i64() == Some(child.meta.generation)
@@ -175,15 +158,8 @@ pub fn serves(child: &Object) -> bool {
 }
 
 /// The status of a condition; empty if it is missing.
-#[must_use]
 pub fn condition<'o>(object: &'o Object, type_: &str) -> &'o str {
     let conditions = object.status.value()["conditions"].as_array();
     let found = conditions.into_iter().flatten().find(|condition| condition["type"] == type_);
     found.and_then(|condition| condition["status"].as_str()).unwrap_or_default()
-}
-
-/// A report on an object by its own controller.
-#[must_use]
-pub fn of_status(key: Key, status: Value) -> Operation {
-    Operation::PatchStatus { key, preconditions: Preconditions::default(), status: status.into() }
 }

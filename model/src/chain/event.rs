@@ -6,24 +6,24 @@ use catena_api::command::SUCCEEDED;
 use serde_json::json;
 
 use super::{
-    content::{Operation, condition, desire, of_status, serves},
-    controller::Controller,
+    content::{Operation, Stored, condition, desire, serves},
+    controllers::Controller,
     people::Deed,
     process::Process,
     sabotage::Sabotage,
     scope::Scope,
-    world::{Fate, World},
+    world::World,
     write::Purpose,
 };
 use crate::{
     clock,
+    harness::Fate,
     server::{
         garbage,
         object::{Key, Kind, Text},
     },
 };
 
-/// An event.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
     /// A process sees these numbers of further events of its watches, and makes a pass over an object.
@@ -54,7 +54,7 @@ pub enum Event {
 
 impl World {
     /// All events that are possible now.
-    pub fn events(&self, scope: &Scope, events: &mut Vec<Event>) {
+    pub fn add_events(&self, scope: &Scope, events: &mut Vec<Event>) {
         for (at, process) in self.processes.iter().enumerate() {
             self.events_of(scope, at, process, events);
         }
@@ -65,7 +65,7 @@ impl World {
             events.extend(running.map(|backup| Event::BackUp(backup.meta.key.clone(), false)));
         }
         events.extend(self.deeds(scope).into_iter().map(Event::Person));
-        if self.late.is_some() {
+        if self.has_late_write() {
             events.push(Event::Arrive);
         }
         if self.left.ticks > 0 {
@@ -74,7 +74,6 @@ impl World {
     }
 
     /// The work of other controllers that is left to do.
-    #[must_use]
     pub fn surroundings(&self, scope: &Scope) -> Vec<Event> {
         let mut events = Vec::new();
         for child in self.children().filter(|child| !child.meta.is_deleting) {
@@ -90,14 +89,11 @@ impl World {
             events.push(Event::BackUp(backup.meta.key.clone(), true));
         }
         if !scope.runs(Controller::Deployments) {
-            let is_bound = |command: &super::content::Stored| {
-                !scope.runs(Controller::Binder) || !command.meta.owners.is_empty()
-            };
-            let open = self.objects(Kind::Restart).filter(|command| condition(command, SUCCEEDED).is_empty());
-            events.extend(
-                open.filter(|command| is_bound(command))
-                    .map(|command| Event::Finish(command.meta.key.clone())),
-            );
+            let is_bound =
+                |command: &Stored| !scope.runs(Controller::Binder) || !command.meta.owners.is_empty();
+            let is_open = |command: &&Stored| condition(command, SUCCEEDED).is_empty() && is_bound(command);
+            let open = self.objects(Kind::Restart).filter(is_open);
+            events.extend(open.map(|command| Event::Finish(command.meta.key.clone())));
         }
         events
     }
@@ -108,7 +104,7 @@ impl World {
             if self.left.lost_answers > 0 {
                 events.extend([Fate::LostBefore, Fate::LostAfter].map(|fate| Event::Write(at, fate)));
             }
-            if self.left.late_writes > 0 && self.late.is_none() {
+            if self.left.late_writes > 0 && !self.has_late_write() {
                 events.push(Event::LeaveBehind(at));
             }
             if self.left.refusals > 0 && write.purpose == Purpose::BackUp {
@@ -146,16 +142,19 @@ impl World {
                 }
                 self.write(scope, at, fate);
             }
-            Event::Retry(at, uid) => self.processes[at].retries(&uid),
+            Event::Retry(at, uid) => drop(self.processes[at].held.remove(&uid)),
             Event::Crash(at) => {
                 self.left.crashes -= 1;
                 self.restart(at);
             }
             Event::LeaveBehind(at) => {
                 self.left.late_writes -= 1;
-                self.leave_behind(at);
+                self.processes[at].late = self.processes[at].plan.pop_front();
+                self.restart(at);
             }
-            Event::Arrive => self.arrive(scope),
+            Event::Arrive => {
+                self.arrive(scope);
+            }
             Event::Collect(operation) => drop(self.ask(scope, operation)),
             Event::Report(key, is_serving) => self.report(scope, key, is_serving),
             Event::BackUp(key, is_success) => {
@@ -188,14 +187,14 @@ impl World {
                 "observedGeneration": generation, "lastTransitionTime": clock::time(self.server.clock),
             }],
         });
-        self.ask(scope, of_status(key, status));
+        self.ask(scope, Operation::report(key, status.into()));
     }
 
     fn end_backup(&mut self, scope: &Scope, key: Key, is_success: bool) {
         let Some(backup) = self.server.get(&key).cloned() else { return };
         self.ledger.ends(&backup, is_success);
         let status = if is_success { json!({"succeeded": 1}) } else { json!({"failed": 1}) };
-        self.ask(scope, of_status(key, status));
+        self.ask(scope, Operation::report(key, status.into()));
     }
 
     /// A command finishes without its own controller.
@@ -211,7 +210,7 @@ impl World {
             Some(conditions) => conditions.push(condition),
             None => status["conditions"] = json!([condition]),
         }
-        self.ask(scope, of_status(key, status));
+        self.ask(scope, Operation::report(key, status.into()));
     }
 }
 

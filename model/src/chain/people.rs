@@ -5,15 +5,15 @@ use catena_api::keys::{BOUND_TO, FORCE_RELEASE};
 use serde_json::{Value, json};
 
 use super::{
-    content::{NAME, Object, Operation, desire, kind_of_child, object, of_status, whole},
-    controller::Controller,
+    content::{Json, NAME, Object, Operation, desire, kind_of_child, object, texts, whole},
+    controllers::Controller,
     scope::{Commands, Scope},
     settings::{DECLARED, ENTRY, HOLDING, OTHER},
     world::{World, deployment_key},
 };
 use crate::server::{
     object::{Key, Kind, Owner, Text},
-    operation::{Change, Preconditions, Verb},
+    operation::{Change, Preconditions},
 };
 
 /// Seconds after which a finished command is deleted: one tick.
@@ -21,7 +21,6 @@ const TTL: u32 = 60;
 /// The names of commands.
 const COMMANDS: [&str; 2] = ["again", "more"];
 
-/// A deed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Deed {
     /// The `BasicDeployment` is created.
@@ -48,7 +47,6 @@ pub enum Deed {
 
 impl World {
     /// The deeds that are possible now.
-    #[must_use]
     pub fn deeds(&self, scope: &Scope) -> Vec<Deed> {
         let mut deeds = Vec::new();
         let living = self.deployment().filter(|deployment| !deployment.meta.is_deleting);
@@ -81,14 +79,13 @@ impl World {
     }
 
     /// The next command that does not exist.
-    #[must_use]
     pub fn missing_command(&self) -> Option<&'static str> {
         COMMANDS.into_iter().find(|name| self.server.get(&command_key(name)).is_none())
     }
 
     /// A person acts.
     pub fn act(&mut self, scope: &Scope, deed: Deed) {
-        let delete = |key| delete(key, None);
+        let delete = |key, propagation| Operation::delete(key, Preconditions::default(), propagation);
         match deed {
             Deed::Create => drop(self.ask(scope, Operation::Create(deployment(scope)))),
             Deed::Scale | Deed::Roll => {
@@ -111,13 +108,7 @@ impl World {
             }
             Deed::Delete => {
                 self.left.deletions -= 1;
-                let operation = Operation::Delete {
-                    key: deployment_key(),
-                    preconditions: Preconditions::default(),
-                    propagation: Some(scope.propagation),
-                    is_immediate: false,
-                };
-                self.ask(scope, operation);
+                self.ask(scope, delete(deployment_key(), Some(scope.propagation)));
             }
             Deed::Order(name) => {
                 self.left.orders -= 1;
@@ -125,7 +116,7 @@ impl World {
             }
             Deed::Cancel(key) => {
                 self.left.cancels -= 1;
-                self.ask(scope, delete(key));
+                self.ask(scope, delete(key, None));
             }
             Deed::Forge => {
                 self.left.meddling -= 1;
@@ -133,7 +124,7 @@ impl World {
             }
             Deed::DeleteBackup(key) => {
                 self.left.meddling -= 1;
-                self.ask(scope, delete(key));
+                self.ask(scope, delete(key, None));
             }
             Deed::Release => {
                 self.left.meddling -= 1;
@@ -144,9 +135,7 @@ impl World {
                     Some(uid) => format!("{uid} not needed"),
                     None => "not needed".to_owned(),
                 };
-                if let Some(uid) = &uid {
-                    self.ledger.releases(uid);
-                }
+                self.ledger.released.extend(uid);
                 let annotation = Change::Annotation(FORCE_RELEASE.into(), Some((&*text).into()));
                 self.ask(scope, patch(deployment_key(), annotation));
             }
@@ -185,22 +174,16 @@ impl World {
         let Ok(backup) = render(&HOLDING.templates, &HOLDING.kinds[ENTRY], &target, 1) else { return };
         let name = backup["metadata"]["name"].as_str().unwrap_or_default();
         let mut forged = object(Kind::Backup, name, json!({"createdBy": "kubectl"}));
-        for (map, texts) in
-            [("labels", &mut forged.meta.labels), ("annotations", &mut forged.meta.annotations)]
-        {
-            for (key, value) in backup["metadata"][map].as_object().into_iter().flatten() {
-                texts.insert(key.as_str().into(), value.as_str().unwrap_or_default().into());
-            }
-        }
+        forged.meta.labels = texts(&backup, "labels");
+        forged.meta.annotations = texts(&backup, "annotations");
         let key = forged.meta.key.clone();
         if self.ask(scope, Operation::Create(forged)).object().is_some() {
-            self.ask(scope, of_status(key, json!({"succeeded": 1})));
+            self.ask(scope, Operation::report(key, json!({"succeeded": 1}).into()));
         }
     }
 }
 
 /// The `BasicDeployment` as a user creates it.
-#[must_use]
 pub fn deployment(scope: &Scope) -> Object {
     let mut spec = json!({"replicas": 2, "parameters": {"image": "a"}});
     if !scope.surges {
@@ -213,11 +196,6 @@ fn command_key(name: &str) -> Key {
     Key { kind: Kind::Restart, name: name.into() }
 }
 
-fn delete(key: Key, propagation: Option<crate::server::operation::Propagation>) -> Operation {
-    Operation::Delete { key, preconditions: Preconditions::default(), propagation, is_immediate: false }
-}
-
-fn patch(key: Key, change: Change<super::content::Json>) -> Operation {
-    let preconditions = Preconditions::default();
-    Operation::Patch { key, verb: Verb::Merge, preconditions, changes: vec![change] }
+fn patch(key: Key, change: Change<Json>) -> Operation {
+    Operation::merge(key, Preconditions::default(), vec![change])
 }

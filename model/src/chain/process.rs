@@ -6,8 +6,7 @@ use operator_kit::run::{Attempt, HeldUp};
 
 use super::{
     content::{Json, Object, Server},
-    controller::Controller,
-    memory::Memory,
+    controllers::{Controller, is_shown},
     write::Write,
 };
 use crate::{
@@ -19,19 +18,37 @@ use crate::{
     },
 };
 
-/// A process.
 #[derive(Clone, Debug, Hash)]
 pub struct Process {
-    /// Its controller.
     pub controller: Controller,
     /// A cache for each watched kind, in the order of [`Controller::watches`].
     pub caches: Vec<Cache<Json, Json>>,
-    /// The memory between passes.
     pub memory: Memory,
     /// The failures of each object, by its uid.
     pub held: BTreeMap<Text, Held>,
     /// The writes of the present step.
     pub plan: VecDeque<Write>,
+    /// A write of its predecessor, which is still on its way to the server.
+    pub late: Option<Write>,
+}
+
+/// What it remembers between passes. Each controller has its own part.
+#[derive(Clone, Debug, Default, Hash)]
+pub struct Memory {
+    /// basic-deployment-controller: the last applied rendering, and its state on the server.
+    pub applied: Option<(Text, Json)>,
+    /// The last replicas that were set on each child.
+    pub replicas: BTreeMap<Text, i32>,
+    /// The time of the last write to the status of the only `BasicDeployment`.
+    pub written: Option<u8>,
+    /// The time of the last report on a command.
+    pub told: Option<u8>,
+    /// command-reaper: deleted commands, by their names: the uid, and a digest of the spec.
+    pub removed: BTreeMap<Text, (Text, u64)>,
+    /// Kept commands that were reported.
+    pub kept: BTreeSet<Text>,
+    /// backup-controller: refusals in a row to create a backup, by the uid of the object.
+    pub refusals: BTreeMap<Text, u32>,
 }
 
 /// The failures of an object.
@@ -44,12 +61,10 @@ pub struct Held {
 }
 
 impl Process {
-    /// A process at its start.
-    #[must_use]
     pub fn begin(controller: Controller, server: &Server) -> Self {
         let caches = controller.watches().iter().map(|kind| {
             let mut cache = Cache::default();
-            cache.list(server, |object| controller.is_shown(*kind, object));
+            cache.list(server, |object| is_shown(*kind, object));
             cache
         });
         Self {
@@ -58,13 +73,14 @@ impl Process {
             memory: Memory::default(),
             held: BTreeMap::new(),
             plan: VecDeque::new(),
+            late: None,
         }
     }
 
     /// A change that the watches have yet to show.
     pub fn hear(&mut self, event: &Event<Json, Json>) {
         for (kind, cache) in self.controller.watches().iter().zip(&mut self.caches) {
-            cache.hear(event, |object| self.controller.is_shown(*kind, object));
+            cache.hear(event, |object| is_shown(*kind, object));
         }
     }
 
@@ -73,18 +89,22 @@ impl Process {
         for (place, count) in counts.iter().enumerate() {
             for uid in self.caches[place].show(*count) {
                 if self.controller.watches()[place] == self.controller.reconciles() {
-                    self.held.remove(&uid);
-                    self.memory.forget(&uid);
+                    self.forget(&uid);
                 }
             }
         }
     }
 
-    /// The cache of a kind.
-    ///
-    /// # Panics
-    /// If the controller does not watch it.
-    #[must_use]
+    /// Forgets an object that is gone. The deletion of a command is remembered.
+    fn forget(&mut self, uid: &Text) {
+        self.held.remove(uid);
+        let Memory { removed, mut kept, mut refusals, .. } = std::mem::take(&mut self.memory);
+        kept.remove(uid);
+        refusals.remove(uid);
+        self.memory = Memory { removed, kept, refusals, ..Memory::default() };
+    }
+
+    /// The cache of a kind that the controller watches.
     pub fn cache(&self, kind: Kind) -> &Cache<Json, Json> {
         let place = self.controller.watches().iter().position(|watched| *watched == kind);
         &self.caches[place.expect("a controller reads only what it watches")]
@@ -99,7 +119,6 @@ impl Process {
     }
 
     /// The steps that a pass over an object may take.
-    #[must_use]
     pub fn attempt(&self, object: &Object) -> Attempt {
         let held = self.held.get(&object.meta.uid).filter(|held| held.generation == object.meta.generation);
         let Some(held) = held else { return Attempt::Allowed };
@@ -123,19 +142,12 @@ impl Process {
         held.steps.insert((step, item));
     }
 
-    /// The backoff of an object ends.
-    pub fn retries(&mut self, uid: &Text) {
-        self.held.remove(uid);
-    }
-
     /// Whether all own writes are shown after these numbers of further events.
-    #[must_use]
     pub fn is_current_after(&self, counts: &[usize]) -> bool {
         self.caches.iter().zip(counts).all(|(cache, count)| cache.is_current_after(*count))
     }
 
     /// The number of events that each watch has yet to show.
-    #[must_use]
     pub fn lags(&self) -> Vec<usize> {
         self.caches.iter().map(Cache::lag).collect()
     }

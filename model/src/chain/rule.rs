@@ -11,7 +11,7 @@ use operator_kit::report::conditions::READY;
 
 use super::{
     content::{CHILDREN, Object, Operation, Server, Stored, condition, desire, kind_of_child, serves},
-    controller::Controller,
+    controllers::Controller,
     process::Process,
     scope::Scope,
     settings::{DEADLINE, DECLARED, TRIES},
@@ -19,36 +19,22 @@ use super::{
 };
 use crate::server::object::{Kind, Text};
 
-/// One rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ValueEnum)]
 pub enum Rule {
-    /// A command takes effect at most once on each child.
     Once,
-    /// Only a command that still waits is carried out.
     Waiting,
-    /// Only own objects are written, and only a living owner adopts.
     Own,
-    /// A write meets the very object that it was decided for.
     Meant,
-    /// Ready is reported only of a child that serves the present spec.
     Ready,
-    /// Success is reported only of a restart after which all replicas are new and serve.
     Complete,
-    /// A command is bound only to its living target, and only to one.
     Bound,
-    /// Only a finished command is reaped, and none that is declared elsewhere or recorded as kept.
     Reaped,
-    /// A protected object does not go before its backup is proven.
     Proven,
-    /// An exchange of children keeps its budget.
     Budget,
-    /// From here, without further faults, the desired state is reached, after which nothing is written.
     Rest,
 }
 
 impl Rule {
-    /// As a sentence.
-    #[must_use]
     pub fn sentence(self) -> &'static str {
         match self {
             Self::Once => "a command takes effect at most once on a child",
@@ -82,21 +68,18 @@ pub struct Ledger {
     /// Objects with a proven backup.
     proven: BTreeSet<Text>,
     /// Objects that a person releases.
-    released: BTreeSet<Text>,
+    pub released: BTreeSet<Text>,
     /// The number of tries in vain to back up an object.
-    tries: BTreeMap<Text, u8>,
+    pub tries: BTreeMap<Text, u8>,
     /// Names of commands that were reaped: the next one of the same name is kept.
-    reaped: BTreeSet<Text>,
+    pub reaped: BTreeSet<Text>,
 }
 
 impl Ledger {
-    /// A rule was broken.
     pub fn breaks(&mut self, rule: Rule) {
         self.broken |= 1 << rule as u16;
     }
 
-    /// Whether a rule was broken.
-    #[must_use]
     pub fn has_broken(&self, rule: Rule) -> bool {
         self.broken & (1 << rule as u16) != 0
     }
@@ -110,27 +93,6 @@ impl Ledger {
         } else {
             *self.tries.entry(of).or_default() += 1;
         }
-    }
-
-    /// The server refused a backup of an object.
-    pub fn refuses(&mut self, uid: &Text) {
-        *self.tries.entry(uid.clone()).or_default() += 1;
-    }
-
-    /// A person releases an object.
-    pub fn releases(&mut self, uid: &Text) {
-        self.released.insert(uid.clone());
-    }
-
-    /// A command is to be reaped.
-    pub fn reaps(&mut self, command: &Object) {
-        self.reaped.insert(command.meta.key.name.clone());
-    }
-
-    /// Whether a command of this name was reaped.
-    #[must_use]
-    pub fn has_reaped(&self, command: &Object) -> bool {
-        self.reaped.contains(&command.meta.key.name)
     }
 
     /// An object is gone. `held` is its last state while a finalizer held it.
@@ -277,7 +239,6 @@ fn seen_children<'o>(process: &'o Process, deployment: &Object) -> impl Iterator
 }
 
 /// Whether a child serves the spec of its `BasicDeployment`: counted independently of the controller.
-#[must_use]
 pub fn is_ready(child: &Object, deployment: &Object) -> bool {
     serves(child) && desire(child) == desire(deployment) && child.meta.key.kind == kind_of_child(deployment)
 }
@@ -292,7 +253,6 @@ pub struct Limits {
 }
 
 /// The limits of the exchanges of a `BasicDeployment`: a quarter of its few replicas is one more, or none less.
-#[must_use]
 pub fn budget(deployment: &Object) -> Limits {
     let replicas = desire(deployment).0;
     if deployment.spec.value()["spec"]["maxSurge"] == 0 {
@@ -302,7 +262,6 @@ pub fn budget(deployment: &Object) -> Limits {
 }
 
 /// The desired replicas of all children of a `BasicDeployment`.
-#[must_use]
 pub fn desired_of_all(server: &Server, uid: &Text) -> i64 {
     let children = server.objects().filter(|object| CHILDREN.contains(&object.meta.key.kind));
     let own = children.filter(|child| child.meta.controller() == Some(uid) && !child.meta.is_deleting);
@@ -337,8 +296,6 @@ fn has_token_of(child: &Object, command: &Object) -> bool {
     token.is_some_and(|token| token >= crate::clock::time(command.meta.created))
 }
 
-/// Whether a command has ended.
-#[must_use]
 pub fn has_ended(command: &Object) -> bool {
     ["True", "False"].contains(&condition(command, SUCCEEDED))
 }

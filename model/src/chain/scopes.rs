@@ -1,191 +1,118 @@
 //! The sizes of the model of the chain.
 
 use super::{
-    controller::Controller::{self, Backups, Binder, Deployments, Reaper},
+    controllers::Controller::{self, Backups, Binder, Deployments, Reaper},
     rule::Rule,
     sabotage::Sabotage,
-    scope::{Budget, Commands, Scope},
+    scope::{Chain, Commands, Scope},
 };
-use crate::server::operation::Propagation;
-
-const NONE: Budget = Budget {
-    edits: 0,
-    switches: 0,
-    deletions: 0,
-    orders: 0,
-    cancels: 0,
-    meddling: 0,
-    failures: 0,
-    refusals: 0,
-    crashes: 0,
-    lost_answers: 0,
-    late_writes: 0,
-    ticks: 0,
+use crate::{
+    harness::{Budget, NONE},
+    server::operation::Propagation,
 };
 
-/// A restart is carried out.
-#[must_use]
+const DEPLOYMENTS: Chain = Chain::of(&[Deployments]);
+
 pub fn restart() -> Scope {
-    Scope {
-        budget: Budget { orders: 1, crashes: 1, ticks: 1, ..NONE },
-        ..Scope::quiet("a restart, and crashes", &[Deployments])
-    }
+    let budget = Budget { orders: 1, crashes: 1, ticks: 1, ..NONE };
+    Scope::new("a restart, and crashes", 12, budget, DEPLOYMENTS)
 }
 
-/// A restart is carried out, and answers are lost.
-#[must_use]
 pub fn restart_unanswered() -> Scope {
-    Scope {
-        budget: Budget { orders: 1, lost_answers: 1, cancels: 1, ..NONE },
-        ..Scope::quiet("a restart, and lost answers", &[Deployments])
-    }
+    let budget = Budget { orders: 1, lost_answers: 1, cancels: 1, ..NONE };
+    Scope::new("a restart, and lost answers", 12, budget, DEPLOYMENTS)
 }
 
-/// A restart is carried out, and a write of the former leader arrives late.
-#[must_use]
+/// A write of the former leader arrives late.
 pub fn restart_late() -> Scope {
-    Scope {
-        objects: 4,
-        budget: Budget { orders: 1, late_writes: 1, ..NONE },
-        ..Scope::quiet("a restart, and a late write", &[Deployments])
-    }
+    let budget = Budget { orders: 1, late_writes: 1, ..NONE };
+    Scope::new("a restart, and a late write", 4, budget, DEPLOYMENTS)
 }
 
-/// The spec changes.
-#[must_use]
 pub fn edits() -> Scope {
-    Scope {
-        budget: Budget { edits: 1, crashes: 1, lost_answers: 1, ..NONE },
-        ..Scope::quiet("edits, crashes and lost answers", &[Deployments])
-    }
+    let budget = Budget { edits: 1, crashes: 1, lost_answers: 1, ..NONE };
+    Scope::new("edits, crashes and lost answers", 12, budget, DEPLOYMENTS)
 }
 
 /// The child is exchanged for one of another kind.
-#[must_use]
 pub fn exchange() -> Scope {
-    Scope {
-        objects: 6,
-        budget: Budget { switches: 1, crashes: 1, ..NONE },
-        ..Scope::quiet("a child of another kind", &[Deployments])
-    }
+    Scope::new("a child of another kind", 6, Budget { switches: 1, crashes: 1, ..NONE }, DEPLOYMENTS)
 }
 
 /// The same without additional replicas, and with lost answers.
-#[must_use]
 pub fn exchange_in_place() -> Scope {
-    Scope {
-        surges: false,
-        budget: Budget { switches: 1, lost_answers: 1, ..NONE },
-        ..Scope { name: "another kind in its place", ..exchange() }
-    }
+    let own = Chain { surges: false, ..DEPLOYMENTS };
+    Scope::new("another kind in its place", 6, Budget { switches: 1, lost_answers: 1, ..NONE }, own)
 }
 
 /// The `BasicDeployment` is deleted, and created again.
-#[must_use]
 pub fn deletion(name: &'static str, propagation: Propagation) -> Scope {
-    Scope {
-        propagation,
-        objects: 7,
-        budget: Budget { deletions: 1, ..NONE },
-        ..Scope::quiet(name, &[Deployments])
-    }
+    Scope { propagation, ..Scope::new(name, 7, Budget { deletions: 1, ..NONE }, DEPLOYMENTS) }
 }
 
-/// Commands are bound.
-#[must_use]
 pub fn binding() -> Scope {
-    Scope {
-        propagation: Propagation::Foreground,
-        objects: 5,
-        budget: Budget { orders: 1, cancels: 1, deletions: 1, crashes: 1, lost_answers: 1, ..NONE },
-        ..Scope::quiet("commands are bound", &[Binder])
-    }
+    let budget = Budget { orders: 1, cancels: 1, deletions: 1, crashes: 1, lost_answers: 1, ..NONE };
+    let scope = Scope::new("commands are bound", 5, budget, Chain::of(&[Binder]));
+    Scope { propagation: Propagation::Foreground, ..scope }
 }
 
-/// Finished commands are reaped.
-#[must_use]
 pub fn reaping() -> Scope {
-    Scope {
-        commands: Commands::Expiring,
-        objects: 5,
-        budget: Budget { orders: 2, cancels: 1, crashes: 1, lost_answers: 1, ticks: 2, ..NONE },
-        ..Scope::quiet("commands are reaped", &[Reaper])
-    }
+    let own = Chain { commands: Commands::Expiring, ..Chain::of(&[Reaper]) };
+    let budget = Budget { orders: 2, cancels: 1, crashes: 1, lost_answers: 1, ticks: 2, ..NONE };
+    Scope::new("commands are reaped", 5, budget, own)
 }
 
 /// A pipeline creates a command again whenever it is missing.
-#[must_use]
 pub fn pipeline() -> Scope {
-    Scope {
-        commands: Commands::Repeated,
-        budget: Budget { orders: 2, crashes: 1, lost_answers: 1, ticks: 2, ..NONE },
-        ..Scope::quiet("a pipeline repeats a command", &[Reaper])
-    }
+    let own = Chain { commands: Commands::Repeated, ..Chain::of(&[Reaper]) };
+    let budget = Budget { orders: 2, crashes: 1, lost_answers: 1, ticks: 2, ..NONE };
+    Scope::new("a pipeline repeats a command", 12, budget, own)
 }
 
 /// Commands are declared elsewhere.
-#[must_use]
 pub fn declared() -> Scope {
-    Scope { commands: Commands::Declared, ..Scope { name: "declared commands", ..reaping() } }
+    let own = Chain { commands: Commands::Declared, ..Chain::of(&[Reaper]) };
+    Scope { name: "declared commands", own, ..reaping() }
 }
 
-/// An object is held until its backup.
-#[must_use]
 pub fn backup() -> Scope {
-    Scope {
-        objects: 6,
-        budget: Budget { deletions: 1, failures: 1, crashes: 1, lost_answers: 1, ticks: 1, ..NONE },
-        ..Scope::quiet("held until its backup", &[Backups])
-    }
+    let budget = Budget { deletions: 1, failures: 1, crashes: 1, lost_answers: 1, ticks: 1, ..NONE };
+    Scope::new("held until its backup", 6, budget, Chain::of(&[Backups]))
 }
 
 /// People forge and delete backups, and release objects.
-#[must_use]
 pub fn meddling() -> Scope {
-    Scope {
-        objects: 6,
-        budget: Budget { deletions: 1, meddling: 2, ticks: 2, failures: 1, ..NONE },
-        ..Scope::quiet("people meddle with backups", &[Backups])
-    }
+    let budget = Budget { deletions: 1, meddling: 2, ticks: 2, failures: 1, ..NONE };
+    Scope::new("people meddle with backups", 6, budget, Chain::of(&[Backups]))
 }
 
-/// An object is released after some tries in vain.
-#[must_use]
 pub fn releasing() -> Scope {
-    Scope {
-        releases: true,
-        objects: 6,
-        budget: Budget { deletions: 1, failures: 2, refusals: 2, crashes: 1, ticks: 3, ..NONE },
-        ..Scope::quiet("released after tries in vain", &[Backups])
-    }
+    let own = Chain { releases: true, ..Chain::of(&[Backups]) };
+    let budget = Budget { deletions: 1, failures: 2, refusals: 2, crashes: 1, ticks: 3, ..NONE };
+    Scope::new("released after tries in vain", 6, budget, own)
 }
 
 /// All controllers at once, for random histories.
-#[must_use]
 pub fn whole() -> Scope {
-    Scope {
-        commands: Commands::Expiring,
-        objects: 40,
-        budget: Budget {
-            edits: 3,
-            switches: 2,
-            deletions: 2,
-            orders: 4,
-            cancels: 2,
-            meddling: 2,
-            failures: 2,
-            refusals: 0,
-            crashes: 3,
-            lost_answers: 3,
-            late_writes: 2,
-            ticks: 6,
-        },
-        ..Scope::quiet("the whole chain", Controller::ALL)
-    }
+    let budget = Budget {
+        edits: 3,
+        switches: 2,
+        deletions: 2,
+        orders: 4,
+        cancels: 2,
+        meddling: 2,
+        failures: 2,
+        refusals: 0,
+        crashes: 3,
+        lost_answers: 3,
+        late_writes: 2,
+        ticks: 6,
+    };
+    let own = Chain { commands: Commands::Expiring, ..Chain::of(Controller::ALL) };
+    Scope::new("the whole chain", 40, budget, own)
 }
 
 /// Small models, which together take seconds.
-#[must_use]
 pub fn small() -> Vec<Scope> {
     vec![
         restart(),
@@ -207,7 +134,6 @@ pub fn small() -> Vec<Scope> {
 }
 
 /// Larger models, which take minutes.
-#[must_use]
 pub fn full() -> Vec<Scope> {
     vec![
         with(restart(), |budget| budget.orders = 2),
@@ -230,7 +156,6 @@ fn with(mut scope: Scope, change: fn(&mut Budget)) -> Scope {
 }
 
 /// The models in which a sabotage breaks a rule.
-#[must_use]
 pub fn revealing(sabotage: Sabotage) -> Vec<(Scope, Rule)> {
     let more = match sabotage {
         Sabotage::BelievesOldReports => Some((restart(), Rule::Complete)),

@@ -1,12 +1,15 @@
 use clap::ValueEnum;
 
-use super::{sabotage::Sabotage, walk::walk, *};
-use crate::check::{breaks, check};
+use super::{sabotage::Sabotage, scopes, walk::walk};
+use crate::{
+    check::{breaks, check},
+    harness::Histories,
+};
 
 #[test]
 fn every_rule_holds_in_every_history_of_each_controller() {
     for scope in scopes::small() {
-        let checked = check(Chain::new(scope));
+        let checked = check(Histories::new(scope));
         assert!(checked.broken.is_empty(), "{}: {:#?}", checked.name, checked.broken);
     }
 }
@@ -15,7 +18,7 @@ fn every_rule_holds_in_every_history_of_each_controller() {
 fn each_sabotage_breaks_the_rule_that_is_there_for_it() {
     for sabotage in Sabotage::value_variants() {
         for (scope, rule) in scopes::revealing(*sabotage) {
-            let checked = breaks(Chain::new(scope), rule.sentence());
+            let checked = breaks(Histories::new(scope), rule.sentence());
             assert!(checked.broken.contains_key(rule.sentence()), "{sabotage:?} is not caught: {checked:?}");
         }
     }
@@ -23,6 +26,6 @@ fn each_sabotage_breaks_the_rule_that_is_there_for_it() {
 
 #[test]
 fn every_rule_holds_in_random_histories_of_the_whole_chain() {
-    let walked = walk(&Chain::new(scopes::whole()), 7, 50);
+    let walked = walk(&Histories::new(scopes::whole()), 7, 50);
     assert!(walked.broken.is_none(), "{walked:#?}");
 }

@@ -1,10 +1,13 @@
 //! A history of the chain as lines for people.
 
-use super::{content::Stored, event::Event, world::World, write::Write};
-use crate::server::operation::Operation;
+use super::{
+    content::{Operation, Stored},
+    event::Event,
+    world::World,
+    write::Write,
+};
 
 /// An event, with the objects that exist before it.
-#[must_use]
 pub fn line(world: &World, event: &Event) -> String {
     let objects: String = world.server.objects().map(object).collect();
     format!("{:<72} {objects}", told(world, event))
@@ -38,7 +41,7 @@ fn request(write: &Write) -> String {
     format!("{} {:?} {} ({purpose})", verb(&write.operation), key.kind, key.name)
 }
 
-fn verb<S, T>(operation: &Operation<S, T>) -> &'static str {
+fn verb(operation: &Operation) -> &'static str {
     match operation {
         Operation::Create(_) => "create",
         Operation::Get(_) => "get",

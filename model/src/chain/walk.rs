@@ -3,8 +3,8 @@
 use clap::ValueEnum;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 
-use super::{Chain, rule::Rule, trace, world::World};
-use crate::harness::Scenario;
+use super::{rule::Rule, scope::Chain};
+use crate::harness::{Histories, Scenario};
 
 /// Maximum number of events of one history.
 const EVENTS: usize = 400;
@@ -12,15 +12,13 @@ const EVENTS: usize = 400;
 /// The outcome of random histories.
 #[derive(Debug)]
 pub struct Walked {
-    /// Number of events.
     pub events: usize,
     /// The first history that broke a rule.
     pub broken: Option<(Rule, Vec<String>)>,
 }
 
 /// This number of random histories, by a seed.
-#[must_use]
-pub fn walk(chain: &Chain, seed: u64, histories: u64) -> Walked {
+pub fn walk(chain: &Histories<Chain>, seed: u64, histories: u64) -> Walked {
     let mut events = 0;
     for number in 0..histories {
         let (length, broken) = one(chain, &mut StdRng::seed_from_u64(seed.wrapping_add(number)));
@@ -33,17 +31,17 @@ pub fn walk(chain: &Chain, seed: u64, histories: u64) -> Walked {
 }
 
 /// One history, which ends when nothing more can happen.
-fn one(chain: &Chain, random: &mut StdRng) -> (usize, Option<(Rule, Vec<String>)>) {
-    let (mut world, mut lines) = (World::begin(&chain.scope), Vec::new());
+fn one(chain: &Histories<Chain>, random: &mut StdRng) -> (usize, Option<(Rule, Vec<String>)>) {
+    let (mut world, mut lines) = (Chain::begin(&chain.scope), Vec::new());
     for length in 0..EVENTS {
         let mut events = Vec::new();
-        world.events(&chain.scope, &mut events);
+        world.add_events(&chain.scope, &mut events);
         if events.is_empty() {
             return (length, None);
         }
         let event = events.swap_remove(random.random_range(0..events.len()));
         let mut next = world.clone();
-        let line = trace::line(&world, &event);
+        let line = Chain::line(&world, &event);
         if !next.happens(&chain.scope, event) {
             continue;
         }

@@ -1,67 +1,21 @@
-//! The complete state of the chain at one moment, and the transitions of its controllers.
-
-use std::hash::{Hash, Hasher};
+//! The transitions of a world: those of its controllers.
 
 use super::{
-    content::{Answer, CHILDREN, NAME, Operation, Server, Stored},
-    controller::Controller,
-    controllers,
+    content::{Answer, CHILDREN, NAME, Operation, Stored},
+    controllers::{self, Controller},
     process::Process,
-    rule::{self, Ledger, Rule},
-    scope::{Budget, Scope},
+    rule::{self, Rule},
+    scope::{Chain, Scope},
     write::{Purpose, Write},
 };
 use crate::{
-    harness::{Rest, digest},
+    harness::{self, Fate, digest},
     server::object::{Key, Kind},
 };
 
-/// The complete state at one moment.
-#[derive(Clone, Debug)]
-pub struct World {
-    /// The API server.
-    pub server: Server,
-    /// A process of each controller.
-    pub processes: Vec<Process>,
-    /// The remaining budget of events.
-    pub left: Budget,
-    /// The facts about the history that rules need.
-    pub ledger: Ledger,
-    /// A write of a process that has ended, which is still on its way to the server.
-    pub late: Option<(Controller, Write)>,
-    /// Number of writes so far, which makes no difference between states.
-    pub writes: u32,
-}
-
-impl Hash for World {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.left.hash(state);
-        self.ledger.hash(state);
-        self.present(state);
-    }
-}
-
-impl PartialEq for World {
-    fn eq(&self, other: &Self) -> bool {
-        digest(self) == digest(other)
-    }
-}
-
-/// The fate of a write and its answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Fate {
-    /// It takes effect and is answered.
-    Answered,
-    /// It does not take effect.
-    LostBefore,
-    /// It takes effect, and the answer is lost.
-    LostAfter,
-    /// The server refuses it.
-    Refused,
-}
+pub type World = harness::World<Chain>;
 
 /// The only `BasicDeployment`.
-#[must_use]
 pub fn deployment_key() -> Key {
     Key { kind: Kind::Deployment, name: NAME.into() }
 }
@@ -95,17 +49,17 @@ impl World {
         !process.plan.is_empty() || remembered(process) != before
     }
 
-    /// A process sends its next write.
-    pub fn write(&mut self, scope: &Scope, at: usize, fate: Fate) {
-        let Some(write) = self.processes[at].plan.pop_front() else { return };
+    /// A process sends its next write. `false` if it has none.
+    pub fn write(&mut self, scope: &Scope, at: usize, fate: Fate) -> bool {
+        let Some(write) = self.processes[at].plan.pop_front() else { return false };
         self.writes += 1;
         if write.purpose == Purpose::Reap {
-            self.ledger.reaps(&write.whose);
+            self.ledger.reaped.insert(write.whose.meta.key.name.clone());
         }
         let answer = match fate {
             Fate::LostBefore => None,
             Fate::Refused => {
-                self.ledger.refuses(&write.whose.meta.uid);
+                *self.ledger.tries.entry(write.whose.meta.uid.clone()).or_default() += 1;
                 Some(Answer::Invalid)
             }
             Fate::Answered => Some(self.commit(scope, self.processes[at].controller, &write)),
@@ -131,6 +85,7 @@ impl World {
                 process.plan.clear();
             }
         }
+        true
     }
 
     /// A write is performed and judged.
@@ -151,7 +106,6 @@ impl World {
         answer
     }
 
-    /// The objects of a kind.
     pub fn objects(&self, kind: Kind) -> impl Iterator<Item = &Stored> {
         self.server.objects().filter(move |object| object.meta.key.kind == kind)
     }
@@ -161,30 +115,29 @@ impl World {
         self.server.objects().filter(|object| CHILDREN.contains(&object.meta.key.kind))
     }
 
-    /// The `BasicDeployment`, if it exists.
-    #[must_use]
     pub fn deployment(&self) -> Option<&Stored> {
         self.server.get(&deployment_key())
     }
 
-    /// A process ends in the middle of a write, which arrives later.
-    pub fn leave_behind(&mut self, at: usize) {
-        let controller = self.processes[at].controller;
-        self.late = self.processes[at].plan.pop_front().map(|write| (controller, write));
-        self.restart(at);
+    pub fn has_late_write(&self) -> bool {
+        self.processes.iter().any(|process| process.late.is_some())
     }
 
-    /// The late write arrives.
-    pub fn arrive(&mut self, scope: &Scope) {
-        if let Some((controller, write)) = self.late.take() {
-            self.commit(scope, controller, &write);
+    /// The late write arrives. `false` if there is none.
+    pub fn arrive(&mut self, scope: &Scope) -> bool {
+        let mut processes = self.processes.iter_mut();
+        let late = processes.find_map(|process| Some((process.controller, process.late.take()?)));
+        if let Some((controller, write)) = &late {
+            self.commit(scope, *controller, write);
         }
+        late.is_some()
     }
 
     /// A process ends, and the next one begins with empty hands.
     pub fn restart(&mut self, at: usize) {
-        let controller = self.processes[at].controller;
-        self.processes[at] = Process::begin(controller, &self.server);
+        let Process { controller, late, .. } = &mut self.processes[at];
+        let (controller, late) = (*controller, late.take());
+        self.processes[at] = Process { late, ..Process::begin(controller, &self.server) };
     }
 }
 

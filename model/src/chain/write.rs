@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::content::{Json, Operation, Stored};
+use super::content::{Json, Object, Operation, Stored};
 use crate::server::{
     object::{Key, Text},
-    operation::{Change, Preconditions, Propagation, Verb},
+    operation::{Change, Preconditions, Propagation},
 };
 
 /// A write of a step.
@@ -13,7 +13,7 @@ use crate::server::{
 pub struct Write {
     /// The object that the controller reconciles.
     pub whose: Stored,
-    /// The step; empty if its failure holds up everything.
+    /// Empty if its failure holds up everything.
     pub step: &'static str,
     /// The item of the step, if it can fail alone.
     pub item: Option<Text>,
@@ -57,14 +57,11 @@ pub enum Purpose {
 }
 
 impl Write {
-    /// A write that creates an object.
-    #[must_use]
-    pub fn create(whose: &Stored, purpose: Purpose, object: super::content::Object) -> Self {
+    pub fn create(whose: &Stored, purpose: Purpose, object: Object) -> Self {
         Self::new(whose, purpose, None, Operation::Create(object))
     }
 
     /// A write to the object with this uid.
-    #[must_use]
     pub fn patch(
         whose: &Stored,
         purpose: Purpose,
@@ -73,11 +70,10 @@ impl Write {
         changes: Vec<Change<Json>>,
     ) -> Self {
         let meant = preconditions.uid.clone();
-        Self::new(whose, purpose, meant, Operation::Patch { key, verb: Verb::Merge, preconditions, changes })
+        Self::new(whose, purpose, meant, Operation::merge(key, preconditions, changes))
     }
 
     /// A write to the status of the object with this uid, which owns these conditions.
-    #[must_use]
     pub fn status(
         whose: &Stored,
         purpose: Purpose,
@@ -91,25 +87,18 @@ impl Write {
         Self { conditions, ..Self::new(whose, purpose, Some(uid.clone()), operation) }
     }
 
-    /// A deletion.
-    #[must_use]
-    pub fn delete(whose: &Stored, purpose: Purpose, key: Key, preconditions: Preconditions) -> Self {
+    pub fn delete(
+        whose: &Stored,
+        purpose: Purpose,
+        key: Key,
+        preconditions: Preconditions,
+        propagation: Option<Propagation>,
+    ) -> Self {
         let meant = preconditions.uid.clone();
-        let operation = Operation::Delete { key, preconditions, propagation: None, is_immediate: false };
-        Self::new(whose, purpose, meant, operation)
-    }
-
-    /// The same, in the foreground.
-    #[must_use]
-    pub fn in_foreground(mut self) -> Self {
-        if let Operation::Delete { propagation, .. } = &mut self.operation {
-            *propagation = Some(Propagation::Foreground);
-        }
-        self
+        Self::new(whose, purpose, meant, Operation::delete(key, preconditions, propagation))
     }
 
     /// The same as a step that can fail without holding up others.
-    #[must_use]
     pub fn of_step(self, step: &'static str, item: Option<Text>) -> Self {
         Self { step, item, ..self }
     }
@@ -120,7 +109,6 @@ impl Write {
     }
 
     /// The request with the fields of others, as the server merges them.
-    #[must_use]
     pub fn merged_with(&self, live: Option<&Stored>) -> Operation {
         let mut operation = self.operation.clone();
         let Some(live) = live else { return operation };

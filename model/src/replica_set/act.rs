@@ -50,7 +50,7 @@ pub fn plan(
         Action::Create { revision, slots } => {
             let create = |(number, slot)| {
                 let suffix = scope.has(Sabotage::NamesAtRandom).then(|| server.version().0 + number);
-                write(Process::place(slot), None, Operation::Create(pod(set, &revision, slot, suffix)))
+                write(Some(Process::place(slot)), None, Operation::Create(pod(set, &revision, slot, suffix)))
             };
             (0..).zip(slots).map(create).collect()
         }
@@ -63,23 +63,16 @@ pub fn plan(
                     Preconditions::uid(&uid)
                 };
                 let key = Key { kind: Kind::Pod, name: (&*pod.name).into() };
-                let operation =
-                    Operation::Delete { key, preconditions, propagation: None, is_immediate: false };
+                let operation = Operation::delete(key, preconditions, None);
                 let has_served = pod.is_ready();
                 Write { has_served, ..write(Some(uid.clone()), Some(uid), operation) }
             };
             doomed(scope, observed, pods).into_iter().map(delete).collect()
         }
         Action::Adopt(pods) => {
-            let owner = Owner {
-                key: set.meta.key.clone(),
-                uid: set.meta.uid.clone(),
-                is_controller: true,
-                blocks_deletion: true,
-            };
             let adopt = |pod: Arc<PodRow>| {
                 let uid: Text = (&*pod.uid).into();
-                let changes = vec![label(), Change::AddOwner(owner.clone())];
+                let changes = vec![label(), Change::AddOwner(Owner::controller(&set.meta))];
                 let operation = patch(Verb::Apply, &uid, (&*pod.name).into(), changes);
                 write(Some(uid.clone()), Some(uid), operation)
             };
@@ -87,9 +80,9 @@ pub fn plan(
         }
         Action::Mark { name, uid, slot } => {
             let uid: Text = uid.into();
-            let place = Change::Annotation(keys::SLOT.into(), Process::place(slot));
+            let place = Change::Annotation(keys::SLOT.into(), Some(Process::place(slot)));
             let operation = patch(Verb::Merge, &uid, name.into(), vec![label(), place]);
-            VecDeque::from([write(Process::place(slot), Some(uid), operation)])
+            VecDeque::from([write(Some(Process::place(slot)), Some(uid), operation)])
         }
         Action::PassOver(names) => {
             for taken in &names {
@@ -97,16 +90,14 @@ pub fn plan(
             }
             VecDeque::new()
         }
-        Action::WriteStatus(status) => VecDeque::from(
-            [report(scope, set, *status)].map(|operation| write(None, Some(set.meta.uid.clone()), operation)),
-        ),
+        Action::WriteStatus(status) => {
+            VecDeque::from([write(None, Some(set.meta.uid.clone()), report(scope, set, *status))])
+        }
         Action::Settle | Action::Wait(_) if scope.has(Sabotage::WritesStatusAlways) => {
             let mut status = basic_replicaset_controller::status::status(observed);
             status.replicas += i32::try_from(server.version().0 % 2).unwrap_or_default();
-            VecDeque::from([report(scope, set, status)].map(|operation| Write {
-                step: step::STATUS,
-                ..write(None, Some(set.meta.uid.clone()), operation)
-            }))
+            let write = write(None, Some(set.meta.uid.clone()), report(scope, set, status));
+            VecDeque::from([Write { step: step::STATUS, ..write }])
         }
         // The model renders without errors, and every look-up is answered.
         Action::GiveUp(_) | Action::Refuse(_) | Action::Wait(_) | Action::Settle => VecDeque::new(),
@@ -131,12 +122,7 @@ fn pod(set: &Object, revision: &str, slot: u32, random: Option<u64>) -> Object {
     meta.labels = [(keys::REPLICA_SET_UID.into(), uid.clone())].into();
     meta.annotations =
         [(keys::HASH.into(), revision.into()), (keys::SLOT.into(), slot.to_string().into())].into();
-    meta.owners = vec![Owner {
-        key: set.meta.key.clone(),
-        uid: uid.clone(),
-        is_controller: true,
-        blocks_deletion: true,
-    }];
+    meta.owners = vec![Owner::controller(&set.meta)];
     Object { meta, spec: Spec::Pod, status: Status::None }
 }
 
@@ -154,7 +140,6 @@ fn report(scope: &Scope, set: &Object, mut status: BasicReplicaSetStatus) -> Ope
 }
 
 /// Whether a write reports that the set is ready.
-#[must_use]
 pub fn says_ready(write: &Write) -> bool {
     match &write.operation {
         Operation::PatchStatus { status, .. } => is_ready(status),
@@ -163,14 +148,12 @@ pub fn says_ready(write: &Write) -> bool {
 }
 
 /// Whether a status reports that the set is ready.
-#[must_use]
 pub fn is_ready(status: &Status) -> bool {
     matches!(status, Status::Set(Told(told)) if conditions::is_true(&told.conditions, READY))
 }
 
 /// Whether a pod may be written for a set: it belongs to the set, or it has no owner and was created for one. A delete
 /// under way may also meet a pod whose owner a user removes at this moment.
-#[must_use]
 pub fn may_write(pod: &Object, write: &Write) -> bool {
     if let Some(controller) = pod.meta.controller() {
         return *controller == write.set.meta.uid;

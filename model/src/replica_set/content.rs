@@ -19,14 +19,11 @@ use crate::{
     },
 };
 
-/// An object of this model.
 pub type Object = object::Object<Spec, Status>;
 /// An object of this model as the server keeps it.
 pub type Stored = object::Stored<Spec, Status>;
-/// The server of this model.
 pub type Server = server::Server<Spec, Status>;
 
-/// A spec.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Spec {
     /// Of a `BasicReplicaSet`.
@@ -48,7 +45,6 @@ pub struct SetSpec {
     pub unavailable: u8,
 }
 
-/// A status.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Status {
     /// Not reported yet.
@@ -60,7 +56,6 @@ pub enum Status {
     Pod(Phase),
 }
 
-/// The state of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Phase {
     /// It serves.
@@ -88,8 +83,6 @@ impl Hash for Told {
     }
 }
 
-/// The spec of a set.
-#[must_use]
 pub fn set_spec(object: &Object) -> Option<&SetSpec> {
     match &object.spec {
         Spec::Set(spec) => Some(spec),
@@ -97,8 +90,6 @@ pub fn set_spec(object: &Object) -> Option<&SetSpec> {
     }
 }
 
-/// The state of a pod.
-#[must_use]
 pub fn phase(object: &Object) -> Option<Phase> {
     match object.status {
         Status::Pod(phase) => Some(phase),
@@ -107,7 +98,6 @@ pub fn phase(object: &Object) -> Option<Phase> {
 }
 
 /// The set as the controller reads it.
-#[must_use]
 pub fn real_set(object: &Object) -> BasicReplicaSet {
     let number = |number: u8| IntOrString::Int(number.into());
     let spec = set_spec(object).map_or_else(BasicReplicaSetSpec::default, |spec| BasicReplicaSetSpec {
@@ -124,7 +114,6 @@ pub fn real_set(object: &Object) -> BasicReplicaSet {
 }
 
 /// The pod as the controller stores it.
-#[must_use]
 pub fn pod_row(object: &Object) -> PodRow {
     let meta = &object.meta;
     let created = time(meta.created);

@@ -7,26 +7,21 @@ use super::{
     process::Process,
     sabotage::Sabotage,
     scope::Scope,
-    world::{Fate, World, set_key},
+    world::{World, set_key},
 };
-use crate::server::{
-    garbage,
-    object::{Key, Kind, Meta},
-    operation::{Change, Operation, Preconditions, Verb},
+use crate::{
+    harness::Fate,
+    server::{
+        garbage,
+        object::{Key, Kind, Meta},
+        operation::{Change, Operation, Preconditions},
+    },
 };
 
-/// An event.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
     /// A process sees the next events of its two watches, and makes a pass.
-    Pass {
-        /// The process.
-        process: usize,
-        /// Events of sets.
-        sets: usize,
-        /// Events of pods.
-        pods: usize,
-    },
+    Pass { process: usize, sets: usize, pods: usize },
     /// A process sends the next write of its current step.
     Write(usize, Fate),
     /// The backoffs of a process end.
@@ -59,7 +54,7 @@ pub enum Event {
 
 impl World {
     /// All events that are possible now.
-    pub fn events(&self, scope: &Scope, events: &mut Vec<Event>) {
+    pub fn add_events(&self, scope: &Scope, events: &mut Vec<Event>) {
         for (at, process) in self.processes.iter().enumerate() {
             self.events_of(scope, at, process, events);
         }
@@ -96,7 +91,7 @@ impl World {
                     }
                 }
             }
-            if process.backs_off() && !scope.has(Sabotage::NeverRetries) {
+            if !process.held.is_empty() && !scope.has(Sabotage::NeverRetries) {
                 events.push(Event::Retry(at));
             }
         } else {
@@ -111,9 +106,8 @@ impl World {
     }
 
     fn events_of_pods(&self, scope: &Scope, events: &mut Vec<Event>) {
-        let pods = self.server.objects().filter(|object| object.meta.key.kind == Kind::Pod);
         // A pod of somebody else has its own kubelet.
-        for pod in pods.filter(|pod| !pod.meta.labels.is_empty() || !pod.meta.owners.is_empty()) {
+        for pod in self.pods().filter(|pod| !pod.meta.labels.is_empty() || !pod.meta.owners.is_empty()) {
             let key = || pod.meta.key.clone();
             if pod.meta.is_deleting {
                 events.push(Event::Gone(key()));
@@ -164,9 +158,9 @@ impl World {
                     self.left.failures -= 1;
                     self.ledger.is_disturbed = true;
                 }
-                self.ask(reports(key, phase));
+                self.ask(Operation::report(key, Status::Pod(phase)));
             }
-            Event::Gone(key) => drop(self.ask(delete(key, true))),
+            Event::Gone(key) => drop(self.ask(Operation::end(key))),
             Event::Tick => {
                 self.left.ticks -= 1;
                 self.server.clock += 1;
@@ -192,14 +186,8 @@ impl World {
             Event::Roll => spec.text = if &*spec.text == "a" { "b".into() } else { "a".into() },
             Event::Delete => {
                 self.left.deletions -= 1;
-                let propagation = Some(scope.propagation);
-                let preconditions = Preconditions::default();
-                self.ask(Operation::Delete {
-                    key: set_key(),
-                    preconditions,
-                    propagation,
-                    is_immediate: false,
-                });
+                let any = Preconditions::default();
+                self.ask(Operation::delete(set_key(), any, Some(scope.propagation)));
                 return;
             }
             event => return self.meddle(&event),
@@ -218,7 +206,7 @@ impl World {
         };
         let controller = self.server.get(key).and_then(|pod| pod.meta.controller().cloned());
         let operation = match (event, controller) {
-            (Event::DeletePod(_), _) => delete(key.clone(), false),
+            (Event::DeletePod(_), _) => Operation::delete(key.clone(), Preconditions::default(), None),
             (Event::Orphan(_), Some(uid)) => patch(key.clone(), Change::RemoveOwner(uid)),
             _ => patch(key.clone(), Change::Label(keys::REPLICA_SET_UID.into(), None)),
         };
@@ -226,30 +214,12 @@ impl World {
     }
 }
 
+fn patch(key: Key, change: Change<Spec>) -> Operation<Spec, Status> {
+    Operation::merge(key, Preconditions::default(), vec![change])
+}
+
 /// The set as a user creates it.
-#[must_use]
 pub fn first_set(scope: &Scope) -> Object {
     let meta = Meta::new(Kind::ReplicaSet, "web");
     Object { meta, spec: Spec::Set(scope.spec()), status: Status::None }
-}
-
-/// A kubelet's report on a pod.
-#[must_use]
-pub fn reports(key: Key, phase: Phase) -> Operation<Spec, Status> {
-    Operation::PatchStatus { key, preconditions: Preconditions::default(), status: Status::Pod(phase) }
-}
-
-/// A delete by name, as kubelets and people send it.
-#[must_use]
-pub fn delete(key: Key, is_immediate: bool) -> Operation<Spec, Status> {
-    Operation::Delete { key, preconditions: Preconditions::default(), propagation: None, is_immediate }
-}
-
-fn patch(key: Key, change: Change<Spec>) -> Operation<Spec, Status> {
-    Operation::Patch {
-        key,
-        verb: Verb::Merge,
-        preconditions: Preconditions::default(),
-        changes: vec![change],
-    }
 }

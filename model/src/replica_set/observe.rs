@@ -25,13 +25,11 @@ use crate::{
 };
 
 /// The name of a pod by the template.
-#[must_use]
 pub fn pod_name(set: &str, revision: &str, slot: u32) -> String {
     format!("web-{}", Origin { set, revision, slot: &slot.to_string() }.suffix())
 }
 
 /// The revision of a set.
-#[must_use]
 pub fn revision_of(set: &Object, real: &BasicReplicaSet) -> String {
     let text = set_spec(set).map_or("", |spec| &spec.text);
     revision::of(&Rendered { object: serde_json::Value::Null, hash: text.into() }, real)

@@ -21,12 +21,9 @@ use crate::{
     },
 };
 
-/// A process.
 #[derive(Clone, Debug, Default, Hash)]
 pub struct Process {
-    /// The cache of sets.
     pub sets: Cache<Spec, Status>,
-    /// The cache of pods.
     pub pods: Cache<Spec, Status>,
     /// Names that were taken when pods were to be created: name and revision, by slot.
     pub taken: BTreeMap<u32, (Text, Text)>,
@@ -47,9 +44,7 @@ pub struct Process {
 /// One write of a step.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Write {
-    /// The set of the step.
     pub set: Stored,
-    /// The step.
     pub step: &'static str,
     /// The item of the step, if it can fail alone.
     pub item: Option<Text>,
@@ -57,13 +52,10 @@ pub struct Write {
     pub meant: Option<Text>,
     /// Whether the written object was seen to serve.
     pub has_served: bool,
-    /// The request.
     pub operation: Operation<Spec, Status>,
 }
 
 impl Process {
-    /// A process at its start.
-    #[must_use]
     pub fn begin(server: &Server) -> Self {
         let mut process = Self::default();
         process.sets.list(server, is_set);
@@ -72,7 +64,6 @@ impl Process {
     }
 
     /// A successor with an empty memory and the same caches.
-    #[must_use]
     pub fn begin_with_an_old_list(&self) -> Self {
         let mut process = Self { sets: self.sets.clone(), pods: self.pods.clone(), ..Self::default() };
         process.sets.forget_writes();
@@ -121,14 +112,13 @@ impl Process {
         self.held.insert((step, item), false);
     }
 
-    /// Whether a write took effect is unknown: decisions wait until its watch has passed this moment.
-    pub fn doubts(&mut self, operation: &Operation<Spec, Status>, now: Version) {
-        let cache = if operation.key().kind == Kind::Pod { &mut self.pods } else { &mut self.sets };
-        cache.wrote(now);
+    /// A write was answered with this version, or whether it took effect before is unknown: decisions wait until its watch
+    /// has passed it.
+    pub fn awaits(&mut self, kind: Kind, version: Version) {
+        let cache = if kind == Kind::Pod { &mut self.pods } else { &mut self.sets };
+        cache.wrote(version);
     }
 
-    /// The age of the set's status.
-    #[must_use]
     pub fn status_age(&self, now: u8) -> StatusAge {
         match self.told_at {
             Some(then) => StatusAge::Written(clock::duration(now - then)),
@@ -136,37 +126,20 @@ impl Process {
         }
     }
 
-    /// A step succeeded.
-    pub fn progresses(&mut self, step: &'static str) {
-        self.held.remove(&(step, None));
-    }
-
     /// Backoffs end; failures that were due before are forgotten.
     pub fn retries(&mut self) {
         self.held.retain(|(_, item), is_due| item.is_some() && !std::mem::replace(is_due, true));
     }
 
-    /// Whether a backoff is under way.
-    #[must_use]
-    pub fn backs_off(&self) -> bool {
-        !self.held.is_empty()
-    }
-
     /// The item of a slot, for [`step::CREATE`].
-    #[must_use]
-    pub fn place(slot: u32) -> Option<Text> {
-        Some(slot.to_string().into())
-    }
-
-    /// The holder of a name is known.
-    pub fn name_settled(&mut self, slot: u32) {
-        self.taken.remove(&slot);
+    pub fn place(slot: u32) -> Text {
+        slot.to_string().into()
     }
 
     /// A name belongs to somebody else: its slot is held up.
     pub fn passes_over(&mut self, set: &Object, slot: u32) {
-        self.name_settled(slot);
-        self.fails(set, step::CREATE, Self::place(slot));
+        self.taken.remove(&slot);
+        self.fails(set, step::CREATE, Some(Self::place(slot)));
     }
 }
 

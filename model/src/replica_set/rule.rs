@@ -1,29 +1,21 @@
 //! The rules that hold in every history.
 
+use catena_api::keys::HASH;
+
 use super::content::{Object, Phase, SetSpec, phase, set_spec};
 
-/// One rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rule {
-    /// A create does not exceed the replicas, and in a rollout the surge.
     Most,
-    /// A delete leaves as many serving pods as the budget demands.
     Least,
-    /// Only the set's own pods are written.
     Own,
-    /// A write meets the very object that it was decided for.
     Meant,
-    /// Ready is reported only while all pods have this template and serve.
     Ready,
-    /// An existing pod is not created again.
     Once,
-    /// From here, without further faults, the desired state is reached, after which nothing is written.
     Rest,
 }
 
 impl Rule {
-    /// As a sentence.
-    #[must_use]
     pub fn sentence(self) -> &'static str {
         match self {
             Self::Most => "there are never more pods than replicas and surge",
@@ -53,13 +45,10 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// A rule was broken.
     pub fn breaks(&mut self, rule: Rule) {
         self.broken |= 1 << rule as u8;
     }
 
-    /// Whether a rule was broken.
-    #[must_use]
     pub fn has_broken(&self, rule: Rule) -> bool {
         self.broken & (1 << rule as u8) != 0
     }
@@ -102,8 +91,12 @@ fn allowed_missing(spec: &SetSpec) -> u8 {
     if spec.surge == 0 { spec.unavailable.max(1) } else { spec.unavailable }
 }
 
+/// Whether a pod has this template and serves: counted independently of the controller.
+pub fn is_new(pod: &Object, revision: &str) -> bool {
+    pod.meta.annotations.get(HASH).is_some_and(|hash| **hash == *revision) && phase(pod) == Some(Phase::Ready)
+}
+
 /// Whether a pod is one of the replicas of a set.
-#[must_use]
 pub fn counts_for(pod: &Object, set: &str) -> bool {
     set_spec(pod).is_none()
         && pod.meta.controller().is_some_and(|controller| &**controller == set)

@@ -3,100 +3,60 @@
 use super::{
     rule::Rule,
     sabotage::Sabotage,
-    scope::{Budget, Scope},
+    scope::{ONE, ReplicaSet, Scope},
 };
-use crate::server::operation::Propagation;
+use crate::{
+    harness::{Budget, NONE},
+    server::operation::Propagation,
+};
 
-const NONE: Budget =
-    Budget { edits: 0, deletions: 0, meddling: 0, failures: 0, crashes: 0, lost_answers: 0, ticks: 0 };
-
-/// A template or a size changes, and processes crash.
-#[must_use]
 pub fn edits() -> Scope {
-    Scope {
-        replicas: 2,
-        budget: Budget { edits: 1, crashes: 1, ..NONE },
-        sizes: &[1, 3],
-        ..Scope::quiet("edits and crashes")
-    }
+    let own = ReplicaSet { replicas: 2, sizes: &[1, 3], ..ONE };
+    Scope::new("edits and crashes", 8, Budget { edits: 1, crashes: 1, ..NONE }, own)
 }
 
-/// Answers are lost.
-#[must_use]
 pub fn lost_answers() -> Scope {
-    Scope {
-        replicas: 2,
-        unavailable: 1,
-        surge: 0,
-        budget: Budget { edits: 1, lost_answers: 1, ..NONE },
-        sizes: &[1],
-        ..Scope::quiet("edits and lost answers")
-    }
+    let own = ReplicaSet { replicas: 2, unavailable: 1, surge: 0, sizes: &[1], ..ONE };
+    Scope::new("edits and lost answers", 8, Budget { edits: 1, lost_answers: 1, ..NONE }, own)
 }
 
-/// Pods end by themselves.
-#[must_use]
 pub fn failures() -> Scope {
-    Scope {
-        budget: Budget { failures: 1, ticks: 1, crashes: 1, edits: 1, ..NONE },
-        ..Scope::quiet("pods that end")
-    }
+    Scope::new("pods that end", 8, Budget { failures: 1, ticks: 1, crashes: 1, edits: 1, ..NONE }, ONE)
 }
 
 /// The set is deleted, and created again.
-#[must_use]
 pub fn deletion(name: &'static str, propagation: Propagation) -> Scope {
-    Scope { propagation, objects: 4, budget: Budget { deletions: 1, ..NONE }, ..Scope::quiet(name) }
+    Scope { propagation, ..Scope::new(name, 4, Budget { deletions: 1, ..NONE }, ONE) }
 }
 
 /// People delete pods, and remove their owners and labels.
-#[must_use]
 pub fn meddling() -> Scope {
-    Scope {
-        budget: Budget { meddling: 1, ticks: 1, edits: 1, ..NONE },
-        ..Scope::quiet("people meddle with pods")
-    }
+    Scope::new("people meddle with pods", 8, Budget { meddling: 1, ticks: 1, edits: 1, ..NONE }, ONE)
 }
 
 /// People remove labels while nobody changes the set.
-#[must_use]
 pub fn lost_labels() -> Scope {
-    Scope {
-        loses_labels: true,
-        budget: Budget { meddling: 1, ticks: 1, crashes: 1, ..NONE },
-        ..Scope::quiet("people take labels away")
-    }
+    let budget = Budget { meddling: 1, ticks: 1, crashes: 1, ..NONE };
+    Scope::new("people take labels away", 8, budget, ReplicaSet { loses_labels: true, ..ONE })
 }
 
 /// Somebody else's pod has the name of the first one.
-#[must_use]
 pub fn squatter() -> Scope {
-    Scope {
-        has_squatter: true,
-        budget: Budget { edits: 1, crashes: 1, ..NONE },
-        ..Scope::quiet("a name is taken")
-    }
+    let own = ReplicaSet { has_squatter: true, ..ONE };
+    Scope::new("a name is taken", 8, Budget { edits: 1, crashes: 1, ..NONE }, own)
 }
 
 /// Two processes act at once.
-#[must_use]
 pub fn two_leaders() -> Scope {
-    Scope {
-        processes: 2,
-        judges_budget: false,
-        budget: Budget { edits: 1, ..NONE },
-        ..Scope::quiet("two leaders")
-    }
+    let own = ReplicaSet { processes: 2, judges_budget: false, ..ONE };
+    Scope::new("two leaders", 8, Budget { edits: 1, ..NONE }, own)
 }
 
-/// Two processes act at once, without any edits.
-#[must_use]
-pub fn two_quiet_leaders() -> Scope {
-    Scope { processes: 2, ..Scope::quiet("two leaders and no edits") }
+pub fn two_quiet_leaders(replicas: u8) -> Scope {
+    Scope::new("two leaders and no edits", 8, NONE, ReplicaSet { processes: 2, replicas, ..ONE })
 }
 
 /// Small models, which together take seconds.
-#[must_use]
 pub fn small() -> Vec<Scope> {
     vec![
         edits(),
@@ -108,15 +68,13 @@ pub fn small() -> Vec<Scope> {
         meddling(),
         lost_labels(),
         squatter(),
-        two_quiet_leaders(),
+        two_quiet_leaders(1),
     ]
 }
 
 /// Larger models, which take minutes.
-#[must_use]
 pub fn full() -> Vec<Scope> {
-    let with = |scope: Scope, more: fn(&mut Budget)| {
-        let mut scope = scope;
+    let with = |mut scope: Scope, more: fn(&mut Budget)| {
         more(&mut scope.budget);
         scope
     };
@@ -130,16 +88,17 @@ pub fn full() -> Vec<Scope> {
         with(meddling(), |budget| budget.crashes = 1),
         with(lost_labels(), |budget| budget.lost_answers = 1),
         with(squatter(), |budget| budget.lost_answers = 1),
-        Scope { replicas: 2, ..two_quiet_leaders() },
+        two_quiet_leaders(2),
     ]
 }
 
 /// A model in which a sabotage breaks a rule.
-#[must_use]
 pub fn revealing(sabotage: Sabotage) -> (Scope, Rule) {
     let (scope, rule) = match sabotage {
-        Sabotage::DeletesByName => (failures_of_two_leaders(), Rule::Meant),
-        Sabotage::NamesAtRandom => (two_quiet_leaders(), Rule::Most),
+        Sabotage::DeletesByName => {
+            (Scope { budget: Budget { failures: 1, ticks: 1, ..NONE }, ..two_leaders() }, Rule::Meant)
+        }
+        Sabotage::NamesAtRandom => (two_quiet_leaders(1), Rule::Most),
         Sabotage::WaitsForNoWrite => (edits(), Rule::Once),
         Sabotage::ForgetsLostAnswers => (lost_answers(), Rule::Least),
         Sabotage::BelievesAnOldList => (edits(), Rule::Most),
@@ -150,12 +109,8 @@ pub fn revealing(sabotage: Sabotage) -> (Scope, Rule) {
         Sabotage::ReadyByNumber => (edits(), Rule::Ready),
         Sabotage::RendersOnce => (edits(), Rule::Rest),
         Sabotage::TakesNamesForPods => (squatter(), Rule::Rest),
-        Sabotage::WritesStatusAlways => (Scope::quiet("nothing happens"), Rule::Rest),
+        Sabotage::WritesStatusAlways => (Scope::new("nothing happens", 8, NONE, ONE), Rule::Rest),
         Sabotage::NeverRetries => (lost_answers(), Rule::Rest),
     };
     (scope.sabotaged(sabotage), rule)
-}
-
-fn failures_of_two_leaders() -> Scope {
-    Scope { budget: Budget { failures: 1, ticks: 1, ..NONE }, ..two_leaders() }
 }

@@ -1,12 +1,20 @@
 use clap::ValueEnum;
 
-use super::{sabotage::Sabotage, *};
-use crate::check::{breaks, check};
+use super::{
+    rule::Rule,
+    sabotage::Sabotage,
+    scope::{ONE, ReplicaSet, Scope},
+    scopes,
+};
+use crate::{
+    check::{breaks, check},
+    harness::Histories,
+};
 
 #[test]
 fn every_rule_holds_in_every_history() {
     for scope in scopes::small() {
-        let checked = check(ReplicaSet::new(scope));
+        let checked = check(Histories::new(scope));
         assert!(checked.broken.is_empty(), "{}: {:#?}", checked.name, checked.broken);
     }
 }
@@ -15,7 +23,7 @@ fn every_rule_holds_in_every_history() {
 fn each_sabotage_breaks_the_rule_that_is_there_for_it() {
     for sabotage in Sabotage::value_variants() {
         let (scope, rule) = scopes::revealing(*sabotage);
-        let checked = breaks(ReplicaSet::new(scope), rule.sentence());
+        let checked = breaks(Histories::new(scope), rule.sentence());
         assert!(checked.broken.contains_key(rule.sentence()), "{sabotage:?} is not caught: {checked:?}");
     }
 }
@@ -23,17 +31,17 @@ fn each_sabotage_breaks_the_rule_that_is_there_for_it() {
 /// The watch of pods is narrowed by the label, and the next pod may have another slot, and so another name.
 #[test]
 fn a_pod_that_loses_its_label_in_a_rollout_may_stay_beside_its_successor() {
-    let scope = Scope { loses_labels: true, ..scopes::meddling() };
-    let checked = breaks(ReplicaSet::new(scope), Rule::Rest.sentence());
+    let scope = Scope { own: ReplicaSet { loses_labels: true, ..ONE }, ..scopes::meddling() };
+    let checked = breaks(Histories::new(scope), Rule::Rest.sentence());
     assert!(checked.broken.contains_key(Rule::Rest.sentence()));
 }
 
 /// The bounds of a rollout rely on a single acting process; that nothing is lost or duplicated does not.
 #[test]
 fn two_leaders_at_once_may_exceed_the_budget_of_a_rollout() {
-    let scope = scopes::two_leaders();
     for rule in [Rule::Most, Rule::Least] {
-        let scope = Scope { judges_budget: true, ..scope.clone() };
-        assert!(breaks(ReplicaSet::new(scope), rule.sentence()).broken.contains_key(rule.sentence()));
+        let scope = scopes::two_leaders();
+        let scope = Scope { own: ReplicaSet { judges_budget: true, ..scope.own }, ..scope };
+        assert!(breaks(Histories::new(scope), rule.sentence()).broken.contains_key(rule.sentence()));
     }
 }

@@ -1,15 +1,14 @@
 //! A history as lines for people.
 
 use super::{
-    content::{Status, phase},
+    content::{Status, Stored, phase},
     event::Event,
     process::Write,
     world::World,
 };
-use crate::server::{object::Kind, operation::Operation};
+use crate::server::operation::Operation;
 
 /// An event, with the pods that exist before it.
-#[must_use]
 pub fn line(world: &World, event: &Event) -> String {
     format!("{:<70} {}", told(world, event), pods(world))
 }
@@ -45,11 +44,10 @@ fn request(write: &Write) -> String {
 }
 
 fn pods(world: &World) -> String {
-    let pods = world.server.objects().filter(|object| object.meta.key.kind == Kind::Pod);
-    let pod = |pod: &crate::replica_set::content::Stored| {
+    let pod = |pod: &Stored| {
         let phase = phase(pod).map_or_else(|| "Starting".into(), |phase| format!("{phase:?}"));
         let going = if pod.meta.is_deleting { ", going" } else { "" };
         format!("[{} {phase}{going}]", pod.meta.key.name)
     };
-    pods.map(pod).collect()
+    world.pods().map(pod).collect()
 }

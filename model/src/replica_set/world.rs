@@ -1,76 +1,38 @@
-//! The complete state at one moment, and its transitions.
+//! The transitions of a world.
 
-use std::{
-    hash::{Hash, Hasher},
-    ops::Deref,
-};
+use std::ops::Deref;
 
 use basic_replicaset_controller::{decide::decide, step};
 
 use super::{
     act::{self, may_write, says_ready},
-    content::{Object, Phase, Server, Spec, Status, phase, real_set, set_spec},
+    content::{Object, Spec, Status, Stored, real_set, set_spec},
     observe::{observe, revision_of},
     process::{Process, Write},
-    rule::{Ledger, Rule, counts_for},
+    rule::{Rule, counts_for, is_new},
     sabotage::Sabotage,
-    scope::{Budget, Scope},
+    scope::{ReplicaSet, Scope},
 };
 use crate::{
-    harness::{Rest, digest},
+    harness::{self, Fate, digest},
     server::{
         object::{Key, Kind},
         operation::{Answer, Operation},
     },
 };
 
-/// The complete state at one moment.
-#[derive(Clone, Debug)]
-pub struct World {
-    /// The API server.
-    pub server: Server,
-    /// The processes.
-    pub processes: Vec<Process>,
-    /// The remaining budget of events.
-    pub left: Budget,
-    /// The facts about the history that rules need.
-    pub ledger: Ledger,
-    /// Number of writes so far, which makes no difference between states.
-    pub writes: u32,
-}
-
-impl Hash for World {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.left.hash(state);
-        self.ledger.hash(state);
-        self.present(state);
-    }
-}
-
-impl PartialEq for World {
-    fn eq(&self, other: &Self) -> bool {
-        digest(self) == digest(other)
-    }
-}
-
-/// The fate of a write and its answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Fate {
-    /// It takes effect and is answered.
-    Answered,
-    /// It does not take effect.
-    LostBefore,
-    /// It takes effect, and the answer is lost.
-    LostAfter,
-}
+pub type World = harness::World<ReplicaSet>;
 
 /// The only set.
-#[must_use]
 pub fn set_key() -> Key {
     Key { kind: Kind::ReplicaSet, name: "web".into() }
 }
 
 impl World {
+    pub fn pods(&self) -> impl Iterator<Item = &Stored> {
+        self.server.objects().filter(|object| object.meta.key.kind == Kind::Pod)
+    }
+
     /// A request, which all watches notice.
     pub fn ask(&mut self, operation: Operation<Spec, Status>) -> Answer<Spec, Status> {
         let answer = self.server.apply(operation);
@@ -104,9 +66,9 @@ impl World {
         !process.plan.is_empty() || remembered(process) != before
     }
 
-    /// A process sends its next write.
-    pub fn write(&mut self, scope: &Scope, at: usize, fate: Fate) {
-        let Some(write) = self.processes[at].plan.pop_front() else { return };
+    /// A process sends its next write. `false` if it has none.
+    pub fn write(&mut self, scope: &Scope, at: usize, fate: Fate) -> bool {
+        let Some(write) = self.processes[at].plan.pop_front() else { return false };
         self.writes += 1;
         let answer = if fate == Fate::LostBefore { None } else { Some(self.commit(&write)) };
         let process = &mut self.processes[at];
@@ -115,7 +77,7 @@ impl World {
         } else {
             process.plan.clear();
             if !scope.has(Sabotage::ForgetsLostAnswers) {
-                process.doubts(&write.operation, self.server.version());
+                process.awaits(write.operation.key().kind, self.server.version());
             }
             process.fails(&write.set, write.step, None);
         }
@@ -123,6 +85,7 @@ impl World {
             process.sets.forget_writes();
             process.pods.forget_writes();
         }
+        true
     }
 
     /// A write is performed and judged.
@@ -164,16 +127,15 @@ fn hear_answer(process: &mut Process, write: &Write, answer: &Answer<Spec, Statu
     let is_delete = matches!(write.operation, Operation::Delete { .. });
     match answer {
         Answer::Done(object) => {
-            let cache = if object.meta.key.kind == Kind::Pod { &mut process.pods } else { &mut process.sets };
-            cache.wrote(object.meta.version);
+            process.awaits(object.meta.key.kind, object.meta.version);
             if write.step == step::STATUS {
                 process.told_at = Some(now);
             }
             if let Some(slot) = write.item.as_ref().and_then(|item| item.parse().ok()) {
-                process.name_settled(slot);
+                process.taken.remove(&slot);
             }
             if process.plan.is_empty() {
-                process.progresses(write.step);
+                process.held.remove(&(write.step, None));
             }
         }
         Answer::AlreadyExists => {
@@ -196,11 +158,7 @@ fn hear_answer(process: &mut Process, write: &Write, answer: &Answer<Spec, Statu
 fn is_ready_as_shown(process: &Process, set: &Object) -> bool {
     let revision = revision_of(set, &real_set(set));
     let own: Vec<_> = process.pods.rows().filter(|pod| counts_for(pod, &set.meta.uid)).collect();
-    let is_new = |pod: &Object| {
-        pod.meta.annotations.get(catena_api::keys::HASH).is_some_and(|hash| **hash == *revision)
-            && phase(pod) == Some(Phase::Ready)
-    };
-    own.iter().all(|pod| is_new(pod))
+    own.iter().all(|pod| is_new(pod, &revision))
         && set_spec(set).is_some_and(|spec| own.len() == usize::from(spec.replicas))
 }
 

@@ -3,19 +3,15 @@
 //! The rules are those of kube-controller-manager (`pkg/controller/garbagecollector/garbagecollector.go`,
 //! `attemptToDeleteItem`); it looks owners up live before it deletes, and names the uid of what it deletes.
 
-use std::hash::Hash;
-
 use super::{
     Server,
-    object::{FOREGROUND, ORPHAN, Object, Owner},
-    operation::{Change, Operation, Preconditions, Propagation, Verb},
+    object::{FOREGROUND, Meta, ORPHAN, Object, Owner},
+    operation::{Change, Operation, Preconditions, Propagation},
 };
 
 /// The requests that the garbage collector would send, each by itself.
 #[must_use]
-pub fn work<S: Clone + PartialEq + Hash, T: Clone + PartialEq + Hash + Default>(
-    server: &Server<S, T>,
-) -> Vec<Operation<S, T>> {
+pub fn work<S, T>(server: &Server<S, T>) -> Vec<Operation<S, T>> {
     server
         .objects()
         .filter_map(|object| of_owner(server, object).or_else(|| of_dependent(server, object)))
@@ -23,10 +19,7 @@ pub fn work<S: Clone + PartialEq + Hash, T: Clone + PartialEq + Hash + Default>(
 }
 
 /// The request for a deletion under way.
-fn of_owner<S: Clone + PartialEq + Hash, T: Clone + PartialEq + Hash + Default>(
-    server: &Server<S, T>,
-    owner: &Object<S, T>,
-) -> Option<Operation<S, T>> {
+fn of_owner<S, T>(server: &Server<S, T>, owner: &Object<S, T>) -> Option<Operation<S, T>> {
     if !owner.meta.is_deleting {
         return None;
     }
@@ -47,10 +40,7 @@ fn of_owner<S: Clone + PartialEq + Hash, T: Clone + PartialEq + Hash + Default>(
 }
 
 /// The request for a dependent, by the fate of its owners.
-fn of_dependent<S: Clone + PartialEq + Hash, T: Clone + PartialEq + Hash + Default>(
-    server: &Server<S, T>,
-    object: &Object<S, T>,
-) -> Option<Operation<S, T>> {
+fn of_dependent<S, T>(server: &Server<S, T>, object: &Object<S, T>) -> Option<Operation<S, T>> {
     if object.meta.is_deleting {
         return None;
     }
@@ -75,19 +65,10 @@ fn of_dependent<S: Clone + PartialEq + Hash, T: Clone + PartialEq + Hash + Defau
     } else {
         Propagation::Background
     };
-    Some(Operation::Delete {
-        key: object.meta.key.clone(),
-        preconditions: Preconditions::uid(&object.meta.uid),
-        propagation: Some(propagation),
-        is_immediate: false,
-    })
+    let Meta { key, uid, .. } = &object.meta;
+    Some(Operation::delete(key.clone(), Preconditions::uid(uid), Some(propagation)))
 }
 
 fn patch<S, T>(object: &Object<S, T>, change: Change<S>) -> Operation<S, T> {
-    Operation::Patch {
-        key: object.meta.key.clone(),
-        verb: Verb::Merge,
-        preconditions: Preconditions::uid(&object.meta.uid),
-        changes: vec![change],
-    }
+    Operation::merge(object.meta.key.clone(), Preconditions::uid(&object.meta.uid), vec![change])
 }

@@ -49,34 +49,7 @@ impl<S, T> Default for Server<S, T> {
     }
 }
 
-impl<S: Clone + PartialEq + Hash, T: Clone + PartialEq + Hash + Default> Server<S, T> {
-    /// Answers a request.
-    pub fn apply(&mut self, operation: Operation<S, T>) -> Answer<S, T> {
-        match operation {
-            Operation::Create(object) => self.create(object),
-            Operation::Get(key) => self.objects.get(&key).cloned().map_or(Answer::NotFound, Answer::Done),
-            Operation::Patch { key, verb, preconditions, changes } => {
-                let missing = match verb {
-                    Verb::Apply if preconditions.uid.is_some() => Answer::Conflict,
-                    Verb::Apply | Verb::Merge => Answer::NotFound,
-                };
-                self.change(&key, &preconditions, missing, |object| {
-                    changes.iter().all(|change| apply_change(object, change))
-                })
-            }
-            Operation::PatchStatus { key, preconditions, status } => {
-                // A subresource creates nothing, so that an apply to it finds nothing, whatever uid it names.
-                self.change(&key, &preconditions, Answer::NotFound, |object| {
-                    object.status = status.clone();
-                    true
-                })
-            }
-            Operation::Delete { key, preconditions, propagation, is_immediate } => {
-                self.delete(&key, &preconditions, propagation, is_immediate)
-            }
-        }
-    }
-
+impl<S, T> Server<S, T> {
     /// The present state of an object.
     #[must_use]
     pub fn get(&self, key: &Key) -> Option<&Stored<S, T>> {
@@ -103,6 +76,35 @@ impl<S: Clone + PartialEq + Hash, T: Clone + PartialEq + Hash + Default> Server<
     /// The events for watches since the last call.
     pub fn take_news(&mut self) -> Vec<Event<S, T>> {
         std::mem::take(&mut self.news)
+    }
+}
+
+impl<S: Clone + PartialEq + Hash, T: Clone + PartialEq + Hash + Default> Server<S, T> {
+    /// Answers a request.
+    pub fn apply(&mut self, operation: Operation<S, T>) -> Answer<S, T> {
+        match operation {
+            Operation::Create(object) => self.create(object),
+            Operation::Get(key) => self.objects.get(&key).cloned().map_or(Answer::NotFound, Answer::Done),
+            Operation::Patch { key, verb, preconditions, changes } => {
+                let missing = match verb {
+                    Verb::Apply if preconditions.uid.is_some() => Answer::Conflict,
+                    Verb::Apply | Verb::Merge => Answer::NotFound,
+                };
+                self.change(&key, &preconditions, missing, |object| {
+                    changes.iter().all(|change| apply_change(object, change))
+                })
+            }
+            Operation::PatchStatus { key, preconditions, status } => {
+                // A subresource creates nothing, so that an apply to it finds nothing, whatever uid it names.
+                self.change(&key, &preconditions, Answer::NotFound, |object| {
+                    object.status = status.clone();
+                    true
+                })
+            }
+            Operation::Delete { key, preconditions, propagation, is_immediate } => {
+                self.delete(&key, &preconditions, propagation, is_immediate)
+            }
+        }
     }
 
     fn create(&mut self, mut object: Object<S, T>) -> Answer<S, T> {

@@ -75,6 +75,15 @@ pub struct Owner {
     pub blocks_deletion: bool,
 }
 
+impl Owner {
+    /// A reference to a controller that waits for this object when it is deleted in the foreground.
+    #[must_use]
+    pub fn controller(owner: &Meta) -> Self {
+        let (key, uid) = (owner.key.clone(), owner.uid.clone());
+        Self { key, uid, is_controller: true, blocks_deletion: true }
+    }
+}
+
 /// The metadata of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Meta {

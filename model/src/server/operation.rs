@@ -99,6 +99,30 @@ pub enum Operation<S, T> {
 }
 
 impl<S, T> Operation<S, T> {
+    /// A merge patch.
+    #[must_use]
+    pub fn merge(key: Key, preconditions: Preconditions, changes: Vec<Change<S>>) -> Self {
+        Self::Patch { key, verb: Verb::Merge, preconditions, changes }
+    }
+
+    /// A delete with the grace period of the object.
+    #[must_use]
+    pub fn delete(key: Key, preconditions: Preconditions, propagation: Option<Propagation>) -> Self {
+        Self::Delete { key, preconditions, propagation, is_immediate: false }
+    }
+
+    /// A kubelet's report that a pod has ended.
+    #[must_use]
+    pub fn end(key: Key) -> Self {
+        Self::Delete { key, preconditions: Preconditions::default(), propagation: None, is_immediate: true }
+    }
+
+    /// The report of an object's own controller.
+    #[must_use]
+    pub fn report(key: Key, status: T) -> Self {
+        Self::PatchStatus { key, preconditions: Preconditions::default(), status }
+    }
+
     /// The object of the request.
     #[must_use]
     pub fn key(&self) -> &Key {

@@ -22,27 +22,16 @@ fn created(server: &mut World, object: Object<u8, u8>) -> Stored<u8, u8> {
 
 fn owned(server: &mut World, name: &str, owner: &Meta) -> Stored<u8, u8> {
     let mut pod = object(Kind::Pod, name);
-    pod.meta.owners = vec![Owner {
-        key: owner.key.clone(),
-        uid: owner.uid.clone(),
-        is_controller: true,
-        blocks_deletion: true,
-    }];
+    pod.meta.owners = vec![Owner::controller(owner)];
     created(server, pod)
 }
 
 fn patch(of: &Meta, preconditions: Preconditions, change: Change<u8>) -> Operation<u8, u8> {
-    Operation::Patch { key: of.key.clone(), verb: Verb::Merge, preconditions, changes: vec![change] }
+    Operation::merge(of.key.clone(), preconditions, vec![change])
 }
 
 fn delete(of: &Meta, propagation: Propagation) -> Operation<u8, u8> {
-    let preconditions = Preconditions::uid(&of.uid);
-    Operation::Delete {
-        key: of.key.clone(),
-        preconditions,
-        propagation: Some(propagation),
-        is_immediate: false,
-    }
+    Operation::delete(of.key.clone(), Preconditions::uid(&of.uid), Some(propagation))
 }
 
 fn collect(server: &mut World) {
@@ -72,8 +61,7 @@ fn only_the_spec_counts_for_the_generation_and_what_changes_nothing_is_no_write(
     let before = server.version();
     assert_eq!(generation(server.apply(patch(&set.meta, any(), Change::Spec(1)))), Some(2));
     assert_eq!(server.version(), before);
-    let status = Operation::PatchStatus { key: set.meta.key.clone(), preconditions: any(), status: 1 };
-    assert_eq!(generation(server.apply(status)), Some(2));
+    assert_eq!(generation(server.apply(Operation::report(set.meta.key.clone(), 1))), Some(2));
     assert!(server.version() > before);
 }
 
@@ -122,9 +110,7 @@ fn a_pod_is_going_until_its_kubelet_says_that_it_is_gone() {
         server.apply(delete(&pod.meta, Propagation::Background));
         assert!(server.get(&pod.meta.key).is_some_and(|pod| pod.meta.is_deleting));
     }
-    let preconditions = Preconditions::default();
-    let key = pod.meta.key.clone();
-    server.apply(Operation::Delete { key, preconditions, propagation: None, is_immediate: true });
+    server.apply(Operation::end(pod.meta.key.clone()));
     assert_eq!(server.get(&pod.meta.key), None);
 }
 
@@ -150,9 +136,7 @@ fn a_foreground_deletion_waits_for_dependents_and_an_orphaning_one_lets_them_be(
     server.apply(delete(&set.meta, Propagation::Foreground));
     collect(&mut server);
     assert!(server.get(&set.meta.key).is_some(), "its pod is still going");
-    let preconditions = Preconditions::default();
-    let key = pod.meta.key.clone();
-    server.apply(Operation::Delete { key, preconditions, propagation: None, is_immediate: true });
+    server.apply(Operation::end(pod.meta.key.clone()));
     collect(&mut server);
     assert_eq!(server.get(&set.meta.key), None);
 

@@ -18,9 +18,10 @@ use operator_kit::watch::{Source, Watched, WatchedResource, Watermark};
 use serde_json::{Value, json};
 
 use super::super::{
-    content::{Answer, BACKUP_MANAGER, Json, Object, Server, Stored, metadata, object, trimmed, whole},
-    memory::OfBackups,
-    process::Process,
+    content::{
+        Answer, BACKUP_MANAGER, Json, Object, Server, Stored, metadata, object, texts, trimmed, whole,
+    },
+    process::{Memory, Process},
     sabotage::Sabotage,
     scope::Scope,
     settings::{ENTRY, HOLDING, RELEASING},
@@ -35,7 +36,6 @@ use crate::{
 };
 
 /// A pass over a protected object.
-#[must_use]
 pub fn pass(process: &mut Process, server: &Server, scope: &Scope, target: &Stored) -> Vec<Write> {
     let observed = observe(process, server, scope, target);
     let action = decide(&observed);
@@ -106,7 +106,7 @@ fn held(
     } else {
         Some(survey(server, scope, settings, &kind, &object, status.as_ref(), now))
     };
-    let refusals = process.memory.backups.refusals.get(&target.meta.uid).copied().unwrap_or_default();
+    let refusals = process.memory.refusals.get(&target.meta.uid).copied().unwrap_or_default();
     let is_annotated = !live.meta.annotations.is_empty();
     let held = Held {
         finalizers,
@@ -167,13 +167,9 @@ fn seen(backup: &Stored, scope: &Scope) -> Value {
 }
 
 fn created(backup: &Value) -> Object {
-    let texts = |map: &str| {
-        let texts = backup["metadata"][map].as_object().into_iter().flatten();
-        texts.map(|(key, value)| (key.as_str().into(), value.as_str().unwrap_or_default().into())).collect()
-    };
     let spec = json!({"spec": backup["spec"], "createdBy": BACKUP_MANAGER});
     let mut new = object(Kind::Backup, of_object::text(backup, "name"), spec);
-    (new.meta.labels, new.meta.annotations) = (texts("labels"), texts("annotations"));
+    (new.meta.labels, new.meta.annotations) = (texts(backup, "labels"), texts(backup, "annotations"));
     new
 }
 
@@ -190,12 +186,13 @@ fn released(observed: &Observed, status: &BackupStatus) -> Vec<Change<Json>> {
 }
 
 /// Records an answer. Returns whether the write failed.
-#[must_use]
-pub fn hears(memory: &mut OfBackups, write: &Write, answer: &Answer) -> bool {
+pub fn hears(memory: &mut Memory, write: &Write, answer: &Answer) -> bool {
     let uid = &write.whose.meta.uid;
     match (&write.purpose, answer) {
         // An existing one comes from a try whose answer was lost.
-        (Purpose::BackUp, Answer::Done(_) | Answer::AlreadyExists) => memory.forget(uid),
+        (Purpose::BackUp, Answer::Done(_) | Answer::AlreadyExists) => {
+            memory.refusals.remove(uid);
+        }
         (Purpose::BackUp, Answer::Invalid) => {
             let refusals = memory.refusals.entry(uid.clone()).or_default();
             *refusals = refusals.saturating_add(1);

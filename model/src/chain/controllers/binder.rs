@@ -29,7 +29,6 @@ use crate::{
 };
 
 /// A pass over a command.
-#[must_use]
 pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Stored) -> Vec<Write> {
     let row = CommandRow::of(&KIND, trimmed(command));
     let attempt = process.attempt(command);

@@ -1,20 +1,55 @@
-//! Each controller with its glue around its own `decide`.
+//! The controllers of the chain: their watches, and the glue around their own `decide`.
 
 mod backups;
 mod binder;
 mod deployments;
 mod reaper;
 
+use catena_api::keys;
+
 use super::{
-    content::{Answer, Server, Stored},
-    controller::Controller,
+    content::{Answer, Object, Server, Stored},
     process::Process,
     scope::Scope,
     write::Write,
 };
+use crate::server::object::Kind;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Controller {
+    Deployments,
+    Binder,
+    Reaper,
+    Backups,
+}
+
+impl Controller {
+    pub const ALL: &[Self] = &[Self::Deployments, Self::Binder, Self::Reaper, Self::Backups];
+
+    /// The watched kinds.
+    pub fn watches(self) -> &'static [Kind] {
+        match self {
+            Self::Deployments => {
+                &[Kind::Deployment, Kind::ReplicaSet, Kind::Workload, Kind::Revision, Kind::Restart]
+            }
+            Self::Binder | Self::Reaper => &[Kind::Restart],
+            Self::Backups => &[Kind::Deployment],
+        }
+    }
+
+    /// The kind that a pass is about.
+    pub fn reconciles(self) -> Kind {
+        self.watches()[0]
+    }
+}
+
+/// Whether a watch of a kind shows an object.
+pub fn is_shown(kind: Kind, object: &Object) -> bool {
+    let is_narrowed = matches!(kind, Kind::ReplicaSet | Kind::Workload | Kind::Revision);
+    object.meta.key.kind == kind && (!is_narrowed || object.meta.labels.contains_key(keys::DEPLOYMENT_UID))
+}
 
 /// A pass over an object: the writes of the decided step.
-#[must_use]
 pub fn pass(process: &mut Process, server: &Server, scope: &Scope, object: &Stored) -> Vec<Write> {
     match process.controller {
         Controller::Deployments => deployments::pass(process, server, scope, object),
@@ -25,12 +60,11 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, object: &Stor
 }
 
 /// Records the answer to a write. Returns whether the write failed.
-#[must_use]
 pub fn hears(process: &mut Process, write: &Write, answer: &Answer, clock: u8) -> bool {
     match process.controller {
-        Controller::Deployments => deployments::hears(&mut process.memory.deployments, write, answer, clock),
+        Controller::Deployments => deployments::hears(&mut process.memory, write, answer, clock),
         Controller::Binder => !matches!(answer, Answer::Done(_)),
-        Controller::Reaper => reaper::hears(&mut process.memory.reaper, write, answer),
-        Controller::Backups => backups::hears(&mut process.memory.backups, write, answer),
+        Controller::Reaper => reaper::hears(&mut process.memory, write, answer),
+        Controller::Backups => backups::hears(&mut process.memory, write, answer),
     }
 }

@@ -12,8 +12,7 @@ use operator_kit::watch::{Source, Watched, WatchedResource};
 
 use super::super::{
     content::{Answer, Server, Stored, metadata, trimmed},
-    memory::OfReaper,
-    process::Process,
+    process::{Memory, Process},
     sabotage::Sabotage,
     scope::Scope,
     settings::REAPED,
@@ -25,7 +24,6 @@ use crate::{
 };
 
 /// A pass over a command.
-#[must_use]
 pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Stored) -> Vec<Write> {
     let mut row = CommandRow::of(trimmed(command), &REAPED.reading);
     if scope.has(Sabotage::ReapsDeclared) {
@@ -33,7 +31,7 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Sto
     }
     row.is_kept &= !scope.has(Sabotage::OverlooksKept);
     let (uid, now) = (&command.meta.uid, clock::time(server.clock));
-    let removed = process.memory.reaper.removed.get(&command.meta.key.name);
+    let removed = process.memory.removed.get(&command.meta.key.name);
     let is_deleted = removed.is_some_and(|(removed, _)| removed == uid);
     // An hour is longer than any history.
     let came_back = removed.is_some_and(|(removed, spec)| removed != uid && *spec == row.spec);
@@ -45,7 +43,7 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Sto
         now,
         is_deleted,
         came_back: came_back && !scope.has(Sabotage::ForgetsDeletions),
-        told: process.memory.reaper.told.contains(uid).then_some(now),
+        told: process.memory.kept.contains(uid).then_some(now),
     };
     match decide(&observed) {
         Action::Delete => {
@@ -54,7 +52,8 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Sto
             } else {
                 Preconditions { uid: Some(uid.clone()), version: Some(command.meta.version) }
             };
-            let write = Write::delete(command, Purpose::Reap, command.meta.key.clone(), preconditions);
+            let key = command.meta.key.clone();
+            let write = Write::delete(command, Purpose::Reap, key, preconditions, None);
             vec![Write { meant: Some(uid.clone()), ..write }]
         }
         Action::Keep => {
@@ -63,7 +62,7 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Sto
             vec![Write::patch(command, Purpose::Keep, command.meta.key.clone(), preconditions, vec![mark])]
         }
         Action::Tell { .. } => {
-            process.memory.reaper.told.insert(uid.clone());
+            process.memory.kept.insert(uid.clone());
             Vec::new()
         }
         Action::Refuse(_) => {
@@ -75,8 +74,7 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Sto
 }
 
 /// Records an answer. Returns whether the write failed.
-#[must_use]
-pub fn hears(memory: &mut OfReaper, write: &Write, answer: &Answer) -> bool {
+pub fn hears(memory: &mut Memory, write: &Write, answer: &Answer) -> bool {
     if write.purpose == Purpose::Keep {
         return !matches!(answer, Answer::Done(_));
     }

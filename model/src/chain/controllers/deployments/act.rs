@@ -1,6 +1,6 @@
 //! Action → the writes of the step.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use basic_deployment_controller::{
     child::Child,
@@ -17,7 +17,7 @@ use operator_kit::render::Rendered;
 use serde_json::json;
 
 use super::super::super::{
-    content::{Server, Stored, kind_of, object},
+    content::{Server, Stored, kind_of, object, texts},
     sabotage::Sabotage,
     scope::Scope,
     write::{Purpose, Write},
@@ -26,7 +26,7 @@ use crate::{
     clock,
     server::{
         object::{Key, Kind, Owner, Text, Version},
-        operation::{Change, Preconditions},
+        operation::{Change, Preconditions, Propagation},
     },
 };
 
@@ -100,14 +100,14 @@ pub fn writes(
             let delete = |child: &Arc<Child>| {
                 let preconditions = Preconditions::uid(&uid_of(&child.uid));
                 let key = key(kind_of(&child.object), &child.name);
-                Write::delete(deployment, Purpose::Other, key, preconditions).in_foreground()
+                Write::delete(deployment, Purpose::Other, key, preconditions, Some(Propagation::Foreground))
             };
             children.iter().map(delete).collect()
         }
         Action::Prune(revisions) => {
             let delete = |old: &Arc<Revision>| {
                 let preconditions = Preconditions::uid(&uid_of(&old.uid));
-                Write::delete(deployment, Purpose::Other, key(Kind::Revision, &old.name), preconditions)
+                Write::delete(deployment, Purpose::Other, key(Kind::Revision, &old.name), preconditions, None)
             };
             revisions.iter().map(delete).collect()
         }
@@ -134,7 +134,7 @@ fn record(deployment: &Stored, rendered: &Rendered, number: i64) -> Write {
     let mut revision = object(Kind::Revision, &name, spec);
     revision.meta.labels = [(keys::DEPLOYMENT_UID.into(), deployment.meta.uid.clone())].into();
     revision.meta.annotations = [(keys::HASH.into(), (&*rendered.hash).into())].into();
-    revision.meta.owners = vec![controller_reference(deployment)];
+    revision.meta.owners = vec![Owner::controller(&deployment.meta)];
     Write::create(deployment, Purpose::Record, revision)
 }
 
@@ -147,16 +147,12 @@ fn apply(deployment: &Stored, desired: &Desired, replicas: i32, child: Option<&C
     if let (Some(restarted_at), Some(token)) = (&contract.restarted_at, token) {
         restarted_at.set(&mut spec, token.into());
     }
-    let texts = |map: &str| -> BTreeMap<Text, Text> {
-        let texts = desired.object["metadata"][map].as_object().into_iter().flatten();
-        texts.map(|(key, value)| (key.as_str().into(), value.as_str().unwrap_or_default().into())).collect()
-    };
-    let (labels, annotations) = (texts("labels"), texts("annotations"));
+    let [labels, annotations] = ["labels", "annotations"].map(|map| texts(&desired.object, map));
     let purpose = Purpose::Apply((&*desired.hash).into(), desired.comparable().into());
     let Some(child) = child else {
         let mut new = object(kind_of(&desired.object), desired.name(), spec);
         (new.meta.labels, new.meta.annotations) = (labels, annotations);
-        new.meta.owners = vec![controller_reference(deployment)];
+        new.meta.owners = vec![Owner::controller(&deployment.meta)];
         return Write::create(deployment, purpose, new);
     };
     let mut changes: Vec<_> =
@@ -164,15 +160,10 @@ fn apply(deployment: &Stored, desired: &Desired, replicas: i32, child: Option<&C
     let dropped = MARKS.into_iter().filter(|mark| !annotations.contains_key(*mark));
     changes.extend(dropped.map(|mark| Change::Annotation(mark.into(), None)));
     changes.extend(annotations.into_iter().map(|(key, value)| Change::Annotation(key, Some(value))));
-    changes.push(Change::AddOwner(controller_reference(deployment)));
+    changes.push(Change::AddOwner(Owner::controller(&deployment.meta)));
     changes.push(Change::Spec(spec.into()));
     let key = Key { kind: kind_of(&desired.object), name: (&*child.name).into() };
     let version = child.version.parse().ok().map(Version).filter(|_| child.has_followed_commands());
     let preconditions = Preconditions { uid: Some((&*child.uid).into()), version };
     Write::patch(deployment, purpose, key, preconditions, changes)
-}
-
-fn controller_reference(deployment: &Stored) -> Owner {
-    let (key, uid) = (deployment.meta.key.clone(), deployment.meta.uid.clone());
-    Owner { key, uid, is_controller: true, blocks_deletion: true }
 }

@@ -12,14 +12,12 @@ use basic_deployment_controller::{
 
 use super::super::{
     content::{Answer, Operation, Server, Stored, settings_of, trimmed},
-    memory::OfDeployments,
-    process::Process,
+    process::{Memory, Process},
     scope::Scope,
     write::{Purpose, Write},
 };
 
 /// A pass over a `BasicDeployment`.
-#[must_use]
 pub fn pass(process: &mut Process, server: &Server, scope: &Scope, deployment: &Stored) -> Vec<Write> {
     let Some(mut observed) = observe::observe(process, server, scope, deployment) else {
         process.fails(deployment, "", None);
@@ -38,8 +36,7 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, deployment: &
 }
 
 /// Records an answer. Returns whether the write failed.
-#[must_use]
-pub fn hears(memory: &mut OfDeployments, write: &Write, answer: &Answer, clock: u8) -> bool {
+pub fn hears(memory: &mut Memory, write: &Write, answer: &Answer, clock: u8) -> bool {
     match (&write.purpose, answer) {
         // The watch will show it.
         (Purpose::Record, Answer::AlreadyExists) => {}

@@ -69,7 +69,7 @@ pub fn observe(process: &Process, server: &Server, scope: &Scope, deployment: &S
         }
         Err(_) => others.first().cloned().map_or(Found::Nothing, Found::Ours),
     };
-    let memory = &process.memory.deployments;
+    let memory = &process.memory;
     let desired = desired.map(|desired| {
         let marks = revision::kept_marks(&desired.hash, pin.as_ref(), child.ours().map(AsRef::as_ref));
         desired.marked(marks)
