@@ -3,7 +3,6 @@
 
 mod names;
 mod schema;
-mod values_table;
 
 use std::{
     fs,
@@ -26,8 +25,6 @@ const ENDING_NOTE: &str = "From here on generated from charts/_shared by `cargo 
 
 /// The placeholder for the chart's name in an ending.
 const CHART_NAME: &str = "CHART_NAME";
-/// The placeholder for the table of the chart's values in the ending of its README.
-const VALUES_TABLE: &str = "VALUES_TABLE";
 
 /// Writes the generated files of every chart; with `check`, only checks that all of them are up to date.
 pub fn run(check: bool) -> Result<()> {
@@ -62,11 +59,6 @@ fn generated(directory: &Path) -> Result<Generated> {
             let ending = read(&path)?.replace(CHART_NAME, &chart.name);
             let text = with_ending(&target, &ending)?;
             generated.wanted.insert(target, text);
-        }
-        let values = &generated.wanted[&chart.directory.join("values.yaml")];
-        let table = values_table::of(values).with_context(|| format!("the values of {}", chart.name))?;
-        if let Some(readme) = generated.wanted.get_mut(&chart.directory.join("README.md")) {
-            *readme = readme.replace(VALUES_TABLE, &table);
         }
         let schema = values_schema(&chart, &shared_schema)?;
         generated.wanted.insert(chart.directory.join("values.schema.json"), schema);

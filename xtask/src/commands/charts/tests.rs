@@ -9,7 +9,7 @@ impl Charts {
         charts.put("_shared/files/templates/lease.yaml", "kind: Lease\n");
         charts.put("_shared/files/.helmignore", "/schema.json\n");
         charts.put("_shared/endings/values.yaml", "# -- Image.\nimage: catena/CHART_NAME\n");
-        charts.put("_shared/endings/README.md", "`helm test CHART_NAME`\n\nVALUES_TABLE\n");
+        charts.put("_shared/endings/README.md", "`helm test CHART_NAME`\n");
         charts.put("_shared/schema.json", r#"{"properties": {"image": {"type": "string"}}}"#);
         for name in ["one", "two"] {
             charts.put(&format!("{name}/Chart.yaml"), "apiVersion: v2\n");
@@ -101,12 +101,7 @@ fn a_file_keeps_its_own_beginning_and_gets_the_ending_with_the_charts_name() {
         charts.text("one/values.yaml"),
         format!("kinds: []\n\n# {ENDING_NOTE}\n\n# -- Image.\nimage: catena/one\n")
     );
-    assert_eq!(
-        charts.text("two/README.md"),
-        format!(
-            "<!-- {ENDING_NOTE} -->\n\n`helm test two`\n\n| value | default | |\n|---|---|---|\n| `image` | `\"catena/two\"` | Image. |\n"
-        )
-    );
+    assert_eq!(charts.text("two/README.md"), format!("<!-- {ENDING_NOTE} -->\n\n`helm test two`\n"));
     charts.put("one/values.yaml", &charts.text("one/values.yaml").replace("kinds: []", "kinds: [a]"));
     charts.generated().check().unwrap();
 }
