@@ -6,7 +6,7 @@ use backup_controller::{
     annotation::{BackupStatus, State},
     backup::not_served,
     decide::Action,
-    error::{Error, Unusable, is_refusal},
+    error::{Error, is_refusal},
     finalizer, metadata,
     observed::{Held, Observed, Row},
     settings::ProtectedKind,
@@ -94,19 +94,23 @@ impl Executor {
         if is_refusal(&error) {
             self.memory.refused(target.uid);
         }
-        let in_namespace = |problem: fn(String, String, String) -> Unusable| {
-            let namespace = metadata::text(&backup, "namespace").to_owned();
-            Err(problem(kind.backup.name.clone(), error.object.kind.clone(), namespace).into())
-        };
         match error.cause {
             // It comes from a try whose answer was lost, and is judged in the next look-up.
             WriteCause::AlreadyExists => Ok(self.created(target)),
             WriteCause::KindNotServed => Err(not_served(&kind.backup).into()),
             WriteCause::NamespaceMissing => {
                 self.memory.refused(target.uid);
-                in_namespace(Unusable::NamespaceMissing)
+                Err(Error::NamespaceMissing {
+                    backup: kind.backup.name.clone(),
+                    kind: error.object.kind,
+                    namespace: metadata::text(&backup, "namespace").to_owned(),
+                })
             }
-            WriteCause::NamespaceTerminating => in_namespace(Unusable::NamespaceTerminating),
+            WriteCause::NamespaceTerminating => Err(Error::NamespaceTerminating {
+                backup: kind.backup.name.clone(),
+                kind: error.object.kind,
+                namespace: metadata::text(&backup, "namespace").to_owned(),
+            }),
             _ => Err(error.set_by(&format!("backups.{}.template", kind.backup.name)).into()),
         }
     }

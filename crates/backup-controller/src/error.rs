@@ -17,11 +17,43 @@ pub enum Error {
     /// The API server refused a write.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// The cluster has stopped serving the kind of the object itself: its API version, its kind and its name.
+    /// The backup would go to a namespace that is being deleted.
     #[error(
-        "{1} {2:?} cannot be read, because {0} is no longer served; it stays held until a version is served: set served: true for one in the CustomResourceDefinition"
+        "the namespace {namespace:?} is being deleted and accepts no new {kind}; set backups.{backup}.namespace in the controller's values to another one, or release the object without a backup with the \
+         annotation catena.dev/force-release: <uid> <reason>"
     )]
-    NotServed(String, String, String),
+    NamespaceTerminating {
+        /// The backup's name in the settings.
+        backup: String,
+        /// The backup's kind.
+        kind: String,
+        /// The namespace.
+        namespace: String,
+    },
+    /// The backup would go to a namespace that does not exist.
+    #[error(
+        "no {kind} can be created in the namespace {namespace:?}, which was not found; create the namespace, or set backups.{backup}.namespace in the controller's values to another one"
+    )]
+    NamespaceMissing {
+        /// The backup's name in the settings.
+        backup: String,
+        /// The backup's kind.
+        kind: String,
+        /// The namespace.
+        namespace: String,
+    },
+    /// The cluster has stopped serving the kind of the object itself.
+    #[error(
+        "{kind} {name:?} cannot be read, because {api_version} is no longer served; it stays held until a version is served: set served: true for one in the CustomResourceDefinition"
+    )]
+    NotServed {
+        /// The API version that was read until now.
+        api_version: String,
+        /// The kind.
+        kind: String,
+        /// The object's name.
+        name: String,
+    },
     /// The API server did not answer a read.
     #[error(transparent)]
     Read(#[from] ReadError),
@@ -33,61 +65,84 @@ pub enum Unusable {
     /// The template renders no object.
     #[error(transparent)]
     Template(#[from] TemplateError),
-    /// The template with this name renders this other name, which does not follow from the suffix.
+    /// The template's name does not follow from the suffix.
     #[error(
-        "the template {0:?} renders the name {1:?}, which does not contain the suffix, so that two backups would have the same name; write, for example, {{{{ name ~ \"-\" ~ suffix }}}}"
+        "the template {backup:?} renders the name {name:?}, which does not contain the suffix, so that two backups would have the same name; write, for example, {{{{ name ~ \"-\" ~ suffix }}}}"
     )]
-    NotUnique(String, String),
-    /// The template with this name sets this namespace of its own.
+    NotUnique {
+        /// The backup's name in the settings.
+        backup: String,
+        /// The rendered name.
+        name: String,
+    },
+    /// The template sets a namespace of its own.
     #[error(
-        "the template {0:?} sets metadata.namespace to {1:?}; remove it, and set backups.{0}.namespace instead"
+        "the template {backup:?} sets metadata.namespace to {found:?}; remove it, and set backups.{backup}.namespace instead"
     )]
-    OtherNamespace(String, String),
-    /// The object is cluster-scoped, and the backup with this name in the settings needs a namespace.
+    OtherNamespace {
+        /// The backup's name in the settings.
+        backup: String,
+        /// The rendered namespace.
+        found: String,
+    },
+    /// A cluster-scoped object has a backup that needs a namespace.
     #[error(
-        "backups.{0}.namespace is not set, and the object is cluster-scoped, so that its backup has no namespace; set it"
+        "backups.{backup}.namespace is not set, and the object is cluster-scoped, so that its backup has no namespace; set it"
     )]
-    NoNamespace(String),
+    NoNamespace {
+        /// The backup's name in the settings.
+        backup: String,
+    },
     /// The look-up of the backup failed.
     #[error(transparent)]
     OutOfReach(ReadError),
-    /// Of the backup with this name in the settings, the cluster does not serve this API version and kind.
+    /// The cluster does not serve the kind of the backup.
     #[error(
-        "the cluster does not serve {2} in {1}; set backups.{0}.apiVersion in the controller's values to a served version, or install the CustomResourceDefinition"
+        "the cluster does not serve {kind} in {api_version}; set backups.{backup}.apiVersion in the controller's values to a served version, or install the CustomResourceDefinition"
     )]
-    NotServed(String, String, String),
-    /// The template with this name sets an owner on its backup.
+    NotServed {
+        /// The backup's name in the settings.
+        backup: String,
+        /// The API version in the settings.
+        api_version: String,
+        /// The backup's kind.
+        kind: String,
+    },
+    /// The template sets an owner on the backup.
     #[error(
-        "the template {0:?} sets metadata.ownerReferences, so that the backup would be deleted with its owner; remove that field"
+        "the template {backup:?} sets metadata.ownerReferences, so that the backup would be deleted with its owner; remove that field"
     )]
-    HasOwner(String),
-    /// Somebody made the object the owner of this backup.
+    HasOwner {
+        /// The backup's name in the settings.
+        backup: String,
+    },
+    /// Somebody made the object the owner of its backup.
     #[error(
-        "{0} is owned by the object and would be deleted with it, so that it proves nothing; remove the owner reference, and find out who sets it"
+        "{title} is owned by the object and would be deleted with it, so that it proves nothing; remove the owner reference, and find out who sets it"
     )]
-    Owned(String),
-    /// This object has the name of the backup, and does not count as it for this reason.
+    Owned {
+        /// The backup.
+        title: String,
+    },
+    /// Another object has the name of the backup.
     #[error(
-        "{0} exists, but does not count as the backup of this object: {1}; delete it, or change the name in the template"
+        "{title} exists, but does not count as the backup of this object: {why}; delete it, or change the name in the template"
     )]
-    NameTaken(String, &'static str),
-    /// The backup with this name in the settings, of this kind, would go to this namespace, which is being deleted.
-    #[error(
-        "the namespace {2:?} is being deleted and accepts no new {1}; set backups.{0}.namespace in the controller's values to another one, or release the object without a backup with the \
-         annotation catena.dev/force-release: <uid> <reason>"
-    )]
-    NamespaceTerminating(String, String, String),
-    /// The backup with this name in the settings, of this kind, would go to this namespace, which does not exist.
-    #[error(
-        "no {1} can be created in the namespace {2:?}, which was not found; create the namespace, or set backups.{0}.namespace in the controller's values to another one"
-    )]
-    NamespaceMissing(String, String, String),
+    NameTaken {
+        /// The object.
+        title: String,
+        /// The reason why it does not count.
+        why: &'static str,
+    },
     /// All attempt numbers are used up.
     #[error(
-        "{0} backups failed, and no further attempt is made; release the object without a backup with the annotation \
+        "{tries} backups failed, and no further attempt is made; release the object without a backup with the annotation \
              catena.dev/force-release: <uid> <reason>"
     )]
-    Exhausted(u32),
+    Exhausted {
+        /// The number of attempts.
+        tries: u32,
+    },
 }
 
 impl Unusable {
@@ -96,16 +151,14 @@ impl Unusable {
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Template(error) => error.reason(),
-            Self::NotUnique(..) => "BackupNameNotUnique",
-            Self::OtherNamespace(..) => "BackupInOtherNamespace",
-            Self::NoNamespace(_) => "BackupWithoutNamespace",
+            Self::NotUnique { .. } => "BackupNameNotUnique",
+            Self::OtherNamespace { .. } => "BackupInOtherNamespace",
+            Self::NoNamespace { .. } => "BackupWithoutNamespace",
             Self::OutOfReach(error) => error.reason(),
-            Self::NotServed(..) => "BackupKindNotServed",
-            Self::HasOwner(_) | Self::Owned(_) => "BackupHasOwner",
-            Self::NameTaken(..) => "BackupNameTaken",
-            Self::NamespaceTerminating(..) => "NamespaceTerminating",
-            Self::NamespaceMissing(..) => "NamespaceMissing",
-            Self::Exhausted(_) => "BackupsExhausted",
+            Self::NotServed { .. } => "BackupKindNotServed",
+            Self::HasOwner { .. } | Self::Owned { .. } => "BackupHasOwner",
+            Self::NameTaken { .. } => "BackupNameTaken",
+            Self::Exhausted { .. } => "BackupsExhausted",
         }
     }
 }
@@ -113,9 +166,11 @@ impl Unusable {
 impl Reported for Error {
     fn category(&self) -> Category {
         match self {
-            Self::Unusable(_) => Category::WaitsForChange,
+            Self::Unusable(_) | Self::NamespaceTerminating { .. } | Self::NamespaceMissing { .. } => {
+                Category::WaitsForChange
+            }
             // A version that is served is found without any change.
-            Self::NotServed(..) => Category::Transient,
+            Self::NotServed { .. } => Category::Transient,
             Self::Write(error) => error.category(),
             Self::Read(error) => error.category(),
         }
@@ -125,7 +180,9 @@ impl Reported for Error {
         match self {
             Self::Unusable(problem) => problem.reason(),
             Self::Write(error) => error.reason(),
-            Self::NotServed(..) => "KindNotServed",
+            Self::NamespaceTerminating { .. } => "NamespaceTerminating",
+            Self::NamespaceMissing { .. } => "NamespaceMissing",
+            Self::NotServed { .. } => "KindNotServed",
             Self::Read(error) => error.reason(),
         }
     }

@@ -133,7 +133,7 @@ impl Observer {
         // It is not gone, but out of sight.
         if !answer.is_served {
             let (api_version, kind) = (resource.api_version.clone(), resource.kind.clone());
-            return Err(Error::NotServed(api_version, kind, name.to_owned()));
+            return Err(Error::NotServed { api_version, kind, name: name.to_owned() });
         }
         let Some(mut object) = answer.object else {
             return Ok((kind, None));

@@ -35,12 +35,12 @@ impl Doubt {
     #[must_use]
     pub fn about(self, title: String) -> Unusable {
         let why = match self {
-            Self::Owned => return Unusable::Owned(title),
+            Self::Owned => return Unusable::Owned { title },
             Self::NotOfIt => "its label and annotation do not name this object, entry and attempt",
             Self::TooOld => "it was created before the object was deleted",
             Self::NotOurs => "its managedFields do not show that backup-controller created it",
         };
-        Unusable::NameTaken(title, why)
+        Unusable::NameTaken { title, why }
     }
 }
 

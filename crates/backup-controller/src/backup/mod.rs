@@ -145,7 +145,7 @@ fn title(kind: &str, namespace: &str, name: &str) -> String {
 #[must_use]
 pub fn not_served(backup: &Backup) -> Unusable {
     let ApiResource { api_version, kind, .. } = backup.resource.clone();
-    Unusable::NotServed(backup.name.clone(), api_version, kind)
+    Unusable::NotServed { backup: backup.name.clone(), api_version, kind }
 }
 
 #[cfg(test)]

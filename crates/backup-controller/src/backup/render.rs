@@ -43,10 +43,10 @@ pub fn render(
         templates.render_with(template, &subject, &more, &resource.api_version, &resource.kind)?;
     let name = metadata::text(&backup, "name");
     if !name.contains(suffix) {
-        return Err(Unusable::NotUnique(template.clone(), name.to_owned()));
+        return Err(Unusable::NotUnique { backup: template.clone(), name: name.to_owned() });
     }
     if metadata::list(&backup, "ownerReferences").next().is_some() {
-        return Err(Unusable::HasOwner(template.clone()));
+        return Err(Unusable::HasOwner { backup: template.clone() });
     }
     settle_namespace(&kind.backup, subject.namespace, &mut backup)?;
     let about = Target::of(kind, target, attempt);
@@ -60,12 +60,12 @@ fn settle_namespace(backup: &Backup, of_target: &str, object: &mut Value) -> Res
     let wanted = match &backup.namespace {
         _ if backup.is_cluster_scoped => "",
         Some(namespace) => namespace,
-        None if of_target.is_empty() => return Err(Unusable::NoNamespace(backup.name.clone())),
+        None if of_target.is_empty() => return Err(Unusable::NoNamespace { backup: backup.name.clone() }),
         None => of_target,
     };
     let found = metadata::text(object, "namespace");
     if !found.is_empty() && found != wanted {
-        return Err(Unusable::OtherNamespace(backup.name.clone(), found.to_owned()));
+        return Err(Unusable::OtherNamespace { backup: backup.name.clone(), found: found.to_owned() });
     }
     if !wanted.is_empty() {
         object["metadata"]["namespace"] = wanted.into();

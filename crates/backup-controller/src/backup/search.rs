@@ -97,7 +97,7 @@ impl<'s> Search<'s> {
 
     fn goes_on_after(&mut self, last: Try) -> Option<Situation> {
         if self.attempt == LAST_ATTEMPT {
-            return Some(Situation::Unusable(Unusable::Exhausted(self.attempt)));
+            return Some(Situation::Unusable(Unusable::Exhausted { tries: self.attempt }));
         }
         if self.attempt - self.first + 1 == MAX_LOOK_UPS {
             return Some(Situation::Unfinished { last });

@@ -276,7 +276,7 @@ async fn no_answer_lets_an_object_go_without_a_proven_backup() {
         for action in [
             Action::Protect,
             Action::Create(backup()),
-            Action::Refuse(Unusable::NoNamespace("job".into())),
+            Action::Refuse(Unusable::NoNamespace { backup: "job".into() }),
             tell(State::Failed),
             Action::Settle,
         ] {

@@ -130,7 +130,7 @@ fn under_hold_only_a_proven_backup_or_a_user_lets_go() {
             failed(40, age),
             Situation::Unfinished { last: last(40, age) },
             absent(),
-            Situation::Unusable(Unusable::NoNamespace("b".into())),
+            Situation::Unusable(Unusable::NoNamespace { backup: "b".into() }),
         ]
     });
     for situation in unproven {

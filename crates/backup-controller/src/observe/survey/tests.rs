@@ -159,7 +159,7 @@ async fn the_last_of_many_failed_tries_is_found_some_at_a_time() {
 async fn tries_come_to_an_end_whatever_number_they_begin_with() {
     for first in [LAST_ATTEMPT, u32::MAX] {
         let (found, lookups) = situation([LAST_ATTEMPT].into_iter(), first).await;
-        assert_eq!(found, Situation::Unusable(Unusable::Exhausted(LAST_ATTEMPT)));
+        assert_eq!(found, Situation::Unusable(Unusable::Exhausted { tries: LAST_ATTEMPT }));
         assert_eq!(lookups, 1);
     }
 }
