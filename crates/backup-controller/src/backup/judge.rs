@@ -106,7 +106,7 @@ pub fn judge(backup: &Backup, object: &Value, target: &Value) -> Verdict {
 /// The message for an expression without a value. A missing field is normal at the begin of a backup.
 fn so_far(error: &ExpressionError) -> String {
     match error {
-        ExpressionError::Missing(field, _, key) => {
+        ExpressionError::Missing { field, key, .. } => {
             format!("the field {key}, which {field} reads, is not set yet")
         }
         error => error.to_string(),

@@ -80,7 +80,7 @@ pub async fn read_up_to(
                 let Ok(Trimmed { metadata }) = serde_json::from_slice(&body) else {
                     return Err(read_error(kube::Error::SerdeError(error)));
                 };
-                let cause = ReadCause::Unreadable(error.to_string());
+                let cause = ReadCause::Unreadable { message: error.to_string() };
                 unreadable = Some(ReadError { object: Named::new(&*resource.kind, name), cause });
                 (Some(json!({"metadata": metadata})), true)
             }

@@ -36,7 +36,7 @@ pub async fn look_up(
         };
         let [namespace, name] = ["namespace", "name"].map(|field| metadata::text(&backup, field));
         let answer = match live::read(client, &kind.backup.resource, namespace, name).await {
-            Err(problem @ ReadError { cause: ReadCause::Forbidden(_), .. }) => {
+            Err(problem @ ReadError { cause: ReadCause::Forbidden { .. }, .. }) => {
                 return Ok(Situation::Unusable(Unusable::OutOfReach(problem)));
             }
             answer => answer?,

@@ -57,7 +57,7 @@ impl Schemas {
             Err(error) => {
                 tracing::warn!(entry = &*kind.id, "it is unknown whether its schema has conditions: {error}");
                 // A missing right may stay so, and Events need none on the definition.
-                let takes_condition = matches!(error.cause, ReadCause::Forbidden(_)).then_some(false);
+                let takes_condition = matches!(error.cause, ReadCause::Forbidden { .. }).then_some(false);
                 return know(takes_condition, Some(Instant::now() + RETRY_DELAY));
             }
         };

@@ -20,12 +20,21 @@ pub struct ReadError {
 /// Why a read failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReadCause {
-    /// The server does not allow it, with this message.
-    Forbidden(String),
-    /// It is there, but not all of it can be decoded, says the decoder: it is nested too deep.
-    Unreadable(String),
-    /// Anything else, such as a broken connection: the server's message, or the reason why there is none.
-    Unanswered(String),
+    /// The server does not allow it.
+    Forbidden {
+        /// The server's message.
+        message: String,
+    },
+    /// It is there, but not all of it can be decoded: it is nested too deep.
+    Unreadable {
+        /// The decoder's message.
+        message: String,
+    },
+    /// Anything else, such as a broken connection.
+    Unanswered {
+        /// The server's message, or the reason why there is none.
+        message: String,
+    },
 }
 
 impl ReadError {
@@ -34,8 +43,8 @@ impl ReadError {
     pub fn of(error: &kube::Error, kind: &str, name: &str) -> Self {
         let message = words(error);
         let cause = match error {
-            kube::Error::Api(status) if status.code == 403 => ReadCause::Forbidden(message),
-            _ => ReadCause::Unanswered(message),
+            kube::Error::Api(status) if status.code == 403 => ReadCause::Forbidden { message },
+            _ => ReadCause::Unanswered { message },
         };
         Self { object: Named::new(kind, name), cause }
     }
@@ -43,7 +52,7 @@ impl ReadError {
     /// A read without an answer, or without one that says enough.
     #[must_use]
     pub fn unanswered(kind: &str, name: &str, message: impl Into<String>) -> Self {
-        let cause = ReadCause::Unanswered(message.into());
+        let cause = ReadCause::Unanswered { message: message.into() };
         Self { object: Named::new(kind, name), cause }
     }
 }
@@ -52,13 +61,13 @@ impl ReadCause {
     /// The failure and its remedy, for people.
     fn told_of(&self, object: &Named) -> String {
         match self {
-            Self::Forbidden(message) => format!(
+            Self::Forbidden { message } => format!(
                 "{object} cannot be read: {message}; grant get, list and watch on its kind to the controller's ServiceAccount"
             ),
-            Self::Unreadable(message) => format!(
+            Self::Unreadable { message } => format!(
                 "{object} cannot be read completely: {message}; reduce its nesting, or handle the object by hand"
             ),
-            Self::Unanswered(message) => format!("cannot look up {object}: {message}; retrying"),
+            Self::Unanswered { message } => format!("cannot look up {object}: {message}; retrying"),
         }
     }
 }
@@ -66,16 +75,16 @@ impl ReadCause {
 impl Reported for ReadError {
     fn category(&self) -> Category {
         match self.cause {
-            ReadCause::Forbidden(_) | ReadCause::Unreadable(_) => Category::WaitsForChange,
-            ReadCause::Unanswered(_) => Category::Transient,
+            ReadCause::Forbidden { .. } | ReadCause::Unreadable { .. } => Category::WaitsForChange,
+            ReadCause::Unanswered { .. } => Category::Transient,
         }
     }
 
     fn reason(&self) -> &'static str {
         match self.cause {
-            ReadCause::Forbidden(_) => "Forbidden",
-            ReadCause::Unreadable(_) => "Unreadable",
-            ReadCause::Unanswered(_) => "LookUpFailed",
+            ReadCause::Forbidden { .. } => "Forbidden",
+            ReadCause::Unreadable { .. } => "Unreadable",
+            ReadCause::Unanswered { .. } => "LookUpFailed",
         }
     }
 }

@@ -7,24 +7,65 @@ use crate::report::{Category, Reported};
 /// Maximum length, in characters, of a text of the interpreter, which quotes values of any size.
 const CLIPPED: usize = 200;
 
-/// An expression that has no usable value. The field of the settings with the expression comes first, and then the expression.
+/// An expression that has no usable value.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum ExpressionError {
-    /// It is not CEL, or uses an unknown variable or function: the mistake in it.
-    #[error("{0}: `{1}` does not compile: {2}; correct the expression")]
-    Compile(Arc<str>, Arc<str>, String),
-    /// The object does not have this field, which the expression reads.
-    #[error("{0}: `{1}` has no value: the field {2} is missing; set it, or guard it with has(…) or .?")]
-    Missing(Arc<str>, Arc<str>, String),
-    /// The value has another type than the requested one: that type, and the value.
-    #[error("{0}: `{1}` must return {2}, but returns {3}")]
-    WrongType(Arc<str>, Arc<str>, &'static str, String),
-    /// Its operations are not possible with the values of this object: the reason.
-    #[error("{0}: `{1}` has no value: {2}; check the fields that it reads")]
-    Failed(Arc<str>, Arc<str>, String),
-    /// Its loops take more than this number of steps over this object.
-    #[error("{0}: `{1}` was stopped after {2} steps: the lists that it iterates over are too long")]
-    TooCostly(Arc<str>, Arc<str>, u32),
+    /// It is not CEL, or uses an unknown variable or function.
+    #[error("{field}: `{expression}` does not compile: {problem}; correct the expression")]
+    Compile {
+        /// The field of the settings with the expression.
+        field: Arc<str>,
+        /// The expression.
+        expression: Arc<str>,
+        /// The mistake in it.
+        problem: String,
+    },
+    /// The object does not have a field that the expression reads.
+    #[error(
+        "{field}: `{expression}` has no value: the field {key} is missing; set it, or guard it with has(…) or .?"
+    )]
+    Missing {
+        /// The field of the settings with the expression.
+        field: Arc<str>,
+        /// The expression.
+        expression: Arc<str>,
+        /// The missing field.
+        key: String,
+    },
+    /// The value has another type than the requested one.
+    #[error("{field}: `{expression}` must return {wanted}, but returns {got}")]
+    WrongType {
+        /// The field of the settings with the expression.
+        field: Arc<str>,
+        /// The expression.
+        expression: Arc<str>,
+        /// The requested type.
+        wanted: &'static str,
+        /// The value that it renders.
+        got: String,
+    },
+    /// Its operations are not possible with the values of this object.
+    #[error("{field}: `{expression}` has no value: {problem}; check the fields that it reads")]
+    Failed {
+        /// The field of the settings with the expression.
+        field: Arc<str>,
+        /// The expression.
+        expression: Arc<str>,
+        /// Why.
+        problem: String,
+    },
+    /// Its loops take too many steps over this object.
+    #[error(
+        "{field}: `{expression}` was stopped after {steps} steps: the lists that it iterates over are too long"
+    )]
+    TooCostly {
+        /// The field of the settings with the expression.
+        field: Arc<str>,
+        /// The expression.
+        expression: Arc<str>,
+        /// The number of allowed steps.
+        steps: u32,
+    },
 }
 
 impl Reported for ExpressionError {
@@ -34,10 +75,10 @@ impl Reported for ExpressionError {
 
     fn reason(&self) -> &'static str {
         match self {
-            Self::Compile(..) => "InvalidExpression",
-            Self::Missing(..) => "FieldMissing",
-            Self::WrongType(..) | Self::Failed(..) => "ExpressionFailed",
-            Self::TooCostly(..) => "ExpressionTooCostly",
+            Self::Compile { .. } => "InvalidExpression",
+            Self::Missing { .. } => "FieldMissing",
+            Self::WrongType { .. } | Self::Failed { .. } => "ExpressionFailed",
+            Self::TooCostly { .. } => "ExpressionTooCostly",
         }
     }
 }

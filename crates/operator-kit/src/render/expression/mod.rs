@@ -52,7 +52,7 @@ impl Expression {
         let (field, source) = (field.into(), Arc::from(source));
         match compile(&source, variables) {
             Ok(program) => Ok(Self { field, source, program: Arc::new(program) }),
-            Err(problem) => Err(ExpressionError::Compile(field, source, problem)),
+            Err(problem) => Err(ExpressionError::Compile { field, expression: source, problem }),
         }
     }
 
@@ -145,7 +145,11 @@ impl Expression {
         }
         let result = cel::Value::resolve(&self.program, &scope);
         if budget.is_spent() {
-            return Err(ExpressionError::TooCostly(self.field.clone(), self.source.clone(), budget::STEPS));
+            return Err(ExpressionError::TooCostly {
+                field: self.field.clone(),
+                expression: self.source.clone(),
+                steps: budget::STEPS,
+            });
         }
         Ok(values::present(result.map_err(|error| self.failed(&error))?))
     }
@@ -153,14 +157,16 @@ impl Expression {
     fn failed(&self, error: &ExecutionError) -> ExpressionError {
         let (field, expression) = (self.field.clone(), self.source.clone());
         match error {
-            ExecutionError::NoSuchKey(key) => ExpressionError::Missing(field, expression, key.to_string()),
-            other => ExpressionError::Failed(field, expression, error::clip(&other.to_string())),
+            ExecutionError::NoSuchKey(key) => {
+                ExpressionError::Missing { field, expression, key: key.to_string() }
+            }
+            other => ExpressionError::Failed { field, expression, problem: error::clip(&other.to_string()) },
         }
     }
 
     fn wrong(&self, wanted: &'static str, got: Option<&cel::Value>) -> ExpressionError {
         let got = got.map_or_else(|| "nothing".to_owned(), values::described);
-        ExpressionError::WrongType(self.field.clone(), self.source.clone(), wanted, got)
+        ExpressionError::WrongType { field: self.field.clone(), expression: self.source.clone(), wanted, got }
     }
 }
 

@@ -184,11 +184,11 @@ fn a_path_names_a_field_and_does_nothing_with_it() {
 fn a_missing_field_and_a_wrong_type_are_told_apart() {
     assert!(matches!(
         text("object.spec.clusterName").unwrap_err(),
-        ExpressionError::Missing(.., key) if key == "clusterName"
+        ExpressionError::Missing { key, .. } if key == "clusterName"
     ));
     assert!(matches!(
         text("object.metadata.generation").unwrap_err(),
-        ExpressionError::WrongType(.., got) if got == "the int Int(3)"
+        ExpressionError::WrongType { got, .. } if got == "the int Int(3)"
     ));
     assert!(matches!(text("object.spec.text.name").unwrap_err(), ExpressionError::Failed { .. }));
     let none = compiled("object.?nothing").text(&[("object", &task())]).unwrap_err();

@@ -78,18 +78,27 @@ impl Declared {
         template: &str,
         given: &BTreeMap<String, String>,
     ) -> Result<BTreeMap<String, String>, TemplateError> {
+        let template = || template.to_owned();
         for (name, value) in given {
             let Some((parameter, pattern)) = self.0.iter().find(|(parameter, _)| is_for(parameter, name))
             else {
                 let known: Vec<&str> = self.0.iter().map(|(parameter, _)| &*parameter.name).collect();
-                let advice = match meant(name, known.iter().copied()) {
-                    Some(meant) => format!("did you mean {meant}?"),
-                    None => format!("it has these: {}", known.join(", ")),
-                };
-                return Err(TemplateError::UnknownParameter(template.to_owned(), name.clone(), advice));
+                let meant = meant(name, known.iter().copied());
+                return Err(TemplateError::UnknownParameter {
+                    template: template(),
+                    parameter: name.clone(),
+                    advice: match meant {
+                        Some(meant) => format!("did you mean {meant}?"),
+                        None => format!("it has these: {}", known.join(", ")),
+                    },
+                });
             };
             if let Some(problem) = objection(parameter, pattern.as_ref(), value) {
-                return Err(TemplateError::InvalidParameter(template.to_owned(), name.clone(), problem));
+                return Err(TemplateError::InvalidParameter {
+                    template: template(),
+                    parameter: name.clone(),
+                    problem,
+                });
             }
         }
         let mut complete = given.clone();
@@ -98,7 +107,10 @@ impl Declared {
                 _ if given.contains_key(name) => {}
                 Some(default) => drop(complete.insert(name.clone(), default.clone())),
                 None if *required => {
-                    return Err(TemplateError::MissingParameter(template.to_owned(), name.clone()));
+                    return Err(TemplateError::MissingParameter {
+                        template: template(),
+                        parameter: name.clone(),
+                    });
                 }
                 None => {}
             }

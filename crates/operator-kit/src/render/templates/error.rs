@@ -2,7 +2,7 @@ use thiserror::Error;
 
 use crate::report::{Category, Reported};
 
-/// A template that did not render an object. The name of the template comes first.
+/// A template that did not render an object.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TemplateError {
     /// There is no template with this name.
@@ -15,39 +15,82 @@ pub enum TemplateError {
         /// The existing names.
         known: String,
     },
-    /// The template cannot be compiled: the problem and its place.
-    #[error("the template {0:?} is broken: {1}; fix it in the controller's templates")]
-    Broken(String, String),
-    /// The template uses this parameter, which is not set.
-    #[error("spec.parameters.{1} is missing: the template {0:?} requires it; set it")]
-    MissingParameter(String, String),
-    /// A parameter is set that the template does not declare: its name, and the name that was probably meant, or all names.
-    #[error("spec.parameters.{1} is not a parameter of the template {0:?}: {2}")]
-    UnknownParameter(String, String, String),
-    /// A parameter has a value that its declaration does not allow: its name, and the problem and the remedy.
-    #[error("spec.parameters.{1} is not valid for the template {0:?}: {2}")]
-    InvalidParameter(String, String, String),
-    /// The template failed with the values at hand: the problem and its place.
+    /// The template cannot be compiled.
+    #[error("the template {template:?} is broken: {problem}; fix it in the controller's templates")]
+    Broken {
+        /// The template.
+        template: String,
+        /// The problem and its place.
+        problem: String,
+    },
+    /// The template uses a parameter that is not set.
+    #[error("spec.parameters.{parameter} is missing: the template {template:?} requires it; set it")]
+    MissingParameter {
+        /// The template.
+        template: String,
+        /// The parameter.
+        parameter: String,
+    },
+    /// A parameter is set that the template does not declare.
+    #[error("spec.parameters.{parameter} is not a parameter of the template {template:?}: {advice}")]
+    UnknownParameter {
+        /// The template.
+        template: String,
+        /// The parameter.
+        parameter: String,
+        /// The name that was probably meant, or all names.
+        advice: String,
+    },
+    /// A parameter has a value that its declaration does not allow.
+    #[error("spec.parameters.{parameter} is not valid for the template {template:?}: {problem}")]
+    InvalidParameter {
+        /// The template.
+        template: String,
+        /// The parameter.
+        parameter: String,
+        /// The problem and the remedy.
+        problem: String,
+    },
+    /// The template failed with the values at hand.
     #[error(
-        "the template {0:?} cannot be rendered: {1}; correct its input, such as spec.parameters, or the template"
+        "the template {template:?} cannot be rendered: {problem}; correct its input, such as spec.parameters, or the template"
     )]
-    Failed(String, String),
-    /// It renders to something other than YAML: the problem and its place.
+    Failed {
+        /// The template.
+        template: String,
+        /// The problem and its place.
+        problem: String,
+    },
+    /// It renders to something other than YAML.
     #[error(
-        "the template {0:?} does not render to YAML: {1}; the engine quotes values, so write {{{{ value }}}} without quotes around it, and a longer text inside the braces, such as {{{{ \"team-\" ~ value }}}}"
+        "the template {template:?} does not render to YAML: {problem}; the engine quotes values, so write {{{{ value }}}} without quotes around it, and a longer text inside the braces, such as {{{{ \"team-\" ~ value }}}}"
     )]
-    NotYaml(String, String),
-    /// A value becomes structure: the parameter that could be structure, as a part of the message; empty unless there is
-    /// one only.
+    NotYaml {
+        /// The template.
+        template: String,
+        /// The problem and its place.
+        problem: String,
+    },
+    /// A value becomes structure.
     #[error(
-        "the template {0:?} has a value in the middle of a text, where it changes the structure of the object{1}; use another value, or let the template have the whole text inside the braces, for example {{{{ \"team-\" ~ value }}}}"
+        "the template {template:?} has a value in the middle of a text, where it changes the structure of the object{parameter}; use another value, or let the template have the whole text inside the braces, for example {{{{ \"team-\" ~ value }}}}"
     )]
-    Structure(String, String),
-    /// It renders something other than one object, which this describes.
+    Structure {
+        /// The template.
+        template: String,
+        /// The parameter that could be structure, as a part of the message; empty unless there is one only.
+        parameter: String,
+    },
+    /// It renders something other than one object.
     #[error(
-        "the template {0:?} renders {1}, but must render one object with apiVersion, kind and metadata.name; correct the template, or the parameter on which that depends"
+        "the template {template:?} renders {found}, but must render one object with apiVersion, kind and metadata.name; correct the template, or the parameter on which that depends"
     )]
-    NotAnObject(String, String),
+    NotAnObject {
+        /// The template.
+        template: String,
+        /// The description of the rendering.
+        found: String,
+    },
     /// It renders an object of another kind.
     #[error(
         "the template {template:?} renders {found:?}, but the controller is configured for {wanted:?}; change one of the two"
@@ -61,31 +104,67 @@ pub enum TemplateError {
         wanted: String,
     },
     /// It renders an object without a name.
-    #[error("the template {0:?} renders no metadata.name; add one, for example {{{{ name }}}}")]
-    NoName(String),
-    /// It renders an invalid name or namespace: the field and its value.
+    #[error("the template {template:?} renders no metadata.name; add one, for example {{{{ name }}}}")]
+    NoName {
+        /// The template.
+        template: String,
+    },
+    /// It renders an invalid name or namespace.
     #[error(
-        "the template {0:?} renders the {1} {2:?}, which is not valid; correct spec.parameters, or the template"
+        "the template {template:?} renders the {field} {found:?}, which is not valid; correct spec.parameters, or the template"
     )]
-    NotAName(String, &'static str, String),
-    /// It renders this name for all objects of one subject.
+    NotAName {
+        /// The template.
+        template: String,
+        /// The field.
+        field: &'static str,
+        /// The value that it renders.
+        found: String,
+    },
+    /// It renders the same name for all objects of one subject.
     #[error(
-        "the template {0:?} renders the name {1:?}, which does not contain suffix: many objects are created from the template, and only suffix keeps their names apart; write, for example, {{{{ name ~ \"-\" ~ suffix }}}}"
+        "the template {template:?} renders the name {name:?}, which does not contain suffix: many objects are created from the template, and only suffix keeps their names apart; write, for example, {{{{ name ~ \"-\" ~ suffix }}}}"
     )]
-    NotUnique(String, String),
-    /// It renders labels or annotations, in this field, that are not a map.
+    NotUnique {
+        /// The template.
+        template: String,
+        /// The name.
+        name: String,
+    },
+    /// It renders labels or annotations that are not a map.
     #[error(
-        "the template {0:?} renders {1} that is not a map of strings; write one entry per line, or {{{{ labels }}}}"
+        "the template {template:?} renders {field} that is not a map of strings; write one entry per line, or {{{{ labels }}}}"
     )]
-    NotAMap(String, &'static str),
-    /// It renders an object for this other namespace.
+    NotAMap {
+        /// The template.
+        template: String,
+        /// The field.
+        field: &'static str,
+    },
+    /// It renders an object for another namespace.
     #[error(
-        "the template {0:?} sets metadata.namespace to {1:?}; remove it, because the object is created in the namespace of its owner"
+        "the template {template:?} sets metadata.namespace to {found:?}; remove it, because the object is created in the namespace of its owner"
     )]
-    OtherNamespace(String, String),
+    OtherNamespace {
+        /// The template.
+        template: String,
+        /// The namespace that it sets.
+        found: String,
+    },
     /// It renders too much text.
-    #[error("the template {0:?} renders more than 3 MiB, which no API server accepts; make it smaller")]
-    TooLong(String),
+    #[error(
+        "the template {template:?} renders more than 3 MiB, which no API server accepts; make it smaller"
+    )]
+    TooLong {
+        /// The template.
+        template: String,
+    },
+}
+
+impl TemplateError {
+    pub(super) fn broken(template: &str, problem: &str) -> Self {
+        Self::Broken { template: template.to_owned(), problem: problem.to_owned() }
+    }
 }
 
 impl Reported for TemplateError {
@@ -96,10 +175,10 @@ impl Reported for TemplateError {
     fn reason(&self) -> &'static str {
         match self {
             Self::Unknown { .. } => "TemplateNotFound",
-            Self::MissingParameter(..) => "ParameterMissing",
-            Self::UnknownParameter(..) => "ParameterUnknown",
-            Self::InvalidParameter(..) => "ParameterInvalid",
-            Self::NotUnique(..) => "NotUnique",
+            Self::MissingParameter { .. } => "ParameterMissing",
+            Self::UnknownParameter { .. } => "ParameterUnknown",
+            Self::InvalidParameter { .. } => "ParameterInvalid",
+            Self::NotUnique { .. } => "NotUnique",
             _ => "TemplateFailed",
         }
     }

@@ -15,20 +15,22 @@ pub(super) fn failure(template: &Template<'_, '_>, input: Input<'_>, error: &Err
         && let Some(parameter) = input.parameters.missing()
         && is_missing(&parameter, template, input, error)
     {
-        return TemplateError::MissingParameter(name, parameter);
+        return TemplateError::MissingParameter { template: name, parameter };
     }
     let Some(block) = error.range().and_then(|range| block(template.source(), range)) else {
-        return TemplateError::Failed(name, error.to_string());
+        return TemplateError::Failed { template: name, problem: error.to_string() };
     };
     let is_read = |name: &str, _: &str| !is_undefined && reads(block, name);
     let parameter = only(input.subject.parameters, is_read);
-    TemplateError::Failed(name, format!("{block}: {error}{parameter}"))
+    TemplateError::Failed { template: name, problem: format!("{block}: {error}{parameter}") }
 }
 
 /// The error for a value that is structure.
 pub(super) fn value_as_structure(input: Input<'_>) -> TemplateError {
-    let parameter = only(input.subject.parameters, |_, value| structure::could_be_structure(value));
-    TemplateError::Structure(input.template.to_owned(), parameter)
+    TemplateError::Structure {
+        template: input.template.to_owned(),
+        parameter: only(input.subject.parameters, |_, value| structure::could_be_structure(value)),
+    }
 }
 
 /// Whether the rendering fails for lack of a parameter, and not of something else, such as a label.

@@ -143,15 +143,17 @@ impl Templates {
         let mut broken = BTreeMap::new();
         for (name, source) in sources {
             let compiled = if source.contains("autoescape") {
-                let problem =
-                    "it switches autoescape, which would let a parameter change the structure; remove that";
-                Err(problem.to_owned())
+                Err(TemplateError::broken(
+                    name,
+                    "it switches autoescape, which would let a parameter change the structure; remove that",
+                ))
             } else {
-                let added = environment.add_template_owned(name.clone(), source.clone());
-                added.map_err(|error| error.to_string())
+                environment
+                    .add_template_owned(name.clone(), source.clone())
+                    .map_err(|error| TemplateError::broken(name, &error.to_string()))
             };
-            if let Err(problem) = compiled {
-                broken.insert(name.clone(), TemplateError::Broken(name.clone(), problem));
+            if let Err(error) = compiled {
+                broken.insert(name.clone(), error);
             }
         }
         let mut marking = environment.clone();
@@ -379,7 +381,7 @@ impl Templates {
             .render_captured(input.values())
             .map_err(|error| failed::failure(&template, input, &error))?;
         if rendered.output().len() > LONGEST {
-            return Err(TemplateError::TooLong(name.to_owned()));
+            return Err(TemplateError::TooLong { template: name.to_owned() });
         }
         let has_risky_values = structure::has_risky_values(rendered.state());
         Ok((rendered.into_output(), has_risky_values))

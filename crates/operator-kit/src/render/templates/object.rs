@@ -9,7 +9,7 @@ use crate::render::is_object_name;
 pub(super) fn parse(name: &str, text: &str) -> Result<Value, TemplateError> {
     serde_saphyr::from_str(text).map_err(|error| match error.without_snippet() {
         serde_saphyr::Error::MultipleDocuments { .. } => not_an_object(name, "several YAML documents"),
-        _ => TemplateError::NotYaml(name.to_owned(), error.to_string()),
+        _ => TemplateError::NotYaml { template: name.to_owned(), problem: error.to_string() },
     })
 }
 
@@ -39,24 +39,24 @@ pub(super) fn check(name: &str, object: &Value, kinds: &[ApiKind<'_>]) -> Result
         [("metadata.labels", "/metadata/labels"), ("metadata.annotations", "/metadata/annotations")]
     {
         if object.pointer(pointer).is_some_and(|map| !map.is_object() && !map.is_null()) {
-            return Err(TemplateError::NotAMap(name.to_owned(), field));
+            return Err(TemplateError::NotAMap { template: name.to_owned(), field });
         }
     }
     check_names(name, object)
 }
 
 fn not_an_object(template: &str, found: &str) -> TemplateError {
-    TemplateError::NotAnObject(template.to_owned(), found.to_owned())
+    TemplateError::NotAnObject { template: template.to_owned(), found: found.to_owned() }
 }
 
 fn check_names(template: &str, object: &Value) -> Result<(), TemplateError> {
     let text = |pointer| object.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty());
     let template = template.to_owned();
-    let Some(name) = text("/metadata/name") else { return Err(TemplateError::NoName(template)) };
+    let Some(name) = text("/metadata/name") else { return Err(TemplateError::NoName { template }) };
     let namespace = text("/metadata/namespace").map(|namespace| ("metadata.namespace", namespace));
     let mut names = [("metadata.name", name)].into_iter().chain(namespace);
     match names.find(|(_, found)| !is_object_name(found)) {
-        Some((field, found)) => Err(TemplateError::NotAName(template, field, found.to_owned())),
+        Some((field, found)) => Err(TemplateError::NotAName { template, field, found: found.to_owned() }),
         None => Ok(()),
     }
 }
@@ -69,7 +69,7 @@ pub(super) fn unique(name: &str, one: &Value, without_suffix: &Value) -> Result<
         return Ok(());
     }
     let given = given.as_str().unwrap_or_default().to_owned();
-    Err(TemplateError::NotUnique(name.to_owned(), given))
+    Err(TemplateError::NotUnique { template: name.to_owned(), name: given })
 }
 
 /// Puts the rendered object into the namespace of its subject; any other namespace is an error.
@@ -77,7 +77,7 @@ pub(super) fn settle_namespace(name: &str, object: &mut Value, namespace: &str) 
     let place = &mut object["metadata"]["namespace"];
     match place.as_str() {
         Some(other) if other != namespace => {
-            Err(TemplateError::OtherNamespace(name.to_owned(), other.to_owned()))
+            Err(TemplateError::OtherNamespace { template: name.to_owned(), found: other.to_owned() })
         }
         _ => {
             *place = namespace.into();

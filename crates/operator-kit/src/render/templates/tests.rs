@@ -72,7 +72,10 @@ fn objects_of_one_rendering_have_one_hash_and_other_parameters_another() {
 #[test]
 fn a_missing_parameter_is_named() {
     let error = render(POD, &[("imag", "typo")]).unwrap_err();
-    assert_eq!(error, TemplateError::MissingParameter("default".into(), "image".into()));
+    assert_eq!(
+        error,
+        TemplateError::MissingParameter { template: "default".into(), parameter: "image".into() }
+    );
     assert!(error.to_string().starts_with("spec.parameters.image is missing"));
 }
 
@@ -188,7 +191,7 @@ fn names_of_many_objects_have_to_hold_the_suffix_and_only_the_template_without_i
     let templates = templates(&[("default", POD), ("fixed", &fixed), ("short", &short)]);
     assert!(templates.problems("v1", "Pod").is_empty(), "for one object it will do");
     let problems = templates.problems_of_many("v1", "Pod");
-    assert!(matches!(&problems[..], [TemplateError::NotUnique(template, _)] if template == "fixed"));
+    assert!(matches!(&problems[..], [TemplateError::NotUnique { template, .. }] if template == "fixed"));
     let given = parameters(&[("image", "nginx:1")]);
     let render = |name| templates.render_one_of_many(name, &subject(&given, "bcdfg"), "v1", "Pod");
     assert!(render("default").is_ok() && render("short").is_ok());
@@ -207,7 +210,7 @@ fn a_parameter_cannot_make_another_request_of_a_name() {
     assert!(render("web").is_ok());
     for name in ["?watch=true", "shared?dryRun=All", "x#y", "a/b", "..", "%2e%2e", "shared "] {
         let error = render(name).unwrap_err();
-        assert!(matches!(&error, TemplateError::NotAName(.., found) if found == name), "{error}");
+        assert!(matches!(&error, TemplateError::NotAName { found, .. } if found == name), "{error}");
     }
 }
 
