@@ -14,7 +14,7 @@ use crate::{
     render::yaml,
     watch::{Trimmed, WatchedResource, live::in_time},
     write::{
-        WriteCause,
+        WriteCause, WriteError,
         repeated_writes::{Repeated, Repetition},
         strict::strictly,
     },
