@@ -10,6 +10,7 @@
 mod access;
 #[cfg(test)]
 mod again;
+mod backoff;
 mod cache;
 mod control_plane;
 mod explain;

@@ -4,6 +4,7 @@
 use std::{
     convert::Infallible,
     ffi::OsString,
+    fs::OpenOptions,
     os::unix::process::CommandExt,
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -11,6 +12,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
+use tokio::process::Child;
 
 /// First argument of a supervisor; the cluster's name follows.
 pub const SUPERVISE: &str = "local-cluster-supervise";
@@ -47,6 +49,15 @@ pub fn child(copy: &Path, program: &Path, arguments: &[String]) -> Command {
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap_or_default());
     command
+}
+
+/// Starts a command of [`child`]; its output is appended to a log.
+pub fn spawn(mut command: Command, program: &Path, log: &Path) -> Result<Child> {
+    let file = OpenOptions::new().create(true).append(true).open(log);
+    let file = file.with_context(|| format!("could not open the log {}", log.display()))?;
+    command.stdout(file.try_clone()?).stderr(file);
+    let child = tokio::process::Command::from(command).spawn();
+    child.with_context(|| format!("could not start {}", program.display()))
 }
 
 /// Asks the kernel to kill this process with its parent, then turns into `program`: the pid stays the same.

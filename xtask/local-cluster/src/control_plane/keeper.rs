@@ -2,13 +2,12 @@
 
 use std::{
     collections::BTreeMap,
-    fs::OpenOptions,
     process::ExitStatus,
     sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 use tokio::process::Child;
@@ -16,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::component::Component;
 use crate::{
+    backoff::Backoff,
     home::{Home, write_atomically},
     journal::note,
     own_program,
@@ -23,10 +23,6 @@ use crate::{
 
 /// An API server needs several seconds to end its watches.
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
-const FIRST_BACKOFF: Duration = Duration::from_millis(500);
-const LONGEST_BACKOFF: Duration = Duration::from_secs(10);
-/// Running time after which the backoff of a component is reset.
-const WELL_AFTER: Duration = Duration::from_secs(60);
 
 /// The state of one component's process.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -72,7 +68,7 @@ impl Roster {
 pub async fn keep(component: Component, home: Home, roster: &Roster, stop: CancellationToken) {
     let name = component.name;
     let mut restarts = 0;
-    let mut backoff = FIRST_BACKOFF;
+    let mut backoff = Backoff::default();
     while !stop.is_cancelled() {
         let started = Instant::now();
         match spawn(&component, &home) {
@@ -91,34 +87,20 @@ pub async fn keep(component: Component, home: Home, roster: &Roster, stop: Cance
             }
             Err(error) => note(&format!("{name} could not be started: {error:#}")),
         }
-        if started.elapsed() > WELL_AFTER {
-            backoff = FIRST_BACKOFF;
-        }
         restarts += 1;
         roster.set(name, Kept { pid: None, restarts });
         tokio::select! {
-            () = tokio::time::sleep(backoff) => {}
+            () = tokio::time::sleep(backoff.after(started.elapsed())) => {}
             () = stop.cancelled() => return,
         }
-        backoff = (backoff * 2).min(LONGEST_BACKOFF);
     }
 }
 
 fn spawn(component: &Component, home: &Home) -> Result<Child> {
-    let path = home.log_of(component.name);
-    let log = OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(&path)
-        .with_context(|| format!("could not open {}", path.display()))?;
     let mut command = own_program::child(&home.supervisor_binary(), &component.program, &component.arguments);
-    command
-        .env("HOME", home.directory())
-        .envs(component.environment.iter().map(|(name, value)| (name, value)));
-    command.stdout(log.try_clone()?).stderr(log);
-    tokio::process::Command::from(command)
-        .spawn()
-        .with_context(|| format!("could not start {}", component.program.display()))
+    command.env("HOME", home.directory());
+    command.envs(component.environment.iter().map(|(name, value)| (name, value)));
+    own_program::spawn(command, &component.program, &home.log_of(component.name))
 }
 
 async fn terminate(name: &str, process: &mut Child) {

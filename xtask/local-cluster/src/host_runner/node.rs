@@ -11,7 +11,7 @@ use kube::{
 };
 use serde_json::json;
 
-use super::runner::NODE_NAME;
+use super::NODE_NAME;
 use crate::{explain::explain, journal::note};
 
 const LEASE_SECONDS: u64 = 40;

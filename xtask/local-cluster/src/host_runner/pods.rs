@@ -15,10 +15,7 @@ use kube::{
 use tokio::{sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    pod::live,
-    runner::{NODE_NAME, Runner},
-};
+use super::{NODE_NAME, Runner, pod::live};
 use crate::journal::note;
 
 /// Longer than the longest grace of a pod when the cluster stops.

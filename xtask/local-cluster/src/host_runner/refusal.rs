@@ -1,9 +1,9 @@
 //! Refuses pods with fields that the host runner does not support, instead of running them without.
 
-use k8s_openapi::api::core::v1::PodSpec;
+use k8s_openapi::api::core::v1::{ContainerStateWaiting as Waiting, PodSpec};
 use serde_json::Value;
 
-use super::board::Trouble;
+use super::status::waiting;
 
 /// Supported fields, each with everything below it.
 const CARRIED_OUT: &[&str] = &[
@@ -81,14 +81,14 @@ const VALUES: &[(&str, &[&str])] = &[
 ];
 
 /// The reason why the pod is not run, if it has an unsupported field.
-pub fn of(spec: &PodSpec) -> Option<Trouble> {
+pub fn of(spec: &PodSpec) -> Option<Waiting> {
     let asked = match serde_json::to_value(spec) {
         Ok(spec) => first_unknown(&spec, "")?,
         Err(error) => error.to_string(),
     };
     let message =
         format!("the host runner does not do {asked}: leave it out, or use a cluster with a kubelet");
-    Some(Trouble::new("CreateContainerConfigError", message))
+    Some(waiting("CreateContainerConfigError", message))
 }
 
 /// The first unsupported field, or field with its value.
@@ -156,7 +156,7 @@ mod tests {
     }
 
     fn refusal(spec: Value) -> Option<String> {
-        of(&serde_json::from_value(spec).unwrap()).map(|trouble| trouble.message)
+        of(&serde_json::from_value(spec).unwrap()).and_then(|problem| problem.message)
     }
 
     #[test]

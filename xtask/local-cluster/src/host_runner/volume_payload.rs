@@ -1,12 +1,14 @@
 //! The content of a volume, from its sources.
 
-use k8s_openapi::api::core::v1::{KeyToPath, Pod, Volume, VolumeProjection};
+use k8s_openapi::api::core::v1::{
+    ContainerStateWaiting as Waiting, KeyToPath, Pod, Volume, VolumeProjection,
+};
 
 use super::{
     atomic_directory::Payload,
-    board::Trouble,
     config_maps::{Entries, Watermark},
-    downward,
+    environment,
+    status::waiting,
 };
 
 /// The sources of a payload.
@@ -19,7 +21,7 @@ pub struct Known<'a> {
 }
 
 /// The files of a volume.
-pub fn payload(volume: &Volume, known: &Known<'_>) -> Result<Payload, Trouble> {
+pub fn payload(volume: &Volume, known: &Known<'_>) -> Result<Payload, Waiting> {
     let mut payload = Payload::new();
     if let Some(map) = &volume.config_map {
         payload.extend(config_map(known, &map.name, None)?);
@@ -31,11 +33,11 @@ pub fn payload(volume: &Volume, known: &Known<'_>) -> Result<Payload, Trouble> {
     Ok(payload)
 }
 
-fn projected(known: &Known<'_>, index: usize, projection: &VolumeProjection) -> Result<Payload, Trouble> {
+fn projected(known: &Known<'_>, index: usize, projection: &VolumeProjection) -> Result<Payload, Waiting> {
     let mut payload = Payload::new();
     if let Some(token) = &projection.service_account_token {
         let text = (known.token)(index)
-            .ok_or_else(|| Trouble::new("ContainerCreating", "waiting for the ServiceAccount's token"))?;
+            .ok_or_else(|| waiting("ContainerCreating", "waiting for the ServiceAccount's token"))?;
         payload.insert(token.path.clone(), text.into_bytes());
     }
     if let Some(map) = &projection.config_map {
@@ -43,20 +45,18 @@ fn projected(known: &Known<'_>, index: usize, projection: &VolumeProjection) -> 
     }
     for item in projection.downward_api.iter().flat_map(|downward| downward.items.iter().flatten()) {
         let path = item.field_ref.as_ref().map(|field| field.field_path.as_str()).unwrap_or_default();
-        let value = downward::field(known.pod, known.address, path)?;
+        let value = environment::field(known.pod, known.address, path)?;
         payload.insert(item.path.clone(), value.into_bytes());
     }
     Ok(payload)
 }
 
-fn config_map(known: &Known<'_>, name: &str, items: Option<&[KeyToPath]>) -> Result<Payload, Trouble> {
+fn config_map(known: &Known<'_>, name: &str, items: Option<&[KeyToPath]>) -> Result<Payload, Waiting> {
     match (known.config_map)(name) {
         Watermark::Present(entries) => select(entries, items)
             .map_err(|key| config_error(format!("configmap {name:?} has no key {key:?}"))),
         Watermark::Missing => Err(config_error(format!("configmap {name:?} not found"))),
-        Watermark::NotYet => {
-            Err(Trouble::new("ContainerCreating", format!("waiting for configmap {name:?}")))
-        }
+        Watermark::NotYet => Err(waiting("ContainerCreating", format!("waiting for configmap {name:?}"))),
     }
 }
 
@@ -70,8 +70,8 @@ fn select(entries: Entries, items: Option<&[KeyToPath]>) -> Result<Payload, Stri
     items.iter().map(chosen).collect()
 }
 
-fn config_error(message: String) -> Trouble {
-    Trouble::new("CreateContainerConfigError", message)
+fn config_error(message: String) -> Waiting {
+    waiting("CreateContainerConfigError", message)
 }
 
 #[cfg(test)]
@@ -82,7 +82,7 @@ mod tests {
 
     use super::*;
 
-    fn of(volume: serde_json::Value) -> Result<Payload, Trouble> {
+    fn of(volume: serde_json::Value) -> Result<Payload, Waiting> {
         let volume: Volume = serde_json::from_value(volume).unwrap();
         let pod = serde_json::from_value(json!({"metadata": {"name": "p"}})).unwrap();
         let config_map = |name: &str| match name {
@@ -111,11 +111,11 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_named() {
-        let trouble = of(json!({"name": "v", "configMap": {"name": "gone"}})).unwrap_err();
-        assert_eq!(trouble, config_error("configmap \"gone\" not found".to_owned()));
+        let problem = of(json!({"name": "v", "configMap": {"name": "gone"}})).unwrap_err();
+        assert_eq!(problem, config_error("configmap \"gone\" not found".to_owned()));
         let items = json!([{"key": "c", "path": "c"}]);
-        let trouble = of(projection(&json!({"configMap": {"name": "there", "items": items}}))).unwrap_err();
-        assert_eq!(trouble, config_error("configmap \"there\" has no key \"c\"".to_owned()));
+        let problem = of(projection(&json!({"configMap": {"name": "there", "items": items}}))).unwrap_err();
+        assert_eq!(problem, config_error("configmap \"there\" has no key \"c\"".to_owned()));
     }
 
     #[test]

@@ -9,15 +9,15 @@ use std::{
 
 use anyhow::Result;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Container, PodSpec, Volume};
+use k8s_openapi::api::core::v1::{Container, ContainerStateWaiting as Waiting, PodSpec, Volume};
 use kube::ResourceExt;
 
 use super::{
     atomic_directory,
-    board::Trouble,
     config_maps::ConfigMaps,
     mounts::Mounts,
-    sandbox::Sandbox,
+    pod::Sandbox,
+    status::waiting,
     token::{self, Token},
     volume_payload::{Known, payload},
 };
@@ -48,7 +48,7 @@ impl<'a> Volumes<'a> {
     }
 
     /// Writes every volume; an error is the reason why a container has to wait.
-    pub async fn write_all(&self) -> Result<(), Trouble> {
+    pub async fn write_all(&self) -> Result<(), Waiting> {
         for volume in &self.declared {
             self.write(volume).await?;
         }
@@ -69,16 +69,17 @@ impl<'a> Volumes<'a> {
             }
             for volume in &self.declared {
                 // As with a kubelet, the files stay while their source is gone.
-                if let Err(trouble) = self.write(volume).await
-                    && trouble.reason != "CreateContainerConfigError"
+                if let Err(problem) = self.write(volume).await
+                    && problem.reason.as_deref() != Some("CreateContainerConfigError")
                 {
-                    note(&format!("volume {} of {}: {}", volume.name, self.sandbox.title(), trouble.message));
+                    let message = problem.message.unwrap_or_default();
+                    note(&format!("volume {} of {}: {message}", volume.name, self.sandbox.title()));
                 }
             }
         }
     }
 
-    async fn write(&self, volume: &Volume) -> Result<(), Trouble> {
+    async fn write(&self, volume: &Volume) -> Result<(), Waiting> {
         self.refresh_tokens(volume).await.map_err(|error| volume_error(volume, &error))?;
         let pod = self.sandbox.pod();
         let known = Known {
@@ -126,6 +127,6 @@ fn directory(pod_directory: &Path, volume: &Volume) -> PathBuf {
     pod_directory.join("volumes").join(&volume.name)
 }
 
-fn volume_error(volume: &Volume, error: &anyhow::Error) -> Trouble {
-    Trouble::new("ContainerCreating", format!("the volume {:?} could not be written: {error:#}", volume.name))
+fn volume_error(volume: &Volume, error: &anyhow::Error) -> Waiting {
+    waiting("ContainerCreating", format!("the volume {:?} could not be written: {error:#}", volume.name))
 }
