@@ -4,7 +4,6 @@
 //! pods' arguments, environment, volumes, ServiceAccount token and probes.
 
 mod atomic_directory;
-mod config_maps;
 mod container;
 mod environment;
 mod image;
@@ -20,8 +19,6 @@ mod publisher;
 mod refusal;
 mod service_names;
 mod status;
-mod token;
-mod volume_payload;
 mod volumes;
 
 use std::{path::PathBuf, sync::Arc};

@@ -140,7 +140,7 @@ async fn run_containers(sandbox: &Sandbox, spec: &PodSpec, board: &Board, mut sh
         shutdown.asked().await;
         return;
     }
-    let volumes = Volumes::new(sandbox, spec);
+    let mut volumes = Volumes::new(sandbox, spec);
     while let Err(problem) = volumes.write_all().await {
         all_wait(&problem);
         tokio::select! {
