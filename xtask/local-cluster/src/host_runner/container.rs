@@ -20,7 +20,6 @@ use super::{
     mounts::Mounts,
     pod::Sandbox,
     probe::watch_health,
-    probe_attempt::Target,
     process::{Process, Shutdown},
     service_names,
     status::{Board, are_restarted, waiting},
@@ -84,11 +83,9 @@ async fn attend(
 ) -> End {
     let name = &container.name;
     let report = |ready| board.update(name, |container| container.ready = ready);
-    let ports = container.ports.as_deref().unwrap_or_default();
-    let target = Target { address: sandbox.address, ports };
     tokio::select! {
         end = process.end() => end,
-        reason = watch_health(container, &target, report) => {
+        reason = watch_health(container, sandbox.address, report) => {
             note(&format!("{} {name} is restarted: {reason}", sandbox.title()));
             let end = process.terminate(sandbox.grace(), shutdown).await;
             End { message: Some(reason), ..end }

@@ -13,7 +13,6 @@ mod pod;
 mod pod_addresses;
 mod pods;
 mod probe;
-mod probe_attempt;
 mod process;
 mod publisher;
 mod refusal;
