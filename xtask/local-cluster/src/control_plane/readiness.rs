@@ -21,7 +21,8 @@ pub async fn nodes_ready(client: &Client) -> Result<(usize, usize)> {
     Ok((ready, nodes.items.len()))
 }
 
-fn is_ready(node: &Node) -> bool {
+/// Whether the node is ready for pods.
+pub fn is_ready(node: &Node) -> bool {
     let conditions = node.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
     let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_deref()).unwrap_or_default();
     conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")

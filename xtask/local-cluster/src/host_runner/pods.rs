@@ -88,9 +88,12 @@ impl Pods {
 
     /// Applies a new list: missing pods were deleted while the watch was interrupted.
     fn only(&mut self, listed: &BTreeSet<String>) {
-        let gone: Vec<String> = self.known.keys().filter(|uid| !listed.contains(*uid)).cloned().collect();
-        for uid in gone {
-            self.gone(&uid);
-        }
+        self.known.retain(|uid, known| {
+            let is_there = listed.contains(uid);
+            if !is_there {
+                known.send_replace(None);
+            }
+            is_there
+        });
     }
 }

@@ -71,7 +71,7 @@ pub async fn supervise(home: Home) -> Result<()> {
     let pods = async {
         if stop_pods.run_until_cancelled(api_server_ready(&home)).await.is_some() {
             api_ready.cancel();
-            host_runner::run(&home, &state, stop_pods.clone()).await;
+            Box::pin(host_runner::run(&home, &state, stop_pods.clone())).await;
         }
     };
     let until_told = async {
