@@ -28,18 +28,15 @@ pub fn document(name: &str, cluster: &Value, user: &Value, namespace: &str) -> V
 }
 
 /// Writes a kubeconfig that only its owner may read.
-///
-/// # Errors
-/// When it cannot be written.
 pub fn write(path: &Path, document: &Value) -> Result<()> {
-    let text = serde_saphyr::to_string(document)?;
-    std::fs::OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(path)
-        .and_then(|mut file| file.write_all(text.as_bytes()))
+    write_private(path, &serde_saphyr::to_string(document)?)
+}
+
+/// Writes a file that only its owner may read.
+pub fn write_private(path: &Path, text: &str) -> Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    let file = options.write(true).create(true).truncate(true).mode(0o600).open(path);
+    file.and_then(|mut file| file.write_all(text.as_bytes()))
         .with_context(|| format!("could not write {}", path.display()))
 }
 

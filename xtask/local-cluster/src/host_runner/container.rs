@@ -110,7 +110,7 @@ async fn start(sandbox: &Sandbox, container: &Container) -> Result<Process, Wait
         let resolved = service_names::resolve(&sandbox.runner.client, take(argument)).await;
         *argument = resolved.map_err(|error| waiting("CreateContainerError", error.to_string()))?;
     }
-    let mut command = own_program::child(&sandbox.runner.home.supervisor_binary(), &binary, &arguments);
+    let mut command = own_program::child(&sandbox.runner.cluster.supervisor_binary(), &binary, &arguments);
     command.envs(variables.iter().map(|(name, value)| (name, mounts.rewrite(value))));
     command.current_dir(&sandbox.directory).process_group(0);
     Process::start(command, &binary, &log_of(sandbox, container))
@@ -120,7 +120,7 @@ async fn start(sandbox: &Sandbox, container: &Container) -> Result<Process, Wait
 fn log_of(sandbox: &Sandbox, container: &Container) -> PathBuf {
     let pod = sandbox.pod();
     let namespace = pod.namespace().unwrap_or_default();
-    sandbox.runner.home.log_of_container(&namespace, &pod.name_any(), &container.name)
+    sandbox.runner.cluster.log_of_container(&namespace, &pod.name_any(), &container.name)
 }
 
 /// The environment variables that every container gets.

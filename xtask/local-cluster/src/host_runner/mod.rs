@@ -26,7 +26,7 @@ use kube::Client;
 use tokio_util::sync::CancellationToken;
 
 use self::pod_addresses::PodAddresses;
-use crate::{home::Home, journal::note, kubeconfig, state::State};
+use crate::{journal::note, kubeconfig, local_cluster::LocalCluster, state::State};
 
 pub use publisher::PID_ANNOTATION;
 
@@ -38,7 +38,7 @@ const HOST_IP: &str = "127.0.0.1";
 /// The cluster of the node, and the addresses of its pods.
 struct Runner {
     client: Client,
-    home: Home,
+    cluster: LocalCluster,
     server_port: u16,
     addresses: PodAddresses,
 }
@@ -46,13 +46,13 @@ struct Runner {
 impl Runner {
     /// The present directory of binaries, which another `up` may change while the cluster is running.
     fn bin_dir(&self) -> PathBuf {
-        State::read(&self.home).ok().flatten().map(|state| state.bin_dir).unwrap_or_default()
+        State::read(&self.cluster).ok().flatten().map(|state| state.bin_dir).unwrap_or_default()
     }
 }
 
 /// Acts as the node until `stop`, then ends its processes.
-pub async fn run(home: &Home, state: &State, stop: CancellationToken) {
-    let client = match kubeconfig::client(&home.kubeconfig_of("host-runner")).await {
+pub async fn run(cluster: &LocalCluster, state: &State, stop: CancellationToken) {
+    let client = match kubeconfig::client(&cluster.kubeconfig_of("host-runner")).await {
         Ok(client) => client,
         Err(error) => {
             note(&format!("the host runner has no client: {error:#}"));
@@ -61,7 +61,7 @@ pub async fn run(home: &Home, state: &State, stop: CancellationToken) {
     };
     let runner = Arc::new(Runner {
         client: client.clone(),
-        home: home.clone(),
+        cluster: cluster.clone(),
         server_port: state.addresses.api_server,
         addresses: PodAddresses::new(state.addresses.pods),
     });

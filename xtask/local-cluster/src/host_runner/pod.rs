@@ -82,7 +82,7 @@ impl Sandbox {
 pub async fn live(runner: Arc<Runner>, pod: Arc<Pod>, latest: Latest, stop: CancellationToken) {
     let before = pod.status.as_ref().and_then(|status| status.pod_ip.as_ref()?.parse().ok());
     let address = runner.addresses.take(before);
-    let directory = runner.home.pods().join(pod.uid().unwrap_or_default());
+    let directory = runner.cluster.pods().join(pod.uid().unwrap_or_default());
     let sandbox = Sandbox { runner, first: pod, latest, address, directory };
     if let Err(error) = fs::create_dir_all(&sandbox.directory) {
         note(&format!("could not create {}: {error}", sandbox.directory.display()));
