@@ -101,10 +101,7 @@ pub async fn install(cluster: &Cluster, charts: &[Chart], interrupt: &Interrupt)
     Ok(())
 }
 
-/// Waits until the controllers are ready.
-///
-/// # Errors
-/// When they are not in time; the error names the reasons.
+/// Waits until the controllers are ready; an error names the reasons why they are not.
 pub async fn wait(cluster: &Cluster, interrupt: &Interrupt) -> Result<()> {
     let client = client(&cluster.access.kubeconfig).await?;
     let step = Step::start("controllers");

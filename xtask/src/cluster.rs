@@ -20,9 +20,6 @@ pub struct Cluster {
 
 impl Cluster {
     /// The cluster of `--name`: a local one, otherwise the demo's cluster on kind.
-    ///
-    /// # Errors
-    /// When there is neither.
     pub fn named(name: &str) -> Result<Self> {
         let (local, kind) = (LocalCluster::named(name)?, KindCluster::named(name)?);
         if !local.exists() && kind.is_known() {

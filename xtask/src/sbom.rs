@@ -13,9 +13,6 @@ use crate::{cargo, charts};
 
 /// The bill of materials of a program of the checkout for a target such as `x86_64-unknown-linux-gnu`, as JSON; the same text for
 /// the same crates.
-///
-/// # Errors
-/// When there is no such program, or cargo cannot tell its crates.
 pub fn bill_of(program: &str, target: &str) -> Result<Vec<u8>> {
     let controllers: Vec<String> = charts::all().into_iter().map(|chart| chart.name).collect();
     let is_controller = controllers.iter().any(|controller| controller == program);

@@ -45,9 +45,6 @@ struct Metadata {
 }
 
 /// Cargo's target directory, wherever its variables and configuration put it.
-///
-/// # Errors
-/// When cargo does not tell.
 pub fn target() -> Result<PathBuf> {
     static TARGET: OnceLock<PathBuf> = OnceLock::new();
     if let Some(target) = TARGET.get() {
@@ -89,9 +86,6 @@ impl Profile {
 }
 
 /// The directory of a profile's binaries.
-///
-/// # Errors
-/// When cargo does not tell its target directory.
 pub fn binaries(profile: Profile) -> Result<PathBuf> {
     let own = std::env::current_exe().context("could not find this program's own file")?;
     Ok(binaries_in(&target()?, &own, profile))

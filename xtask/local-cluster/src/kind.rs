@@ -50,17 +50,11 @@ impl KindCluster {
     }
 
     /// The cluster with this name, whether or not it exists; kind uses a longer one.
-    ///
-    /// # Errors
-    /// When there is no cache directory.
     pub fn named(name: &str) -> Result<Self> {
         Self::of(&format!("catena-{name}"))
     }
 
     /// All that were created on this machine and not deleted by [`Self::delete`].
-    ///
-    /// # Errors
-    /// When they cannot be listed.
     pub fn known() -> Result<Vec<Self>> {
         let all = cache::directory()?.join("kind");
         if !all.is_dir() {
@@ -103,9 +97,6 @@ impl KindCluster {
     }
 
     /// Whether it exists in kind.
-    ///
-    /// # Errors
-    /// When kind does not answer.
     pub fn exists(&self) -> Result<bool> {
         let output = Command::new("kind").args(["get", "clusters"]).output().context("could not run kind")?;
         let said = String::from_utf8_lossy(&output.stderr);
@@ -114,9 +105,6 @@ impl KindCluster {
     }
 
     /// Fails if kind has it, but its files are not here, so that it can be neither used nor deleted with them.
-    ///
-    /// # Errors
-    /// Also when kind does not answer.
     pub fn ensure_known(&self) -> Result<()> {
         let name = &self.name;
         ensure!(
@@ -129,9 +117,6 @@ impl KindCluster {
     }
 
     /// Fails if kind has one of this name, which belongs to somebody else: a failure to create another would delete it.
-    ///
-    /// # Errors
-    /// Also when kind does not answer.
     pub fn ensure_new(&self) -> Result<()> {
         let name = &self.name;
         ensure!(
@@ -141,10 +126,7 @@ impl KindCluster {
         Ok(())
     }
 
-    /// Creates it, from a node image or from kind's default one.
-    ///
-    /// # Errors
-    /// When it exists already, or kind fails; the error names the log with its output.
+    /// Creates it, from a node image or from kind's default one; an error names the log with kind's output.
     pub async fn create(&self, node_image: Option<&str>, interrupt: &Interrupt) -> Result<()> {
         self.ensure_new()?;
         let step = Step::start(format!("kind create cluster --name {}", self.name));
@@ -212,9 +194,6 @@ impl KindCluster {
     }
 
     /// Loads images into the nodes that run pods of users.
-    ///
-    /// # Errors
-    /// When kind fails.
     pub async fn load(&self, archives: &[PathBuf], interrupt: &Interrupt) -> Result<()> {
         let step = Step::start("loading the images into the nodes");
         let workers: Vec<String> =
@@ -232,9 +211,6 @@ impl KindCluster {
     }
 
     /// Its access.
-    ///
-    /// # Errors
-    /// When there is no kubectl or helm, and no Go to build them with.
     pub fn access(&self) -> Result<Access> {
         let clients = Toolchain::clients_at_once()?;
         Ok(Access {
@@ -247,9 +223,6 @@ impl KindCluster {
     }
 
     /// Removes it with all its files.
-    ///
-    /// # Errors
-    /// When kind fails.
     pub fn delete(&self) -> Result<()> {
         let step = Step::start(format!("kind delete cluster --name {}", self.name));
         self.delete_nodes()?;

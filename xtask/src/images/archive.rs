@@ -40,9 +40,6 @@ pub struct Written {
 }
 
 /// Writes the archive.
-///
-/// # Errors
-/// When it cannot be written.
 pub fn write(image: &Image<'_>, path: &Path) -> Result<Written> {
     let bill = format!("{}.cdx.json", image.program);
     let layer = tar([(image.program, image.binary, 0o755), (bill.as_str(), image.bill_of_materials, 0o644)])?;

@@ -22,9 +22,6 @@ const OF_ANOTHER_REPOSITORY: [&str; 6] =
     ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX"];
 
 /// Fails with each change since one of the revisions that breaks the policy.
-///
-/// # Errors
-/// Also when a revision is not in this clone.
 pub fn since(revisions: &[String]) -> Result<()> {
     let repository = Repository { root: workspace::root() };
     for revision in revisions {

@@ -90,10 +90,7 @@ impl Suite {
         !self.arguments.is_empty()
     }
 
-    /// Builds the test program, and asks it which tests the arguments choose.
-    ///
-    /// # Errors
-    /// When it cannot be built, or a name is that of no test: without one, a run would pass.
+    /// Builds the test program, and asks it which tests the arguments choose. A name of no test is an error: a run would pass.
     pub async fn choose(&self, interrupt: &Interrupt) -> Result<Chosen> {
         interrupt.run(program().arg("--no-run")).await?;
         let list = |arguments: &[String]| -> Result<Chosen> {
@@ -133,10 +130,7 @@ impl Suite {
     }
 
     /// Runs tests that share a cluster, described by `variables`, and then those of the queue, one after another, until none is
-    /// left.
-    ///
-    /// # Errors
-    /// When one fails: all others run nevertheless.
+    /// left, also when one fails.
     pub async fn run_in_turn(
         &self,
         shared: &[String],
@@ -200,9 +194,6 @@ impl Suite {
 
     /// Prints where the time went on all clusters of a run, and after the whole suite compares the rights of the controllers
     /// with their requests, where the API server's audit log can be read.
-    ///
-    /// # Errors
-    /// When the run had failed, or a right is not used.
     pub fn sum_up(&self, clusters: &[&Access], result: Result<()>, interrupt: &Interrupt) -> Result<()> {
         if interrupt.came() {
             return result;

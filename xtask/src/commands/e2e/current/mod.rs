@@ -46,10 +46,7 @@ pub struct Current {
 }
 
 impl Current {
-    /// Looks at the cluster, which is only read until then.
-    ///
-    /// # Errors
-    /// When there is no cluster, when the suite could harm existing objects, or without `--yes`.
+    /// Looks at the cluster, which is only read until then; fails if the suite could harm something, and without `--yes`.
     pub async fn checked(options: &OnCurrent, interrupt: &Interrupt) -> Result<Self> {
         let context = Context::current(options.values.as_deref(), interrupt).await?;
         let (name, server) = (&context.name, &context.server);
