@@ -1,6 +1,11 @@
 //! Handles Ctrl-C and SIGTERM, so that everything that was started is taken down before this program ends.
 
-use std::{fs::File, process::Stdio, time::Duration};
+use std::{
+    fs::{self, File},
+    path::Path,
+    process::Stdio,
+    time::Duration,
+};
 
 use anyhow::{Context, Result, bail};
 use rustix::{
@@ -12,6 +17,8 @@ use tokio::{
     signal::unix::{SignalKind, signal},
 };
 use tokio_util::sync::CancellationToken;
+
+use crate::files;
 
 /// Time that a child may take to clean up after it was asked to end.
 const CHILD_GRACE: Duration = Duration::from_secs(10);
@@ -56,6 +63,17 @@ impl Interrupt {
     /// signal on to its tests, which would continue in a cluster that is being taken down or belongs to somebody.
     pub async fn run(&self, command: &mut std::process::Command) -> Result<()> {
         self.run_with_grace(command, CHILD_GRACE).await
+    }
+
+    /// The same for a program whose output matters only when it fails, and goes to a file.
+    pub async fn run_quietly(&self, command: &mut std::process::Command, log: &Path) -> Result<()> {
+        let file = files::create(log)?;
+        command.stdout(file.try_clone()?).stderr(file);
+        self.run(command).await.with_context(|| {
+            let said = fs::read_to_string(log).unwrap_or_default();
+            let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
+            format!("{last}; all of it is in {}", log.display())
+        })
     }
 
     /// The same for a program that takes `grace` to clean up after itself.

@@ -12,7 +12,7 @@ use futures::future::try_join_all;
 
 use crate::{
     access::Access,
-    cache,
+    cache, files,
     interrupt::Interrupt,
     progress::Step,
     toolchain::{Tool, Toolchain},
@@ -60,8 +60,8 @@ impl KindCluster {
         if !all.is_dir() {
             return Ok(Vec::new());
         }
-        let entries = fs::read_dir(&all).with_context(|| format!("could not list {}", all.display()))?;
-        entries.map(|entry| Self::of(&entry?.file_name().to_string_lossy())).collect()
+        let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        files::list(&all)?.iter().map(|path| Self::of(&name(path))).collect()
     }
 
     /// Whether it was created on this machine.
@@ -80,10 +80,6 @@ impl KindCluster {
     #[must_use]
     pub fn kubeconfig(&self) -> PathBuf {
         self.directory.join("kubeconfig")
-    }
-
-    fn configs(&self) -> PathBuf {
-        self.directory.join("configs")
     }
 
     /// The directory of its logs.
@@ -130,39 +126,16 @@ impl KindCluster {
     pub async fn create(&self, node_image: Option<&str>, interrupt: &Interrupt) -> Result<()> {
         self.ensure_new()?;
         let step = Step::start(format!("kind create cluster --name {}", self.name));
-        for directory in [self.configs(), self.logs()] {
-            fs::create_dir_all(&directory)
-                .with_context(|| format!("could not create {}", directory.display()))?;
-        }
-        let write = |name: &str, text: &str| {
-            let path = self.configs().join(name);
-            fs::write(&path, text).with_context(|| format!("could not write {}", path.display()))?;
-            anyhow::Ok(path)
-        };
-        write("audit-policy.yaml", include_str!("../control-plane/audit-policy.yaml"))?;
-        // Otherwise, the API server, which is root in its node, would create it readable by root only.
-        let audit_log = self.audit_log();
-        fs::File::create(&audit_log).with_context(|| format!("could not create {}", audit_log.display()))?;
-        let nothing = write("nothing.sh", "#!/bin/sh\n")?;
-        fs::set_permissions(&nothing, fs::Permissions::from_mode(0o755))
-            .with_context(|| format!("could not make {} executable", nothing.display()))?;
-        // Quoted as JSON, which is also YAML, because a path may contain any character.
-        let quoted = |path: &Path| serde_json::to_string(&path.display().to_string());
-        let config = include_str!("../kind/cluster.yaml")
-            .replace("${CONFIGS}", &quoted(&self.configs())?)
-            .replace("${LOGS}", &quoted(&self.logs())?)
-            .replace("${NOTHING}", &quoted(&nothing)?);
-        let config = write("cluster.yaml", &config)?;
         let mut kind = Command::new("kind");
         kind.args(["create", "cluster", "--name", &self.name, "--wait", WAIT, "--config"])
-            .arg(config)
+            .arg(self.configure()?)
             .arg("--kubeconfig")
             .arg(self.kubeconfig());
         if let Some(image) = node_image {
             kind.args(["--image", image]);
         }
         let created = async {
-            self.quietly(&mut kind, "kind-create.log", interrupt).await?;
+            interrupt.run_quietly(&mut kind, &self.logs().join("kind-create.log")).await?;
             self.refuse_at_once(interrupt).await
         };
         if let Err(error) = created.await {
@@ -176,6 +149,30 @@ impl KindCluster {
         Ok(())
     }
 
+    /// Writes the files that the nodes mount, and the configuration for kind, whose path is returned.
+    fn configure(&self) -> Result<PathBuf> {
+        let configs = self.directory.join("configs");
+        files::create_directory(&configs)?;
+        files::create_directory(&self.logs())?;
+        let policy = include_str!("../control-plane/audit-policy.yaml");
+        files::write(&configs.join("audit-policy.yaml"), policy)?;
+        // Otherwise, the API server, which is root in its node, would create it readable by root only.
+        files::create(&self.audit_log())?;
+        let nothing = configs.join("nothing.sh");
+        files::write(&nothing, "#!/bin/sh\n")?;
+        fs::set_permissions(&nothing, fs::Permissions::from_mode(0o755))
+            .with_context(|| format!("could not make {} executable", nothing.display()))?;
+        // Quoted as JSON, which is also YAML, because a path may contain any character.
+        let quoted = |path: &Path| serde_json::to_string(&path.display().to_string());
+        let text = include_str!("../kind/cluster.yaml")
+            .replace("${CONFIGS}", &quoted(&configs)?)
+            .replace("${LOGS}", &quoted(&self.logs())?)
+            .replace("${NOTHING}", &quoted(&nothing)?);
+        let config = configs.join("cluster.yaml");
+        files::write(&config, text)?;
+        Ok(config)
+    }
+
     /// Makes the nodes fail at once for the missing registry: without a name server, they would wait for a minute
     /// before they report that an image cannot be pulled.
     async fn refuse_at_once(&self, interrupt: &Interrupt) -> Result<()> {
@@ -183,7 +180,7 @@ impl KindCluster {
             let mut docker = Command::new("docker");
             let line = format!("echo 127.0.0.1 {NO_REGISTRY} >> /etc/hosts");
             docker.args(["exec", &node, "sh", "-c", &line]);
-            self.quietly(&mut docker, "kind-hosts.log", interrupt).await?;
+            interrupt.run_quietly(&mut docker, &self.logs().join("kind-hosts.log")).await?;
         }
         Ok(())
     }
@@ -203,7 +200,7 @@ impl KindCluster {
             let mut kind = Command::new("kind");
             kind.args(["load", "image-archive", "--name", &self.name, "--nodes", &nodes]).arg(archive);
             let image = archive.file_stem().unwrap_or_default().to_string_lossy();
-            self.quietly(&mut kind, &format!("kind-load-{image}.log"), interrupt).await
+            interrupt.run_quietly(&mut kind, &self.logs().join(format!("kind-load-{image}.log"))).await
         };
         try_join_all(archives.iter().map(load)).await?;
         step.done(format!("{} images", archives.len()));
@@ -227,8 +224,7 @@ impl KindCluster {
         let step = Step::start(format!("kind delete cluster --name {}", self.name));
         self.delete_nodes()?;
         if self.directory.exists() {
-            fs::remove_dir_all(&self.directory)
-                .with_context(|| format!("could not remove {}", self.directory.display()))?;
+            files::remove_directory(&self.directory)?;
         }
         step.done("");
         Ok(())
@@ -244,18 +240,6 @@ impl KindCluster {
             bail!("kind could not delete {:?}: {}", self.name, String::from_utf8_lossy(&output.stderr));
         }
         Ok(())
-    }
-
-    /// Runs a command whose output matters only when it fails.
-    async fn quietly(&self, command: &mut Command, log: &str, interrupt: &Interrupt) -> Result<()> {
-        let path = self.logs().join(log);
-        let file = fs::File::create(&path).with_context(|| format!("could not create {}", path.display()))?;
-        command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
-        interrupt.run(command).await.with_context(|| {
-            let said = fs::read_to_string(&path).unwrap_or_default();
-            let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
-            format!("{last}; all of it is in {}", path.display())
-        })
     }
 }
 

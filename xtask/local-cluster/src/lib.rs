@@ -14,6 +14,7 @@ mod backoff;
 mod cache;
 mod control_plane;
 mod explain;
+pub mod files;
 mod host_runner;
 mod interrupt;
 mod journal;

@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 
-use crate::{access::Access, cache, control_plane::keeper::Kept, state::State, toolchain::Tool};
+use crate::{access::Access, cache, control_plane::keeper::Kept, files, state::State, toolchain::Tool};
 
 /// One cluster of local processes; several can run concurrently.
 #[derive(Clone, Debug)]
@@ -33,25 +33,14 @@ impl LocalCluster {
 
     /// All clusters of this user, running or not, by name.
     pub fn all() -> Result<Vec<Self>> {
-        let mut clusters = Vec::new();
-        for entry in fs::read_dir(all_clusters()?).context("could not list the clusters")? {
-            let entry = entry?;
-            if entry.file_type()?.is_dir()
-                && let Some(name) = entry.file_name().to_str()
-                && let Ok(cluster) = Self::named(name)
-            {
-                clusters.push(cluster);
-            }
-        }
-        clusters.sort_by(|a, b| a.name.cmp(&b.name));
-        Ok(clusters)
+        let directories = files::list(&all_clusters()?)?.into_iter().filter(|path| path.is_dir());
+        Ok(directories.filter_map(|path| Self::named(path.file_name()?.to_str()?).ok()).collect())
     }
 
     /// Creates the directories. They contain keys, so only their owner can read them.
     pub(crate) fn create(&self) -> Result<()> {
         for directory in [self.certificates(), self.logs(), self.configs(), self.pods(), self.data()] {
-            fs::create_dir_all(&directory)
-                .with_context(|| format!("could not create {}", directory.display()))?;
+            files::create_directory(&directory)?;
         }
         fs::set_permissions(&self.directory, fs::Permissions::from_mode(0o700))
             .with_context(|| format!("could not close {} to others", self.directory.display()))
@@ -183,14 +172,6 @@ impl LocalCluster {
 /// The directory of all clusters.
 pub fn all_clusters() -> Result<PathBuf> {
     let directory = cache::directory()?.join("clusters");
-    fs::create_dir_all(&directory).with_context(|| format!("could not create {}", directory.display()))?;
+    files::create_directory(&directory)?;
     Ok(directory)
-}
-
-/// Writes a file so that no reader sees half of it.
-pub fn write_atomically(path: &Path, content: &[u8]) -> Result<()> {
-    let unfinished = path.with_extension("unfinished");
-    fs::write(&unfinished, content)
-        .and_then(|()| fs::rename(&unfinished, path))
-        .with_context(|| format!("could not write {}", path.display()))
 }

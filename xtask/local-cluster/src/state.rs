@@ -5,10 +5,7 @@ use std::{fs, path::PathBuf};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    local_cluster::{LocalCluster, write_atomically},
-    toolchain::Toolchain,
-};
+use crate::{files, local_cluster::LocalCluster, toolchain::Toolchain};
 
 /// The fixed facts of one cluster.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -70,6 +67,6 @@ impl State {
 
     /// Writes the state.
     pub fn write(&self, cluster: &LocalCluster) -> Result<()> {
-        write_atomically(&cluster.state_file(), &serde_json::to_vec_pretty(self)?)
+        files::write_atomically(&cluster.state_file(), serde_json::to_vec_pretty(self)?)
     }
 }

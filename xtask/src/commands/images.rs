@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fs, process::Command};
 
 use anyhow::{Context, Result, bail};
-use local_cluster::{Interrupt, Step};
+use local_cluster::{Interrupt, Step, files};
 
 use crate::{
     images::{
@@ -41,7 +41,7 @@ pub async fn run(options: &Options) -> Result<()> {
 pub async fn write(controllers: &[String], interrupt: &Interrupt) -> Result<Vec<std::path::PathBuf>> {
     let binaries = Binaries::build(controllers, interrupt).await?;
     let directory = workspace::target()?.join("images");
-    fs::create_dir_all(&directory).with_context(|| format!("could not create {}", directory.display()))?;
+    files::create_directory(&directory)?;
     let mut archives = Vec::new();
     for controller in controllers {
         let step = Step::start(reference(controller));

@@ -1,8 +1,7 @@
 //! `cargo xtask sbom`: a bill of materials for each program that ships.
 
-use std::fs;
-
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
+use local_cluster::files;
 
 use crate::{
     images::{self, binaries},
@@ -31,11 +30,10 @@ pub fn run(options: &Options) -> Result<()> {
         None => binaries::target()?.0,
     };
     let directory = workspace::target()?.join("sbom");
-    fs::create_dir_all(&directory).with_context(|| format!("could not create {}", directory.display()))?;
+    files::create_directory(&directory)?;
     for program in if options.only.is_empty() { &all } else { &options.only } {
         let path = directory.join(format!("{program}.cdx.json"));
-        fs::write(&path, sbom::bill_of(program, target)?)
-            .with_context(|| format!("could not write {}", path.display()))?;
+        files::write(&path, sbom::bill_of(program, target)?)?;
         println!("{}", path.display());
     }
     Ok(())

@@ -1,8 +1,9 @@
 //! e2e/rights.yaml: rights that no request of the suite uses, or not always.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
+use local_cluster::files;
 use serde::Deserialize;
 
 use super::request::Account;
@@ -32,7 +33,7 @@ pub struct Exception {
 impl Exceptions {
     /// Reads the file.
     pub fn read(path: &Path) -> Result<Self> {
-        let text = fs::read_to_string(path).with_context(|| format!("could not read {}", path.display()))?;
+        let text = files::read(path)?;
         let exceptions: Self =
             serde_saphyr::from_str(&text).with_context(|| format!("{} is malformed", path.display()))?;
         for exception in exceptions.unused.iter().chain(&exceptions.sometimes) {

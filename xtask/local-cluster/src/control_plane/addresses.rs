@@ -9,6 +9,7 @@ use std::{
 use anyhow::{Context, Result};
 
 use crate::{
+    files,
     local_cluster::{LocalCluster, all_clusters},
     state::{Addresses, State},
 };
@@ -26,7 +27,7 @@ const RESERVATION_PORT: u16 = 19_999;
 /// cluster's state; until then, the file is locked, so that other runs choose later.
 pub fn choose() -> Result<(Addresses, File)> {
     let path = all_clusters()?.join(".addresses.lock");
-    let lock = File::create(&path).with_context(|| format!("could not create {}", path.display()))?;
+    let lock = files::create(&path)?;
     lock.lock().with_context(|| format!("could not lock {}", path.display()))?;
 
     let mut taken = BTreeSet::new();

@@ -9,7 +9,8 @@ use rcgen::{
 use serde_json::json;
 
 use crate::{
-    kubeconfig::{self, document, write_private},
+    files::write_private,
+    kubeconfig::{self, document},
     local_cluster::LocalCluster,
     state::Addresses,
 };

@@ -4,11 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use crate::{
-    local_cluster::{LocalCluster, write_atomically},
-    state::State,
-    toolchain::Tool,
-};
+use crate::{files, local_cluster::LocalCluster, state::State, toolchain::Tool};
 
 /// A program, its arguments and its environment.
 #[derive(Clone, Debug)]
@@ -41,7 +37,7 @@ fn certificate(cluster: &LocalCluster, file: &str) -> String {
 /// Writes a configuration file; returns its path, as a flag's value.
 fn configuration(cluster: &LocalCluster, file: &str, text: &str) -> Result<String> {
     let path = cluster.configs().join(file);
-    write_atomically(&path, text.as_bytes())?;
+    files::write_atomically(&path, text)?;
     Ok(path.display().to_string())
 }
 

@@ -14,12 +14,7 @@ use tokio::process::Child;
 use tokio_util::sync::CancellationToken;
 
 use super::components::Component;
-use crate::{
-    backoff::Backoff,
-    journal::note,
-    local_cluster::{LocalCluster, write_atomically},
-    own_program,
-};
+use crate::{backoff::Backoff, files, journal::note, local_cluster::LocalCluster, own_program};
 
 /// An API server needs several seconds to end its watches.
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
@@ -49,7 +44,7 @@ impl Roster {
         components.insert(name.to_owned(), kept);
         let written = serde_json::to_vec_pretty(&*components)
             .map_err(Into::into)
-            .and_then(|text| write_atomically(&self.cluster.components_file(), &text));
+            .and_then(|text| files::write_atomically(&self.cluster.components_file(), &text));
         if let Err(error) = written {
             note(&format!("could not note the state of {name}: {error:#}"));
         }

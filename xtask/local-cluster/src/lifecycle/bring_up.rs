@@ -1,7 +1,7 @@
 //! Brings up a new or a stopped cluster until it accepts pods.
 
 use std::{
-    fs::{self, File},
+    fs,
     path::PathBuf,
     process::Stdio,
     time::{Duration, Instant},
@@ -13,7 +13,7 @@ use tokio::process::Child;
 
 use crate::{
     control_plane::{addresses, certificates, fake_nodes, readiness},
-    kubeconfig,
+    files, kubeconfig,
     local_cluster::LocalCluster,
     own_program,
     progress::Step,
@@ -42,8 +42,7 @@ impl LocalCluster {
     /// `main` calls [`crate::play_role`] first.
     pub async fn bring_up(&self, wanted: &Wanted) -> Result<bool> {
         let toolchain = Toolchain::provide().await?;
-        let path = self.change_lock();
-        let lock = File::create(&path).with_context(|| format!("could not create {}", path.display()))?;
+        let lock = files::create(&self.change_lock())?;
         if lock.try_lock().is_err() {
             bail!(
                 "cluster {:?} is being brought up or taken down by somebody else: wait for it",

@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{
     control_plane::{keeper::Kept, readiness},
-    kubeconfig,
+    files, kubeconfig,
     local_cluster::LocalCluster,
     lock,
     progress::Step,
@@ -61,8 +61,7 @@ impl LocalCluster {
         }
         let step = Step::start(format!("taking down cluster {:?}", self.name()));
         let was_running = self.stop_supervisor(STOP_TIMEOUT, |last| step.note(last))?;
-        fs::remove_dir_all(self.directory())
-            .with_context(|| format!("could not remove {}", self.directory().display()))?;
+        files::remove_directory(self.directory())?;
         step.done(if was_running { "stopped, data removed" } else { "was not running, data removed" });
         Ok(true)
     }

@@ -16,7 +16,7 @@ use super::{
     downloads::hex,
     pins::{Pins, Tool, minor},
 };
-use crate::{cache, lock, progress::Step};
+use crate::{cache, files, lock, progress::Step};
 
 /// The Go module that pins the tools.
 pub const GO_MOD: &str = include_str!("../../control-plane/go.mod");
@@ -51,7 +51,7 @@ pub fn ensure_possible(tools: &[Tool], pins: &Pins) -> Result<()> {
 
 /// Builds the given tools into `directory`. Two runs at once are safe: one waits for the other.
 pub fn build(tools: &[Tool], pins: &Pins, directory: &Path) -> Result<()> {
-    fs::create_dir_all(directory).with_context(|| format!("could not create {}", directory.display()))?;
+    files::create_directory(directory)?;
     let _lock = lock::wait_for(&directory.join(LOCK), "builds the tools")?;
     let missing: Vec<Tool> =
         tools.iter().copied().filter(|tool| !directory.join(tool.binary()).is_file()).collect();
@@ -94,11 +94,9 @@ pub fn build(tools: &[Tool], pins: &Pins, directory: &Path) -> Result<()> {
 /// Writes the module to a separate directory, so that the tools can be built without a checkout.
 fn write_module(directory: &Path) -> Result<PathBuf> {
     let module = directory.join("module");
-    fs::create_dir_all(&module).with_context(|| format!("could not create {}", module.display()))?;
-    for (file, text) in [("go.mod", GO_MOD), ("go.sum", GO_SUM)] {
-        let path = module.join(file);
-        fs::write(&path, text).with_context(|| format!("could not write {}", path.display()))?;
-    }
+    files::create_directory(&module)?;
+    files::write(&module.join("go.mod"), GO_MOD)?;
+    files::write(&module.join("go.sum"), GO_SUM)?;
     Ok(module)
 }
 

@@ -1,8 +1,9 @@
 //! The pod of all subjects, and the charts with its template.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
 use anyhow::{Context, Result};
+use local_cluster::files;
 use serde_json::{Value, json};
 
 use crate::charts::{self, Chart};
@@ -65,7 +66,7 @@ pub fn charts(directory: &Path, pod_bytes: usize) -> Result<Vec<Chart>> {
         let path = directory.join("bench-values.yaml");
         // JSON is YAML.
         let values = json!({"templates": {"default": jinja(pod_bytes)}}).to_string();
-        fs::write(&path, values).with_context(|| format!("could not write {}", path.display()))?;
+        files::write(&path, values)?;
         let with_pods = charts.iter_mut().find(|chart| chart.name == "basic-replicaset-controller");
         with_pods.context("there is no basic-replicaset-controller")?.values.push(path);
     }

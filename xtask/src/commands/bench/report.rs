@@ -1,11 +1,9 @@
 //! What is left of a run: tables on standard output, which are Markdown and can be read as they stand, and a file on request.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
+use local_cluster::files;
 use serde::Serialize;
 
 use super::{
@@ -53,8 +51,7 @@ pub fn write(samples: &[Sample], options: &Options) -> Result<()> {
             summary: &summary,
             samples,
         };
-        fs::write(path, serde_json::to_string_pretty(&document)?)
-            .with_context(|| format!("could not write {}", path.display()))?;
+        files::write(path, serde_json::to_string_pretty(&document)?)?;
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use local_cluster::{Access, Interrupt, Tool, Toolchain, cache_directory, write_kubeconfig};
+use local_cluster::{Access, Interrupt, Tool, Toolchain, cache_directory, files, write_kubeconfig};
 use serde_json::Value;
 
 use crate::{
@@ -55,8 +55,7 @@ impl Context {
         // From here on, the written files are removed on any failure.
         let context = Self { name, server, cluster, directory };
         for directory in [&context.cluster.access.logs, &context.cluster.values] {
-            fs::create_dir_all(directory)
-                .with_context(|| format!("could not create {}", directory.display()))?;
+            files::create_directory(directory)?;
         }
         write_kubeconfig(&context.cluster.access.kubeconfig, &config)?;
         write_values(&context.cluster, values)?;
@@ -83,16 +82,9 @@ impl Drop for Context {
 
 /// Writes a file for each chart, from the one of the user.
 fn write_values(cluster: &Cluster, given: Option<&Path>) -> Result<()> {
-    let text = match given {
-        Some(path) => {
-            fs::read_to_string(path).with_context(|| format!("could not read {}", path.display()))?
-        }
-        None => String::new(),
-    };
+    let text = given.map(files::read).transpose()?.unwrap_or_default();
     for chart in charts::all() {
-        let path = cluster.values_of(&chart.name);
-        fs::write(&path, text.replace(CHART, &chart.name))
-            .with_context(|| format!("could not write {}", path.display()))?;
+        files::write(&cluster.values_of(&chart.name), text.replace(CHART, &chart.name))?;
     }
     Ok(())
 }
