@@ -1,6 +1,7 @@
 //! The developer's commands of Catena: `cargo xtask <command>`.
 
 mod admission_knows;
+mod audit;
 mod cargo;
 mod charts;
 mod cluster;

@@ -5,7 +5,6 @@ mod compare;
 mod exceptions;
 mod grants;
 mod log;
-mod request;
 
 use std::path::Path;
 
