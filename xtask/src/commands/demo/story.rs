@@ -76,7 +76,7 @@ pub fn say(line: &str) {
 
 /// Creates a command and waits for its end.
 async fn command(kubectl: &Kubectl<'_>, file: &str) -> Result<()> {
-    let created = kubectl.ask(&["create", "--filename", file, "--output=name"]).await?;
+    let created = kubectl.feed(&["create", "--filename", file, "--output=name"], "").await?;
     kubectl.run(&["wait", "--for=condition=Succeeded", &created, "--timeout=120s"]).await
 }
 
