@@ -43,13 +43,8 @@ pub enum Scenario {
 }
 
 impl Scenario {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Create => "create",
-            Self::Scale => "scale",
-            Self::Roll => "roll",
-            Self::Restart => "restart",
-        }
+    pub fn name(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
 
     /// The chosen ones, once each and in their order.
@@ -163,11 +158,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_scenario_keeps_its_place_and_its_name() {
+    fn a_scenario_keeps_its_place() {
         let twice = [Scenario::Roll, Scenario::Create, Scenario::Roll];
         assert_eq!(Scenario::in_order(&twice), [Scenario::Create, Scenario::Roll]);
-        for scenario in Scenario::value_variants() {
-            assert_eq!(scenario.to_possible_value().unwrap().get_name(), scenario.name());
-        }
     }
 }

@@ -1,7 +1,6 @@
 //! `cargo xtask test`: everything that must hold before a change is merged.
 
 mod chart_checks;
-mod chart_notes;
 
 use std::{
     fs,
@@ -102,7 +101,7 @@ async fn demo_apart(interrupt: &Interrupt) -> Result<Outcome> {
     let path = workspace::target()?.join("demo.log");
     let log = files::create(&path)?;
     let mut demo = Command::new(own_file());
-    demo.args(["test", "--only", Step::Demo.name()]).stdout(log.try_clone()?).stderr(log);
+    demo.args(["test", "--only", &Step::Demo.name()]).stdout(log.try_clone()?).stderr(log);
     let result = interrupt.run_with_grace(&mut demo, DEMO_GRACE).await;
     if result.is_err() && !interrupt.came() {
         eprintln!("{}", fs::read_to_string(&path).unwrap_or_default());
@@ -139,17 +138,8 @@ fn sum_up(done: &[(Step, Outcome, Duration)], interrupted: bool) -> Result<()> {
 }
 
 impl Step {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Fmt => "fmt",
-            Self::Clippy => "clippy",
-            Self::Unit => "unit",
-            Self::Crds => "crds",
-            Self::Deny => "deny",
-            Self::Charts => "charts",
-            Self::E2e => "e2e",
-            Self::Demo => "demo",
-        }
+    fn name(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
 
     async fn make(self, options: &Options, interrupt: &Interrupt) -> Result<Outcome> {
