@@ -9,6 +9,8 @@ use std::{
 
 use anyhow::{Context, Result};
 
+use crate::progress::Step;
+
 /// The text of a file.
 pub fn read(path: &Path) -> Result<String> {
     fs::read_to_string(path).with_context(|| format!("could not read {}", path.display()))
@@ -46,6 +48,17 @@ pub fn create_directory(path: &Path) -> Result<()> {
 /// Removes a directory with everything in it.
 pub fn remove_directory(path: &Path) -> Result<()> {
     fs::remove_dir_all(path).with_context(|| format!("could not remove {}", path.display()))
+}
+
+/// Locks a file until the result is dropped; a wait for the other run that holds it is shown.
+pub(crate) fn lock(path: &Path, holder: &str) -> Result<File> {
+    let lock = create(path)?;
+    if lock.try_lock().is_err() {
+        let step = Step::start(format!("waiting for another run that {holder}"));
+        lock.lock().with_context(|| format!("could not lock {}", path.display()))?;
+        step.done("");
+    }
+    Ok(lock)
 }
 
 /// What is in a directory, by name.

@@ -14,7 +14,7 @@ use tokio::process::Child;
 use tokio_util::sync::CancellationToken;
 
 use super::components::Component;
-use crate::{backoff::Backoff, files, journal::note, local_cluster::LocalCluster, own_program};
+use crate::{backoff::Backoff, explain::note, files, local_cluster::LocalCluster, own_program};
 
 /// An API server needs several seconds to end its watches.
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);

@@ -3,6 +3,5 @@
 pub mod addresses;
 pub mod certificates;
 pub mod components;
-pub mod fake_nodes;
 pub mod keeper;
 pub mod readiness;

@@ -25,7 +25,7 @@ use super::{
     status::{Board, are_restarted, waiting},
     volumes,
 };
-use crate::{backoff::Backoff, journal::note, kubeconfig, own_program};
+use crate::{backoff::Backoff, explain::note, kubeconfig, own_program};
 
 /// Pause before a failed start is retried, for example until a binary is built or a ConfigMap created.
 const RETRY: Duration = Duration::from_secs(1);

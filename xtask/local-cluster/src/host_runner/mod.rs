@@ -26,7 +26,7 @@ use kube::Client;
 use tokio_util::sync::CancellationToken;
 
 use self::pod_addresses::PodAddresses;
-use crate::{journal::note, kubeconfig, local_cluster::LocalCluster, state::State};
+use crate::{explain::note, kubeconfig, local_cluster::LocalCluster, state::State};
 
 pub use publisher::PID_ANNOTATION;
 

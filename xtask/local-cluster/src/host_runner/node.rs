@@ -12,7 +12,10 @@ use kube::{
 use serde_json::json;
 
 use super::NODE_NAME;
-use crate::{control_plane::readiness::is_ready, explain::explain, journal::note};
+use crate::{
+    control_plane::readiness::is_ready,
+    explain::{explain, note},
+};
 
 const LEASE_SECONDS: u64 = 40;
 const RENEW_EVERY: Duration = Duration::from_secs(10);

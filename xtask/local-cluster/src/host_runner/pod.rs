@@ -24,7 +24,7 @@ use super::{
     status::{Board, are_restarted},
     volumes::Volumes,
 };
-use crate::journal::note;
+use crate::explain::note;
 
 /// As Kubernetes' own default.
 const DEFAULT_GRACE: Duration = Duration::from_secs(30);

@@ -16,7 +16,7 @@ use tokio::{sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use super::{NODE_NAME, Runner, pod::live};
-use crate::journal::note;
+use crate::explain::note;
 
 /// Longer than the longest grace of a pod when the cluster stops.
 const LONGEST_STOP: Duration = Duration::from_secs(15);

@@ -16,7 +16,7 @@ use super::{
     pod::Sandbox,
     status::{is_ready, pid, status},
 };
-use crate::{explain::explain, journal::note};
+use crate::explain::{explain, note};
 
 const RETRY: Duration = Duration::from_secs(1);
 const RECHECK: Duration = Duration::from_secs(30);

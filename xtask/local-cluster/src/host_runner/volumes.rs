@@ -32,7 +32,7 @@ use super::{
     pod::Sandbox,
     status::waiting,
 };
-use crate::journal::note;
+use crate::explain::note;
 
 /// Time between checks of tokens and retries of failed writes.
 const TICK: Duration = Duration::from_secs(10);

@@ -12,7 +12,7 @@ use kube::Client;
 use tokio::process::Child;
 
 use crate::{
-    control_plane::{addresses, certificates, fake_nodes, readiness},
+    control_plane::{addresses, certificates, readiness},
     files, kubeconfig,
     local_cluster::LocalCluster,
     own_program,
@@ -120,7 +120,7 @@ async fn wait_until_usable(
     step.done(format!("{} ({} processes)", state.addresses.server(), components.len()));
 
     let step = Step::start("nodes");
-    let created = fake_nodes::create(&client, nodes).await?;
+    let created = readiness::create_fake_nodes(&client, nodes).await?;
     step.note(format!("{created} created"));
     let ready = wait_for_nodes(&client, &mut watch, &step, nodes).await?;
     step.done(format!("{ready} ready"));

@@ -15,7 +15,6 @@ use crate::{
     control_plane::{keeper::Kept, readiness},
     files, kubeconfig,
     local_cluster::LocalCluster,
-    lock,
     progress::Step,
     state::State,
 };
@@ -54,7 +53,7 @@ impl LocalCluster {
         if !self.exists() {
             return Ok(false);
         }
-        let _lock = lock::wait_for(&self.change_lock(), "brings the cluster up or down")?;
+        let _lock = files::lock(&self.change_lock(), "brings the cluster up or down")?;
         // The other run may have taken it down.
         if !self.exists() {
             return Ok(false);
@@ -136,7 +135,7 @@ mod tests {
         }
         let cluster = LocalCluster::named("shared").unwrap();
         cluster.create().unwrap();
-        let other = lock::wait_for(&cluster.change_lock(), "is none").unwrap();
+        let other = files::lock(&cluster.change_lock(), "is none").unwrap();
         let waiting = thread::spawn({
             let cluster = cluster.clone();
             move || cluster.take_down()

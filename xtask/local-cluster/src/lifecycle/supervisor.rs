@@ -20,9 +20,8 @@ use crate::{
         keeper::Roster,
         readiness,
     },
-    host_runner,
-    journal::note,
-    kubeconfig,
+    explain::note,
+    host_runner, kubeconfig,
     local_cluster::LocalCluster,
     state::State,
 };

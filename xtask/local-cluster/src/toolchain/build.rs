@@ -16,7 +16,7 @@ use super::{
     downloads::hex,
     pins::{self, GO_MOD, Tool, minor},
 };
-use crate::{cache, files, lock, progress::Step};
+use crate::{cache, files, progress::Step};
 
 const GO_SUM: &str = include_str!("../../control-plane/go.sum");
 
@@ -50,7 +50,7 @@ pub fn ensure_possible(tools: &[Tool]) -> Result<()> {
 /// Builds the given tools into `directory`. Two runs at once are safe: one waits for the other.
 pub fn build(tools: &[Tool], directory: &Path) -> Result<()> {
     files::create_directory(directory)?;
-    let _lock = lock::wait_for(&directory.join(LOCK), "builds the tools")?;
+    let _lock = files::lock(&directory.join(LOCK), "builds the tools")?;
     let missing: Vec<Tool> =
         tools.iter().copied().filter(|tool| !directory.join(tool.binary()).is_file()).collect();
     if missing.is_empty() {

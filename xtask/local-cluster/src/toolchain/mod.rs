@@ -128,7 +128,7 @@ mod tests {
         file_server::{Answer, FileServer},
         *,
     };
-    use crate::{again, lock};
+    use crate::{again, files};
 
     /// The variables of a machine without any tool, whose only mirror is `server`. The second program's sum may be wrong.
     fn machine(
@@ -240,7 +240,7 @@ mod tests {
         }
         let directory = build::directory().unwrap();
         fs::create_dir_all(&directory).unwrap();
-        let other = lock::wait_for(&directory.join(build::LOCK), "is none").unwrap();
+        let other = files::lock(&directory.join(build::LOCK), "is none").unwrap();
         // Without this end, a wait that blocks would last for ever.
         thread::spawn(move || {
             thread::sleep(Duration::from_secs(5));
