@@ -86,7 +86,7 @@ pub async fn install(cluster: &Cluster, charts: &[Chart], interrupt: &Interrupt)
     }
     wait(cluster, interrupt).await?;
     let step = Step::start("their kinds are known as owners (up to 30 s)");
-    interrupt.or(admission_knows::our_kinds(&cluster.access.kubeconfig)).await?;
+    interrupt.or(Box::pin(admission_knows::our_kinds(&cluster.access.kubeconfig))).await?;
     step.done("");
     Ok(())
 }

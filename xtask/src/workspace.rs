@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use serde::Deserialize;
+use serde_json::Value;
 
 /// The root of the checkout.
 pub fn root() -> PathBuf {
@@ -38,12 +38,6 @@ pub fn suite_values() -> PathBuf {
     root().join("xtask/values/e2e")
 }
 
-/// The part of `cargo metadata` that is needed here.
-#[derive(Deserialize)]
-struct Metadata {
-    target_directory: PathBuf,
-}
-
 /// Cargo's target directory, wherever its variables and configuration put it.
 pub fn target() -> Result<PathBuf> {
     static TARGET: OnceLock<PathBuf> = OnceLock::new();
@@ -62,9 +56,9 @@ fn target_of(cargo: &mut Command) -> Result<PathBuf> {
         .context("could not run cargo: is it installed?")?;
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "cargo metadata does not tell the target directory: {}", said.trim());
-    let metadata: Metadata =
-        serde_json::from_slice(&output.stdout).context("cargo metadata cannot be read")?;
-    Ok(metadata.target_directory)
+    let metadata: Value = serde_json::from_slice(&output.stdout).context("cargo metadata cannot be read")?;
+    let target = metadata["target_directory"].as_str();
+    Ok(target.context("cargo metadata does not tell the target directory")?.into())
 }
 
 /// How binaries are built.
