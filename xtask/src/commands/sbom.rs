@@ -1,6 +1,6 @@
 //! `cargo xtask sbom`: a bill of materials for each program that ships.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use local_cluster::files;
 
 use crate::{
@@ -21,17 +21,14 @@ pub struct Options {
 
 /// Writes target/sbom/PROGRAM.cdx.json.
 pub fn run(options: &Options) -> Result<()> {
-    let all = images::programs();
-    if let Some(unknown) = options.only.iter().find(|name| !all.contains(name)) {
-        bail!("there is no program {unknown:?}; there are {}", all.join(", "));
-    }
+    let programs = images::chosen(&options.only)?;
     let target = match &options.target {
         Some(target) => target,
         None => binaries::target()?.0,
     };
     let directory = workspace::target()?.join("sbom");
     files::create_directory(&directory)?;
-    for program in if options.only.is_empty() { &all } else { &options.only } {
+    for program in &programs {
         let path = directory.join(format!("{program}.cdx.json"));
         files::write(&path, sbom::bill_of(program, target)?)?;
         println!("{}", path.display());
