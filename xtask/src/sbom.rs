@@ -5,7 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
+use local_cluster::output;
 use serde_json::{Value, json};
 
 use crate::{cargo, charts};
@@ -50,15 +51,12 @@ struct Crate {
 
 /// The crates that are compiled for programs that are built together, as the lock file has them; each with those that it uses.
 fn resolve(programs: &[String], target: &str) -> Result<BTreeMap<Crate, BTreeSet<Crate>>> {
-    let output = cargo::command()
+    let mut cargo = cargo::command();
+    cargo
         .args(["tree", "--locked", "--target", target, "--edges=normal,no-proc-macro"])
         .args(["--prefix=depth", "--format=\t{p}\t{l}\t"])
-        .args(programs.iter().flat_map(|program| ["--package", program]))
-        .output()
-        .context("could not run cargo")?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "cargo tree failed: {}", said.trim());
-    let tree = String::from_utf8(output.stdout).context("cargo told no text")?;
+        .args(programs.iter().flat_map(|program| ["--package", program]));
+    let tree = output(&mut cargo).context("cargo tree failed")?;
     let mut uses: BTreeMap<Crate, BTreeSet<Crate>> = BTreeMap::new();
     let mut above: Vec<Crate> = Vec::new();
     for line in tree.lines().filter(|line| !line.is_empty()) {

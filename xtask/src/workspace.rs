@@ -6,7 +6,8 @@ use std::{
     sync::OnceLock,
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
+use local_cluster::output;
 use serde_json::Value;
 
 /// The root of the checkout.
@@ -49,14 +50,9 @@ pub fn target() -> Result<PathBuf> {
 }
 
 fn target_of(cargo: &mut Command) -> Result<PathBuf> {
-    let output = cargo
-        .current_dir(root())
-        .args(["metadata", "--no-deps", "--format-version=1"])
-        .output()
-        .context("could not run cargo: is it installed?")?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "cargo metadata does not tell the target directory: {}", said.trim());
-    let metadata: Value = serde_json::from_slice(&output.stdout).context("cargo metadata cannot be read")?;
+    let metadata = output(cargo.current_dir(root()).args(["metadata", "--no-deps", "--format-version=1"]));
+    let metadata = metadata.context("cargo metadata does not tell the target directory")?;
+    let metadata: Value = serde_json::from_str(&metadata).context("cargo metadata cannot be read")?;
     let target = metadata["target_directory"].as_str();
     Ok(target.context("cargo metadata does not tell the target directory")?.into())
 }

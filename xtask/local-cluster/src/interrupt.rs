@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use rustix::{
     process::{Pid, Signal, kill_process_group},
     stdio::{dup2_stderr, dup2_stdout},
@@ -106,6 +106,16 @@ impl Interrupt {
         }
         Ok(())
     }
+}
+
+/// The output of a program that is quick; its own words are the reason of its failure.
+pub fn output(command: &mut std::process::Command) -> Result<String> {
+    let program = Path::new(command.get_program()).file_name().unwrap_or_default().display().to_string();
+    let output = command.stdin(Stdio::null()).output();
+    let output = output.with_context(|| format!("could not run {program}: is it installed?"))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{program}: {}", said.trim());
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// Handles a closed terminal. Writing to it would be an error that ends this program before it has taken down its

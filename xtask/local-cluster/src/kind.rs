@@ -7,13 +7,13 @@ use std::{
     process::{Command, Stdio},
 };
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use futures::future::try_join_all;
 
 use crate::{
     access::Access,
     cache, files,
-    interrupt::Interrupt,
+    interrupt::{Interrupt, output},
     progress::Step,
     toolchain::{Tool, Toolchain},
 };
@@ -94,10 +94,9 @@ impl KindCluster {
 
     /// Whether it exists in kind.
     pub fn exists(&self) -> Result<bool> {
-        let output = Command::new("kind").args(["get", "clusters"]).output().context("could not run kind")?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "kind does not answer: {}", said.trim());
-        Ok(String::from_utf8_lossy(&output.stdout).lines().any(|line| line.trim() == self.name))
+        let clusters = output(Command::new("kind").args(["get", "clusters"]));
+        let clusters = clusters.context("kind does not answer")?;
+        Ok(clusters.lines().any(|line| line.trim() == self.name))
     }
 
     /// Fails if kind has it, but its files are not here, so that it can be neither used nor deleted with them.
@@ -186,8 +185,8 @@ impl KindCluster {
     }
 
     fn nodes(&self) -> Result<Vec<String>> {
-        let output = Command::new("kind").args(["get", "nodes", "--name", &self.name]).output()?;
-        Ok(String::from_utf8_lossy(&output.stdout).lines().map(Into::into).collect())
+        let nodes = output(Command::new("kind").args(["get", "nodes", "--name", &self.name]))?;
+        Ok(nodes.lines().map(Into::into).collect())
     }
 
     /// Loads images into the nodes that run pods of users.
@@ -231,15 +230,9 @@ impl KindCluster {
     }
 
     fn delete_nodes(&self) -> Result<()> {
-        let output = Command::new("kind")
-            .args(["delete", "cluster", "--name", &self.name, "--kubeconfig"])
-            .arg(self.kubeconfig())
-            .output()
-            .context("could not run kind: is it installed?")?;
-        if !output.status.success() {
-            bail!("kind could not delete {:?}: {}", self.name, String::from_utf8_lossy(&output.stderr));
-        }
-        Ok(())
+        let mut kind = Command::new("kind");
+        kind.args(["delete", "cluster", "--name", &self.name, "--kubeconfig"]).arg(self.kubeconfig());
+        output(&mut kind).with_context(|| format!("kind could not delete {:?}", self.name)).map(drop)
     }
 }
 
@@ -289,8 +282,8 @@ mod tests {
         let variables = [("PATH", kind), ("CATENA_CACHE", directory.path().join("cache").into())];
         let test = "kind::tests::a_kind_that_does_not_answer_is_not_taken_for_one_without_the_cluster";
         if again::has(test, &variables) {
-            let said = KindCluster::named("ours").unwrap().exists().unwrap_err().to_string();
-            assert_eq!(said, "kind does not answer: no Docker");
+            let error = KindCluster::named("ours").unwrap().exists().unwrap_err();
+            assert_eq!(format!("{error:#}"), "kind does not answer: kind: no Docker");
         }
     }
 }

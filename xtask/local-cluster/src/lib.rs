@@ -31,7 +31,7 @@ pub use cache::directory as cache_directory;
 pub use control_plane::keeper::Kept;
 pub use explain::explain;
 pub use host_runner::{NODE_NAME, PID_ANNOTATION};
-pub use interrupt::Interrupt;
+pub use interrupt::{Interrupt, output};
 pub use kind::{KindCluster, problem as kind_problem};
 pub use kubeconfig::{client, client_as, write as write_kubeconfig};
 pub use lifecycle::{bring_up::Wanted, supervision::Health};

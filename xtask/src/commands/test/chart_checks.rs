@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
-use local_cluster::{Interrupt, Tool, Toolchain, files, forget_other_clusters};
+use local_cluster::{Interrupt, Tool, Toolchain, files, forget_other_clusters, output};
 
 use crate::{
     charts::{self, Chart, NAMESPACE},
@@ -88,11 +88,8 @@ fn helm(program: &Path, subcommand: &[&str], chart: &Chart, values: Option<&Path
 
 fn notes(program: &Path, chart: &Chart, values: &Path) -> Result<String> {
     let install: [&str; 3] = ["install", "--dry-run=client", &chart.name];
-    let output = helm(program, &install, chart, Some(values)).output().context("could not start helm")?;
-    let error = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{}", error.trim());
-    let output = String::from_utf8_lossy(&output.stdout);
-    let (_, notes) = output.split_once("\nNOTES:\n").context("helm printed no notes")?;
+    let said = output(&mut helm(program, &install, chart, Some(values)))?;
+    let (_, notes) = said.split_once("\nNOTES:\n").context("helm printed no notes")?;
     Ok(notes.to_owned())
 }
 

@@ -4,11 +4,11 @@ use std::{
     fs,
     os::unix::process::CommandExt,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Command,
 };
 
-use anyhow::{Context as _, Result, ensure};
-use local_cluster::{Access, Interrupt, Tool, Toolchain, cache_directory, files, write_kubeconfig};
+use anyhow::{Context as _, Result};
+use local_cluster::{Access, Interrupt, Tool, Toolchain, cache_directory, files, output, write_kubeconfig};
 use serde_json::Value;
 
 use crate::{
@@ -89,15 +89,9 @@ fn write_values(cluster: &Cluster, given: Option<&Path>) -> Result<()> {
     Ok(())
 }
 
-/// The output of a program, or the reason of its failure. Ctrl-C does not reach it, because it may be cleaning up after
-/// the suite.
+/// The output of a program. Ctrl-C does not reach it, because it may be cleaning up after the suite.
 fn said(command: &mut Command) -> Result<String> {
-    command.process_group(0);
-    let shown = Path::new(command.get_program()).file_name().unwrap_or_default().display().to_string();
-    let output = command.stdin(Stdio::null()).output().with_context(|| format!("could not run {shown}"))?;
-    let error = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{shown}: {}", error.trim());
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    output(command.process_group(0))
 }
 
 #[cfg(test)]
