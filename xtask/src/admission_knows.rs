@@ -12,9 +12,9 @@ use k8s_openapi::{
 };
 use kube::{
     Api, Client, ResourceExt,
-    api::{ListParams, Patch, PatchParams, PostParams},
+    api::{Patch, PatchParams, PostParams},
 };
-use local_cluster::{client, client_as};
+use local_cluster::client_as;
 use serde_json::json;
 use tokio::time::{sleep, timeout};
 
@@ -30,24 +30,18 @@ const ASKER: &str = "system:serviceaccount:kube-system:replicaset-controller";
 pub async fn create_missing_kinds(client: &Client) -> Result<()> {
     let kinds = Api::<CustomResourceDefinition>::all(client.clone());
     for crd in catena_api::crds() {
-        create_if_missing(&kinds, &crd)
-            .await
-            .with_context(|| format!("could not create {}", crd.name_any()))?;
+        let name = crd.name_any();
+        let created = async {
+            if kinds.get_metadata_opt(&name).await?.is_none() {
+                // With helm's field manager, so that the next upgrade meets no field of another manager.
+                kinds.patch(&name, &PatchParams::apply("helm"), &Patch::Apply(&crd)).await?;
+            }
+            Ok::<_, kube::Error>(())
+        };
+        created.await.with_context(|| format!("could not create {name}"))?;
     }
     for crd in catena_api::crds() {
         until(&crd.name_any(), "is not served", async || is_served(client, &crd).await).await?;
-    }
-    Ok(())
-}
-
-async fn create_if_missing(
-    kinds: &Api<CustomResourceDefinition>,
-    crd: &CustomResourceDefinition,
-) -> kube::Result<()> {
-    let name = crd.name_any();
-    if kinds.get_metadata_opt(&name).await?.is_none() {
-        // With helm's field manager, so that the next upgrade meets no field of another manager.
-        kinds.patch(&name, &PatchParams::apply("helm"), &Patch::Apply(crd)).await?;
     }
     Ok(())
 }
@@ -81,18 +75,12 @@ fn served_version(crd: &CustomResourceDefinition) -> &str {
     served.map(|version| version.name.as_str()).unwrap_or_default()
 }
 
-/// Repeats the request until every installed kind of ours is known.
+/// Repeats the request until every kind of ours is known.
 pub async fn our_kinds(kubeconfig: &Path) -> Result<()> {
-    let administrator = client(kubeconfig).await?;
     let asker = client_as(kubeconfig, Some(ASKER)).await?;
-    let installed = Api::<CustomResourceDefinition>::all(administrator)
-        .list(&ListParams::default())
-        .await
-        .context("could not list the kinds of the cluster")?;
-    let ours = installed.items.iter().filter(|crd| crd.spec.group.ends_with("catena.dev"));
-    for crd in ours {
+    for crd in catena_api::crds() {
         let problem = "is not known as a kind of owners";
-        until(&crd.name_any(), problem, async || is_known(&asker, crd).await).await?;
+        until(&crd.name_any(), problem, async || is_known(&asker, &crd).await).await?;
     }
     Ok(())
 }

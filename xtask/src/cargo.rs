@@ -23,17 +23,11 @@ pub fn command() -> Command {
 }
 
 /// Runs cargo in the checkout; its output is the progress.
-///
-/// # Errors
-/// When it fails.
 pub async fn run(arguments: &[&str], interrupt: &Interrupt) -> Result<()> {
     interrupt.run(command().args(arguments)).await
 }
 
 /// Builds these programs as `cargo build` does, for a cluster of local processes.
-///
-/// # Errors
-/// When one cannot be built.
 pub async fn build(programs: &[String], interrupt: &Interrupt) -> Result<()> {
     let packages = programs.iter().flat_map(|program| ["--package", program]);
     interrupt.run(command().arg("build").args(packages)).await

@@ -1,9 +1,8 @@
 //! The Helm charts of the checkout, and installing them on a local cluster.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Command,
     time::{Duration, Instant},
 };
 
@@ -16,7 +15,7 @@ use kube::{
     Api, Client, ResourceExt,
     api::{ListParams, PostParams},
 };
-use local_cluster::{Interrupt, Step, client};
+use local_cluster::{Interrupt, Step, client, files};
 use serde_json::json;
 
 use crate::{admission_knows, cluster::Cluster, workspace};
@@ -37,14 +36,8 @@ pub struct Chart {
 impl Chart {
     /// Value files that must all render: charts/NAME/ci/*.yaml.
     pub fn ci_values(&self) -> Vec<PathBuf> {
-        let mut files: Vec<PathBuf> = fs::read_dir(self.directory.join("ci"))
-            .into_iter()
-            .flatten()
-            .filter_map(|entry| Some(entry.ok()?.path()))
-            .filter(|path| path.extension().is_some_and(|extension| extension == "yaml"))
-            .collect();
-        files.sort();
-        files
+        let files = files::list(&self.directory.join("ci")).unwrap_or_default();
+        files.into_iter().filter(|path| path.extension() == Some("yaml".as_ref())).collect()
     }
 }
 
@@ -65,18 +58,15 @@ pub fn of_the_suite() -> Vec<Chart> {
 
 /// The charts in a directory: its directories with a Chart.yaml, unlike `_shared`.
 pub fn within(directory: &Path) -> Vec<Chart> {
-    let mut charts: Vec<Chart> = fs::read_dir(directory)
+    let directories = files::list(directory).unwrap_or_default();
+    directories
         .into_iter()
-        .flatten()
-        .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|directory| directory.join("Chart.yaml").is_file())
         .filter_map(|directory| {
             let name = directory.file_name()?.to_str()?.to_owned();
             Some(Chart { name, directory, values: Vec::new() })
         })
-        .collect();
-    charts.sort_by(|a, b| a.name.cmp(&b.name));
-    charts
+        .collect()
 }
 
 /// Installs or upgrades the charts with the cluster's values, all at once, and waits until they are ready, because they
@@ -87,24 +77,21 @@ pub async fn install(cluster: &Cluster, charts: &[Chart], interrupt: &Interrupt)
     interrupt.or(Box::pin(admission_knows::create_missing_kinds(&client))).await?;
     for chart in charts {
         let step = Step::start(format!("helm upgrade --install {}", chart.name));
-        let output = helm_log(cluster, &chart.name);
+        let log = cluster.access.logs.join(format!("helm-{}.log", chart.name));
         interrupt
-            .run(&mut helm_install(cluster, chart, &output)?)
+            .run_quietly(&mut helm_install(cluster, chart), &log)
             .await
-            .with_context(|| format!("could not install {}: {}", chart.name, said(&output)))?;
+            .with_context(|| format!("could not install {}", chart.name))?;
         step.done("");
     }
     wait(cluster, interrupt).await?;
     let step = Step::start("their kinds are known as owners (up to 30 s)");
-    interrupt.or(admission_knows::our_kinds(&cluster.access.kubeconfig)).await?;
+    interrupt.or(Box::pin(admission_knows::our_kinds(&cluster.access.kubeconfig))).await?;
     step.done("");
     Ok(())
 }
 
-/// Waits until the controllers are ready.
-///
-/// # Errors
-/// When they are not in time; the error names the reasons.
+/// Waits until the controllers are ready; an error names the reasons why they are not.
 pub async fn wait(cluster: &Cluster, interrupt: &Interrupt) -> Result<()> {
     let client = client(&cluster.access.kubeconfig).await?;
     let step = Step::start("controllers");
@@ -113,27 +100,14 @@ pub async fn wait(cluster: &Cluster, interrupt: &Interrupt) -> Result<()> {
     Ok(())
 }
 
-fn helm_install(cluster: &Cluster, chart: &Chart, output: &Path) -> Result<Command> {
-    let file = fs::File::create(output).with_context(|| format!("could not create {}", output.display()))?;
+fn helm_install(cluster: &Cluster, chart: &Chart) -> Command {
     let mut helm = cluster.access.helm();
     helm.args(["upgrade", "--install", "--take-ownership", &chart.name])
         .arg(&chart.directory)
         .args(["--namespace", NAMESPACE, "--values"])
         .arg(cluster.values_of(&chart.name))
-        .args(chart.values.iter().flat_map(|values| ["--values".as_ref(), values.as_os_str()]))
-        .stdin(Stdio::null())
-        .stdout(file.try_clone()?)
-        .stderr(file);
-    Ok(helm)
-}
-
-fn helm_log(cluster: &Cluster, chart: &str) -> PathBuf {
-    cluster.access.logs.join(format!("helm-{chart}.log"))
-}
-
-fn said(output: &Path) -> String {
-    let text = fs::read_to_string(output).unwrap_or_default();
-    text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("helm said nothing").to_owned()
+        .args(chart.values.iter().flat_map(|values| ["--values".as_ref(), values.as_os_str()]));
+    helm
 }
 
 async fn create_namespace(client: &Client) -> Result<()> {

@@ -20,9 +20,6 @@ pub struct Cluster {
 
 impl Cluster {
     /// The cluster of `--name`: a local one, otherwise the demo's cluster on kind.
-    ///
-    /// # Errors
-    /// When there is neither.
     pub fn named(name: &str) -> Result<Self> {
         let (local, kind) = (LocalCluster::named(name)?, KindCluster::named(name)?);
         if !local.exists() && kind.is_known() {
@@ -56,19 +53,17 @@ pub fn temporary_name(purpose: &str) -> String {
 
 /// A new local cluster for a run that takes it down afterwards.
 pub fn temporary(purpose: &str) -> Result<LocalCluster> {
-    let cluster = LocalCluster::named(&temporary_name(purpose))?;
-    ensure_new(&cluster)?;
-    Ok(cluster)
+    new(&temporary_name(purpose))
 }
 
-/// Refuses a local cluster that exists: this run would continue with its data, and delete it.
-fn ensure_new(cluster: &LocalCluster) -> Result<()> {
-    let name = cluster.name();
+/// Refuses a name of a local cluster that exists: this run would continue with its data, and delete it.
+fn new(name: &str) -> Result<LocalCluster> {
+    let cluster = LocalCluster::named(name)?;
     ensure!(
         !cluster.exists(),
         "there is a local cluster {name:?} already: `cargo xtask down --name {name}` removes it"
     );
-    Ok(())
+    Ok(cluster)
 }
 
 /// Refuses a local cluster that was never brought up.
@@ -101,9 +96,8 @@ mod tests {
     fn a_run_does_not_adopt_a_cluster_that_is_left() {
         const AGAIN: &str = "CATENA_TEST_AGAIN";
         if std::env::var_os(AGAIN).is_some() {
-            let left = LocalCluster::named("left").unwrap();
-            assert!(ensure_new(&left).unwrap_err().to_string().contains("down --name left"));
-            ensure_new(&LocalCluster::named("new").unwrap()).unwrap();
+            assert!(new("left").unwrap_err().to_string().contains("down --name left"));
+            new("new").unwrap();
             return;
         }
         let cache = tempfile::tempdir().unwrap();

@@ -7,6 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
+use local_cluster::files;
 
 use crate::workspace;
 
@@ -43,11 +44,9 @@ impl Generated {
         let mut changed = 0;
         for path in self.differing() {
             if let Some(directory) = path.parent() {
-                fs::create_dir_all(directory)
-                    .with_context(|| format!("could not create {}", directory.display()))?;
+                files::create_directory(directory)?;
             }
-            fs::write(path, &self.wanted[path])
-                .with_context(|| format!("could not write {}", path.display()))?;
+            files::write(path, &self.wanted[path])?;
             println!("wrote {}", shown(path));
             changed += 1;
         }

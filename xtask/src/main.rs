@@ -1,6 +1,7 @@
 //! The developer's commands of Catena: `cargo xtask <command>`.
 
 mod admission_knows;
+mod audit;
 mod cargo;
 mod charts;
 mod cluster;
@@ -16,7 +17,7 @@ use std::{ffi::OsString, process::ExitCode};
 
 use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
-use local_cluster::{Role, explain};
+use local_cluster::{explain, play_role};
 
 /// Build, run and test Catena on this machine.
 #[derive(Parser)]
@@ -143,8 +144,8 @@ struct PassOn {
 }
 
 fn main() -> ExitCode {
-    if let Some(role) = Role::given() {
-        return role.play();
+    if let Some(code) = play_role() {
+        return code;
     }
     match run(Cli::parse().command) {
         Ok(()) => ExitCode::SUCCESS,

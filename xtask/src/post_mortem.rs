@@ -3,7 +3,7 @@
 use std::{fs, path::Path, process::Stdio};
 
 use anyhow::{Context, Result, anyhow, ensure};
-use local_cluster::{Access, Step, explain};
+use local_cluster::{Access, Step, explain, files};
 
 use crate::workspace;
 
@@ -84,15 +84,12 @@ pub fn ended(result: Result<()>, taken_down: Result<()>) -> Result<()> {
 fn collect(folder: &Path, logs: &Path, access: Option<&Access>) -> Result<usize> {
     ensure!(logs.is_dir(), "there is no {}", logs.display());
     // The audit log is among them.
-    let mut files = copy(logs, &folder.join("logs"))?;
-    let Some(access) = access else { return Ok(files) };
+    let copied = copy(logs, &folder.join("logs"))?;
+    let Some(access) = access else { return Ok(copied) };
     for (file, question) in QUESTIONS {
-        let path = folder.join(file);
-        fs::write(&path, answer(access, question))
-            .with_context(|| format!("could not write {}", path.display()))?;
-        files += 1;
+        files::write(&folder.join(file), answer(access, question))?;
     }
-    Ok(files)
+    Ok(copied + QUESTIONS.len())
 }
 
 /// The answer of the cluster, or the reason why there is none.
@@ -103,20 +100,18 @@ fn answer(access: &Access, question: &[&str]) -> Vec<u8> {
 }
 
 fn copy(from: &Path, to: &Path) -> Result<usize> {
-    fs::create_dir_all(to).with_context(|| format!("could not create {}", to.display()))?;
-    let mut files = 0;
-    for entry in fs::read_dir(from).with_context(|| format!("could not list {}", from.display()))? {
-        let entry = entry?;
-        let target = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
-            files += copy(&entry.path(), &target)?;
+    files::create_directory(to)?;
+    let mut count = 0;
+    for path in files::list(from)? {
+        let target = to.join(path.file_name().unwrap_or_default());
+        if path.is_dir() {
+            count += copy(&path, &target)?;
         } else {
-            fs::copy(entry.path(), &target)
-                .with_context(|| format!("could not write {}", target.display()))?;
-            files += 1;
+            fs::copy(&path, &target).with_context(|| format!("could not write {}", target.display()))?;
+            count += 1;
         }
     }
-    Ok(files)
+    Ok(count)
 }
 
 #[cfg(test)]

@@ -5,145 +5,89 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::{Context, Result, bail};
-use serde::Deserialize;
+use anyhow::{Context, Result};
+use local_cluster::output;
 use serde_json::{Value, json};
 
 use crate::{cargo, charts};
 
 /// The bill of materials of a program of the checkout for a target such as `x86_64-unknown-linux-gnu`, as JSON; the same text for
 /// the same crates.
-///
-/// # Errors
-/// When there is no such program, or cargo cannot tell its crates.
 pub fn bill_of(program: &str, target: &str) -> Result<Vec<u8>> {
     let controllers: Vec<String> = charts::all().into_iter().map(|chart| chart.name).collect();
     let is_controller = controllers.iter().any(|controller| controller == program);
     let built_together = if is_controller { controllers } else { vec![program.to_owned()] };
-    let bill = Crates::resolve(&built_together, target)?.bill_of(program)?;
+    let uses = resolve(&built_together, target)?;
+    let root = uses.keys().find(|one| one.name == program);
+    let root = root.with_context(|| format!("there is no crate {program:?} in the checkout"))?;
+    let (mut linked, mut open) = (BTreeSet::from([root]), vec![root]);
+    while let Some(one) = open.pop() {
+        open.extend(uses[one].iter().filter(|used| linked.insert(*used)));
+    }
+    let libraries = linked.iter().filter(|one| **one != root).map(|one| one.component("library"));
+    let dependencies = linked.iter().map(|one| {
+        let uses: Vec<String> = uses[*one].iter().map(Crate::reference).collect();
+        json!({"ref": one.reference(), "dependsOn": uses})
+    });
+    // Without a serial number or a time, which would make another text of the same crates.
+    let bill = json!({
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.5",
+        "version": 1,
+        "metadata": {"component": root.component("application")},
+        "components": libraries.collect::<Vec<_>>(),
+        "dependencies": dependencies.collect::<Vec<_>>(),
+    });
     serde_json::to_vec_pretty(&bill).context("could not write the bill of materials")
 }
 
-/// The part of `cargo metadata` that is needed here.
-#[derive(Deserialize)]
-struct Metadata {
-    packages: Vec<Package>,
-    workspace_members: BTreeSet<String>,
-    resolve: Resolve,
-}
-
-#[derive(Deserialize)]
-struct Package {
-    id: String,
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Crate {
     name: String,
     version: String,
-    license: Option<String>,
+    /// Empty if it does not say.
+    license: String,
 }
 
-#[derive(Deserialize)]
-struct Resolve {
-    nodes: Vec<Node>,
-}
-
-#[derive(Deserialize)]
-struct Node {
-    id: String,
-    deps: Vec<Used>,
-}
-
-#[derive(Deserialize)]
-struct Used {
-    pkg: String,
-    dep_kinds: Vec<UsedFor>,
-}
-
-/// `kind` is null for what a crate is linked with, and names what else it is used for.
-#[derive(Deserialize)]
-struct UsedFor {
-    kind: Option<String>,
-}
-
-/// The crates of some programs for one target, by their ids.
-struct Crates {
-    packages: BTreeMap<String, Package>,
-    workspace_members: BTreeSet<String>,
-    nodes: BTreeMap<String, Vec<Used>>,
-    /// The name and version of each crate that is compiled for any of the programs.
-    compiled: BTreeSet<(String, String)>,
-}
-
-impl Crates {
-    /// As the lock file has them, for programs that are built together.
-    fn resolve(programs: &[String], target: &str) -> Result<Self> {
-        let metadata = told(&["metadata", "--format-version=1", "--locked", "--filter-platform", target])?;
-        let metadata: Metadata = serde_json::from_str(&metadata).context("cargo metadata cannot be read")?;
-        // It resolves features for the tests, too, and the tree does not.
-        let mut arguments = vec!["tree", "--locked", "--target", target, "--edges=normal,no-proc-macro"];
-        arguments.extend(["--prefix=none", "--format={p}"]);
-        arguments.extend(programs.iter().flat_map(|program| ["--package", program]));
-        let compiled = told(&arguments)?.lines().filter_map(name_and_version).collect();
-        Ok(Self {
-            packages: metadata.packages.into_iter().map(|package| (package.id.clone(), package)).collect(),
-            workspace_members: metadata.workspace_members,
-            nodes: metadata.resolve.nodes.into_iter().map(|node| (node.id, node.deps)).collect(),
-            compiled,
-        })
-    }
-
-    fn bill_of(&self, program: &str) -> Result<Value> {
-        let mut members = self.workspace_members.iter().filter_map(|id| self.packages.get(id));
-        let root = members.find(|package| package.name == program);
-        let root = root.with_context(|| format!("there is no crate {program:?} in the checkout"))?;
-        let linked = self.linked_into(root)?;
-        let libraries = linked.values().filter(|(package, _)| package.id != root.id);
-        let dependencies = linked.iter().map(|(reference, (_, uses))| {
-            let uses: BTreeSet<String> = uses.iter().map(|used| used.reference()).collect();
-            json!({"ref": reference, "dependsOn": uses})
-        });
-        // Without a serial number or a time, which would make another text of the same crates.
-        Ok(json!({
-            "bomFormat": "CycloneDX",
-            "specVersion": "1.5",
-            "version": 1,
-            "metadata": {"component": root.component("application")},
-            "components": libraries.map(|(package, _)| package.component("library")).collect::<Vec<_>>(),
-            "dependencies": dependencies.collect::<Vec<_>>(),
-        }))
-    }
-
-    /// The crates that are linked into one, itself included, by their references, each with those that it uses.
-    fn linked_into<'a>(
-        &'a self,
-        root: &'a Package,
-    ) -> Result<BTreeMap<String, (&'a Package, Vec<&'a Package>)>> {
-        let mut linked = BTreeMap::new();
-        let mut open = vec![root];
-        while let Some(package) = open.pop() {
-            if linked.contains_key(&package.reference()) {
-                continue;
-            }
-            let node = self.nodes.get(&package.id);
-            let node = node.with_context(|| format!("cargo resolved no {}", package.id))?;
-            let uses: Vec<&Package> = node
-                .iter()
-                .filter(|used| used.dep_kinds.iter().any(|used_for| used_for.kind.is_none()))
-                .filter_map(|used| self.packages.get(&used.pkg))
-                .filter(|used| self.compiled.contains(&(used.name.clone(), used.version.clone())))
-                .collect();
-            open.extend(&uses);
-            linked.insert(package.reference(), (package, uses));
+/// The crates that are compiled for programs that are built together, as the lock file has them; each with those that it uses.
+fn resolve(programs: &[String], target: &str) -> Result<BTreeMap<Crate, BTreeSet<Crate>>> {
+    let mut cargo = cargo::command();
+    cargo
+        .args(["tree", "--locked", "--target", target, "--edges=normal,no-proc-macro"])
+        .args(["--prefix=depth", "--format=\t{p}\t{l}\t"])
+        .args(programs.iter().flat_map(|program| ["--package", program]));
+    let tree = output(&mut cargo).context("cargo tree failed")?;
+    let mut uses: BTreeMap<Crate, BTreeSet<Crate>> = BTreeMap::new();
+    let mut above: Vec<Crate> = Vec::new();
+    for line in tree.lines().filter(|line| !line.is_empty()) {
+        let (depth, found) = Crate::parse(line).with_context(|| format!("cargo tree told {line:?}"))?;
+        above.truncate(depth);
+        if let Some(user) = above.last().and_then(|user| uses.get_mut(user)) {
+            user.insert(found.clone());
         }
-        Ok(linked)
+        // A second time, those that it uses are left out.
+        uses.entry(found.clone()).or_default();
+        above.push(found);
     }
+    Ok(uses)
 }
 
-impl Package {
+impl Crate {
+    /// A line of the tree, such as `2 tokio v1.54.1  MIT  (*)` with tabs between; a path may follow the version.
+    fn parse(line: &str) -> Option<(usize, Self)> {
+        let mut columns = line.split('\t');
+        let depth = columns.next()?.parse().ok()?;
+        let mut words = columns.next()?.split(' ');
+        let (name, version) = (words.next()?.to_owned(), words.next()?.strip_prefix('v')?.to_owned());
+        Some((depth, Self { name, version, license: columns.next()?.to_owned() }))
+    }
+
     fn reference(&self) -> String {
         format!("{}@{}", self.name, self.version)
     }
 
     fn component(&self, r#type: &str) -> Value {
-        let Self { name, version, license, .. } = self;
+        let Self { name, version, license } = self;
         let mut component = json!({
             "type": r#type,
             "bom-ref": self.reference(),
@@ -152,27 +96,12 @@ impl Package {
             // A version may have metadata behind a plus.
             "purl": format!("pkg:cargo/{name}@{}", version.replace('+', "%2B")),
         });
-        if let Some(license) = license {
+        if !license.is_empty() {
             // `A/B` is how crates said it before they wrote SPDX.
             component["licenses"] = json!([{"expression": license.replace('/', " OR ")}]);
         }
         component
     }
-}
-
-/// What cargo answers.
-fn told(arguments: &[&str]) -> Result<String> {
-    let output = cargo::command().args(arguments).output().context("could not run cargo")?;
-    if !output.status.success() {
-        bail!("cargo {} failed: {}", arguments[0], String::from_utf8_lossy(&output.stderr).trim());
-    }
-    String::from_utf8(output.stdout).context("cargo told no text")
-}
-
-/// Of a line such as `tokio v1.54.1 (*)`.
-fn name_and_version(line: &str) -> Option<(String, String)> {
-    let mut words = line.split(' ');
-    Some((words.next()?.to_owned(), words.next()?.strip_prefix('v')?.to_owned()))
 }
 
 #[cfg(test)]

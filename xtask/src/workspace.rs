@@ -6,8 +6,9 @@ use std::{
     sync::OnceLock,
 };
 
-use anyhow::{Context, Result, ensure};
-use serde::Deserialize;
+use anyhow::{Context, Result};
+use local_cluster::output;
+use serde_json::Value;
 
 /// The root of the checkout.
 pub fn root() -> PathBuf {
@@ -38,16 +39,7 @@ pub fn suite_values() -> PathBuf {
     root().join("xtask/values/e2e")
 }
 
-/// The part of `cargo metadata` that is needed here.
-#[derive(Deserialize)]
-struct Metadata {
-    target_directory: PathBuf,
-}
-
 /// Cargo's target directory, wherever its variables and configuration put it.
-///
-/// # Errors
-/// When cargo does not tell.
 pub fn target() -> Result<PathBuf> {
     static TARGET: OnceLock<PathBuf> = OnceLock::new();
     if let Some(target) = TARGET.get() {
@@ -58,16 +50,11 @@ pub fn target() -> Result<PathBuf> {
 }
 
 fn target_of(cargo: &mut Command) -> Result<PathBuf> {
-    let output = cargo
-        .current_dir(root())
-        .args(["metadata", "--no-deps", "--format-version=1"])
-        .output()
-        .context("could not run cargo: is it installed?")?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "cargo metadata does not tell the target directory: {}", said.trim());
-    let metadata: Metadata =
-        serde_json::from_slice(&output.stdout).context("cargo metadata cannot be read")?;
-    Ok(metadata.target_directory)
+    let metadata = output(cargo.current_dir(root()).args(["metadata", "--no-deps", "--format-version=1"]));
+    let metadata = metadata.context("cargo metadata does not tell the target directory")?;
+    let metadata: Value = serde_json::from_str(&metadata).context("cargo metadata cannot be read")?;
+    let target = metadata["target_directory"].as_str();
+    Ok(target.context("cargo metadata does not tell the target directory")?.into())
 }
 
 /// How binaries are built.
@@ -89,9 +76,6 @@ impl Profile {
 }
 
 /// The directory of a profile's binaries.
-///
-/// # Errors
-/// When cargo does not tell its target directory.
 pub fn binaries(profile: Profile) -> Result<PathBuf> {
     let own = std::env::current_exe().context("could not find this program's own file")?;
     Ok(binaries_in(&target()?, &own, profile))

@@ -1,4 +1,4 @@
-//! Errors in a readable form.
+//! Errors in a readable form, and the supervisor's own log.
 
 /// The chain of causes in one line. A layer that only repeats the next one is left out.
 #[must_use]
@@ -8,6 +8,12 @@ pub fn explain(error: &anyhow::Error) -> String {
         layers.get(index + 1).is_none_or(|next| !layer.contains(next.as_str())).then(|| layer.clone())
     };
     layers.iter().enumerate().filter_map(says_more).collect::<Vec<_>>().join(": ")
+}
+
+/// Writes one line with the time to standard error, which is the supervisor's log file.
+pub fn note(text: &str) {
+    let now = jiff::Timestamp::now().round(jiff::Unit::Millisecond).unwrap_or_default();
+    eprintln!("{now} {text}");
 }
 
 #[cfg(test)]

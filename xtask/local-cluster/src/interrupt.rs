@@ -1,8 +1,13 @@
 //! Handles Ctrl-C and SIGTERM, so that everything that was started is taken down before this program ends.
 
-use std::{fs::File, process::Stdio, time::Duration};
+use std::{
+    fs::{self, File},
+    path::Path,
+    process::Stdio,
+    time::Duration,
+};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use rustix::{
     process::{Pid, Signal, kill_process_group},
     stdio::{dup2_stderr, dup2_stdout},
@@ -12,6 +17,8 @@ use tokio::{
     signal::unix::{SignalKind, signal},
 };
 use tokio_util::sync::CancellationToken;
+
+use crate::files;
 
 /// Time that a child may take to clean up after it was asked to end.
 const CHILD_GRACE: Duration = Duration::from_secs(10);
@@ -58,6 +65,17 @@ impl Interrupt {
         self.run_with_grace(command, CHILD_GRACE).await
     }
 
+    /// The same for a program whose output matters only when it fails, and goes to a file.
+    pub async fn run_quietly(&self, command: &mut std::process::Command, log: &Path) -> Result<()> {
+        let file = files::create(log)?;
+        command.stdout(file.try_clone()?).stderr(file);
+        self.run(command).await.with_context(|| {
+            let said = fs::read_to_string(log).unwrap_or_default();
+            let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
+            format!("{last}; all of it is in {}", log.display())
+        })
+    }
+
     /// The same for a program that takes `grace` to clean up after itself.
     pub async fn run_with_grace(&self, command: &mut std::process::Command, grace: Duration) -> Result<()> {
         let program = command.get_program().to_string_lossy().into_owned();
@@ -88,6 +106,16 @@ impl Interrupt {
         }
         Ok(())
     }
+}
+
+/// The output of a program that is quick; its own words are the reason of its failure.
+pub fn output(command: &mut std::process::Command) -> Result<String> {
+    let program = Path::new(command.get_program()).file_name().unwrap_or_default().display().to_string();
+    let output = command.stdin(Stdio::null()).output();
+    let output = output.with_context(|| format!("could not run {program}: is it installed?"))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{program}: {}", said.trim());
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// Handles a closed terminal. Writing to it would be an error that ends this program before it has taken down its

@@ -7,13 +7,13 @@ use std::{
     process::{Command, Stdio},
 };
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use futures::future::try_join_all;
 
 use crate::{
     access::Access,
-    cache,
-    interrupt::Interrupt,
+    cache, files,
+    interrupt::{Interrupt, output},
     progress::Step,
     toolchain::{Tool, Toolchain},
 };
@@ -50,24 +50,18 @@ impl KindCluster {
     }
 
     /// The cluster with this name, whether or not it exists; kind uses a longer one.
-    ///
-    /// # Errors
-    /// When there is no cache directory.
     pub fn named(name: &str) -> Result<Self> {
         Self::of(&format!("catena-{name}"))
     }
 
     /// All that were created on this machine and not deleted by [`Self::delete`].
-    ///
-    /// # Errors
-    /// When they cannot be listed.
     pub fn known() -> Result<Vec<Self>> {
         let all = cache::directory()?.join("kind");
         if !all.is_dir() {
             return Ok(Vec::new());
         }
-        let entries = fs::read_dir(&all).with_context(|| format!("could not list {}", all.display()))?;
-        entries.map(|entry| Self::of(&entry?.file_name().to_string_lossy())).collect()
+        let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        files::list(&all)?.iter().map(|path| Self::of(&name(path))).collect()
     }
 
     /// Whether it was created on this machine.
@@ -88,10 +82,6 @@ impl KindCluster {
         self.directory.join("kubeconfig")
     }
 
-    fn configs(&self) -> PathBuf {
-        self.directory.join("configs")
-    }
-
     /// The directory of its logs.
     #[must_use]
     pub fn logs(&self) -> PathBuf {
@@ -103,20 +93,13 @@ impl KindCluster {
     }
 
     /// Whether it exists in kind.
-    ///
-    /// # Errors
-    /// When kind does not answer.
     pub fn exists(&self) -> Result<bool> {
-        let output = Command::new("kind").args(["get", "clusters"]).output().context("could not run kind")?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "kind does not answer: {}", said.trim());
-        Ok(String::from_utf8_lossy(&output.stdout).lines().any(|line| line.trim() == self.name))
+        let clusters = output(Command::new("kind").args(["get", "clusters"]));
+        let clusters = clusters.context("kind does not answer")?;
+        Ok(clusters.lines().any(|line| line.trim() == self.name))
     }
 
     /// Fails if kind has it, but its files are not here, so that it can be neither used nor deleted with them.
-    ///
-    /// # Errors
-    /// Also when kind does not answer.
     pub fn ensure_known(&self) -> Result<()> {
         let name = &self.name;
         ensure!(
@@ -129,9 +112,6 @@ impl KindCluster {
     }
 
     /// Fails if kind has one of this name, which belongs to somebody else: a failure to create another would delete it.
-    ///
-    /// # Errors
-    /// Also when kind does not answer.
     pub fn ensure_new(&self) -> Result<()> {
         let name = &self.name;
         ensure!(
@@ -141,46 +121,20 @@ impl KindCluster {
         Ok(())
     }
 
-    /// Creates it, from a node image or from kind's default one.
-    ///
-    /// # Errors
-    /// When it exists already, or kind fails; the error names the log with its output.
+    /// Creates it, from a node image or from kind's default one; an error names the log with kind's output.
     pub async fn create(&self, node_image: Option<&str>, interrupt: &Interrupt) -> Result<()> {
         self.ensure_new()?;
         let step = Step::start(format!("kind create cluster --name {}", self.name));
-        for directory in [self.configs(), self.logs()] {
-            fs::create_dir_all(&directory)
-                .with_context(|| format!("could not create {}", directory.display()))?;
-        }
-        let write = |name: &str, text: &str| {
-            let path = self.configs().join(name);
-            fs::write(&path, text).with_context(|| format!("could not write {}", path.display()))?;
-            anyhow::Ok(path)
-        };
-        write("audit-policy.yaml", include_str!("../control-plane/audit-policy.yaml"))?;
-        // Otherwise, the API server, which is root in its node, would create it readable by root only.
-        let audit_log = self.audit_log();
-        fs::File::create(&audit_log).with_context(|| format!("could not create {}", audit_log.display()))?;
-        let nothing = write("nothing.sh", "#!/bin/sh\n")?;
-        fs::set_permissions(&nothing, fs::Permissions::from_mode(0o755))
-            .with_context(|| format!("could not make {} executable", nothing.display()))?;
-        // Quoted as JSON, which is also YAML, because a path may contain any character.
-        let quoted = |path: &Path| serde_json::to_string(&path.display().to_string());
-        let config = include_str!("../kind/cluster.yaml")
-            .replace("${CONFIGS}", &quoted(&self.configs())?)
-            .replace("${LOGS}", &quoted(&self.logs())?)
-            .replace("${NOTHING}", &quoted(&nothing)?);
-        let config = write("cluster.yaml", &config)?;
         let mut kind = Command::new("kind");
         kind.args(["create", "cluster", "--name", &self.name, "--wait", WAIT, "--config"])
-            .arg(config)
+            .arg(self.configure()?)
             .arg("--kubeconfig")
             .arg(self.kubeconfig());
         if let Some(image) = node_image {
             kind.args(["--image", image]);
         }
         let created = async {
-            self.quietly(&mut kind, "kind-create.log", interrupt).await?;
+            interrupt.run_quietly(&mut kind, &self.logs().join("kind-create.log")).await?;
             self.refuse_at_once(interrupt).await
         };
         if let Err(error) = created.await {
@@ -194,6 +148,30 @@ impl KindCluster {
         Ok(())
     }
 
+    /// Writes the files that the nodes mount, and the configuration for kind, whose path is returned.
+    fn configure(&self) -> Result<PathBuf> {
+        let configs = self.directory.join("configs");
+        files::create_directory(&configs)?;
+        files::create_directory(&self.logs())?;
+        let policy = include_str!("../control-plane/audit-policy.yaml");
+        files::write(&configs.join("audit-policy.yaml"), policy)?;
+        // Otherwise, the API server, which is root in its node, would create it readable by root only.
+        files::create(&self.audit_log())?;
+        let nothing = configs.join("nothing.sh");
+        files::write(&nothing, "#!/bin/sh\n")?;
+        fs::set_permissions(&nothing, fs::Permissions::from_mode(0o755))
+            .with_context(|| format!("could not make {} executable", nothing.display()))?;
+        // Quoted as JSON, which is also YAML, because a path may contain any character.
+        let quoted = |path: &Path| serde_json::to_string(&path.display().to_string());
+        let text = include_str!("../kind/cluster.yaml")
+            .replace("${CONFIGS}", &quoted(&configs)?)
+            .replace("${LOGS}", &quoted(&self.logs())?)
+            .replace("${NOTHING}", &quoted(&nothing)?);
+        let config = configs.join("cluster.yaml");
+        files::write(&config, text)?;
+        Ok(config)
+    }
+
     /// Makes the nodes fail at once for the missing registry: without a name server, they would wait for a minute
     /// before they report that an image cannot be pulled.
     async fn refuse_at_once(&self, interrupt: &Interrupt) -> Result<()> {
@@ -201,20 +179,17 @@ impl KindCluster {
             let mut docker = Command::new("docker");
             let line = format!("echo 127.0.0.1 {NO_REGISTRY} >> /etc/hosts");
             docker.args(["exec", &node, "sh", "-c", &line]);
-            self.quietly(&mut docker, "kind-hosts.log", interrupt).await?;
+            interrupt.run_quietly(&mut docker, &self.logs().join("kind-hosts.log")).await?;
         }
         Ok(())
     }
 
     fn nodes(&self) -> Result<Vec<String>> {
-        let output = Command::new("kind").args(["get", "nodes", "--name", &self.name]).output()?;
-        Ok(String::from_utf8_lossy(&output.stdout).lines().map(Into::into).collect())
+        let nodes = output(Command::new("kind").args(["get", "nodes", "--name", &self.name]))?;
+        Ok(nodes.lines().map(Into::into).collect())
     }
 
     /// Loads images into the nodes that run pods of users.
-    ///
-    /// # Errors
-    /// When kind fails.
     pub async fn load(&self, archives: &[PathBuf], interrupt: &Interrupt) -> Result<()> {
         let step = Step::start("loading the images into the nodes");
         let workers: Vec<String> =
@@ -224,7 +199,7 @@ impl KindCluster {
             let mut kind = Command::new("kind");
             kind.args(["load", "image-archive", "--name", &self.name, "--nodes", &nodes]).arg(archive);
             let image = archive.file_stem().unwrap_or_default().to_string_lossy();
-            self.quietly(&mut kind, &format!("kind-load-{image}.log"), interrupt).await
+            interrupt.run_quietly(&mut kind, &self.logs().join(format!("kind-load-{image}.log"))).await
         };
         try_join_all(archives.iter().map(load)).await?;
         step.done(format!("{} images", archives.len()));
@@ -232,9 +207,6 @@ impl KindCluster {
     }
 
     /// Its access.
-    ///
-    /// # Errors
-    /// When there is no kubectl or helm, and no Go to build them with.
     pub fn access(&self) -> Result<Access> {
         let clients = Toolchain::clients_at_once()?;
         Ok(Access {
@@ -247,42 +219,20 @@ impl KindCluster {
     }
 
     /// Removes it with all its files.
-    ///
-    /// # Errors
-    /// When kind fails.
     pub fn delete(&self) -> Result<()> {
         let step = Step::start(format!("kind delete cluster --name {}", self.name));
         self.delete_nodes()?;
         if self.directory.exists() {
-            fs::remove_dir_all(&self.directory)
-                .with_context(|| format!("could not remove {}", self.directory.display()))?;
+            files::remove_directory(&self.directory)?;
         }
         step.done("");
         Ok(())
     }
 
     fn delete_nodes(&self) -> Result<()> {
-        let output = Command::new("kind")
-            .args(["delete", "cluster", "--name", &self.name, "--kubeconfig"])
-            .arg(self.kubeconfig())
-            .output()
-            .context("could not run kind: is it installed?")?;
-        if !output.status.success() {
-            bail!("kind could not delete {:?}: {}", self.name, String::from_utf8_lossy(&output.stderr));
-        }
-        Ok(())
-    }
-
-    /// Runs a command whose output matters only when it fails.
-    async fn quietly(&self, command: &mut Command, log: &str, interrupt: &Interrupt) -> Result<()> {
-        let path = self.logs().join(log);
-        let file = fs::File::create(&path).with_context(|| format!("could not create {}", path.display()))?;
-        command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
-        interrupt.run(command).await.with_context(|| {
-            let said = fs::read_to_string(&path).unwrap_or_default();
-            let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
-            format!("{last}; all of it is in {}", path.display())
-        })
+        let mut kind = Command::new("kind");
+        kind.args(["delete", "cluster", "--name", &self.name, "--kubeconfig"]).arg(self.kubeconfig());
+        output(&mut kind).with_context(|| format!("kind could not delete {:?}", self.name)).map(drop)
     }
 }
 
@@ -332,8 +282,8 @@ mod tests {
         let variables = [("PATH", kind), ("CATENA_CACHE", directory.path().join("cache").into())];
         let test = "kind::tests::a_kind_that_does_not_answer_is_not_taken_for_one_without_the_cluster";
         if again::has(test, &variables) {
-            let said = KindCluster::named("ours").unwrap().exists().unwrap_err().to_string();
-            assert_eq!(said, "kind does not answer: no Docker");
+            let error = KindCluster::named("ours").unwrap().exists().unwrap_err();
+            assert_eq!(format!("{error:#}"), "kind does not answer: kind: no Docker");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Kubeconfigs, and clients that use them.
 
-use std::{io::Write, os::unix::fs::OpenOptionsExt, path::Path};
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use kube::{
@@ -8,6 +8,8 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
 };
 use serde_json::{Value, json};
+
+use crate::files;
 
 /// A kubeconfig by which a local process acts as its pod's ServiceAccount.
 pub fn for_pod(server: &str, ca: &Path, token: &Path, namespace: &str) -> Value {
@@ -28,19 +30,8 @@ pub fn document(name: &str, cluster: &Value, user: &Value, namespace: &str) -> V
 }
 
 /// Writes a kubeconfig that only its owner may read.
-///
-/// # Errors
-/// When it cannot be written.
 pub fn write(path: &Path, document: &Value) -> Result<()> {
-    let text = serde_saphyr::to_string(document)?;
-    std::fs::OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(path)
-        .and_then(|mut file| file.write_all(text.as_bytes()))
-        .with_context(|| format!("could not write {}", path.display()))
+    files::write_private(path, &serde_saphyr::to_string(document)?)
 }
 
 /// A client that uses the kubeconfig at `path`.

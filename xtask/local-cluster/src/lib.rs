@@ -5,26 +5,24 @@
 //! - [`KindCluster`]: real kubelets and real images, on Docker.
 //!
 //! Both are reached by an [`Access`]. Long operations are shown by a [`Step`] and ended by an [`Interrupt`]. A program
-//! that brings up a [`LocalCluster`] also runs inside it: its `main` calls [`Role::given`] first.
+//! that brings up a [`LocalCluster`] also runs inside it: its `main` calls [`play_role`] first.
 
 mod access;
 #[cfg(test)]
 mod again;
+mod backoff;
 mod cache;
 mod control_plane;
 mod explain;
-mod home;
+pub mod files;
 mod host_runner;
 mod interrupt;
-mod journal;
 mod kind;
 mod kubeconfig;
 mod lifecycle;
 mod local_cluster;
-mod lock;
 mod own_program;
 mod progress;
-mod role;
 mod state;
 mod toolchain;
 
@@ -33,12 +31,11 @@ pub use cache::directory as cache_directory;
 pub use control_plane::keeper::Kept;
 pub use explain::explain;
 pub use host_runner::{NODE_NAME, PID_ANNOTATION};
-pub use interrupt::Interrupt;
+pub use interrupt::{Interrupt, output};
 pub use kind::{KindCluster, problem as kind_problem};
 pub use kubeconfig::{client, client_as, write as write_kubeconfig};
-pub use lifecycle::{bring_up::Wanted, health::Health};
+pub use lifecycle::{bring_up::Wanted, supervision::Health};
 pub use local_cluster::LocalCluster;
-pub use own_program::file as own_file;
+pub use own_program::{file as own_file, play_role};
 pub use progress::{Step, seconds};
-pub use role::Role;
 pub use toolchain::{Tool, Toolchain};

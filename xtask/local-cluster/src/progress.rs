@@ -2,11 +2,8 @@
 
 use std::{
     io::IsTerminal,
-    sync::{
-        Arc, Mutex, PoisonError,
-        mpsc::{RecvTimeoutError, Sender, channel},
-    },
-    thread::JoinHandle,
+    sync::mpsc::{RecvTimeoutError, Sender, channel},
+    thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
 
@@ -19,31 +16,29 @@ const PLAIN_INTERVAL: Duration = Duration::from_secs(15);
 pub struct Step {
     label: String,
     started: Instant,
-    shown: Shown,
-}
-
-enum Shown {
-    Spinner(ProgressBar),
-    Lines { note: Arc<Mutex<String>>, stop: Option<Sender<()>>, ticker: Option<JoinHandle<()>> },
+    bar: ProgressBar,
+    /// Prints the lines until the sender is dropped.
+    ticker: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
 impl Step {
     /// Starts the step and shows it.
     pub fn start(label: impl Into<String>) -> Self {
-        let label = label.into();
-        let shown = if std::io::stderr().is_terminal() { spinner(&label) } else { lines(&label) };
-        Self { label, started: Instant::now(), shown }
+        let (label, started) = (label.into(), Instant::now());
+        if !std::io::stderr().is_terminal() {
+            let bar = ProgressBar::hidden().with_message(label.clone());
+            return Self { label, started, ticker: Some(lines(bar.clone(), started)), bar };
+        }
+        let style = ProgressStyle::with_template("{spinner} {wide_msg} {elapsed}")
+            .unwrap_or_else(|_| ProgressStyle::default_spinner());
+        let bar = ProgressBar::new_spinner().with_style(style).with_message(label.clone());
+        bar.enable_steady_tick(Duration::from_millis(120));
+        Self { label, started, bar, ticker: None }
     }
 
     /// Shows the current activity.
-    pub fn note(&self, text: impl Into<String>) {
-        let text = text.into();
-        match &self.shown {
-            Shown::Spinner(bar) => bar.set_message(format!("{}: {text}", self.label)),
-            Shown::Lines { note, .. } => {
-                *note.lock().unwrap_or_else(PoisonError::into_inner) = text;
-            }
-        }
+    pub fn note(&self, text: impl AsRef<str>) {
+        self.bar.set_message(format!("{}: {}", self.label, text.as_ref()));
     }
 
     /// Ends the step successfully; `result` describes the outcome.
@@ -58,15 +53,11 @@ impl Step {
     }
 
     fn clear(&mut self) {
-        match &mut self.shown {
-            Shown::Spinner(bar) => bar.finish_and_clear(),
-            Shown::Lines { stop, ticker, .. } => {
-                stop.take();
-                if let Some(ticker) = ticker.take() {
-                    // The ticker only prints, so a panic in it is no reason to fail.
-                    ticker.join().ok();
-                }
-            }
+        self.bar.finish_and_clear();
+        if let Some((stop, ticker)) = self.ticker.take() {
+            drop(stop);
+            // The ticker only prints, so a panic in it is no reason to fail.
+            ticker.join().ok();
         }
     }
 }
@@ -77,26 +68,14 @@ impl Drop for Step {
     }
 }
 
-fn spinner(label: &str) -> Shown {
-    let style = ProgressStyle::with_template("{spinner} {wide_msg} {elapsed}")
-        .unwrap_or_else(|_| ProgressStyle::default_spinner());
-    let bar = ProgressBar::new_spinner().with_style(style).with_message(label.to_owned());
-    bar.enable_steady_tick(Duration::from_millis(120));
-    Shown::Spinner(bar)
-}
-
-fn lines(label: &str) -> Shown {
-    let note = Arc::new(Mutex::new(String::new()));
-    let (stop, stopped) = channel::<()>();
-    let (label, shared, started) = (label.to_owned(), Arc::clone(&note), Instant::now());
-    let ticker = std::thread::spawn(move || {
+fn lines(bar: ProgressBar, started: Instant) -> (Sender<()>, JoinHandle<()>) {
+    let (stop, stopped) = channel();
+    let ticker = thread::spawn(move || {
         while stopped.recv_timeout(PLAIN_INTERVAL) == Err(RecvTimeoutError::Timeout) {
-            let note = shared.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            let note = if note.is_empty() { note } else { format!(": {note}") };
-            eprintln!("… {label}{note} ({} so far)", seconds(started.elapsed()));
+            eprintln!("… {} ({} so far)", bar.message(), seconds(started.elapsed()));
         }
     });
-    Shown::Lines { note, stop: Some(stop), ticker: Some(ticker) }
+    (stop, ticker)
 }
 
 /// A duration in readable units.

@@ -5,10 +5,7 @@ use std::{fs, path::PathBuf};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    home::{Home, write_atomically},
-    toolchain::Toolchain,
-};
+use crate::{files, local_cluster::LocalCluster, toolchain::Toolchain};
 
 /// The fixed facts of one cluster.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -45,8 +42,8 @@ impl Addresses {
 
 impl State {
     /// Reads the state, if the cluster has one.
-    pub fn read(home: &Home) -> Result<Option<Self>> {
-        let path = home.state();
+    pub fn read(cluster: &LocalCluster) -> Result<Option<Self>> {
+        let path = cluster.state_file();
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -57,19 +54,19 @@ impl State {
                 "could not understand {}: another version of this program wrote it; take the cluster {:?} down and bring \
                  it up again",
                 path.display(),
-                home.name()
+                cluster.name()
             )
         })?;
         Ok(Some(state))
     }
 
     /// Reads the state of a cluster that must exist.
-    pub fn require(home: &Home) -> Result<Self> {
-        Self::read(home)?.with_context(|| format!("there is no local cluster {:?}", home.name()))
+    pub fn require(cluster: &LocalCluster) -> Result<Self> {
+        Self::read(cluster)?.with_context(|| format!("there is no local cluster {:?}", cluster.name()))
     }
 
     /// Writes the state.
-    pub fn write(&self, home: &Home) -> Result<()> {
-        write_atomically(&home.state(), &serde_json::to_vec_pretty(self)?)
+    pub fn write(&self, cluster: &LocalCluster) -> Result<()> {
+        files::write_atomically(&cluster.state_file(), serde_json::to_vec_pretty(self)?)
     }
 }

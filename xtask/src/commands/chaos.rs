@@ -53,13 +53,8 @@ impl Options {
         let mut variables = vec![("CATENA_CHAOS_MINUTES", self.minutes.to_string())];
         variables.extend(self.seed.map(|seed| ("CATENA_CHAOS_SEED", seed.to_string())));
         variables.extend(self.plan.clone().map(|plan| ("CATENA_CHAOS_PLAN", plan)));
-        let every = self.every.map(|every| match every {
-            Every::Crash => "crash",
-            Every::HandOver => "hand-over",
-            Every::Kind => "kind",
-            Every::Fault => "fault",
-        });
-        variables.extend(every.map(|every| ("CATENA_CHAOS_EVERY", every.to_owned())));
+        let every = self.every.and_then(|every| every.to_possible_value());
+        variables.extend(every.map(|every| ("CATENA_CHAOS_EVERY", every.get_name().to_owned())));
         Suite::on_request(TEST, variables, self.keep)
     }
 }

@@ -4,12 +4,12 @@ pub mod compat;
 
 use std::{
     collections::BTreeMap,
-    fs,
     path::{Path, PathBuf},
 };
 
 use anyhow::{Context, Result};
 use kube::ResourceExt;
+use local_cluster::files;
 use serde_json::Value;
 
 use crate::{charts, generated::Generated, workspace};
@@ -56,7 +56,7 @@ fn definitions() -> Result<BTreeMap<String, String>> {
 fn copies(directory: &Path) -> Result<Vec<(PathBuf, String)>> {
     let mut copies = Vec::new();
     for path in yaml_files(directory)? {
-        let text = fs::read_to_string(&path).with_context(|| format!("could not read {}", path.display()))?;
+        let text = files::read(&path)?;
         if text.starts_with(HEADER) {
             let document: Value = serde_saphyr::from_str(&text)
                 .with_context(|| format!("{} is not YAML: copy it from crds/ again", path.display()))?;
@@ -68,17 +68,6 @@ fn copies(directory: &Path) -> Result<Vec<(PathBuf, String)>> {
 }
 
 fn yaml_files(directory: &Path) -> Result<Vec<PathBuf>> {
-    let entries = match fs::read_dir(directory) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(error).with_context(|| format!("could not list {}", directory.display())),
-    };
-    let mut files = Vec::new();
-    for entry in entries {
-        let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "yaml") {
-            files.push(path);
-        }
-    }
-    Ok(files)
+    let files = if directory.exists() { files::list(directory)? } else { Vec::new() };
+    Ok(files.into_iter().filter(|path| path.extension() == Some("yaml".as_ref())).collect())
 }

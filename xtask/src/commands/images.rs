@@ -2,14 +2,14 @@
 
 use std::{collections::BTreeMap, fs, process::Command};
 
-use anyhow::{Context, Result, bail};
-use local_cluster::{Interrupt, Step};
+use anyhow::{Context, Result};
+use local_cluster::{Interrupt, Step, files};
 
 use crate::{
     images::{
         archive::{self, Image},
         binaries::Binaries,
-        programs, reference, references,
+        chosen, reference, references,
     },
     sbom, workspace,
 };
@@ -41,7 +41,7 @@ pub async fn run(options: &Options) -> Result<()> {
 pub async fn write(controllers: &[String], interrupt: &Interrupt) -> Result<Vec<std::path::PathBuf>> {
     let binaries = Binaries::build(controllers, interrupt).await?;
     let directory = workspace::target()?.join("images");
-    fs::create_dir_all(&directory).with_context(|| format!("could not create {}", directory.display()))?;
+    files::create_directory(&directory)?;
     let mut archives = Vec::new();
     for controller in controllers {
         let step = Step::start(reference(controller));
@@ -61,10 +61,9 @@ pub async fn write(controllers: &[String], interrupt: &Interrupt) -> Result<Vec<
             ]),
         };
         let archive = directory.join(format!("{controller}.tar"));
-        let written = archive::write(&image, &archive)?;
+        let (id, size) = archive::write(&image, &archive)?;
         #[expect(clippy::cast_precision_loss, reason = "sizes are far below 2^52")]
-        let size = written.size as f64 / 1e6;
-        step.done(format!("{size:.1} MB, {}", written.id));
+        step.done(format!("{:.1} MB, {id}", size as f64 / 1e6));
         archives.push(archive);
     }
     Ok(archives)
@@ -76,12 +75,4 @@ async fn load(archive: &std::path::Path, interrupt: &Interrupt) -> Result<()> {
         "Docker did not take the image: is it installed and running? `docker info` tells; the archives in \
          target/images can be loaded elsewhere (`--no-load` stops before this)",
     )
-}
-
-fn chosen(only: &[String]) -> Result<Vec<String>> {
-    let all = programs();
-    if let Some(unknown) = only.iter().find(|name| !all.contains(name)) {
-        bail!("there is no program {unknown:?}; there are {}", all.join(", "));
-    }
-    Ok(if only.is_empty() { all } else { only.to_vec() })
 }

@@ -2,7 +2,7 @@
 
 use std::{
     ffi::OsString,
-    fs::{self, DirEntry, File},
+    fs::File,
     io::{Read, Write},
     path::PathBuf,
     time::Duration,
@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, ResourceExt, api::ListParams};
-use local_cluster::{KindCluster, LocalCluster, NODE_NAME, client};
+use local_cluster::{KindCluster, LocalCluster, NODE_NAME, client, files};
 
 use super::pass_on;
 use crate::cluster::{Cluster, ensure_set_up};
@@ -25,15 +25,17 @@ pub async fn run(name: &str, controller: &str, follow: bool) -> Result<()> {
         return on_kind(name, controller, follow).await;
     }
     ensure_set_up(&cluster)?;
-    let files = find(&cluster, controller).await?;
-    let Some(first) = files.first() else {
-        bail!("no log matches {controller:?}; there are: {}", names(&cluster)?.join(", "));
+    let logs = find(&cluster, controller).await?;
+    let Some(first) = logs.first() else {
+        let stem = |path: &PathBuf| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let all: Vec<String> = files::list(&cluster.logs())?.iter().map(stem).collect();
+        bail!("no log matches {controller:?}; there are: {}", all.join(", "));
     };
-    for file in &files {
-        if files.len() > 1 {
-            println!("==> {} <==", file.display());
+    for log in &logs {
+        if logs.len() > 1 {
+            println!("==> {} <==", log.display());
         }
-        show(file, follow && file == first).await?;
+        show(log, follow && log == first).await?;
     }
     Ok(())
 }
@@ -47,9 +49,9 @@ async fn on_kind(name: &str, controller: &str, follow: bool) -> Result<()> {
         bail!("no pod matches {controller:?}; there are: {}", names.join(", "));
     };
     let namespace = pod.namespace().unwrap_or_default();
-    let mut arguments = vec!["logs".to_owned(), "--namespace".to_owned(), namespace, pod.name_any()];
-    arguments.extend(["--all-containers".to_owned(), format!("--follow={follow}")]);
-    pass_on::kubectl(name, &arguments.into_iter().map(OsString::from).collect::<Vec<_>>())
+    let (pod, follow) = (pod.name_any(), format!("--follow={follow}"));
+    let arguments = ["logs", "--namespace", &namespace, &pod, "--all-containers", &follow];
+    pass_on::kubectl(name, &arguments.map(OsString::from))
 }
 
 async fn find(cluster: &LocalCluster, controller: &str) -> Result<Vec<PathBuf>> {
@@ -58,25 +60,25 @@ async fn find(cluster: &LocalCluster, controller: &str) -> Result<Vec<PathBuf>> 
         return Ok(vec![component]);
     }
     // Logs can be read even while the API server is down.
-    if let Some(pod) = newest_pod(cluster, controller).await.unwrap_or_default() {
-        let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
-        let namespace = pod.namespace().unwrap_or_default();
-        let files = containers
-            .map(|container| cluster.log_of_container(&namespace, &pod.name_any(), &container.name))
-            .filter(|file| file.is_file())
-            .collect::<Vec<_>>();
-        if !files.is_empty() {
-            return Ok(files);
-        }
+    let of_pod = of_newest_pod(cluster, controller).await.unwrap_or_default();
+    if !of_pod.is_empty() {
+        return Ok(of_pod);
     }
-    newest_file(cluster, controller)
+    // The log of a pod that is gone already.
+    let is_one = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().contains(controller);
+    let logs = files::list(&cluster.logs())?.into_iter().filter(is_one);
+    let changed = |path: &PathBuf| path.metadata().and_then(|metadata| metadata.modified()).ok();
+    Ok(logs.max_by_key(changed).into_iter().collect())
 }
 
-async fn newest_pod(cluster: &LocalCluster, controller: &str) -> Result<Option<Pod>> {
-    let client = client(&cluster.kubeconfig()).await?;
+async fn of_newest_pod(cluster: &LocalCluster, controller: &str) -> Result<Vec<PathBuf>> {
     let on_host = ListParams::default().fields(&format!("spec.nodeName={NODE_NAME}"));
-    let pods = Api::<Pod>::all(client).list(&on_host).await?;
-    Ok(newest(&pods.items, controller).cloned())
+    let pods = Api::<Pod>::all(client(&cluster.kubeconfig()).await?).list(&on_host).await?;
+    let Some(pod) = newest(&pods.items, controller) else { return Ok(Vec::new()) };
+    let (namespace, name) = (pod.namespace().unwrap_or_default(), pod.name_any());
+    let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+    let logs = containers.map(|container| cluster.log_of_container(&namespace, &name, &container.name));
+    Ok(logs.filter(|log| log.is_file()).collect())
 }
 
 fn newest<'p>(pods: &'p [Pod], controller: &str) -> Option<&'p Pod> {
@@ -85,30 +87,6 @@ fn newest<'p>(pods: &'p [Pod], controller: &str) -> Option<&'p Pod> {
             || pod.labels().get("app.kubernetes.io/name").is_some_and(|name| name == controller)
     };
     pods.iter().filter(matches).max_by_key(|pod| pod.creation_timestamp().map(|time| time.0))
-}
-
-/// The log of a pod that is gone already.
-fn newest_file(cluster: &LocalCluster, controller: &str) -> Result<Vec<PathBuf>> {
-    let newest = files(cluster)?
-        .filter(|entry| entry.file_name().to_string_lossy().contains(controller))
-        .max_by_key(|entry| entry.metadata().and_then(|metadata| metadata.modified()).ok());
-    Ok(newest.map(|entry| entry.path()).into_iter().collect())
-}
-
-fn files(cluster: &LocalCluster) -> Result<impl Iterator<Item = DirEntry>> {
-    let directory = cluster.logs();
-    let entries =
-        fs::read_dir(&directory).with_context(|| format!("could not list {}", directory.display()))?;
-    Ok(entries.filter_map(Result::ok))
-}
-
-/// The names of all logs.
-fn names(cluster: &LocalCluster) -> Result<Vec<String>> {
-    let mut names: Vec<String> = files(cluster)?
-        .filter_map(|entry| entry.file_name().to_string_lossy().strip_suffix(".log").map(str::to_owned))
-        .collect();
-    names.sort();
-    Ok(names)
 }
 
 async fn show(path: &PathBuf, follow: bool) -> Result<()> {

@@ -20,9 +20,6 @@ pub struct Options {
 }
 
 /// Runs the models, and prints what came of each.
-///
-/// # Errors
-/// When a rule is broken, or a sabotage is not caught.
 pub async fn run(options: &Options) -> Result<()> {
     let seed = options.seed.to_string();
     let mut arguments = vec!["run", "--package", "model", "--quiet", "--", "--seed", &seed];

@@ -1,8 +1,7 @@
 //! `cargo xtask sbom`: a bill of materials for each program that ships.
 
-use std::fs;
-
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
+use local_cluster::files;
 
 use crate::{
     images::{self, binaries},
@@ -22,20 +21,16 @@ pub struct Options {
 
 /// Writes target/sbom/PROGRAM.cdx.json.
 pub fn run(options: &Options) -> Result<()> {
-    let all = images::programs();
-    if let Some(unknown) = options.only.iter().find(|name| !all.contains(name)) {
-        bail!("there is no program {unknown:?}; there are {}", all.join(", "));
-    }
+    let programs = images::chosen(&options.only)?;
     let target = match &options.target {
         Some(target) => target,
         None => binaries::target()?.0,
     };
     let directory = workspace::target()?.join("sbom");
-    fs::create_dir_all(&directory).with_context(|| format!("could not create {}", directory.display()))?;
-    for program in if options.only.is_empty() { &all } else { &options.only } {
+    files::create_directory(&directory)?;
+    for program in &programs {
         let path = directory.join(format!("{program}.cdx.json"));
-        fs::write(&path, sbom::bill_of(program, target)?)
-            .with_context(|| format!("could not write {}", path.display()))?;
+        files::write(&path, sbom::bill_of(program, target)?)?;
         println!("{}", path.display());
     }
     Ok(())

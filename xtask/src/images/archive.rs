@@ -3,9 +3,10 @@
 //! A Dockerfile is not enough, because the classic builder writes the time of the build into the image, so that no two
 //! builds have the same digest.
 
-use std::{collections::BTreeMap, io::Write, path::Path};
+use std::{collections::BTreeMap, path::Path};
 
 use anyhow::{Context, Result};
+use local_cluster::files;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -30,20 +31,8 @@ pub struct Image<'a> {
     pub labels: BTreeMap<&'a str, &'a str>,
 }
 
-/// The digests of a written image.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Written {
-    /// The id in `docker images --no-trunc`.
-    pub id: String,
-    /// Bytes of all layers.
-    pub size: u64,
-}
-
-/// Writes the archive.
-///
-/// # Errors
-/// When it cannot be written.
-pub fn write(image: &Image<'_>, path: &Path) -> Result<Written> {
+/// Writes the archive; returns the id in `docker images --no-trunc` and the bytes of all layers.
+pub fn write(image: &Image<'_>, path: &Path) -> Result<(String, usize)> {
     let bill = format!("{}.cdx.json", image.program);
     let layer = tar([(image.program, image.binary, 0o755), (bill.as_str(), image.bill_of_materials, 0o644)])?;
     let layer_digest = sha256(&layer);
@@ -57,9 +46,8 @@ pub fn write(image: &Image<'_>, path: &Path) -> Result<Written> {
         (layer_name.as_str(), layer.as_slice(), 0o644),
         ("manifest.json", manifest.as_bytes(), 0o644),
     ])?;
-    let written = std::fs::File::create(path).and_then(|mut file| file.write_all(&archive));
-    written.with_context(|| format!("could not write {}", path.display()))?;
-    Ok(Written { id: format!("sha256:{id}"), size: layer.len() as u64 })
+    files::write(path, &archive)?;
+    Ok((format!("sha256:{id}"), layer.len()))
 }
 
 fn config(image: &Image<'_>, layer_digest: &str) -> Value {
@@ -114,7 +102,7 @@ mod tests {
         let first = write(&image(b"program"), &a).unwrap();
         assert_eq!(first, write(&image(b"program"), &b).unwrap());
         assert_eq!(std::fs::read(a).unwrap(), std::fs::read(b).unwrap());
-        assert_ne!(first.id, write(&image(b"other"), &c).unwrap().id);
+        assert_ne!(first.0, write(&image(b"other"), &c).unwrap().0);
     }
 
     #[test]

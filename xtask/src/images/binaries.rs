@@ -23,9 +23,6 @@ pub struct Binaries {
 impl Binaries {
     /// Builds the packages for Linux on this machine's processor, static, and the same wherever they are built: always
     /// all controllers, because which features a dependency has, and so each binary, depends on what is built with it.
-    ///
-    /// # Errors
-    /// When this is not Linux, or the build fails.
     pub async fn build(packages: &[String], interrupt: &Interrupt) -> Result<Self> {
         let (target, architecture) = target()?;
         // Paths of this machine are removed from panic messages, so that a build elsewhere has the same digest.
@@ -55,9 +52,6 @@ impl Binaries {
 }
 
 /// What images are built for: the target, and how Docker calls its architecture.
-///
-/// # Errors
-/// When none can be built on this machine.
 pub fn target() -> Result<(&'static str, &'static str)> {
     if cfg!(not(target_os = "linux")) {
         bail!("images hold Linux binaries, and this is {}: run this on Linux", std::env::consts::OS);

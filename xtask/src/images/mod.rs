@@ -3,6 +3,8 @@
 pub mod archive;
 pub mod binaries;
 
+use anyhow::{Result, bail};
+
 use crate::charts;
 
 /// The program of the end-to-end tests and the demo if nothing can be pulled.
@@ -15,6 +17,15 @@ pub const PLUGIN: &str = "kubectl-catena";
 pub fn programs() -> Vec<String> {
     let controllers = charts::all().into_iter().map(|chart| chart.name);
     controllers.chain([PLUGIN.to_owned()]).collect()
+}
+
+/// Those of them that are chosen by name; all without one.
+pub fn chosen(only: &[String]) -> Result<Vec<String>> {
+    let all = programs();
+    if let Some(unknown) = only.iter().find(|name| !all.contains(name)) {
+        bail!("there is no program {unknown:?}; there are {}", all.join(", "));
+    }
+    Ok(if only.is_empty() { all } else { only.to_vec() })
 }
 
 /// The names of an image of this checkout. The workload has two, for changes between two versions.

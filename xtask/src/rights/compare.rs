@@ -7,9 +7,8 @@ use std::{
 
 use super::{
     exceptions::{Exception, Exceptions},
-    grants::{Grant, Origin, of_charts},
-    log::Log,
-    request::{Account, Request},
+    grants::{Grant, of_charts},
+    log::{Log, Request},
 };
 
 /// A difference between granted and used rights.
@@ -30,13 +29,11 @@ pub fn compare(logs: &[Log], exceptions: &Exceptions) -> Vec<Finding> {
     let used = Used::of(logs.iter().flat_map(|log| &log.used));
     let mut findings = Vec::new();
     let mut needed = BTreeSet::new();
-    let mut by_values: BTreeMap<(Account, String, String), Vec<Grant>> = BTreeMap::new();
+    let mut by_values: BTreeMap<(String, String, String), Vec<Grant>> = BTreeMap::new();
     let grants: BTreeSet<Grant> = logs.iter().flat_map(|log| of_charts(&log.written)).collect();
     for grant in grants {
         let find = |exceptions: &[Exception]| {
-            let is_about =
-                |exception: &&Exception| exception.is_about(&grant.account, &grant.verb, &grant.resource);
-            exceptions.iter().find(is_about).cloned()
+            exceptions.iter().find(|exception| exception.is_about(&grant)).cloned()
         };
         let is_used = used.any(&grant);
         if let Some(exception) = find(&exceptions.unused) {
@@ -46,7 +43,7 @@ pub fn compare(logs: &[Log], exceptions: &Exceptions) -> Vec<Finding> {
             needed.insert(exception);
         } else if let Some(exception) = find(&exceptions.sometimes) {
             needed.insert(exception);
-        } else if let Origin::Values(rule) = &grant.origin {
+        } else if let Some(rule) = &grant.by_values {
             let of_one_rule = (grant.account.clone(), rule.clone(), grant.verb.clone());
             by_values.entry(of_one_rule).or_default().push(grant);
         } else if !is_used {

@@ -1,11 +1,12 @@
 //! e2e/rights.yaml: rights that no request of the suite uses, or not always.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
+use local_cluster::files;
 use serde::Deserialize;
 
-use super::request::Account;
+use super::grants::Grant;
 
 /// The exceptions of both kinds.
 #[derive(Debug, Default, Deserialize)]
@@ -32,7 +33,7 @@ pub struct Exception {
 impl Exceptions {
     /// Reads the file.
     pub fn read(path: &Path) -> Result<Self> {
-        let text = fs::read_to_string(path).with_context(|| format!("could not read {}", path.display()))?;
+        let text = files::read(path)?;
         let exceptions: Self =
             serde_saphyr::from_str(&text).with_context(|| format!("{} is malformed", path.display()))?;
         for exception in exceptions.unused.iter().chain(&exceptions.sometimes) {
@@ -44,13 +45,14 @@ impl Exceptions {
 
 impl Exception {
     /// Whether it is about this right.
-    pub fn is_about(&self, account: &Account, verb: &str, resource: &str) -> bool {
+    pub fn is_about(&self, grant: &Grant) -> bool {
         let Some((for_verb, for_resource)) = self.right.split_once(' ') else { return false };
         let subresource = |resource: &str| resource.split_once('/').map(|(_, sub)| sub.to_owned());
         let is_any_kind = for_resource.split('/').next() == Some("*");
-        (self.controller == "*" || self.controller == account.0)
-            && for_verb == verb
-            && (for_resource == resource || is_any_kind && subresource(for_resource) == subresource(resource))
+        (self.controller == "*" || self.controller == grant.account)
+            && for_verb == grant.verb
+            && (for_resource == grant.resource
+                || is_any_kind && subresource(for_resource) == subresource(&grant.resource))
     }
 }
 
@@ -61,12 +63,17 @@ mod tests {
     #[test]
     fn a_star_is_any_kind_with_the_same_subresource() {
         let any = |right: &str| Exception { controller: "*".into(), right: right.into(), reason: "x".into() };
-        let account = Account("command-binder".into());
-        assert!(any("update */finalizers").is_about(&account, "update", "shops.example.com/finalizers"));
-        assert!(!any("update */finalizers").is_about(&account, "update", "shops.example.com"));
-        assert!(!any("update *").is_about(&account, "update", "shops.example.com/finalizers"));
-        assert!(!any("update *").is_about(&account, "patch", "shops.example.com"));
-        assert!(any("get pods").is_about(&account, "get", "pods"));
+        for (right, verb, resource, is_about) in [
+            ("update */finalizers", "update", "shops.example.com/finalizers", true),
+            ("update */finalizers", "update", "shops.example.com", false),
+            ("update *", "update", "shops.example.com/finalizers", false),
+            ("update *", "patch", "shops.example.com", false),
+            ("get pods", "get", "pods", true),
+        ] {
+            let [account, verb, resource] = ["command-binder", verb, resource].map(str::to_owned);
+            let grant = Grant { account, verb, resource, namespace: None, name: None, by_values: None };
+            assert_eq!(any(right).is_about(&grant), is_about, "{right}: {grant}");
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ use k8s_openapi::{
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::request::{Account, Request, resource};
+use super::log::{Request, resource};
 
 /// The label that `e2e/tests/upgrades_charts.rs` gives to what an earlier chart makes.
 const OF_AN_EARLIER_CHART: &str = "e2e.catena.dev/earlier-chart";
@@ -39,7 +39,7 @@ pub struct Written {
 /// One right of one controller.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Grant {
-    pub account: Account,
+    pub account: String,
     pub verb: String,
     /// In the notation of a [`Request`].
     pub resource: String,
@@ -47,17 +47,9 @@ pub struct Grant {
     pub namespace: Option<String>,
     /// The only object of the right, if there is one.
     pub name: Option<String>,
-    pub origin: Origin,
-}
-
-/// The rule of a chart that a right comes from.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Origin {
-    /// The chart as the suite installs it.
-    Chart,
-    /// Values of a test: one rule of the chart serves each kind in a list of the values. Rules with the same verbs count as
-    /// the same rule.
-    Values(String),
+    /// If it comes from values of a test: the rule of the chart, which serves each kind in a list of the values. Rules with the
+    /// same verbs count as the same rule.
+    pub by_values: Option<String>,
 }
 
 /// `roles` or `clusterroles`, the namespace, the name.
@@ -89,15 +81,13 @@ pub fn of_charts(written: &[Written]) -> BTreeSet<Grant> {
         let is_first = known.insert(key.clone());
         for (account, _, namespace) in bindings.iter().filter(|(_, role, _)| *role == key) {
             for rule in object.rules.iter().flatten() {
-                let origin = if is_first { Origin::Chart } else { Origin::Values(shape(rule)) };
-                for grant in rights(account, rule, namespace.as_ref(), &origin) {
-                    let same = Grant { origin: Origin::Chart, ..grant.clone() };
-                    grants.entry(same).or_insert(grant.origin);
+                for grant in rights(account, rule, namespace.as_ref()) {
+                    grants.entry(grant).or_insert_with(|| (!is_first).then(|| shape(rule)));
                 }
             }
         }
     }
-    grants.into_iter().map(|(grant, origin)| Grant { origin, ..grant }).collect()
+    grants.into_iter().map(|(grant, by_values)| Grant { by_values, ..grant }).collect()
 }
 
 impl RbacObject {
@@ -117,7 +107,7 @@ impl RbacObject {
     }
 
     /// For a binding: its account, its role and its namespace.
-    fn bound(&self) -> Vec<(Account, Key, Option<String>)> {
+    fn bound(&self) -> Vec<(String, Key, Option<String>)> {
         let Some(role) = &self.role_ref else { return Vec::new() };
         let namespace = self.metadata.namespace.clone();
         let key = match role.kind.as_str() {
@@ -125,41 +115,33 @@ impl RbacObject {
             _ => ("clusterroles".to_owned(), String::new(), role.name.clone()),
         };
         let accounts = self.subjects.iter().flatten().filter(|subject| subject.kind == "ServiceAccount");
-        accounts.map(|subject| (Account(subject.name.clone()), key.clone(), namespace.clone())).collect()
+        accounts.map(|subject| (subject.name.clone(), key.clone(), namespace.clone())).collect()
     }
 }
 
-fn rights<'a>(
-    account: &'a Account,
-    rule: &'a PolicyRule,
-    namespace: Option<&'a String>,
-    origin: &'a Origin,
-) -> impl Iterator<Item = Grant> + 'a {
-    let names: Vec<Option<&String>> = match rule.resource_names.as_deref() {
-        Some([_, ..]) => rule.resource_names.iter().flatten().map(Some).collect(),
-        _ => vec![None],
+fn rights(account: &str, rule: &PolicyRule, namespace: Option<&String>) -> Vec<Grant> {
+    let names = match rule.resource_names.as_deref().unwrap_or_default() {
+        [] => vec![None],
+        names => names.iter().cloned().map(Some).collect(),
     };
-    let groups = rule.api_groups.iter().flatten();
-    let resources = groups.flat_map(|group| {
-        rule.resources.iter().flatten().map(|written| {
-            let (name, subresource) = written.split_once('/').unwrap_or((written, ""));
-            resource(group, name, subresource)
-        })
-    });
-    let resources: Vec<String> = resources.collect();
-    rule.verbs.iter().flat_map(move |verb| {
-        let names = names.clone();
-        resources.clone().into_iter().flat_map(move |resource| {
-            names.clone().into_iter().map(move |name| Grant {
-                account: account.clone(),
-                verb: verb.clone(),
-                resource: resource.clone(),
-                namespace: namespace.cloned(),
-                name: name.cloned(),
-                origin: origin.clone(),
-            })
-        })
-    })
+    let mut grants = Vec::new();
+    for group in rule.api_groups.iter().flatten() {
+        for written in rule.resources.iter().flatten() {
+            let (kind, subresource) = written.split_once('/').unwrap_or((written, ""));
+            let resource = resource(group, kind, subresource);
+            for verb in &rule.verbs {
+                grants.extend(names.iter().map(|name| Grant {
+                    account: account.to_owned(),
+                    verb: verb.clone(),
+                    resource: resource.clone(),
+                    namespace: namespace.cloned(),
+                    name: name.clone(),
+                    by_values: None,
+                }));
+            }
+        }
+    }
+    grants
 }
 
 /// The common part of rules for different kinds that come from the same lines of a chart.

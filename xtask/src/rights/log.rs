@@ -1,24 +1,42 @@
 //! Requests of controllers and their rights, from an audit log.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     fs::File,
     io::{BufRead, BufReader},
     path::Path,
 };
 
 use anyhow::{Context, Result};
-use serde::Deserialize;
 
-use super::{
-    grants::{RbacObject, Written},
-    request::{Account, Request, resource},
-};
+use super::grants::Written;
+use crate::audit::Line;
 
 /// The group of roles and their bindings.
 const RBAC: &str = "rbac.authorization.k8s.io";
 /// The API server's prefix for the `ServiceAccounts` of controllers.
 const ACCOUNTS: &str = "system:serviceaccount:catena-system:";
+
+/// A request, in the terms of an authorizer.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Request {
+    /// The controller, by the name of its ServiceAccount in the namespace of the charts.
+    pub account: String,
+    pub verb: String,
+    /// With group and subresource, such as `basicdeployments.catena.dev/status`; a path if it is for no resource.
+    pub resource: String,
+    /// Empty for a cluster-wide resource.
+    pub namespace: String,
+    /// Empty for a collection.
+    pub name: String,
+}
+
+/// A resource in this notation: `pods`, `basicdeployments.catena.dev/status`.
+pub fn resource(group: &str, name: &str, subresource: &str) -> String {
+    let part =
+        |separator, part: &str| if part.is_empty() { String::new() } else { format!("{separator}{part}") };
+    format!("{name}{}{}", part('.', group), part('/', subresource))
+}
 
 /// Rights, and requests that needed them.
 #[derive(Default)]
@@ -27,43 +45,6 @@ pub struct Log {
     pub written: Vec<Written>,
     /// The requests that were allowed, once each.
     pub used: BTreeSet<Request>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Line {
-    #[serde(rename = "requestURI")]
-    uri: String,
-    verb: String,
-    user: User,
-    object_ref: Option<ObjectRef>,
-    #[serde(default)]
-    response_status: ResponseStatus,
-    response_object: Option<RbacObject>,
-    #[serde(default)]
-    annotations: BTreeMap<String, String>,
-}
-
-#[derive(Deserialize)]
-struct User {
-    #[serde(default)]
-    username: String,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct ObjectRef {
-    api_group: String,
-    resource: String,
-    subresource: String,
-    namespace: String,
-    name: String,
-}
-
-#[derive(Default, Deserialize)]
-struct ResponseStatus {
-    #[serde(default)]
-    code: u16,
 }
 
 impl Log {
@@ -83,14 +64,23 @@ impl Log {
         if !line.contains(ACCOUNTS) && !line.contains(RBAC) {
             return Ok(());
         }
-        let line: Line = serde_json::from_str(line)?;
-        if line.is_dry_run() {
+        let mut line: Line = serde_json::from_str(line)?;
+        if line.uri.contains("dryRun=All") {
             return Ok(());
         }
-        self.written.extend(line.written());
+        // The role or binding that this request wrote.
+        if let Some(object) = &line.object_ref
+            && object.api_group == RBAC
+            && ["create", "update", "patch"].contains(&line.verb.as_str())
+            && line.response_status.code < 300
+            && let Some(written) = line.response_object.take()
+        {
+            let (resource, object) = (object.resource.clone(), serde_json::from_value(written)?);
+            self.written.push(Written { resource, object });
+        }
         let Some(account) = line.user.username.strip_prefix(ACCOUNTS) else { return Ok(()) };
         if line.annotations.get("authorization.k8s.io/decision").is_some_and(|decision| decision == "allow") {
-            let request = line.request(account);
+            let request = request(&line, account);
             // An apply that creates its object needs both rights.
             if line.verb == "patch" && line.response_status.code == 201 {
                 self.used.insert(Request { verb: "create".into(), ..request.clone() });
@@ -101,43 +91,27 @@ impl Log {
     }
 }
 
+fn request(line: &Line, account: &str) -> Request {
+    let (account, verb) = (account.to_owned(), line.verb.clone());
+    let Some(object) = &line.object_ref else {
+        let path = line.uri.split('?').next().unwrap_or_default().to_owned();
+        return Request { account, verb, resource: path, namespace: String::new(), name: String::new() };
+    };
+    Request {
+        account,
+        verb,
+        resource: resource(&object.api_group, &object.resource, &object.subresource),
+        namespace: object.namespace.clone(),
+        name: object.name.clone(),
+    }
+}
+
 /// A summary of the compared requests.
 pub fn summary(logs: &[Log]) -> String {
     let used = || logs.iter().flat_map(|log| &log.used);
-    let accounts: BTreeSet<&Account> = used().map(|request| &request.account).collect();
+    let accounts: BTreeSet<&String> = used().map(|request| &request.account).collect();
     let kinds: BTreeSet<_> = used().map(|used| (&used.account, &used.verb, &used.resource)).collect();
     format!("{} kinds of requests of {} controllers", kinds.len(), accounts.len())
-}
-
-impl Line {
-    fn is_dry_run(&self) -> bool {
-        self.uri.contains("dryRun=All")
-    }
-
-    /// The role or binding that this request wrote.
-    fn written(&self) -> Option<Written> {
-        let object = self.object_ref.as_ref().filter(|object| object.api_group == RBAC)?;
-        let is_write = ["create", "update", "patch"].contains(&self.verb.as_str());
-        if !is_write || self.response_status.code >= 300 {
-            return None;
-        }
-        Some(Written { resource: object.resource.clone(), object: self.response_object.clone()? })
-    }
-
-    fn request(&self, account: &str) -> Request {
-        let object = self.object_ref.as_ref();
-        let resource = object.map_or_else(
-            || self.uri.split('?').next().unwrap_or_default().to_owned(),
-            |object| resource(&object.api_group, &object.resource, &object.subresource),
-        );
-        Request {
-            account: Account(account.to_owned()),
-            verb: self.verb.clone(),
-            resource,
-            namespace: object.map(|object| object.namespace.clone()).unwrap_or_default(),
-            name: object.map(|object| object.name.clone()).unwrap_or_default(),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@ mod compare;
 mod exceptions;
 mod grants;
 mod log;
-mod request;
 
 use std::path::Path;
 
@@ -16,9 +15,6 @@ use self::{exceptions::Exceptions, log::Log};
 use crate::workspace;
 
 /// Compares the grants and the requests in the audit logs of a whole run, one of each cluster.
-///
-/// # Errors
-/// When they differ in anything that is no listed exception.
 pub fn check(audit_logs: &[&Path]) -> Result<()> {
     let step = Step::start("comparing granted rights with used ones");
     let exceptions = Exceptions::read(&workspace::root().join("e2e/rights.yaml"))?;

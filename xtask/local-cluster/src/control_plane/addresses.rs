@@ -9,7 +9,8 @@ use std::{
 use anyhow::{Context, Result};
 
 use crate::{
-    home::{self, Home},
+    files,
+    local_cluster::{LocalCluster, all_clusters},
     state::{Addresses, State},
 };
 
@@ -22,24 +23,18 @@ const POD_RANGES: std::ops::Range<u8> = 64..128;
 /// caches choose other ranges.
 const RESERVATION_PORT: u16 = 19_999;
 
-/// A choice that is reserved as soon as it is written to the cluster's state.
-pub struct Choice {
-    pub addresses: Addresses,
-    /// Held so that other runs choose later.
-    _lock: File,
-}
-
-/// Chooses for one cluster, apart from all other clusters of this user.
-pub fn choose() -> Result<Choice> {
-    let path = home::all_clusters()?.join(".addresses.lock");
-    let lock = File::create(&path).with_context(|| format!("could not create {}", path.display()))?;
+/// Chooses for one cluster, apart from all other clusters of this user. The choice is reserved once it is written to the
+/// cluster's state; until then, the file is locked, so that other runs choose later.
+pub fn choose() -> Result<(Addresses, File)> {
+    let path = all_clusters()?.join(".addresses.lock");
+    let lock = files::create(&path)?;
     lock.lock().with_context(|| format!("could not lock {}", path.display()))?;
 
     let mut taken = BTreeSet::new();
     let mut ranges = BTreeSet::new();
-    for home in Home::existing()? {
+    for cluster in LocalCluster::all()? {
         // An unreadable state is a problem of that cluster; its ports are detected when they are bound.
-        if let Ok(Some(state)) = State::read(&home) {
+        if let Ok(Some(state)) = State::read(&cluster) {
             taken.extend(state.addresses.ports());
             ranges.insert(state.addresses.pods);
         }
@@ -64,7 +59,7 @@ pub fn choose() -> Result<Choice> {
             )
         })?,
     };
-    Ok(Choice { addresses, _lock: lock })
+    Ok((addresses, lock))
 }
 
 /// Reserves a range of pods against everybody on this machine, until the result is dropped.

@@ -1,64 +1,100 @@
-//! The cluster's own certificate authority and its certificates.
+//! The cluster's own certificate authority, its certificates, and the kubeconfigs with them.
 
-use std::{fs, path::Path};
-
-use anyhow::{Context, Result};
+use anyhow::Result;
+use k8s_openapi::ByteString;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
     KeyUsagePurpose, date_time_ymd,
 };
+use serde_json::json;
 
-use crate::home::Home;
+use crate::{
+    files::write_private,
+    kubeconfig::{self, document},
+    local_cluster::LocalCluster,
+    state::Addresses,
+};
+
+/// The names by which clients reach the API server.
+const SERVER_NAMES: [&str; 7] = [
+    "127.0.0.1",
+    "localhost",
+    "10.96.0.1",
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    "kubernetes.default.svc.cluster.local",
+];
+
+/// The programs with a user of their own, so that the audit log distinguishes them; each with its user and group.
+const PROGRAMS: [(&str, &str, Option<&str>); 4] = [
+    ("controller-manager", "system:kube-controller-manager", None),
+    ("scheduler", "system:kube-scheduler", None),
+    ("kwok", "kwok", Some("system:masters")),
+    ("host-runner", "host-runner", Some("system:masters")),
+];
 
 /// A certificate authority in memory, because all certificates of one `up` are signed at once.
-pub struct Authority {
-    issuer: CertifiedIssuer<'static, KeyPair>,
-}
+type Authority = CertifiedIssuer<'static, KeyPair>;
 
-/// A certificate and its key, as PEM.
-pub struct Signed {
-    pub certificate: String,
-    pub key: String,
-}
-
-impl Authority {
-    /// A new authority.
-    pub fn new() -> Result<Self> {
-        let mut params = params("catena-local", Vec::new())?;
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-        Ok(Self { issuer: CertifiedIssuer::self_signed(params, KeyPair::generate()?)? })
+/// Writes the files for the API server and the controller manager, and the kubeconfigs of the administrator and of the
+/// programs.
+pub fn write(cluster: &LocalCluster, addresses: &Addresses) -> Result<()> {
+    let mut authority = params("catena-local", &[])?;
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    let authority = Authority::self_signed(authority, KeyPair::generate()?)?;
+    let serving = params("kube-apiserver", &SERVER_NAMES)?;
+    let (serving, serving_key) = signed(&authority, serving, ExtendedKeyUsagePurpose::ServerAuth)?;
+    let service_accounts = KeyPair::generate()?;
+    for (file, text) in [
+        ("ca.crt", authority.pem()),
+        ("ca.key", authority.key().serialize_pem()),
+        ("api-server.crt", serving),
+        ("api-server.key", serving_key),
+        ("service-accounts.key", service_accounts.serialize_pem()),
+        ("service-accounts.pub", service_accounts.public_key_pem()),
+    ] {
+        write_private(&cluster.certificates().join(file), &text)?;
     }
 
-    /// Its certificate, as PEM.
-    pub fn pem(&self) -> String {
-        self.issuer.pem()
-    }
-
-    /// A certificate with which a client is `user`, in `group`.
-    pub fn client(&self, user: &str, group: Option<&str>) -> Result<Signed> {
-        let mut params = params(user, Vec::new())?;
+    let server = json!({
+        "server": addresses.server(),
+        "certificate-authority-data": ByteString(authority.pem().into_bytes()),
+    });
+    let administrator = (cluster.kubeconfig(), "admin", Some("system:masters"));
+    let programs = PROGRAMS.map(|(program, user, group)| (cluster.kubeconfig_of(program), user, group));
+    for (path, user, group) in [administrator].into_iter().chain(programs) {
+        let mut params = params(user, &[])?;
         if let Some(group) = group {
             params.distinguished_name.push(DnType::OrganizationName, group);
         }
-        self.sign(params, ExtendedKeyUsagePurpose::ClientAuth)
+        let (certificate, key) = signed(&authority, params, ExtendedKeyUsagePurpose::ClientAuth)?;
+        let user = json!({
+            "client-certificate-data": ByteString(certificate.into_bytes()),
+            "client-key-data": ByteString(key.into_bytes()),
+        });
+        let context = format!("catena-{}", cluster.name());
+        kubeconfig::write(&path, &document(&context, &server, &user, "default"))?;
     }
-
-    fn server(&self, names: Vec<String>) -> Result<Signed> {
-        self.sign(params("kube-apiserver", names)?, ExtendedKeyUsagePurpose::ServerAuth)
-    }
-
-    fn sign(&self, mut params: CertificateParams, usage: ExtendedKeyUsagePurpose) -> Result<Signed> {
-        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        params.extended_key_usages = vec![usage];
-        params.use_authority_key_identifier_extension = true;
-        let key = KeyPair::generate()?;
-        let certificate = params.signed_by(&key, &self.issuer)?;
-        Ok(Signed { certificate: certificate.pem(), key: key.serialize_pem() })
-    }
+    Ok(())
 }
 
-fn params(common_name: &str, names: Vec<String>) -> Result<CertificateParams> {
+/// A certificate and its key, as PEM.
+fn signed(
+    authority: &Authority,
+    mut params: CertificateParams,
+    usage: ExtendedKeyUsagePurpose,
+) -> Result<(String, String)> {
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages = vec![usage];
+    params.use_authority_key_identifier_extension = true;
+    let key = KeyPair::generate()?;
+    Ok((params.signed_by(&key, authority)?.pem(), key.serialize_pem()))
+}
+
+fn params(common_name: &str, names: &[&str]) -> Result<CertificateParams> {
+    let names: Vec<String> = names.iter().map(ToString::to_string).collect();
     let mut params = CertificateParams::new(names)?;
     params.distinguished_name.remove(DnType::CommonName);
     params.distinguished_name.push(DnType::CommonName, common_name);
@@ -66,38 +102,4 @@ fn params(common_name: &str, names: Vec<String>) -> Result<CertificateParams> {
     // A local cluster is deleted long before that.
     params.not_after = date_time_ymd(2120, 1, 1);
     Ok(params)
-}
-
-/// Writes the files for the API server and the controller manager.
-pub fn write(authority: &Authority, home: &Home) -> Result<()> {
-    let directory = home.certificates();
-    let put = |file: &str, text: &str| write_private(&directory.join(file), text);
-
-    put("ca.crt", &authority.pem())?;
-    put("ca.key", &authority.issuer.key().serialize_pem())?;
-
-    let names = ["127.0.0.1", "localhost", "10.96.0.1", "kubernetes", "kubernetes.default"]
-        .into_iter()
-        .chain(["kubernetes.default.svc", "kubernetes.default.svc.cluster.local"])
-        .map(str::to_owned)
-        .collect();
-    let serving = authority.server(names)?;
-    put("api-server.crt", &serving.certificate)?;
-    put("api-server.key", &serving.key)?;
-
-    let service_accounts = KeyPair::generate()?;
-    put("service-accounts.key", &service_accounts.serialize_pem())?;
-    put("service-accounts.pub", &service_accounts.public_key_pem())
-}
-
-fn write_private(path: &Path, text: &str) -> Result<()> {
-    use std::{io::Write, os::unix::fs::OpenOptionsExt};
-    fs::OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(path)
-        .and_then(|mut file| file.write_all(text.as_bytes()))
-        .with_context(|| format!("could not write {}", path.display()))
 }

@@ -2,31 +2,22 @@
 
 use std::{
     collections::BTreeMap,
-    fs::OpenOptions,
     process::ExitStatus,
     sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 use tokio::process::Child;
 use tokio_util::sync::CancellationToken;
 
-use super::component::Component;
-use crate::{
-    home::{Home, write_atomically},
-    journal::note,
-    own_program,
-};
+use super::components::Component;
+use crate::{backoff::Backoff, explain::note, files, local_cluster::LocalCluster, own_program};
 
 /// An API server needs several seconds to end its watches.
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
-const FIRST_BACKOFF: Duration = Duration::from_millis(500);
-const LONGEST_BACKOFF: Duration = Duration::from_secs(10);
-/// Running time after which the backoff of a component is reset.
-const WELL_AFTER: Duration = Duration::from_secs(60);
 
 /// The state of one component's process.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -39,21 +30,13 @@ pub struct Kept {
 
 /// The state of all components, in a file that `up` and `status` read.
 pub struct Roster {
-    home: Home,
+    cluster: LocalCluster,
     components: Mutex<BTreeMap<String, Kept>>,
 }
 
 impl Roster {
-    pub fn new(home: Home) -> Self {
-        Self { home, components: Mutex::default() }
-    }
-
-    /// Reads the last state that the supervisor wrote.
-    pub fn read(home: &Home) -> BTreeMap<String, Kept> {
-        std::fs::read(home.components())
-            .ok()
-            .and_then(|text| serde_json::from_slice(&text).ok())
-            .unwrap_or_default()
+    pub fn new(cluster: LocalCluster) -> Self {
+        Self { cluster, components: Mutex::default() }
     }
 
     fn set(&self, name: &str, kept: Kept) {
@@ -61,64 +44,51 @@ impl Roster {
         components.insert(name.to_owned(), kept);
         let written = serde_json::to_vec_pretty(&*components)
             .map_err(Into::into)
-            .and_then(|text| write_atomically(&self.home.components(), &text));
+            .and_then(|text| files::write_atomically(&self.cluster.components_file(), &text));
         if let Err(error) = written {
             note(&format!("could not note the state of {name}: {error:#}"));
         }
     }
-}
 
-/// Runs the component until `stop`, and restarts it after each unexpected end.
-pub async fn keep(component: Component, home: Home, roster: &Roster, stop: CancellationToken) {
-    let name = component.name;
-    let mut restarts = 0;
-    let mut backoff = FIRST_BACKOFF;
-    while !stop.is_cancelled() {
-        let started = Instant::now();
-        match spawn(&component, &home) {
-            Ok(mut process) => {
-                roster.set(name, Kept { pid: process.id(), restarts });
-                note(&format!("{name} runs as pid {}", process.id().unwrap_or_default()));
-                let end = tokio::select! {
-                    end = process.wait() => end,
-                    () = stop.cancelled() => {
-                        terminate(name, &mut process).await;
-                        roster.set(name, Kept { pid: None, restarts });
-                        return;
-                    }
-                };
-                note(&format!("{name} ended unexpectedly: {}", describe(end)));
+    /// Runs the component until `stop`, and restarts it after each unexpected end.
+    pub async fn keep(&self, component: Component, stop: CancellationToken) {
+        let name = component.name;
+        let mut restarts = 0;
+        let mut backoff = Backoff::default();
+        while !stop.is_cancelled() {
+            let started = Instant::now();
+            match self.spawn(&component) {
+                Ok(mut process) => {
+                    self.set(name, Kept { pid: process.id(), restarts });
+                    note(&format!("{name} runs as pid {}", process.id().unwrap_or_default()));
+                    let end = tokio::select! {
+                        end = process.wait() => end,
+                        () = stop.cancelled() => {
+                            terminate(name, &mut process).await;
+                            self.set(name, Kept { pid: None, restarts });
+                            return;
+                        }
+                    };
+                    note(&format!("{name} ended unexpectedly: {}", describe(end)));
+                }
+                Err(error) => note(&format!("{name} could not be started: {error:#}")),
             }
-            Err(error) => note(&format!("{name} could not be started: {error:#}")),
+            restarts += 1;
+            self.set(name, Kept { pid: None, restarts });
+            tokio::select! {
+                () = tokio::time::sleep(backoff.after(started.elapsed())) => {}
+                () = stop.cancelled() => return,
+            }
         }
-        if started.elapsed() > WELL_AFTER {
-            backoff = FIRST_BACKOFF;
-        }
-        restarts += 1;
-        roster.set(name, Kept { pid: None, restarts });
-        tokio::select! {
-            () = tokio::time::sleep(backoff) => {}
-            () = stop.cancelled() => return,
-        }
-        backoff = (backoff * 2).min(LONGEST_BACKOFF);
     }
-}
 
-fn spawn(component: &Component, home: &Home) -> Result<Child> {
-    let path = home.log_of(component.name);
-    let log = OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(&path)
-        .with_context(|| format!("could not open {}", path.display()))?;
-    let mut command = own_program::child(&home.supervisor_binary(), &component.program, &component.arguments);
-    command
-        .env("HOME", home.directory())
-        .envs(component.environment.iter().map(|(name, value)| (name, value)));
-    command.stdout(log.try_clone()?).stderr(log);
-    tokio::process::Command::from(command)
-        .spawn()
-        .with_context(|| format!("could not start {}", component.program.display()))
+    fn spawn(&self, component: &Component) -> Result<Child> {
+        let Component { name, program, arguments, environment } = component;
+        let mut command = own_program::child(&self.cluster.supervisor_binary(), program, arguments);
+        command.env("HOME", self.cluster.directory());
+        command.envs(environment.iter().map(|(name, value)| (name, value)));
+        own_program::spawn(command, program, &self.cluster.log_of(name))
+    }
 }
 
 async fn terminate(name: &str, process: &mut Child) {

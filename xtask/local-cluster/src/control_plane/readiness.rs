@@ -1,10 +1,15 @@
-//! Checks by the API server whether the cluster is usable.
+//! The fake nodes, and checks by the API server whether the cluster is usable.
 
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::{Node, ServiceAccount};
-use kube::{Api, Client, api::ListParams};
+use kube::{
+    Api, Client,
+    api::{ListParams, PostParams},
+};
+use serde_json::json;
+
 /// Time limit of a readiness request: a starting server may accept a connection without answering.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -21,7 +26,8 @@ pub async fn nodes_ready(client: &Client) -> Result<(usize, usize)> {
     Ok((ready, nodes.items.len()))
 }
 
-fn is_ready(node: &Node) -> bool {
+/// Whether the node is ready for pods.
+pub fn is_ready(node: &Node) -> bool {
     let conditions = node.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
     let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_deref()).unwrap_or_default();
     conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
@@ -35,4 +41,38 @@ pub async fn default_service_account_exists(client: &Client) -> bool {
         .get_opt("default")
         .await
         .is_ok_and(|sa| sa.is_some())
+}
+
+/// Creates the missing ones of the fake nodes `fake-1` to `fake-COUNT`, and returns their number.
+pub async fn create_fake_nodes(client: &Client, count: u32) -> Result<u32> {
+    let nodes = Api::<Node>::all(client.clone());
+    let mut created = 0;
+    for number in 1..=count {
+        let node = fake_node(&format!("fake-{number}"))?;
+        match nodes.create(&PostParams::default(), &node).await {
+            Ok(_) => created += 1,
+            Err(kube::Error::Api(status)) if status.is_already_exists() => {}
+            Err(error) => return Err(error).context("could not create a fake node"),
+        }
+    }
+    Ok(created)
+}
+
+fn fake_node(name: &str) -> serde_json::Result<Node> {
+    // Room for benchmarks with 15,000 pods.
+    let room = json!({ "cpu": "1000", "memory": "4Ti", "ephemeral-storage": "4Ti", "pods": "100000" });
+    serde_json::from_value(json!({
+        "metadata": {
+            "name": name,
+            "annotations": { "kwok.x-k8s.io/node": "fake" },
+            "labels": {
+                "kubernetes.io/hostname": name,
+                "kubernetes.io/os": "linux",
+                "kubernetes.io/arch": "amd64",
+                "kubernetes.io/role": "agent",
+                "type": "kwok",
+            },
+        },
+        "status": { "allocatable": room, "capacity": room },
+    }))
 }

@@ -12,6 +12,8 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 
+use crate::files;
+
 const DATA: &str = "..data";
 
 /// Relative path → content.
@@ -26,7 +28,7 @@ pub fn write(directory: &Path, payload: &Payload) -> Result<bool> {
             "{path:?} is not a path inside a volume"
         );
     }
-    fs::create_dir_all(directory).with_context(|| format!("could not create {}", directory.display()))?;
+    files::create_directory(directory)?;
     let link = directory.join(DATA);
     let present = fs::read_link(&link).ok();
     if let Some(present) = &present

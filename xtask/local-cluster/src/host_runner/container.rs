@@ -2,89 +2,75 @@
 
 use std::{
     collections::BTreeMap,
+    fs::File,
+    io::{Read, Seek, SeekFrom},
     mem::take,
-    path::PathBuf,
+    os::unix::process::CommandExt,
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
-use k8s_openapi::api::core::v1::Container;
+use k8s_openapi::api::core::v1::{
+    Container, ContainerStateTerminated as End, ContainerStateWaiting as Waiting,
+};
 use kube::ResourceExt;
 
 use super::{
-    backoff::Backoff,
-    board::{Activity, Board, End, Trouble},
-    environment, image, last_words,
+    HOST_IP, environment, image,
     mounts::Mounts,
+    pod::Sandbox,
     probe::watch_health,
-    probe_attempt::Target,
-    process::{Process, Program},
-    restart_policy::RestartPolicy,
-    runner::HOST_IP,
-    sandbox::Sandbox,
+    process::{Process, Shutdown},
     service_names,
-    shutdown::Shutdown,
-    variables::expand,
+    status::{Board, are_restarted, waiting},
     volumes,
 };
-use crate::{journal::note, kubeconfig};
+use crate::{backoff::Backoff, explain::note, kubeconfig, own_program};
 
 /// Pause before a failed start is retried, for example until a binary is built or a ConfigMap created.
 const RETRY: Duration = Duration::from_secs(1);
 /// The path where every Kubernetes client looks for its ServiceAccount.
 const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
+/// A kubelet's limits of a termination message from the log.
+const MAX_BYTES: u64 = 2048;
+const MAX_LINES: usize = 80;
+
 /// Runs the container until its policy or the shutdown ends it.
-pub async fn keep(
-    sandbox: &Sandbox,
-    container: &Container,
-    policy: RestartPolicy,
-    board: &Board,
-    mut shutdown: Shutdown,
-) {
-    let name = &container.name;
+pub async fn keep(sandbox: &Sandbox, container: &Container, board: &Board, mut shutdown: Shutdown) {
+    let (name, title) = (&container.name, sandbox.title());
     let mut backoff = Backoff::default();
     while shutdown.grace().is_none() {
         let started = Instant::now();
         let mut process = match start(sandbox, container).await {
             Ok(process) => process,
-            Err(trouble) => {
-                board.waits(name, trouble);
-                shutdown.sleeps(RETRY).await;
+            Err(problem) => {
+                board.waits(name, problem);
+                shutdown.sleep(RETRY).await;
                 continue;
             }
         };
-        note(&format!("{} {name} runs as pid {}", sandbox.title(), process.pid));
-        board.update(name, |record| {
-            record.activity = Activity::Running { pid: process.pid, since: process.started };
-        });
+        note(&format!("{title} {name} runs as pid {}", process.pid));
+        board.runs(name, process.pid, process.started);
         let mut end = attend(sandbox, container, &mut process, board, &mut shutdown).await;
-        let words = || last_words::of(container, end.exit_code, &log_of(sandbox, container));
-        end.message = end.message.take().or_else(words);
-        note(&format!("{} {name} ended with exit code {}", sandbox.title(), end.exit_code));
-        board.update(name, |record| record.last_end = Some(end.clone()));
+        let from_log = || message_from_log(container, end.exit_code, &log_of(sandbox, container));
+        end.message = end.message.take().or_else(from_log);
+        note(&format!("{title} {name} ended with exit code {}", end.exit_code));
         board.ended(name, end);
-        if policy == RestartPolicy::Never || shutdown.grace().is_some() {
+        if !are_restarted(&sandbox.pod()) || shutdown.grace().is_some() {
             return;
         }
         let pause = backoff.after(started.elapsed());
         if !pause.is_zero() {
-            let message = format!(
-                "back-off {}s restarting failed container={name} pod={}",
-                pause.as_secs(),
-                sandbox.title()
-            );
-            board.waits(name, Trouble::new("CrashLoopBackOff", message));
-            shutdown.sleeps(pause).await;
+            let seconds = pause.as_secs();
+            let message = format!("back-off {seconds}s restarting failed container={name} pod={title}");
+            board.waits(name, waiting("CrashLoopBackOff", message));
+            shutdown.sleep(pause).await;
         }
         if shutdown.grace().is_none() {
-            board.update(name, |record| record.restarts += 1);
+            board.update(name, |container| container.restart_count += 1);
         }
     }
-}
-
-async fn start(sandbox: &Sandbox, container: &Container) -> Result<Process, Trouble> {
-    let program = program(sandbox, container).await?;
-    program.start().map_err(|error| Trouble::new("RunContainerError", format!("{error:#}")))
 }
 
 /// Follows a running process to its end.
@@ -96,24 +82,19 @@ async fn attend(
     shutdown: &mut Shutdown,
 ) -> End {
     let name = &container.name;
-    let report = |ready| board.update(name, |record| record.ready = ready);
-    let ports = container.ports.as_deref().unwrap_or_default();
-    let target = Target { address: sandbox.address, ports };
+    let report = |ready| board.update(name, |container| container.ready = ready);
     tokio::select! {
         end = process.end() => end,
-        reason = watch_health(container, &target, report) => {
+        reason = watch_health(container, sandbox.address, report) => {
             note(&format!("{} {name} is restarted: {reason}", sandbox.title()));
             let end = process.terminate(sandbox.grace(), shutdown).await;
             End { message: Some(reason), ..end }
         }
-        _ = shutdown.asked() => {
-            let grace = shutdown.grace().unwrap_or_default();
-            process.terminate(grace, shutdown).await
-        }
+        grace = shutdown.asked() => process.terminate(grace, shutdown).await
     }
 }
 
-async fn program(sandbox: &Sandbox, container: &Container) -> Result<Program, Trouble> {
+async fn start(sandbox: &Sandbox, container: &Container) -> Result<Process, Waiting> {
     let pod = sandbox.pod();
     let spec = pod.spec.clone().unwrap_or_default();
     let image = container.image.as_deref().unwrap_or_default();
@@ -122,40 +103,35 @@ async fn program(sandbox: &Sandbox, container: &Container) -> Result<Program, Tr
     let given = given_environment(sandbox, &mounts);
     let variables = environment::resolve(&pod, container, sandbox.address, given)?;
     write_kubeconfig(sandbox, &mounts, &variables)?;
-    let local = |text: &String| mounts.rewrite(&expand(text, &variables));
+    let local = |text: &String| mounts.rewrite(&environment::expand(text, &variables));
     // The binary is the image's entrypoint.
     let mut arguments: Vec<String> = container.args.iter().flatten().map(local).collect();
     for argument in &mut arguments {
         let resolved = service_names::resolve(&sandbox.runner.client, take(argument)).await;
-        *argument = resolved.map_err(|error| Trouble::new("CreateContainerError", error.to_string()))?;
+        *argument = resolved.map_err(|error| waiting("CreateContainerError", error.to_string()))?;
     }
-    let environment = variables.iter().map(|(name, value)| (name.clone(), mounts.rewrite(value))).collect();
-    Ok(Program {
-        supervisor_binary: sandbox.runner.home.supervisor_binary(),
-        binary,
-        arguments,
-        environment,
-        directory: sandbox.directory.clone(),
-        log: log_of(sandbox, container),
-    })
+    let mut command = own_program::child(&sandbox.runner.cluster.supervisor_binary(), &binary, &arguments);
+    command.envs(variables.iter().map(|(name, value)| (name, mounts.rewrite(value))));
+    command.current_dir(&sandbox.directory).process_group(0);
+    Process::start(command, &binary, &log_of(sandbox, container))
+        .map_err(|error| waiting("RunContainerError", format!("{error:#}")))
 }
 
 fn log_of(sandbox: &Sandbox, container: &Container) -> PathBuf {
     let pod = sandbox.pod();
     let namespace = pod.namespace().unwrap_or_default();
-    sandbox.runner.home.log_of_container(&namespace, &pod.name_any(), &container.name)
+    sandbox.runner.cluster.log_of_container(&namespace, &pod.name_any(), &container.name)
 }
 
 /// The environment variables that every container gets.
 fn given_environment(sandbox: &Sandbox, mounts: &Mounts) -> BTreeMap<String, String> {
     let port = sandbox.runner.server_port.to_string();
-    let pod = sandbox.pod();
     let mut given: BTreeMap<String, String> = [
-        ("HOSTNAME", pod.name_any()),
+        ("HOSTNAME", sandbox.pod().name_any()),
         ("HOME", sandbox.directory.display().to_string()),
         ("KUBERNETES_SERVICE_HOST", HOST_IP.to_owned()),
         ("KUBERNETES_SERVICE_PORT", port.clone()),
-        ("KUBERNETES_SERVICE_PORT_HTTPS", port.clone()),
+        ("KUBERNETES_SERVICE_PORT_HTTPS", port),
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .into();
@@ -172,7 +148,7 @@ fn write_kubeconfig(
     sandbox: &Sandbox,
     mounts: &Mounts,
     variables: &BTreeMap<String, String>,
-) -> Result<(), Trouble> {
+) -> Result<(), Waiting> {
     let Some(account) = mounts.local(SERVICE_ACCOUNT) else { return Ok(()) };
     let variable = |name: &str| variables.get(name).map(String::as_str).unwrap_or_default();
     let server =
@@ -180,5 +156,40 @@ fn write_kubeconfig(
     let namespace = sandbox.pod().namespace().unwrap_or_default();
     let document = kubeconfig::for_pod(&server, &account.join("ca.crt"), &account.join("token"), &namespace);
     kubeconfig::write(&sandbox.directory.join("kubeconfig"), &document)
-        .map_err(|error| Trouble::new("CreateContainerError", format!("{error:#}")))
+        .map_err(|error| waiting("CreateContainerError", format!("{error:#}")))
+}
+
+/// The end of the log of a container that failed, where its policy asks for that.
+fn message_from_log(container: &Container, exit_code: i32, log: &Path) -> Option<String> {
+    let is_asked = container.termination_message_policy.as_deref() == Some("FallbackToLogsOnError");
+    if exit_code == 0 || !is_asked {
+        return None;
+    }
+    let mut file = File::open(log).ok()?;
+    let length = file.metadata().ok()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(MAX_BYTES))).ok()?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    let lines: Vec<&str> = text.lines().collect();
+    Some(lines[lines.len().saturating_sub(MAX_LINES)..].join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_failure_has_a_message_from_the_log_and_only_where_it_is_asked_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let log = directory.path().join("log");
+        let lines: Vec<String> = (0..200).map(|line| format!("line {line}")).collect();
+        std::fs::write(&log, lines.join("\n")).unwrap();
+        let policy = Some("FallbackToLogsOnError".into());
+        let asked = Container { termination_message_policy: policy, ..Container::default() };
+        let message = message_from_log(&asked, 1, &log).unwrap();
+        assert!(message.ends_with("line 198\nline 199") && message.lines().count() == 80, "{message}");
+        assert_eq!(message_from_log(&asked, 0, &log), None);
+        assert_eq!(message_from_log(&Container::default(), 1, &log), None);
+    }
 }

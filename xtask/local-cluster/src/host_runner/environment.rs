@@ -1,10 +1,11 @@
-//! A container's environment variables.
+//! A container's environment variables, and the facts about its pod that it may ask for: the downward API.
 
 use std::{collections::BTreeMap, net::Ipv4Addr};
 
-use k8s_openapi::api::core::v1::{Container, EnvVar, Pod};
+use k8s_openapi::api::core::v1::{Container, ContainerStateWaiting as Waiting, Pod};
+use kube::ResourceExt;
 
-use super::{board::Trouble, downward, variables::expand};
+use super::status::waiting;
 
 type Values = BTreeMap<String, String>;
 
@@ -14,21 +15,55 @@ pub fn resolve(
     container: &Container,
     address: Ipv4Addr,
     given: Values,
-) -> Result<Values, Trouble> {
+) -> Result<Values, Waiting> {
     let mut variables = given;
     for variable in container.env.iter().flatten() {
-        let value = value(pod, address, variable, &variables)?;
+        let value = match variable.value_from.as_ref().and_then(|from| from.field_ref.as_ref()) {
+            Some(of_pod) => field(pod, address, &of_pod.field_path)?,
+            // A variable without value and source is empty.
+            None => expand(variable.value.as_deref().unwrap_or_default(), &variables),
+        };
         variables.insert(variable.name.clone(), value);
     }
     Ok(variables)
 }
 
-fn value(pod: &Pod, address: Ipv4Addr, variable: &EnvVar, before: &Values) -> Result<String, Trouble> {
-    match variable.value_from.as_ref().and_then(|from| from.field_ref.as_ref()) {
-        Some(field) => downward::field(pod, address, &field.field_path),
-        // A variable without value and source is empty.
-        None => Ok(expand(variable.value.as_deref().unwrap_or_default(), before)),
+/// The value of a `fieldRef`.
+pub fn field(pod: &Pod, address: Ipv4Addr, path: &str) -> Result<String, Waiting> {
+    match path {
+        "metadata.name" => Ok(pod.name_any()),
+        "metadata.namespace" => Ok(pod.namespace().unwrap_or_default()),
+        "status.podIP" => Ok(address.to_string()),
+        other => Err(waiting(
+            "CreateContainerConfigError",
+            format!("the host runner does not know the field {other:?}"),
+        )),
     }
+}
+
+/// Replaces `$(NAME)` by its value; undefined names stay unchanged; `$$` is one dollar.
+pub fn expand(text: &str, variables: &BTreeMap<String, String>) -> String {
+    let mut expanded = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(dollar) = rest.find('$') {
+        expanded.push_str(&rest[..dollar]);
+        let after = &rest[dollar + 1..];
+        if let Some(after) = after.strip_prefix('$') {
+            expanded.push('$');
+            rest = after;
+        } else if let Some((name, after)) = after.strip_prefix('(').and_then(|inner| inner.split_once(')')) {
+            match variables.get(name) {
+                Some(value) => expanded.push_str(value),
+                None => expanded.extend(["$(", name, ")"]),
+            }
+            rest = after;
+        } else {
+            expanded.push('$');
+            rest = after;
+        }
+    }
+    expanded.push_str(rest);
+    expanded
 }
 
 #[cfg(test)]
@@ -53,7 +88,36 @@ mod tests {
         .unwrap();
         assert_eq!(variables["URL"], "http://127.0.0.1/h");
         assert_eq!(variables["EMPTY"], "");
-        let trouble = resolved(json!([{"name": "A", "valueFrom": field("status.phase")}])).unwrap_err();
-        assert!(trouble.message.contains("status.phase"), "{trouble:?}");
+        let problem = resolved(json!([{"name": "A", "valueFrom": field("status.phase")}])).unwrap_err();
+        assert!(problem.message.unwrap().contains("status.phase"));
+    }
+
+    /// The cases of Kubernetes' own `third_party/forked/golang/expansion`.
+    #[test]
+    fn expansion_agrees_with_kubernetes() {
+        let variables: BTreeMap<String, String> =
+            [("VAR_A", "A"), ("VAR_B", "B"), ("VAR_REF", "$(VAR_A)"), ("VAR_EMPTY", "")]
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into();
+        for (input, expected) in [
+            ("$(VAR_A)", "A"),
+            ("___$(VAR_B)___", "___B___"),
+            ("$(VAR_A)-$(VAR_B)", "A-B"),
+            ("$(VAR_REF)", "$(VAR_A)"),
+            ("foo$(VAR_EMPTY)bar", "foobar"),
+            ("$$(VAR_A)", "$(VAR_A)"),
+            ("$$$(VAR_A)", "$A"),
+            ("$$$$(VAR_A)", "$$(VAR_A)"),
+            ("$(MISSING)", "$(MISSING)"),
+            ("$VAR_A", "$VAR_A"),
+            ("$(VAR_A", "$(VAR_A"),
+            ("f000-$$VAR_A", "f000-$VAR_A"),
+            ("$", "$"),
+            ("a$", "a$"),
+            ("\n$(VAR_A)\n", "\nA\n"),
+            ("", ""),
+        ] {
+            assert_eq!(expand(input, &variables), expected, "{input}");
+        }
     }
 }

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::board::Trouble;
+use k8s_openapi::api::core::v1::ContainerStateWaiting as Waiting;
+
+use super::status::waiting;
 
 /// The last segment of an image's name, without tag and digest: `ghcr.io/x/controller:1.0` is `controller`.
 pub fn binary_name(image: &str) -> &str {
@@ -12,14 +14,14 @@ pub fn binary_name(image: &str) -> &str {
 }
 
 /// The binary for an image, or the report of a kubelet, with the remedy.
-pub fn locate(image: &str, pull_policy: Option<&str>, bin_dir: &Path) -> Result<PathBuf, Trouble> {
+pub fn locate(image: &str, pull_policy: Option<&str>, bin_dir: &Path) -> Result<PathBuf, Waiting> {
     let name = binary_name(image);
     let path = bin_dir.join(name);
     if !name.is_empty() && path.is_file() {
         return Ok(path);
     }
     let reason = if pull_policy == Some("Never") { "ErrImageNeverPull" } else { "ImagePullBackOff" };
-    Err(Trouble::new(
+    Err(waiting(
         reason,
         format!(
             "the image {image:?} stands for the binary {}, which does not exist: build it, e.g. with `cargo build --bin \
@@ -50,11 +52,15 @@ mod tests {
     #[test]
     fn a_missing_binary_is_reported_with_its_path_and_the_remedy() {
         let directory = tempfile::tempdir().unwrap();
-        let trouble = locate("x/none:1", None, directory.path()).unwrap_err();
-        assert_eq!(trouble.reason, "ImagePullBackOff");
-        assert!(trouble.message.contains(&directory.path().join("none").display().to_string()));
-        assert!(trouble.message.contains("cargo build --bin none"));
-        assert_eq!(locate("none", Some("Never"), directory.path()).unwrap_err().reason, "ErrImageNeverPull");
+        let said = |image, policy| {
+            let problem = locate(image, policy, directory.path()).unwrap_err();
+            (problem.reason.unwrap(), problem.message.unwrap())
+        };
+        let (reason, message) = said("x/none:1", None);
+        assert_eq!(reason, "ImagePullBackOff");
+        assert!(message.contains(&directory.path().join("none").display().to_string()));
+        assert!(message.contains("cargo build --bin none"));
+        assert_eq!(said("none", Some("Never")).0, "ErrImageNeverPull");
 
         std::fs::write(directory.path().join("none"), "").unwrap();
         assert_eq!(locate("x/none:1", None, directory.path()).unwrap(), directory.path().join("none"));

@@ -4,48 +4,55 @@
 //! pods' arguments, environment, volumes, ServiceAccount token and probes.
 
 mod atomic_directory;
-mod backoff;
-mod board;
-mod config_maps;
 mod container;
-mod downward;
 mod environment;
 mod image;
-mod last_words;
 mod mounts;
 mod node;
 mod pod;
 mod pod_addresses;
-mod pod_status;
 mod pods;
 mod probe;
-mod probe_attempt;
 mod process;
 mod publisher;
 mod refusal;
-mod restart_policy;
-mod runner;
-mod sandbox;
 mod service_names;
-mod shutdown;
-mod token;
-mod variables;
-mod volume_payload;
+mod status;
 mod volumes;
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
+use kube::Client;
 use tokio_util::sync::CancellationToken;
 
-use self::{pod_addresses::PodAddresses, runner::Runner};
-use crate::{home::Home, journal::note, kubeconfig, state::State};
+use self::pod_addresses::PodAddresses;
+use crate::{explain::note, kubeconfig, local_cluster::LocalCluster, state::State};
 
 pub use publisher::PID_ANNOTATION;
-pub use runner::NODE_NAME;
+
+/// The node whose pods are processes of this machine.
+pub const NODE_NAME: &str = "catena-host";
+/// The node's own address.
+const HOST_IP: &str = "127.0.0.1";
+
+/// The cluster of the node, and the addresses of its pods.
+struct Runner {
+    client: Client,
+    cluster: LocalCluster,
+    server_port: u16,
+    addresses: PodAddresses,
+}
+
+impl Runner {
+    /// The present directory of binaries, which another `up` may change while the cluster is running.
+    fn bin_dir(&self) -> PathBuf {
+        State::read(&self.cluster).ok().flatten().map(|state| state.bin_dir).unwrap_or_default()
+    }
+}
 
 /// Acts as the node until `stop`, then ends its processes.
-pub async fn run(home: &Home, state: &State, stop: CancellationToken) {
-    let client = match kubeconfig::client(&home.kubeconfig_of("host-runner")).await {
+pub async fn run(cluster: &LocalCluster, state: &State, stop: CancellationToken) {
+    let client = match kubeconfig::client(&cluster.kubeconfig_of("host-runner")).await {
         Ok(client) => client,
         Err(error) => {
             note(&format!("the host runner has no client: {error:#}"));
@@ -54,7 +61,7 @@ pub async fn run(home: &Home, state: &State, stop: CancellationToken) {
     };
     let runner = Arc::new(Runner {
         client: client.clone(),
-        home: home.clone(),
+        cluster: cluster.clone(),
         server_port: state.addresses.api_server,
         addresses: PodAddresses::new(state.addresses.pods),
     });

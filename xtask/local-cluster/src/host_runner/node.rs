@@ -11,29 +11,23 @@ use kube::{
 };
 use serde_json::json;
 
-use super::runner::NODE_NAME;
-use crate::{explain::explain, journal::note};
+use super::NODE_NAME;
+use crate::{
+    control_plane::readiness::is_ready,
+    explain::{explain, note},
+};
 
 const LEASE_SECONDS: u64 = 40;
 const RENEW_EVERY: Duration = Duration::from_secs(10);
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// Registers the node and renews its lease, forever.
+/// Registers the node, renews its lease and sets its status, forever.
 pub async fn keep_ready(client: &Client) {
-    loop {
-        let result = register(client).await;
-        match result {
-            Ok(()) => break,
-            Err(error) => note(&format!("{NODE_NAME} is not registered yet: {}", explain(&error))),
-        }
-        tokio::time::sleep(RETRY_AFTER).await;
-    }
-    note(&format!("{NODE_NAME} is registered"));
     loop {
         let pause = match renew(client).await {
             Ok(()) => RENEW_EVERY,
             Err(error) => {
-                note(&format!("the lease of {NODE_NAME} was not renewed: {}", explain(&error)));
+                note(&format!("{NODE_NAME} was not kept ready: {}", explain(&error)));
                 RETRY_AFTER
             }
         };
@@ -41,9 +35,38 @@ pub async fn keep_ready(client: &Client) {
     }
 }
 
-async fn register(client: &Client) -> Result<()> {
+async fn renew(client: &Client) -> Result<()> {
     let nodes = Api::<Node>::all(client.clone());
-    let node: Node = serde_json::from_value(json!({
+    let node = match nodes.get_opt(NODE_NAME).await.context("could not read the node")? {
+        Some(node) => node,
+        None => create(&nodes).await.context("could not create the node")?,
+    };
+    let lease = json!({
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": { "name": NODE_NAME },
+        "spec": {
+            "holderIdentity": NODE_NAME,
+            "leaseDurationSeconds": LEASE_SECONDS,
+            "renewTime": format!("{:.6}", Timestamp::now()),
+        },
+    });
+    Api::<Lease>::namespaced(client.clone(), "kube-node-lease")
+        .patch(NODE_NAME, &PatchParams::apply("host-runner").force(), &Patch::Apply(lease))
+        .await
+        .context("could not renew the node's lease")?;
+    // At the start, and after this machine slept.
+    if !is_ready(&node) {
+        nodes
+            .patch_status(NODE_NAME, &PatchParams::default(), &Patch::Strategic(status()))
+            .await
+            .context("could not set the node's status")?;
+    }
+    Ok(())
+}
+
+async fn create(nodes: &Api<Node>) -> Result<Node> {
+    let node = serde_json::from_value(json!({
         "metadata": {
             "name": NODE_NAME,
             "labels": {
@@ -57,12 +80,7 @@ async fn register(client: &Client) -> Result<()> {
             "taints": [{ "key": "catena.dev/host-runner", "value": "true", "effect": "NoSchedule" }],
         },
     }))?;
-    match nodes.create(&PostParams::default(), &node).await {
-        Ok(_) => {}
-        Err(kube::Error::Api(status)) if status.is_already_exists() => {}
-        Err(error) => return Err(error).context("could not create the node"),
-    }
-    renew(client).await
+    Ok(nodes.create(&PostParams::default(), &node).await?)
 }
 
 fn status() -> serde_json::Value {
@@ -96,37 +114,4 @@ fn status() -> serde_json::Value {
             ],
         },
     })
-}
-
-async fn renew(client: &Client) -> Result<()> {
-    let lease = json!({
-        "apiVersion": "coordination.k8s.io/v1",
-        "kind": "Lease",
-        "metadata": { "name": NODE_NAME },
-        "spec": {
-            "holderIdentity": NODE_NAME,
-            "leaseDurationSeconds": LEASE_SECONDS,
-            "renewTime": format!("{:.6}", Timestamp::now()),
-        },
-    });
-    Api::<Lease>::namespaced(client.clone(), "kube-node-lease")
-        .patch(NODE_NAME, &PatchParams::apply("host-runner").force(), &Patch::Apply(lease))
-        .await
-        .context("could not renew the node's lease")?;
-    say_ready(client).await
-}
-
-/// Sets the status to Ready if it is not: at the start, and after this machine slept.
-async fn say_ready(client: &Client) -> Result<()> {
-    let nodes = Api::<Node>::all(client.clone());
-    let node = nodes.get(NODE_NAME).await.context("could not read the node")?;
-    let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
-    if conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True") {
-        return Ok(());
-    }
-    nodes
-        .patch_status(NODE_NAME, &PatchParams::default(), &Patch::Strategic(status()))
-        .await
-        .context("could not set the node's status")?;
-    Ok(())
 }

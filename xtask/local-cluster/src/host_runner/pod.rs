@@ -1,48 +1,96 @@
 //! The life of one pod, from its binding to this node to the removal of its object.
 
-use std::{fs, sync::Arc, time::Duration};
+use std::{fs, net::Ipv4Addr, path::PathBuf, sync::Arc, time::Duration};
 
 use futures::future::join_all;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Pod, PodSpec};
+use k8s_openapi::{
+    api::core::v1::{ContainerStateTerminated, ContainerStateWaiting, Pod, PodSpec},
+    apimachinery::pkg::apis::meta::v1::Time,
+};
 use kube::{
     Api, ResourceExt,
     api::{DeleteParams, Preconditions},
 };
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    board::{Board, End, Trouble},
+    Runner,
     container::keep,
+    process::Shutdown,
     publisher::Publisher,
     refusal,
-    restart_policy::RestartPolicy,
-    runner::Runner,
-    sandbox::{Latest, Sandbox},
-    shutdown::{self, Shutdown, Teller},
+    status::{Board, are_restarted},
     volumes::Volumes,
 };
-use crate::journal::note;
+use crate::explain::note;
 
+/// As Kubernetes' own default.
+const DEFAULT_GRACE: Duration = Duration::from_secs(30);
 /// Longest grace period of a pod when the whole cluster stops.
 const LONGEST_GRACE_AT_STOP: Duration = Duration::from_secs(10);
 /// Time limit for a final status that nobody needs.
 const LAST_WORD: Duration = Duration::from_secs(2);
 
+/// The newest version of a pod's object; `None` once it is gone.
+pub type Latest = watch::Receiver<Option<Arc<Pod>>>;
+
+/// One pod of the node: its object, its address and its directory.
+pub struct Sandbox {
+    pub runner: Arc<Runner>,
+    first: Arc<Pod>,
+    latest: Latest,
+    pub address: Ipv4Addr,
+    pub directory: PathBuf,
+}
+
+impl Sandbox {
+    /// The present or last state of the pod.
+    pub fn pod(&self) -> Arc<Pod> {
+        self.latest.borrow().clone().unwrap_or_else(|| Arc::clone(&self.first))
+    }
+
+    /// Follows the changes of the pod.
+    pub fn latest(&self) -> Latest {
+        self.latest.clone()
+    }
+
+    /// Namespace and name.
+    pub fn title(&self) -> String {
+        format!("{}/{}", self.first.namespace().unwrap_or_default(), self.first.name_any())
+    }
+
+    /// The grace period of a container.
+    pub fn grace(&self) -> Duration {
+        let pod = self.pod();
+        let of_spec = || pod.spec.as_ref()?.termination_grace_period_seconds;
+        let seconds = pod.metadata.deletion_grace_period_seconds.or_else(of_spec);
+        seconds.and_then(|seconds| u64::try_from(seconds).ok()).map_or(DEFAULT_GRACE, Duration::from_secs)
+    }
+
+    /// Waits until the pod is to be deleted; returns whether it is still there then.
+    async fn deleted(&self) -> bool {
+        let mut latest = self.latest();
+        let deleted =
+            latest.wait_for(|pod| pod.as_ref().is_none_or(|pod| pod.metadata.deletion_timestamp.is_some()));
+        deleted.await.is_ok_and(|pod| pod.is_some())
+    }
+}
+
 /// Runs the pod to its end, or until `stop`.
 pub async fn live(runner: Arc<Runner>, pod: Arc<Pod>, latest: Latest, stop: CancellationToken) {
-    let status = pod.status.as_ref();
-    let before = status.and_then(|status| status.pod_ip.as_ref()?.parse().ok());
+    let before = pod.status.as_ref().and_then(|status| status.pod_ip.as_ref()?.parse().ok());
     let address = runner.addresses.take(before);
-    let directory = runner.home.pods().join(pod.uid().unwrap_or_default());
-    let sandbox = Sandbox::new(runner, pod, latest, address, directory);
+    let directory = runner.cluster.pods().join(pod.uid().unwrap_or_default());
+    let sandbox = Sandbox { runner, first: pod, latest, address, directory };
     if let Err(error) = fs::create_dir_all(&sandbox.directory) {
         note(&format!("could not create {}: {error}", sandbox.directory.display()));
     }
     // On the heap, because the future for a pod's whole life is large.
     Box::pin(run(&sandbox, &stop)).await;
-    if !stop.is_cancelled() {
-        until_deleted(&sandbox, &stop).await;
+    if stop.run_until_cancelled(sandbox.deleted()).await == Some(true) {
+        complete_deletion(&sandbox, &stop).await;
     }
     fs::remove_dir_all(&sandbox.directory).ok();
     sandbox.runner.addresses.give_back(address);
@@ -55,64 +103,53 @@ async fn run(sandbox: &Sandbox, stop: &CancellationToken) {
         return;
     }
     let spec = pod.spec.clone().unwrap_or_default();
-    let policy = RestartPolicy::of(&spec);
     let board = Board::new(&pod);
-    let (teller, shutdown) = shutdown::channel();
-    let mut publisher = Publisher::new(sandbox, policy, board.follow());
-    if phase == Some("Running") && policy == RestartPolicy::Never {
+    let (asking, asked) = watch::channel(None);
+    let mut publisher = Publisher::new(sandbox, board.follow());
+    if phase == Some("Running") && !are_restarted(&pod) {
         // It was running when the supervisor died, and must not run twice.
         lost(&spec, &board);
     } else {
         tokio::select! {
-            () = run_containers(sandbox, &spec, policy, &board, shutdown) => {}
+            () = run_containers(sandbox, &spec, &board, Shutdown(asked)) => {}
             () = publisher.follow() => {}
-            () = relay_end(sandbox, &teller, stop) => {}
+            () = relay_end(sandbox, &asking, stop) => {}
         }
     }
+    // Once the object or the whole cluster is deleted, the state of the containers is of little use.
+    let over = async {
+        stop.run_until_cancelled(sandbox.deleted()).await;
+        tokio::time::sleep(LAST_WORD).await;
+    };
     tokio::select! {
         () = publisher.publish() => {}
-        // Then the object or the whole cluster is deleted, so the state of the containers is of little use.
-        () = until_over(sandbox, stop) => {}
+        () = over => {}
     }
 }
 
-/// Waits until the pod is to be deleted or the cluster stops, and a little longer, for a last status.
-async fn until_over(sandbox: &Sandbox, stop: &CancellationToken) {
-    let mut latest = sandbox.latest();
-    let deleted =
-        latest.wait_for(|pod| pod.as_ref().is_none_or(|pod| pod.metadata.deletion_timestamp.is_some()));
-    stop.run_until_cancelled(deleted).await;
-    tokio::time::sleep(LAST_WORD).await;
-}
-
-async fn run_containers(
-    sandbox: &Sandbox,
-    spec: &PodSpec,
-    policy: RestartPolicy,
-    board: &Board,
-    mut shutdown: Shutdown,
-) {
-    let all_wait = |trouble: &Trouble| {
+async fn run_containers(sandbox: &Sandbox, spec: &PodSpec, board: &Board, mut shutdown: Shutdown) {
+    let all_wait = |problem: &ContainerStateWaiting| {
         for container in &spec.containers {
-            board.waits(&container.name, trouble.clone());
+            board.waits(&container.name, problem.clone());
         }
     };
-    if let Some(trouble) = refusal::of(spec) {
-        note(&format!("{} is not run: {}", sandbox.title(), trouble.message));
-        all_wait(&trouble);
+    if let Some(problem) = refusal::of(spec) {
+        let message = problem.message.as_deref().unwrap_or_default();
+        note(&format!("{} is not run: {message}", sandbox.title()));
+        all_wait(&problem);
         shutdown.asked().await;
         return;
     }
-    let volumes = Volumes::new(sandbox, spec);
-    while let Err(trouble) = volumes.write_all().await {
-        all_wait(&trouble);
+    let mut volumes = Volumes::new(sandbox, spec);
+    while let Err(problem) = volumes.write_all().await {
+        all_wait(&problem);
         tokio::select! {
             () = volumes.changed() => {}
             _ = shutdown.asked() => return,
         }
     }
     let containers =
-        spec.containers.iter().map(|container| keep(sandbox, container, policy, board, shutdown.clone()));
+        spec.containers.iter().map(|container| keep(sandbox, container, board, shutdown.clone()));
     tokio::select! {
         _ = join_all(containers) => {}
         () = volumes.keep_current() => {}
@@ -120,21 +157,30 @@ async fn run_containers(
 }
 
 /// Asks the containers to end when the pod is deleted, sooner when it is deleted by force, or when the cluster stops.
-async fn relay_end(sandbox: &Sandbox, teller: &Teller, stop: &CancellationToken) {
+async fn relay_end(sandbox: &Sandbox, asking: &watch::Sender<Option<Duration>>, stop: &CancellationToken) {
+    let ask = |grace: Duration| {
+        asking.send_if_modified(|present| {
+            let is_shorter = present.is_none_or(|present| grace < present);
+            if is_shorter {
+                *present = Some(grace);
+            }
+            is_shorter
+        });
+    };
     let mut latest = sandbox.latest();
     loop {
-        let gone = latest.borrow_and_update().is_none();
-        if gone {
-            teller.ask(Duration::ZERO);
+        let is_gone = latest.borrow_and_update().is_none();
+        if is_gone {
+            ask(Duration::ZERO);
         } else if sandbox.pod().metadata.deletion_timestamp.is_some() {
-            teller.ask(sandbox.grace());
+            ask(sandbox.grace());
         }
         if stop.is_cancelled() {
-            teller.ask(sandbox.grace().min(LONGEST_GRACE_AT_STOP));
+            ask(sandbox.grace().min(LONGEST_GRACE_AT_STOP));
         }
         tokio::select! {
             changed = latest.changed() => if changed.is_err() {
-                teller.ask(Duration::ZERO);
+                ask(Duration::ZERO);
                 std::future::pending::<()>().await;
             },
             () = stop.cancelled(), if !stop.is_cancelled() => {}
@@ -142,15 +188,8 @@ async fn relay_end(sandbox: &Sandbox, teller: &Teller, stop: &CancellationToken)
     }
 }
 
-/// Waits for the pod's deletion and completes it, like a kubelet.
-async fn until_deleted(sandbox: &Sandbox, stop: &CancellationToken) {
-    let mut latest = sandbox.latest();
-    let deleted =
-        latest.wait_for(|pod| pod.as_ref().is_none_or(|pod| pod.metadata.deletion_timestamp.is_some()));
-    let still_there = match stop.run_until_cancelled(deleted).await {
-        Some(Ok(pod)) => pod.is_some(),
-        _ => false,
-    };
+/// Removes the object of a pod that is to be deleted, like a kubelet.
+async fn complete_deletion(sandbox: &Sandbox, stop: &CancellationToken) {
     let pod = sandbox.pod();
     let pods = Api::<Pod>::namespaced(sandbox.runner.client.clone(), &pod.namespace().unwrap_or_default());
     let parameters = DeleteParams {
@@ -158,7 +197,7 @@ async fn until_deleted(sandbox: &Sandbox, stop: &CancellationToken) {
         preconditions: Some(Preconditions { uid: pod.uid(), resource_version: None }),
         ..DeleteParams::default()
     };
-    while still_there && !stop.is_cancelled() {
+    while !stop.is_cancelled() {
         match pods.delete(&pod.name_any(), &parameters).await {
             Ok(_) => return,
             Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => return,
@@ -169,18 +208,17 @@ async fn until_deleted(sandbox: &Sandbox, stop: &CancellationToken) {
 }
 
 fn lost(spec: &PodSpec, board: &Board) {
-    let now = Timestamp::now();
+    let now = Some(Time(Timestamp::now()));
     for container in &spec.containers {
-        board.ended(
-            &container.name,
-            End {
-                exit_code: 137,
-                signal: Some(9),
-                reason: "ContainerStatusUnknown".to_owned(),
-                message: Some("the process ended together with the cluster's supervisor".to_owned()),
-                started: now,
-                finished: now,
-            },
-        );
+        let end = ContainerStateTerminated {
+            exit_code: 137,
+            signal: Some(9),
+            reason: Some("ContainerStatusUnknown".to_owned()),
+            message: Some("the process ended together with the cluster's supervisor".to_owned()),
+            started_at: now.clone(),
+            finished_at: now.clone(),
+            ..ContainerStateTerminated::default()
+        };
+        board.ended(&container.name, end);
     }
 }

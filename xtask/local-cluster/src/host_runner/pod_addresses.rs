@@ -14,7 +14,7 @@ pub struct PodAddresses {
 
 #[derive(Default)]
 struct Taken {
-    numbers: BTreeSet<u16>,
+    addresses: BTreeSet<Ipv4Addr>,
     last: u16,
 }
 
@@ -26,28 +26,24 @@ impl PodAddresses {
     /// The former address of the pod, or an unused one. Returned addresses are reused as late as possible.
     pub fn take(&self, before: Option<Ipv4Addr>) -> Ipv4Addr {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(before) = before
-            && let [127, range, high, low] = before.octets()
-            && range == self.range
-            && taken.numbers.insert(u16::from_be_bytes([high, low]))
+        if let Some(before) = before.filter(|before| before.octets()[..2] == [127, self.range])
+            && taken.addresses.insert(before)
         {
             return before;
         }
         loop {
             taken.last = taken.last.checked_add(1).unwrap_or(1);
-            let number = taken.last;
-            if taken.numbers.insert(number) {
-                let [high, low] = number.to_be_bytes();
-                return Ipv4Addr::new(127, self.range, high, low);
+            let [high, low] = taken.last.to_be_bytes();
+            let address = Ipv4Addr::new(127, self.range, high, low);
+            if taken.addresses.insert(address) {
+                return address;
             }
         }
     }
 
     /// Takes an address back.
     pub fn give_back(&self, address: Ipv4Addr) {
-        let [_, _, high, low] = address.octets();
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        taken.numbers.remove(&u16::from_be_bytes([high, low]));
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner).addresses.remove(&address);
     }
 }
 

@@ -15,11 +15,8 @@ use kube::{
 use tokio::{sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    pod::live,
-    runner::{NODE_NAME, Runner},
-};
-use crate::journal::note;
+use super::{NODE_NAME, Runner, pod::live};
+use crate::explain::note;
 
 /// Longer than the longest grace of a pod when the cluster stops.
 const LONGEST_STOP: Duration = Duration::from_secs(15);
@@ -91,9 +88,12 @@ impl Pods {
 
     /// Applies a new list: missing pods were deleted while the watch was interrupted.
     fn only(&mut self, listed: &BTreeSet<String>) {
-        let gone: Vec<String> = self.known.keys().filter(|uid| !listed.contains(*uid)).cloned().collect();
-        for uid in gone {
-            self.gone(&uid);
-        }
+        self.known.retain(|uid, known| {
+            let is_there = listed.contains(uid);
+            if !is_there {
+                known.send_replace(None);
+            }
+            is_there
+        });
     }
 }

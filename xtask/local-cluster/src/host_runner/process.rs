@@ -1,53 +1,21 @@
-//! A container as a local process.
+//! A container as a local process, and the request to end it.
 
 use std::{
-    collections::BTreeMap,
-    fs::OpenOptions,
-    os::unix::process::{CommandExt, ExitStatusExt},
-    path::PathBuf,
-    process::ExitStatus,
+    os::unix::process::ExitStatusExt,
+    path::Path,
+    process::{Command, ExitStatus},
     time::Duration,
 };
 
 use anyhow::{Context, Result};
 use jiff::Timestamp;
+use k8s_openapi::{api::core::v1::ContainerStateTerminated as End, apimachinery::pkg::apis::meta::v1::Time};
 use rustix::process::{Pid, Signal, kill_process_group};
-use tokio::{process::Child, time::Instant};
+use tokio::{process::Child, sync::watch, time::Instant};
 
-use super::{board::End, shutdown::Shutdown};
 use crate::own_program;
 
-/// A resolved command: arguments expanded, paths local.
-#[derive(Clone, Debug)]
-pub struct Program {
-    pub supervisor_binary: PathBuf,
-    pub binary: PathBuf,
-    pub arguments: Vec<String>,
-    pub environment: BTreeMap<String, String>,
-    pub directory: PathBuf,
-    pub log: PathBuf,
-}
-
-impl Program {
-    /// Starts it in a process group of its own.
-    pub fn start(&self) -> Result<Process> {
-        let log = OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(&self.log)
-            .with_context(|| format!("could not open the log {}", self.log.display()))?;
-        let mut command = own_program::child(&self.supervisor_binary, &self.binary, &self.arguments);
-        command.envs(&self.environment).current_dir(&self.directory);
-        command.stdout(log.try_clone()?).stderr(log).process_group(0);
-        let child = tokio::process::Command::from(command)
-            .spawn()
-            .with_context(|| format!("could not start {}", self.binary.display()))?;
-        let pid = child.id().context("the process ended before it had a pid")?;
-        Ok(Process { child, pid, started: Timestamp::now() })
-    }
-}
-
-/// A started process.
+/// A started process, which leads a group of its own.
 pub struct Process {
     child: Child,
     pub pid: u32,
@@ -55,13 +23,19 @@ pub struct Process {
 }
 
 impl Process {
+    /// Starts a command of [`own_program::child`] for a program.
+    pub fn start(command: Command, program: &Path, log: &Path) -> Result<Self> {
+        let child = own_program::spawn(command, program, log)?;
+        let pid = child.id().context("the process ended before it had a pid")?;
+        Ok(Self { child, pid, started: Timestamp::now() })
+    }
+
     /// Waits for its end.
     pub async fn end(&mut self) -> End {
         let status = self.child.wait().await;
         // The remaining processes of its group have lost their container.
         self.signal(Signal::KILL);
-        let status = status.unwrap_or_else(|_| ExitStatus::from_raw(255 << 8));
-        end(status, self.started)
+        end(status.unwrap_or_else(|_| ExitStatus::from_raw(255 << 8)), self.started)
     }
 
     /// SIGTERM, then SIGKILL after `grace`, or sooner when the shutdown's own time is shorter.
@@ -93,8 +67,42 @@ impl Process {
 }
 
 fn end(status: ExitStatus, started: Timestamp) -> End {
-    let signal = status.signal();
-    let exit_code = status.code().unwrap_or_else(|| 128 + signal.unwrap_or_default());
+    let exit_code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default());
     let reason = if exit_code == 0 { "Completed" } else { "Error" };
-    End { exit_code, signal, reason: reason.to_owned(), message: None, started, finished: Timestamp::now() }
+    End {
+        exit_code,
+        signal: status.signal(),
+        reason: Some(reason.to_owned()),
+        started_at: Some(Time(started)),
+        finished_at: Some(Time(Timestamp::now())),
+        ..End::default()
+    }
+}
+
+/// The time that the containers of a pod have to end, once they are asked to; it only gets shorter. Each has a copy.
+#[derive(Clone)]
+pub struct Shutdown(pub watch::Receiver<Option<Duration>>);
+
+impl Shutdown {
+    /// The time to end, once asked.
+    pub fn grace(&self) -> Option<Duration> {
+        *self.0.borrow()
+    }
+
+    /// Waits until asked; without the pod's task, nothing is left to wait for.
+    pub async fn asked(&mut self) -> Duration {
+        self.0.wait_for(Option::is_some).await.map_or(Duration::ZERO, |grace| grace.unwrap_or_default())
+    }
+
+    /// Waits until the time was shortened once more.
+    async fn shortened(&mut self) {
+        if self.0.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Sleeps until then, or until asked.
+    pub async fn sleep(&mut self, duration: Duration) {
+        tokio::time::timeout(duration, self.asked()).await.ok();
+    }
 }

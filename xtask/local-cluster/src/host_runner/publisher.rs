@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use anyhow::{Context, Result};
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::{
     Api, ResourceExt,
     api::{Patch, PatchParams},
@@ -13,12 +13,10 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::{
-    board::{Activity, Record},
-    pod_status::status,
-    restart_policy::RestartPolicy,
-    sandbox::Sandbox,
+    pod::Sandbox,
+    status::{is_ready, pid, status},
 };
-use crate::{explain::explain, journal::note};
+use crate::explain::{explain, note};
 
 const RETRY: Duration = Duration::from_secs(1);
 const RECHECK: Duration = Duration::from_secs(30);
@@ -29,15 +27,14 @@ pub const PID_ANNOTATION: &str = "catena.dev/host-pid";
 /// Writes the pod's status and its pid annotations, each only when it changed.
 pub struct Publisher<'a> {
     sandbox: &'a Sandbox,
-    policy: RestartPolicy,
-    board: watch::Receiver<Vec<Record>>,
+    containers: watch::Receiver<Vec<ContainerStatus>>,
     status: Option<Value>,
     annotations: Option<BTreeMap<String, Option<String>>>,
 }
 
 impl<'a> Publisher<'a> {
-    pub fn new(sandbox: &'a Sandbox, policy: RestartPolicy, board: watch::Receiver<Vec<Record>>) -> Self {
-        Self { sandbox, policy, board, status: None, annotations: None }
+    pub fn new(sandbox: &'a Sandbox, containers: watch::Receiver<Vec<ContainerStatus>>) -> Self {
+        Self { sandbox, containers, status: None, annotations: None }
     }
 
     /// Publishes every change; never ends.
@@ -46,7 +43,7 @@ impl<'a> Publisher<'a> {
         loop {
             self.publish().await;
             tokio::select! {
-                Ok(()) = self.board.changed() => {}
+                Ok(()) = self.containers.changed() => {}
                 // During a deletion, the end of a container leads to another phase; and an ephemeral container may have
                 // been added.
                 Ok(()) = pod.changed() => {}
@@ -57,17 +54,13 @@ impl<'a> Publisher<'a> {
 
     /// After this machine slept, the node counts as lost and the controller manager marks its pods.
     fn notice_overwriting(&mut self) {
-        let ready = |pod: &Pod| {
-            let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
-            conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
-        };
         let written = self.status.as_ref().and_then(|status| serde_json::from_value(status.clone()).ok());
-        if ready(&Pod { status: written, ..Pod::default() }) != ready(&self.sandbox.pod()) {
+        if is_ready(&Pod { status: written, ..Pod::default() }) != is_ready(&self.sandbox.pod()) {
             self.status = None;
         }
     }
 
-    /// Publishes the present state of the board, and retries until it is accepted or the pod is gone.
+    /// Publishes the present state of the containers, and retries until it is accepted or the pod is gone.
     pub async fn publish(&mut self) {
         while let Err(error) = self.write().await {
             if let Some(kube::Error::Api(status)) = error.downcast_ref()
@@ -82,14 +75,14 @@ impl<'a> Publisher<'a> {
     }
 
     async fn write(&mut self) -> Result<()> {
-        let records = self.board.borrow_and_update().clone();
+        let containers = self.containers.borrow_and_update().clone();
         let pod = self.sandbox.pod();
         let pods =
             Api::<Pod>::namespaced(self.sandbox.runner.client.clone(), &pod.namespace().unwrap_or_default());
         let (name, uid) = (pod.name_any(), pod.uid());
 
         // Before the status, because a test that waits for Ready may read the pid at once.
-        let annotations = pids(&records);
+        let annotations = pids(&containers);
         if self.annotations.as_ref() != Some(&annotations) {
             let patch = json!({ "metadata": { "uid": uid, "annotations": annotations } });
             pods.patch(&name, &PatchParams::default(), &Patch::Merge(patch))
@@ -102,7 +95,7 @@ impl<'a> Publisher<'a> {
         if let Some(status) = &self.status {
             basis.status = serde_json::from_value(status.clone()).ok();
         }
-        let status = status(&basis, &records, self.policy, self.sandbox.address, Timestamp::now());
+        let status = status(&basis, &containers, self.sandbox.address, Timestamp::now());
         if self.status.as_ref() != Some(&status) {
             let mut patch = json!({ "metadata": { "uid": uid }, "status": status });
             // By default the list is merged, so an address of a former run would stay in it.
@@ -117,20 +110,11 @@ impl<'a> Publisher<'a> {
 }
 
 /// The annotation of every container; null removes the pid of a stopped one.
-fn pids(records: &[Record]) -> BTreeMap<String, Option<String>> {
-    let containers = records.iter().enumerate();
-    containers
-        .map(|(index, record)| {
-            let key = if index == 0 {
-                PID_ANNOTATION.to_owned()
-            } else {
-                format!("{PID_ANNOTATION}.{}", record.name)
-            };
-            let pid = match record.activity {
-                Activity::Running { pid, .. } => Some(pid.to_string()),
-                _ => None,
-            };
-            (key, pid)
-        })
-        .collect()
+fn pids(containers: &[ContainerStatus]) -> BTreeMap<String, Option<String>> {
+    let key = |index, container: &ContainerStatus| match index {
+        0 => PID_ANNOTATION.to_owned(),
+        _ => format!("{PID_ANNOTATION}.{}", container.name),
+    };
+    let containers = containers.iter().enumerate();
+    containers.map(|(index, container)| (key(index, container), pid(container).map(str::to_owned))).collect()
 }

@@ -1,124 +1,90 @@
 //! Refuses pods with fields that the host runner does not support, instead of running them without.
 
-use k8s_openapi::api::core::v1::PodSpec;
+use k8s_openapi::api::core::v1::{ContainerStateWaiting as Waiting, PodSpec};
 use serde_json::Value;
 
-use super::board::Trouble;
+use super::status::waiting;
 
-/// Supported fields, each with everything below it.
-const CARRIED_OUT: &[&str] = &[
-    "containers.args",
-    "containers.env.name",
-    "containers.env.value",
-    "containers.env.valueFrom.fieldRef",
-    "containers.image",
-    "containers.imagePullPolicy",
-    "containers.livenessProbe.failureThreshold",
-    "containers.livenessProbe.httpGet.path",
-    "containers.livenessProbe.httpGet.port",
-    "containers.livenessProbe.httpGet.scheme",
-    "containers.livenessProbe.initialDelaySeconds",
-    "containers.livenessProbe.periodSeconds",
-    "containers.livenessProbe.successThreshold",
-    "containers.livenessProbe.timeoutSeconds",
-    "containers.name",
-    "containers.ports",
-    "containers.readinessProbe.failureThreshold",
-    "containers.readinessProbe.httpGet.path",
-    "containers.readinessProbe.httpGet.port",
-    "containers.readinessProbe.httpGet.scheme",
-    "containers.readinessProbe.initialDelaySeconds",
-    "containers.readinessProbe.periodSeconds",
-    "containers.readinessProbe.successThreshold",
-    "containers.readinessProbe.timeoutSeconds",
-    "containers.volumeMounts.mountPath",
-    "containers.volumeMounts.name",
-    "restartPolicy",
-    "serviceAccountName",
-    "terminationGracePeriodSeconds",
-    "volumes.configMap.name",
-    "volumes.name",
-    "volumes.projected.sources.configMap.items",
-    "volumes.projected.sources.configMap.name",
-    "volumes.projected.sources.downwardAPI.items.fieldRef",
-    "volumes.projected.sources.downwardAPI.items.path",
-    "volumes.projected.sources.serviceAccountToken",
+/// The supported fields of each object of a pod; everything below a field that has no line of its own is supported, too.
+const CARRIED_OUT: &[(&str, &str)] = &[
+    ("", "containers restartPolicy serviceAccountName terminationGracePeriodSeconds volumes"),
+    ("containers", "args env image imagePullPolicy livenessProbe name ports readinessProbe volumeMounts"),
+    ("containers.env", "name value valueFrom"),
+    ("containers.env.valueFrom", "fieldRef"),
+    ("containers.livenessProbe", PROBE),
+    ("containers.livenessProbe.httpGet", HTTP_GET),
+    ("containers.readinessProbe", PROBE),
+    ("containers.readinessProbe.httpGet", HTTP_GET),
+    ("containers.volumeMounts", "mountPath name"),
+    ("volumes", "configMap name projected"),
+    ("volumes.configMap", "name"),
+    ("volumes.projected", "sources"),
+    ("volumes.projected.sources", "configMap downwardAPI serviceAccountToken"),
+    ("volumes.projected.sources.configMap", "items name"),
+    ("volumes.projected.sources.downwardAPI", "items"),
+    ("volumes.projected.sources.downwardAPI.items", "fieldRef path"),
 ];
+const PROBE: &str =
+    "failureThreshold httpGet initialDelaySeconds periodSeconds successThreshold timeoutSeconds";
+const HTTP_GET: &str = "path port scheme";
 
 /// Fields of the scheduler, of admission, and of containers that a process lacks, because it is not confined.
-const WITHOUT_EFFECT: &[&str] = &[
-    "affinity",
-    "automountServiceAccountToken",
-    "containers.resources",
-    "containers.securityContext",
-    "containers.terminationMessagePath",
-    "containers.terminationMessagePolicy",
-    "containers.volumeMounts.readOnly",
-    "dnsPolicy",
-    "enableServiceLinks",
-    // They are added to running pods, and their status shows that they never run.
-    "ephemeralContainers",
-    "imagePullSecrets",
-    "nodeName",
-    "nodeSelector",
-    "preemptionPolicy",
-    "priority",
-    "priorityClassName",
-    "schedulerName",
-    "securityContext",
-    "serviceAccount",
-    "tolerations",
-    "topologySpreadConstraints",
-    "volumes.configMap.defaultMode",
-    "volumes.projected.defaultMode",
+const WITHOUT_EFFECT: &[(&str, &str)] = &[
+    // Containers that are added to a running pod never run, and their status shows that.
+    ("", "affinity automountServiceAccountToken dnsPolicy enableServiceLinks ephemeralContainers nodeName"),
+    ("", "imagePullSecrets nodeSelector preemptionPolicy priority priorityClassName schedulerName"),
+    ("", "securityContext serviceAccount tolerations topologySpreadConstraints"),
+    ("containers", "resources securityContext terminationMessagePath terminationMessagePolicy"),
+    ("containers.volumeMounts", "readOnly"),
+    ("volumes.configMap", "defaultMode"),
+    ("volumes.projected", "defaultMode"),
 ];
 
 /// Fields of which only some values are supported.
-const VALUES: &[(&str, &[&str])] = &[
-    ("restartPolicy", &["Always", "Never"]),
-    ("containers.livenessProbe.httpGet.scheme", &["HTTP"]),
-    ("containers.readinessProbe.httpGet.scheme", &["HTTP"]),
+const VALUES: &[(&str, &str)] = &[
+    ("restartPolicy", "Always Never"),
+    ("containers.livenessProbe.httpGet.scheme", "HTTP"),
+    ("containers.readinessProbe.httpGet.scheme", "HTTP"),
 ];
 
 /// The reason why the pod is not run, if it has an unsupported field.
-pub fn of(spec: &PodSpec) -> Option<Trouble> {
+pub fn of(spec: &PodSpec) -> Option<Waiting> {
     let asked = match serde_json::to_value(spec) {
         Ok(spec) => first_unknown(&spec, "")?,
         Err(error) => error.to_string(),
     };
     let message =
         format!("the host runner does not do {asked}: leave it out, or use a cluster with a kubelet");
-    Some(Trouble::new("CreateContainerConfigError", message))
+    Some(waiting("CreateContainerConfigError", message))
 }
 
-/// The first unsupported field, or field with its value.
+/// The first unsupported field below `path`, or field with its value.
 fn first_unknown(value: &Value, path: &str) -> Option<String> {
-    if is_known(path) {
-        let text = value.as_str()?;
-        let values = VALUES.iter().find(|(field, _)| *field == path).map(|(_, values)| *values)?;
-        return (!values.contains(&text)).then(|| format!("spec.{path}={text}"));
-    }
-    match value {
-        Value::Null => None,
-        Value::Array(items) => items.iter().find_map(|item| first_unknown(item, path)),
-        Value::Object(fields) if leads_to_a_known_one(path) => fields.iter().find_map(|(field, value)| {
-            let path = if path.is_empty() { field.clone() } else { format!("{path}.{field}") };
-            first_unknown(value, &path)
-        }),
-        _ => Some(format!("spec.{path}")),
-    }
+    let fields = match value {
+        Value::Array(items) => return items.iter().find_map(|item| first_unknown(item, path)),
+        Value::Object(fields) if !words(CARRIED_OUT, path).is_empty() => fields,
+        Value::String(text) => {
+            let values = words(VALUES, path);
+            let is_known = values.is_empty() || values.contains(&text.as_str());
+            return (!is_known).then(|| format!("spec.{path}={text}"));
+        }
+        _ => return None,
+    };
+    fields.iter().find_map(|(field, value)| {
+        let is_in = |table| words(table, path).contains(&field.as_str());
+        let below = if path.is_empty() { field.clone() } else { format!("{path}.{field}") };
+        match value {
+            Value::Null => None,
+            value if is_in(CARRIED_OUT) => first_unknown(value, &below),
+            _ => (!is_in(WITHOUT_EFFECT)).then(|| format!("spec.{below}")),
+        }
+    })
 }
 
-fn known() -> impl Iterator<Item = &'static str> {
-    CARRIED_OUT.iter().chain(WITHOUT_EFFECT).copied()
-}
-
-fn is_known(path: &str) -> bool {
-    known().any(|field| field == path)
-}
-
-fn leads_to_a_known_one(path: &str) -> bool {
-    path.is_empty() || known().any(|field| field.strip_prefix(path).is_some_and(|rest| rest.starts_with('.')))
+/// The words of a path's lines in a table.
+fn words(table: &'static [(&str, &str)], path: &str) -> Vec<&'static str> {
+    let lines = table.iter().filter(|(of, _)| *of == path);
+    lines.flat_map(|(_, words)| words.split(' ')).collect()
 }
 
 #[cfg(test)]
@@ -156,7 +122,7 @@ mod tests {
     }
 
     fn refusal(spec: Value) -> Option<String> {
-        of(&serde_json::from_value(spec).unwrap()).map(|trouble| trouble.message)
+        of(&serde_json::from_value(spec).unwrap()).and_then(|problem| problem.message)
     }
 
     #[test]

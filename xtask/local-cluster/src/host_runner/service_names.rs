@@ -3,6 +3,8 @@
 use k8s_openapi::api::core::v1::{Pod, Service, ServiceSpec};
 use kube::{Api, Client, api::ListParams};
 
+use super::status::is_ready;
+
 const SUFFIX: &str = ".svc";
 
 /// The text with every `NAME.NAMESPACE.svc` replaced by the address of a pod of that Service. The name of a Service
@@ -33,9 +35,10 @@ async fn address(client: &Client, namespace: &str, name: &str) -> kube::Result<O
     let Some(selector) = selector(&spec) else { return Ok(None) };
     let pods = Api::<Pod>::namespaced(client.clone(), namespace);
     let pods = pods.list(&ListParams::default().labels(&selector)).await?.items;
+    let stays = |pod: &&Pod| pod.metadata.deletion_timestamp.is_none();
     let of_any = spec.publish_not_ready_addresses.unwrap_or_default();
-    let ready = pods.iter().find(|pod| is_ready(pod));
-    let pod = ready.or_else(|| pods.iter().find(|pod| of_any && pod.metadata.deletion_timestamp.is_none()));
+    let ready = pods.iter().filter(stays).find(|pod| is_ready(pod));
+    let pod = ready.or_else(|| pods.iter().find(stays).filter(|_| of_any));
     Ok(pod.and_then(|pod| pod.status.as_ref()?.pod_ip.clone()))
 }
 
@@ -44,12 +47,6 @@ fn selector(spec: &ServiceSpec) -> Option<String> {
     let pairs: Vec<String> =
         spec.selector.iter().flatten().map(|(key, value)| format!("{key}={value}")).collect();
     (!pairs.is_empty()).then(|| pairs.join(","))
-}
-
-fn is_ready(pod: &Pod) -> bool {
-    let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
-    pod.metadata.deletion_timestamp.is_none()
-        && conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
 #[cfg(test)]

@@ -1,26 +1,21 @@
 //! Brings up a new or a stopped cluster until it accepts pods.
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs,
     path::PathBuf,
-    process::{Child, Stdio},
+    process::Stdio,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, bail};
 use kube::Client;
+use tokio::process::Child;
 
-use super::supervision;
 use crate::{
-    control_plane::{
-        addresses,
-        certificates::{self, Authority},
-        credentials, fake_nodes,
-        keeper::Roster,
-        readiness,
-    },
-    home::Home,
-    kubeconfig, own_program,
+    control_plane::{addresses, certificates, readiness},
+    files, kubeconfig,
+    local_cluster::LocalCluster,
+    own_program,
     progress::Step,
     state::State,
     toolchain::Toolchain,
@@ -42,100 +37,90 @@ pub struct Wanted {
     pub default_bin_dir: PathBuf,
 }
 
-/// Brings the cluster up; returns false when it was up already.
-pub async fn bring_up(home: &Home, wanted: &Wanted) -> Result<bool> {
-    let toolchain = Toolchain::provide().await?;
-    let path = home.change_lock();
-    let lock = File::create(&path).with_context(|| format!("could not create {}", path.display()))?;
-    if lock.try_lock().is_err() {
-        bail!("cluster {:?} is being brought up or taken down by somebody else: wait for it", home.name());
-    }
-
-    let was_running = supervision::is_running(home);
-    let earlier = State::read(home)?;
-    let state = match earlier {
-        Some(mut state) => {
-            if let Some(bin_dir) = &wanted.bin_dir {
-                state.bin_dir.clone_from(bin_dir);
-            }
-            if !was_running {
-                state.toolchain = toolchain;
-            }
-            state.write(home)?;
-            state
+impl LocalCluster {
+    /// Brings it up; returns false when it was up already. An error names the part that does not come up in time. The caller's
+    /// `main` calls [`crate::play_role`] first.
+    pub async fn bring_up(&self, wanted: &Wanted) -> Result<bool> {
+        let toolchain = Toolchain::provide().await?;
+        let lock = files::create(&self.change_lock())?;
+        if lock.try_lock().is_err() {
+            bail!(
+                "cluster {:?} is being brought up or taken down by somebody else: wait for it",
+                self.name()
+            );
         }
-        None => set_up(home, toolchain, wanted)?,
-    };
-    let mut supervisor = if was_running { None } else { Some(start_supervisor(home)?) };
-    let result = wait_until_usable(home, &state, wanted.nodes, supervisor.as_mut()).await;
-    if result.is_err() && supervisor.is_some() {
-        // Half a cluster is useless; its logs stay.
-        supervision::stop_supervisor(home, Duration::from_secs(60), |_| {})?;
+
+        let was_running = self.is_running();
+        let state = match State::read(self)? {
+            Some(mut state) => {
+                if let Some(bin_dir) = &wanted.bin_dir {
+                    state.bin_dir.clone_from(bin_dir);
+                }
+                if !was_running {
+                    state.toolchain = toolchain;
+                }
+                state.write(self)?;
+                state
+            }
+            None => set_up(self, toolchain, wanted)?,
+        };
+        let mut supervisor = if was_running { None } else { Some(start_supervisor(self)?) };
+        let result = wait_until_usable(self, &state, wanted.nodes, supervisor.as_mut()).await;
+        if result.is_err() && supervisor.is_some() {
+            // Half a cluster is useless; its logs stay.
+            self.stop_supervisor(Duration::from_secs(60), |_| {})?;
+        }
+        result?;
+        Ok(!was_running)
     }
-    result?;
-    Ok(!was_running)
 }
 
-fn set_up(home: &Home, toolchain: Toolchain, wanted: &Wanted) -> Result<State> {
+fn set_up(cluster: &LocalCluster, toolchain: Toolchain, wanted: &Wanted) -> Result<State> {
     let step = Step::start("certificates and addresses");
-    home.create()?;
-    let choice = addresses::choose()?;
-    let authority = Authority::new()?;
-    certificates::write(&authority, home)?;
-    credentials::write(&authority, home, &choice.addresses)?;
-    let state = State {
-        addresses: choice.addresses,
-        bin_dir: wanted.bin_dir.clone().unwrap_or_else(|| wanted.default_bin_dir.clone()),
-        toolchain,
-    };
+    cluster.create()?;
+    let (addresses, lock) = addresses::choose()?;
+    certificates::write(cluster, &addresses)?;
+    let bin_dir = wanted.bin_dir.as_ref().unwrap_or(&wanted.default_bin_dir).clone();
+    let state = State { addresses, bin_dir, toolchain };
     // Written last: a directory without a state is an incomplete setup, and is set up again.
-    state.write(home)?;
+    state.write(cluster)?;
+    drop(lock);
     step.done(format!("API server at {}", state.addresses.server()));
     Ok(state)
 }
 
-fn start_supervisor(home: &Home) -> Result<Child> {
+fn start_supervisor(cluster: &LocalCluster) -> Result<Child> {
     let own = own_program::file();
-    let copy = home.supervisor_binary();
+    let copy = cluster.supervisor_binary();
     // Written beside and moved, because a supervisor that has just died may still keep the old file busy.
     let unfinished = copy.with_extension("unfinished");
     fs::copy(&own, &unfinished)
         .and_then(|_| fs::rename(&unfinished, &copy))
         .with_context(|| format!("could not copy {} to {}", own.display(), copy.display()))?;
-    fs::remove_file(home.components()).ok();
-    let path = home.log_of("supervisor");
-    let log = OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(&path)
-        .with_context(|| format!("could not open {}", path.display()))?;
-    own_program::supervisor(&copy, home.name())
-        .current_dir(home.directory())
-        .stdin(Stdio::null())
-        .stdout(log.try_clone()?)
-        .stderr(log)
-        .spawn()
-        .with_context(|| format!("could not start {}", copy.display()))
+    fs::remove_file(cluster.components_file()).ok();
+    let mut command = own_program::supervisor(&copy, cluster.name());
+    command.current_dir(cluster.directory()).stdin(Stdio::null());
+    own_program::spawn(command, &copy, &cluster.log_of("supervisor"))
 }
 
 async fn wait_until_usable(
-    home: &Home,
+    cluster: &LocalCluster,
     state: &State,
     nodes: u32,
     supervisor: Option<&mut Child>,
 ) -> Result<()> {
-    let mut watch = Watch { home, supervisor, deadline: Instant::now() + START_TIMEOUT };
-    let client = kubeconfig::client(&home.kubeconfig()).await?;
+    let mut watch = Watch { cluster, supervisor, deadline: Instant::now() + START_TIMEOUT };
+    let client = kubeconfig::client(&cluster.kubeconfig()).await?;
 
     let step = Step::start("control plane");
     while !readiness::api_server_is_ready(&client).await {
         watch.pause("the API server is not ready", &step).await?;
     }
-    let components = Roster::read(home);
+    let components = cluster.components();
     step.done(format!("{} ({} processes)", state.addresses.server(), components.len()));
 
     let step = Step::start("nodes");
-    let created = fake_nodes::create(&client, nodes).await?;
+    let created = readiness::create_fake_nodes(&client, nodes).await?;
     step.note(format!("{created} created"));
     let ready = wait_for_nodes(&client, &mut watch, &step, nodes).await?;
     step.done(format!("{ready} ready"));
@@ -162,7 +147,7 @@ async fn wait_for_nodes(client: &Client, watch: &mut Watch<'_>, step: &Step, nod
 
 /// Waits, and fails early when that is pointless.
 struct Watch<'a> {
-    home: &'a Home,
+    cluster: &'a LocalCluster,
     supervisor: Option<&'a mut Child>,
     deadline: Instant,
 }
@@ -175,7 +160,7 @@ impl Watch<'_> {
         {
             bail!("the supervisor ended ({end}) while {waiting_for}\n{}", self.tail("supervisor"));
         }
-        for (name, kept) in Roster::read(self.home) {
+        for (name, kept) in self.cluster.components() {
             if kept.restarts >= HOPELESS_RESTARTS {
                 bail!("{name} ends again and again while {waiting_for}\n{}", self.tail(&name));
             }
@@ -189,7 +174,7 @@ impl Watch<'_> {
     }
 
     fn tail(&self, component: &str) -> String {
-        let path = self.home.log_of(component);
+        let path = self.cluster.log_of(component);
         let text = fs::read(&path).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let lines: Vec<&str> = text.lines().collect();

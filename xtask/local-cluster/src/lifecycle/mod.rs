@@ -1,7 +1,5 @@
 //! The life of a local cluster: brought up, supervised, taken down.
 
 pub mod bring_up;
-pub mod health;
 pub mod supervision;
 pub mod supervisor;
-pub mod take_down;

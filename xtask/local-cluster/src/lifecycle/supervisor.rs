@@ -15,50 +15,47 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     control_plane::{
-        addresses, api_server,
-        component::Component,
-        controller_manager, etcd,
-        keeper::{Roster, keep},
-        kwok, readiness, scheduler,
+        addresses,
+        components::{self, Component},
+        keeper::Roster,
+        readiness,
     },
-    home::Home,
-    host_runner,
-    journal::note,
-    kubeconfig,
+    explain::note,
+    host_runner, kubeconfig,
+    local_cluster::LocalCluster,
     state::State,
 };
 
 /// Runs until SIGTERM. Must be called on the main thread, outside of other runtimes: see
 /// [`crate::own_program::child`].
-pub async fn supervise(home: Home) -> Result<()> {
+pub async fn supervise(cluster: LocalCluster) -> Result<()> {
     // Closing the terminal of `up` must not affect the cluster.
     if let Err(error) = rustix::process::setsid() {
         note(&format!("keeping the terminal's session: {error}"));
     }
-    let lock = File::create(home.supervisor_lock()).context("could not create the supervisor's lock")?;
+    let lock = File::create(cluster.supervisor_lock()).context("could not create the supervisor's lock")?;
     lock.try_lock().context("another supervisor runs this cluster already")?;
-    fs::write(home.supervisor_pid(), std::process::id().to_string())
+    fs::write(cluster.supervisor_pid(), std::process::id().to_string())
         .context("could not write the supervisor's pid")?;
-    let state = State::require(&home)?;
+    let state = State::require(&cluster)?;
     let reservation = addresses::reserve(state.addresses.pods).with_context(|| {
-        format!("take the cluster {:?} down and bring it up again, so that it gets others", home.name())
+        format!("take the cluster {:?} down and bring it up again, so that it gets others", cluster.name())
     })?;
-    note(&format!("supervising {:?} as pid {}", home.name(), std::process::id()));
+    note(&format!("supervising {:?} as pid {}", cluster.name(), std::process::id()));
 
-    let roster = Roster::new(home.clone());
+    let roster = Roster::new(cluster.clone());
     // Clients end before their servers: processes of pods, then the control plane, then etcd.
     let (stop_pods, stop_control_plane, stop_etcd) =
         (CancellationToken::new(), CancellationToken::new(), CancellationToken::new());
     let api_ready = CancellationToken::new();
-    let component =
-        |component: Component, stop: &CancellationToken| keep(component, home.clone(), &roster, stop.clone());
+    let keep = |component: Component, stop: &CancellationToken| roster.keep(component, stop.clone());
 
-    let etcd = component(etcd::component(&home, &state)?, &stop_etcd);
-    let api_server = component(api_server::component(&home, &state)?, &stop_control_plane);
+    let etcd = keep(components::etcd(&cluster, &state)?, &stop_etcd);
+    let api_server = keep(components::api_server(&cluster, &state)?, &stop_control_plane);
     let clients = [
-        component(controller_manager::component(&home, &state)?, &stop_control_plane),
-        component(scheduler::component(&home, &state)?, &stop_control_plane),
-        component(kwok::component(&home, &state)?, &stop_control_plane),
+        keep(components::controller_manager(&cluster, &state)?, &stop_control_plane),
+        keep(components::scheduler(&cluster, &state)?, &stop_control_plane),
+        keep(components::kwok(&cluster, &state)?, &stop_control_plane),
     ];
     let control_plane = async {
         stop_control_plane.run_until_cancelled(port_opens(state.addresses.etcd)).await;
@@ -69,9 +66,9 @@ pub async fn supervise(home: Home) -> Result<()> {
         tokio::join!(api_server, after_api_server);
     };
     let pods = async {
-        if stop_pods.run_until_cancelled(api_server_ready(&home)).await.is_some() {
+        if stop_pods.run_until_cancelled(api_server_ready(&cluster)).await.is_some() {
             api_ready.cancel();
-            host_runner::run(&home, &state, stop_pods.clone()).await;
+            Box::pin(host_runner::run(&cluster, &state, stop_pods.clone())).await;
         }
     };
     let until_told = async {
@@ -101,8 +98,8 @@ async fn port_opens(port: u16) {
     }
 }
 
-async fn api_server_ready(home: &Home) {
-    let client = match kubeconfig::client(&home.kubeconfig()).await {
+async fn api_server_ready(cluster: &LocalCluster) {
+    let client = match kubeconfig::client(&cluster.kubeconfig()).await {
         Ok(client) => client,
         Err(error) => {
             note(&format!("no client for the API server: {error:#}"));

@@ -14,12 +14,10 @@ use sha2::{Digest, Sha256};
 
 use super::{
     downloads::hex,
-    pins::{Pins, Tool, minor},
+    pins::{self, GO_MOD, Tool, minor},
 };
-use crate::{cache, lock, progress::Step};
+use crate::{cache, files, progress::Step};
 
-/// The Go module that pins the tools.
-pub const GO_MOD: &str = include_str!("../../control-plane/go.mod");
 const GO_SUM: &str = include_str!("../../control-plane/go.sum");
 
 /// Locked in the directory of the tools while they are built.
@@ -32,34 +30,34 @@ const BUILD_FLAGS: [&str; 4] = ["-trimpath", "-mod=readonly", "-buildvcs=false",
 const LAST_LINES: usize = 15;
 
 /// The directory of the tools of the present go.mod, whether or not they are built yet.
-pub fn directory(pins: &Pins) -> Result<PathBuf> {
+pub fn directory() -> Result<PathBuf> {
     let mut hasher = Sha256::new();
     hasher.update(GO_MOD);
     hasher.update(GO_SUM);
-    hasher.update(linker_flags(pins)?);
+    hasher.update(linker_flags()?);
     hasher.update(BUILD_FLAGS.join(" "));
     Ok(cache::directory()?.join("tools").join(hex(&hasher.finalize()[..8])))
 }
 
 /// Fails if Go is missing, or is too old for these tools.
-pub fn ensure_possible(tools: &[Tool], pins: &Pins) -> Result<()> {
-    let names = pins.names(tools)?;
-    ensure_go(pins).with_context(|| {
+pub fn ensure_possible(tools: &[Tool]) -> Result<()> {
+    let names = pins::names(tools)?;
+    ensure_go().with_context(|| {
         format!("not in the cache, not on this machine in a version that fits, and not downloaded: {names}")
     })
 }
 
 /// Builds the given tools into `directory`. Two runs at once are safe: one waits for the other.
-pub fn build(tools: &[Tool], pins: &Pins, directory: &Path) -> Result<()> {
-    fs::create_dir_all(directory).with_context(|| format!("could not create {}", directory.display()))?;
-    let _lock = lock::wait_for(&directory.join(LOCK), "builds the tools")?;
+pub fn build(tools: &[Tool], directory: &Path) -> Result<()> {
+    files::create_directory(directory)?;
+    let _lock = files::lock(&directory.join(LOCK), "builds the tools")?;
     let missing: Vec<Tool> =
         tools.iter().copied().filter(|tool| !directory.join(tool.binary()).is_file()).collect();
     if missing.is_empty() {
         return Ok(());
     }
-    ensure_possible(&missing, pins)?;
-    let names = pins.names(&missing)?;
+    ensure_possible(&missing)?;
+    let names = pins::names(&missing)?;
     eprintln!(
         "Building from source, once: {names}. A machine that never built all of them needs about ten minutes."
     );
@@ -75,7 +73,7 @@ pub fn build(tools: &[Tool], pins: &Pins, directory: &Path) -> Result<()> {
     let unfinished = tempfile::Builder::new().prefix("unfinished").rand_bytes(0).tempdir_in(directory)?;
     let mut build = go();
     build.current_dir(&module).args(["build", "-v"]).args(BUILD_FLAGS);
-    build.arg(format!("-ldflags={}", linker_flags(pins)?)).arg("-o").arg(unfinished.path()).args(packages);
+    build.arg(format!("-ldflags={}", linker_flags()?)).arg("-o").arg(unfinished.path()).args(packages);
     let mut compiled = 0;
     run(&mut build, || {
         compiled += 1;
@@ -94,11 +92,9 @@ pub fn build(tools: &[Tool], pins: &Pins, directory: &Path) -> Result<()> {
 /// Writes the module to a separate directory, so that the tools can be built without a checkout.
 fn write_module(directory: &Path) -> Result<PathBuf> {
     let module = directory.join("module");
-    fs::create_dir_all(&module).with_context(|| format!("could not create {}", module.display()))?;
-    for (file, text) in [("go.mod", GO_MOD), ("go.sum", GO_SUM)] {
-        let path = module.join(file);
-        fs::write(&path, text).with_context(|| format!("could not write {}", path.display()))?;
-    }
+    files::create_directory(&module)?;
+    files::write(&module.join("go.mod"), GO_MOD)?;
+    files::write(&module.join("go.sum"), GO_SUM)?;
     Ok(module)
 }
 
@@ -137,8 +133,8 @@ fn go() -> Command {
     go
 }
 
-fn ensure_go(pins: &Pins) -> Result<()> {
-    let wanted = pins.go()?;
+fn ensure_go() -> Result<()> {
+    let wanted = pins::go()?;
     let output = match go().args(["env", "GOVERSION"]).output() {
         Ok(output) => output,
         Err(error) => bail!(
@@ -158,8 +154,8 @@ fn ensure_go(pins: &Pins) -> Result<()> {
 }
 
 /// Without these flags, Kubernetes' programs report the version v0.0.0-master.
-fn linker_flags(pins: &Pins) -> Result<String> {
-    let version = pins.version(Tool::ApiServer)?;
+fn linker_flags() -> Result<String> {
+    let version = pins::version(Tool::ApiServer)?;
     let (major, minor) =
         minor(version).with_context(|| format!("go.mod pins an odd Kubernetes version: {version}"))?;
     let package = "k8s.io/component-base/version";
@@ -179,7 +175,7 @@ mod tests {
         let script = r#"[ "$1" = env ] && echo go1.99.0 && exit; [ "$1" = list ] && echo a/b && exit; seq -f 'line %g' 20 >&2; echo a/b >&2; exit 2"#;
         let variables = [("PATH", again::program(machine.path(), "go", script))];
         if again::has("toolchain::build::tests::the_last_words_of_a_failed_build_are_shown", &variables) {
-            let error = build(&[Tool::Helm], &Pins::new(GO_MOD), machine.path()).unwrap_err();
+            let error = build(&[Tool::Helm], machine.path()).unwrap_err();
             let said = error.to_string();
             assert!(said.contains("exit status: 2") && said.contains("GOPROXY"), "{said}");
             assert!(said.contains("words:\nline 6\n") && said.contains("line 20\n"), "{said}");

@@ -21,7 +21,7 @@ use ureq::{
 };
 
 use super::downloads::{Download, Sum, WAYS_OUT, address, hex, origin};
-use crate::{lock, progress::Step};
+use crate::{files, progress::Step};
 
 /// The size of the largest list of sums.
 const LIST_BYTES: u64 = 1_000_000;
@@ -68,8 +68,8 @@ impl Downloader {
 
     fn try_fetch(&mut self, name: &str, download: &Download, target: &Path) -> Result<()> {
         let directory = target.parent().context("the cache is no directory")?;
-        fs::create_dir_all(directory).with_context(|| format!("could not create {}", directory.display()))?;
-        let _lock = lock::wait_for(&directory.join(".lock"), "downloads the same program")?;
+        files::create_directory(directory)?;
+        let _lock = files::lock(&directory.join(".lock"), "downloads the same program")?;
         if target.is_file() {
             return Ok(());
         }

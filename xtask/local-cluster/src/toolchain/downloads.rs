@@ -208,18 +208,15 @@ impl fmt::Display for Sum {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        again,
-        toolchain::{build::GO_MOD, pins::Pins},
-    };
+    use crate::{again, toolchain::pins};
 
     #[test]
     fn every_url_has_the_version_of_go_mod() {
-        let (pins, downloads) = (Pins::new(GO_MOD), Downloads::parse(RELEASES).unwrap());
+        let downloads = Downloads::parse(RELEASES).unwrap();
         for tool in Tool::ALL.into_iter().filter(|tool| *tool != Tool::Kwok) {
             for (architecture, name) in [(Architecture::Amd64, "amd64"), (Architecture::Arm64, "arm64")] {
                 let Download { url, sum, member } = &downloads.0[&tool][&architecture];
-                let version = pins.version(tool).unwrap();
+                let version = pins::version(tool).unwrap();
                 let Sum::Published(list) = sum else { panic!("{url}") };
                 for text in [url.to_string(), list.to_string()] {
                     assert!(

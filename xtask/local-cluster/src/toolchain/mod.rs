@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
 pub use self::pins::Tool;
-use self::{download::Downloader, downloads::Downloads, pins::Pins};
+use self::{download::Downloader, downloads::Downloads};
 
 const CLIENTS: [Tool; 2] = [Tool::Kubectl, Tool::Helm];
 
@@ -52,15 +52,14 @@ impl Toolchain {
     }
 
     fn of(wanted: &[Tool]) -> Result<Self> {
-        let pins = Pins::new(build::GO_MOD);
         let downloads = Downloads::chosen()?;
         let at_hand = |tool| {
             let is_wanted = !downloads::are_off();
-            anyhow::Ok(if is_wanted { preinstalled::find(tool, pins.version(tool)?) } else { None })
+            anyhow::Ok(if is_wanted { preinstalled::find(tool, pins::version(tool)?) } else { None })
         };
         let mut toolchain = Self::default();
         let (mut to_fetch, mut to_build) = (Vec::new(), Vec::new());
-        let built = build::directory(&pins)?;
+        let built = build::directory()?;
         for &tool in wanted {
             let in_cache = built.join(tool.binary());
             let download = downloads.of(tool).map(|it| anyhow::Ok((it, it.cached(tool)?))).transpose()?;
@@ -78,11 +77,11 @@ impl Toolchain {
         }
         if !to_build.is_empty() {
             // Otherwise it would be noticed after all downloads.
-            build::ensure_possible(&to_build, &pins)?;
+            build::ensure_possible(&to_build)?;
         }
         let mut downloader = Downloader::default();
         for (tool, download, path) in to_fetch {
-            match downloader.fetch(&pins.names(&[tool])?, download, &path) {
+            match downloader.fetch(&pins::names(&[tool])?, download, &path) {
                 Ok(()) => toolchain.add(tool, path, &download.to_string()),
                 Err(error) => {
                     eprintln!("{error}");
@@ -91,7 +90,7 @@ impl Toolchain {
             }
         }
         if !to_build.is_empty() {
-            build::build(&to_build, &pins, &built)?;
+            build::build(&to_build, &built)?;
             for tool in to_build {
                 toolchain.add(tool, built.join(tool.binary()), "built from source");
             }
@@ -129,7 +128,7 @@ mod tests {
         file_server::{Answer, FileServer},
         *,
     };
-    use crate::{again, lock};
+    use crate::{again, files};
 
     /// The variables of a machine without any tool, whose only mirror is `server`. The second program's sum may be wrong.
     fn machine(
@@ -239,9 +238,9 @@ mod tests {
         if !again::has(test, &variables) {
             return;
         }
-        let directory = build::directory(&Pins::new(build::GO_MOD)).unwrap();
+        let directory = build::directory().unwrap();
         fs::create_dir_all(&directory).unwrap();
-        let other = lock::wait_for(&directory.join(build::LOCK), "is none").unwrap();
+        let other = files::lock(&directory.join(build::LOCK), "is none").unwrap();
         // Without this end, a wait that blocks would last for ever.
         thread::spawn(move || {
             thread::sleep(Duration::from_secs(5));

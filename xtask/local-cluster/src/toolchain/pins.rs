@@ -3,6 +3,9 @@
 use anyhow::{Context, Error, Result, bail};
 use serde::Deserialize;
 
+/// The Go module that pins the tools.
+pub const GO_MOD: &str = include_str!("../../control-plane/go.mod");
+
 /// One of the programs that make up a local cluster.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[serde(try_from = "String")]
@@ -35,53 +38,35 @@ impl Tool {
         Self::Etcd,
     ];
 
-    /// The name of the binary, built or found on a PATH.
-    #[must_use]
-    pub fn binary(self) -> &'static str {
+    /// The name of the binary, built or found on a PATH, and the Go package that builds it.
+    fn names(self) -> (&'static str, &'static str) {
         match self {
-            Self::Etcd => "etcd",
-            Self::ApiServer => "kube-apiserver",
-            Self::ControllerManager => "kube-controller-manager",
-            Self::Scheduler => "kube-scheduler",
-            Self::Kubectl => "kubectl",
-            Self::Kwok => "kwok",
-            Self::Helm => "helm",
+            Self::Etcd => ("etcd", "go.etcd.io/etcd/server/v3"),
+            Self::ApiServer => ("kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"),
+            Self::ControllerManager => {
+                ("kube-controller-manager", "k8s.io/kubernetes/cmd/kube-controller-manager")
+            }
+            Self::Scheduler => ("kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler"),
+            Self::Kubectl => ("kubectl", "k8s.io/kubernetes/cmd/kubectl"),
+            Self::Kwok => ("kwok", "sigs.k8s.io/kwok/cmd/kwok"),
+            Self::Helm => ("helm", "helm.sh/helm/v4/cmd/helm"),
         }
     }
 
-    /// The name that `go build` gives to the binary.
+    /// The name of the binary.
     #[must_use]
-    pub fn built_as(self) -> &'static str {
-        match self {
-            Self::Etcd => "server",
-            _ => self.binary(),
-        }
+    pub fn binary(self) -> &'static str {
+        self.names().0
     }
 
     /// The Go package that builds it.
-    #[must_use]
-    pub fn package(self) -> &'static str {
-        match self {
-            Self::Etcd => "go.etcd.io/etcd/server/v3",
-            Self::ApiServer => "k8s.io/kubernetes/cmd/kube-apiserver",
-            Self::ControllerManager => "k8s.io/kubernetes/cmd/kube-controller-manager",
-            Self::Scheduler => "k8s.io/kubernetes/cmd/kube-scheduler",
-            Self::Kubectl => "k8s.io/kubernetes/cmd/kubectl",
-            Self::Kwok => "sigs.k8s.io/kwok/cmd/kwok",
-            Self::Helm => "helm.sh/helm/v4/cmd/helm",
-        }
+    pub(super) fn package(self) -> &'static str {
+        self.names().1
     }
 
-    /// The Go module whose version is the tool's version.
-    fn module(self) -> &'static str {
-        match self {
-            Self::Etcd => "go.etcd.io/etcd/server/v3",
-            Self::ApiServer | Self::ControllerManager | Self::Scheduler | Self::Kubectl => {
-                "k8s.io/kubernetes"
-            }
-            Self::Kwok => "sigs.k8s.io/kwok",
-            Self::Helm => "helm.sh/helm/v4",
-        }
+    /// The name that `go build` gives to the binary.
+    pub(super) fn built_as(self) -> &'static str {
+        if self == Self::Etcd { "server" } else { self.binary() }
     }
 }
 
@@ -99,46 +84,38 @@ impl TryFrom<String> for Tool {
     }
 }
 
-/// A go.mod, read for its versions.
-pub struct Pins {
-    text: &'static str,
+/// The pinned version of a tool, with its leading `v`.
+pub fn version(tool: Tool) -> Result<&'static str> {
+    version_in(GO_MOD, tool)
 }
 
-impl Pins {
-    /// Takes the text of a go.mod.
-    pub fn new(text: &'static str) -> Self {
-        Self { text }
-    }
+/// The version of the module in which the tool's package is.
+fn version_in(go_mod: &'static str, tool: Tool) -> Result<&'static str> {
+    let package = tool.package();
+    let is_in = |module: &str| {
+        package.strip_prefix(module).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let version = go_mod.lines().find_map(|line| {
+        let mut words = line.split_whitespace().filter(|word| *word != "require");
+        let (module, version) = (words.next()?, words.next()?);
+        (is_in(module) && version.starts_with('v')).then_some(version)
+    });
+    version.with_context(|| {
+        format!("go.mod pins no module of {package}: restore xtask/local-cluster/control-plane/go.mod")
+    })
+}
 
-    /// The pinned version of a tool, with its leading `v`.
-    pub fn version(&self, tool: Tool) -> Result<&str> {
-        let module = tool.module();
-        self.text
-            .lines()
-            .filter_map(|line| {
-                let mut words = line.split_whitespace().filter(|word| *word != "require");
-                (words.next() == Some(module)).then(|| words.next()).flatten()
-            })
-            .find(|version| version.starts_with('v'))
-            .with_context(|| {
-                format!("go.mod pins no {module}: restore xtask/local-cluster/control-plane/go.mod")
-            })
-    }
+/// The tools with their versions, for messages.
+pub fn names(tools: &[Tool]) -> Result<String> {
+    let name = |tool: &Tool| Ok(format!("{} {}", tool.binary(), version(*tool)?));
+    Ok(tools.iter().map(name).collect::<Result<Vec<_>>>()?.join(", "))
+}
 
-    /// The tools with their versions, for messages.
-    pub fn names(&self, tools: &[Tool]) -> Result<String> {
-        let name = |tool: &Tool| Ok(format!("{} {}", tool.binary(), self.version(*tool)?));
-        Ok(tools.iter().map(name).collect::<Result<Vec<_>>>()?.join(", "))
-    }
-
-    /// The Go version that the module asks for, as `1.26.0`.
-    pub fn go(&self) -> Result<&str> {
-        self.text
-            .lines()
-            .find_map(|line| line.strip_prefix("go "))
-            .map(str::trim)
-            .context("go.mod names no Go version: restore xtask/local-cluster/control-plane/go.mod")
-    }
+/// The Go version that the module asks for, as `1.26.0`.
+pub fn go() -> Result<&'static str> {
+    let line = GO_MOD.lines().find_map(|line| line.strip_prefix("go "));
+    line.map(str::trim)
+        .context("go.mod names no Go version: restore xtask/local-cluster/control-plane/go.mod")
 }
 
 /// Major and minor of a version like `v1.37.1` or `1.26`.
@@ -153,16 +130,15 @@ pub fn minor(version: &str) -> Option<(u32, u32)> {
 mod tests {
     use super::*;
 
-    const MODULE: &str = "module x\n\ngo 1.26.0\n\nreplace k8s.io/api => k8s.io/api v0.37.1\n\n\
+    const MODULE: &str = "module x\n\nreplace k8s.io/api => k8s.io/api v0.37.1\n\n\
         require k8s.io/kubernetes v1.37.1 // indirect\n\nrequire (\n\tsigs.k8s.io/kwok v0.8.0 // indirect\n)\n";
 
     #[test]
     fn versions_are_read_from_single_and_grouped_requirements() {
-        let pins = Pins::new(MODULE);
-        assert_eq!(pins.version(Tool::Kubectl).unwrap(), "v1.37.1");
-        assert_eq!(pins.version(Tool::Kwok).unwrap(), "v0.8.0");
-        assert_eq!(pins.go().unwrap(), "1.26.0");
-        assert!(pins.version(Tool::Helm).unwrap_err().to_string().contains("helm.sh/helm/v4"));
+        assert_eq!(version_in(MODULE, Tool::Kubectl).unwrap(), "v1.37.1");
+        assert_eq!(version_in(MODULE, Tool::Kwok).unwrap(), "v0.8.0");
+        assert!(version_in(MODULE, Tool::Helm).unwrap_err().to_string().contains("helm.sh/helm/v4"));
+        assert!(minor(go().unwrap()).is_some());
     }
 
     #[test]

@@ -1,4 +1,6 @@
-//! A figure.
+//! A measured figure.
+
+use std::{fmt, time::Duration};
 
 use serde::Serialize;
 
@@ -29,13 +31,19 @@ impl Figure {
         Self { name: name.into(), unit, value }
     }
 
-    pub fn seconds(name: impl Into<String>, value: std::time::Duration) -> Self {
+    pub fn seconds(name: impl Into<String>, value: Duration) -> Self {
         Self::new(name, Unit::Seconds, value.as_secs_f64())
     }
 
     #[expect(clippy::cast_precision_loss, reason = "counts of requests are far below 2^52")]
     pub fn count(name: impl Into<String>, value: usize) -> Self {
         Self::new(name, Unit::Count, value as f64)
+    }
+}
+
+impl fmt::Display for Figure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}{}", self.name, self.unit.number(self.value), self.unit.suffix())
     }
 }
 

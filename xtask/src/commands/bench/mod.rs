@@ -7,15 +7,9 @@ mod pod;
 mod process;
 mod report;
 mod requests;
-mod sample;
-mod scenario;
 mod scenarios;
-mod statistics;
 mod subject;
-mod summary;
-mod table;
 mod trial;
-mod values;
 
 use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
 
@@ -29,8 +23,8 @@ use crate::{
     workspace::{self, Profile},
 };
 use meter::Meter;
-use sample::Sample;
-use scenario::Scenario;
+use report::Sample;
+use scenarios::Scenario;
 use subject::Subject;
 use trial::{Setting, Trial};
 
@@ -107,7 +101,7 @@ async fn set_up(cluster: &LocalCluster, options: &Options, interrupt: &Interrupt
     let wanted = Wanted { nodes: 10, bin_dir: Some(bin_dir.clone()), default_bin_dir: bin_dir };
     interrupt.or(cluster.bring_up(&wanted)).await?;
     let on = Cluster::local(cluster)?;
-    charts::install(&on, &values::charts(&on.access.logs, options.pod_bytes)?, interrupt).await
+    charts::install(&on, &pod::charts(&on.access.logs, options.pod_bytes)?, interrupt).await
 }
 
 /// Measures, and reports also what was measured before a failure.
@@ -156,10 +150,10 @@ async fn chain(
 ) -> Result<()> {
     let mut trial = Trial::begin(setting, subject).await?;
     if !scenarios.contains(&Scenario::Create) {
-        scenarios::run(Scenario::Create, &mut trial).await?;
+        Scenario::Create.run(&mut trial).await?;
     }
     for scenario in scenarios {
-        samples.push(scenarios::measure(*scenario, &mut trial).await?);
+        samples.push(scenario.measure(&mut trial).await?);
     }
     trial.delete().await
 }

@@ -8,9 +8,9 @@ use std::{
 
 use anyhow::{Context, Result};
 use local_cluster::LocalCluster;
-use serde::Deserialize;
 
 use super::figure::{Figure, Unit};
+use crate::audit::Line;
 
 /// A position in the audit log.
 pub struct Requests {
@@ -48,37 +48,6 @@ pub struct Counts {
     pub messages: BTreeMap<String, String>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Entry {
-    #[serde(default)]
-    stage: String,
-    verb: String,
-    user: User,
-    object_ref: Option<Object>,
-    #[serde(default)]
-    response_status: Answer,
-}
-
-#[derive(Deserialize)]
-struct User {
-    username: String,
-}
-
-#[derive(Deserialize)]
-struct Object {
-    #[serde(default)]
-    resource: String,
-    subresource: Option<String>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Answer {
-    code: u16,
-    message: String,
-}
-
 impl Requests {
     /// The present end of the log.
     pub fn from_now(cluster: &LocalCluster) -> Result<Self> {
@@ -99,31 +68,36 @@ impl Counts {
         let mut counts = Self::default();
         for line in lines {
             // The first and the last line may be incomplete.
-            let Ok(entry) = serde_json::from_str::<Entry>(&line?) else { continue };
-            if entry.is_an_answer() && callers.include(&entry) {
-                counts.add(entry);
+            let Ok(line) = serde_json::from_str::<Line>(&line?) else { continue };
+            if is_an_answer(&line) && callers.include(&line) {
+                counts.add(line);
             }
         }
         Ok(counts)
     }
 
-    fn add(&mut self, entry: Entry) {
-        let (resource, code) = (entry.resource(), entry.response_status.code);
-        if entry.is_about("leases") {
+    fn add(&mut self, line: Line) {
+        let code = line.response_status.code;
+        let resource = match line.object_ref.as_ref() {
+            None => "no object".to_owned(),
+            Some(object) if object.subresource.is_empty() => object.resource.clone(),
+            Some(object) => format!("{}/{}", object.resource, object.subresource),
+        };
+        if about(&line) == "leases" {
             self.leases += 1;
-        } else if entry.is_write() {
+        } else if is_write(&line) {
             self.writes += 1;
         } else {
             self.reads += 1;
-            self.lists += usize::from(entry.verb == "list");
+            self.lists += usize::from(line.verb == "list");
         }
-        let kind = format!("{} {resource} → {code}", entry.verb);
-        let is_refused = !(200..300).contains(&code) && (code != 404 || entry.is_write());
+        let kind = format!("{} {resource} → {code}", line.verb);
+        let is_refused = !(200..300).contains(&code) && (code != 404 || is_write(&line));
         if is_refused {
             self.refused += 1;
             self.conflicts += usize::from(code == 409);
             self.too_many += usize::from(code == 429);
-            self.messages.entry(kind.clone()).or_insert(entry.response_status.message);
+            self.messages.entry(kind.clone()).or_insert(line.response_status.message);
         }
         *self.by_kind.entry(kind).or_default() += 1;
     }
@@ -158,39 +132,29 @@ fn ratio(count: usize, objects: usize) -> f64 {
     count as f64 / objects as f64
 }
 
-impl Entry {
-    /// A watch is logged when it starts and when it ends, and any other request when it ends.
-    fn is_an_answer(&self) -> bool {
-        match self.stage.as_str() {
-            "ResponseStarted" => self.verb == "watch",
-            _ => self.verb != "watch" || self.response_status.code >= 400,
-        }
-    }
-
-    fn is_write(&self) -> bool {
-        // A review is a question, although it is created.
-        matches!(self.verb.as_str(), "create" | "update" | "patch" | "delete" | "deletecollection")
-            && !self.object_ref.as_ref().is_some_and(|object| object.resource.ends_with("reviews"))
-    }
-
-    fn is_about(&self, resource: &str) -> bool {
-        self.object_ref.as_ref().is_some_and(|object| object.resource == resource)
-    }
-
-    fn resource(&self) -> String {
-        match &self.object_ref {
-            None => "no object".to_owned(),
-            Some(Object { resource, subresource: None }) => resource.clone(),
-            Some(Object { resource, subresource: Some(sub) }) => format!("{resource}/{sub}"),
-        }
+/// A watch is logged when it starts and when it ends, and any other request when it ends.
+fn is_an_answer(line: &Line) -> bool {
+    match line.stage.as_str() {
+        "ResponseStarted" => line.verb == "watch",
+        _ => line.verb != "watch" || line.response_status.code >= 400,
     }
 }
 
+fn is_write(line: &Line) -> bool {
+    // A review is a question, although it is created.
+    matches!(line.verb.as_str(), "create" | "update" | "patch" | "delete" | "deletecollection")
+        && !about(line).ends_with("reviews")
+}
+
+fn about(line: &Line) -> &str {
+    line.object_ref.as_ref().map(|object| object.resource.as_str()).unwrap_or_default()
+}
+
 impl Callers {
-    fn include(&self, entry: &Entry) -> bool {
-        let user = &entry.user.username;
+    fn include(&self, line: &Line) -> bool {
+        let user = &line.user.username;
         let reads = |(reader, resources): &(String, Vec<&str>)| {
-            user == reader && !entry.is_write() && resources.iter().any(|resource| entry.is_about(resource))
+            user == reader && !is_write(line) && resources.contains(&about(line))
         };
         self.users.contains(user) || self.reader.as_ref().is_some_and(reads)
     }
@@ -203,7 +167,7 @@ mod tests {
     use super::*;
 
     fn line(user: &str, stage: &str, verb: &str, resource: &str, code: u16) -> String {
-        let (resource, sub) = resource.split_once('/').map_or((resource, None), |(a, b)| (a, Some(b)));
+        let (resource, sub) = resource.split_once('/').unwrap_or((resource, ""));
         json!({
             "stage": stage, "verb": verb, "user": {"username": user},
             "objectRef": {"resource": resource, "subresource": sub},

@@ -33,14 +33,6 @@ impl Subject {
         }
     }
 
-    /// A part of the names of its namespaces.
-    pub fn short(self) -> &'static str {
-        match self {
-            Self::Catena => "catena",
-            Self::Native => "native",
-        }
-    }
-
     pub fn resource(self) -> ApiResource {
         match self {
             Self::Catena => ApiResource::erase::<catena_api::BasicDeployment>(&()),

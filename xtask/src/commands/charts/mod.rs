@@ -10,6 +10,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use local_cluster::files;
 use serde_json::{Value, json};
 
 use crate::{
@@ -49,14 +50,14 @@ fn generated(directory: &Path) -> Result<Generated> {
         for source in std::iter::once(&files).chain(has_definitions.then_some(&definitions)) {
             for path in below(source)? {
                 let place = path.strip_prefix(source)?;
-                let text = read(&path)?;
+                let text = files::read(&path)?;
                 names::begin_with("catena", &text).with_context(|| shown(&path))?;
                 generated.wanted.insert(chart.directory.join(place), whole(place, &text));
             }
         }
         for path in below(&endings)? {
             let target = chart.directory.join(path.strip_prefix(&endings)?);
-            let ending = read(&path)?.replace(CHART_NAME, &chart.name);
+            let ending = files::read(&path)?.replace(CHART_NAME, &chart.name);
             let text = with_ending(&target, &ending)?;
             generated.wanted.insert(target, text);
         }
@@ -89,7 +90,7 @@ fn whole(place: &Path, text: &str) -> String {
 fn with_ending(path: &Path, ending: &str) -> Result<String> {
     let is_markdown = path.extension().is_some_and(|extension| extension == "md");
     let mark = if is_markdown { format!("<!-- {ENDING_NOTE} -->") } else { format!("# {ENDING_NOTE}") };
-    let present = if path.exists() { read(path)? } else { String::new() };
+    let present = if path.exists() { files::read(path)? } else { String::new() };
     let own = present.split(&mark).next().unwrap_or_default().trim_end();
     let text = format!("{own}\n\n{mark}\n\n{ending}");
     if !is_markdown {
@@ -107,28 +108,21 @@ fn values_schema(chart: &Chart, shared: &Value) -> Result<String> {
     Ok(serde_json::to_string_pretty(&joined)? + "\n")
 }
 
-fn read(path: &Path) -> Result<String> {
-    fs::read_to_string(path).with_context(|| format!("could not read {}", path.display()))
-}
-
 fn read_json(path: &Path) -> Result<Value> {
-    serde_json::from_str(&read(path)?).with_context(|| format!("{} is not JSON", shown(path)))
+    serde_json::from_str(&files::read(path)?).with_context(|| format!("{} is not JSON", shown(path)))
 }
 
 /// All files in a directory and the directories within it.
 fn below(directory: &Path) -> Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    let entries =
-        fs::read_dir(directory).with_context(|| format!("could not list {}", directory.display()))?;
-    for entry in entries {
-        let path = entry?.path();
+    let mut all = Vec::new();
+    for path in files::list(directory)? {
         if path.is_dir() {
-            files.extend(below(&path)?);
+            all.extend(below(&path)?);
         } else {
-            files.push(path);
+            all.push(path);
         }
     }
-    Ok(files)
+    Ok(all)
 }
 
 #[cfg(test)]

@@ -6,8 +6,9 @@ use std::{
     process::Command,
 };
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use catena_api::compatibility::{Rule, changes, policy};
+use local_cluster::output;
 use serde_json::Value;
 
 use crate::workspace;
@@ -22,9 +23,6 @@ const OF_ANOTHER_REPOSITORY: [&str; 6] =
     ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX"];
 
 /// Fails with each change since one of the revisions that breaks the policy.
-///
-/// # Errors
-/// Also when a revision is not in this clone.
 pub fn since(revisions: &[String]) -> Result<()> {
     let repository = Repository { root: workspace::root() };
     for revision in revisions {
@@ -76,11 +74,7 @@ impl Repository {
         for variable in OF_ANOTHER_REPOSITORY {
             git.env_remove(variable);
         }
-        let output =
-            git.arg("-C").arg(&self.root).args(arguments).output().context("git cannot be started")?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "git {}: {}", arguments[0], said.trim());
-        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+        output(git.arg("-C").arg(&self.root).args(arguments)).with_context(|| format!("git {}", arguments[0]))
     }
 
     fn has(&self, revision: &str) -> Result<()> {

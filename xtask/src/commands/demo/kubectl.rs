@@ -10,33 +10,23 @@ use crate::workspace;
 
 /// Runs kubectl against the demo's cluster.
 pub struct Kubectl<'a> {
-    access: &'a Access,
-    interrupt: &'a Interrupt,
+    pub access: &'a Access,
+    pub interrupt: &'a Interrupt,
 }
 
-impl<'a> Kubectl<'a> {
-    pub fn new(access: &'a Access, interrupt: &'a Interrupt) -> Self {
-        Self { access, interrupt }
-    }
-
+impl Kubectl<'_> {
     /// Runs a command whose output is for the reader.
     pub async fn run(&self, arguments: &[&str]) -> Result<()> {
         show(arguments);
         self.interrupt.run(&mut self.command(arguments)).await.with_context(|| self.stopped(arguments))
     }
 
-    /// Runs a command whose output is needed, and shows it.
-    pub async fn ask(&self, arguments: &[&str]) -> Result<String> {
-        let answer = self.answer(arguments, "").await?;
+    /// Runs a command that reads from standard input; its output is needed, and shown.
+    pub async fn feed(&self, arguments: &[&str], input: &str) -> Result<String> {
+        show(arguments);
+        let answer = self.output(arguments, input).await?;
         println!("{answer}");
         Ok(answer)
-    }
-
-    /// Runs a command that reads from standard input.
-    pub async fn feed(&self, arguments: &[&str], input: &str) -> Result<()> {
-        let answer = self.answer(arguments, input).await?;
-        println!("{answer}");
-        Ok(())
     }
 
     /// Runs a command whose output is needed but not shown.
@@ -44,19 +34,11 @@ impl<'a> Kubectl<'a> {
         self.output(arguments, "").await
     }
 
-    async fn answer(&self, arguments: &[&str], input: &str) -> Result<String> {
-        show(arguments);
-        self.output(arguments, input).await
-    }
-
     async fn output(&self, arguments: &[&str], input: &str) -> Result<String> {
-        let mut command = self.command(arguments);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut command = tokio::process::Command::from(self.command(arguments));
+        command.kill_on_drop(true).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let work = async {
-            let mut child = tokio::process::Command::from(command)
-                .kill_on_drop(true)
-                .spawn()
-                .context("could not run kubectl")?;
+            let mut child = command.spawn().context("could not run kubectl")?;
             if let Some(mut stdin) = child.stdin.take() {
                 stdin.write_all(input.as_bytes()).await?;
             }

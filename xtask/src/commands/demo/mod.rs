@@ -1,7 +1,6 @@
 //! `cargo xtask demo`: the whole story, from nothing, on a cluster that is left running.
 
 mod kubectl;
-mod outdated;
 mod story;
 
 use std::time::Instant;
@@ -12,7 +11,7 @@ use local_cluster::{Access, Interrupt, KindCluster, LocalCluster, Toolchain, Wan
 
 use crate::{
     cargo,
-    charts::{self, Chart},
+    charts::{self, Chart, NAMESPACE},
     cluster::{Cluster, temporary},
     commands::{bench, images},
     images::{WORKLOAD, programs, reference},
@@ -20,7 +19,6 @@ use crate::{
     workspace::{self, Profile},
 };
 use kubectl::Kubectl;
-use outdated::Outdated;
 use story::say;
 
 /// The values of backup-controller in the demo.
@@ -90,14 +88,26 @@ async fn tell(name: &str, options: &Options, interrupt: &Interrupt) -> Result<Ac
         }
     };
     say("3. Their Helm charts, as a platform team installs them.");
-    let kubectl = Kubectl::new(&cluster.access, interrupt);
-    let outdated = Outdated::look(&kubectl).await?;
+    let kubectl = Kubectl { access: &cluster.access, interrupt };
+    let had_them = has_controllers(&kubectl).await?;
     charts::install(&cluster, &charts(), interrupt).await?;
-    if outdated.restart(&kubectl).await? {
+    if had_them {
+        restart(&kubectl).await?;
         charts::wait(&cluster, interrupt).await?;
     }
     story::tell(&kubectl, image.as_deref()).await?;
     Ok(cluster.access)
+}
+
+async fn has_controllers(kubectl: &Kubectl<'_>) -> Result<bool> {
+    let names = kubectl.read(&["get", "deployments", "--namespace", NAMESPACE, "--output=name"]).await?;
+    Ok(!names.is_empty())
+}
+
+/// A new build does not change the Deployments of the controllers, so that the old programs would run on.
+async fn restart(kubectl: &Kubectl<'_>) -> Result<()> {
+    say("   The cluster had them already: they restart as the programs that were built just now.");
+    kubectl.run(&["rollout", "restart", "deployment", "--namespace", NAMESPACE]).await
 }
 
 async fn local(name: &str, interrupt: &Interrupt) -> Result<Cluster> {
@@ -165,5 +175,31 @@ fn next_steps(name: &str) {
         (format!("down{flag}"), "take everything away again"),
     ] {
         println!("  {:<73} # {why}", format!("cargo xtask {command}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_second_demo_finds_the_controllers_of_the_first_one_and_restarts_them() {
+        let interrupt = Interrupt::listen().unwrap();
+        // Instead of kubectl: a program that lists nothing, one that lists something, and one that fails.
+        let [nothing, something, failing] = ["true", "echo", "false"].map(|kubectl| Access {
+            kubeconfig: PathBuf::new(),
+            logs: PathBuf::new(),
+            audit_log: None,
+            kubectl: kubectl.into(),
+            helm: "false".into(),
+        });
+        let [nothing, something, failing] =
+            [&nothing, &something, &failing].map(|access| Kubectl { access, interrupt: &interrupt });
+        assert!(!has_controllers(&nothing).await.unwrap());
+        assert!(has_controllers(&something).await.unwrap());
+        let asked = restart(&failing).await.unwrap_err().to_string();
+        assert!(asked.contains("rollout restart deployment --namespace catena-system"), "{asked}");
     }
 }

@@ -1,6 +1,7 @@
 //! The story of the demo: run, restart, roll back, delete, restore.
 
 use anyhow::{Context, Result};
+use local_cluster::files;
 
 use super::kubectl::Kubectl;
 use crate::workspace;
@@ -75,15 +76,13 @@ pub fn say(line: &str) {
 
 /// Creates a command and waits for its end.
 async fn command(kubectl: &Kubectl<'_>, file: &str) -> Result<()> {
-    let created = kubectl.ask(&["create", "--filename", file, "--output=name"]).await?;
+    let created = kubectl.feed(&["create", "--filename", file, "--output=name"], "").await?;
     kubectl.run(&["wait", "--for=condition=Succeeded", &created, "--timeout=120s"]).await
 }
 
 /// The example without its comments.
 fn example(image: Option<&str>) -> Result<String> {
-    let path = workspace::root().join(EXAMPLE);
-    let text =
-        std::fs::read_to_string(&path).with_context(|| format!("could not read {}", path.display()))?;
+    let text = files::read(&workspace::root().join(EXAMPLE))?;
     let lines = text.lines().filter(|line| !line.trim_start().starts_with('#') && !line.trim().is_empty());
     let with_image = lines.map(|line| match (line.split_once("image: "), image) {
         (Some((indent, _)), Some(image)) => format!("{indent}image: {image}\n"),

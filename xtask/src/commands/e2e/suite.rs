@@ -5,11 +5,10 @@ use std::{
     hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState},
     num::ParseIntError,
     path::Path,
-    str::FromStr,
 };
 
 use anyhow::{Context, Result, ensure};
-use local_cluster::{Access, Interrupt, forget_other_clusters, own_file};
+use local_cluster::{Access, Interrupt, forget_other_clusters, output, own_file};
 use parking_lot::Mutex;
 
 use super::times;
@@ -28,8 +27,8 @@ pub struct Suite {
     #[arg(long, default_value_t = 256, value_name = "COUNT")]
     test_threads: usize,
     /// Run the tests in a shuffled order, by this seed or a random one, which is printed
-    #[arg(long, value_name = "SEED", num_args = 0..=1, require_equals = true, default_missing_value = Seed::RANDOM)]
-    shuffle: Option<Seed>,
+    #[arg(long, value_name = "SEED", num_args = 0..=1, require_equals = true, default_missing_value = RANDOM, value_parser = seed)]
+    shuffle: Option<u64>,
     /// Keep the clusters of the end-to-end tests afterwards
     #[arg(long, alias = "keep-cluster")]
     pub keep: bool,
@@ -50,26 +49,13 @@ pub struct Chosen {
 }
 
 /// Tests that want a cluster alone: each cluster that is free takes the next one.
-pub struct Queue(Mutex<VecDeque<String>>);
+pub type Queue = Mutex<VecDeque<String>>;
 
-/// The seed of a shuffled order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Seed(u64);
+const RANDOM: &str = "random";
 
-impl Seed {
-    const RANDOM: &str = "random";
-}
-
-impl FromStr for Seed {
-    type Err = ParseIntError;
-
-    fn from_str(text: &str) -> Result<Self, ParseIntError> {
-        if text == Self::RANDOM {
-            // It has few digits, because people copy it.
-            return Ok(Self(RandomState::new().build_hasher().finish() % 1_000_000));
-        }
-        text.parse().map(Self)
-    }
+fn seed(text: &str) -> Result<u64, ParseIntError> {
+    // A random one has few digits, because people copy it.
+    if text == RANDOM { Ok(RandomState::new().build_hasher().finish() % 1_000_000) } else { text.parse() }
 }
 
 impl Suite {
@@ -90,21 +76,13 @@ impl Suite {
         !self.arguments.is_empty()
     }
 
-    /// Builds the test program, and asks it which tests the arguments choose.
-    ///
-    /// # Errors
-    /// When it cannot be built, or a name is that of no test: without one, a run would pass.
+    /// Builds the test program, and asks it which tests the arguments choose. A name of no test is an error: a run would pass.
     pub async fn choose(&self, interrupt: &Interrupt) -> Result<Chosen> {
         interrupt.run(program().arg("--no-run")).await?;
         let list = |arguments: &[String]| -> Result<Chosen> {
-            let output = program()
-                .args(["--quiet", "--", "--list", "--format", "terse"])
-                .args(arguments)
-                .output()
-                .context("could not run cargo")?;
-            let said = String::from_utf8_lossy(&output.stderr);
-            ensure!(output.status.success(), "the end-to-end tests cannot be listed: {}", said.trim());
-            Ok(Chosen::of(&String::from_utf8_lossy(&output.stdout)))
+            let mut program = program();
+            program.args(["--quiet", "--", "--list", "--format", "terse"]).args(arguments);
+            Ok(Chosen::of(&output(&mut program).context("the end-to-end tests cannot be listed")?))
         };
         let chosen = list(&self.arguments)?;
         let is_exact = self.arguments.iter().any(|argument| argument == "--exact");
@@ -122,21 +100,18 @@ impl Suite {
 
     /// The tests that want a cluster alone, in their order.
     pub fn queue(&self, mut alone: Vec<String>) -> Queue {
-        if let Some(Seed(seed)) = self.shuffle {
+        if let Some(seed) = self.shuffle {
             alone.sort_by_key(|test| {
                 let mut hasher = DefaultHasher::new();
                 (seed, test).hash(&mut hasher);
                 hasher.finish()
             });
         }
-        Queue(Mutex::new(alone.into()))
+        Mutex::new(alone.into())
     }
 
     /// Runs tests that share a cluster, described by `variables`, and then those of the queue, one after another, until none is
-    /// left.
-    ///
-    /// # Errors
-    /// When one fails: all others run nevertheless.
+    /// left, also when one fails.
     pub async fn run_in_turn(
         &self,
         shared: &[String],
@@ -148,7 +123,7 @@ impl Suite {
     ) -> Result<()> {
         let mut result = self.run(shared, cluster, on, variables, interrupt).await;
         while !interrupt.came()
-            && let Some(test) = queue.next()
+            && let Some(test) = next(queue)
         {
             let alone = self.run(std::slice::from_ref(&test), cluster, on, variables, interrupt).await;
             result = ended(result, alone.with_context(|| format!("{test} failed")));
@@ -187,7 +162,7 @@ impl Suite {
             .env("CATENA_VALUES", &cluster.values)
             .env("CATENA_SUITE_VALUES", workspace::suite_values())
             .envs(self.variables.iter().chain(variables).map(|(name, value)| (name, value)));
-        if let Some(Seed(seed)) = self.shuffle
+        if let Some(seed) = self.shuffle
             && tests.len() > 1
         {
             program.env("CATENA_ORDER", seed.to_string());
@@ -200,9 +175,6 @@ impl Suite {
 
     /// Prints where the time went on all clusters of a run, and after the whole suite compares the rights of the controllers
     /// with their requests, where the API server's audit log can be read.
-    ///
-    /// # Errors
-    /// When the run had failed, or a right is not used.
     pub fn sum_up(&self, clusters: &[&Access], result: Result<()>, interrupt: &Interrupt) -> Result<()> {
         if interrupt.came() {
             return result;
@@ -229,10 +201,9 @@ impl Suite {
     }
 }
 
-impl Queue {
-    fn next(&self) -> Option<String> {
-        self.0.lock().pop_front()
-    }
+/// Apart from the tests themselves, during which nobody may wait for the queue.
+fn next(queue: &Queue) -> Option<String> {
+    queue.lock().pop_front()
 }
 
 impl Chosen {
@@ -307,7 +278,7 @@ mod tests {
     #[test]
     fn an_order_is_shuffled_by_the_given_seed_or_by_any() {
         assert_eq!(suite(&[]).shuffle, None);
-        assert_eq!(suite(&["--shuffle=7"]).shuffle, Some(Seed(7)));
+        assert_eq!(suite(&["--shuffle=7"]).shuffle, Some(7));
         assert!(suite(&["--shuffle"]).shuffle.is_some());
     }
 

@@ -36,9 +36,6 @@ pub fn file(logs: &Path) -> PathBuf {
 }
 
 /// Prints a table for each cluster.
-///
-/// # Errors
-/// When the times cannot be read.
 pub fn print(clusters: &[&Access]) -> Result<()> {
     for access in clusters {
         let path = file(&access.logs);

@@ -1,89 +1,126 @@
-//! Checks that the generated files of the charts are up to date, and that every chart lints and renders with its
-//! defaults, its CI values and the local values, with notes that are true for them.
+//! Checks that the generated files of the charts are up to date, that every chart lints and renders with its defaults, its CI
+//! values and the local values, and that the notes after an installation are true for the values: a values file in `ci` lists
+//! what they must say, in comments of the form `# notes: TEXT`, and what they must not say (`# not in the notes: TEXT`).
 
 use std::{
     path::Path,
     process::{Command, Stdio},
 };
 
-use anyhow::{Result, bail};
-use local_cluster::{Interrupt, Tool, Toolchain, forget_other_clusters};
+use anyhow::{Context, Result, bail, ensure};
+use local_cluster::{Interrupt, Tool, Toolchain, files, forget_other_clusters, output};
 
-use super::chart_notes;
 use crate::{
     charts::{self, Chart, NAMESPACE},
     commands, workspace,
 };
 
+const EXPECTED: &str = "# notes: ";
+const UNEXPECTED: &str = "# not in the notes: ";
+
 /// Checks all charts; every failure is reported, not only the first.
 pub async fn run(interrupt: &Interrupt) -> Result<()> {
     let toolchain = interrupt.or(Toolchain::clients()).await?;
-    let helm = toolchain.path(Tool::Helm)?;
+    let program = toolchain.path(Tool::Helm)?;
     let charts = charts::all();
     if charts.is_empty() {
         bail!("there is no chart in {}", workspace::charts().display());
     }
     let mut failed = Vec::new();
-    if let Err(error) = commands::charts::run(true) {
-        println!("✗ {error:#}");
-        failed.push("generated files".to_owned());
-    }
+    let mut report = |what: String, result: Result<()>| match result {
+        Ok(()) => println!("✓ {what}"),
+        Err(error) => {
+            println!("✗ {what}: {error:#}");
+            failed.push(what);
+        }
+    };
+    report("generated files".to_owned(), commands::charts::run(true));
     for chart in &charts {
-        for (what, mut command) in checks(helm, chart) {
+        for (what, mut command) in checks(program, chart) {
             let result = interrupt.run(&mut command).await;
             if interrupt.came() {
                 return result;
             }
-            match result {
-                Ok(()) => println!("✓ {what}"),
-                Err(error) => {
-                    println!("✗ {what}: {error:#}");
-                    failed.push(what);
-                }
-            }
+            report(what, result);
         }
         for values in chart.ci_values() {
-            let file = values.file_name().unwrap_or_default().to_string_lossy();
-            let what = format!("notes of {} with {file}", chart.name);
-            match chart_notes::check(helm, chart, &values) {
-                Ok(()) => println!("✓ {what}"),
-                Err(error) => {
-                    println!("✗ {what}: {error:#}");
-                    failed.push(what);
-                }
-            }
+            let what = format!("notes of {} with {}", chart.name, name(&values));
+            let notes = notes(program, chart, &values);
+            report(what, notes.and_then(|notes| compare(&notes, &files::read(&values)?)));
         }
     }
-    if failed.is_empty() {
-        return Ok(());
-    }
-    bail!("{}", failed.join(", "))
+    ensure!(failed.is_empty(), "{}", failed.join(", "));
+    Ok(())
 }
 
-fn checks(helm: &Path, chart: &Chart) -> Vec<(String, Command)> {
-    let helm_with = |subcommand: &[&str], values: Option<&Path>| {
-        let mut command = Command::new(helm);
-        forget_other_clusters(&mut command)
-            .args(subcommand)
-            .arg(&chart.directory)
-            .args(["--namespace", NAMESPACE]);
-        if let Some(values) = values {
-            command.arg("--values").arg(values);
-        }
+fn name(file: &Path) -> String {
+    file.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn checks(program: &Path, chart: &Chart) -> Vec<(String, Command)> {
+    let lint = helm(program, &["lint", "--strict", "--quiet"], chart, None);
+    let template = |values: Option<&Path>| {
+        let mut command = helm(program, &["template", &chart.name], chart, values);
         // The rendered objects are irrelevant here; mistakes are on standard error.
-        command.stdin(Stdio::null()).stdout(Stdio::null());
+        command.stdout(Stdio::null());
         command
     };
-    let template: [&str; 2] = ["template", &chart.name];
-    let mut checks = Vec::new();
-    let mut lint = helm_with(&["lint", "--strict", "--quiet"], None);
-    lint.stdout(Stdio::inherit());
-    checks.push((format!("lint {}", chart.name), lint));
-    checks.push((format!("template {}", chart.name), helm_with(&template, None)));
-    for values in chart.ci_values().into_iter().chain([workspace::local_values()]) {
-        let file = values.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let command = helm_with(&template, Some(&values));
-        checks.push((format!("template {} with {file}", chart.name), command));
-    }
+    let mut checks =
+        vec![(format!("lint {}", chart.name), lint), (format!("template {}", chart.name), template(None))];
+    checks.extend(
+        chart.ci_values().into_iter().chain([workspace::local_values()]).map(|values| {
+            (format!("template {} with {}", chart.name, name(&values)), template(Some(&values)))
+        }),
+    );
     checks
+}
+
+fn helm(program: &Path, subcommand: &[&str], chart: &Chart, values: Option<&Path>) -> Command {
+    let mut command = Command::new(program);
+    forget_other_clusters(&mut command)
+        .args(subcommand)
+        .arg(&chart.directory)
+        .args(["--namespace", NAMESPACE])
+        .args(values.iter().flat_map(|values| ["--values".as_ref(), values.as_os_str()]))
+        .stdin(Stdio::null());
+    command
+}
+
+fn notes(program: &Path, chart: &Chart, values: &Path) -> Result<String> {
+    let install: [&str; 3] = ["install", "--dry-run=client", &chart.name];
+    let said = output(&mut helm(program, &install, chart, Some(values)))?;
+    let (_, notes) = said.split_once("\nNOTES:\n").context("helm printed no notes")?;
+    Ok(notes.to_owned())
+}
+
+/// Compares notes with the comments of a values file.
+fn compare(notes: &str, values: &str) -> Result<()> {
+    ensure!(
+        values.contains(EXPECTED),
+        "the values file has no line `{EXPECTED}TEXT`; add what the notes must say"
+    );
+    for line in values.lines() {
+        if let Some(expected) = line.strip_prefix(EXPECTED) {
+            ensure!(notes.contains(expected), "the notes do not say {expected:?}: {notes}");
+        }
+        if let Some(unexpected) = line.strip_prefix(UNEXPECTED) {
+            ensure!(!notes.contains(unexpected), "the notes say {unexpected:?}: {notes}");
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_are_held_against_the_comments_of_the_values() {
+        let values = "# notes: It protects nothing\n# not in the notes: is held\nkinds: {}\n";
+        compare("\nIt protects nothing yet.\n", values).unwrap();
+        for wrong in ["", "It protects nothing. It is held."] {
+            compare(wrong, values).unwrap_err();
+        }
+        compare("It protects nothing", "kinds: {}\n").unwrap_err();
+    }
 }

@@ -1,18 +1,16 @@
 //! `cargo xtask test`: everything that must hold before a change is merged.
 
 mod chart_checks;
-mod chart_notes;
 
 use std::{
-    fs::{self, File},
-    path::PathBuf,
+    fs,
     process::Command,
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::ValueEnum;
-use local_cluster::{Interrupt, explain, own_file, seconds};
+use local_cluster::{Interrupt, explain, files, own_file, seconds};
 
 use super::{crds, demo, e2e};
 use crate::{cargo, workspace};
@@ -101,9 +99,9 @@ async fn timed(step: Step, making: impl Future<Output = Result<Outcome>>) -> (St
 /// The demo in a process of its own, whose output does not mix with that of the end-to-end tests.
 async fn demo_apart(interrupt: &Interrupt) -> Result<Outcome> {
     let path = workspace::target()?.join("demo.log");
-    let log = File::create(&path).with_context(|| format!("could not create {}", path.display()))?;
+    let log = files::create(&path)?;
     let mut demo = Command::new(own_file());
-    demo.args(["test", "--only", Step::Demo.name()]).stdout(log.try_clone()?).stderr(log);
+    demo.args(["test", "--only", &Step::Demo.name()]).stdout(log.try_clone()?).stderr(log);
     let result = interrupt.run_with_grace(&mut demo, DEMO_GRACE).await;
     if result.is_err() && !interrupt.came() {
         eprintln!("{}", fs::read_to_string(&path).unwrap_or_default());
@@ -140,17 +138,8 @@ fn sum_up(done: &[(Step, Outcome, Duration)], interrupted: bool) -> Result<()> {
 }
 
 impl Step {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Fmt => "fmt",
-            Self::Clippy => "clippy",
-            Self::Unit => "unit",
-            Self::Crds => "crds",
-            Self::Deny => "deny",
-            Self::Charts => "charts",
-            Self::E2e => "e2e",
-            Self::Demo => "demo",
-        }
+    fn name(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
 
     async fn make(self, options: &Options, interrupt: &Interrupt) -> Result<Outcome> {
@@ -159,7 +148,8 @@ impl Step {
                 cargo::run(&["fmt", "--all", "--check"], interrupt).await?;
                 // Cargo does not find them: they are modules by a macro.
                 let mut rustfmt = Command::new("rustfmt");
-                rustfmt.args(["--check", "--edition", "2024"]).args(end_to_end_tests()?);
+                rustfmt.args(["--check", "--edition", "2024"]);
+                rustfmt.args(files::list(&workspace::root().join("e2e/tests"))?);
                 interrupt.run(rustfmt.current_dir(workspace::root())).await?;
             }
             Self::Clippy => {
@@ -182,14 +172,6 @@ impl Step {
         }
         Ok(Outcome::Passed)
     }
-}
-
-/// The files of the end-to-end suite.
-fn end_to_end_tests() -> Result<Vec<PathBuf>> {
-    let directory = workspace::root().join("e2e/tests");
-    let entries =
-        fs::read_dir(&directory).with_context(|| format!("could not list {}", directory.display()))?;
-    Ok(entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?)
 }
 
 /// Without advisories: they come from the network and change by themselves.

@@ -29,7 +29,7 @@ fn binding() -> Written {
 
 fn request(verb: &str, resource: &str) -> Request {
     Request {
-        account: Account(CONTROLLER.into()),
+        account: CONTROLLER.into(),
         verb: verb.into(),
         resource: resource.into(),
         namespace: "shop".into(),
@@ -78,7 +78,7 @@ fn a_right_on_one_name_is_not_used_by_a_request_for_another_one() {
 fn a_right_on_a_kind_is_not_used_by_a_request_for_its_status_or_by_another_controller() {
     let mut granted = log(vec![binding(), role(&json!([rule(&["patch"], "pods/status")]))], &[]);
     granted.used.insert(request("patch", "pods"));
-    let of_another = Request { account: Account("command-binder".into()), ..request("patch", "pods/status") };
+    let of_another = Request { account: "command-binder".into(), ..request("patch", "pods/status") };
     granted.used.insert(of_another);
     assert_eq!(told(&granted, &Exceptions::default()).len(), 1);
 }

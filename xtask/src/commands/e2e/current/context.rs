@@ -4,11 +4,11 @@ use std::{
     fs,
     os::unix::process::CommandExt,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Command,
 };
 
-use anyhow::{Context as _, Result, ensure};
-use local_cluster::{Access, Interrupt, Tool, Toolchain, cache_directory, write_kubeconfig};
+use anyhow::{Context as _, Result};
+use local_cluster::{Access, Interrupt, Tool, Toolchain, cache_directory, files, output, write_kubeconfig};
 use serde_json::Value;
 
 use crate::{
@@ -55,8 +55,7 @@ impl Context {
         // From here on, the written files are removed on any failure.
         let context = Self { name, server, cluster, directory };
         for directory in [&context.cluster.access.logs, &context.cluster.values] {
-            fs::create_dir_all(directory)
-                .with_context(|| format!("could not create {}", directory.display()))?;
+            files::create_directory(directory)?;
         }
         write_kubeconfig(&context.cluster.access.kubeconfig, &config)?;
         write_values(&context.cluster, values)?;
@@ -83,29 +82,16 @@ impl Drop for Context {
 
 /// Writes a file for each chart, from the one of the user.
 fn write_values(cluster: &Cluster, given: Option<&Path>) -> Result<()> {
-    let text = match given {
-        Some(path) => {
-            fs::read_to_string(path).with_context(|| format!("could not read {}", path.display()))?
-        }
-        None => String::new(),
-    };
+    let text = given.map(files::read).transpose()?.unwrap_or_default();
     for chart in charts::all() {
-        let path = cluster.values_of(&chart.name);
-        fs::write(&path, text.replace(CHART, &chart.name))
-            .with_context(|| format!("could not write {}", path.display()))?;
+        files::write(&cluster.values_of(&chart.name), text.replace(CHART, &chart.name))?;
     }
     Ok(())
 }
 
-/// The output of a program, or the reason of its failure. Ctrl-C does not reach it, because it may be cleaning up after
-/// the suite.
+/// The output of a program. Ctrl-C does not reach it, because it may be cleaning up after the suite.
 fn said(command: &mut Command) -> Result<String> {
-    command.process_group(0);
-    let shown = Path::new(command.get_program()).file_name().unwrap_or_default().display().to_string();
-    let output = command.stdin(Stdio::null()).output().with_context(|| format!("could not run {shown}"))?;
-    let error = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{shown}: {}", error.trim());
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    output(command.process_group(0))
 }
 
 #[cfg(test)]

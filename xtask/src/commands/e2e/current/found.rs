@@ -19,13 +19,9 @@ pub struct Found(BTreeSet<String>);
 
 impl Found {
     pub fn look(context: &Context) -> Result<Self> {
+        let kinds = "namespaces,customresourcedefinitions";
         let names = context
-            .kubectl(&[
-                "get",
-                "namespaces,customresourcedefinitions",
-                "--output=name",
-                "--request-timeout=30s",
-            ])
+            .kubectl(&["get", kinds, "--output=name", "--request-timeout=30s"])
             .with_context(|| format!("the cluster {} ({}) does not answer", context.name, context.server))?;
         Ok(Self(lines(&names)))
     }

@@ -3,12 +3,13 @@
 
 mod context;
 mod found;
-mod kubelets;
 
-use std::path::PathBuf;
+use std::{path::PathBuf, process::Stdio, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
-use local_cluster::Interrupt;
+use jiff::Timestamp;
+use local_cluster::{Access, Interrupt};
+use tokio::{process::Command, time::sleep};
 
 use super::suite::{Chosen, Suite};
 use crate::{
@@ -46,10 +47,7 @@ pub struct Current {
 }
 
 impl Current {
-    /// Looks at the cluster, which is only read until then.
-    ///
-    /// # Errors
-    /// When there is no cluster, when the suite could harm existing objects, or without `--yes`.
+    /// Looks at the cluster, which is only read until then; fails if the suite could harm something, and without `--yes`.
     pub async fn checked(options: &OnCurrent, interrupt: &Interrupt) -> Result<Self> {
         let context = Context::current(options.values.as_deref(), interrupt).await?;
         let (name, server) = (&context.name, &context.server);
@@ -113,8 +111,30 @@ impl Current {
         let tests = suite.run_in_turn(&chosen.shared, &queue, cluster, "current", &variables, interrupt);
         let result = tokio::select! {
             result = tests => result,
-            never = kubelets::look_often(&cluster.access) => never,
+            never = touch_pods(&cluster.access) => never,
         };
         suite.sum_up(&[&cluster.access], result, interrupt)
+    }
+}
+
+/// Time between touches; tests wait for new settings for a minute.
+const EVERY: Duration = Duration::from_secs(3);
+
+/// Touches the controllers' pods again and again, until it is dropped: a controller reads its settings from a mounted
+/// ConfigMap, and a kubelet of somebody's cluster checks it for changes once a minute, and at once when the pod itself
+/// changes. Failures are retried, because a test may have uninstalled a controller.
+async fn touch_pods(access: &Access) -> ! {
+    loop {
+        let touched = format!("e2e.catena.dev/touched-at={}", Timestamp::now());
+        Command::from(access.kubectl())
+            .args(["annotate", "pods", "--all", "--overwrite", "--namespace", charts::NAMESPACE, &touched])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .status()
+            .await
+            .ok();
+        sleep(EVERY).await;
     }
 }

@@ -1,10 +1,10 @@
-//! The pause before an ended container is restarted.
+//! The pause before an ended container, or component of the control plane, is restarted.
 
 use std::time::Duration;
 
 const FIRST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(10);
-/// Running time after which the backoff of a container is reset.
+/// Running time after which the backoff is reset.
 const WELL_AFTER: Duration = Duration::from_secs(60);
 
 /// Like a kubelet's, with shorter times: the first restart comes at once, then after 1 s, doubling up to 10 s.
