@@ -4,7 +4,7 @@ use std::fmt;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, OwnerReference};
-use kube::{ResourceExt, core::DynamicObject};
+use kube::core::DynamicObject;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -37,16 +37,23 @@ impl fmt::Display for Identity {
 }
 
 impl Identity {
+    /// An object of which only the name is known.
+    pub fn new(api_version: &str, kind: &str, namespace: Option<&str>, name: &str) -> Self {
+        let (api_version, kind, uid) = (api_version.to_owned(), kind.to_owned(), String::new());
+        Self { api_version, kind, namespace: namespace.map(str::to_owned), name: name.to_owned(), uid }
+    }
+
+    /// The identity of an object of a kind.
+    pub fn in_metadata(api_version: &str, kind: &str, metadata: &ObjectMeta) -> Self {
+        let name = metadata.name.as_deref().unwrap_or_default();
+        let identity = Self::new(api_version, kind, metadata.namespace.as_deref(), name);
+        Self { uid: metadata.uid.clone().unwrap_or_default(), ..identity }
+    }
+
     /// The identity of an object.
     pub fn of(object: &DynamicObject) -> Self {
         let types = object.types.clone().unwrap_or_default();
-        Self {
-            api_version: types.api_version,
-            kind: types.kind,
-            namespace: object.namespace(),
-            name: object.name_any(),
-            uid: object.uid().unwrap_or_default(),
-        }
+        Self::in_metadata(&types.api_version, &types.kind, &object.metadata)
     }
 
     /// The identity of an owner, seen from its dependent.

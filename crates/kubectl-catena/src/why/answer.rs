@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
+use super::advice::describe;
 use crate::{
     chain::{Gap, Health, Node},
     object::Identity,
@@ -118,14 +119,39 @@ impl<'n> Finding<'n> {
 }
 
 impl Cause {
+    /// A reason with its usual meaning and remedy.
+    pub fn with(object: &Identity, reason: &str) -> Self {
+        Self::described(object, reason, describe(reason))
+    }
+
+    /// A reason with this meaning and remedy.
+    pub fn described(object: &Identity, reason: &str, (meaning, advice): (&str, &str)) -> Self {
+        let (meaning, advice, message) = (meaning.to_owned(), advice.to_owned(), String::new());
+        Self { object: object.clone(), reason: reason.to_owned(), meaning, message, since: None, advice }
+    }
+
+    /// With another meaning.
+    pub fn meaning(self, meaning: impl Into<String>) -> Self {
+        Self { meaning: meaning.into(), ..self }
+    }
+
+    /// With the message of its reporter.
+    pub fn message(self, message: impl Into<String>) -> Self {
+        Self { message: message.into(), ..self }
+    }
+
+    /// With its beginning.
+    pub fn since(self, since: Option<Timestamp>) -> Self {
+        Self { since, ..self }
+    }
+
+    /// With another remedy.
+    pub fn advice(self, advice: impl Into<String>) -> Self {
+        Self { advice: advice.into(), ..self }
+    }
+
     /// Whether nothing stands in the way.
     pub fn is_progress(&self) -> bool {
         self.advice.is_empty() || self.advice.starts_with("wait")
-    }
-
-    /// The cause with a remedy.
-    pub fn with_advice(mut self, advice: &str) -> Self {
-        advice.clone_into(&mut self.advice);
-        self
     }
 }

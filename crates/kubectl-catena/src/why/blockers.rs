@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     chain::{Node, State},
-    object::conditions,
+    object::{Identity, conditions},
 };
 
 /// Reasons of an object whose spec is not followed at all: whatever its present pods suffer from, no correction reaches them.
@@ -31,13 +31,17 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
     let mut next: Vec<&Node> = facts.surroundings.related.former_child(node).into_iter().collect();
     if let Some(blocker) = blocked_by(node) {
         if is_itself(&blocker, node) {
-            return Some(Lead::Found(Finding::at(node, itself(node, blocker))));
+            let cause = named(&node.identity, &blocker);
+            let since = cause.since.or(node.health.since);
+            return Some(Lead::Found(Finding::at(node, cause.since(since))));
         }
-        match child_towards(&blocker, node) {
-            // It may be well by now: the status is about to follow.
-            Some(child) => next.push(child),
-            None => return Some(Lead::Found(Finding::at(node, named_blocker(node, blocker)))),
-        }
+        let Some(child) = child_towards(&blocker, node) else {
+            let BlockedBy { api_version, kind, name, .. } = &blocker;
+            let object = Identity::new(api_version, kind, node.identity.namespace.as_deref(), name);
+            return Some(Lead::Found(Finding::at(node, named(&object, &blocker))));
+        };
+        // It may be well by now: the status is about to follow.
+        next.push(child);
     }
     next.extend(unhealthy_children(node));
     Some(Lead::Follow { next, otherwise: (!is_healthy(node)).then(|| own(node, facts)) })
@@ -73,35 +77,11 @@ fn child_towards<'n>(blocker: &BlockedBy, node: &'n Node) -> Option<&'n Node> {
         .find(|child| !is_command(child) && child.all().any(|below| is_itself(blocker, below)))
 }
 
-/// An object that blocks itself: its controller cannot continue.
-fn itself(node: &Node, blocker: BlockedBy) -> Cause {
-    let (meaning, advice) = refusal::read(&node.identity, &blocker.reason, &blocker.message);
-    Cause {
-        object: node.identity.clone(),
-        reason: blocker.reason,
-        meaning,
-        message: blocker.message,
-        since: blocker.since.map(|since| since.0).or(node.health.since),
-        advice,
-    }
-}
-
-/// The blocker is named but was not found: it is gone, or may not be read.
-fn named_blocker(node: &Node, blocker: BlockedBy) -> Cause {
-    let mut object = node.identity.clone();
-    object.api_version = blocker.api_version;
-    object.kind = blocker.kind;
-    object.name = blocker.name;
-    object.uid = String::new();
-    let (meaning, advice) = refusal::read(&object, &blocker.reason, &blocker.message);
-    Cause {
-        object,
-        reason: blocker.reason,
-        meaning,
-        message: blocker.message,
-        since: blocker.since.map(|since| since.0),
-        advice,
-    }
+/// The blocker of an object, which is the object itself if its controller cannot continue. Another one is named but was not
+/// found: it is gone, or may not be read.
+fn named(object: &Identity, blocker: &BlockedBy) -> Cause {
+    let since = blocker.since.as_ref().map(|since| since.0);
+    refusal::reported(object, &blocker.reason, &blocker.message).since(since)
 }
 
 /// Children that are not well, stuck ones first. Commands come and go beside the chain.
@@ -147,16 +127,8 @@ fn own(node: &Node, facts: &Facts) -> Cause {
         _ => (&health.reason, &health.message),
     };
     let reason = if reason.is_empty() { "NotReady" } else { reason };
-    let (meaning, advice) = refusal::read(&node.identity, reason, message);
-    let advice = if advice.is_empty() { describe(usual(node)).1.to_owned() } else { advice };
-    Cause {
-        object: node.identity.clone(),
-        reason: reason.to_owned(),
-        meaning,
-        message: message.clone(),
-        since: health.since,
-        advice,
-    }
+    let cause = refusal::reported(&node.identity, reason, message).since(health.since);
+    if cause.advice.is_empty() { cause.advice(describe(usual(node)).1) } else { cause }
 }
 
 /// The reason whose advice is given for one that nobody describes: progress has only to be waited for.

@@ -74,14 +74,8 @@ pub fn remaining(node: &Node, since: Timestamp) -> Option<Cause> {
         }
         _ => return None,
     };
-    Some(Cause {
-        object: identity.clone(),
-        reason: "ContentsRemain".to_owned(),
-        meaning: meaning.to_owned(),
-        message,
-        since: Some(since),
-        advice,
-    })
+    let cause = Cause::described(identity, "ContentsRemain", (meaning, &advice));
+    Some(cause.message(message).since(Some(since)))
 }
 
 fn of_namespace(name: &str, message: &str) -> String {

@@ -70,8 +70,8 @@ fn state(pod: &Identity, health: &Health) -> String {
     if health.state == State::Ready {
         return "is ready, but has not renewed its Lease".to_owned();
     }
-    let (meaning, _) = refusal::read(pod, &health.reason, &health.message);
-    format!("{meaning} ({})", health.reason)
+    let cause = refusal::reported(pod, &health.reason, &health.message);
+    format!("{} ({})", cause.meaning, cause.reason)
 }
 
 /// The message of the container that ended last, or else the last error in the log.

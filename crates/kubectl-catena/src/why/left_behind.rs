@@ -6,7 +6,6 @@ use jiff::Timestamp;
 use kube::{api::ListParams, core::DynamicObject};
 
 use super::{
-    advice::describe,
     answer::{Answer, Cause},
     diagnose::diagnose,
     facts::{Facts, Surroundings},
@@ -21,9 +20,6 @@ use crate::{
     target::Target,
 };
 
-/// The word for an object that left a child behind.
-const REASON: &str = "LeftBehind";
-
 /// The answer for an object that does not exist, if it left a child behind; else the error.
 pub async fn or_left_behind(cluster: &Cluster, target: &Target, missing: Error) -> Result<Answer> {
     let Ok(kind) = cluster.kinds.find(&target.kind) else { return Err(missing) };
@@ -31,13 +27,8 @@ pub async fn or_left_behind(cluster: &Cluster, target: &Target, missing: Error) 
     if !is_parent {
         return Err(missing);
     }
-    let parent = Identity {
-        api_version: kind.resource.api_version.clone(),
-        kind: kind.resource.kind.clone(),
-        namespace: Some(cluster.namespace.clone()),
-        name: target.name.clone(),
-        uid: String::new(),
-    };
+    let (version, namespace) = (&kind.resource.api_version, Some(cluster.namespace.as_str()));
+    let parent = Identity::new(version, &kind.resource.kind, namespace, &target.name);
     let Some(child) = child_of(cluster, &parent).await else { return Err(missing) };
     let Some(top) = child.metadata.uid.as_ref().and_then(|uid| grow(uid, std::slice::from_ref(&child)))
     else {
@@ -76,13 +67,10 @@ fn is_left_by(parent: &Identity, child: &DynamicObject) -> bool {
 pub fn answer(parent: Identity, child: &Node, surroundings: &Surroundings, now: Timestamp) -> Answer {
     let of_child = diagnose(&Facts { asked: child, top: child, surroundings, now });
     let identity = &child.identity;
-    let cause = of_child.root_cause.clone().filter(|_| child.deleted.is_some()).unwrap_or_else(|| Cause {
-        object: identity.clone(),
-        reason: REASON.to_owned(),
-        meaning: describe(REASON).0.to_owned(),
-        message: String::new(),
-        since: None,
-        advice: super::text::with_names(describe(REASON).1, identity),
+    let cause = of_child.root_cause.clone().filter(|_| child.deleted.is_some()).unwrap_or_else(|| {
+        let left = Cause::with(identity, "LeftBehind");
+        let advice = super::text::with_names(&left.advice, identity);
+        left.advice(advice)
     });
     let why = if cause.object == *identity { "it".to_owned() } else { cause.object.to_string() };
     let sentence = format!(

@@ -3,7 +3,6 @@
 use jiff::Timestamp;
 
 use super::{
-    advice::describe,
     answer::{Cause, Finding},
     contents,
     facts::Facts,
@@ -27,12 +26,6 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
 
 fn cause(namespace: &Node, since: Timestamp) -> Cause {
     let message = contents::remaining(namespace, since).map(|cause| cause.message).unwrap_or_default();
-    Cause {
-        object: namespace.identity.clone(),
-        reason: TERMINATING.to_owned(),
-        meaning: "is being deleted with everything in it, and accepts no new objects".to_owned(),
-        message,
-        since: Some(since),
-        advice: describe(TERMINATING).1.to_owned(),
-    }
+    let meaning = "is being deleted with everything in it, and accepts no new objects";
+    Cause::with(&namespace.identity, TERMINATING).meaning(meaning).message(message).since(Some(since))
 }

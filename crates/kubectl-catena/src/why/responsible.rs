@@ -2,7 +2,7 @@
 
 use catena_api::keys;
 
-use super::{advice::describe, answer::Cause, controllers::Down};
+use super::{answer::Cause, controllers::Down};
 use crate::object::Identity;
 
 /// The reason when no controller is running.
@@ -23,13 +23,5 @@ pub fn controller_of(identity: &Identity) -> Option<&'static str> {
 /// The responsible controller is not running. Since when is unknown: the object may have waited for something else
 /// before.
 pub fn not_running(object: &Identity, controller: &str, down: &Down) -> Cause {
-    let (_, advice) = describe(NOT_RUNNING);
-    Cause {
-        object: object.clone(),
-        reason: NOT_RUNNING.to_owned(),
-        meaning: format!("is not reconciled, because {}", down.told(controller)),
-        message: String::new(),
-        since: None,
-        advice: advice.to_owned(),
-    }
+    Cause::with(object, NOT_RUNNING).meaning(format!("is not reconciled, because {}", down.told(controller)))
 }

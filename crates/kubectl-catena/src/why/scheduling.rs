@@ -89,14 +89,8 @@ fn cause(pod: &Node, nodes: &[Node]) -> Cause {
         let two = remedies.into_iter().take(2).collect::<Vec<_>>().join("; ");
         two.replace("{cordoned}", &names(&cordoned)).replace("{tainted}", &names(&tainted))
     };
-    Cause {
-        object: pod.identity.clone(),
-        reason: pod.health.reason.clone(),
-        meaning,
-        message: pod.health.message.clone(),
-        since: pod.health.since,
-        advice,
-    }
+    let cause = Cause::described(&pod.identity, &pod.health.reason, (&meaning, &advice));
+    cause.message(&pod.health.message).since(pod.health.since)
 }
 
 /// The remedies, that of the obstacle on the most nodes first, and that of the selector last.

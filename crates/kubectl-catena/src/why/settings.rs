@@ -19,16 +19,9 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
     let template = text(&node.object, "/spec/template").unwrap_or("default");
     let mut refused = facts.surroundings.refused_settings.iter();
     let refused = refused.find(|refused| refused.controller == controller && refused.brings(template))?;
-    let (meaning, advice) = describe(&refused.reason);
-    let cause = Cause {
-        object: refused.config_map.clone(),
-        reason: refused.reason.clone(),
-        meaning: format!("brings its template {template:?}, but {controller} {meaning}"),
-        message: refused.message.clone(),
-        since: refused.since,
-        advice: advice.to_owned(),
-    };
-    Some(Finding::at(node, cause))
+    let cause = Cause::with(&refused.config_map, &refused.reason);
+    let meaning = format!("brings its template {template:?}, but {controller} {}", cause.meaning);
+    Some(Finding::at(node, cause.meaning(meaning).message(&refused.message).since(refused.since)))
 }
 
 /// The settings of the controllers of the chain that are not in force.

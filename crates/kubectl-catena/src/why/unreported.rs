@@ -3,7 +3,6 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    advice::describe,
     answer::{Cause, Finding, Lead},
     blockers,
     command_kind::is_command,
@@ -28,7 +27,7 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
     let Some(controller) = controller_of(&node.identity) else {
         let meaning = "has a status that does not reflect its current spec".to_owned();
         let cause = silence(node, meaning, since, facts)
-            .with_advice("check that the controller of this kind is running, and read its logs");
+            .advice("check that the controller of this kind is running, and read its logs");
         return Some(Lead::Found(Finding::at(node, cause)));
     };
     let cause = match facts.surroundings.controllers.verdict(controller, facts.now) {
@@ -36,7 +35,8 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
         Verdict::Runs if is_held_back(node, since, facts) => {
             let left = facts.surroundings.related.former_child(node);
             let next = left.into_iter().chain(blockers::unhealthy_children(node)).collect();
-            return Some(Lead::Follow { next, otherwise: Some(starting(node, since)) });
+            let starting = Cause::with(&node.identity, "Progressing").since(since);
+            return Some(Lead::Follow { next, otherwise: Some(starting) });
         }
         Verdict::Runs => {
             let meaning = if since.is_some_and(|since| facts.now.duration_since(since) < REPORT_GRACE) {
@@ -45,14 +45,14 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
                 format!("has not been reconciled by {controller}, which is running")
             };
             silence(node, meaning, since, facts)
-                .with_advice(&format!("read the logs of {controller}, and its /readyz"))
+                .advice(format!("read the logs of {controller}, and its /readyz"))
         }
         Verdict::Unknown(why) => {
             let meaning = format!(
                 "has not been reconciled by {controller}, and whether that is running is unknown ({why})"
             );
             silence(node, meaning, since, facts)
-                .with_advice(&format!("ask the platform team whether {controller} is running"))
+                .advice(format!("ask the platform team whether {controller} is running"))
         }
     };
     Some(Lead::Found(Finding::at(node, cause)))
@@ -66,29 +66,10 @@ fn is_held_back(node: &Node, since: Option<Timestamp>, facts: &Facts) -> bool {
     is_first && is_new && (has_child || facts.surroundings.related.former_child(node).is_some())
 }
 
-/// It has a child, and nothing stands in the way of that.
-fn starting(node: &Node, since: Option<Timestamp>) -> Cause {
-    let (meaning, advice) = describe("Progressing");
-    Cause {
-        object: node.identity.clone(),
-        reason: "Progressing".to_owned(),
-        meaning: meaning.to_owned(),
-        message: String::new(),
-        since,
-        advice: advice.to_owned(),
-    }
-}
-
 /// The controller has not reported; others may have warned of the obstacle.
 fn silence(node: &Node, meaning: String, since: Option<Timestamp>, facts: &Facts) -> Cause {
-    Cause {
-        object: node.identity.clone(),
-        reason: "NotObserved".to_owned(),
-        meaning,
-        message: warnings::after(&node.health.message, node, facts),
-        since,
-        advice: String::new(),
-    }
+    let message = warnings::after(&node.health.message, node, facts);
+    Cause::with(&node.identity, "NotObserved").meaning(meaning).message(message).since(since)
 }
 
 /// Controllers of the chain whose new pods do not start, while the old ones do the work.
