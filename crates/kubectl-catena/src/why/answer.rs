@@ -78,22 +78,6 @@ pub struct Finding<'n> {
     pub path: Vec<&'n Node>,
 }
 
-/// Where the cause of an object's state is found.
-#[derive(Debug)]
-pub enum Lead<'n> {
-    /// Here.
-    Found(Finding<'n>),
-    /// At the first of these objects that has one, or else with the object itself.
-    Follow {
-        /// The most probable first.
-        next: Vec<&'n Node>,
-        /// The cause if none of them has one.
-        otherwise: Option<Cause>,
-    },
-    /// Here, because of the cause that the other object has.
-    Behind(&'n Node, Box<Cause>),
-}
-
 impl Answer {
     /// The exit code: an error and an unknown state have the same.
     pub fn exit_code(&self) -> u8 {

@@ -4,9 +4,10 @@ use catena_api::BlockedBy;
 
 use super::{
     advice::describe,
-    answer::{Cause, Finding, Lead},
+    answer::{Cause, Finding},
     command_kind::is_command,
     controllers::Verdict,
+    diagnose::follow,
     facts::Facts,
     refusal,
     responsible::{controller_of, not_running},
@@ -21,30 +22,30 @@ use crate::{
 const NOT_FOLLOWED: [&str; 3] = ["Paused", "ChangedWhilePaused", "KindNotListed"];
 
 /// The obstacle to the readiness of an object.
-pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
+pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
     if is_healthy(node) && !has_unhealthy_dependents(node) {
         return None;
     }
     if NOT_FOLLOWED.contains(&node.health.reason.as_str()) {
-        return Some(Lead::Found(Finding::at(node, own(node, facts))));
+        return Some(Finding::at(node, own(node, facts)));
     }
     let mut next: Vec<&Node> = facts.surroundings.related.former_child(node).into_iter().collect();
     if let Some(blocker) = blocked_by(node) {
         if is_itself(&blocker, node) {
             let cause = named(&node.identity, &blocker);
             let since = cause.since.or(node.health.since);
-            return Some(Lead::Found(Finding::at(node, cause.since(since))));
+            return Some(Finding::at(node, cause.since(since)));
         }
         let Some(child) = child_towards(&blocker, node) else {
             let BlockedBy { api_version, kind, name, .. } = &blocker;
             let object = Identity::new(api_version, kind, node.identity.namespace.as_deref(), name);
-            return Some(Lead::Found(Finding::at(node, named(&object, &blocker))));
+            return Some(Finding::at(node, named(&object, &blocker)));
         };
         // It may be well by now: the status is about to follow.
         next.push(child);
     }
     next.extend(unhealthy_children(node));
-    Some(Lead::Follow { next, otherwise: (!is_healthy(node)).then(|| own(node, facts)) })
+    follow(node, next, (!is_healthy(node)).then(|| own(node, facts)), facts)
 }
 
 /// Whether an object without a status of its own has dependents that are not well. Finished ones do not count.
@@ -114,7 +115,7 @@ fn own(node: &Node, facts: &Facts) -> Cause {
     let health = &node.health;
     if health.state == State::Moving
         && let Some(controller) = controller_of(&node.identity)
-        && let Verdict::Down(down) = facts.surroundings.controllers.verdict(controller, facts.now)
+        && let Verdict::Down(down) = facts.verdict(controller)
     {
         return not_running(&node.identity, controller, &down);
     }

@@ -9,9 +9,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::{
     advice::{describe, describe_of},
-    answer::{Cause, Finding, Lead},
+    answer::{Cause, Finding},
     command_kind::{BINDER, has_ended, is_command, is_waiting},
     controllers::Verdict,
+    diagnose::{explain, follow},
     facts::{Facts, Warning},
     responsible::{controller_of, not_running},
     text, warnings,
@@ -36,7 +37,7 @@ pub fn foreign<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
     }
     if node.identity.uid == facts.asked.identity.uid
         && is_overlooked(facts)
-        && let Verdict::Down(down) = facts.surroundings.controllers.verdict(BINDER, facts.now)
+        && let Verdict::Down(down) = facts.verdict(BINDER)
     {
         return Some(Finding::at(node, not_running(&node.identity, BINDER, &down)));
     }
@@ -99,7 +100,7 @@ pub fn outlived(facts: &Facts) -> Option<String> {
     if facts.now.duration_since(over) < REPORT_GRACE {
         return None;
     }
-    let why = match facts.surroundings.controllers.verdict(REAPER, facts.now) {
+    let why = match facts.verdict(REAPER) {
         Verdict::Down(down) => down.told(REAPER),
         Verdict::Runs | Verdict::Unknown(_) => format!(
             "{REAPER} keeps it, as a command that a tool declares or that was created again (its labels, annotations and Events tell), or its values have no entry for the kind"
@@ -119,11 +120,11 @@ fn not_bound(node: &Node, reason: &str) -> Cause {
 }
 
 /// The obstacle of a command.
-pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
+pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
     if !is_command(node) || node.health.state == State::Done {
         return None;
     }
-    let here = |cause: Cause| Some(Lead::Found(Finding::at(node, cause)));
+    let here = |cause: Cause| Some(Finding::at(node, cause));
     if node.health.state == State::Failed {
         return here(own(node, "CommandFailed"));
     }
@@ -150,16 +151,15 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
     let may_be_queued =
         find(SUCCEEDED).is_none_or(|succeeded| matches!(&*succeeded.reason, "Queued" | "Pending"));
     if let Some(first) = older(node, target).filter(|_| may_be_queued) {
-        return Some(Lead::Behind(first, Box::new(queued(node, first))));
+        return Some(behind(node, first, facts));
     }
-    let controller = controller_of(&target.identity);
-    if let Some((controller, Verdict::Down(down))) = controller
-        .map(|controller| (controller, facts.surroundings.controllers.verdict(controller, facts.now)))
+    if let Some(controller) = controller_of(&target.identity)
+        && let Verdict::Down(down) = facts.verdict(controller)
     {
         return here(not_running(&node.identity, controller, &down));
     }
     // It is in progress: the blocker of its target blocks it.
-    Some(Lead::Follow { next: vec![target], otherwise: Some(own(node, "UnderWay")) })
+    follow(node, [target], Some(own(node, "UnderWay")), facts)
 }
 
 fn own(node: &Node, fallback: &str) -> Cause {
@@ -188,7 +188,7 @@ fn unbound(node: &Node, bound: Option<&Condition>, facts: &Facts) -> Cause {
             not_bound(node, "TargetNotFound").meaning(format!("names {target}, which does not exist")),
         );
     }
-    let verdict = facts.surroundings.controllers.verdict(BINDER, facts.now);
+    let verdict = facts.verdict(BINDER);
     if let Verdict::Down(down) = &verdict {
         return not_running(&node.identity, BINDER, down);
     }
@@ -207,25 +207,22 @@ fn older<'n>(node: &Node, target: &'n Node) -> Option<&'n Node> {
     before.min_by_key(|other| order(other))
 }
 
-fn queued(node: &Node, first: &Node) -> Cause {
-    let meaning =
-        format!("waits for {}, which is older and not finished: commands run one at a time", first.identity);
-    Cause::with(&node.identity, "Queued").meaning(meaning).message(&first.health.message).since(node.created)
-}
-
-/// A queued command with the obstacle of the first one: that has to go.
-pub fn behind<'n>(node: &'n Node, first: Finding<'n>, mut cause: Cause) -> Finding<'n> {
-    if first.cause.is_progress() {
-        return Finding { cause, ..first.below(node) };
+/// A queued command, with the obstacle of the first one if it has one: that has to go.
+fn behind<'n>(node: &'n Node, first: &'n Node, facts: &Facts<'n>) -> Finding<'n> {
+    let name = &first.identity;
+    let mut cause = Cause::with(&node.identity, "Queued")
+        .meaning(format!("waits for {name}, which is older and not finished: commands run one at a time"))
+        .message(&first.health.message)
+        .since(node.created);
+    let Some(finding) = explain(first, facts) else { return Finding { cause, path: vec![node, first] } };
+    if !finding.cause.is_progress() {
+        let Cause { object, meaning, message, advice, .. } = &finding.cause;
+        let whose = if object == name { "it".to_owned() } else { object.to_string() };
+        cause.meaning = format!("waits for {name}, which is older and cannot finish: {whose} {meaning}");
+        if !message.is_empty() {
+            message.clone_into(&mut cause.message);
+        }
+        cause.advice = text::with_names(advice, object);
     }
-    let Cause { object, meaning, message, advice, .. } = &first.cause;
-    let is_first = first.path.first().is_some_and(|node| node.identity == *object);
-    let why = if is_first { format!("it {meaning}") } else { format!("{object} {meaning}") };
-    let first_command = first.path.first().map(|node| node.identity.to_string()).unwrap_or_default();
-    cause.meaning = format!("waits for {first_command}, which is older and cannot finish: {why}");
-    if !message.is_empty() {
-        message.clone_into(&mut cause.message);
-    }
-    cause.advice = text::with_names(advice, object);
-    Finding { cause, ..first.below(node) }
+    Finding { cause, ..finding.below(node) }
 }

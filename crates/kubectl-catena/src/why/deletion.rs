@@ -63,9 +63,9 @@ fn held_by(node: &Node, finalizer: &Finalizer, since: Timestamp, facts: &Facts) 
     let meaning = format!("is being deleted and is held by the finalizer {}{by}", finalizer.name);
     let cause = Cause::with(&node.identity, "HeldByFinalizer").meaning(meaning).since(Some(since));
     // Only controllers from our charts are known well enough to be called missing.
-    let controllers = &facts.surroundings.controllers;
-    let ours = holder.filter(|holder| controllers.seen.iter().any(|seen| seen.controller == **holder));
-    match ours.map(|holder| (holder, controllers.verdict(holder, facts.now))) {
+    let mut seen = facts.surroundings.controllers.seen.iter();
+    let ours = holder.filter(|holder| seen.any(|seen| seen.controller == **holder));
+    match ours.map(|holder| (holder, facts.verdict(holder))) {
         Some((holder, Verdict::Down(down))) => cause.message(down.told(holder)),
         _ => cause,
     }
@@ -73,7 +73,7 @@ fn held_by(node: &Node, finalizer: &Finalizer, since: Timestamp, facts: &Facts) 
 
 /// Held until its backup is proven; the object itself has the reason for the delay.
 fn backup(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
-    if let Verdict::Down(down) = facts.surroundings.controllers.verdict(BACKUP_CONTROLLER, facts.now) {
+    if let Verdict::Down(down) = facts.verdict(BACKUP_CONTROLLER) {
         let meaning = format!("is held until it is backed up, but {}", down.told(BACKUP_CONTROLLER));
         return not_running(&node.identity, BACKUP_CONTROLLER, &down).meaning(meaning);
     }

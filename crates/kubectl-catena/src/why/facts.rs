@@ -2,7 +2,11 @@
 
 use jiff::Timestamp;
 
-use super::{controllers::Controllers, refused_settings::RefusedSettings, related::Related};
+use super::{
+    controllers::{Controllers, Verdict},
+    refused_settings::RefusedSettings,
+    related::Related,
+};
 use crate::{
     chain::{Gap, Node},
     object::Identity,
@@ -20,6 +24,13 @@ pub struct Facts<'c> {
     pub surroundings: &'c Surroundings,
     /// The current time.
     pub now: Timestamp,
+}
+
+impl Facts<'_> {
+    /// Whether a controller is running.
+    pub fn verdict(&self, controller: &str) -> Verdict {
+        self.surroundings.controllers.verdict(controller, self.now)
+    }
 }
 
 /// The surroundings of a chain.

@@ -4,7 +4,8 @@ use std::cmp::Reverse;
 
 use super::{
     advice::describe,
-    answer::{Cause, Finding, Lead},
+    answer::{Cause, Finding},
+    diagnose::follow,
     facts::Facts,
     placement,
     related::{claims_of, needs_nodes},
@@ -34,21 +35,20 @@ const REMEDIES: [(&str, &str); 9] = [
 ];
 
 /// A pod that fits on no node.
-pub fn check<'n>(pod: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
+pub fn check<'n>(pod: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
     if !needs_nodes(pod) {
         return None;
     }
     let related = &facts.surroundings.related;
     let here = cause(pod, &related.nodes);
     if !mentions_claims(&pod.health.message) {
-        return Some(Lead::Found(Finding::at(pod, here)));
+        return Some(Finding::at(pod, here));
     }
     let claims = claims_of(pod);
     if let Some(missing) = claims.iter().find(|claim| related.is_missing(claim)) {
-        return Some(Lead::Found(Finding::at(pod, volumes::missing(missing, pod))));
+        return Some(Finding::at(pod, volumes::missing(missing, pod)));
     }
-    let next = claims.iter().filter_map(|claim| related.find(claim)).collect();
-    Some(Lead::Follow { next, otherwise: Some(here) })
+    follow(pod, claims.iter().filter_map(|claim| related.find(claim)), Some(here), facts)
 }
 
 fn mentions_claims(message: &str) -> bool {

@@ -1,7 +1,7 @@
 //! The obstacle between a claim and its volume.
 
 use super::{
-    answer::{Cause, Finding, Lead},
+    answer::{Cause, Finding},
     facts::Facts,
     related::class_of,
     warnings,
@@ -15,7 +15,7 @@ use crate::{
 const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 
 /// A claim that has no volume, and the reason.
-pub fn check<'n>(claim: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
+pub fn check<'n>(claim: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
     let is_claim = claim.identity.kind == "PersistentVolumeClaim" && claim.identity.group().is_empty();
     if !is_claim || claim.health.state.is_healthy() {
         return None;
@@ -31,15 +31,15 @@ pub fn check<'n>(claim: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
         let volume = text(&claim.object, "/spec/volumeName").unwrap_or_default();
         let meaning = format!("has lost its volume: PersistentVolume/{volume} no longer exists");
         // Nothing records the time of the loss.
-        return Some(Lead::Found(Finding::at(claim, cause("VolumeLost", &meaning).since(None))));
+        return Some(Finding::at(claim, cause("VolumeLost", &meaning).since(None)));
     }
     let Some(class) = class else {
         let meaning = "is not bound, and has no storage class that would make a volume for it";
-        return Some(Lead::Found(Finding::at(claim, cause("ClaimWithoutClass", meaning))));
+        return Some(Finding::at(claim, cause("ClaimWithoutClass", meaning)));
     };
     if related.is_missing(&class) {
         let missing = Cause { object: class, ..cause("ClassMissing", "does not exist") };
-        return Some(Lead::Found(Finding::at(claim, missing)));
+        return Some(Finding::at(claim, missing));
     }
     let mode = related.find(&class).and_then(|class| text(&class.object, "/volumeBindingMode"));
     let has_node = claim.object.metadata.annotations.iter().flatten().any(|(key, _)| key == SELECTED_NODE);
@@ -57,7 +57,7 @@ pub fn check<'n>(claim: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
         cause("NotProvisioned", &format!("is not bound: no volume of its {class} has been made for it{by}"))
     };
     let path = std::iter::once(claim).chain(related.find(&class)).collect();
-    Some(Lead::Found(Finding { cause: found, path }))
+    Some(Finding { cause: found, path })
 }
 
 /// A claim that a pod names, and that does not exist.
