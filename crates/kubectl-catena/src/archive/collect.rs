@@ -8,7 +8,6 @@ use std::{
 use anyhow::Result;
 use futures::{StreamExt, stream};
 use kube::{
-    Resource,
     api::ListParams,
     core::{DynamicObject, ObjectMeta},
 };
@@ -203,7 +202,7 @@ impl Collection<'_> {
                 self.miss(owner.to_string(), "the server has no such kind".to_owned());
                 continue;
             };
-            match self.read(&kind, owner.namespace.as_deref(), &owner.name).await {
+            match self.cluster.read::<Value>(&kind, owner.namespace.as_deref(), &owner.name).await {
                 Ok(Some(object)) if object["metadata"]["uid"] == owner.uid => self.add(&kind, object)?,
                 Ok(_) => {
                     self.saved.not_seen.push(Gap { what: owner.to_string(), why: "it is gone".to_owned() });
@@ -245,7 +244,7 @@ impl Collection<'_> {
             let read = stream::iter(taken).map(async |candidate| {
                 let (namespace, name) =
                     (candidate.metadata.namespace, candidate.metadata.name.unwrap_or_default());
-                let object = read(cluster, &candidate.kind, namespace.as_deref(), &name).await;
+                let object = cluster.read::<Value>(&candidate.kind, namespace.as_deref(), &name).await;
                 (candidate.kind, name, object)
             });
             let read: Vec<_> = read.buffered(MAX_CONCURRENT_READS).collect().await;
@@ -303,7 +302,7 @@ impl Collection<'_> {
         let mut names: Vec<String> = self.definitions.iter().cloned().collect();
         names.sort();
         for name in names {
-            match self.read(&kind, None, &name).await {
+            match self.cluster.read(&kind, None, &name).await {
                 Ok(Some(definition)) => self.add(&kind, definition)?,
                 // A kind of an aggregated server.
                 Ok(None) => {}
@@ -313,28 +312,6 @@ impl Collection<'_> {
             }
         }
         Ok(())
-    }
-
-    async fn read(&self, kind: &Kind, namespace: Option<&str>, name: &str) -> kube::Result<Option<Value>> {
-        read(self.cluster, kind, namespace, name).await
-    }
-}
-
-/// An object, if it is there.
-async fn read(
-    cluster: &Cluster,
-    kind: &Kind,
-    namespace: Option<&str>,
-    name: &str,
-) -> kube::Result<Option<Value>> {
-    let namespace = namespace.filter(|_| kind.is_namespaced);
-    operator_kit::watch::live::check_names(namespace, name)?;
-    let url = format!("{}/{name}", DynamicObject::url_path(&kind.resource, namespace));
-    let request = http::Request::get(url).body(Vec::new()).map_err(kube::Error::HttpError)?;
-    match cluster.client.request(request).await {
-        Ok(object) => Ok(Some(object)),
-        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
-        Err(error) => Err(error),
     }
 }
 

@@ -158,7 +158,8 @@ impl<'r> Restoration<'r> {
     }
 
     fn live<'l>(&'l self, kind: &'l Kind, identity: &'l Identity) -> Live<'l> {
-        Live { cluster: self.cluster, kind, namespace: identity.namespace.as_deref(), name: &identity.name }
+        let namespace = identity.namespace.as_deref().filter(|_| kind.is_namespaced);
+        Live { cluster: self.cluster, kind, namespace, name: &identity.name }
     }
 
     /// Creates an object, unless it is there. An ended command is created without an owner and with its outcome.

@@ -14,11 +14,10 @@ use super::{
     owned::owned,
 };
 use crate::{
-    connection::{Cluster, types},
+    connection::Cluster,
     errors::read_failure,
     kinds::Kind,
     object::{Identity, first_owner},
-    pages,
     target::Target,
 };
 
@@ -235,17 +234,13 @@ async fn complete(
 }
 
 async fn objects_in(cluster: &Cluster, list: &DependentList) -> kube::Result<Vec<DynamicObject>> {
-    let api = cluster.api(&list.kind, list.namespace.as_deref());
-    let mut objects = match &list.selector {
-        Selector::Labels(labels) => pages::all(&api, ListParams::default().labels(labels)).await?,
-        Selector::Few => pages::all(&api, ListParams::default()).await?,
-        Selector::Metadata => owned(cluster, list, None).await?,
-        Selector::Without(label) => owned(cluster, list, Some(&format!("!{label}"))).await?,
-    };
-    for object in &mut objects {
-        object.types = Some(types(&list.kind));
+    let whole = |params| cluster.list(&list.kind, list.namespace.as_deref(), params);
+    match &list.selector {
+        Selector::Labels(labels) => whole(ListParams::default().labels(labels)).await,
+        Selector::Few => whole(ListParams::default()).await,
+        Selector::Metadata => owned(cluster, list, None).await,
+        Selector::Without(label) => owned(cluster, list, Some(&format!("!{label}"))).await,
     }
-    Ok(objects)
 }
 
 #[cfg(test)]

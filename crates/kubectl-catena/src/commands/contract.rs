@@ -11,6 +11,7 @@ use catena_api::{
     keys::COMMAND_KIND,
 };
 use clap::{Args, Subcommand};
+use http::Method;
 use serde_json::{Value, json};
 
 use self::live::Trials;
@@ -144,11 +145,10 @@ fn assignment<'t>(option: &str, text: &'t str) -> Result<(&'t str, &'t str)> {
 async fn schema(cluster: &Cluster, kind: &Kind) -> Result<Schema> {
     let resource = &kind.resource;
     let place = if resource.group.is_empty() { "api" } else { "apis" };
-    let request =
-        http::Request::get(format!("/openapi/v3/{place}/{}", resource.api_version)).body(Vec::new())?;
+    let url = format!("/openapi/v3/{place}/{}", resource.api_version);
     let none =
         || format!("the server publishes no schema for {}; that of a new kind takes a moment", resource.kind);
-    let document: Value = match cluster.client.request(request).await {
+    let document: Value = match cluster.send(Method::GET, &url, &Value::Null).await {
         // The page of a schema is no object, so that its absence has no reason.
         Err(kube::Error::Api(status)) if status.code == 404 => bail!("{}", none()),
         answer => answer.map_err(|error| cluster.refused(kind, "", "get the schema of", error))?,

@@ -8,12 +8,9 @@ use std::{process::ExitCode, time::Duration};
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
+use http::Method;
 use jiff::Timestamp;
-use kube::{
-    Resource,
-    api::PostParams,
-    core::{DynamicObject, Request},
-};
+use kube::{Resource, core::DynamicObject};
 use operator_kit::object::ObjectId;
 use serde_json::{Value, json};
 
@@ -126,15 +123,13 @@ impl Issuing {
     }
 
     async fn create(&self, cluster: &Cluster, kind: &Kind, object: &DynamicObject) -> Result<DynamicObject> {
-        let params =
-            PostParams { dry_run: self.dry_run.is_some(), field_manager: Some("kubectl-catena".to_owned()) };
         let namespace = object.metadata.namespace.as_deref().filter(|_| kind.is_namespaced);
-        let path = DynamicObject::url_path(&kind.resource, namespace);
-        let mut request = Request::new(path).create(&params, serde_json::to_vec(object)?)?;
+        let url = DynamicObject::url_path(&kind.resource, namespace);
+        let dry_run = if self.dry_run.is_some() { "dryRun=All&" } else { "" };
         // As in kubectl, an unknown field is an error and not silently dropped.
-        *request.uri_mut() = format!("{}&fieldValidation=Strict", request.uri()).parse()?;
+        let url = format!("{url}?{dry_run}fieldManager=kubectl-catena&fieldValidation=Strict");
         let name = ObjectId::of(object).name;
-        let created = cluster.client.request::<DynamicObject>(request).await;
+        let created = cluster.send::<DynamicObject>(Method::POST, &url, &serde_json::to_value(object)?).await;
         let mut created = created.map_err(|error| cluster.refused(kind, name, "create", error))?;
         created.types.get_or_insert_with(|| types(kind));
         created.metadata.managed_fields = None;

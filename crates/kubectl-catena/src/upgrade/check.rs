@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Result;
 use catena_api::compatibility::{self, Finding, Rule};
 use futures::{StreamExt, stream};
+use http::Method;
 use kube::{Api, api::ListParams, core::DynamicObject, discovery::ApiResource};
 use serde::Serialize;
 use serde_json::Value;
@@ -16,7 +17,7 @@ use super::{
     trial::{Cause, Trial, Verdict, retried},
 };
 use crate::{
-    connection::Cluster,
+    connection::{Cluster, if_there, path},
     errors::{self, Subject, read_failure},
     pages::Pages,
     progress::Progress,
@@ -189,7 +190,7 @@ async fn objects(
     } else {
         readable.iter().copied().filter(|version| version != first).collect()
     };
-    scratch.until_served(new.storage()).await?;
+    scratch.until_served(cluster, new.storage()).await?;
     let resource = live.resource(first);
     let api: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &resource);
     let mut pages = Pages::whole(&api, ListParams::default().limit(PAGE_SIZE));
@@ -248,7 +249,7 @@ async fn try_object(
         }
         for target in targets {
             let trial = Trial {
-                client: &cluster.client,
+                cluster,
                 url: scratch.url(target),
                 api_version: scratch.api_version(target),
                 schema: live.schema(version),
@@ -268,15 +269,9 @@ pub async fn read(
 ) -> kube::Result<Option<Value>> {
     let Place { namespace, name } = Place::of(object);
     let namespace = namespace.as_deref().filter(|_| is_namespaced);
-    let url = format!("{}/{name}", <DynamicObject as kube::Resource>::url_path(resource, namespace));
-    let make = || http::Request::get(&url).body(Vec::new());
-    let found: kube::Result<Value> =
-        retried(async || cluster.client.request(make().map_err(kube::Error::HttpError)?).await).await;
-    match found {
-        Ok(found) => Ok(Some(found).filter(|found| found["metadata"]["uid"] == object["metadata"]["uid"])),
-        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
-        Err(error) => Err(error),
-    }
+    let url = path(resource, namespace, &name);
+    let found = retried(async || cluster.send::<Value>(Method::GET, &url, &Value::Null).await).await;
+    Ok(if_there(found)?.filter(|found| found["metadata"]["uid"] == object["metadata"]["uid"]))
 }
 
 impl Verdict {

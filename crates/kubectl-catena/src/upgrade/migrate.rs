@@ -7,18 +7,24 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use futures::{StreamExt, stream};
-use kube::{Api, Resource, api::ListParams, core::DynamicObject, discovery::ApiResource};
+use http::Method;
+use kube::{Api, api::ListParams, core::DynamicObject, discovery::ApiResource};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
     check::{ObjectFields, Place, Refused, Unchecked, read},
     compare,
-    definition::{Definition, installed, refused},
+    definition::{Definition, URL, installed, refused},
     path::LostField,
     trial::{causes, retried},
 };
-use crate::{connection::Cluster, errors::read_failure, pages::Pages, progress::Progress};
+use crate::{
+    connection::{Cluster, path},
+    errors::read_failure,
+    pages::Pages,
+    progress::Progress,
+};
 
 /// Objects that are migrated at the same time.
 const MAX_CONCURRENT_WRITES: usize = 16;
@@ -243,19 +249,9 @@ impl Object<'_> {
         let Place { namespace, name } = Place::of(object);
         let namespace = namespace.as_deref().filter(|_| self.definition.is_namespaced());
         let query = if self.dry_run { "dryRun=All&" } else { "" };
-        let url = format!(
-            "{}/{name}?{query}fieldManager=kubectl-catena",
-            DynamicObject::url_path(&self.resource, namespace)
-        );
-        let make = || {
-            http::Request::patch(&url)
-                .header("content-type", "application/merge-patch+json")
-                .body(patch.to_string().into_bytes())
-        };
-        let written: kube::Result<Value> =
-            retried(async || self.cluster.client.request(make().map_err(kube::Error::HttpError)?).await)
-                .await;
-        match written {
+        let url = path(&self.resource, namespace, &name);
+        let url = format!("{url}?{query}fieldManager=kubectl-catena");
+        match retried(async || self.cluster.send::<Value>(Method::PATCH, &url, &patch).await).await {
             Ok(_) => Ok(Some(Outcome::Migrated)),
             Err(kube::Error::Api(status)) if status.is_conflict() => Ok(None),
             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(Some(Outcome::Gone)),
@@ -281,11 +277,8 @@ async fn store_in(
         known["storage"] = (known["name"] == version).into();
     }
     let query = if dry_run { "dryRun=All&" } else { "" };
-    let url = format!(
-        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}?{query}fieldManager=kubectl-catena"
-    );
-    let request = http::Request::put(url).body(changed.to_string().into_bytes())?;
-    let written = cluster.client.request::<Value>(request).await;
+    let url = format!("{URL}/{name}?{query}fieldManager=kubectl-catena");
+    let written = cluster.send(Method::PUT, &url, &changed).await;
     Definition::new(written.map_err(|error| refused(name, "update", error))?)
 }
 
@@ -303,9 +296,7 @@ async fn forget_others(cluster: &Cluster, before: &Definition) -> Result<()> {
         ensure!(then == now, "the definition {name} was changed meanwhile: migrate again");
         let mut changed = present.document().clone();
         changed["status"]["storedVersions"] = json!([before.storage()]);
-        let url = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}/status");
-        let request = http::Request::put(url).body(changed.to_string().into_bytes())?;
-        match cluster.client.request::<Value>(request).await {
+        match cluster.send::<Value>(Method::PUT, &format!("{URL}/{name}/status"), &changed).await {
             Ok(_) => return Ok(()),
             Err(kube::Error::Api(status)) if status.is_conflict() => {}
             Err(error) => return Err(refused(name, "update the status of", error)),
@@ -318,7 +309,7 @@ async fn forget_others(cluster: &Cluster, before: &Definition) -> Result<()> {
 mod tests {
     use std::sync::{Arc, Mutex};
 
-    use http::{Method, Request, Response};
+    use http::{Request, Response};
     use kube::{Client, client::Body};
     use tower::service_fn;
 

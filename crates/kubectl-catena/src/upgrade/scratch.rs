@@ -6,6 +6,7 @@ use std::{str::FromStr, time::Duration};
 
 use anyhow::{Context, Error, Result, bail, ensure};
 use catena_api::keys;
+use http::Method;
 use jiff::{SignedDuration, Timestamp};
 use kube::{
     Api,
@@ -14,7 +15,7 @@ use kube::{
 };
 use operator_kit::render::short_digest;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::definition::Definition;
@@ -143,13 +144,11 @@ impl Scratch {
     }
 
     /// Waits until its objects can be tried.
-    pub async fn until_served(&self, version: &str) -> Result<()> {
-        let client = self.api.clone().into_client();
+    pub async fn until_served(&self, cluster: &Cluster, version: &str) -> Result<()> {
         let url = format!("{}?limit=1", self.url(version));
         let answers = async {
             loop {
-                let request = http::Request::get(&url).body(Vec::new())?;
-                match client.request::<serde_json::Value>(request).await {
+                match cluster.send::<Value>(Method::GET, &url, &Value::Null).await {
                     Ok(_) => return Ok(()),
                     Err(kube::Error::Api(status)) if matches!(status.code, 404 | 503) => {}
                     Err(error) => return Err(error).context("the scratch definition cannot be used"),
@@ -271,7 +270,7 @@ async fn remove(api: &Api<DynamicObject>, name: &str, uid: Option<String>) -> ku
 mod tests {
     use std::sync::{Arc, Mutex};
 
-    use http::{Method, Request, Response, StatusCode};
+    use http::{Request, Response, StatusCode};
     use kube::{Client, client::Body};
     use tower::service_fn;
 

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use kube::{Client, core::Status};
+use http::Method;
+use kube::core::Status;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -10,6 +11,7 @@ use super::{
     compare,
     path::{LostField, Path},
 };
+use crate::connection::Cluster;
 
 /// Attempts of a request that fails for a reason that may pass.
 const ATTEMPTS: u32 = 5;
@@ -38,7 +40,7 @@ pub struct Cause {
 /// The place of a trial.
 pub struct Trial<'t> {
     /// As the user.
-    pub client: &'t Client,
+    pub cluster: &'t Cluster,
     /// The URL of the objects of the scratch definition.
     pub url: String,
     /// Their API version.
@@ -89,9 +91,7 @@ impl Trial<'_> {
 
     async fn send(&self, object: &Value, validation: &str) -> kube::Result<Value> {
         let url = format!("{}?dryRun=All&fieldValidation={validation}&fieldManager=kubectl-catena", self.url);
-        let body = object.to_string().into_bytes();
-        let make = || http::Request::post(&url).header("content-type", "application/json").body(body.clone());
-        retried(async || self.client.request(make().map_err(kube::Error::HttpError)?).await).await
+        retried(async || self.cluster.send(Method::POST, &url, object).await).await
     }
 }
 

@@ -14,9 +14,8 @@ use super::{
 };
 use crate::{
     chain::{Node, grow, labelled_kinds},
-    connection::{Cluster, types},
+    connection::Cluster,
     object::Identity,
-    pages,
     target::Target,
 };
 
@@ -45,11 +44,9 @@ async fn child_of(cluster: &Cluster, parent: &Identity) -> Option<DynamicObject>
     let (labelled, _) = labelled_kinds(cluster).await;
     let ours = cluster.kinds.named(keys::GROUP, "basicreplicasets");
     for kind in labelled.children.iter().chain(ours) {
-        let api = cluster.api::<DynamicObject>(kind, parent.namespace.as_deref());
-        let listed = pages::all(&api, ListParams::default().labels(keys::DEPLOYMENT_UID)).await;
-        let found = listed.unwrap_or_default().into_iter().find(|child| is_left_by(parent, child));
-        if let Some(mut child) = found {
-            child.types = Some(types(kind));
+        let labelled = ListParams::default().labels(keys::DEPLOYMENT_UID);
+        let listed = cluster.list(kind, parent.namespace.as_deref(), labelled).await.unwrap_or_default();
+        if let Some(child) = listed.into_iter().find(|child| is_left_by(parent, child)) {
             return Some(child);
         }
     }

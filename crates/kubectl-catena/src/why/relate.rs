@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     chain::{Gap, Node, grow},
-    connection::{Cluster, types},
+    connection::Cluster,
     errors::read_failure,
     kinds::Kind,
     object::Identity,
@@ -89,26 +89,19 @@ pub fn alone(object: DynamicObject) -> Option<Node> {
 /// The nodes of the cluster.
 async fn nodes(cluster: &Cluster, gaps: &mut Vec<Gap>) -> Vec<Node> {
     let Some(kind) = cluster.kinds.named("", "nodes") else { return Vec::new() };
-    let api = cluster.api::<DynamicObject>(kind, None);
     let mut gap = |what: &str, why: String| gaps.push(Gap { what: what.to_owned(), why });
-    match pages::first(MAX_NODE_PAGES, &api, ListParams::default()).await {
+    match cluster.first(MAX_NODE_PAGES, kind, None, ListParams::default()).await {
         Ok((nodes, is_all)) => {
             if !is_all {
                 gap("some nodes", "there are too many".to_owned());
             }
-            nodes.into_iter().filter_map(|node| alone(typed(node, kind))).collect()
+            nodes.into_iter().filter_map(alone).collect()
         }
         Err(error) => {
             gap("nodes", read_failure(&error));
             Vec::new()
         }
     }
-}
-
-/// The items of a list lack their type.
-fn typed(mut object: DynamicObject, kind: &Kind) -> DynamicObject {
-    object.types = Some(types(kind));
-    object
 }
 
 /// Our own kinds come first, because our controllers name kinds without their group.
