@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::{
-    errors::{self, Subject},
+    errors,
     impersonation::Impersonation,
     kinds::{Kind, Kinds},
     lenient::Lenient,
@@ -254,13 +254,8 @@ impl Cluster {
 
     /// The error of a failed request, for a user.
     pub fn refused(&self, kind: &Kind, name: &str, verb: &str, error: kube::Error) -> anyhow::Error {
-        let subject = Subject {
-            kind: kind.resource.kind.clone(),
-            resource: kind.resource.plural.clone(),
-            name: name.to_owned(),
-            namespace: kind.is_namespaced.then(|| self.namespace.clone()),
-        };
-        errors::refused(&subject, verb, error)
+        let namespace = kind.is_namespaced.then_some(self.namespace.as_str());
+        errors::refused((&kind.resource.kind, &kind.resource.plural), name, namespace, verb, error)
     }
 }
 

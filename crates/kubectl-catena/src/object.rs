@@ -5,7 +5,7 @@ use std::fmt;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, OwnerReference};
 use kube::core::DynamicObject;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::paint::sanitized;
@@ -70,6 +70,32 @@ impl Identity {
     /// The API group; empty for the core group.
     pub fn group(&self) -> &str {
         self.api_version.split_once('/').map_or("", |(group, _)| group)
+    }
+}
+
+/// An object among others of its kind.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub struct ObjectName {
+    /// Its namespace, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// Its name.
+    pub name: String,
+}
+
+impl ObjectName {
+    /// The name of an object.
+    pub fn of(object: &Value) -> Self {
+        let text = |field: &str| object["metadata"][field].as_str().map(str::to_owned);
+        Self { namespace: text("namespace"), name: text("name").unwrap_or_default() }
+    }
+}
+
+impl fmt::Display for ObjectName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let namespace = self.namespace.as_ref().map_or_else(String::new, |namespace| format!("{namespace}/"));
+        f.write_str(&sanitized(&(namespace + &self.name)))
     }
 }
 

@@ -9,7 +9,8 @@ use operator_kit::watch::Trimmed;
 use serde::{Deserialize, de::DeserializeOwned};
 
 use crate::{
-    lenient::{Listed, ObjectName, Unreadable},
+    lenient::{Listed, Unreadable},
+    object::ObjectName,
     paint::{Paint, sanitized},
 };
 

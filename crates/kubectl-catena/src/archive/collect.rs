@@ -22,9 +22,9 @@ use super::{
     manifest::{Manifest, is_going},
 };
 use crate::{
-    chain::{Gap, declared_commands},
+    chain::declared_commands,
     connection::Cluster,
-    errors::{no_namespace, read_failure},
+    errors::{Gap, no_namespace, read_failure},
     kinds::Kind,
     object::Identity,
     pages::Pages,
@@ -112,10 +112,8 @@ pub async fn collect(
     }
     // Only their definitions tell which dependents are commands, which would run again.
     let commands = declared_commands(cluster).await?;
-    let scope = Scope {
-        kinds: kinds.iter().map(|kind| full_name(kind).0).collect(),
-        namespace: namespace.map(str::to_owned),
-    };
+    let scope =
+        Scope { kinds: kinds.iter().map(Kind::full_name).collect(), namespace: namespace.map(str::to_owned) };
     let folder = Folder::begin(folder, scope)?;
     let mut collection = Collection {
         cluster,
@@ -176,7 +174,7 @@ impl Collection<'_> {
                 // What it owns, and its owners, are kept up to date.
                 self.owners.extend(manifest.owners());
             }
-            self.saved.not_seen.push(Gap { what: name, why: "it is being deleted".to_owned() });
+            self.saved.not_seen.push(Gap::new(name, "it is being deleted"));
             return Ok(());
         }
         if !self.known.insert(manifest.identity().uid) {
@@ -184,11 +182,10 @@ impl Collection<'_> {
         }
         self.folder.write(&kind.resource.plural, &manifest)?;
         self.owners.extend(manifest.owners());
-        let kind = full_name(kind);
-        if !kind.group().is_empty() {
-            self.definitions.insert(kind.0.clone());
+        if !kind.resource.group.is_empty() {
+            self.definitions.insert(kind.full_name());
         }
-        *self.saved.objects.entry(kind.0).or_default() += 1;
+        *self.saved.objects.entry(kind.full_name()).or_default() += 1;
         Ok(())
     }
 
@@ -204,9 +201,7 @@ impl Collection<'_> {
             };
             match self.cluster.read::<Value>(&kind, owner.namespace.as_deref(), &owner.name).await {
                 Ok(Some(object)) if object["metadata"]["uid"] == owner.uid => self.add(&kind, object)?,
-                Ok(_) => {
-                    self.saved.not_seen.push(Gap { what: owner.to_string(), why: "it is gone".to_owned() });
-                }
+                Ok(_) => self.saved.not_seen.push(Gap::new(owner.to_string(), "it is gone")),
                 Err(error) => self.miss(owner.to_string(), read_failure(&error)),
             }
         }
@@ -238,7 +233,7 @@ impl Collection<'_> {
             });
             for candidate in left {
                 let why = why_left_out(&candidate.kind, commands).unwrap_or_default();
-                *left_out.entry((full_name(&candidate.kind).0, why)).or_default() += 1;
+                *left_out.entry((candidate.kind.full_name(), why)).or_default() += 1;
             }
             let cluster = self.cluster;
             let read = stream::iter(taken).map(async |candidate| {
@@ -294,11 +289,7 @@ impl Collection<'_> {
 
     /// The definitions of the kinds, as far as they may be read.
     async fn definitions(&mut self) -> Result<()> {
-        let Some(kind) =
-            self.cluster.kinds.named("apiextensions.k8s.io", "customresourcedefinitions").cloned()
-        else {
-            return Ok(());
-        };
+        let Ok(kind) = self.cluster.kinds.definitions().cloned() else { return Ok(()) };
         let mut names: Vec<String> = self.definitions.iter().cloned().collect();
         names.sort();
         for name in names {
@@ -334,20 +325,6 @@ fn why_left_out(kind: &Kind, commands: &[Kind]) -> Option<&'static str> {
         return Some(why);
     }
     is_of_others(kind, commands).then_some(COMMAND_OF_OTHERS)
-}
-
-/// The name of a kind as of its definition: `PLURAL.GROUP`, or `PLURAL` for a core kind.
-struct FullName(String);
-
-impl FullName {
-    fn group(&self) -> &str {
-        self.0.split_once('.').map_or("", |(_, group)| group)
-    }
-}
-
-fn full_name(kind: &Kind) -> FullName {
-    let (plural, group) = (&kind.resource.plural, &kind.resource.group);
-    FullName(if group.is_empty() { plural.clone() } else { format!("{plural}.{group}") })
 }
 
 #[cfg(test)]

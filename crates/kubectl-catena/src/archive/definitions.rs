@@ -21,7 +21,7 @@ const SERVED_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Creates missing definitions, and learns their kinds. Returns the names of the created ones.
 pub async fn create_missing(cluster: &mut Cluster, definitions: &[Manifest]) -> Result<Vec<String>> {
-    let kind = cluster.kinds.find("customresourcedefinitions.apiextensions.k8s.io")?.clone();
+    let kind = cluster.kinds.definitions()?.clone();
     let mut created = Vec::new();
     for definition in definitions {
         let name = definition.identity().name;

@@ -9,13 +9,12 @@ use operator_kit::object::ObjectId;
 
 use super::{
     dependents::{DependentList, Selector, dependent_lists},
-    gap::Gap,
     labelled_kinds::{LabelledKinds, labelled_kinds},
     owned::owned,
 };
 use crate::{
     connection::Cluster,
-    errors::read_failure,
+    errors::Gap,
     kinds::Kind,
     object::{Identity, first_owner},
     target::Target,
@@ -83,7 +82,7 @@ async fn ascend(cluster: &Cluster, asked: DynamicObject, fetched: &mut Fetched) 
         };
         let owner = Identity::of_owner(owner, here.metadata.namespace.clone());
         let Some(kind) = cluster.kinds.of(&owner) else {
-            fetched.gaps.push(Gap { what: owner.to_string(), why: "the server has no such kind".into() });
+            fetched.gaps.push(Gap::new(owner.to_string(), "the server has no such kind"));
             break;
         };
         match cluster.find(kind, owner.namespace.as_deref(), &owner.name).await {
@@ -93,7 +92,7 @@ async fn ascend(cluster: &Cluster, asked: DynamicObject, fetched: &mut Fetched) 
                 break;
             }
             Err(error) => {
-                fetched.gaps.push(Gap { what: owner.to_string(), why: read_failure(&error) });
+                fetched.gaps.push(Gap::of(owner.to_string(), &error));
                 break;
             }
         }
@@ -108,7 +107,7 @@ async fn target_of(cluster: &Cluster, here: &DynamicObject, fetched: &mut Fetche
     match cluster.find(kind, target.namespace.as_deref(), &target.name).await {
         Ok(Some(object)) => return Some(object),
         Ok(None) => fetched.missing_target = Some(target),
-        Err(error) => fetched.gaps.push(Gap { what: target.to_string(), why: read_failure(&error) }),
+        Err(error) => fetched.gaps.push(Gap::of(target.to_string(), &error)),
     }
     None
 }
@@ -155,7 +154,7 @@ async fn descend(
                     is_whole: list.selector.is_whole(),
                 })),
                 Err(error) => {
-                    let gap = Gap { what: list.kind.resource.plural.clone(), why: read_failure(&error) };
+                    let gap = Gap::of(&list.kind.resource.plural, &error);
                     if !fetched.gaps.contains(&gap) {
                         fetched.gaps.push(gap);
                     }
@@ -223,9 +222,7 @@ async fn complete(
                 object.metadata = whole.metadata;
                 object.data = whole.data;
             }
-            Some(Err(error)) => {
-                gaps.push(Gap { what: Identity::of(object).to_string(), why: read_failure(&error) });
-            }
+            Some(Err(error)) => gaps.push(Gap::of(Identity::of(object).to_string(), &error)),
             // Deleted meanwhile: its metadata has to do.
             _ => {}
         }
@@ -263,10 +260,7 @@ mod tests {
             let mut fetched = Fetched::default();
             let path = ascend(&cluster, pod(&[owner]), &mut fetched).await;
             assert_eq!((path.len(), fetched.lost_owners.len()), (1, 0));
-            let gap = Gap {
-                what: format!("BasicReplicaSet/{name}"),
-                why: format!("{name:?} is not an object name"),
-            };
+            let gap = Gap::new(format!("BasicReplicaSet/{name}"), format!("{name:?} is not an object name"));
             assert_eq!(fetched.gaps, [gap]);
         }
         assert!(requests.lock().unwrap().is_empty(), "{requests:?}");

@@ -11,7 +11,7 @@ use crate::{
     interrupt::{Interrupt, interrupted},
     kinds::Kind,
     output::Output,
-    paint::sanitized,
+    paint::Paint,
     table::Table,
 };
 
@@ -65,7 +65,6 @@ fn text(saved: &Saved) -> String {
             left.why.as_str().into(),
         ]);
     }
-    let gaps =
-        saved.not_seen.iter().map(|gap| sanitized(&format!("not saved: {} ({})\n", gap.what, gap.why)));
-    table.render(crate::paint::Paint::for_stdout()) + &gaps.collect::<String>()
+    let gaps = saved.not_seen.iter().map(|gap| format!("not saved: {gap}\n"));
+    table.render(Paint::for_stdout()) + &gaps.collect::<String>()
 }

@@ -158,9 +158,8 @@ async fn schema(cluster: &Cluster, kind: &Kind) -> Result<Schema> {
 
 /// The labels of the kind's CRD; none without a CRD, or if it may not be read.
 async fn labels(cluster: &Cluster, kind: &Kind) -> Option<BTreeMap<String, String>> {
-    let definitions = cluster.kinds.named("apiextensions.k8s.io", "customresourcedefinitions")?;
-    let name = format!("{}.{}", kind.resource.plural, kind.resource.group);
-    let definition = cluster.find_metadata(definitions, None, &name).await.ok()??;
+    let definitions = cluster.kinds.definitions().ok()?;
+    let definition = cluster.find_metadata(definitions, None, &kind.full_name()).await.ok()??;
     Some(definition.labels.unwrap_or_default())
 }
 

@@ -122,14 +122,9 @@ impl Revision {
 }
 
 fn child(rendering: &Value) -> Option<Identity> {
-    let text = |pointer: &str| rendering.pointer(pointer)?.as_str().map(str::to_owned);
-    Some(Identity {
-        api_version: text("/apiVersion")?,
-        kind: text("/kind")?,
-        namespace: text("/metadata/namespace"),
-        name: text("/metadata/name")?,
-        ..Identity::default()
-    })
+    let text = |pointer: &str| rendering.pointer(pointer)?.as_str();
+    let (version, kind, name) = (text("/apiVersion")?, text("/kind")?, text("/metadata/name")?);
+    Some(Identity::new(version, kind, text("/metadata/namespace"), name))
 }
 
 fn table(name: &str, revisions: &[Revision], now: Timestamp, paint: Paint) -> String {

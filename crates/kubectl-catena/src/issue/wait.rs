@@ -52,10 +52,7 @@ pub async fn until_finished(
     let identity = Identity::of(command);
     let started = Instant::now();
     let progress = Progress::new(&identity.to_string());
-    let target = Target {
-        kind: format!("{}.{}", kind.resource.plural, kind.resource.group),
-        name: identity.name.clone(),
-    };
+    let target = Target { kind: kind.full_name(), name: identity.name.clone() };
     let result = timeout(time_limit, async {
         tokio::select! {
             ended = watch(cluster, kind, command, &progress) => ended,

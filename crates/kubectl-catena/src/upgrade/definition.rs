@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{
     connection::{Cluster, if_there},
-    errors::{self, Subject},
+    errors,
 };
 
 /// The resource of definitions.
@@ -175,13 +175,8 @@ pub async fn installed(cluster: &Cluster, name: &str) -> kube::Result<Option<Def
 
 /// The error of a failed request about a definition, for a user.
 pub fn refused(name: &str, verb: &str, error: kube::Error) -> anyhow::Error {
-    let subject = Subject {
-        kind: "CustomResourceDefinition".to_owned(),
-        resource: "customresourcedefinitions".to_owned(),
-        name: name.to_owned(),
-        namespace: None,
-    };
-    errors::refused(&subject, verb, error)
+    let kind = ("CustomResourceDefinition", "customresourcedefinitions");
+    errors::refused(kind, name, None, verb, error)
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
-    check::{ObjectFields, Place, Refused, Unchecked, read},
+    check::{ObjectFields, Refused, read},
     compare,
     definition::{Definition, URL, installed, refused},
     path::LostField,
@@ -21,7 +21,8 @@ use super::{
 };
 use crate::{
     connection::{Cluster, path},
-    errors::read_failure,
+    errors::{Gap, read_failure},
+    object::ObjectName,
     pages::Pages,
     progress::Progress,
 };
@@ -64,7 +65,7 @@ pub struct Migrated {
     pub refused: Vec<Refused>,
     /// Objects that could not be migrated for another reason.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub failed: Vec<Unchecked>,
+    pub failed: Vec<Gap>,
 }
 
 enum Outcome {
@@ -159,7 +160,7 @@ async fn pass(
     {
         progress.expect(page.len() as u64 + pages.remaining.unwrap_or(0));
         let outcomes = stream::iter(page).map(async |found| {
-            let place = Place::of(&found);
+            let place = ObjectName::of(&found);
             let outcome = object.migrate(found).await;
             progress.advance();
             (place, outcome)
@@ -178,13 +179,13 @@ async fn pass(
 }
 
 impl Migrated {
-    fn add(&mut self, object: Place, outcome: Outcome) {
+    fn add(&mut self, object: ObjectName, outcome: Outcome) {
         match outcome {
             Outcome::Migrated => self.objects += 1,
             Outcome::Gone => {}
             Outcome::WouldLose(fields) => self.left.push(ObjectFields { object, fields }),
             Outcome::Refused(refused) => self.refused.push(refused),
-            Outcome::Failed(why) => self.failed.push(Unchecked { what: object.to_string(), why }),
+            Outcome::Failed(why) => self.failed.push(Gap::new(object.to_string(), why)),
         }
     }
 }
@@ -206,7 +207,10 @@ impl Object<'_> {
             match self.attempt(&object).await {
                 Ok(Some(outcome)) => return outcome,
                 Err(kube::Error::Api(status)) if status.code == 422 => {
-                    return Outcome::Refused(Refused { object: Place::of(&object), causes: causes(&status) });
+                    return Outcome::Refused(Refused {
+                        object: ObjectName::of(&object),
+                        causes: causes(&status),
+                    });
                 }
                 Err(error) => return Outcome::Failed(read_failure(&error)),
                 // Somebody changed it meanwhile, so that it has to be compared again.
@@ -246,7 +250,7 @@ impl Object<'_> {
         // It changes nothing but the version in which the server stores the object.
         let patch =
             json!({"metadata": {"uid": object["metadata"]["uid"], "resourceVersion": version(object)}});
-        let Place { namespace, name } = Place::of(object);
+        let ObjectName { namespace, name } = ObjectName::of(object);
         let namespace = namespace.as_deref().filter(|_| self.definition.is_namespaced());
         let query = if self.dry_run { "dryRun=All&" } else { "" };
         let url = path(&self.resource, namespace, &name);

@@ -9,9 +9,9 @@ mod scratch;
 mod sources;
 mod trial;
 
-pub use check::{Checked, check};
 #[cfg(test)]
-pub use check::{ObjectFields, Place, Unchecked};
+pub use check::ObjectFields;
+pub use check::{Checked, check};
 pub use definition::Definition;
 pub use migrate::{Migrated, Migration, migrate};
 #[cfg(test)]

@@ -251,7 +251,7 @@ pub async fn remove_leftovers(cluster: &Cluster) -> Result<Vec<Leftover>> {
 }
 
 fn definitions(cluster: &Cluster) -> Result<(&Kind, Api<DynamicObject>)> {
-    let kind = cluster.kinds.find("customresourcedefinitions.apiextensions.k8s.io")?;
+    let kind = cluster.kinds.definitions()?;
     Ok((kind, cluster.api(kind, None)))
 }
 

@@ -23,7 +23,7 @@ pub struct Verdict {
     /// The reasons for which it would be refused.
     pub refused: Vec<Cause>,
     /// The fields that would be dropped.
-    pub pruned: Vec<(String, LostField)>,
+    pub pruned: Vec<LostField>,
     /// The fields that would be dropped and hold only their default.
     pub defaults: Vec<String>,
 }
@@ -83,7 +83,7 @@ impl Trial<'_> {
             if compare::is_default(&path, &value, self.schema) {
                 verdict.defaults.push(path.general());
             } else {
-                verdict.pruned.push((path.general(), LostField { path: path.to_string(), value }));
+                verdict.pruned.push(LostField { path: path.to_string(), value });
             }
         }
         verdict

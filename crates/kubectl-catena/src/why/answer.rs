@@ -5,7 +5,8 @@ use serde::Serialize;
 
 use super::advice::describe;
 use crate::{
-    chain::{Gap, Health, Node},
+    chain::{Health, Node},
+    errors::Gap,
     object::Identity,
 };
 

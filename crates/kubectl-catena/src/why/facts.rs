@@ -7,11 +7,7 @@ use super::{
     refused_settings::RefusedSettings,
     related::Related,
 };
-use crate::{
-    chain::{Gap, Node},
-    object::Identity,
-    protected_kinds::ProtectedKinds,
-};
+use crate::{chain::Node, errors::Gap, object::Identity, protected_kinds::ProtectedKinds};
 
 /// Everything that a diagnosis is based on.
 #[derive(Debug)]

@@ -20,9 +20,9 @@ use super::{
     warnings::warning,
 };
 use crate::{
-    chain::{Gap, Node},
+    chain::Node,
     connection::Cluster,
-    errors::read_failure,
+    errors::{Gap, read_failure},
     pages,
     protected_kinds::protected_kinds,
 };
@@ -54,14 +54,14 @@ pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Surroundings 
     let mut gaps = Vec::new();
     look_into_pods(cluster, &mut seen).await;
     if let Some(why) = &unseen {
-        gaps.push(Gap { what: "the controllers of Catena".to_owned(), why: why.clone() });
+        gaps.push(Gap::new("the controllers of Catena", why));
     }
     let (warnings, is_all) = warnings.unwrap_or_else(|error| {
-        gaps.push(Gap { what: "Events".to_owned(), why: read_failure(&error) });
+        gaps.push(Gap::of("Events", &error));
         (Vec::new(), true)
     });
     if !is_all {
-        gaps.push(Gap { what: "some Events".to_owned(), why: "there are too many".to_owned() });
+        gaps.push(Gap::new("some Events", "there are too many"));
     }
     Surroundings {
         controllers: Controllers { seen, unseen },

@@ -67,13 +67,7 @@ fn refusal(map: &ConfigMap, events: &[Event]) -> Option<RefusedSettings> {
     let event = events.iter().filter(is_about).max_by_key(|event| event.creation_timestamp())?;
     Some(RefusedSettings {
         controller: map.labels().get(COMPONENT).cloned().unwrap_or_default(),
-        config_map: Identity {
-            api_version: "v1".to_owned(),
-            kind: "ConfigMap".to_owned(),
-            namespace: map.namespace(),
-            name: map.name_any(),
-            uid: map.uid().unwrap_or_default(),
-        },
+        config_map: Identity::in_metadata("v1", "ConfigMap", &map.metadata),
         reason: event.reason.clone().unwrap_or_default(),
         message: event.message.clone().unwrap_or_default(),
         since: event.creation_timestamp().map(|time| time.0),

@@ -85,8 +85,7 @@ pub fn text(answer: &Answer, now: Timestamp, paint: Paint) -> String {
         }
     }
     paragraphs.extend(answer.remarks.iter().map(|remark| format!("Note: {}.", sanitized(remark))));
-    let unseen =
-        answer.not_seen.iter().map(|gap| sanitized(&format!("not read: {} ({})", gap.what, gap.why)));
+    let unseen = answer.not_seen.iter().map(|gap| format!("not read: {gap}"));
     paragraphs.push(paint.quiet(&unseen.collect::<Vec<_>>().join("\n")));
     paragraphs.retain(|paragraph| !paragraph.is_empty());
     paragraphs.join("\n\n") + "\n"

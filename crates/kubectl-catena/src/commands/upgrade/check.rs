@@ -197,14 +197,18 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::upgrade::{LostField, ObjectFields, Unchecked};
+    use crate::{
+        errors::Gap,
+        object::ObjectName,
+        upgrade::{LostField, ObjectFields},
+    };
 
     #[test]
     fn each_lost_field_is_listed_with_its_object_and_value() {
         let object = serde_json::from_value::<serde_json::Value>(
             json!({"metadata": {"namespace": "shop", "name": "a"}}),
         );
-        let object = crate::upgrade::Place::of(&object.unwrap());
+        let object = ObjectName::of(&object.unwrap());
         let fields = vec![LostField { path: "spec.legacy".into(), value: json!("x") }];
         let checked = Checked {
             name: "things.example.com".into(),
@@ -225,7 +229,7 @@ mod tests {
 
     #[test]
     fn a_check_that_missed_an_object_fails_beside_its_report() {
-        let gap = Unchecked { what: "shop/a".into(), why: "no permission".into() };
+        let gap = Gap::new("shop/a", "no permission");
         let report = |checked: Checked| Report { definitions: vec![checked], leftovers: Vec::new() };
         let missed = Checked { unchecked: vec![gap], ..Checked::default() };
         assert_eq!(exit_code(&report(missed), true), 1);

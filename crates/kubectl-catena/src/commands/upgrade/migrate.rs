@@ -137,11 +137,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::upgrade::{LostField, ObjectFields, Place};
+    use crate::{
+        object::ObjectName,
+        upgrade::{LostField, ObjectFields},
+    };
 
     #[test]
     fn a_possible_loss_is_answered_with_the_flag_that_accepts_it() {
-        let object = Place { namespace: None, name: "a".into() };
+        let object = ObjectName { namespace: None, name: "a".into() };
         let fields = vec![LostField { path: "spec.rules[12].color".into(), value: json!("red") }];
         let left = vec![ObjectFields { object, fields }];
         let migrated = Migrated {
