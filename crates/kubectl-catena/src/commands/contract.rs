@@ -12,13 +12,14 @@ use catena_api::{
 };
 use clap::{Args, Subcommand};
 use http::Method;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use self::live::Trials;
 use super::exit_code;
 use crate::{
     connection::{Cluster, Options},
-    contract::{Claim, Report, Results, Schema, Subject, check, check_command},
+    contract::{Claim, Report, Schema, Subject, check, check_command},
     kinds::Kind,
     output::Output,
     paint::Paint,
@@ -97,7 +98,7 @@ pub async fn run(options: &Options, command: &Command) -> Result<ExitCode> {
     print(arguments.output, &report)
 }
 
-fn print(output: Output, report: &Report<impl Results>) -> Result<ExitCode> {
+fn print(output: Output, report: &Report<impl Serialize>) -> Result<ExitCode> {
     output.print(report, || report.text(Paint::for_stdout()))?;
     Ok(exit_code(report.honours))
 }

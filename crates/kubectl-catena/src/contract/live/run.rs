@@ -8,12 +8,10 @@ use catena_api::contract::ReplicaContract;
 use tokio::time::{Instant, sleep};
 
 use super::{
-    claim::Expectation,
-    limits::Limits,
     manifest::Manifest,
-    replica::{Replica, alive, serving},
+    replica::{Expectation, Replica, alive, serving},
     report::Ledger,
-    requirement::Requirement,
+    requirement::{Limits, Requirement},
     scene::{Child, Scene},
     stage::Stage,
 };
@@ -27,11 +25,11 @@ const STEPS: u64 = 11;
 /// A run of the trials.
 pub struct Run<'r> {
     /// The only writer.
-    pub stage: &'r Stage,
+    pub stage: Stage,
     /// What is seen.
-    pub scene: &'r Scene<'r>,
+    pub scene: Scene,
     /// The results so far.
-    pub ledger: &'r Ledger,
+    pub ledger: Ledger,
     /// The contract of the kind.
     pub mapping: &'r Mapping,
     /// The child that serves.
@@ -41,7 +39,7 @@ pub struct Run<'r> {
     /// The time limits.
     pub limits: &'r Limits,
     /// The display.
-    pub progress: &'r Progress,
+    pub progress: Progress,
 }
 
 /// What is visible at a moment.
@@ -89,7 +87,7 @@ impl Run<'_> {
         old: &BTreeSet<String>,
         blame: Requirement,
     ) -> Result<i64> {
-        self.scene.expect(None).await;
+        self.expect(None).await;
         let others = if manifest.name() == self.good.name() { BTreeSet::new() } else { self.scene.uids() };
         let generation = self.stage.apply(&manifest.child(self.contract(), replicas, token)).await?;
         let expectation = Expectation {
@@ -100,7 +98,7 @@ impl Run<'_> {
             others,
             blame,
         };
-        self.scene.expect(Some(expectation)).await;
+        self.expect(Some(expectation)).await;
         Ok(generation)
     }
 

@@ -67,11 +67,6 @@ impl Stage {
         &self.cluster.namespace
     }
 
-    /// The kind that is tried.
-    pub fn kind(&self) -> &Kind {
-        &self.kind
-    }
-
     /// Its children, for a watch.
     pub fn children(&self) -> Api<Unmanaged<DynamicObject>> {
         self.cluster.api(&self.kind, Some(self.name()))

@@ -6,7 +6,7 @@ use anyhow::Result;
 use kube::core::SelectorExt;
 use tokio::time::sleep;
 
-use super::selector;
+use super::parsed;
 use crate::contract::live::{
     replica::Replica,
     requirement::Requirement,
@@ -70,7 +70,7 @@ fn blocker(View { child: Child { outputs, .. }, replicas }: &View) -> Option<Str
     if let Some(blocker) = &outputs.blocked_by {
         return Some(format!("{}/{}: {}", blocker.kind, blocker.name, blocker.reason));
     }
-    let selector = outputs.pods.as_deref().and_then(selector::parsed)?;
+    let selector = outputs.pods.as_deref().and_then(parsed)?;
     let is_it = |replica: &&Replica| replica.is_alive && !replica.serves && selector.matches(&replica.labels);
     let pod = replicas.iter().find(is_it)?;
     Some(format!("Pod/{}, by the selector of pods", pod.name))
