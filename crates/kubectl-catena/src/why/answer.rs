@@ -3,12 +3,8 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::advice::describe;
-use crate::{
-    chain::{Health, Node},
-    errors::Gap,
-    object::Identity,
-};
+use super::{Gap, Identity, Node, describe};
+use crate::chain::Health;
 
 /// The exit code for an object that is not ready, not finished or not gone.
 const NOT_WELL: u8 = 5;

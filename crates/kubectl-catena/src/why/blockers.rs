@@ -3,19 +3,8 @@
 use catena_api::BlockedBy;
 
 use super::{
-    advice::describe,
-    answer::{Cause, Finding},
-    command_kind::is_command,
-    controllers::Verdict,
-    diagnose::follow,
-    facts::Facts,
-    refusal,
-    responsible::{controller_of, not_running},
-    warnings,
-};
-use crate::{
-    chain::{Node, State},
-    object::{Identity, conditions},
+    Cause, Facts, Finding, Identity, Node, State, Verdict, conditions, controller_of, describe, follow,
+    is_command, not_running, refusal, warnings,
 };
 
 /// Reasons of an object whose spec is not followed at all: whatever its present pods suffer from, no correction reaches them.

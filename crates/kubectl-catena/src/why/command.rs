@@ -8,20 +8,10 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::{
-    advice::{describe, describe_of},
-    answer::{Cause, Finding},
-    command_kind::{BINDER, has_ended, is_command, is_waiting},
-    controllers::Verdict,
-    diagnose::{explain, follow},
-    facts::{Facts, Warning},
-    responsible::{controller_of, not_running},
-    text, warnings,
+    BINDER, Cause, Facts, Finding, Node, State, Verdict, Warning, age, conditions, controller_of, describe,
+    describe_of, diagnose::explain, follow, has_ended, is_command, is_waiting, not_running, text, warnings,
 };
-use crate::{
-    age::age,
-    chain::{Node, State},
-    object::{self, conditions},
-};
+use crate::object;
 
 /// The controller that deletes finished commands.
 const REAPER: &str = "command-reaper";

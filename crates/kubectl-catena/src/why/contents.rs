@@ -1,14 +1,12 @@
-//! A namespace or a definition that is deleted and still has contents.
+//! A namespace or a definition that is deleted and still has contents, and an object in such a namespace: it goes as well, and
+//! nothing can be created for it.
 
 use catena_api::keys;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::answer::Cause;
-use crate::{
-    chain::Node,
-    object::{Identity, text},
-};
+use super::{Cause, Facts, Finding, Identity, Node, has_ended};
+use crate::object::text;
 
 /// The conditions of a namespace that report why its deletion has not finished.
 const OF_NAMESPACES: [&str; 5] = [
@@ -18,6 +16,9 @@ const OF_NAMESPACES: [&str; 5] = [
     "NamespaceDeletionDiscoveryFailure",
     "NamespaceDeletionGroupVersionParsingFailure",
 ];
+
+/// The word for an object whose namespace is being deleted.
+pub const TERMINATING: &str = "NamespaceTerminating";
 
 /// Whether objects of a kind contain others, which are deleted before them.
 pub fn is_container(identity: &Identity) -> bool {
@@ -100,4 +101,18 @@ fn messages(node: &Node, types: &[&str]) -> Option<String> {
     };
     let messages: Vec<String> = types.iter().filter_map(of_type).collect();
     (!messages.is_empty()).then(|| messages.join("; "))
+}
+
+/// An object that is not deleted yet, while its namespace is.
+pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
+    let namespace = facts.surroundings.namespace.as_ref()?;
+    let is_inside = node.identity.namespace.as_ref() == Some(&namespace.identity.name);
+    if !is_inside || has_ended(node) || node.deleted.is_some() {
+        return None;
+    }
+    let since = namespace.deleted?;
+    let message = remaining(namespace, since).map(|cause| cause.message).unwrap_or_default();
+    let meaning = "is being deleted with everything in it, and accepts no new objects";
+    let cause = Cause::with(&namespace.identity, TERMINATING).meaning(meaning).message(message);
+    Some(Finding { cause: cause.since(namespace.deleted), path: vec![node, namespace] })
 }

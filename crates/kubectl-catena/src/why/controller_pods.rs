@@ -10,15 +10,13 @@ use kube::{
 use serde_json::Value;
 
 use super::{
+    Cluster, Identity, Node, State, alone,
     controllers::{Installation, PodTrouble},
     refusal,
-    relate::alone,
 };
 use crate::{
-    chain::{Health, Node, State},
-    connection::Cluster,
+    chain::Health,
     last_words::{last_words, shortened},
-    object::Identity,
 };
 
 /// The end of a log in which the last error is looked for.

@@ -4,18 +4,14 @@ use catena_api::keys;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    advice::describe,
-    answer::{Cause, Finding},
+    Cause, Facts, Finding, Node, Verdict,
     contents::{self, contains, is_container},
-    controllers::Verdict,
-    facts::Facts,
-    namespace, nodes,
-    responsible::not_running,
+    describe, nodes, not_running,
 };
 use crate::{
     age::duration,
     backup_status::{self, HELD_FOR_BACKUP, NO_ENTRY},
-    chain::{Finalizer, Node},
+    chain::Finalizer,
 };
 
 /// The controller that removes the finalizer of a backup.
@@ -87,7 +83,7 @@ fn backup(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
     let backup = text("backup");
     let of = if backup.is_empty() { String::new() } else { format!(" by {backup}") };
     // The namespace of the backup: the usual advice is for an object that cannot be created.
-    let is_known = !describe(&reason).1.is_empty() && reason != namespace::TERMINATING;
+    let is_known = !describe(&reason).1.is_empty() && reason != contents::TERMINATING;
     let known = if is_known { &reason } else { HELD_FOR_BACKUP };
     let mut advice = describe(known).1.to_owned();
     if let Some(place) = place_of(&backup) {

@@ -1,20 +1,17 @@
 //! Facts → the answer: the first check with a finding decides, and follows the blocker down to the root cause.
 
 use super::{
-    answer::{Answer, Cause, Evidence, Finding},
-    blockers, command, command_kind, contest, deletion,
-    facts::Facts,
-    namespace, nodes, orphan,
+    Answer, Cause, Facts, Finding, Identity, Node, State, age,
+    answer::Evidence,
+    blockers, command, conditions, contents, contest,
+    controllers::NOT_RUNNING,
+    deletion, is_waiting, left_behind, nodes,
     related::terminating_kind,
-    responsible, scheduling, settings,
+    scheduling, settings,
     text::{self as words, with_names},
     unreported, volumes, warnings,
 };
-use crate::{
-    age::age,
-    chain::{Node, State},
-    object::{Identity, conditions, text},
-};
+use crate::object::text;
 
 /// Finds the root cause.
 pub fn diagnose(facts: &Facts) -> Answer {
@@ -56,7 +53,7 @@ pub fn diagnose(facts: &Facts) -> Answer {
 /// The root cause, reached object by object: the first check that applies decides, the most fundamental ones first.
 pub fn explain<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
     deletion::check(node, facts)
-        .or_else(|| namespace::check(node, facts))
+        .or_else(|| contents::check(node, facts))
         .or_else(|| command::check(node, facts))
         .or_else(|| command::foreign(node, facts))
         .or_else(|| unreported::check(node, facts))
@@ -93,7 +90,7 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
     if let Some(owner) = &facts.surroundings.lost_owner {
         remarks.push(format!("its owner {owner} is gone: the garbage collector will delete it"));
     }
-    remarks.extend(orphan::remark(facts.asked));
+    remarks.extend(left_behind::orphan(facts.asked));
     match finding {
         None => {
             remarks.extend(command::overlooked(facts));
@@ -120,12 +117,12 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
         Some(format!("{}: {message}", node.identity))
     }));
     remarks.extend(command::outlived(facts));
-    let waiting = facts.asked.children.iter().filter(|child| command_kind::is_waiting(child)).count();
+    let waiting = facts.asked.children.iter().filter(|child| is_waiting(child)).count();
     if waiting > 0 {
         let word = if waiting == 1 { "command is" } else { "commands are" };
         remarks.push(format!("{waiting} {word} not finished: `kubectl catena tree` lists them"));
     }
-    let is_about_controller = finding.is_some_and(|finding| finding.cause.reason == responsible::NOT_RUNNING);
+    let is_about_controller = finding.is_some_and(|finding| finding.cause.reason == NOT_RUNNING);
     if !is_about_controller {
         remarks.extend(unreported::remarks(facts));
     }

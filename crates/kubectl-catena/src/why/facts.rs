@@ -3,11 +3,9 @@
 use jiff::Timestamp;
 
 use super::{
-    controllers::{Controllers, Verdict},
-    refused_settings::RefusedSettings,
-    related::Related,
+    Gap, Identity, Node, Verdict, controllers::Controllers, related::Related, settings::RefusedSettings,
 };
-use crate::{chain::Node, errors::Gap, object::Identity, protected_kinds::ProtectedKinds};
+use crate::protected_kinds::ProtectedKinds;
 
 /// Everything that a diagnosis is based on.
 #[derive(Debug)]

@@ -6,18 +6,9 @@ use jiff::Timestamp;
 use kube::{api::ListParams, core::DynamicObject};
 
 use super::{
-    answer::{Answer, Cause},
-    diagnose::diagnose,
-    facts::{Facts, Surroundings},
-    gather::gather,
-    relate::relate,
+    Answer, Cause, Cluster, Facts, Identity, Node, Surroundings, alone, diagnose, gather, relate, text,
 };
-use crate::{
-    chain::{Node, grow, labelled_kinds},
-    connection::Cluster,
-    object::Identity,
-    target::Target,
-};
+use crate::{chain::labelled_kinds, target::Target};
 
 /// The answer for an object that does not exist, if it left a child behind; else the error.
 pub async fn or_left_behind(cluster: &Cluster, target: &Target, missing: Error) -> Result<Answer> {
@@ -28,11 +19,7 @@ pub async fn or_left_behind(cluster: &Cluster, target: &Target, missing: Error) 
     }
     let (version, namespace) = (&kind.resource.api_version, Some(cluster.namespace.as_str()));
     let parent = Identity::new(version, &kind.resource.kind, namespace, &target.name);
-    let Some(child) = child_of(cluster, &parent).await else { return Err(missing) };
-    let Some(top) = child.metadata.uid.as_ref().and_then(|uid| grow(uid, std::slice::from_ref(&child)))
-    else {
-        return Err(missing);
-    };
+    let Some(top) = child_of(cluster, &parent).await.and_then(alone) else { return Err(missing) };
     let surroundings = Box::pin(gather(cluster, parent.namespace.as_deref())).await;
     let (related, gaps) = relate(cluster, &top, surroundings.namespace.as_ref()).await;
     let surroundings = Surroundings { related, gaps: [surroundings.gaps, gaps].concat(), ..surroundings };
@@ -66,7 +53,7 @@ pub fn answer(parent: Identity, child: &Node, surroundings: &Surroundings, now: 
     let identity = &child.identity;
     let cause = of_child.root_cause.clone().filter(|_| child.deleted.is_some()).unwrap_or_else(|| {
         let left = Cause::with(identity, "LeftBehind");
-        let advice = super::text::with_names(&left.advice, identity);
+        let advice = text::with_names(&left.advice, identity);
         left.advice(advice)
     });
     let why = if cause.object == *identity { "it".to_owned() } else { cause.object.to_string() };
@@ -75,4 +62,12 @@ pub fn answer(parent: Identity, child: &Node, surroundings: &Surroundings, now: 
         cause.meaning, cause.reason
     );
     Answer { object: parent, well: false, sentence, root_cause: Some(cause), ..of_child }
+}
+
+/// A child without its parent, which nothing keeps in line any more.
+pub fn orphan(node: &Node) -> Option<String> {
+    let labels = node.object.metadata.labels.as_ref()?;
+    let is_orphan = node.object.metadata.owner_references.iter().flatten().next().is_none();
+    (labels.contains_key(keys::DEPLOYMENT_UID) && is_orphan && node.deleted.is_none())
+        .then(|| "it was left behind by a BasicDeployment that was deleted without it, and nothing keeps it in line; one of its name, spec and template adopts it".to_owned())
 }

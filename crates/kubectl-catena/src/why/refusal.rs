@@ -2,11 +2,8 @@
 
 use operator_kit::write::unknown_fields;
 
-use super::{
-    advice::{describe, describe_of},
-    answer::Cause,
-};
-use crate::{errors::is_missing_right, object::Identity};
+use super::{Cause, Identity, describe, describe_of};
+use crate::errors::is_missing_right;
 
 /// The cause that an object reports.
 ///

@@ -7,17 +7,10 @@ use kube::{
 };
 
 use super::{
-    contents,
+    Cluster, Gap, Identity, Node, contents,
     related::{Related, needs_contents, needs_nodes, terminating_kind, wanted},
 };
-use crate::{
-    chain::{Node, grow},
-    connection::Cluster,
-    errors::Gap,
-    kinds::Kind,
-    object::Identity,
-    pages,
-};
+use crate::{chain::grow, kinds::Kind, pages};
 
 /// A claim leads to its class: further steps lead nowhere.
 const MAX_STEPS: usize = 3;

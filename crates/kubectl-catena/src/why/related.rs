@@ -4,11 +4,8 @@
 use catena_api::keys;
 use serde_json::Value;
 
-use super::contents;
-use crate::{
-    chain::{Node, State},
-    object::{Identity, text},
-};
+use super::{Identity, Node, State, contents};
+use crate::object::text;
 
 /// Objects beside a chain.
 #[derive(Debug, Default)]

@@ -5,16 +5,9 @@ use std::collections::BTreeSet;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    answer::{Cause, Finding},
-    blockers,
-    command_kind::is_command,
-    controllers::Verdict,
-    diagnose::follow,
-    facts::Facts,
-    responsible::{controller_of, not_running},
+    Cause, Facts, Finding, Node, State, Verdict, blockers, controller_of, follow, is_command, not_running,
     warnings,
 };
-use crate::chain::{Node, State};
 
 /// How long after a change the silence of a controller is normal.
 const REPORT_GRACE: SignedDuration = SignedDuration::from_secs(5);

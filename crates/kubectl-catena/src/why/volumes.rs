@@ -1,15 +1,7 @@
 //! The obstacle between a claim and its volume.
 
-use super::{
-    answer::{Cause, Finding},
-    facts::Facts,
-    related::class_of,
-    warnings,
-};
-use crate::{
-    chain::Node,
-    object::{Identity, text},
-};
+use super::{Cause, Facts, Finding, Identity, Node, related::class_of, warnings};
+use crate::object::text;
 
 /// The annotation of the scheduler on a claim whose pod has a node.
 const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
