@@ -45,6 +45,11 @@ impl Table {
         self.rows.push(row.into_iter().collect());
     }
 
+    /// Whether it has only its header.
+    pub fn is_empty(&self) -> bool {
+        self.rows.len() == 1
+    }
+
     /// The table under a sentence that says whether all is well.
     pub fn render_under(&self, verdict: &str, is_good: bool, paint: Paint) -> String {
         let tone = if is_good { Tone::Good } else { Tone::Bad };
@@ -58,7 +63,7 @@ impl Table {
             cells.map(|cell| cell.text.chars().count()).max().unwrap_or(0)
         };
         let is_used = |column: usize| {
-            self.rows.len() == 1
+            self.is_empty()
                 || self
                     .rows
                     .iter()

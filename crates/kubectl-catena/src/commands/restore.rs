@@ -57,9 +57,8 @@ fn text(restored: &Report, paint: Paint) -> String {
         let namespace = note.object.namespace.clone().unwrap_or_default();
         table.push([namespace.into(), Cell::toned(tone, note.object.to_string()), note.why.as_str().into()]);
     }
-    if !restored.left_out.is_empty() || !restored.failed.is_empty() {
-        text += "\n";
-        text += &table.render(paint);
+    if !table.is_empty() {
+        text += &["\n", &table.render(paint)].concat();
     }
     text
 }

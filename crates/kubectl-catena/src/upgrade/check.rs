@@ -13,8 +13,8 @@ use serde_json::Value;
 use super::{
     definition::{Definition, installed, refused},
     path::LostField,
-    scratch::{Scratch, ScratchId},
-    trial::{Cause, Trial, Verdict, retried},
+    scratch::Scratch,
+    trial::{Cause, Verdict, retried, try_in},
 };
 use crate::{
     connection::{Cluster, if_there, path},
@@ -89,7 +89,7 @@ const PAGE_SIZE: u32 = 100;
 pub async fn check(
     cluster: &Cluster,
     new: &Definition,
-    id: Option<&ScratchId>,
+    id: Option<&str>,
     scratch: &mut Option<Scratch>,
 ) -> Result<Checked> {
     let failed = |verb: &str, error| refused(new.name(), verb, error);
@@ -203,13 +203,7 @@ async fn try_object(
             targets.insert(new.storage());
         }
         for target in targets {
-            let trial = Trial {
-                cluster,
-                url: scratch.url(target),
-                api_version: scratch.api_version(target),
-                schema: live.schema(version),
-            };
-            whole.add(trial.of(form).await?);
+            whole.add(try_in(cluster, scratch, target, live.schema(version), form).await?);
         }
     }
     Ok(whole)

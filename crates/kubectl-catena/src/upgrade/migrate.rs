@@ -14,9 +14,8 @@ use serde_json::{Value, json};
 
 use super::{
     check::{ObjectFields, Refused, read},
-    compare,
     definition::{Definition, URL, installed, refused},
-    path::LostField,
+    path::{LostField, lost},
     trial::{causes, retried},
 };
 use crate::{
@@ -236,11 +235,12 @@ impl Object<'_> {
             if version(&form) != version(object) {
                 return Ok(None);
             }
-            for (path, value) in compare::lost(&form, object) {
+            for (path, value) in lost(&form, object) {
                 // A reader of that version will see the default in any case.
-                let is_kept = compare::is_default(&path, &value, self.definition.schema(other));
-                if !is_kept && !self.drop.contains(&path.general()) {
-                    fields.push(LostField { path: path.to_string(), value });
+                let is_kept = path.is_default(&value, self.definition.schema(other));
+                let field = LostField::at(&path, value);
+                if !is_kept && !self.drop.contains(&field.general) {
+                    fields.push(field);
                 }
             }
         }

@@ -12,7 +12,7 @@ use crate::{
     output::Output,
     paint::{Paint, Tone},
     table::{Cell, Table},
-    upgrade::{Checked, Definition, Leftover, ScratchId, check, definitions, remove_leftovers},
+    upgrade::{Checked, Definition, Leftover, check, definitions, remove_leftovers, scratch_id},
 };
 
 /// Something could not be checked.
@@ -34,8 +34,8 @@ pub struct Arguments {
     #[arg(long)]
     objects_only: bool,
     /// A fixed name for the group of the scratch definition, `zz-upgrade-check-ID.catena.dev`, for rights that must name it
-    #[arg(long, value_name = "ID")]
-    scratch_id: Option<ScratchId>,
+    #[arg(long, value_name = "ID", value_parser = scratch_id)]
+    scratch_id: Option<String>,
     #[command(flatten)]
     output: Output,
 }
@@ -55,7 +55,7 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<ExitCode> {
     let cluster = options.connect().await?;
     let mut report = Report { definitions: Vec::new(), leftovers: remove_leftovers(&cluster).await? };
     for definition in &definitions {
-        let id = arguments.scratch_id.as_ref();
+        let id = arguments.scratch_id.as_deref();
         match checked(&cluster, definition, id, &mut interrupt).await? {
             Some(checked) => report.definitions.push(checked),
             None => return Ok(interrupted()),
@@ -84,7 +84,7 @@ fn exit_code(report: &Report, objects_only: bool) -> u8 {
 async fn checked(
     cluster: &Cluster,
     definition: &Definition,
-    id: Option<&ScratchId>,
+    id: Option<&str>,
     interrupt: &mut Interrupt,
 ) -> Result<Option<Checked>> {
     let mut scratch = None;
@@ -167,16 +167,8 @@ fn of(checked: &Checked, paint: Paint) -> String {
     for gap in &checked.unchecked {
         unchecked.push([gap.what.as_str().into(), gap.why.as_str().into()]);
     }
-    for (table, count) in [
-        (rules, checked.findings.len()),
-        (refused, checked.refused.len()),
-        (pruned, checked.pruned.len()),
-        (unchecked, checked.unchecked.len()),
-    ] {
-        if count > 0 {
-            text += "\n";
-            text += &table.render(paint);
-        }
+    for table in [rules, refused, pruned, unchecked].iter().filter(|table| !table.is_empty()) {
+        text += &["\n", &table.render(paint)].concat();
     }
     let defaults = checked.defaults_dropped.iter();
     let defaults = defaults
@@ -200,7 +192,7 @@ mod tests {
     use crate::{
         errors::Gap,
         object::ObjectName,
-        upgrade::{LostField, ObjectFields},
+        upgrade::{LostField, ObjectFields, Path},
     };
 
     #[test]
@@ -209,7 +201,7 @@ mod tests {
             json!({"metadata": {"namespace": "shop", "name": "a"}}),
         );
         let object = ObjectName::of(&object.unwrap());
-        let fields = vec![LostField { path: "spec.legacy".into(), value: json!("x") }];
+        let fields = vec![LostField::at(&Path::named("spec.legacy"), json!("x"))];
         let checked = Checked {
             name: "things.example.com".into(),
             installed: true,

@@ -77,7 +77,7 @@ fn text(migrated: &Migrated, dry_run: bool, paint: Paint) -> String {
         let mut fields = std::collections::BTreeSet::new();
         for object in &migrated.left {
             for field in &object.fields {
-                fields.insert(general(&field.path));
+                fields.insert(&field.general);
                 let name = Cell::toned(Tone::Bad, object.object.to_string());
                 let value = short(&field.value.to_string());
                 table.push([name, field.path.as_str().into(), value.into(), "would be lost".into()]);
@@ -118,20 +118,6 @@ fn text(migrated: &Migrated, dry_run: bool, paint: Paint) -> String {
     paint.tone(Tone::Good, &verdict) + "\n"
 }
 
-/// A path without positions in lists, as `--drop` takes it.
-fn general(path: &str) -> String {
-    let mut text = String::new();
-    let mut is_position = false;
-    for c in path.chars() {
-        is_position &= c != ']';
-        if !is_position {
-            text.push(c);
-        }
-        is_position |= c == '[';
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -139,13 +125,13 @@ mod tests {
     use super::*;
     use crate::{
         object::ObjectName,
-        upgrade::{LostField, ObjectFields},
+        upgrade::{LostField, ObjectFields, Path},
     };
 
     #[test]
     fn a_possible_loss_is_answered_with_the_flag_that_accepts_it() {
         let object = ObjectName { namespace: None, name: "a".into() };
-        let fields = vec![LostField { path: "spec.rules[12].color".into(), value: json!("red") }];
+        let fields = vec![LostField::at(&Path::named("spec.rules[12].color"), json!("red"))];
         let left = vec![ObjectFields { object, fields }];
         let migrated = Migrated {
             name: "things.example.com".into(),
