@@ -1,7 +1,6 @@
 //! Issues a command, and waits until it has finished.
 
 mod outcome;
-mod progress;
 mod wait;
 
 use std::{process::ExitCode, time::Duration};
@@ -14,7 +13,6 @@ use kube::{Resource, core::DynamicObject};
 use operator_kit::object::ObjectId;
 use serde_json::{Value, json};
 
-pub use self::{outcome::Outcome, progress::Progress};
 use crate::{
     connection::{Cluster, Options, types},
     kinds::Kind,

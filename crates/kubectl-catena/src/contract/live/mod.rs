@@ -20,7 +20,7 @@ pub use self::{
 
 use self::{report::Ledger, run::Run, scene::Scene, stage::Stage};
 use super::Report;
-use crate::{connection::Cluster, interrupt::Interrupt, issue::Progress, kinds::Kind};
+use crate::{connection::Cluster, interrupt::Interrupt, kinds::Kind, progress::Status};
 
 /// A child to try.
 pub struct Subject {
@@ -38,10 +38,10 @@ pub struct Subject {
 pub async fn check(cluster: Cluster, subject: &Subject, limits: &Limits) -> Result<Report<Requirements>> {
     let mut interrupt = Interrupt::new()?;
     let stage = Stage::set_up(cluster, subject.kind.clone()).await?;
-    let progress = Progress::new(&format!("{} in {}", subject.kind.resource.kind, stage.name()));
+    let status = Status::new(&format!("{} in {}", subject.kind.resource.kind, stage.name()));
     let (scene, ledger) = (Scene::default(), Ledger::default());
     let Subject { mapping, good, bad, .. } = subject;
-    let run = Run { stage, scene, ledger, mapping, good, bad, limits, progress };
+    let run = Run { stage, scene, ledger, mapping, good, bad, limits, status };
     let trials = Box::pin(async {
         tokio::select! {
             ended = trials::all(&run) => ended,
@@ -51,7 +51,7 @@ pub async fn check(cluster: Cluster, subject: &Subject, limits: &Limits) -> Resu
     let ended = interrupt.or(trials).await.unwrap_or_else(|| Err(anyhow!("interrupted")));
     run.step(11, "removing the namespace");
     let removed = interrupt.or(run.stage.remove()).await;
-    run.progress.clear();
+    run.status.clear();
     if let Err(error) = removed.unwrap_or_else(|| Err(anyhow!("interrupted again"))) {
         eprintln!("the namespace {} was not removed: {error:#}", run.stage.name());
     }

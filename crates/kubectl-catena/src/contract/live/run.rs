@@ -15,7 +15,7 @@ use super::{
     scene::{Child, Scene},
     stage::Stage,
 };
-use crate::issue::{Outcome, Progress};
+use crate::progress::Status;
 
 /// Time between two looks at what the watches have shown.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
@@ -39,7 +39,7 @@ pub struct Run<'r> {
     /// The time limits.
     pub limits: &'r Limits,
     /// The display.
-    pub progress: Progress,
+    pub status: Status,
 }
 
 /// What is visible at a moment.
@@ -58,8 +58,7 @@ impl Run<'_> {
 
     /// Shows the step that begins.
     pub fn step(&self, done: u64, what: &str) {
-        let progress = Some((done, STEPS));
-        self.progress.show(&Outcome::Waiting { reason: what.to_owned(), progress });
+        self.status.show(what, Some((done, STEPS)));
     }
 
     /// Waits until something is visible, for as long as a requirement may take.
