@@ -5,15 +5,8 @@ use std::{path::PathBuf, process::ExitCode};
 use anyhow::Result;
 use clap::Args;
 
-use crate::{
-    archive::{Saved, collect},
-    connection::Options,
-    interrupt::{Interrupt, interrupted},
-    kinds::Kind,
-    output::Output,
-    paint::Paint,
-    table::Table,
-};
+use super::{Interrupt, Kind, Options, Output, Paint, Table, exit_code, interrupted};
+use crate::archive::{Saved, collect};
 
 /// The scope of a backup.
 #[derive(Args)]
@@ -47,9 +40,8 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<ExitCode> {
         eprintln!(
             "the backup is incomplete, and no file was removed: correct what was not read, and make it again"
         );
-        return Ok(ExitCode::FAILURE);
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(exit_code(saved.complete))
 }
 
 fn text(saved: &Saved) -> String {

@@ -1,9 +1,12 @@
 //! `kubectl catena contract`
 
 mod live;
-mod values;
 
-use std::{collections::BTreeMap, path::PathBuf, process::ExitCode};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use anyhow::{Context, Result, bail};
 use catena_api::{
@@ -16,14 +19,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use self::live::Trials;
-use super::exit_code;
-use crate::{
-    connection::{Cluster, Options},
-    contract::{Claim, Report, Schema, Subject, check, check_command},
-    kinds::Kind,
-    output::Output,
-    paint::Paint,
-};
+use super::{Cluster, Kind, Options, Output, Paint, exit_code};
+use crate::contract::{Claim, Report, Schema, Subject, check, check_command};
 
 /// The action on a contract.
 #[derive(Subcommand)]
@@ -70,7 +67,7 @@ pub async fn run(options: &Options, command: &Command) -> Result<ExitCode> {
     let name = arguments.kind.rsplit('/').next().unwrap_or_default();
     let kind = cluster.kinds.find(name)?;
     let contract = match &arguments.values {
-        Some(values) => contract(values::contract(values, kind)?, &arguments.path, &arguments.cel)?,
+        Some(values) => contract(contract_in(values, kind)?, &arguments.path, &arguments.cel)?,
         None => own,
     };
     let schema = schema(&cluster, kind).await?;
@@ -170,9 +167,32 @@ fn claim(labels: Option<BTreeMap<String, String>>) -> Claim {
     labels.remove(REPLICAS_LABEL).map_or(Claim::Nothing, Claim::Version)
 }
 
+/// The contract of a kind in a file of values: that of its entry of `children`.
+fn contract_in(path: &Path, kind: &Kind) -> Result<Value> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))?;
+    contract_of(kind, &text).with_context(|| path.display().to_string())
+}
+
+fn contract_of(kind: &Kind, text: &str) -> Result<Value> {
+    let values: Value = serde_saphyr::from_str(text).context("it is no YAML")?;
+    let mut children = values["children"].as_array().into_iter().flatten();
+    let is_it = |child: &&Value| {
+        child["apiVersion"] == *kind.resource.api_version && child["kind"] == *kind.resource.kind
+    };
+    match children.find(is_it) {
+        Some(child) => Ok(child["contract"].clone()),
+        None => bail!(
+            "it has no entry of apiVersion {} and kind {} in children",
+            kind.resource.api_version,
+            kind.resource.kind
+        ),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kinds::tests::kinds;
 
     #[test]
     fn an_unknown_contract_field_is_refused_with_the_known_ones() {
@@ -184,5 +204,14 @@ mod tests {
         assert_eq!(paths("active=status.x").unwrap().active.to_string(), "status.x");
         let computed = contract(json!({}), &[], &["ready=object.a == 'b: c'".to_owned()]).unwrap();
         assert_eq!(computed.ready.unwrap().to_string(), "object.a == 'b: c'");
+    }
+
+    #[test]
+    fn the_contract_of_the_kind_is_found_among_the_children() {
+        let kinds = kinds();
+        let kind = kinds.find("deployments").unwrap();
+        let values = "children: [{kind: Other}, {apiVersion: apps/v1, kind: Deployment, contract: {active: status.x}}]";
+        assert_eq!(contract_of(kind, values).unwrap()["active"], "status.x");
+        assert!(contract_of(kind, "templates: {}").unwrap_err().to_string().contains("Deployment"));
     }
 }

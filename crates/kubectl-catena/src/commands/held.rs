@@ -8,18 +8,14 @@ use jiff::Timestamp;
 use kube::{api::ListParams, core::DynamicObject};
 use serde::Serialize;
 
+use super::{Cell, Gap, Identity, Kind, Options, Output, Paint, Table, Tone};
 use crate::{
     age::age,
     backup_status::{self, HELD_FOR_BACKUP, NO_ENTRY},
-    connection::Options,
-    errors::Gap,
-    kinds::{Kind, Kinds},
-    object::{Identity, deleted},
-    output::Output,
+    kinds::Kinds,
+    object::deleted,
     pages,
-    paint::{Paint, Tone},
     protected_kinds::{Kinds as Places, ProtectedKinds, protected_kinds},
-    table::{Cell, Table},
     why::describe,
 };
 

@@ -10,16 +10,12 @@ use serde::Serialize;
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
-use super::basic_deployment;
+use super::{Cell, Identity, ObjectArgument, Options, Output, Paint, Table, Tone, basic_deployment};
 use crate::{
     age::age,
-    connection::Options,
-    object::{Identity, created, number},
-    output::{Format, Output},
+    object::{created, number},
+    output::Format,
     pages,
-    paint::{Paint, Tone},
-    table::{Cell, Table},
-    target::ObjectArgument,
 };
 
 /// The object, and one of its revisions.

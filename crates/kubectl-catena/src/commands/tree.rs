@@ -5,13 +5,10 @@ use clap::Args;
 use jiff::Timestamp;
 use serde::Serialize;
 
+use super::{Gap, ObjectArgument, Options, Output, Paint};
 use crate::{
     chain::{Drawing, Node, Scope, draw, fetch, grow},
-    connection::Options,
-    errors::Gap,
-    output::Output,
-    paint::{Paint, sanitized},
-    target::ObjectArgument,
+    paint::sanitized,
 };
 
 /// The object, and the extent of its tree.

@@ -12,13 +12,7 @@ use self::{
     trial::{Outcome, Trial},
     values::Source,
 };
-use super::exit_code;
-use crate::{
-    connection::Options,
-    output::Output,
-    paint::{Paint, Tone},
-    table::{Cell, Table},
-};
+use super::{Cell, Options, Output, Paint, Table, Tone, exit_code};
 
 /// The action on templates.
 #[derive(Subcommand)]

@@ -10,7 +10,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::Source;
-use crate::{connection::Cluster, errors::is_missing_right, kinds::Kind, object::Identity};
+use crate::{
+    commands::{Cluster, Identity, Kind},
+    errors::is_missing_right,
+};
 
 /// The result for a template.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -7,11 +7,7 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::{
-    connection::{Cluster, Options},
-    interrupt::{Interrupt, interrupted},
-    output::Output,
-    paint::{Paint, Tone},
-    table::{Cell, Table},
+    commands::{Cell, Cluster, Interrupt, Options, Output, Paint, Table, Tone, interrupted},
     upgrade::{Checked, Definition, Leftover, check, definitions, remove_leftovers, scratch_id},
 };
 
