@@ -7,8 +7,7 @@ use std::collections::HashSet;
 
 use catena_api::keys;
 
-use super::manifest::Manifest;
-use crate::{kinds::Kind, object::Identity};
+use super::{Identity, Kind, Manifest};
 
 /// The reason to leave out a command of another project.
 pub const COMMAND_OF_OTHERS: &str =

@@ -17,19 +17,16 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::{
+    Cluster, Folder, Identity, Kind, Live, Manifest, Note, Report, Uids,
     commands::{Target, Way, carried_out, is_for, is_restored, targets, way},
-    create::{Live, handed_over, is_incomplete},
+    declared_commands,
     definitions::create_missing,
-    folder::Folder,
-    manifest::{Manifest, is_going},
+    handed_over, is_going, is_incomplete,
     order::{levels, lose_owners, owners},
-    rebind::{Uids, owner_with},
-    report::{Note, Report},
+    read_failure,
+    rebind::owner_with,
 };
-use crate::{
-    chain::declared_commands, connection::Cluster, errors::read_failure, kinds::Kind, object::Identity,
-    progress::Progress,
-};
+use crate::progress::Progress;
 
 /// The creation times of commands, which give them their order, have a resolution of one second.
 const NEXT_SECOND: Duration = Duration::from_millis(1100);

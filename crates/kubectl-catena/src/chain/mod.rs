@@ -3,7 +3,6 @@
 mod dependents;
 mod draw;
 mod fetch;
-mod finalizers;
 mod health;
 mod labelled_kinds;
 mod owned;
@@ -13,7 +12,6 @@ mod tree;
 
 pub use draw::{Drawing, draw};
 pub use fetch::{Scope, fetch};
-pub use finalizers::Finalizer;
 pub use health::{Health, State};
 pub use labelled_kinds::{declared_commands, labelled_kinds};
-pub use tree::{Node, grow};
+pub use tree::{Finalizer, Node, grow};

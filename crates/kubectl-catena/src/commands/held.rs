@@ -11,11 +11,10 @@ use serde::Serialize;
 use super::{Cell, Gap, Identity, Kind, Options, Output, Paint, Table, Tone};
 use crate::{
     age::age,
-    backup_status::{self, HELD_FOR_BACKUP, NO_ENTRY},
     kinds::Kinds,
     object::deleted,
     pages,
-    protected_kinds::{Kinds as Places, ProtectedKinds, protected_kinds},
+    protection::{self, HELD_FOR_BACKUP, Kinds as Places, NO_ENTRY, ProtectedKinds, protected_kinds},
     why::describe,
 };
 
@@ -128,7 +127,7 @@ impl Held {
     fn of(kind: &Kind, metadata: &kube::core::ObjectMeta, is_left: bool) -> Option<Self> {
         let deleted = deleted(metadata)?;
         metadata.finalizers.iter().flatten().find(|finalizer| *finalizer == keys::BACKUP_FINALIZER)?;
-        let report = backup_status::report(metadata);
+        let report = protection::report(metadata);
         let text = |field: &str| report[field].as_str().unwrap_or_default().to_owned();
         let (reason, message) = match text("reason") {
             _ if is_left => (NO_ENTRY.to_owned(), describe(NO_ENTRY).0.to_owned()),

@@ -10,8 +10,8 @@ use super::{
 };
 use crate::{
     age::duration,
-    backup_status::{self, HELD_FOR_BACKUP, NO_ENTRY},
     chain::Finalizer,
+    protection::{self, HELD_FOR_BACKUP, NO_ENTRY},
 };
 
 /// The controller that removes the finalizer of a backup.
@@ -77,7 +77,7 @@ fn backup(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
     if facts.surroundings.protected.as_ref().is_some_and(|kinds| !kinds.current.contains(&kind)) {
         return Cause::with(&node.identity, NO_ENTRY).since(Some(since));
     }
-    let report = backup_status::report(&node.object.metadata);
+    let report = protection::report(&node.object.metadata);
     let text = |field: &str| report[field].as_str().unwrap_or_default().to_owned();
     let reason = if text("reason").is_empty() { HELD_FOR_BACKUP.to_owned() } else { text("reason") };
     let backup = text("backup");

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::{
     Gap, Identity, Node, Verdict, controllers::Controllers, related::Related, settings::RefusedSettings,
 };
-use crate::protected_kinds::ProtectedKinds;
+use crate::protection::ProtectedKinds;
 
 /// Everything that a diagnosis is based on.
 #[derive(Debug)]

@@ -17,7 +17,7 @@ use super::{
     settings::refused_settings,
     warnings::warning,
 };
-use crate::{errors::read_failure, pages, protected_kinds::protected_kinds};
+use crate::{errors::read_failure, pages, protection::protected_kinds};
 
 const NAME: &str = "app.kubernetes.io/name";
 

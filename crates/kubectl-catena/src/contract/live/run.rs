@@ -3,19 +3,14 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use anyhow::Result;
-use basic_deployment_controller::outputs::Mapping;
 use catena_api::contract::ReplicaContract;
 use tokio::time::{Instant, sleep};
 
 use super::{
-    manifest::Manifest,
+    Ledger, Limits, Manifest, Mapping, Requirement, Scene, Stage, Status,
     replica::{Expectation, Replica, alive, serving},
-    report::Ledger,
-    requirement::{Limits, Requirement},
-    scene::{Child, Scene},
-    stage::Stage,
+    scene::Child,
 };
-use crate::progress::Status;
 
 /// Time between two looks at what the watches have shown.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
