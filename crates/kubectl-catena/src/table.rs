@@ -27,6 +27,12 @@ impl From<&str> for Cell {
     }
 }
 
+impl From<&String> for Cell {
+    fn from(text: &String) -> Self {
+        text.as_str().into()
+    }
+}
+
 impl Cell {
     /// A text in a tone.
     pub fn toned(tone: Tone, text: impl Into<String>) -> Self {

@@ -13,7 +13,7 @@ mod restore;
 
 use serde::Serialize;
 
-pub use collect::{Saved, collect};
+pub use collect::{LeftOut, Saved, collect};
 pub use restore::restore;
 
 // The words of most files.

@@ -1,6 +1,6 @@
 //! Fetches the objects of a chain: upwards by owner references, downwards by lists.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use anyhow::Result;
 use futures::{StreamExt, stream};
@@ -127,7 +127,6 @@ async fn descend(
     let mut candidates: Vec<Candidate> = Vec::new();
     let mut known: HashSet<String> = path.iter().map(uid).collect();
     let mut newest = path;
-    let mut partial: HashMap<String, Kind> = HashMap::new();
     while !newest.is_empty() {
         let mut wanted: Vec<DependentList> = Vec::new();
         for object in &newest {
@@ -166,19 +165,17 @@ async fn descend(
         let (belongs, rest): (Vec<_>, Vec<_>) =
             candidates.into_iter().partition(|candidate| candidate.belongs(&known, &fetched.objects));
         candidates = rest;
+        let mut new = Vec::new();
         for candidate in belongs {
             let mut owners = candidate.object.metadata.owner_references.iter().flatten();
             if owners.any(|owner| is_below.contains(&owner.uid)) {
                 is_below.insert(uid(&candidate.object));
             }
             if known.insert(uid(&candidate.object)) {
-                if !candidate.is_whole {
-                    partial.insert(uid(&candidate.object), candidate.kind);
-                }
-                newest.push(candidate.object);
+                new.push(candidate);
             }
         }
-        complete(cluster, &mut newest, &mut partial, &mut fetched.gaps).await;
+        newest = complete(cluster, new, &mut fetched.gaps).await;
     }
     fetched.hides_dependents = failed.iter().any(|list| list.has_health() && below.contains(list));
 }
@@ -200,34 +197,29 @@ impl Candidate {
     }
 }
 
-/// Fetches the rest of objects of which only the metadata is known.
-async fn complete(
-    cluster: &Cluster,
-    objects: &mut [DynamicObject],
-    partial: &mut HashMap<String, Kind>,
-    gaps: &mut Vec<Gap>,
-) {
-    let whole: Vec<_> = stream::iter(objects.iter())
-        .map(async |object| {
-            let kind = partial.get(&uid(object))?;
+/// The objects, with the rest of those of which only the metadata is known.
+async fn complete(cluster: &Cluster, candidates: Vec<Candidate>, gaps: &mut Vec<Gap>) -> Vec<DynamicObject> {
+    let whole: Vec<_> = stream::iter(&candidates)
+        .map(async |Candidate { object, kind, is_whole }| {
+            if *is_whole {
+                return None;
+            }
             let namespace = object.metadata.namespace.as_deref();
             Some(cluster.find(kind, namespace, ObjectId::of(object).name).await)
         })
         .buffered(MAX_CONCURRENT_REQUESTS)
         .collect()
         .await;
-    for (object, whole) in objects.iter_mut().zip(whole) {
-        match whole {
-            Some(Ok(Some(whole))) if uid(&whole) == uid(object) => {
-                object.metadata = whole.metadata;
-                object.data = whole.data;
-            }
-            Some(Err(error)) => gaps.push(Gap::of(Identity::of(object).to_string(), &error)),
-            // Deleted meanwhile: its metadata has to do.
-            _ => {}
+    let complete = |(Candidate { object, .. }, whole): (Candidate, Option<kube::Result<_>>)| match whole {
+        Some(Ok(Some(whole))) if uid(&whole) == uid(&object) => whole,
+        Some(Err(error)) => {
+            gaps.push(Gap::of(Identity::of(&object).to_string(), &error));
+            object
         }
-    }
-    partial.clear();
+        // Deleted meanwhile: its metadata has to do.
+        _ => object,
+    };
+    candidates.into_iter().zip(whole).map(complete).collect()
 }
 
 async fn objects_in(cluster: &Cluster, list: &DependentList) -> kube::Result<Vec<DynamicObject>> {

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use http::Method;
 use jiff::Timestamp;
-use kube::{Resource, core::DynamicObject};
+use kube::{Resource, core::DynamicObject, discovery::ApiResource};
 use operator_kit::object::ObjectId;
 use serde_json::{Value, json};
 
@@ -84,7 +84,7 @@ impl Issuing {
         let kind = cluster.kinds.find(order.kind)?.clone();
         let object = self.object(order, &kind, &cluster.namespace)?;
         if self.dry_run == Some(DryRun::Client) {
-            self.print_whole(&object)?;
+            self.print(&kind, &object)?;
             return Ok(ExitCode::SUCCESS);
         }
         if !order.target_kind.is_empty() {
@@ -93,10 +93,7 @@ impl Issuing {
                 .await?;
         }
         let created = self.create(&cluster, &kind, &object).await?;
-        if self.dry_run.is_some() {
-            self.print_whole(&created)?;
-            return Ok(ExitCode::SUCCESS);
-        }
+        // It does not wait for one that is not issued.
         self.print(&kind, &created)?;
         if self.wait {
             return Ok(Box::pin(wait::until_finished(&cluster, &kind, &created, self.timeout)).await);
@@ -134,22 +131,18 @@ impl Issuing {
         Ok(created)
     }
 
-    /// Prints the whole object for a dry run, by default as YAML.
-    fn print_whole(&self, object: &DynamicObject) -> Result<()> {
-        let format = if self.output == Some(Printed::Json) { Format::Json } else { Format::Yaml };
-        write(&format.render(object)?)
-    }
-
+    /// Prints a command; the whole of one that is not issued, by default as YAML.
     fn print(&self, kind: &Kind, object: &DynamicObject) -> Result<()> {
-        let name = ObjectId::of(object).name;
-        match self.output {
-            None => write(&format!("{} created\n", Identity::of(object))),
-            Some(Printed::Name) => {
-                write(&format!("{}.{}/{name}\n", kind.resource.plural, kind.resource.group))
+        let ApiResource { plural, group, .. } = &kind.resource;
+        let text = match self.output {
+            Some(Printed::Json) => Format::Json.render(object)?,
+            None if self.dry_run.is_none() => format!("{} created\n", Identity::of(object)),
+            Some(Printed::Name) if self.dry_run.is_none() => {
+                format!("{plural}.{group}/{}\n", ObjectId::of(object).name)
             }
-            Some(Printed::Json) => write(&Format::Json.render(object)?),
-            Some(Printed::Yaml) => write(&Format::Yaml.render(object)?),
-        }
+            _ => Format::Yaml.render(object)?,
+        };
+        write(&text)
     }
 }
 

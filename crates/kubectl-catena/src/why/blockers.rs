@@ -12,7 +12,7 @@ const NOT_FOLLOWED: [&str; 3] = ["Paused", "ChangedWhilePaused", "KindNotListed"
 
 /// The obstacle to the readiness of an object.
 pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
-    if is_healthy(node) && !has_unhealthy_dependents(node) {
+    if node.health.state.is_healthy() && !has_unhealthy_dependents(node) {
         return None;
     }
     if NOT_FOLLOWED.contains(&node.health.reason.as_str()) {
@@ -34,7 +34,7 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
         next.push(child);
     }
     next.extend(unhealthy_children(node));
-    follow(node, next, (!is_healthy(node)).then(|| own(node, facts)), facts)
+    follow(node, next, (!node.health.state.is_healthy()).then(|| own(node, facts)), facts)
 }
 
 /// Whether an object without a status of its own has dependents that are not well. Finished ones do not count.
@@ -86,7 +86,7 @@ pub fn unhealthy_children(node: &Node) -> impl Iterator<Item = &Node> {
         .children
         .iter()
         .filter(|child| !is_command(child) && !is_replaced(child, node))
-        .filter(|child| !is_healthy(child) || has_unhealthy_dependents(child))
+        .filter(|child| !child.health.state.is_healthy() || has_unhealthy_dependents(child))
         .collect();
     children.sort_by_key(rank);
     children.into_iter()
@@ -131,9 +131,4 @@ fn usual(node: &Node) -> &'static str {
         State::Moving if !(reports_failure && is_alone) => "UnderWay",
         _ => "UnknownReason",
     }
-}
-
-/// Whether an object needs no attention.
-fn is_healthy(node: &Node) -> bool {
-    node.health.state.is_healthy() && node.health.state != State::Failed
 }

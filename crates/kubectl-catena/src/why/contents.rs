@@ -3,9 +3,8 @@
 
 use catena_api::keys;
 use jiff::Timestamp;
-use serde_json::Value;
 
-use super::{Cause, Facts, Finding, Identity, Node, has_ended};
+use super::{Cause, Facts, Finding, Identity, Node, conditions, has_ended};
 use crate::object::text;
 
 /// The conditions of a namespace that report why its deletion has not finished.
@@ -92,14 +91,12 @@ fn of_namespace(name: &str, message: &str) -> String {
 
 /// The messages of those conditions that are true.
 fn messages(node: &Node, types: &[&str]) -> Option<String> {
-    let conditions = node.object.data.pointer("/status/conditions")?.as_array()?;
-    let said = |condition: &Value, field: &str| condition[field].as_str().unwrap_or_default().to_owned();
+    let conditions = conditions(&node.object);
     let of_type = |type_: &&str| {
-        let is_true = |found: &&Value| found["type"] == **type_ && found["status"] == "True";
-        let message = said(conditions.iter().find(is_true)?, "message");
-        Some(message.trim_end_matches('.').to_owned())
+        let found = conditions.iter().find(|found| found.type_ == **type_ && found.status == "True")?;
+        Some(found.message.trim_end_matches('.'))
     };
-    let messages: Vec<String> = types.iter().filter_map(of_type).collect();
+    let messages: Vec<&str> = types.iter().filter_map(of_type).collect();
     (!messages.is_empty()).then(|| messages.join("; "))
 }
 

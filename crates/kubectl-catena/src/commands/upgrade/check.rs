@@ -3,11 +3,12 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::Result;
+use catena_api::compatibility::Finding;
 use clap::Args;
 use serde::Serialize;
 
 use crate::{
-    commands::{Cell, Cluster, Interrupt, Options, Output, Paint, Table, Tone, interrupted},
+    commands::{Cell, Cluster, Gap, Interrupt, Options, Output, Paint, Table, Tone, interrupted},
     upgrade::{Checked, Definition, Leftover, check, definitions, remove_leftovers, scratch_id},
 };
 
@@ -135,33 +136,28 @@ fn of(checked: &Checked, paint: Paint) -> String {
         text += &["\n", &what, " ", refusal, "\n", &first].concat();
     }
     let mut rules = Table::of(["RULE", "VERSION", "FIELD", "CHANGE"]);
-    for finding in &checked.findings {
-        let rule = serde_json::to_value(finding.rule).ok();
-        let rule = rule.as_ref().and_then(|rule| rule.as_str()).unwrap_or_default();
-        rules.push([
-            Cell::toned(Tone::Moving, rule),
-            finding.version.as_str().into(),
-            finding.path.as_str().into(),
-            finding.message.as_str().into(),
-        ]);
+    for Finding { rule, version, path, message } in &checked.findings {
+        let rule = serde_json::to_value(rule).unwrap_or_default();
+        let rule = Cell::toned(Tone::Moving, rule.as_str().unwrap_or_default());
+        rules.push([rule, version.into(), path.into(), message.into()]);
     }
     let mut refused = Table::of(["REFUSED", "FIELD", "MESSAGE"]);
     for object in &checked.refused {
         for cause in &object.causes {
             let name = Cell::toned(Tone::Bad, object.object.to_string());
-            refused.push([name, cause.field.as_str().into(), cause.message.as_str().into()]);
+            refused.push([name, (&cause.field).into(), (&cause.message).into()]);
         }
     }
     let mut pruned = Table::of(["LOSES", "FIELD", "VALUE"]);
     for object in &checked.pruned {
         for field in &object.fields {
             let name = Cell::toned(Tone::Bad, object.object.to_string());
-            pruned.push([name, field.path.as_str().into(), short(&field.value.to_string()).into()]);
+            pruned.push([name, (&field.path).into(), short(&field.value.to_string()).into()]);
         }
     }
     let mut unchecked = Table::of(["NOT CHECKED", "REASON"]);
-    for gap in &checked.unchecked {
-        unchecked.push([gap.what.as_str().into(), gap.why.as_str().into()]);
+    for Gap { what, why } in &checked.unchecked {
+        unchecked.push([what.into(), why.into()]);
     }
     for table in [rules, refused, pruned, unchecked].iter().filter(|table| !table.is_empty()) {
         text += &["\n", &table.render(paint)].concat();
@@ -186,7 +182,6 @@ mod tests {
 
     use super::*;
     use crate::{
-        errors::Gap,
         object::ObjectName,
         upgrade::{LostField, ObjectFields, Path},
     };

@@ -55,28 +55,22 @@ pub struct Line {
 impl Ledger {
     /// It was seen to hold. A requirement that has failed once stays failed.
     pub fn pass(&self, requirement: Requirement, seen: impl Into<String>) {
-        if !self.has_failed(requirement) {
-            self.set(requirement, Verdict::Passed, seen.into());
-        }
+        self.set(requirement, Verdict::Passed, seen.into());
     }
 
     /// It was seen not to hold. The first failure is reported.
     pub fn fail(&self, requirement: Requirement, seen: impl Into<String>) {
-        if !self.has_failed(requirement) {
-            self.set(requirement, Verdict::Failed, seen.into());
-        }
+        self.set(requirement, Verdict::Failed, seen.into());
     }
 
     /// It cannot be shown, for this reason.
     pub fn leave_open(&self, requirement: Requirement, why: impl Into<String>) {
-        if !self.has_failed(requirement) {
-            self.set(requirement, Verdict::NotProven, why.into());
-        }
+        self.set(requirement, Verdict::NotProven, why.into());
     }
 
     /// It does not concern this kind.
     pub fn skip(&self, requirement: Requirement, why: impl Into<String>) {
-        if !self.is_known(requirement) {
+        if !self.0.borrow().contains_key(&requirement) {
             self.set(requirement, Verdict::NotApplicable, why.into());
         }
     }
@@ -86,13 +80,10 @@ impl Ledger {
         self.0.borrow().get(&requirement).is_some_and(|(verdict, _)| *verdict == Verdict::Failed)
     }
 
-    /// Whether it has a result.
-    pub fn is_known(&self, requirement: Requirement) -> bool {
-        self.0.borrow().contains_key(&requirement)
-    }
-
     fn set(&self, requirement: Requirement, verdict: Verdict, seen: String) {
-        self.0.borrow_mut().insert(requirement, (verdict, seen));
+        if !self.has_failed(requirement) {
+            self.0.borrow_mut().insert(requirement, (verdict, seen));
+        }
     }
 
     /// The report at the end.
