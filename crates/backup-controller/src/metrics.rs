@@ -120,4 +120,33 @@ pub mod tests {
         encode(&mut page, &registry).unwrap();
         page
     }
+
+    /// Users have dashboards and alerts for these names and labels.
+    #[test]
+    fn the_page_keeps_its_names_labels_and_help_texts() {
+        let metrics = HeldMetrics::default();
+        metrics.note("a", "maps", "BackupFailed", Duration::from_secs(3600));
+        metrics.note("b", "maps", "BackupFailed", Duration::from_secs(60));
+        metrics.released("c", "maps", Outcome::GivenUp);
+        let page = page_of(&metrics);
+        // Some time has passed since.
+        let without_age = |line| str::split_once(line, "3600.").map_or(line, |(before, _)| before);
+        let lines: Vec<_> = page.lines().map(without_age).collect();
+        assert_eq!(
+            lines,
+            [
+                "# HELP released_objects Protected objects that were released, by entry of kinds and outcome.",
+                "# TYPE released_objects counter",
+                r#"released_objects_total{entry="maps",outcome="given_up"} 1"#,
+                "# HELP held_objects Objects that are waiting for their backup, by entry of kinds and reason",
+                "# TYPE held_objects gauge",
+                r#"held_objects{entry="maps",reason="BackupFailed"} 2"#,
+                "# HELP held_oldest_seconds Age of the oldest deletion that is waiting for a backup, by entry of kinds and reason",
+                "# TYPE held_oldest_seconds gauge",
+                "# UNIT held_oldest_seconds seconds",
+                r#"held_oldest_seconds{entry="maps",reason="BackupFailed"} "#,
+                "# EOF",
+            ]
+        );
+    }
 }

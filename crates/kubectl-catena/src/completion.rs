@@ -54,7 +54,7 @@ fn command_line() -> Command {
     Cli::command().mut_args(completed).mut_subcommands(|command| {
         let issues_any_kind = command.get_name() == "run";
         command.mut_args(|argument| match argument.get_id().as_str() {
-            "kind" if issues_any_kind => argument.add(command_kinds()),
+            "kind" if issues_any_kind => argument.add(completer(|_| command_kinds())),
             _ => completed(argument),
         })
     })
@@ -62,11 +62,20 @@ fn command_line() -> Command {
 
 fn completed(argument: Arg) -> Arg {
     match argument.get_id().as_str() {
-        "context" => argument.add(contexts()),
-        "namespace" => argument.add(namespaces()),
-        "object" => argument.add(objects()),
+        "context" => argument.add(completer(|_| contexts())),
+        "namespace" => argument.add(completer(|_| names("namespaces"))),
+        "object" => argument.add(completer(objects)),
         _ => argument,
     }
+}
+
+/// A completer that offers those of these names that begin with the word typed so far.
+fn completer(names: impl Fn(&str) -> Vec<String> + Send + Sync + 'static) -> ArgValueCompleter {
+    ArgValueCompleter::new(move |current: &OsStr| {
+        let current = current.to_string_lossy();
+        let names = names(&current).into_iter().filter(|name| name.starts_with(&*current));
+        names.map(CompletionCandidate::new).collect::<Vec<_>>()
+    })
 }
 
 /// The words typed so far, as if this program had been called with them.
@@ -79,59 +88,38 @@ fn words() -> Vec<OsString> {
 }
 
 /// `KIND/NAME`, and names of BasicDeployments.
-fn objects() -> ArgValueCompleter {
-    ArgValueCompleter::new(|current: &OsStr| {
-        let current = current.to_string_lossy().into_owned();
-        ask(async |cluster: Cluster| {
-            let (kind, prefix) = match current.split_once('/') {
-                Some((kind, _)) => (kind, format!("{kind}/")),
-                None => ("basicdeployments.catena.dev", String::new()),
-            };
-            let names = names(&cluster, kind).await;
-            names
-                .into_iter()
-                .map(|name| prefix.clone() + &name)
-                .filter(|name| name.starts_with(&current))
-                .collect()
-        })
+fn objects(current: &str) -> Vec<String> {
+    let (kind, prefix) = match current.split_once('/') {
+        Some((kind, _)) => (kind, format!("{kind}/")),
+        None => ("basicdeployments.catena.dev", String::new()),
+    };
+    names(kind).into_iter().map(|name| prefix.clone() + &name).collect()
+}
+
+/// The names of objects of a kind.
+fn names(kind: &str) -> Vec<String> {
+    ask(async |cluster: Cluster| match cluster.kinds.find(kind) {
+        Ok(kind) => cluster.names(kind, ListParams::default()).await,
+        Err(_) => Vec::new(),
     })
 }
 
 /// Kinds of commands.
-fn command_kinds() -> ArgValueCompleter {
-    ArgValueCompleter::new(|current: &OsStr| {
-        let current = current.to_string_lossy().into_owned();
-        ask(async |cluster: Cluster| {
-            let (labelled, _) = labelled_kinds(&cluster).await;
-            let singular = labelled.commands.iter().map(|kind| kind.resource.kind.to_lowercase());
-            singular.filter(|name| name.starts_with(&current)).collect()
-        })
-    })
-}
-
-/// Namespaces.
-fn namespaces() -> ArgValueCompleter {
-    ArgValueCompleter::new(|current: &OsStr| {
-        let current = current.to_string_lossy().into_owned();
-        ask(async |cluster: Cluster| {
-            let names = names(&cluster, "namespaces").await;
-            names.into_iter().filter(|name| name.starts_with(&current)).collect()
-        })
+fn command_kinds() -> Vec<String> {
+    ask(async |cluster: Cluster| {
+        let (labelled, _) = labelled_kinds(&cluster).await;
+        labelled.commands.iter().map(|kind| kind.resource.kind.to_lowercase()).collect()
     })
 }
 
 /// Contexts of the kubeconfig.
-fn contexts() -> ArgValueCompleter {
-    ArgValueCompleter::new(|current: &OsStr| {
-        let current = current.to_string_lossy().into_owned();
-        let contexts = typed_options().kubeconfig().map(|kubeconfig| kubeconfig.contexts).unwrap_or_default();
-        let names = contexts.into_iter().map(|context| context.name);
-        names.filter(|name| name.starts_with(&current)).map(CompletionCandidate::new).collect()
-    })
+fn contexts() -> Vec<String> {
+    let contexts = typed_options().kubeconfig().map(|kubeconfig| kubeconfig.contexts).unwrap_or_default();
+    contexts.into_iter().map(|context| context.name).collect()
 }
 
 /// The answer of the cluster that the words name.
-fn ask(question: impl AsyncFnOnce(Cluster) -> Vec<String>) -> Vec<CompletionCandidate> {
+fn ask(question: impl AsyncFnOnce(Cluster) -> Vec<String>) -> Vec<String> {
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
         return Vec::new();
     };
@@ -142,18 +130,13 @@ fn ask(question: impl AsyncFnOnce(Cluster) -> Vec<String>) -> Vec<CompletionCand
         })
         .await
     });
-    answer.ok().flatten().unwrap_or_default().into_iter().map(CompletionCandidate::new).collect()
+    answer.ok().flatten().unwrap_or_default()
 }
 
 /// The options among the words, which may be incomplete.
 fn typed_options() -> Options {
     let matches = Cli::command().ignore_errors(true).try_get_matches_from(words());
     matches.ok().and_then(|matches| Options::from_arg_matches(&matches).ok()).unwrap_or_default()
-}
-
-async fn names(cluster: &Cluster, kind: &str) -> Vec<String> {
-    let Ok(kind) = cluster.kinds.find(kind) else { return Vec::new() };
-    cluster.names(kind, ListParams::default()).await
 }
 
 #[cfg(test)]

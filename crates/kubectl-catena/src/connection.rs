@@ -4,18 +4,21 @@ use std::{path::PathBuf, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
+use http::{Method, header::CONTENT_TYPE};
 use jiff::SignedDuration;
 use kube::{
     Api, Client, Config, Resource,
-    api::{GetParams, ListParams},
+    api::ListParams,
     config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
-    core::{DynamicObject, DynamicResourceScope, ObjectMeta, Request},
+    core::{DynamicObject, DynamicResourceScope, ObjectMeta},
     discovery::ApiResource,
 };
 use operator_kit::{render::is_object_name, watch::live};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::{
-    errors::{self, Subject},
+    errors,
     impersonation::Impersonation,
     kinds::{Kind, Kinds},
     lenient::Lenient,
@@ -145,6 +148,31 @@ impl Cluster {
         }
     }
 
+    /// Sends a request with a document, or with none if it is null. A patch is a merge patch.
+    pub async fn send<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        url: &str,
+        document: &Value,
+    ) -> kube::Result<T> {
+        let form = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
+        let body = if document.is_null() { Vec::new() } else { document.to_string().into_bytes() };
+        let request = http::Request::builder().method(method).uri(url).header(CONTENT_TYPE, form).body(body);
+        self.client.request(request.map_err(kube::Error::HttpError)?).await
+    }
+
+    /// An object of a kind as the server sends it, if it is there.
+    pub async fn read<T: DeserializeOwned>(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> kube::Result<Option<T>> {
+        let namespace = namespace.filter(|_| kind.is_namespaced);
+        live::check_names(namespace, name)?;
+        if_there(self.send(Method::GET, &path(&kind.resource, namespace, name), &Value::Null).await)
+    }
+
     /// An object of a kind, if it is there.
     pub async fn find(
         &self,
@@ -152,18 +180,38 @@ impl Cluster {
         namespace: Option<&str>,
         name: &str,
     ) -> kube::Result<Option<DynamicObject>> {
-        let namespace = namespace.filter(|_| kind.is_namespaced);
-        live::check_names(namespace, name)?;
-        let path = DynamicObject::url_path(&kind.resource, namespace);
-        let request = Request::new(path).get(name, &GetParams::default());
-        match self.client.request(request.map_err(kube::Error::BuildRequest)?).await {
-            Ok(Lenient::<DynamicObject>(mut object)) => {
-                object.types.get_or_insert_with(|| types(kind));
-                Ok(Some(object))
-            }
-            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
-            Err(error) => Err(error),
+        let found = self.read(kind, namespace, name).await?;
+        Ok(found.map(|Lenient(mut object): Lenient<DynamicObject>| {
+            object.types.get_or_insert_with(|| types(kind));
+            object
+        }))
+    }
+
+    /// The objects of the first pages of a list, and whether these are all.
+    pub async fn first(
+        &self,
+        pages: usize,
+        kind: &Kind,
+        namespace: Option<&str>,
+        params: ListParams,
+    ) -> kube::Result<(Vec<DynamicObject>, bool)> {
+        let api = self.api::<DynamicObject>(kind, namespace);
+        let (mut objects, is_all) = pages::first(pages, &api, params).await?;
+        // The items of a list lack their type.
+        for object in &mut objects {
+            object.types = Some(types(kind));
         }
+        Ok((objects, is_all))
+    }
+
+    /// All objects of a list.
+    pub async fn list(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+        params: ListParams,
+    ) -> kube::Result<Vec<DynamicObject>> {
+        Ok(self.first(usize::MAX, kind, namespace, params).await?.0)
     }
 
     /// The metadata of an object of a kind, if it is there.
@@ -206,17 +254,25 @@ impl Cluster {
 
     /// The error of a failed request, for a user.
     pub fn refused(&self, kind: &Kind, name: &str, verb: &str, error: kube::Error) -> anyhow::Error {
-        let subject = Subject {
-            kind: kind.resource.kind.clone(),
-            resource: kind.resource.plural.clone(),
-            name: name.to_owned(),
-            namespace: kind.is_namespaced.then(|| self.namespace.clone()),
-        };
-        errors::refused(&subject, verb, error)
+        let namespace = kind.is_namespaced.then_some(self.namespace.as_str());
+        errors::refused((&kind.resource.kind, &kind.resource.plural), name, namespace, verb, error)
     }
 }
 
-/// The type of an object of a kind, which the items of a list lack.
+/// The path of an object.
+pub fn path(resource: &ApiResource, namespace: Option<&str>, name: &str) -> String {
+    format!("{}/{name}", DynamicObject::url_path(resource, namespace))
+}
+
+/// `None` for an object that is not there.
+pub fn if_there<T>(answer: kube::Result<T>) -> kube::Result<Option<T>> {
+    match answer {
+        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
+        answer => answer.map(Some),
+    }
+}
+
+/// The type of an object of a kind.
 pub fn types(kind: &Kind) -> kube::core::TypeMeta {
     kube::core::TypeMeta { api_version: kind.resource.api_version.clone(), kind: kind.resource.kind.clone() }
 }
@@ -225,9 +281,9 @@ pub fn types(kind: &Kind) -> kube::core::TypeMeta {
 pub(crate) mod tests {
     use std::sync::{Arc, Mutex};
 
-    use http::{Method, Request, Response, StatusCode};
+    use http::{Request, Response, StatusCode};
     use kube::client::Body;
-    use serde_json::{Value, json};
+    use serde_json::json;
     use tower::service_fn;
 
     use super::*;

@@ -4,18 +4,36 @@ use std::fmt;
 
 use anyhow::{Error, anyhow};
 use kube::{config::KubeconfigError, core::request};
+use serde::Serialize;
+use strsim::levenshtein;
 
-/// The object of a request.
-#[derive(Clone, Debug)]
-pub struct Subject {
-    /// Its kind.
-    pub kind: String,
-    /// Its kind's plural.
-    pub resource: String,
-    /// Its name; empty for all of them.
-    pub name: String,
-    /// Its namespace, if it has one.
-    pub namespace: Option<String>,
+use crate::paint::sanitized;
+
+/// Something that could not be read or tried.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Gap {
+    /// The part.
+    pub what: String,
+    /// The reason.
+    pub why: String,
+}
+
+impl Gap {
+    /// A part with a reason.
+    pub fn new(what: impl Into<String>, why: impl Into<String>) -> Self {
+        Self { what: what.into(), why: why.into() }
+    }
+
+    /// A part that a failed request was for.
+    pub fn of(what: impl Into<String>, error: &kube::Error) -> Self {
+        Self::new(what, read_failure(error))
+    }
+}
+
+impl fmt::Display for Gap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&sanitized(&format!("{} ({})", self.what, self.why)))
+    }
 }
 
 /// The chain of causes in one line. A layer that only repeats the next one is left out.
@@ -118,8 +136,8 @@ fn without(kind: &str, name: &str, namespace: Option<&str>, known: &[String]) ->
         let elsewhere = if namespace.is_some() { "; use -n NAMESPACE for another namespace" } else { "" };
         return format!("there is no {kind} {name:?}{place}, nor any other {kind}{elsewhere}");
     }
-    let nearest = known.iter().min_by_key(|known| distance(known, name));
-    if let Some(near) = nearest.filter(|known| distance(known, name) <= 2.max(name.len() / 3)) {
+    let nearest = known.iter().min_by_key(|known| levenshtein(known, name));
+    if let Some(near) = nearest.filter(|known| levenshtein(known, name) <= 2.max(name.len() / 3)) {
         return format!("there is no {kind} {name:?}{place}; did you mean {near:?}?");
     }
     let more = if known.len() > 5 { ", …" } else { "" };
@@ -127,11 +145,16 @@ fn without(kind: &str, name: &str, namespace: Option<&str>, known: &[String]) ->
     format!("there is no {kind} {name:?}{place}; existing ones: {}{more}", some.join(", "))
 }
 
-/// The API server refused a request.
-pub fn refused(subject: &Subject, verb: &str, error: kube::Error) -> Error {
-    let Subject { kind, resource, name, namespace } = subject;
-    let what = if name.is_empty() { resource.clone() } else { format!("{kind} {name:?}") };
-    let place = namespace.as_ref().map_or_else(String::new, |namespace| format!(" -n {namespace}"));
+/// The API server refused a request for an object of a kind and its plural, or for all of them if there is no name.
+pub fn refused(
+    (kind, resource): (&str, &str),
+    name: &str,
+    namespace: Option<&str>,
+    verb: &str,
+    error: kube::Error,
+) -> Error {
+    let what = if name.is_empty() { resource.to_owned() } else { format!("{kind} {name:?}") };
+    let place = namespace.map_or_else(String::new, |namespace| format!(" -n {namespace}"));
     match error {
         kube::Error::Api(status) if status.code == 403 && is_missing_right(&status.message) => anyhow!(
             "you may not {verb} {what}: {}; ask for a role that grants {verb} on {resource} (`kubectl auth can-i \
@@ -155,21 +178,6 @@ fn innermost(error: &kube::Error) -> String {
         last = source;
     }
     last.to_string()
-}
-
-/// The Levenshtein distance.
-pub fn distance(one: &str, other: &str) -> usize {
-    let mut row: Vec<usize> = (0..=other.chars().count()).collect();
-    for (i, a) in one.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, b) in other.chars().enumerate() {
-            let replaced = diagonal + usize::from(a != b);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row.last().copied().unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -197,9 +205,8 @@ mod tests {
 
     #[test]
     fn a_server_that_does_not_answer_is_told_so() {
-        let subject =
-            Subject { kind: "Pod".into(), resource: "pods".into(), name: "web".into(), namespace: None };
-        let said = refused(&subject, "get", kube::Error::Service("connection refused".into())).to_string();
+        let error = kube::Error::Service("connection refused".into());
+        let said = refused(("Pod", "pods"), "web", None, "get", error).to_string();
         assert_eq!(said, "the API server does not answer: cannot get Pod \"web\": connection refused");
     }
 
@@ -219,10 +226,5 @@ mod tests {
         ] {
             assert_eq!(said(403, other), other);
         }
-    }
-
-    #[test]
-    fn distances_between_words() {
-        assert_eq!((distance("web", "web"), distance("wbe", "web"), distance("", "web")), (0, 2, 3));
     }
 }

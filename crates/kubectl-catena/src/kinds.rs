@@ -6,8 +6,9 @@ use kube::{
     core::discovery::v2::{APIGroupDiscovery, APIResourceDiscovery},
     discovery::ApiResource,
 };
+use strsim::levenshtein;
 
-use crate::{errors::distance, object::Identity};
+use crate::object::Identity;
 
 /// A kind that the server has.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,7 +66,7 @@ impl Kinds {
         let near: Vec<&str> = self
             .preferred()
             .map(|kind| kind.resource.plural.as_str())
-            .filter(|plural| name.len() >= 3 && (plural.contains(name) || distance(plural, name) <= 3))
+            .filter(|plural| name.len() >= 3 && (plural.contains(name) || levenshtein(plural, name) <= 3))
             .take(5)
             .collect();
         let why = if !near.is_empty() {
@@ -87,6 +88,11 @@ impl Kinds {
         exact.or_else(|| versions.first()).copied()
     }
 
+    /// The kind of the definitions of kinds.
+    pub fn definitions(&self) -> Result<&Kind> {
+        self.find("customresourcedefinitions.apiextensions.k8s.io")
+    }
+
     /// The kinds of a group, in the version that the server prefers.
     pub fn in_group<'k>(&'k self, group: &'k str) -> impl Iterator<Item = &'k Kind> {
         self.preferred().filter(move |kind| kind.resource.group == group)
@@ -104,6 +110,12 @@ impl Kinds {
 }
 
 impl Kind {
+    /// Its name, as of its definition: `PLURAL.GROUP`, or `PLURAL` for a core kind.
+    pub fn full_name(&self) -> String {
+        let ApiResource { plural, group, .. } = &self.resource;
+        if group.is_empty() { plural.clone() } else { format!("{plural}.{group}") }
+    }
+
     /// Whether it is one of these, in whatever version.
     pub fn is_among(&self, kinds: &[Self]) -> bool {
         let place = |kind: &Self| (kind.resource.group.clone(), kind.resource.plural.clone());

@@ -9,6 +9,8 @@ use serde::{
 };
 use serde_json::{Map, Value, value::RawValue};
 
+use crate::object::ObjectName;
+
 /// An object with any times in its metadata: the API server accepts later ones than can be represented here.
 #[derive(Clone, Debug)]
 pub struct Lenient<K>(pub K);
@@ -24,16 +26,6 @@ pub struct Unreadable {
     pub object: ObjectName,
     /// Its defect.
     pub error: String,
-}
-
-/// An object among others of its kind.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct ObjectName {
-    /// Its namespace, if it has one.
-    pub namespace: Option<String>,
-    /// Its name.
-    pub name: String,
 }
 
 impl<'de, K: DeserializeOwned> Deserialize<'de> for Lenient<K> {

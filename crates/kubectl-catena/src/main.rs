@@ -2,7 +2,6 @@
 
 mod age;
 mod archive;
-mod backup_status;
 mod chain;
 mod cli;
 mod commands;
@@ -21,7 +20,7 @@ mod output;
 mod pages;
 mod paint;
 mod progress;
-mod protected_kinds;
+mod protection;
 mod table;
 mod target;
 mod upgrade;

@@ -4,8 +4,8 @@ use std::fmt;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, OwnerReference};
-use kube::{ResourceExt, core::DynamicObject};
-use serde::Serialize;
+use kube::core::DynamicObject;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::paint::sanitized;
@@ -37,16 +37,23 @@ impl fmt::Display for Identity {
 }
 
 impl Identity {
+    /// An object of which only the name is known.
+    pub fn new(api_version: &str, kind: &str, namespace: Option<&str>, name: &str) -> Self {
+        let (api_version, kind, uid) = (api_version.to_owned(), kind.to_owned(), String::new());
+        Self { api_version, kind, namespace: namespace.map(str::to_owned), name: name.to_owned(), uid }
+    }
+
+    /// The identity of an object of a kind.
+    pub fn in_metadata(api_version: &str, kind: &str, metadata: &ObjectMeta) -> Self {
+        let name = metadata.name.as_deref().unwrap_or_default();
+        let identity = Self::new(api_version, kind, metadata.namespace.as_deref(), name);
+        Self { uid: metadata.uid.clone().unwrap_or_default(), ..identity }
+    }
+
     /// The identity of an object.
     pub fn of(object: &DynamicObject) -> Self {
         let types = object.types.clone().unwrap_or_default();
-        Self {
-            api_version: types.api_version,
-            kind: types.kind,
-            namespace: object.namespace(),
-            name: object.name_any(),
-            uid: object.uid().unwrap_or_default(),
-        }
+        Self::in_metadata(&types.api_version, &types.kind, &object.metadata)
     }
 
     /// The identity of an owner, seen from its dependent.
@@ -63,6 +70,32 @@ impl Identity {
     /// The API group; empty for the core group.
     pub fn group(&self) -> &str {
         self.api_version.split_once('/').map_or("", |(group, _)| group)
+    }
+}
+
+/// An object among others of its kind.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub struct ObjectName {
+    /// Its namespace, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// Its name.
+    pub name: String,
+}
+
+impl ObjectName {
+    /// The name of an object.
+    pub fn of(object: &Value) -> Self {
+        let text = |field: &str| object["metadata"][field].as_str().map(str::to_owned);
+        Self { namespace: text("namespace"), name: text("name").unwrap_or_default() }
+    }
+}
+
+impl fmt::Display for ObjectName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let namespace = self.namespace.as_ref().map_or_else(String::new, |namespace| format!("{namespace}/"));
+        f.write_str(&sanitized(&(namespace + &self.name)))
     }
 }
 

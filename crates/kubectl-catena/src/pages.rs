@@ -9,7 +9,8 @@ use operator_kit::watch::Trimmed;
 use serde::{Deserialize, de::DeserializeOwned};
 
 use crate::{
-    lenient::{Listed, ObjectName, Unreadable},
+    lenient::{Listed, Unreadable},
+    object::ObjectName,
     paint::{Paint, sanitized},
 };
 
@@ -25,19 +26,19 @@ struct Page<K> {
     items: Option<Vec<Listed<K>>>,
 }
 
-/// The requested part of each object.
-#[derive(Clone, Copy)]
-enum Extent {
-    Whole,
-    Metadata,
-}
-
 /// The objects of the first pages of a list, and whether these are all.
 pub async fn first<K>(pages: usize, api: &Api<K>, params: ListParams) -> kube::Result<(Vec<K>, bool)>
 where
     K: Resource + Clone + DeserializeOwned + 'static,
 {
-    read(pages, api, params.limit(PAGE_SIZE), Extent::Whole).await
+    let (mut objects, mut list) = (Vec::new(), Pages::whole(api, params));
+    for _ in 0..pages {
+        match list.next().await? {
+            Some(page) => objects.extend(page),
+            None => break,
+        }
+    }
+    Ok((objects, list.next.is_none()))
 }
 
 /// All objects of a list.
@@ -53,35 +54,15 @@ pub async fn metadata<K: Resource + Clone>(
     api: &Api<K>,
     params: ListParams,
 ) -> kube::Result<Vec<ObjectMeta>> {
-    let (objects, _) = read::<_, Trimmed>(1, api, params, Extent::Metadata).await?;
-    Ok(objects.into_iter().map(|object| object.metadata).collect())
-}
-
-async fn read<A, K>(
-    pages: usize,
-    api: &Api<A>,
-    params: ListParams,
-    extent: Extent,
-) -> kube::Result<(Vec<K>, bool)>
-where
-    A: Resource + Clone,
-    K: DeserializeOwned + 'static,
-{
-    let (mut objects, mut list) = (Vec::new(), Pages::new(api, params, extent));
-    for _ in 0..pages {
-        match list.next().await? {
-            Some(page) => objects.extend(page),
-            None => break,
-        }
-    }
-    Ok((objects, list.next.is_none()))
+    let objects = Pages::new(api, params, true).next::<Trimmed>().await?;
+    Ok(objects.into_iter().flatten().map(|object| object.metadata).collect())
 }
 
 /// A list of which one page is held at a time.
 pub struct Pages {
     client: Client,
     url: String,
-    extent: Extent,
+    is_metadata: bool,
     /// `None` after the last page.
     next: Option<ListParams>,
     /// The number of objects on the pages to come, if the server says so.
@@ -92,17 +73,17 @@ impl Pages {
     /// A list of whole objects.
     pub fn whole<A: Resource + Clone>(api: &Api<A>, params: ListParams) -> Self {
         let limit = params.limit.unwrap_or(PAGE_SIZE);
-        Self::new(api, params.limit(limit), Extent::Whole)
+        Self::new(api, params.limit(limit), false)
     }
 
     /// A list of metadata.
     pub fn metadata<A: Resource + Clone>(api: &Api<A>, params: ListParams) -> Self {
-        Self::new(api, params.limit(PAGE_SIZE), Extent::Metadata)
+        Self::new(api, params.limit(PAGE_SIZE), true)
     }
 
-    fn new<A: Resource + Clone>(api: &Api<A>, params: ListParams, extent: Extent) -> Self {
+    fn new<A: Resource + Clone>(api: &Api<A>, params: ListParams, is_metadata: bool) -> Self {
         let (url, client) = (api.resource_url().to_owned(), api.clone().into_client());
-        Self { client, url, extent, next: Some(params), remaining: None }
+        Self { client, url, is_metadata, next: Some(params), remaining: None }
     }
 
     /// The next page.
@@ -134,10 +115,7 @@ impl Pages {
 
     async fn page<K: DeserializeOwned + 'static>(&self, params: &ListParams) -> kube::Result<Page<K>> {
         let list = Request::new(&self.url);
-        let request = match self.extent {
-            Extent::Whole => list.list(params),
-            Extent::Metadata => list.list_metadata(params),
-        };
+        let request = if self.is_metadata { list.list_metadata(params) } else { list.list(params) };
         self.client.request(request.map_err(kube::Error::BuildRequest)?).await
     }
 }

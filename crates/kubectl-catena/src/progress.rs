@@ -1,29 +1,44 @@
-//! The number of processed objects on standard error: a bar on a terminal, and a line from time to time elsewhere.
+//! Progress on standard error: a bar on a terminal, and lines elsewhere.
 
 use std::{
-    cell::Cell,
+    cell::{Cell, RefCell},
     time::{Duration, Instant},
 };
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Time between lines where there is no terminal.
+use crate::paint::sanitized;
+
+/// Time between lines with the number of processed objects where there is no terminal.
 const LINE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The display of one list of objects.
+/// The number of processed objects of a list.
 pub struct Progress {
     bar: ProgressBar,
     told: Cell<Instant>,
 }
 
+/// What a wait is at: each change is a line where there is no terminal.
+pub struct Status {
+    bar: ProgressBar,
+    last: RefCell<String>,
+    changed: Cell<Instant>,
+}
+
+fn bar(what: &str, template: &str, length: Option<u64>) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(length, ProgressDrawTarget::stderr());
+    bar.with_style(style(template)).with_prefix(what.to_owned())
+}
+
+fn style(template: &str) -> ProgressStyle {
+    let style = ProgressStyle::with_template(template);
+    style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> ")
+}
+
 impl Progress {
     /// A display without any object yet.
     pub fn new(what: &str) -> Self {
-        let style = ProgressStyle::with_template("{spinner} {prefix} [{bar:30}] {pos}/{len} {elapsed}");
-        let style = style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> ");
-        let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr())
-            .with_style(style)
-            .with_prefix(what.to_owned());
+        let bar = bar(what, "{spinner} {prefix} [{bar:30}] {pos}/{len} {elapsed}", Some(0));
         Self { bar, told: Cell::new(Instant::now()) }
     }
 
@@ -40,6 +55,53 @@ impl Progress {
             let all = self.bar.length().unwrap_or_default();
             eprintln!("{} {} of {all}", self.bar.prefix(), self.bar.position());
         }
+    }
+
+    /// Removes the display.
+    pub fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl Status {
+    /// A display of nothing yet.
+    pub fn new(what: &str) -> Self {
+        let bar = bar(what, "{spinner} {prefix} {msg} {elapsed}", None);
+        bar.enable_steady_tick(Duration::from_millis(120));
+        Self { bar, last: RefCell::default(), changed: Cell::new(Instant::now()) }
+    }
+
+    /// Shows a word, and the numbers of what is done and of all.
+    pub fn show(&self, word: &str, progress: Option<(u64, u64)>) {
+        if let Some((done, all)) = progress {
+            if self.bar.length() != Some(all) {
+                self.bar.set_style(style("{spinner} {prefix} [{bar:30}] {pos}/{len} {msg} {elapsed}"));
+                self.bar.set_length(all);
+            }
+            self.bar.set_position(done);
+        }
+        let word = sanitized(word);
+        self.bar.set_message(word.clone());
+        let counted = progress.map_or_else(String::new, |(done, all)| format!(" {done}/{all}"));
+        let line = format!("{} {word}{counted}", self.bar.prefix());
+        if self.last.replace(line.clone()) == line {
+            return;
+        }
+        self.changed.set(Instant::now());
+        // Without a terminal the bar draws nothing.
+        if self.bar.is_hidden() {
+            eprintln!("{line}");
+        }
+    }
+
+    /// The time since the last change.
+    pub fn unchanged_for(&self) -> Duration {
+        self.changed.get().elapsed()
+    }
+
+    /// Prints a line beside the display.
+    pub fn note(&self, text: &str) {
+        self.bar.suspend(|| eprintln!("{text}"));
     }
 
     /// Removes the display.

@@ -27,6 +27,12 @@ impl From<&str> for Cell {
     }
 }
 
+impl From<&String> for Cell {
+    fn from(text: &String) -> Self {
+        text.as_str().into()
+    }
+}
+
 impl Cell {
     /// A text in a tone.
     pub fn toned(tone: Tone, text: impl Into<String>) -> Self {
@@ -45,6 +51,11 @@ impl Table {
         self.rows.push(row.into_iter().collect());
     }
 
+    /// Whether it has only its header.
+    pub fn is_empty(&self) -> bool {
+        self.rows.len() == 1
+    }
+
     /// The table under a sentence that says whether all is well.
     pub fn render_under(&self, verdict: &str, is_good: bool, paint: Paint) -> String {
         let tone = if is_good { Tone::Good } else { Tone::Bad };
@@ -58,7 +69,7 @@ impl Table {
             cells.map(|cell| cell.text.chars().count()).max().unwrap_or(0)
         };
         let is_used = |column: usize| {
-            self.rows.len() == 1
+            self.is_empty()
                 || self
                     .rows
                     .iter()

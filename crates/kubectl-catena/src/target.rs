@@ -48,14 +48,6 @@ impl Target {
     }
 }
 
-impl std::str::FromStr for Target {
-    type Err = anyhow::Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        Self::of(&[text])
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

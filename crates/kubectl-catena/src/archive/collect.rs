@@ -8,7 +8,6 @@ use std::{
 use anyhow::Result;
 use futures::{StreamExt, stream};
 use kube::{
-    Resource,
     api::ListParams,
     core::{DynamicObject, ObjectMeta},
 };
@@ -17,17 +16,11 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    commands::{COMMAND_OF_OTHERS, is_of_others},
-    folder::Folder,
-    index::Scope,
-    manifest::{Manifest, is_going},
+    COMMAND_OF_OTHERS, Cluster, Folder, Identity, Kind, Manifest, Scope, declared_commands, is_going,
+    is_of_others, read_failure,
 };
 use crate::{
-    chain::{Gap, declared_commands},
-    connection::Cluster,
-    errors::{no_namespace, read_failure},
-    kinds::Kind,
-    object::Identity,
+    errors::{Gap, no_namespace},
     pages::Pages,
 };
 
@@ -113,10 +106,8 @@ pub async fn collect(
     }
     // Only their definitions tell which dependents are commands, which would run again.
     let commands = declared_commands(cluster).await?;
-    let scope = Scope {
-        kinds: kinds.iter().map(|kind| full_name(kind).0).collect(),
-        namespace: namespace.map(str::to_owned),
-    };
+    let scope =
+        Scope { kinds: kinds.iter().map(Kind::full_name).collect(), namespace: namespace.map(str::to_owned) };
     let folder = Folder::begin(folder, scope)?;
     let mut collection = Collection {
         cluster,
@@ -177,7 +168,7 @@ impl Collection<'_> {
                 // What it owns, and its owners, are kept up to date.
                 self.owners.extend(manifest.owners());
             }
-            self.saved.not_seen.push(Gap { what: name, why: "it is being deleted".to_owned() });
+            self.saved.not_seen.push(Gap::new(name, "it is being deleted"));
             return Ok(());
         }
         if !self.known.insert(manifest.identity().uid) {
@@ -185,11 +176,10 @@ impl Collection<'_> {
         }
         self.folder.write(&kind.resource.plural, &manifest)?;
         self.owners.extend(manifest.owners());
-        let kind = full_name(kind);
-        if !kind.group().is_empty() {
-            self.definitions.insert(kind.0.clone());
+        if !kind.resource.group.is_empty() {
+            self.definitions.insert(kind.full_name());
         }
-        *self.saved.objects.entry(kind.0).or_default() += 1;
+        *self.saved.objects.entry(kind.full_name()).or_default() += 1;
         Ok(())
     }
 
@@ -203,11 +193,9 @@ impl Collection<'_> {
                 self.miss(owner.to_string(), "the server has no such kind".to_owned());
                 continue;
             };
-            match self.read(&kind, owner.namespace.as_deref(), &owner.name).await {
+            match self.cluster.read::<Value>(&kind, owner.namespace.as_deref(), &owner.name).await {
                 Ok(Some(object)) if object["metadata"]["uid"] == owner.uid => self.add(&kind, object)?,
-                Ok(_) => {
-                    self.saved.not_seen.push(Gap { what: owner.to_string(), why: "it is gone".to_owned() });
-                }
+                Ok(_) => self.saved.not_seen.push(Gap::new(owner.to_string(), "it is gone")),
                 Err(error) => self.miss(owner.to_string(), read_failure(&error)),
             }
         }
@@ -239,13 +227,13 @@ impl Collection<'_> {
             });
             for candidate in left {
                 let why = why_left_out(&candidate.kind, commands).unwrap_or_default();
-                *left_out.entry((full_name(&candidate.kind).0, why)).or_default() += 1;
+                *left_out.entry((candidate.kind.full_name(), why)).or_default() += 1;
             }
             let cluster = self.cluster;
             let read = stream::iter(taken).map(async |candidate| {
                 let (namespace, name) =
                     (candidate.metadata.namespace, candidate.metadata.name.unwrap_or_default());
-                let object = read(cluster, &candidate.kind, namespace.as_deref(), &name).await;
+                let object = cluster.read::<Value>(&candidate.kind, namespace.as_deref(), &name).await;
                 (candidate.kind, name, object)
             });
             let read: Vec<_> = read.buffered(MAX_CONCURRENT_READS).collect().await;
@@ -295,15 +283,11 @@ impl Collection<'_> {
 
     /// The definitions of the kinds, as far as they may be read.
     async fn definitions(&mut self) -> Result<()> {
-        let Some(kind) =
-            self.cluster.kinds.named("apiextensions.k8s.io", "customresourcedefinitions").cloned()
-        else {
-            return Ok(());
-        };
+        let Ok(kind) = self.cluster.kinds.definitions().cloned() else { return Ok(()) };
         let mut names: Vec<String> = self.definitions.iter().cloned().collect();
         names.sort();
         for name in names {
-            match self.read(&kind, None, &name).await {
+            match self.cluster.read(&kind, None, &name).await {
                 Ok(Some(definition)) => self.add(&kind, definition)?,
                 // A kind of an aggregated server.
                 Ok(None) => {}
@@ -313,28 +297,6 @@ impl Collection<'_> {
             }
         }
         Ok(())
-    }
-
-    async fn read(&self, kind: &Kind, namespace: Option<&str>, name: &str) -> kube::Result<Option<Value>> {
-        read(self.cluster, kind, namespace, name).await
-    }
-}
-
-/// An object, if it is there.
-async fn read(
-    cluster: &Cluster,
-    kind: &Kind,
-    namespace: Option<&str>,
-    name: &str,
-) -> kube::Result<Option<Value>> {
-    let namespace = namespace.filter(|_| kind.is_namespaced);
-    operator_kit::watch::live::check_names(namespace, name)?;
-    let url = format!("{}/{name}", DynamicObject::url_path(&kind.resource, namespace));
-    let request = http::Request::get(url).body(Vec::new()).map_err(kube::Error::HttpError)?;
-    match cluster.client.request(request).await {
-        Ok(object) => Ok(Some(object)),
-        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
-        Err(error) => Err(error),
     }
 }
 
@@ -357,20 +319,6 @@ fn why_left_out(kind: &Kind, commands: &[Kind]) -> Option<&'static str> {
         return Some(why);
     }
     is_of_others(kind, commands).then_some(COMMAND_OF_OTHERS)
-}
-
-/// The name of a kind as of its definition: `PLURAL.GROUP`, or `PLURAL` for a core kind.
-struct FullName(String);
-
-impl FullName {
-    fn group(&self) -> &str {
-        self.0.split_once('.').map_or("", |(_, group)| group)
-    }
-}
-
-fn full_name(kind: &Kind) -> FullName {
-    let (plural, group) = (&kind.resource.plural, &kind.resource.group);
-    FullName(if group.is_empty() { plural.clone() } else { format!("{plural}.{group}") })
 }
 
 #[cfg(test)]

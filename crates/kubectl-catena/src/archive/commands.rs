@@ -7,8 +7,7 @@ use std::collections::HashSet;
 
 use catena_api::keys;
 
-use super::manifest::Manifest;
-use crate::{kinds::Kind, object::Identity};
+use super::{Identity, Kind, Manifest};
 
 /// The reason to leave out a command of another project.
 pub const COMMAND_OF_OTHERS: &str =
@@ -64,9 +63,9 @@ pub fn targets(command: &Manifest) -> Vec<Identity> {
     if !owners.is_empty() {
         return owners;
     }
-    let name = command.object()["spec"]["targetRef"]["name"].as_str().unwrap_or_default().to_owned();
+    let name = command.object()["spec"]["targetRef"]["name"].as_str().unwrap_or_default();
     let Identity { api_version, namespace, .. } = command.identity();
-    vec![Identity { api_version, kind: "BasicDeployment".into(), namespace, name, uid: String::new() }]
+    vec![Identity::new(&api_version, "BasicDeployment", namespace.as_deref(), name)]
 }
 
 /// Whether one of these targets is among the restored objects, which have new uids.

@@ -1,11 +1,13 @@
 //! The requests of a restoration. Each can be repeated after a crash: an object that a restoration creates records the uid of
 //! the object whose place it takes in the name of its field manager, until it is complete.
 
+use http::Method;
 use kube::{Resource, core::DynamicObject};
 use operator_kit::watch::live;
 use serde_json::{Value, json};
 
-use crate::{connection::Cluster, kinds::Kind};
+use super::{Cluster, Kind};
+use crate::connection::{if_there, path};
 
 /// Begins the name of the field manager.
 const MANAGER: &str = "kubectl-catena-restore";
@@ -16,7 +18,7 @@ pub struct Live<'l> {
     pub cluster: &'l Cluster,
     /// Its kind.
     pub kind: &'l Kind,
-    /// Its namespace.
+    /// Its namespace, if its kind has one.
     pub namespace: Option<&'l str>,
     /// Its name.
     pub name: &'l str,
@@ -24,28 +26,20 @@ pub struct Live<'l> {
 
 impl Live<'_> {
     fn url(&self) -> String {
-        let namespace = self.namespace.filter(|_| self.kind.is_namespaced);
-        format!("{}/{}", DynamicObject::url_path(&self.kind.resource, namespace), self.name)
+        path(&self.kind.resource, self.namespace, self.name)
     }
 
     /// The object, if it is there.
     pub async fn get(&self) -> kube::Result<Option<Value>> {
-        live::check_names(self.namespace, self.name)?;
-        match self.send(http::Request::get(self.url()), Vec::new()).await {
-            Ok(object) => Ok(Some(object)),
-            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
-            Err(error) => Err(error),
-        }
+        self.cluster.read(self.kind, self.namespace, self.name).await
     }
 
     /// Creates it in the place of an object of the backup; a field that the server does not know is an error.
     pub async fn create(&self, object: &Value, in_place_of: &str) -> kube::Result<Value> {
         live::check_names(self.namespace, self.name)?;
-        let namespace = self.namespace.filter(|_| self.kind.is_namespaced);
-        let url = DynamicObject::url_path(&self.kind.resource, namespace);
+        let url = DynamicObject::url_path(&self.kind.resource, self.namespace);
         let url = format!("{url}?fieldValidation=Strict&fieldManager={}", manager(in_place_of));
-        let request = http::Request::post(url).header("content-type", "application/json");
-        self.send(request, object.to_string().into_bytes()).await
+        self.cluster.send(Method::POST, &url, object).await
     }
 
     /// Replaces what its authors wrote.
@@ -57,41 +51,29 @@ impl Live<'_> {
             }
         }
         let url = format!("{}?fieldValidation=Strict&fieldManager=kubectl-catena", self.url());
-        let request = http::Request::put(url).header("content-type", "application/json");
-        self.send(request, replaced.to_string().into_bytes()).await
+        self.cluster.send(Method::PUT, &url, &replaced).await
     }
 
     /// Writes the status of exactly this object.
     pub async fn write_status(&self, uid: &str, status: &Value) -> kube::Result<Value> {
-        let patch = json!({"metadata": {"uid": uid}, "status": status});
-        self.patch(&format!("{}/status", self.url()), &patch).await
+        self.patch("/status", uid, json!({"status": status})).await
     }
 
     /// Changes exactly this object.
     pub async fn merge(&self, uid: &str, patch: &Value) -> kube::Result<Value> {
-        let mut patch = patch.clone();
-        patch["metadata"]["uid"] = uid.into();
-        self.patch(&self.url(), &patch).await
+        self.patch("", uid, patch.clone()).await
     }
 
     /// Deletes exactly this object.
     pub async fn delete(&self, uid: &str) -> kube::Result<()> {
         let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}});
-        let request = http::Request::delete(self.url()).header("content-type", "application/json");
-        match self.send(request, options.to_string().into_bytes()).await {
-            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
-            deleted => deleted.map(drop),
-        }
+        if_there(self.cluster.send::<Value>(Method::DELETE, &self.url(), &options).await).map(drop)
     }
 
-    async fn patch(&self, url: &str, patch: &Value) -> kube::Result<Value> {
-        let request = http::Request::patch(format!("{url}?fieldManager=kubectl-catena"))
-            .header("content-type", "application/merge-patch+json");
-        self.send(request, patch.to_string().into_bytes()).await
-    }
-
-    async fn send(&self, request: http::request::Builder, body: Vec<u8>) -> kube::Result<Value> {
-        self.cluster.client.request(request.body(body).map_err(kube::Error::HttpError)?).await
+    async fn patch(&self, subresource: &str, uid: &str, mut patch: Value) -> kube::Result<Value> {
+        patch["metadata"]["uid"] = uid.into();
+        let url = format!("{}{subresource}?fieldManager=kubectl-catena", self.url());
+        self.cluster.send(Method::PATCH, &url, &patch).await
     }
 }
 

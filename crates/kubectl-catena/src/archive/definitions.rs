@@ -5,15 +5,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
-use super::{
-    create::{Live, handed_over, is_incomplete},
-    manifest::Manifest,
-    rebind::Uids,
-};
-use crate::{
-    connection::Cluster,
-    kinds::{Kind, Kinds},
-};
+use super::{Cluster, Kind, Live, Manifest, Uids, handed_over, is_incomplete};
+use crate::kinds::Kinds;
 
 /// The server takes a moment to serve a new kind.
 const SERVED_TIMEOUT: Duration = Duration::from_secs(30);
@@ -21,7 +14,7 @@ const SERVED_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Creates missing definitions, and learns their kinds. Returns the names of the created ones.
 pub async fn create_missing(cluster: &mut Cluster, definitions: &[Manifest]) -> Result<Vec<String>> {
-    let kind = cluster.kinds.find("customresourcedefinitions.apiextensions.k8s.io")?.clone();
+    let kind = cluster.kinds.definitions()?.clone();
     let mut created = Vec::new();
     for definition in definitions {
         let name = definition.identity().name;

@@ -62,31 +62,19 @@ impl Manifest {
 
     /// What it is, with its uid at the time of the backup.
     pub fn identity(&self) -> Identity {
-        let text =
-            |pointer: &str| self.0.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
-        Identity {
-            api_version: text("/apiVersion"),
-            kind: text("/kind"),
-            namespace: self.0.pointer("/metadata/namespace").and_then(Value::as_str).map(str::to_owned),
-            name: text("/metadata/name"),
-            uid: text("/metadata/uid"),
-        }
+        let given = |pointer: &str| self.0.pointer(pointer).and_then(Value::as_str);
+        let text = |pointer: &str| given(pointer).unwrap_or_default();
+        let (version, kind, name) = (text("/apiVersion"), text("/kind"), text("/metadata/name"));
+        let identity = Identity::new(version, kind, given("/metadata/namespace"), name);
+        Identity { uid: text("/metadata/uid").to_owned(), ..identity }
     }
 
     /// Its owners at the time of the backup.
     pub fn owners(&self) -> Vec<Identity> {
         let namespace = self.identity().namespace;
         let owners = self.0["metadata"]["ownerReferences"].as_array().into_iter().flatten();
-        let text = |owner: &Value, field: &str| owner[field].as_str().unwrap_or_default().to_owned();
-        owners
-            .map(|owner| Identity {
-                api_version: text(owner, "apiVersion"),
-                kind: text(owner, "kind"),
-                namespace: namespace.clone(),
-                name: text(owner, "name"),
-                uid: text(owner, "uid"),
-            })
-            .collect()
+        let owner = |reference: &Value| serde_json::from_value(reference.clone()).unwrap_or_default();
+        owners.map(|reference| Identity::of_owner(&owner(reference), namespace.clone())).collect()
     }
 
     /// A label or an annotation.

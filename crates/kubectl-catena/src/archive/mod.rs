@@ -9,11 +9,50 @@ mod index;
 mod manifest;
 mod order;
 mod rebind;
-mod report;
 mod restore;
 
-pub use collect::{Saved, collect};
-#[cfg(test)]
-pub use report::Note;
-pub use report::Report;
+use serde::Serialize;
+
+pub use collect::{LeftOut, Saved, collect};
 pub use restore::restore;
+
+// The words of most files.
+use self::{
+    commands::{COMMAND_OF_OTHERS, is_of_others},
+    create::{Live, handed_over, is_incomplete},
+    folder::Folder,
+    index::Scope,
+    manifest::{Manifest, is_going},
+    rebind::Uids,
+};
+use crate::{
+    chain::declared_commands, connection::Cluster, errors::read_failure, kinds::Kind, object::Identity,
+};
+
+/// What became of each object in a restoration.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// Created objects.
+    pub restored: Vec<Identity>,
+    /// Objects that were there, and got the content of the backup.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub overwritten: Vec<Identity>,
+    /// Objects that were there, and were left alone.
+    pub present: Vec<Identity>,
+    /// Objects that are not brought back on purpose.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<Note>,
+    /// Objects that could not be brought back, or not completely.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<Note>,
+}
+
+/// A remark on an object.
+#[derive(Debug, Serialize)]
+pub struct Note {
+    /// The object.
+    pub object: Identity,
+    /// The remark.
+    pub why: String,
+}

@@ -17,19 +17,16 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::{
+    Cluster, Folder, Identity, Kind, Live, Manifest, Note, Report, Uids,
     commands::{Target, Way, carried_out, is_for, is_restored, targets, way},
-    create::{Live, handed_over, is_incomplete},
+    declared_commands,
     definitions::create_missing,
-    folder::Folder,
-    manifest::{Manifest, is_going},
+    handed_over, is_going, is_incomplete,
     order::{levels, lose_owners, owners},
-    rebind::{Uids, owner_with},
-    report::{Note, Report},
+    read_failure,
+    rebind::owner_with,
 };
-use crate::{
-    chain::declared_commands, connection::Cluster, errors::read_failure, kinds::Kind, object::Identity,
-    progress::Progress,
-};
+use crate::progress::Progress;
 
 /// The creation times of commands, which give them their order, have a resolution of one second.
 const NEXT_SECOND: Duration = Duration::from_millis(1100);
@@ -124,7 +121,9 @@ impl<'r> Restoration<'r> {
         self.lost.extend(held.filter(|target| is_for(&unsettled, target)).map(|target| target.uid));
         lose_owners(&mut self.lost, &owners);
         for command in &ended {
-            self.bind(command).await;
+            if let Err(why) = self.bind(command).await {
+                self.fail(command, why);
+            }
         }
         for deployment in &deployments {
             self.resume(deployment).await;
@@ -158,7 +157,8 @@ impl<'r> Restoration<'r> {
     }
 
     fn live<'l>(&'l self, kind: &'l Kind, identity: &'l Identity) -> Live<'l> {
-        Live { cluster: self.cluster, kind, namespace: identity.namespace.as_deref(), name: &identity.name }
+        let namespace = identity.namespace.as_deref().filter(|_| kind.is_namespaced);
+        Live { cluster: self.cluster, kind, namespace, name: &identity.name }
     }
 
     /// Creates an object, unless it is there. An ended command is created without an owner and with its outcome.
@@ -206,7 +206,7 @@ impl<'r> Restoration<'r> {
             }
             // Commands and BasicDeployments are completed at the end.
             if !is_ended_command && !manifest.is_deployment() {
-                self.complete(&kind, &identity, manifest, json!({})).await?;
+                self.complete(&identity, manifest, json!({})).await?;
             }
         }
         self.uids.insert(&identity.uid, &uid);
@@ -248,15 +248,8 @@ impl<'r> Restoration<'r> {
     }
 
     /// Gives an ended command its owner, and completes it.
-    async fn bind(&mut self, command: &Manifest) {
-        if let Err(why) = self.try_bind(command).await {
-            self.fail(command, why);
-        }
-    }
-
-    async fn try_bind(&mut self, command: &Manifest) -> Result<(), String> {
+    async fn bind(&mut self, command: &Manifest) -> Result<(), String> {
         let identity = command.identity();
-        let Some(kind) = self.cluster.kinds.of(&identity).cloned() else { return Ok(()) };
         if self.uids.get(&identity.uid).is_none() {
             return Ok(());
         }
@@ -269,17 +262,12 @@ impl<'r> Restoration<'r> {
                 patch["metadata"][field] = value.clone();
             }
         }
-        self.complete(&kind, &identity, command, patch).await
+        self.complete(&identity, command, patch).await
     }
 
     /// Completes an object that this restoration created, with a last change.
-    async fn complete(
-        &self,
-        kind: &Kind,
-        identity: &Identity,
-        manifest: &Manifest,
-        change: Value,
-    ) -> Result<(), String> {
+    async fn complete(&self, identity: &Identity, manifest: &Manifest, change: Value) -> Result<(), String> {
+        let Some(kind) = self.cluster.kinds.of(identity) else { return Ok(()) };
         let live = self.live(kind, identity);
         let told = |error: kube::Error| read_failure(&error);
         for _ in 0..ATTEMPTS {
@@ -311,16 +299,10 @@ impl<'r> Restoration<'r> {
             }
             return;
         }
-        if let Err(why) = self.try_resume(deployment).await {
+        let change = json!({"spec": {"paused": deployment.object()["spec"]["paused"]}});
+        if let Err(why) = self.complete(&identity, deployment, change).await {
             self.fail(deployment, why);
         }
-    }
-
-    async fn try_resume(&mut self, deployment: &Manifest) -> Result<(), String> {
-        let identity = deployment.identity();
-        let Some(kind) = self.cluster.kinds.of(&identity) else { return Ok(()) };
-        let change = json!({"spec": {"paused": deployment.object()["spec"]["paused"]}});
-        self.complete(kind, &identity, deployment, change).await
     }
 
     fn fail(&mut self, manifest: &Manifest, why: String) {

@@ -2,10 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{
-    health::{Health, State},
-    tree::Node,
-};
+use super::{Health, Node, State};
 use crate::{
     age::age,
     paint::{Paint, Tone},

@@ -1,6 +1,6 @@
 //! Fetches the objects of a chain: upwards by owner references, downwards by lists.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use anyhow::Result;
 use futures::{StreamExt, stream};
@@ -9,16 +9,14 @@ use operator_kit::object::ObjectId;
 
 use super::{
     dependents::{DependentList, Selector, dependent_lists},
-    gap::Gap,
     labelled_kinds::{LabelledKinds, labelled_kinds},
     owned::owned,
 };
 use crate::{
-    connection::{Cluster, types},
-    errors::read_failure,
+    connection::Cluster,
+    errors::Gap,
     kinds::Kind,
     object::{Identity, first_owner},
-    pages,
     target::Target,
 };
 
@@ -84,7 +82,7 @@ async fn ascend(cluster: &Cluster, asked: DynamicObject, fetched: &mut Fetched) 
         };
         let owner = Identity::of_owner(owner, here.metadata.namespace.clone());
         let Some(kind) = cluster.kinds.of(&owner) else {
-            fetched.gaps.push(Gap { what: owner.to_string(), why: "the server has no such kind".into() });
+            fetched.gaps.push(Gap::new(owner.to_string(), "the server has no such kind"));
             break;
         };
         match cluster.find(kind, owner.namespace.as_deref(), &owner.name).await {
@@ -94,7 +92,7 @@ async fn ascend(cluster: &Cluster, asked: DynamicObject, fetched: &mut Fetched) 
                 break;
             }
             Err(error) => {
-                fetched.gaps.push(Gap { what: owner.to_string(), why: read_failure(&error) });
+                fetched.gaps.push(Gap::of(owner.to_string(), &error));
                 break;
             }
         }
@@ -109,7 +107,7 @@ async fn target_of(cluster: &Cluster, here: &DynamicObject, fetched: &mut Fetche
     match cluster.find(kind, target.namespace.as_deref(), &target.name).await {
         Ok(Some(object)) => return Some(object),
         Ok(None) => fetched.missing_target = Some(target),
-        Err(error) => fetched.gaps.push(Gap { what: target.to_string(), why: read_failure(&error) }),
+        Err(error) => fetched.gaps.push(Gap::of(target.to_string(), &error)),
     }
     None
 }
@@ -129,7 +127,6 @@ async fn descend(
     let mut candidates: Vec<Candidate> = Vec::new();
     let mut known: HashSet<String> = path.iter().map(uid).collect();
     let mut newest = path;
-    let mut partial: HashMap<String, Kind> = HashMap::new();
     while !newest.is_empty() {
         let mut wanted: Vec<DependentList> = Vec::new();
         for object in &newest {
@@ -156,7 +153,7 @@ async fn descend(
                     is_whole: list.selector.is_whole(),
                 })),
                 Err(error) => {
-                    let gap = Gap { what: list.kind.resource.plural.clone(), why: read_failure(&error) };
+                    let gap = Gap::of(&list.kind.resource.plural, &error);
                     if !fetched.gaps.contains(&gap) {
                         fetched.gaps.push(gap);
                     }
@@ -168,19 +165,17 @@ async fn descend(
         let (belongs, rest): (Vec<_>, Vec<_>) =
             candidates.into_iter().partition(|candidate| candidate.belongs(&known, &fetched.objects));
         candidates = rest;
+        let mut new = Vec::new();
         for candidate in belongs {
             let mut owners = candidate.object.metadata.owner_references.iter().flatten();
             if owners.any(|owner| is_below.contains(&owner.uid)) {
                 is_below.insert(uid(&candidate.object));
             }
             if known.insert(uid(&candidate.object)) {
-                if !candidate.is_whole {
-                    partial.insert(uid(&candidate.object), candidate.kind);
-                }
-                newest.push(candidate.object);
+                new.push(candidate);
             }
         }
-        complete(cluster, &mut newest, &mut partial, &mut fetched.gaps).await;
+        newest = complete(cluster, new, &mut fetched.gaps).await;
     }
     fetched.hides_dependents = failed.iter().any(|list| list.has_health() && below.contains(list));
 }
@@ -202,50 +197,39 @@ impl Candidate {
     }
 }
 
-/// Fetches the rest of objects of which only the metadata is known.
-async fn complete(
-    cluster: &Cluster,
-    objects: &mut [DynamicObject],
-    partial: &mut HashMap<String, Kind>,
-    gaps: &mut Vec<Gap>,
-) {
-    let whole: Vec<_> = stream::iter(objects.iter())
-        .map(async |object| {
-            let kind = partial.get(&uid(object))?;
+/// The objects, with the rest of those of which only the metadata is known.
+async fn complete(cluster: &Cluster, candidates: Vec<Candidate>, gaps: &mut Vec<Gap>) -> Vec<DynamicObject> {
+    let whole: Vec<_> = stream::iter(&candidates)
+        .map(async |Candidate { object, kind, is_whole }| {
+            if *is_whole {
+                return None;
+            }
             let namespace = object.metadata.namespace.as_deref();
             Some(cluster.find(kind, namespace, ObjectId::of(object).name).await)
         })
         .buffered(MAX_CONCURRENT_REQUESTS)
         .collect()
         .await;
-    for (object, whole) in objects.iter_mut().zip(whole) {
-        match whole {
-            Some(Ok(Some(whole))) if uid(&whole) == uid(object) => {
-                object.metadata = whole.metadata;
-                object.data = whole.data;
-            }
-            Some(Err(error)) => {
-                gaps.push(Gap { what: Identity::of(object).to_string(), why: read_failure(&error) });
-            }
-            // Deleted meanwhile: its metadata has to do.
-            _ => {}
+    let complete = |(Candidate { object, .. }, whole): (Candidate, Option<kube::Result<_>>)| match whole {
+        Some(Ok(Some(whole))) if uid(&whole) == uid(&object) => whole,
+        Some(Err(error)) => {
+            gaps.push(Gap::of(Identity::of(&object).to_string(), &error));
+            object
         }
-    }
-    partial.clear();
+        // Deleted meanwhile: its metadata has to do.
+        _ => object,
+    };
+    candidates.into_iter().zip(whole).map(complete).collect()
 }
 
 async fn objects_in(cluster: &Cluster, list: &DependentList) -> kube::Result<Vec<DynamicObject>> {
-    let api = cluster.api(&list.kind, list.namespace.as_deref());
-    let mut objects = match &list.selector {
-        Selector::Labels(labels) => pages::all(&api, ListParams::default().labels(labels)).await?,
-        Selector::Few => pages::all(&api, ListParams::default()).await?,
-        Selector::Metadata => owned(cluster, list, None).await?,
-        Selector::Without(label) => owned(cluster, list, Some(&format!("!{label}"))).await?,
-    };
-    for object in &mut objects {
-        object.types = Some(types(&list.kind));
+    let whole = |params| cluster.list(&list.kind, list.namespace.as_deref(), params);
+    match &list.selector {
+        Selector::Labels(labels) => whole(ListParams::default().labels(labels)).await,
+        Selector::Few => whole(ListParams::default()).await,
+        Selector::Metadata => owned(cluster, list, None).await,
+        Selector::Without(label) => owned(cluster, list, Some(&format!("!{label}"))).await,
     }
-    Ok(objects)
 }
 
 #[cfg(test)]
@@ -268,10 +252,7 @@ mod tests {
             let mut fetched = Fetched::default();
             let path = ascend(&cluster, pod(&[owner]), &mut fetched).await;
             assert_eq!((path.len(), fetched.lost_owners.len()), (1, 0));
-            let gap = Gap {
-                what: format!("BasicReplicaSet/{name}"),
-                why: format!("{name:?} is not an object name"),
-            };
+            let gap = Gap::new(format!("BasicReplicaSet/{name}"), format!("{name:?} is not an object name"));
             assert_eq!(fetched.gaps, [gap]);
         }
         assert!(requests.lock().unwrap().is_empty(), "{requests:?}");

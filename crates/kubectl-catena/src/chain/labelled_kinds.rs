@@ -7,12 +7,7 @@ use catena_api::{
 };
 use kube::{api::ListParams, core::DynamicObject};
 
-use super::gap::Gap;
-use crate::{connection::Cluster, errors::read_failure, kinds::Kind, pages};
-
-/// The group and the plural of definitions.
-const GROUP: &str = "apiextensions.k8s.io";
-const PLURAL: &str = "customresourcedefinitions";
+use crate::{connection::Cluster, errors::Gap, kinds::Kind, pages};
 
 /// Kinds that are found by a label on their definition.
 #[derive(Clone, Debug, Default)]
@@ -25,15 +20,15 @@ pub struct LabelledKinds {
 
 /// Kinds whose definitions carry a label of Catena.
 pub async fn labelled_kinds(cluster: &Cluster) -> (LabelledKinds, Vec<Gap>) {
-    let of = async |label: &str, value: &str| match cluster.kinds.named(GROUP, PLURAL) {
-        Some(definitions) => with_label(cluster, definitions, label, value).await,
-        None => Ok(Vec::new()),
+    let of = async |label: &str, value: &str| match cluster.kinds.definitions() {
+        Ok(definitions) => with_label(cluster, definitions, label, value).await,
+        Err(_) => Ok(Vec::new()),
     };
     let (commands, children) = futures::join!(of(COMMAND_KIND, "true"), of(REPLICAS_LABEL, REPLICAS_VERSION));
     let mut gaps = Vec::new();
     let mut or_gap = |what: &str, result: kube::Result<Vec<Kind>>| {
         result.unwrap_or_else(|error| {
-            gaps.push(Gap { what: what.to_owned(), why: read_failure(&error) });
+            gaps.push(Gap::of(what, &error));
             Vec::new()
         })
     };
@@ -52,7 +47,7 @@ pub async fn labelled_kinds(cluster: &Cluster) -> (LabelledKinds, Vec<Gap>) {
 /// # Errors
 /// When definitions cannot be listed.
 pub async fn declared_commands(cluster: &Cluster) -> Result<Vec<Kind>> {
-    let definitions = cluster.kinds.find(&format!("{PLURAL}.{GROUP}"))?;
+    let definitions = cluster.kinds.definitions()?;
     let commands = with_label(cluster, definitions, COMMAND_KIND, "true").await;
     commands.map_err(|error| cluster.refused(definitions, "", "list", error))
 }

@@ -3,8 +3,6 @@
 mod dependents;
 mod draw;
 mod fetch;
-mod finalizers;
-mod gap;
 mod health;
 mod labelled_kinds;
 mod owned;
@@ -14,8 +12,6 @@ mod tree;
 
 pub use draw::{Drawing, draw};
 pub use fetch::{Scope, fetch};
-pub use finalizers::Finalizer;
-pub use gap::Gap;
 pub use health::{Health, State};
 pub use labelled_kinds::{declared_commands, labelled_kinds};
-pub use tree::{Node, grow};
+pub use tree::{Finalizer, Node, grow};

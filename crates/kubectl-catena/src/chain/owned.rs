@@ -9,7 +9,11 @@ use kube::{
 use serde::Deserialize;
 
 use super::dependents::DependentList;
-use crate::{connection::Cluster, pages::Pages};
+use crate::{
+    connection::{Cluster, types},
+    kinds::Kind,
+    pages::Pages,
+};
 
 /// The decoded part of the response: decoding the rest of ten thousand objects takes seconds.
 #[derive(Deserialize)]
@@ -49,7 +53,7 @@ pub async fn owned(
     // From the server's cache and in one response: a page costs a round trip.
     let request = Request::new(path).list_metadata(&params.match_any()).map_err(kube::Error::BuildRequest)?;
     let listed: Listed = cluster.client.request(request).await?;
-    Ok(belonging(listed.items.into_iter().flatten()).collect())
+    Ok(belonging(listed.items.into_iter().flatten(), &list.kind).collect())
 }
 
 /// The objects of a whole cluster are too many for one response.
@@ -61,19 +65,19 @@ async fn in_pages(
     let mut pages = Pages::metadata(&cluster.api::<DynamicObject>(&list.kind, None), params);
     let mut objects = Vec::new();
     while let Some(page) = pages.next::<Item>().await? {
-        objects.extend(belonging(page));
+        objects.extend(belonging(page, &list.kind));
     }
     Ok(objects)
 }
 
-fn belonging(items: impl IntoIterator<Item = Item>) -> impl Iterator<Item = DynamicObject> {
-    let objects = items.into_iter().map(|item| bare(item.metadata));
+fn belonging(items: impl IntoIterator<Item = Item>, kind: &Kind) -> impl Iterator<Item = DynamicObject> {
+    let objects = items.into_iter().map(|item| bare(item.metadata, kind));
     objects.filter(|object| {
         !object.owner_references().is_empty() || super::tree::labelled_target(object).is_some()
     })
 }
 
-fn bare(metadata: Metadata) -> DynamicObject {
+fn bare(metadata: Metadata, kind: &Kind) -> DynamicObject {
     let metadata = ObjectMeta {
         name: Some(metadata.name),
         namespace: metadata.namespace,
@@ -82,7 +86,7 @@ fn bare(metadata: Metadata) -> DynamicObject {
         labels: metadata.labels,
         ..ObjectMeta::default()
     };
-    DynamicObject { types: None, metadata, data: serde_json::Value::Null }
+    DynamicObject { types: Some(types(kind)), metadata, data: serde_json::Value::Null }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use kube::core::DynamicObject;
 use operator_kit::watch::pod::node_trouble;
 use serde_json::Value;
 
-use super::health::{Health, State};
+use super::{Health, State};
 use crate::{
     last_words::last_words,
     object::{conditions, created, text},

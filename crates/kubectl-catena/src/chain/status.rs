@@ -4,13 +4,10 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::core::DynamicObject;
 
-use super::{
-    health::{Health, State},
-    pods,
-};
+use super::{Health, State, pods};
 use crate::{
-    backup_status,
     object::{conditions, created, deleted, number, text},
+    protection,
 };
 
 /// The beginning of each version of our kinds.
@@ -78,7 +75,7 @@ fn changed(object: &DynamicObject) -> Option<Timestamp> {
 
 /// The message of backup-controller on an object that it holds.
 fn held_for_backup(object: &DynamicObject) -> String {
-    backup_status::report(&object.metadata)["message"].as_str().unwrap_or_default().to_owned()
+    protection::report(&object.metadata)["message"].as_str().unwrap_or_default().to_owned()
 }
 
 /// Conditions in the order in which they decide: kstatus's, then commands' and Jobs', then Ready.

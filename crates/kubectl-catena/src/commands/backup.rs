@@ -5,15 +5,8 @@ use std::{path::PathBuf, process::ExitCode};
 use anyhow::Result;
 use clap::Args;
 
-use crate::{
-    archive::{Saved, collect},
-    connection::Options,
-    interrupt::{Interrupt, interrupted},
-    kinds::Kind,
-    output::Output,
-    paint::sanitized,
-    table::Table,
-};
+use super::{Interrupt, Kind, Options, Output, Paint, Table, exit_code, interrupted};
+use crate::archive::{LeftOut, Saved, collect};
 
 /// The scope of a backup.
 #[derive(Args)]
@@ -47,25 +40,18 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<ExitCode> {
         eprintln!(
             "the backup is incomplete, and no file was removed: correct what was not read, and make it again"
         );
-        return Ok(ExitCode::FAILURE);
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(exit_code(saved.complete))
 }
 
 fn text(saved: &Saved) -> String {
     let mut table = Table::of(["KIND", "SAVED", "LEFT OUT", "REASON"]);
     for (kind, count) in &saved.objects {
-        table.push([kind.as_str().into(), count.to_string().into(), "".into(), "".into()]);
+        table.push([kind.into(), count.to_string().into(), "".into(), "".into()]);
     }
-    for left in &saved.left_out {
-        table.push([
-            left.kind.as_str().into(),
-            "".into(),
-            left.count.to_string().into(),
-            left.why.as_str().into(),
-        ]);
+    for LeftOut { kind, count, why } in &saved.left_out {
+        table.push([kind.into(), "".into(), count.to_string().into(), why.into()]);
     }
-    let gaps =
-        saved.not_seen.iter().map(|gap| sanitized(&format!("not saved: {} ({})\n", gap.what, gap.why)));
-    table.render(crate::paint::Paint::for_stdout()) + &gaps.collect::<String>()
+    let gaps = saved.not_seen.iter().map(|gap| format!("not saved: {gap}\n"));
+    table.render(Paint::for_stdout()) + &gaps.collect::<String>()
 }

@@ -1,9 +1,12 @@
 //! `kubectl catena contract`
 
 mod live;
-mod values;
 
-use std::{collections::BTreeMap, path::PathBuf, process::ExitCode};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use anyhow::{Context, Result, bail};
 use catena_api::{
@@ -11,17 +14,13 @@ use catena_api::{
     keys::COMMAND_KIND,
 };
 use clap::{Args, Subcommand};
+use http::Method;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use self::live::Trials;
-use super::exit_code;
-use crate::{
-    connection::{Cluster, Options},
-    contract::{Claim, Report, Results, Schema, Subject, check, check_command},
-    kinds::Kind,
-    output::Output,
-    paint::Paint,
-};
+use super::{Cluster, Kind, Options, Output, Paint, exit_code};
+use crate::contract::{Claim, Report, Schema, Subject, check, check_command};
 
 /// The action on a contract.
 #[derive(Subcommand)]
@@ -68,7 +67,7 @@ pub async fn run(options: &Options, command: &Command) -> Result<ExitCode> {
     let name = arguments.kind.rsplit('/').next().unwrap_or_default();
     let kind = cluster.kinds.find(name)?;
     let contract = match &arguments.values {
-        Some(values) => contract(values::contract(values, kind)?, &arguments.path, &arguments.cel)?,
+        Some(values) => contract(contract_in(values, kind)?, &arguments.path, &arguments.cel)?,
         None => own,
     };
     let schema = schema(&cluster, kind).await?;
@@ -96,7 +95,7 @@ pub async fn run(options: &Options, command: &Command) -> Result<ExitCode> {
     print(arguments.output, &report)
 }
 
-fn print(output: Output, report: &Report<impl Results>) -> Result<ExitCode> {
+fn print(output: Output, report: &Report<impl Serialize>) -> Result<ExitCode> {
     output.print(report, || report.text(Paint::for_stdout()))?;
     Ok(exit_code(report.honours))
 }
@@ -144,11 +143,10 @@ fn assignment<'t>(option: &str, text: &'t str) -> Result<(&'t str, &'t str)> {
 async fn schema(cluster: &Cluster, kind: &Kind) -> Result<Schema> {
     let resource = &kind.resource;
     let place = if resource.group.is_empty() { "api" } else { "apis" };
-    let request =
-        http::Request::get(format!("/openapi/v3/{place}/{}", resource.api_version)).body(Vec::new())?;
+    let url = format!("/openapi/v3/{place}/{}", resource.api_version);
     let none =
         || format!("the server publishes no schema for {}; that of a new kind takes a moment", resource.kind);
-    let document: Value = match cluster.client.request(request).await {
+    let document: Value = match cluster.send(Method::GET, &url, &Value::Null).await {
         // The page of a schema is no object, so that its absence has no reason.
         Err(kube::Error::Api(status)) if status.code == 404 => bail!("{}", none()),
         answer => answer.map_err(|error| cluster.refused(kind, "", "get the schema of", error))?,
@@ -158,9 +156,8 @@ async fn schema(cluster: &Cluster, kind: &Kind) -> Result<Schema> {
 
 /// The labels of the kind's CRD; none without a CRD, or if it may not be read.
 async fn labels(cluster: &Cluster, kind: &Kind) -> Option<BTreeMap<String, String>> {
-    let definitions = cluster.kinds.named("apiextensions.k8s.io", "customresourcedefinitions")?;
-    let name = format!("{}.{}", kind.resource.plural, kind.resource.group);
-    let definition = cluster.find_metadata(definitions, None, &name).await.ok()??;
+    let definitions = cluster.kinds.definitions().ok()?;
+    let definition = cluster.find_metadata(definitions, None, &kind.full_name()).await.ok()??;
     Some(definition.labels.unwrap_or_default())
 }
 
@@ -170,9 +167,32 @@ fn claim(labels: Option<BTreeMap<String, String>>) -> Claim {
     labels.remove(REPLICAS_LABEL).map_or(Claim::Nothing, Claim::Version)
 }
 
+/// The contract of a kind in a file of values: that of its entry of `children`.
+fn contract_in(path: &Path, kind: &Kind) -> Result<Value> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))?;
+    contract_of(kind, &text).with_context(|| path.display().to_string())
+}
+
+fn contract_of(kind: &Kind, text: &str) -> Result<Value> {
+    let values: Value = serde_saphyr::from_str(text).context("it is no YAML")?;
+    let mut children = values["children"].as_array().into_iter().flatten();
+    let is_it = |child: &&Value| {
+        child["apiVersion"] == *kind.resource.api_version && child["kind"] == *kind.resource.kind
+    };
+    match children.find(is_it) {
+        Some(child) => Ok(child["contract"].clone()),
+        None => bail!(
+            "it has no entry of apiVersion {} and kind {} in children",
+            kind.resource.api_version,
+            kind.resource.kind
+        ),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kinds::tests::kinds;
 
     #[test]
     fn an_unknown_contract_field_is_refused_with_the_known_ones() {
@@ -184,5 +204,14 @@ mod tests {
         assert_eq!(paths("active=status.x").unwrap().active.to_string(), "status.x");
         let computed = contract(json!({}), &[], &["ready=object.a == 'b: c'".to_owned()]).unwrap();
         assert_eq!(computed.ready.unwrap().to_string(), "object.a == 'b: c'");
+    }
+
+    #[test]
+    fn the_contract_of_the_kind_is_found_among_the_children() {
+        let kinds = kinds();
+        let kind = kinds.find("deployments").unwrap();
+        let values = "children: [{kind: Other}, {apiVersion: apps/v1, kind: Deployment, contract: {active: status.x}}]";
+        assert_eq!(contract_of(kind, values).unwrap()["active"], "status.x");
+        assert!(contract_of(kind, "templates: {}").unwrap_err().to_string().contains("Deployment"));
     }
 }

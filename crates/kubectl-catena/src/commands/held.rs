@@ -8,19 +8,13 @@ use jiff::Timestamp;
 use kube::{api::ListParams, core::DynamicObject};
 use serde::Serialize;
 
+use super::{Cell, Gap, Identity, Kind, Options, Output, Paint, Table, Tone};
 use crate::{
     age::age,
-    backup_status::{self, HELD_FOR_BACKUP, NO_ENTRY},
-    chain::Gap,
-    connection::Options,
-    errors::read_failure,
-    kinds::{Kind, Kinds},
-    object::{Identity, deleted},
-    output::Output,
+    kinds::Kinds,
+    object::deleted,
     pages,
-    paint::{Paint, Tone, sanitized},
-    protected_kinds::{Kinds as Places, ProtectedKinds, protected_kinds},
-    table::{Cell, Table},
+    protection::{self, HELD_FOR_BACKUP, Kinds as Places, NO_ENTRY, ProtectedKinds, protected_kinds},
     why::describe,
 };
 
@@ -104,7 +98,7 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
             }
             // Some kinds are served and cannot be listed as metadata.
             Err(kube::Error::Api(status)) if matches!(status.code, 404..=406) => {}
-            Err(error) => gaps.push(Gap { what: kind.resource.plural.clone(), why: read_failure(&error) }),
+            Err(error) => gaps.push(Gap::of(&kind.resource.plural, &error)),
         }
     }
     items.sort_by_key(|held: &Held| (held.deleted, held.object.clone()));
@@ -117,9 +111,9 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
 fn served(kinds: &Kinds, known: Places) -> (Places, Vec<Gap>) {
     let all: Places = kinds.preferred().map(place).collect();
     let (served, hidden): (Places, Places) = known.into_iter().partition(|known| all.contains(known));
-    let gap = |(group, kind): (String, String)| Gap {
-        what: format!("{kind}.{group}").trim_end_matches('.').to_owned(),
-        why: "not served, so that its objects, if there are any, cannot be read".to_owned(),
+    let gap = |(group, kind): (String, String)| {
+        let what = format!("{kind}.{group}").trim_end_matches('.').to_owned();
+        Gap::new(what, "not served, so that its objects, if there are any, cannot be read")
     };
     (served, hidden.into_iter().map(gap).collect())
 }
@@ -133,7 +127,7 @@ impl Held {
     fn of(kind: &Kind, metadata: &kube::core::ObjectMeta, is_left: bool) -> Option<Self> {
         let deleted = deleted(metadata)?;
         metadata.finalizers.iter().flatten().find(|finalizer| *finalizer == keys::BACKUP_FINALIZER)?;
-        let report = backup_status::report(metadata);
+        let report = protection::report(metadata);
         let text = |field: &str| report[field].as_str().unwrap_or_default().to_owned();
         let (reason, message) = match text("reason") {
             _ if is_left => (NO_ENTRY.to_owned(), describe(NO_ENTRY).0.to_owned()),
@@ -141,13 +135,7 @@ impl Held {
             reason => (reason, text("message")),
         };
         Some(Self {
-            object: Identity {
-                api_version: kind.resource.api_version.clone(),
-                kind: kind.resource.kind.clone(),
-                namespace: metadata.namespace.clone(),
-                name: metadata.name.clone().unwrap_or_default(),
-                uid: metadata.uid.clone().unwrap_or_default(),
-            },
+            object: Identity::in_metadata(&kind.resource.api_version, &kind.resource.kind, metadata),
             deleted: Some(deleted),
             reason,
             message,
@@ -158,8 +146,7 @@ impl Held {
 }
 
 fn text(shown: &Shown, now: Timestamp, paint: Paint) -> String {
-    let unseen: Vec<String> =
-        shown.not_seen.iter().map(|gap| sanitized(&format!("{} ({})", gap.what, gap.why))).collect();
+    let unseen: Vec<String> = shown.not_seen.iter().map(ToString::to_string).collect();
     let unseen = match unseen.len() {
         0 => String::new(),
         count => {
@@ -247,7 +234,7 @@ mod tests {
             item("left", json!({"catena.dev/backup-status": status.to_string()})),
         ];
         let now = "2026-01-01T00:10:00Z".parse().unwrap();
-        let gaps = [Gap { what: "secrets".into(), why: "no permission".into() }];
+        let gaps = [Gap::new("secrets", "no permission")];
         let shown = |items| text(&Shown { items, only: vec!["ConfigMap"], not_seen: &gaps }, now, Paint::OFF);
         insta::assert_snapshot!(shown(&items));
         assert!(shown(&[]).starts_with(

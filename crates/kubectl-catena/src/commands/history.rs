@@ -10,16 +10,12 @@ use serde::Serialize;
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
-use super::basic_deployment;
+use super::{Cell, Identity, ObjectArgument, Options, Output, Paint, Table, Tone, basic_deployment};
 use crate::{
     age::age,
-    connection::Options,
-    object::{Identity, created, number},
-    output::{Format, Output},
+    object::{created, number},
+    output::Format,
     pages,
-    paint::{Paint, Tone},
-    table::{Cell, Table},
-    target::ObjectArgument,
 };
 
 /// The object, and one of its revisions.
@@ -122,14 +118,9 @@ impl Revision {
 }
 
 fn child(rendering: &Value) -> Option<Identity> {
-    let text = |pointer: &str| rendering.pointer(pointer)?.as_str().map(str::to_owned);
-    Some(Identity {
-        api_version: text("/apiVersion")?,
-        kind: text("/kind")?,
-        namespace: text("/metadata/namespace"),
-        name: text("/metadata/name")?,
-        ..Identity::default()
-    })
+    let text = |pointer: &str| rendering.pointer(pointer)?.as_str();
+    let (version, kind, name) = (text("/apiVersion")?, text("/kind")?, text("/metadata/name")?);
+    Some(Identity::new(version, kind, text("/metadata/namespace"), name))
 }
 
 fn table(name: &str, revisions: &[Revision], now: Timestamp, paint: Paint) -> String {

@@ -17,8 +17,21 @@ pub mod why;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
+use serde_json::{Value, json};
 
-use crate::target::Target;
+// The words of most commands.
+use crate::{
+    connection::{Cluster, Options},
+    errors::Gap,
+    interrupt::{Interrupt, interrupted},
+    issue::{Issuing, Order},
+    kinds::Kind,
+    object::Identity,
+    output::Output,
+    paint::{Paint, Tone},
+    table::{Cell, Table},
+    target::{ObjectArgument, Target},
+};
 
 /// The exit code of a check.
 fn exit_code(is_good: bool) -> ExitCode {
@@ -39,4 +52,19 @@ fn basic_deployment(target: Target) -> Result<Target> {
         );
     }
     Ok(Target { kind: "basicdeployments.catena.dev".to_owned(), ..target })
+}
+
+/// Issues a command of ours, such as a `restart`, with a spec that lacks only the reference to its BasicDeployment.
+async fn issue(
+    options: &Options,
+    object: &ObjectArgument,
+    verb: &str,
+    mut spec: Value,
+    issuing: &Issuing,
+) -> Result<ExitCode> {
+    let Target { kind, name } = basic_deployment(object.target()?)?;
+    spec["targetRef"] = json!({"name": name});
+    let command = format!("basicdeployment{verb}s.catena.dev");
+    let order = Order { kind: &command, verb, target_kind: &kind, target: &name, spec };
+    issuing.issue(options, &order).await
 }

@@ -6,12 +6,7 @@ use anyhow::Result;
 use clap::Args;
 use serde_json::json;
 
-use super::basic_deployment;
-use crate::{
-    connection::Options,
-    issue::{Issuing, Order},
-    target::ObjectArgument,
-};
+use super::{Issuing, ObjectArgument, Options, issue};
 
 /// The object to restart.
 #[derive(Args)]
@@ -24,13 +19,5 @@ pub struct Arguments {
 
 /// Issues a `BasicDeploymentRestart`.
 pub async fn run(options: &Options, arguments: &Arguments) -> Result<ExitCode> {
-    let target = basic_deployment(arguments.object.target()?)?;
-    let order = Order {
-        kind: "basicdeploymentrestarts.catena.dev",
-        verb: "restart",
-        target_kind: &target.kind,
-        target: &target.name,
-        spec: json!({"targetRef": {"name": target.name}}),
-    };
-    arguments.issuing.issue(options, &order).await
+    issue(options, &arguments.object, "restart", json!({}), &arguments.issuing).await
 }

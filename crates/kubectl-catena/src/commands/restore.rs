@@ -5,15 +5,8 @@ use std::{path::PathBuf, process::ExitCode};
 use anyhow::Result;
 use clap::Args;
 
-use super::exit_code;
-use crate::{
-    archive::{Report, restore},
-    connection::Options,
-    interrupt::{Interrupt, interrupted},
-    output::Output,
-    paint::{Paint, Tone},
-    table::{Cell, Table},
-};
+use super::{Cell, Interrupt, Options, Output, Paint, Table, Tone, exit_code, interrupted};
+use crate::archive::{Report, restore};
 
 /// The backup.
 #[derive(Args)]
@@ -57,9 +50,8 @@ fn text(restored: &Report, paint: Paint) -> String {
         let namespace = note.object.namespace.clone().unwrap_or_default();
         table.push([namespace.into(), Cell::toned(tone, note.object.to_string()), note.why.as_str().into()]);
     }
-    if !restored.left_out.is_empty() || !restored.failed.is_empty() {
-        text += "\n";
-        text += &table.render(paint);
+    if !table.is_empty() {
+        text += &["\n", &table.render(paint)].concat();
     }
     text
 }

@@ -6,12 +6,7 @@ use anyhow::Result;
 use clap::Args;
 use serde_json::json;
 
-use super::basic_deployment;
-use crate::{
-    connection::Options,
-    issue::{Issuing, Order},
-    target::ObjectArgument,
-};
+use super::{Issuing, ObjectArgument, Options, issue};
 
 /// The object, and its revision.
 #[derive(Args)]
@@ -27,13 +22,6 @@ pub struct Arguments {
 
 /// Issues a `BasicDeploymentRollback`.
 pub async fn run(options: &Options, arguments: &Arguments) -> Result<ExitCode> {
-    let target = basic_deployment(arguments.object.target()?)?;
-    let order = Order {
-        kind: "basicdeploymentrollbacks.catena.dev",
-        verb: "rollback",
-        target_kind: &target.kind,
-        target: &target.name,
-        spec: json!({"targetRef": {"name": target.name}, "toRevision": arguments.to_revision}),
-    };
-    arguments.issuing.issue(options, &order).await
+    let spec = json!({"toRevision": arguments.to_revision});
+    issue(options, &arguments.object, "rollback", spec, &arguments.issuing).await
 }

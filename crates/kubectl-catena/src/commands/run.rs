@@ -6,10 +6,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use serde_json::{Map, Value, json};
 
-use crate::{
-    connection::Options,
-    issue::{Issuing, Order},
-};
+use super::{Issuing, Options, Order};
 
 /// The command, and its target.
 #[derive(Args)]

@@ -5,12 +5,10 @@ use clap::Args;
 use jiff::Timestamp;
 use serde::Serialize;
 
+use super::{Gap, ObjectArgument, Options, Output, Paint};
 use crate::{
-    chain::{Drawing, Gap, Node, Scope, draw, fetch, grow},
-    connection::Options,
-    output::Output,
-    paint::{Paint, sanitized},
-    target::ObjectArgument,
+    chain::{Drawing, Node, Scope, draw, fetch, grow},
+    paint::sanitized,
 };
 
 /// The object, and the extent of its tree.
@@ -66,8 +64,7 @@ fn remarks(shown: &Shown) -> String {
     let lost = shown.lost_owners.iter().map(|owner| {
         sanitized(&format!("\nits owner {owner} is gone: the garbage collector will delete it\n"))
     });
-    let unseen =
-        shown.not_seen.iter().map(|gap| sanitized(&format!("\nnot read: {} ({})", gap.what, gap.why)));
+    let unseen = shown.not_seen.iter().map(|gap| format!("\nnot read: {gap}"));
     let text: String = lost.chain(unseen).collect();
     if text.is_empty() || text.ends_with('\n') { text } else { text + "\n" }
 }

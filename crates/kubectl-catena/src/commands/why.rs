@@ -6,13 +6,8 @@ use anyhow::Result;
 use clap::Args;
 use jiff::Timestamp;
 
-use crate::{
-    connection::Options,
-    output::Output,
-    paint::Paint,
-    target::ObjectArgument,
-    why::{explanation, text},
-};
+use super::{ObjectArgument, Options, Output, Paint};
+use crate::why::{explanation, text};
 
 /// The object to explain.
 #[derive(Args)]

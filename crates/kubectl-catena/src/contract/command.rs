@@ -10,7 +10,7 @@ use catena_api::contract::ReplicaContract;
 use kube::discovery::ApiResource;
 use serde_json::Value;
 
-use super::{Field, Fields, Report, Schema};
+use super::{Field, Fields, Report, Schema, report};
 
 /// Checks a kind of commands.
 pub fn check_command(kind: &ApiResource, schema: &Schema) -> Report<Fields> {
@@ -27,8 +27,7 @@ pub fn check_command(kind: &ApiResource, schema: &Schema) -> Report<Fields> {
             .to_owned()
     };
     let default = Field { name: "inProgress", path: "status (default)".to_owned(), required: true, ok, note };
-    let fields = vec![conditions, default];
-    Report::new(kind, Fields { contract: "what tools need to wait for a command", fields })
+    report(kind, "what tools need to wait for a command", vec![conditions, default])
 }
 
 /// The status of a new object, by the schema of the status; null without a default.

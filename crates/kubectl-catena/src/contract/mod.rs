@@ -2,31 +2,57 @@
 
 mod command;
 pub mod live;
-mod report;
 mod schema;
 
 use catena_api::contract::{FieldPath, Output, REPLICAS_LABEL, REPLICAS_VERSION, ReplicaContract};
 use kube::discovery::ApiResource;
 use serde::Serialize;
 
-pub use self::{
-    command::check_command,
-    report::{Report, Results},
-    schema::Schema,
-};
+pub use self::{command::check_command, schema::Schema};
 
 use self::schema::Found;
 use crate::{
-    paint::Tone,
+    paint::{Paint, Tone},
     table::{Cell, Table},
 };
+
+/// The report on a kind: field by field, or requirement by requirement.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report<R> {
+    /// API version of the kind.
+    pub api_version: String,
+    /// The kind.
+    pub kind: String,
+    /// Whether it has all that is required.
+    pub honours: bool,
+    /// The result for each item.
+    #[serde(flatten)]
+    pub results: R,
+    /// The sentence about the kind.
+    #[serde(skip)]
+    verdict: String,
+    /// The items.
+    #[serde(skip)]
+    table: Table,
+}
+
+impl<R> Report<R> {
+    /// The report on a kind with these results.
+    fn new(kind: &ApiResource, honours: bool, results: R, verdict: String, table: Table) -> Self {
+        let (api_version, kind) = (kind.api_version.clone(), kind.kind.clone());
+        Self { api_version, kind, honours, results, verdict, table }
+    }
+
+    /// The report for people.
+    pub fn text(&self, paint: Paint) -> String {
+        self.table.render_under(&self.verdict, self.honours, paint)
+    }
+}
 
 /// The fields of a kind.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Fields {
-    /// The name of the contract, for people.
-    #[serde(skip)]
-    contract: &'static str,
     /// Field by field.
     pub fields: Vec<Field>,
 }
@@ -123,41 +149,28 @@ pub fn check(subject: &Subject, contract: &ReplicaContract) -> Report<Fields> {
     };
     let required = !subject.is_mapped && subject.claim != Claim::Unknown;
     fields.push(Field { name: "label", path: REPLICAS_LABEL.to_owned(), required, ok, note });
-    Report::new(subject.kind, Fields { contract: "the replica contract v1", fields })
+    report(subject.kind, "the replica contract v1", fields)
 }
 
-impl Results for Fields {
-    fn lacking(&self) -> usize {
-        self.fields.iter().filter(|field| field.required && !field.ok).count()
+/// The report on the fields of a kind, compared with a contract of this name.
+fn report(kind: &ApiResource, contract: &str, fields: Vec<Field>) -> Report<Fields> {
+    let (of, lacking) = (&kind.kind, fields.iter().filter(|field| field.required && !field.ok).count());
+    let verdict = match lacking {
+        0 => format!("{of} honours {contract}"),
+        1 => format!("{of} does not honour {contract}: 1 required item is missing"),
+        many => format!("{of} does not honour {contract}: {many} required items are missing"),
+    };
+    let mut table = Table::of(["", "FIELD", "PATH", "NOTE"]);
+    for Field { name, path, required, ok, note } in &fields {
+        let (sign, tone, level) = match (ok, required) {
+            (true, _) => ("✓", Tone::Good, ""),
+            (false, true) => ("✗", Tone::Bad, ""),
+            (false, false) => ("–", Tone::Quiet, "optional: "),
+        };
+        let note = format!("{level}{note}").into();
+        table.push([Cell::toned(tone, sign), (*name).into(), path.as_str().into(), note]);
     }
-
-    fn verdict(&self, kind: &str) -> String {
-        let contract = self.contract;
-        match self.lacking() {
-            0 => format!("{kind} honours {contract}"),
-            1 => format!("{kind} does not honour {contract}: 1 required item is missing"),
-            many => format!("{kind} does not honour {contract}: {many} required items are missing"),
-        }
-    }
-
-    fn table(&self) -> Table {
-        let mut table = Table::of(["", "FIELD", "PATH", "NOTE"]);
-        for field in &self.fields {
-            let (sign, tone) = match (field.ok, field.required) {
-                (true, _) => ("✓", Tone::Good),
-                (false, true) => ("✗", Tone::Bad),
-                (false, false) => ("–", Tone::Quiet),
-            };
-            let level = if !field.ok && !field.required { "optional: " } else { "" };
-            table.push([
-                Cell::toned(tone, sign),
-                field.name.into(),
-                field.path.as_str().into(),
-                format!("{level}{}", field.note).into(),
-            ]);
-        }
-        table
-    }
+    Report::new(kind, lacking == 0, Fields { fields }, verdict, table)
 }
 
 impl Schema {

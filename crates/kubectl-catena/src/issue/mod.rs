@@ -1,23 +1,18 @@
 //! Issues a command, and waits until it has finished.
 
 mod outcome;
-mod progress;
 mod wait;
 
 use std::{process::ExitCode, time::Duration};
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
+use http::Method;
 use jiff::Timestamp;
-use kube::{
-    Resource,
-    api::PostParams,
-    core::{DynamicObject, Request},
-};
+use kube::{Resource, core::DynamicObject, discovery::ApiResource};
 use operator_kit::object::ObjectId;
 use serde_json::{Value, json};
 
-pub use self::{outcome::Outcome, progress::Progress};
 use crate::{
     connection::{Cluster, Options, types},
     kinds::Kind,
@@ -89,7 +84,7 @@ impl Issuing {
         let kind = cluster.kinds.find(order.kind)?.clone();
         let object = self.object(order, &kind, &cluster.namespace)?;
         if self.dry_run == Some(DryRun::Client) {
-            self.print_whole(&object)?;
+            self.print(&kind, &object)?;
             return Ok(ExitCode::SUCCESS);
         }
         if !order.target_kind.is_empty() {
@@ -98,10 +93,7 @@ impl Issuing {
                 .await?;
         }
         let created = self.create(&cluster, &kind, &object).await?;
-        if self.dry_run.is_some() {
-            self.print_whole(&created)?;
-            return Ok(ExitCode::SUCCESS);
-        }
+        // It does not wait for one that is not issued.
         self.print(&kind, &created)?;
         if self.wait {
             return Ok(Box::pin(wait::until_finished(&cluster, &kind, &created, self.timeout)).await);
@@ -126,37 +118,31 @@ impl Issuing {
     }
 
     async fn create(&self, cluster: &Cluster, kind: &Kind, object: &DynamicObject) -> Result<DynamicObject> {
-        let params =
-            PostParams { dry_run: self.dry_run.is_some(), field_manager: Some("kubectl-catena".to_owned()) };
         let namespace = object.metadata.namespace.as_deref().filter(|_| kind.is_namespaced);
-        let path = DynamicObject::url_path(&kind.resource, namespace);
-        let mut request = Request::new(path).create(&params, serde_json::to_vec(object)?)?;
+        let url = DynamicObject::url_path(&kind.resource, namespace);
+        let dry_run = if self.dry_run.is_some() { "dryRun=All&" } else { "" };
         // As in kubectl, an unknown field is an error and not silently dropped.
-        *request.uri_mut() = format!("{}&fieldValidation=Strict", request.uri()).parse()?;
+        let url = format!("{url}?{dry_run}fieldManager=kubectl-catena&fieldValidation=Strict");
         let name = ObjectId::of(object).name;
-        let created = cluster.client.request::<DynamicObject>(request).await;
+        let created = cluster.send::<DynamicObject>(Method::POST, &url, &serde_json::to_value(object)?).await;
         let mut created = created.map_err(|error| cluster.refused(kind, name, "create", error))?;
         created.types.get_or_insert_with(|| types(kind));
         created.metadata.managed_fields = None;
         Ok(created)
     }
 
-    /// Prints the whole object for a dry run, by default as YAML.
-    fn print_whole(&self, object: &DynamicObject) -> Result<()> {
-        let format = if self.output == Some(Printed::Json) { Format::Json } else { Format::Yaml };
-        write(&format.render(object)?)
-    }
-
+    /// Prints a command; the whole of one that is not issued, by default as YAML.
     fn print(&self, kind: &Kind, object: &DynamicObject) -> Result<()> {
-        let name = ObjectId::of(object).name;
-        match self.output {
-            None => write(&format!("{} created\n", Identity::of(object))),
-            Some(Printed::Name) => {
-                write(&format!("{}.{}/{name}\n", kind.resource.plural, kind.resource.group))
+        let ApiResource { plural, group, .. } = &kind.resource;
+        let text = match self.output {
+            Some(Printed::Json) => Format::Json.render(object)?,
+            None if self.dry_run.is_none() => format!("{} created\n", Identity::of(object)),
+            Some(Printed::Name) if self.dry_run.is_none() => {
+                format!("{plural}.{group}/{}\n", ObjectId::of(object).name)
             }
-            Some(Printed::Json) => write(&Format::Json.render(object)?),
-            Some(Printed::Yaml) => write(&Format::Yaml.render(object)?),
-        }
+            _ => Format::Yaml.render(object)?,
+        };
+        write(&text)
     }
 }
 

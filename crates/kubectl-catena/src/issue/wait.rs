@@ -21,16 +21,13 @@ use operator_kit::watch::Unmanaged;
 use tokio::time::{sleep, timeout};
 
 use super::{
+    Cluster, Identity, Kind, Target,
     outcome::{Outcome, outcome},
-    progress::Progress,
 };
 use crate::{
-    connection::Cluster,
     errors::in_one_line,
-    kinds::Kind,
-    object::Identity,
     paint::{Paint, Tone, sanitized},
-    target::Target,
+    progress::Status,
     why::{explanation, explanation_aside},
 };
 
@@ -51,19 +48,16 @@ pub async fn until_finished(
 ) -> ExitCode {
     let identity = Identity::of(command);
     let started = Instant::now();
-    let progress = Progress::new(&identity.to_string());
-    let target = Target {
-        kind: format!("{}.{}", kind.resource.plural, kind.resource.group),
-        name: identity.name.clone(),
-    };
+    let status = Status::new(&identity.to_string());
+    let target = Target { kind: kind.full_name(), name: identity.name.clone() };
     let result = timeout(time_limit, async {
         tokio::select! {
-            ended = watch(cluster, kind, command, &progress) => ended,
-            never = name_blockers(cluster, &target, &progress) => match never {},
+            ended = watch(cluster, kind, command, &status) => ended,
+            never = name_blockers(cluster, &target, &status) => match never {},
         }
     })
     .await;
-    progress.clear();
+    status.clear();
     let took = format!("{:.1} s", started.elapsed().as_secs_f64());
     let (code, told) = if let Ok(ended) = result {
         verdict(ended, &identity, &took, Paint::for_stderr())
@@ -105,7 +99,7 @@ async fn watch(
     cluster: &Cluster,
     kind: &Kind,
     command: &DynamicObject,
-    progress: &Progress,
+    status: &Status,
 ) -> Result<Option<Outcome>> {
     let identity = Identity::of(command);
     let api = cluster.api::<Unmanaged<DynamicObject>>(kind, identity.namespace.as_deref());
@@ -130,11 +124,10 @@ async fn watch(
             Ok(Event::Init) => is_there = false,
             Ok(Event::InitApply(Unmanaged(object)) | Event::Apply(Unmanaged(object))) if is_it(&object) => {
                 is_there = true;
-                let outcome = outcome(&object);
-                if !matches!(outcome, Outcome::Waiting { .. }) {
-                    return Ok(Some(outcome));
+                match outcome(&object) {
+                    Outcome::Waiting { reason, progress } => status.show(&reason, progress),
+                    ended => return Ok(Some(ended)),
                 }
-                progress.show(&outcome);
             }
             Ok(Event::Delete(Unmanaged(object))) if is_it(&object) => return Ok(Some(outcome(&object))),
             Ok(Event::InitDone) if !is_there => return Ok(None),
@@ -147,17 +140,17 @@ async fn watch(
                     )
                 });
             }
-            Err(error) => progress.note(&format!("the watch failed and is retried: {error}")),
+            Err(error) => status.note(&format!("the watch failed and is retried: {error}")),
         }
     }
     Ok(None)
 }
 
 /// Names the blocker while there is no progress; each cause once.
-async fn name_blockers(cluster: &Cluster, command: &Target, progress: &Progress) -> Infallible {
+async fn name_blockers(cluster: &Cluster, command: &Target, status: &Status) -> Infallible {
     let mut said = None;
     loop {
-        let left = STALL_INTERVAL.saturating_sub(progress.unchanged_for());
+        let left = STALL_INTERVAL.saturating_sub(status.unchanged_for());
         if !left.is_zero() {
             sleep(left).await;
             continue;
@@ -167,7 +160,7 @@ async fn name_blockers(cluster: &Cluster, command: &Target, progress: &Progress)
         if let Some((cause, sentence)) = blocks
             && said.as_ref() != Some(&cause.reason)
         {
-            progress.note(&sanitized(&sentence));
+            status.note(&sanitized(&sentence));
             said = Some(cause.reason);
         }
         sleep(STALL_INTERVAL).await;

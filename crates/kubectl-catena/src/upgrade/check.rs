@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Result;
 use catena_api::compatibility::{self, Finding, Rule};
 use futures::{StreamExt, stream};
+use http::Method;
 use kube::{Api, api::ListParams, core::DynamicObject, discovery::ApiResource};
 use serde::Serialize;
 use serde_json::Value;
@@ -12,12 +13,13 @@ use serde_json::Value;
 use super::{
     definition::{Definition, installed, refused},
     path::LostField,
-    scratch::{Scratch, ScratchId},
-    trial::{Cause, Trial, Verdict, retried},
+    scratch::Scratch,
+    trial::{Cause, Verdict, retried, try_in},
 };
 use crate::{
-    connection::Cluster,
-    errors::{self, Subject, read_failure},
+    connection::{Cluster, if_there, path},
+    errors::{self, Gap},
+    object::ObjectName,
     pages::Pages,
     progress::Progress,
 };
@@ -49,7 +51,7 @@ pub struct Checked {
     pub defaults_dropped: BTreeMap<String, usize>,
     /// Objects, or versions of the definition, about which nothing is known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub unchecked: Vec<Unchecked>,
+    pub unchecked: Vec<Gap>,
 }
 
 /// An object that would be refused.
@@ -57,7 +59,7 @@ pub struct Checked {
 pub struct Refused {
     /// Its place.
     #[serde(flatten)]
-    pub object: Place,
+    pub object: ObjectName,
     /// The reasons.
     pub causes: Vec<Cause>,
 }
@@ -67,46 +69,9 @@ pub struct Refused {
 pub struct ObjectFields {
     /// Its place.
     #[serde(flatten)]
-    pub object: Place,
+    pub object: ObjectName,
     /// The fields.
     pub fields: Vec<LostField>,
-}
-
-/// Something that could not be checked.
-#[derive(Debug, Serialize)]
-pub struct Unchecked {
-    /// The object, or the version.
-    pub what: String,
-    /// The reason.
-    pub why: String,
-}
-
-/// An object of a known kind.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Place {
-    /// Its namespace, if it has one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub namespace: Option<String>,
-    /// Its name.
-    pub name: String,
-}
-
-impl Place {
-    /// The place of an object.
-    pub fn of(object: &Value) -> Self {
-        let text = |field: &str| object["metadata"][field].as_str().map(str::to_owned);
-        Self { namespace: text("namespace"), name: text("name").unwrap_or_default() }
-    }
-}
-
-impl std::fmt::Display for Place {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let whole = match &self.namespace {
-            Some(namespace) => format!("{namespace}/{}", self.name),
-            None => self.name.clone(),
-        };
-        f.write_str(&crate::paint::sanitized(&whole))
-    }
 }
 
 impl Checked {
@@ -124,7 +89,7 @@ const PAGE_SIZE: u32 = 100;
 pub async fn check(
     cluster: &Cluster,
     new: &Definition,
-    id: Option<&ScratchId>,
+    id: Option<&str>,
     scratch: &mut Option<Scratch>,
 ) -> Result<Checked> {
     let failed = |verb: &str, error| refused(new.name(), verb, error);
@@ -142,7 +107,7 @@ pub async fn check(
         // A schema that the server does not accept is already named.
         Err(error) if checked.refused_definition.is_some() => {
             let why = format!("the new schema cannot be tried: {error:#}");
-            checked.unchecked.push(Unchecked { what: "all objects".to_owned(), why });
+            checked.unchecked.push(Gap::new("all objects", why));
         }
         Err(error) => return Err(error),
     }
@@ -172,11 +137,9 @@ async fn objects(
     let (readable, hidden): (Vec<&str>, Vec<&str>) =
         stored.into_iter().partition(|version| live.is_served(version));
     checked.unchecked.extend(hidden.into_iter().map(|version| {
-        Unchecked {
-            what: format!("what only version {version} holds"),
-            why: "objects may be stored in it, but it is not served: set served: true for it to include it"
-                .to_owned(),
-        }
+        let what = format!("what only version {version} holds");
+        let why = "objects may be stored in it, but it is not served: set served: true for it to include it";
+        Gap::new(what, why)
     }));
     let Some(first) =
         readable.iter().find(|version| **version == live.storage()).or_else(|| readable.first())
@@ -189,17 +152,20 @@ async fn objects(
     } else {
         readable.iter().copied().filter(|version| version != first).collect()
     };
-    scratch.until_served(new.storage()).await?;
+    scratch.until_served(cluster, new.storage()).await?;
     let resource = live.resource(first);
     let api: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &resource);
     let mut pages = Pages::whole(&api, ListParams::default().limit(PAGE_SIZE));
     let progress = Progress::new(&format!("trying {}", live.name()));
     loop {
-        let page: Option<Vec<Value>> = pages.next().await.map_err(|error| refused_list(&resource, error))?;
+        let page: Option<Vec<Value>> = pages.next().await.map_err(|error| {
+            let plural = format!("{}.{}", resource.plural, resource.group);
+            errors::refused((&resource.kind, &plural), "", None, "list", error)
+        })?;
         let Some(page) = page else { break };
         progress.expect(page.len() as u64 + pages.remaining.unwrap_or(0));
         let verdicts = stream::iter(page).map(async |object| {
-            let place = Place::of(&object);
+            let place = ObjectName::of(&object);
             let verdict = try_object(cluster, live, new, scratch, (first, &others), object).await;
             progress.advance();
             (place, verdict)
@@ -211,16 +177,6 @@ async fn objects(
     }
     progress.clear();
     Ok(())
-}
-
-fn refused_list(resource: &ApiResource, error: kube::Error) -> anyhow::Error {
-    let subject = Subject {
-        kind: resource.kind.clone(),
-        resource: format!("{}.{}", resource.plural, resource.group),
-        name: String::new(),
-        namespace: None,
-    };
-    errors::refused(&subject, "list", error)
 }
 
 /// Tries an object as it is read in each version in which it may be stored, and in each version of the new definition to
@@ -247,13 +203,7 @@ async fn try_object(
             targets.insert(new.storage());
         }
         for target in targets {
-            let trial = Trial {
-                client: &cluster.client,
-                url: scratch.url(target),
-                api_version: scratch.api_version(target),
-                schema: live.schema(version),
-            };
-            whole.add(trial.of(form).await?);
+            whole.add(try_in(cluster, scratch, target, live.schema(version), form).await?);
         }
     }
     Ok(whole)
@@ -266,17 +216,11 @@ pub async fn read(
     is_namespaced: bool,
     object: &Value,
 ) -> kube::Result<Option<Value>> {
-    let Place { namespace, name } = Place::of(object);
+    let ObjectName { namespace, name } = ObjectName::of(object);
     let namespace = namespace.as_deref().filter(|_| is_namespaced);
-    let url = format!("{}/{name}", <DynamicObject as kube::Resource>::url_path(resource, namespace));
-    let make = || http::Request::get(&url).body(Vec::new());
-    let found: kube::Result<Value> =
-        retried(async || cluster.client.request(make().map_err(kube::Error::HttpError)?).await).await;
-    match found {
-        Ok(found) => Ok(Some(found).filter(|found| found["metadata"]["uid"] == object["metadata"]["uid"])),
-        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
-        Err(error) => Err(error),
-    }
+    let url = path(resource, namespace, &name);
+    let found = retried(async || cluster.send::<Value>(Method::GET, &url, &Value::Null).await).await;
+    Ok(if_there(found)?.filter(|found| found["metadata"]["uid"] == object["metadata"]["uid"]))
 }
 
 impl Verdict {
@@ -296,13 +240,10 @@ impl Verdict {
 }
 
 impl Checked {
-    fn add(&mut self, object: Place, verdict: kube::Result<Verdict>) {
+    fn add(&mut self, object: ObjectName, verdict: kube::Result<Verdict>) {
         let verdict = match verdict {
             Ok(verdict) => verdict,
-            Err(error) => {
-                let (what, why) = (object.to_string(), read_failure(&error));
-                return self.unchecked.push(Unchecked { what, why });
-            }
+            Err(error) => return self.unchecked.push(Gap::of(object.to_string(), &error)),
         };
         self.objects += 1;
         if !verdict.refused.is_empty() {
@@ -312,8 +253,7 @@ impl Checked {
             *self.defaults_dropped.entry(field).or_default() += 1;
         }
         if !verdict.pruned.is_empty() {
-            let fields = verdict.pruned.into_iter().map(|(_, field)| field).collect();
-            self.pruned.push(ObjectFields { object, fields });
+            self.pruned.push(ObjectFields { object, fields: verdict.pruned });
         }
     }
 }

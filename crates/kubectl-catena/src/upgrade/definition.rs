@@ -2,17 +2,18 @@
 
 use anyhow::{Result, bail, ensure};
 use catena_api::keys;
+use http::Method;
 use kube::discovery::ApiResource;
 use operator_kit::render::is_object_name;
 use serde_json::{Value, json};
 
 use crate::{
-    connection::Cluster,
-    errors::{self, Subject},
+    connection::{Cluster, if_there},
+    errors,
 };
 
 /// The resource of definitions.
-const URL: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+pub const URL: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /// A definition with at least one version.
 #[derive(Clone, Debug, PartialEq)]
@@ -148,16 +149,15 @@ impl Definition {
     /// reason if it would not.
     pub async fn refusal(&self, cluster: &Cluster, installed: Option<&Self>) -> kube::Result<Option<String>> {
         let query = "dryRun=All&fieldValidation=Strict&fieldManager=kubectl-catena";
-        let request = match installed {
-            None => http::Request::post(format!("{URL}?{query}")).body(self.0.to_string().into_bytes()),
+        let answer = match installed {
+            None => cluster.send::<Value>(Method::POST, &format!("{URL}?{query}"), &self.0).await,
             Some(installed) => {
                 let mut replaced = installed.0.clone();
                 replaced["spec"] = self.0["spec"].clone();
-                let url = format!("{URL}/{}?{query}", self.name());
-                http::Request::put(url).body(replaced.to_string().into_bytes())
+                cluster.send(Method::PUT, &format!("{URL}/{}?{query}", self.name()), &replaced).await
             }
         };
-        match cluster.client.request::<Value>(request.map_err(kube::Error::HttpError)?).await {
+        match answer {
             Ok(_) => Ok(None),
             Err(kube::Error::Api(status)) if matches!(status.code, 400 | 422) => {
                 Ok(Some(status.message.clone()))
@@ -169,24 +169,14 @@ impl Definition {
 
 /// The installed definition of a name.
 pub async fn installed(cluster: &Cluster, name: &str) -> kube::Result<Option<Definition>> {
-    let request =
-        http::Request::get(format!("{URL}/{name}")).body(Vec::new()).map_err(kube::Error::HttpError)?;
-    match cluster.client.request::<Value>(request).await {
-        Ok(found) => Ok(Some(Definition(found))),
-        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
-        Err(error) => Err(error),
-    }
+    let found = if_there(cluster.send(Method::GET, &format!("{URL}/{name}"), &Value::Null).await)?;
+    Ok(found.map(Definition))
 }
 
 /// The error of a failed request about a definition, for a user.
 pub fn refused(name: &str, verb: &str, error: kube::Error) -> anyhow::Error {
-    let subject = Subject {
-        kind: "CustomResourceDefinition".to_owned(),
-        resource: "customresourcedefinitions".to_owned(),
-        name: name.to_owned(),
-        namespace: None,
-    };
-    errors::refused(&subject, verb, error)
+    let kind = ("CustomResourceDefinition", "customresourcedefinitions");
+    errors::refused(kind, name, None, verb, error)
 }
 
 #[cfg(test)]

@@ -7,18 +7,24 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use futures::{StreamExt, stream};
-use kube::{Api, Resource, api::ListParams, core::DynamicObject, discovery::ApiResource};
+use http::Method;
+use kube::{Api, api::ListParams, core::DynamicObject, discovery::ApiResource};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
-    check::{ObjectFields, Place, Refused, Unchecked, read},
-    compare,
-    definition::{Definition, installed, refused},
-    path::LostField,
+    check::{ObjectFields, Refused, read},
+    definition::{Definition, URL, installed, refused},
+    path::{LostField, lost},
     trial::{causes, retried},
 };
-use crate::{connection::Cluster, errors::read_failure, pages::Pages, progress::Progress};
+use crate::{
+    connection::{Cluster, path},
+    errors::{Gap, read_failure},
+    object::ObjectName,
+    pages::Pages,
+    progress::Progress,
+};
 
 /// Objects that are migrated at the same time.
 const MAX_CONCURRENT_WRITES: usize = 16;
@@ -58,7 +64,7 @@ pub struct Migrated {
     pub refused: Vec<Refused>,
     /// Objects that could not be migrated for another reason.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub failed: Vec<Unchecked>,
+    pub failed: Vec<Gap>,
 }
 
 enum Outcome {
@@ -153,7 +159,7 @@ async fn pass(
     {
         progress.expect(page.len() as u64 + pages.remaining.unwrap_or(0));
         let outcomes = stream::iter(page).map(async |found| {
-            let place = Place::of(&found);
+            let place = ObjectName::of(&found);
             let outcome = object.migrate(found).await;
             progress.advance();
             (place, outcome)
@@ -172,13 +178,13 @@ async fn pass(
 }
 
 impl Migrated {
-    fn add(&mut self, object: Place, outcome: Outcome) {
+    fn add(&mut self, object: ObjectName, outcome: Outcome) {
         match outcome {
             Outcome::Migrated => self.objects += 1,
             Outcome::Gone => {}
             Outcome::WouldLose(fields) => self.left.push(ObjectFields { object, fields }),
             Outcome::Refused(refused) => self.refused.push(refused),
-            Outcome::Failed(why) => self.failed.push(Unchecked { what: object.to_string(), why }),
+            Outcome::Failed(why) => self.failed.push(Gap::new(object.to_string(), why)),
         }
     }
 }
@@ -200,7 +206,10 @@ impl Object<'_> {
             match self.attempt(&object).await {
                 Ok(Some(outcome)) => return outcome,
                 Err(kube::Error::Api(status)) if status.code == 422 => {
-                    return Outcome::Refused(Refused { object: Place::of(&object), causes: causes(&status) });
+                    return Outcome::Refused(Refused {
+                        object: ObjectName::of(&object),
+                        causes: causes(&status),
+                    });
                 }
                 Err(error) => return Outcome::Failed(read_failure(&error)),
                 // Somebody changed it meanwhile, so that it has to be compared again.
@@ -226,11 +235,12 @@ impl Object<'_> {
             if version(&form) != version(object) {
                 return Ok(None);
             }
-            for (path, value) in compare::lost(&form, object) {
+            for (path, value) in lost(&form, object) {
                 // A reader of that version will see the default in any case.
-                let is_kept = compare::is_default(&path, &value, self.definition.schema(other));
-                if !is_kept && !self.drop.contains(&path.general()) {
-                    fields.push(LostField { path: path.to_string(), value });
+                let is_kept = path.is_default(&value, self.definition.schema(other));
+                let field = LostField::at(&path, value);
+                if !is_kept && !self.drop.contains(&field.general) {
+                    fields.push(field);
                 }
             }
         }
@@ -240,22 +250,12 @@ impl Object<'_> {
         // It changes nothing but the version in which the server stores the object.
         let patch =
             json!({"metadata": {"uid": object["metadata"]["uid"], "resourceVersion": version(object)}});
-        let Place { namespace, name } = Place::of(object);
+        let ObjectName { namespace, name } = ObjectName::of(object);
         let namespace = namespace.as_deref().filter(|_| self.definition.is_namespaced());
         let query = if self.dry_run { "dryRun=All&" } else { "" };
-        let url = format!(
-            "{}/{name}?{query}fieldManager=kubectl-catena",
-            DynamicObject::url_path(&self.resource, namespace)
-        );
-        let make = || {
-            http::Request::patch(&url)
-                .header("content-type", "application/merge-patch+json")
-                .body(patch.to_string().into_bytes())
-        };
-        let written: kube::Result<Value> =
-            retried(async || self.cluster.client.request(make().map_err(kube::Error::HttpError)?).await)
-                .await;
-        match written {
+        let url = path(&self.resource, namespace, &name);
+        let url = format!("{url}?{query}fieldManager=kubectl-catena");
+        match retried(async || self.cluster.send::<Value>(Method::PATCH, &url, &patch).await).await {
             Ok(_) => Ok(Some(Outcome::Migrated)),
             Err(kube::Error::Api(status)) if status.is_conflict() => Ok(None),
             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(Some(Outcome::Gone)),
@@ -281,11 +281,8 @@ async fn store_in(
         known["storage"] = (known["name"] == version).into();
     }
     let query = if dry_run { "dryRun=All&" } else { "" };
-    let url = format!(
-        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}?{query}fieldManager=kubectl-catena"
-    );
-    let request = http::Request::put(url).body(changed.to_string().into_bytes())?;
-    let written = cluster.client.request::<Value>(request).await;
+    let url = format!("{URL}/{name}?{query}fieldManager=kubectl-catena");
+    let written = cluster.send(Method::PUT, &url, &changed).await;
     Definition::new(written.map_err(|error| refused(name, "update", error))?)
 }
 
@@ -303,9 +300,7 @@ async fn forget_others(cluster: &Cluster, before: &Definition) -> Result<()> {
         ensure!(then == now, "the definition {name} was changed meanwhile: migrate again");
         let mut changed = present.document().clone();
         changed["status"]["storedVersions"] = json!([before.storage()]);
-        let url = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}/status");
-        let request = http::Request::put(url).body(changed.to_string().into_bytes())?;
-        match cluster.client.request::<Value>(request).await {
+        match cluster.send::<Value>(Method::PUT, &format!("{URL}/{name}/status"), &changed).await {
             Ok(_) => return Ok(()),
             Err(kube::Error::Api(status)) if status.is_conflict() => {}
             Err(error) => return Err(refused(name, "update the status of", error)),
@@ -318,7 +313,7 @@ async fn forget_others(cluster: &Cluster, before: &Definition) -> Result<()> {
 mod tests {
     use std::sync::{Arc, Mutex};
 
-    use http::{Method, Request, Response};
+    use http::{Request, Response};
     use kube::{Client, client::Body};
     use tower::service_fn;
 

@@ -1,7 +1,6 @@
 //! The life of a definition: what a new version of it would do to the live objects, and the migration of stored objects.
 
 mod check;
-mod compare;
 mod definition;
 mod migrate;
 mod path;
@@ -9,12 +8,12 @@ mod scratch;
 mod sources;
 mod trial;
 
-pub use check::{Checked, check};
 #[cfg(test)]
-pub use check::{ObjectFields, Place, Unchecked};
+pub use check::ObjectFields;
+pub use check::{Checked, check};
 pub use definition::Definition;
 pub use migrate::{Migrated, Migration, migrate};
 #[cfg(test)]
-pub use path::LostField;
-pub use scratch::{Leftover, ScratchId, remove_leftovers};
+pub use path::{LostField, Path};
+pub use scratch::{Leftover, remove_leftovers, scratch_id};
 pub use sources::definitions;

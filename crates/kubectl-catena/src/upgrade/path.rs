@@ -1,4 +1,5 @@
-//! The place of a value in an object, in the form of the server's messages: `spec.containers[0].image`.
+//! The place of a value in an object, in the form of the server's messages: `spec.containers[0].image`; and the values that one
+//! form of an object holds and another one lacks. Pure.
 
 use std::fmt;
 
@@ -22,6 +23,16 @@ pub struct LostField {
     pub path: String,
     /// Its value.
     pub value: Value,
+    /// Its place without positions in lists.
+    #[serde(skip)]
+    pub general: String,
+}
+
+impl LostField {
+    /// A value at a place.
+    pub fn at(path: &Path, value: Value) -> Self {
+        Self { path: path.to_string(), value, general: path.general() }
+    }
 }
 
 impl Path {
@@ -71,6 +82,11 @@ impl Path {
         })
     }
 
+    /// Whether a value is the default of its schema, so that a reader of that version sees it in any case.
+    pub fn is_default(&self, value: &Value, schema: &Value) -> bool {
+        self.schema(schema).get("default") == Some(value)
+    }
+
     fn written(&self, item: impl Fn(usize) -> String) -> String {
         let mut text = String::new();
         for step in &self.0 {
@@ -90,6 +106,38 @@ impl Path {
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.written(|index| format!("[{index}]")))
+    }
+}
+
+/// Parts that the server writes anew, or that no schema of a definition describes.
+const NOT_COMPARED: [&str; 3] = ["apiVersion", "kind", "metadata"];
+
+/// The fields of `before` that `after` lacks, with their values. Nulls are no values: the server drops them.
+pub fn lost(before: &Value, after: &Value) -> Vec<(Path, Value)> {
+    let mut fields = Vec::new();
+    for (name, value) in before.as_object().into_iter().flatten() {
+        if !NOT_COMPARED.contains(&name.as_str()) {
+            find(Path::default().field(name), value, after.get(name), &mut fields);
+        }
+    }
+    fields
+}
+
+fn find(path: Path, before: &Value, after: Option<&Value>, fields: &mut Vec<(Path, Value)>) {
+    match (before, after) {
+        (Value::Null, _) => {}
+        (Value::Object(before), Some(after @ Value::Object(_))) => {
+            for (name, value) in before {
+                find(path.field(name), value, after.get(name), fields);
+            }
+        }
+        (Value::Array(before), Some(Value::Array(after))) => {
+            for (index, value) in before.iter().enumerate() {
+                find(path.item(index), value, after.get(index), fields);
+            }
+        }
+        (before, Some(after)) if before == after => {}
+        (before, _) => fields.push((path, before.clone())),
     }
 }
 
@@ -117,5 +165,33 @@ mod tests {
         let path = Path::named("spec.rules[1].color");
         assert_eq!((path.to_string().as_str(), path.value(&object)), ("spec.rules[1].color", &json!("red")));
         assert_eq!(Path::named("spec.rules[9].color").value(&object), &Value::Null);
+    }
+
+    fn told(before: &Value, after: &Value) -> Vec<String> {
+        lost(before, after).iter().map(|(path, value)| format!("{path}={value}")).collect()
+    }
+
+    #[test]
+    fn each_missing_field_is_named_with_its_value() {
+        let before = json!({
+            "kind": "A", "metadata": {"uid": "u"},
+            "spec": {"size": 1, "color": "red", "rules": [{"a": 1}, {"a": 2, "b": {"c": 3}}], "none": null},
+            "status": {"old": true},
+        });
+        let after = json!({"kind": "B", "spec": {"size": 1, "rules": [{"a": 1}, {"a": 2}], "new": 1}});
+        assert_eq!(
+            told(&before, &after),
+            ["spec.color=\"red\"", "spec.rules[1].b={\"c\":3}", "status={\"old\":true}"]
+        );
+        assert!(told(&before, &before).is_empty());
+    }
+
+    #[test]
+    fn a_default_is_known_by_its_schema() {
+        let schema = json!({"properties": {"spec": {"properties": {"size": {"default": 3}, "plain": {}}}}});
+        let spec = Path::default().field("spec");
+        assert!(spec.field("size").is_default(&json!(3), &schema));
+        assert!(!spec.field("size").is_default(&json!(4), &schema));
+        assert!(!spec.field("plain").is_default(&json!(3), &schema));
     }
 }

@@ -2,10 +2,11 @@
 //!
 //! A killed check leaves it behind. So a check says on it until when it is in use, and the next check removes what is not.
 
-use std::{str::FromStr, time::Duration};
+use std::time::Duration;
 
-use anyhow::{Context, Error, Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use catena_api::keys;
+use http::Method;
 use jiff::{SignedDuration, Timestamp};
 use kube::{
     Api,
@@ -14,7 +15,7 @@ use kube::{
 };
 use operator_kit::render::short_digest;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::definition::Definition;
@@ -36,27 +37,11 @@ const UNANSWERED_ATTEMPTS: usize = 10;
 const UNANSWERED_INTERVAL: Duration = Duration::from_millis(200);
 
 /// A part of the group's name that is known in advance, so that rights to the group can be granted.
-#[derive(Clone, Debug)]
-pub struct ScratchId(String);
-
-impl FromStr for ScratchId {
-    type Err = Error;
-
-    fn from_str(id: &str) -> Result<Self> {
-        let is_label = (1..=40).contains(&id.len())
-            && id.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
-        ensure!(is_label, "it must consist of 1 to 40 lower-case letters and digits");
-        Ok(Self(id.to_owned()))
-    }
-}
-
-/// Whether a scratch definition is there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Creation {
-    /// It may be there: the server was not asked yet, or has not answered.
-    Unanswered,
-    Done,
-    Refused,
+pub fn scratch_id(id: &str) -> Result<String> {
+    let is_label = (1..=40).contains(&id.len())
+        && id.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+    ensure!(is_label, "it must consist of 1 to 40 lower-case letters and digits");
+    Ok(id.to_owned())
 }
 
 /// A scratch definition. Its name is its own, and is known before it is created, so that it can be removed at any time.
@@ -64,7 +49,8 @@ pub struct Scratch {
     api: Api<DynamicObject>,
     object: DynamicObject,
     name: String,
-    creation: Creation,
+    /// How often its removal is tried: it may be there while the server was not asked yet, or has not answered.
+    removals: usize,
     uid: Option<String>,
     group: String,
     plural: String,
@@ -88,17 +74,17 @@ pub struct Leftover {
 
 impl Scratch {
     /// The scratch definition of a definition, which is not created yet.
-    pub fn planned(cluster: &Cluster, definition: &Definition, id: Option<&ScratchId>) -> Result<Self> {
+    pub fn planned(cluster: &Cluster, definition: &Definition, id: Option<&str>) -> Result<Self> {
         let now = Timestamp::now();
         let its_own = || short_digest(&[&now.as_nanosecond().to_string(), &std::process::id().to_string()]);
-        let id = id.map_or_else(its_own, |ScratchId(id)| id.clone());
+        let id = id.map_or_else(its_own, str::to_owned);
         let group = format!("{GROUP_PREFIX}-{id}.{}", keys::GROUP);
         let object: DynamicObject =
             serde_json::from_value(definition.scratch(&group, &(now + CLAIM).to_string()))?;
         let name = object.metadata.name.clone().unwrap_or_default();
         let (_, api) = definitions(cluster)?;
-        let (creation, plural) = (Creation::Unanswered, definition.plural().to_owned());
-        Ok(Self { api, object, name, creation, uid: None, group, plural })
+        let (removals, plural) = (UNANSWERED_ATTEMPTS, definition.plural().to_owned());
+        Ok(Self { api, object, name, removals, uid: None, group, plural })
     }
 
     /// Creates it. It must be [removed](Self::remove), also if this does not come to its end.
@@ -109,14 +95,14 @@ impl Scratch {
         loop {
             let error = match self.api.create(&params, &self.object).await {
                 Ok(created) => {
-                    self.creation = Creation::Done;
+                    self.removals = 1;
                     self.uid = created.metadata.uid;
                     return Ok(());
                 }
                 Err(error) => error,
             };
             if matches!(&error, kube::Error::Api(status) if (400..500).contains(&status.code)) {
-                self.creation = Creation::Refused;
+                self.removals = 0;
             }
             if !matches!(&error, kube::Error::Api(status) if status.is_already_exists()) {
                 return Err(cluster.refused(kind, &self.name, "create", error));
@@ -143,13 +129,11 @@ impl Scratch {
     }
 
     /// Waits until its objects can be tried.
-    pub async fn until_served(&self, version: &str) -> Result<()> {
-        let client = self.api.clone().into_client();
+    pub async fn until_served(&self, cluster: &Cluster, version: &str) -> Result<()> {
         let url = format!("{}?limit=1", self.url(version));
         let answers = async {
             loop {
-                let request = http::Request::get(&url).body(Vec::new())?;
-                match client.request::<serde_json::Value>(request).await {
+                match cluster.send::<Value>(Method::GET, &url, &Value::Null).await {
                     Ok(_) => return Ok(()),
                     Err(kube::Error::Api(status)) if matches!(status.code, 404 | 503) => {}
                     Err(error) => return Err(error).context("the scratch definition cannot be used"),
@@ -199,12 +183,7 @@ impl Scratch {
     }
 
     async fn removed(&self) -> kube::Result<()> {
-        let attempts = match self.creation {
-            Creation::Refused => 0,
-            Creation::Done => 1,
-            Creation::Unanswered => UNANSWERED_ATTEMPTS,
-        };
-        for attempt in 0..attempts {
+        for attempt in 0..self.removals {
             if attempt > 0 {
                 sleep(UNANSWERED_INTERVAL).await;
             }
@@ -252,7 +231,7 @@ pub async fn remove_leftovers(cluster: &Cluster) -> Result<Vec<Leftover>> {
 }
 
 fn definitions(cluster: &Cluster) -> Result<(&Kind, Api<DynamicObject>)> {
-    let kind = cluster.kinds.find("customresourcedefinitions.apiextensions.k8s.io")?;
+    let kind = cluster.kinds.definitions()?;
     Ok((kind, cluster.api(kind, None)))
 }
 
@@ -271,7 +250,7 @@ async fn remove(api: &Api<DynamicObject>, name: &str, uid: Option<String>) -> ku
 mod tests {
     use std::sync::{Arc, Mutex};
 
-    use http::{Method, Request, Response, StatusCode};
+    use http::{Request, Response, StatusCode};
     use kube::{Client, client::Body};
     use tower::service_fn;
 

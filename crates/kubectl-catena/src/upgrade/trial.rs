@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
-use kube::{Client, core::Status};
+use http::Method;
+use kube::core::Status;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
-    compare,
-    path::{LostField, Path},
+    path::{LostField, Path, lost},
+    scratch::Scratch,
 };
+use crate::connection::Cluster;
 
 /// Attempts of a request that fails for a reason that may pass.
 const ATTEMPTS: u32 = 5;
@@ -21,7 +23,7 @@ pub struct Verdict {
     /// The reasons for which it would be refused.
     pub refused: Vec<Cause>,
     /// The fields that would be dropped.
-    pub pruned: Vec<(String, LostField)>,
+    pub pruned: Vec<LostField>,
     /// The fields that would be dropped and hold only their default.
     pub defaults: Vec<String>,
 }
@@ -35,64 +37,54 @@ pub struct Cause {
     pub message: String,
 }
 
-/// The place of a trial.
-pub struct Trial<'t> {
-    /// As the user.
-    pub client: &'t Client,
-    /// The URL of the objects of the scratch definition.
-    pub url: String,
-    /// Their API version.
-    pub api_version: String,
-    /// The present schema of the objects.
-    pub schema: &'t Value,
+/// Tries an object without any effect in a version of a scratch definition. Only its name is kept of its metadata, because
+/// neither labels nor owners depend on a schema, of which `present` is the one that the object has.
+pub async fn try_in(
+    cluster: &Cluster,
+    scratch: &Scratch,
+    version: &str,
+    present: &Value,
+    object: &Value,
+) -> kube::Result<Verdict> {
+    let mut tried = object.clone();
+    tried["apiVersion"] = scratch.api_version(version).into();
+    tried["metadata"] = json!({"name": object["metadata"]["name"]});
+    let url = scratch.url(version);
+    let send = async |validation: &str| -> kube::Result<Value> {
+        let url = format!("{url}?dryRun=All&fieldValidation={validation}&fieldManager=kubectl-catena");
+        retried(async || cluster.send(Method::POST, &url, &tried).await).await
+    };
+    let strict = match send("Strict").await {
+        Ok(_) => return Ok(Verdict::default()),
+        Err(kube::Error::Api(status)) if is_about_unknown_fields(&status) => status,
+        Err(kube::Error::Api(status)) if status.code == 422 => {
+            return Ok(Verdict { refused: causes(&status), ..Verdict::default() });
+        }
+        Err(error) => return Err(error),
+    };
+    // Unknown fields are found before anything else is validated.
+    match send("Ignore").await {
+        Ok(kept) => Ok(pruned(lost(&tried, &kept), present)),
+        Err(kube::Error::Api(status)) if status.code == 422 => {
+            let unknown = unknown_fields(&strict.message).map(Path::named);
+            let lost = unknown.map(|path| (path.clone(), path.value(&tried).clone())).collect();
+            Ok(Verdict { refused: causes(&status), ..pruned(lost, present) })
+        }
+        Err(error) => Err(error),
+    }
 }
 
-impl Trial<'_> {
-    /// Tries an object without any effect. Only its name is kept of its metadata, because neither labels nor owners
-    /// depend on a schema.
-    pub async fn of(&self, object: &Value) -> kube::Result<Verdict> {
-        let mut tried = object.clone();
-        tried["apiVersion"] = self.api_version.as_str().into();
-        tried["metadata"] = json!({"name": object["metadata"]["name"]});
-        let strict = match self.send(&tried, "Strict").await {
-            Ok(_) => return Ok(Verdict::default()),
-            Err(kube::Error::Api(status)) if is_about_unknown_fields(&status) => status,
-            Err(kube::Error::Api(status)) if status.code == 422 => {
-                return Ok(Verdict { refused: causes(&status), ..Verdict::default() });
-            }
-            Err(error) => return Err(error),
-        };
-        // Unknown fields are found before anything else is validated.
-        match self.send(&tried, "Ignore").await {
-            Ok(kept) => Ok(self.pruned(compare::lost(&tried, &kept))),
-            Err(kube::Error::Api(status)) if status.code == 422 => {
-                let unknown = unknown_fields(&strict.message).map(Path::named);
-                let lost = unknown.map(|path| (path.clone(), path.value(&tried).clone())).collect();
-                Ok(Verdict { refused: causes(&status), ..self.pruned(lost) })
-            }
-            Err(error) => Err(error),
+/// What only holds its default was probably never set by anybody.
+fn pruned(lost: Vec<(Path, Value)>, schema: &Value) -> Verdict {
+    let mut verdict = Verdict::default();
+    for (path, value) in lost {
+        if path.is_default(&value, schema) {
+            verdict.defaults.push(path.general());
+        } else {
+            verdict.pruned.push(LostField::at(&path, value));
         }
     }
-
-    /// What only holds its default was probably never set by anybody.
-    fn pruned(&self, lost: Vec<(Path, Value)>) -> Verdict {
-        let mut verdict = Verdict::default();
-        for (path, value) in lost {
-            if compare::is_default(&path, &value, self.schema) {
-                verdict.defaults.push(path.general());
-            } else {
-                verdict.pruned.push((path.general(), LostField { path: path.to_string(), value }));
-            }
-        }
-        verdict
-    }
-
-    async fn send(&self, object: &Value, validation: &str) -> kube::Result<Value> {
-        let url = format!("{}?dryRun=All&fieldValidation={validation}&fieldManager=kubectl-catena", self.url);
-        let body = object.to_string().into_bytes();
-        let make = || http::Request::post(&url).header("content-type", "application/json").body(body.clone());
-        retried(async || self.client.request(make().map_err(kube::Error::HttpError)?).await).await
-    }
+    verdict
 }
 
 /// Repeats a request without effect while the server is busy, or has just learned of the kind.

@@ -3,10 +3,8 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::{
-    chain::{Gap, Health, Node},
-    object::Identity,
-};
+use super::{Gap, Identity, Node, describe};
+use crate::chain::Health;
 
 /// The exit code for an object that is not ready, not finished or not gone.
 const NOT_WELL: u8 = 5;
@@ -77,22 +75,6 @@ pub struct Finding<'n> {
     pub path: Vec<&'n Node>,
 }
 
-/// Where the cause of an object's state is found.
-#[derive(Debug)]
-pub enum Lead<'n> {
-    /// Here.
-    Found(Finding<'n>),
-    /// At the first of these objects that has one, or else with the object itself.
-    Follow {
-        /// The most probable first.
-        next: Vec<&'n Node>,
-        /// The cause if none of them has one.
-        otherwise: Option<Cause>,
-    },
-    /// Here, because of the cause that the other object has.
-    Behind(&'n Node, Box<Cause>),
-}
-
 impl Answer {
     /// The exit code: an error and an unknown state have the same.
     pub fn exit_code(&self) -> u8 {
@@ -118,14 +100,39 @@ impl<'n> Finding<'n> {
 }
 
 impl Cause {
+    /// A reason with its usual meaning and remedy.
+    pub fn with(object: &Identity, reason: &str) -> Self {
+        Self::described(object, reason, describe(reason))
+    }
+
+    /// A reason with this meaning and remedy.
+    pub fn described(object: &Identity, reason: &str, (meaning, advice): (&str, &str)) -> Self {
+        let (meaning, advice, message) = (meaning.to_owned(), advice.to_owned(), String::new());
+        Self { object: object.clone(), reason: reason.to_owned(), meaning, message, since: None, advice }
+    }
+
+    /// With another meaning.
+    pub fn meaning(self, meaning: impl Into<String>) -> Self {
+        Self { meaning: meaning.into(), ..self }
+    }
+
+    /// With the message of its reporter.
+    pub fn message(self, message: impl Into<String>) -> Self {
+        Self { message: message.into(), ..self }
+    }
+
+    /// With its beginning.
+    pub fn since(self, since: Option<Timestamp>) -> Self {
+        Self { since, ..self }
+    }
+
+    /// With another remedy.
+    pub fn advice(self, advice: impl Into<String>) -> Self {
+        Self { advice: advice.into(), ..self }
+    }
+
     /// Whether nothing stands in the way.
     pub fn is_progress(&self) -> bool {
         self.advice.is_empty() || self.advice.starts_with("wait")
-    }
-
-    /// The cause with a remedy.
-    pub fn with_advice(mut self, advice: &str) -> Self {
-        advice.clone_into(&mut self.advice);
-        self
     }
 }

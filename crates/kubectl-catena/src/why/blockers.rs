@@ -3,52 +3,42 @@
 use catena_api::BlockedBy;
 
 use super::{
-    advice::describe,
-    answer::{Cause, Finding, Lead},
-    command_kind::is_command,
-    contest,
-    controllers::Verdict,
-    facts::Facts,
-    refusal,
-    responsible::{controller_of, not_running},
-    warnings,
-};
-use crate::{
-    chain::{Node, State},
-    object::conditions,
+    Cause, Facts, Finding, Identity, Node, State, Verdict, conditions, contest, controller_of, describe, follow,
+    is_command, not_running, refusal, warnings,
 };
 
 /// Reasons of an object whose spec is not followed at all: whatever its present pods suffer from, no correction reaches them.
 const NOT_FOLLOWED: [&str; 3] = ["Paused", "ChangedWhilePaused", "KindNotListed"];
 
 /// The obstacle to the readiness of an object.
-pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
-    if is_healthy(node) && !has_unhealthy_dependents(node) {
+pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
+    if node.health.state.is_healthy() && !has_unhealthy_dependents(node) {
         return None;
     }
     if NOT_FOLLOWED.contains(&node.health.reason.as_str()) {
-        return Some(Lead::Found(Finding::at(node, own(node, facts))));
+        return Some(Finding::at(node, own(node, facts)));
     }
     let mut next: Vec<&Node> = facts.surroundings.related.former_child(node).into_iter().collect();
     if let Some(blocker) = blocked_by(node) {
         if is_itself(&blocker, node) {
-            let cause = itself(node, blocker);
+            let cause = named(&node.identity, &blocker);
+            let since = cause.since.or(node.health.since);
+            let cause = cause.since(since);
             if contest::told(node).is_some() {
-                return Some(Lead::Follow {
-                    next: unhealthy_children(node).collect(),
-                    otherwise: Some(cause),
-                });
+                return follow(node, unhealthy_children(node), Some(cause), facts);
             }
-            return Some(Lead::Found(Finding::at(node, cause)));
+            return Some(Finding::at(node, cause));
         }
-        match child_towards(&blocker, node) {
-            // It may be well by now: the status is about to follow.
-            Some(child) => next.push(child),
-            None => return Some(Lead::Found(Finding::at(node, named_blocker(node, blocker)))),
-        }
+        let Some(child) = child_towards(&blocker, node) else {
+            let BlockedBy { api_version, kind, name, .. } = &blocker;
+            let object = Identity::new(api_version, kind, node.identity.namespace.as_deref(), name);
+            return Some(Finding::at(node, named(&object, &blocker)));
+        };
+        // It may be well by now: the status is about to follow.
+        next.push(child);
     }
     next.extend(unhealthy_children(node));
-    Some(Lead::Follow { next, otherwise: (!is_healthy(node)).then(|| own(node, facts)) })
+    follow(node, next, (!node.health.state.is_healthy()).then(|| own(node, facts)), facts)
 }
 
 /// Whether an object without a status of its own has dependents that are not well. Finished ones do not count.
@@ -81,35 +71,11 @@ fn child_towards<'n>(blocker: &BlockedBy, node: &'n Node) -> Option<&'n Node> {
         .find(|child| !is_command(child) && child.all().any(|below| is_itself(blocker, below)))
 }
 
-/// An object that blocks itself: its controller cannot continue.
-fn itself(node: &Node, blocker: BlockedBy) -> Cause {
-    let (meaning, advice) = refusal::read(&node.identity, &blocker.reason, &blocker.message);
-    Cause {
-        object: node.identity.clone(),
-        reason: blocker.reason,
-        meaning,
-        message: blocker.message,
-        since: blocker.since.map(|since| since.0).or(node.health.since),
-        advice,
-    }
-}
-
-/// The blocker is named but was not found: it is gone, or may not be read.
-fn named_blocker(node: &Node, blocker: BlockedBy) -> Cause {
-    let mut object = node.identity.clone();
-    object.api_version = blocker.api_version;
-    object.kind = blocker.kind;
-    object.name = blocker.name;
-    object.uid = String::new();
-    let (meaning, advice) = refusal::read(&object, &blocker.reason, &blocker.message);
-    Cause {
-        object,
-        reason: blocker.reason,
-        meaning,
-        message: blocker.message,
-        since: blocker.since.map(|since| since.0),
-        advice,
-    }
+/// The blocker of an object, which is the object itself if its controller cannot continue. Another one is named but was not
+/// found: it is gone, or may not be read.
+fn named(object: &Identity, blocker: &BlockedBy) -> Cause {
+    let since = blocker.since.as_ref().map(|since| since.0);
+    refusal::reported(object, &blocker.reason, &blocker.message).since(since)
 }
 
 /// Children that are not well, stuck ones first. Commands come and go beside the chain.
@@ -124,7 +90,7 @@ pub fn unhealthy_children(node: &Node) -> impl Iterator<Item = &Node> {
         .children
         .iter()
         .filter(|child| !is_command(child) && !is_replaced(child, node))
-        .filter(|child| !is_healthy(child) || has_unhealthy_dependents(child))
+        .filter(|child| !child.health.state.is_healthy() || has_unhealthy_dependents(child))
         .collect();
     children.sort_by_key(rank);
     children.into_iter()
@@ -142,7 +108,7 @@ fn own(node: &Node, facts: &Facts) -> Cause {
     let health = &node.health;
     if health.state == State::Moving
         && let Some(controller) = controller_of(&node.identity)
-        && let Verdict::Down(down) = facts.surroundings.controllers.verdict(controller, facts.now)
+        && let Verdict::Down(down) = facts.verdict(controller)
     {
         return not_running(&node.identity, controller, &down);
     }
@@ -155,16 +121,8 @@ fn own(node: &Node, facts: &Facts) -> Cause {
         _ => (&health.reason, &health.message),
     };
     let reason = if reason.is_empty() { "NotReady" } else { reason };
-    let (meaning, advice) = refusal::read(&node.identity, reason, message);
-    let advice = if advice.is_empty() { describe(usual(node)).1.to_owned() } else { advice };
-    Cause {
-        object: node.identity.clone(),
-        reason: reason.to_owned(),
-        meaning,
-        message: message.clone(),
-        since: health.since,
-        advice,
-    }
+    let cause = refusal::reported(&node.identity, reason, message).since(health.since);
+    if cause.advice.is_empty() { cause.advice(describe(usual(node)).1) } else { cause }
 }
 
 /// The reason whose advice is given for one that nobody describes: progress has only to be waited for.
@@ -177,9 +135,4 @@ fn usual(node: &Node) -> &'static str {
         State::Moving if !(reports_failure && is_alone) => "UnderWay",
         _ => "UnknownReason",
     }
-}
-
-/// Whether an object needs no attention.
-fn is_healthy(node: &Node) -> bool {
-    node.health.state.is_healthy() && node.health.state != State::Failed
 }

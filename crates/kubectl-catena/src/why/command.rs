@@ -5,21 +5,13 @@ use catena_api::{
     keys,
 };
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::{
-    advice::{describe, describe_of},
-    answer::{Cause, Finding, Lead},
-    command_kind::{BINDER, has_ended, is_command, is_waiting},
-    controllers::Verdict,
-    facts::{Facts, Warning},
-    responsible::{controller_of, not_running},
-    text, warnings,
+    BINDER, Cause, Facts, Finding, Node, State, Verdict, Warning, age, conditions, controller_of, describe,
+    describe_of, diagnose::explain, follow, has_ended, is_command, is_waiting, not_running, text, warnings,
 };
-use crate::{
-    age::age,
-    chain::{Node, State},
-    object::{self, conditions},
-};
+use crate::object;
 
 /// The controller that deletes finished commands.
 const REAPER: &str = "command-reaper";
@@ -35,13 +27,13 @@ pub fn foreign<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
     }
     if node.identity.uid == facts.asked.identity.uid
         && is_overlooked(facts)
-        && let Verdict::Down(down) = facts.surroundings.controllers.verdict(BINDER, facts.now)
+        && let Verdict::Down(down) = facts.verdict(BINDER)
     {
         return Some(Finding::at(node, not_running(&node.identity, BINDER, &down)));
     }
     let mut warnings = warnings::current(node, facts).filter(|warning| warning.by == BINDER);
     let warning = warnings.find(|warning| !is_over(node, warning))?;
-    Some(Finding::at(node, not_bound(node, &warning.reason, &warning.message)))
+    Some(Finding::at(node, not_bound(node, &warning.reason).message(&warning.message).since(node.created)))
 }
 
 /// Whether command-binder has bound the command since it warned. A mark that somebody else wrote binds nothing.
@@ -98,7 +90,7 @@ pub fn outlived(facts: &Facts) -> Option<String> {
     if facts.now.duration_since(over) < REPORT_GRACE {
         return None;
     }
-    let why = match facts.surroundings.controllers.verdict(REAPER, facts.now) {
+    let why = match facts.verdict(REAPER) {
         Verdict::Down(down) => down.told(REAPER),
         Verdict::Runs | Verdict::Unknown(_) => format!(
             "{REAPER} keeps it, as a command that a tool declares or that was created again (its labels, annotations and Events tell), or its values have no entry for the kind"
@@ -112,25 +104,17 @@ fn is_new(node: &Node, facts: &Facts) -> bool {
     node.created.is_none_or(|created| facts.now.duration_since(created) < REPORT_GRACE)
 }
 
-fn not_bound(node: &Node, reason: &str, message: &str) -> Cause {
+fn not_bound(node: &Node, reason: &str) -> Cause {
     let known = if describe(reason).0.is_empty() { "NotBound" } else { reason };
-    let (meaning, advice) = describe(known);
-    Cause {
-        object: node.identity.clone(),
-        reason: reason.to_owned(),
-        meaning: meaning.to_owned(),
-        message: message.to_owned(),
-        since: node.created,
-        advice: advice.to_owned(),
-    }
+    Cause::described(&node.identity, reason, describe(known))
 }
 
 /// The obstacle of a command.
-pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
+pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
     if !is_command(node) || node.health.state == State::Done {
         return None;
     }
-    let here = |cause: Cause| Some(Lead::Found(Finding::at(node, cause)));
+    let here = |cause: Cause| Some(Finding::at(node, cause));
     if node.health.state == State::Failed {
         return here(own(node, "CommandFailed"));
     }
@@ -142,89 +126,65 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
         .find(|other| other.children.iter().any(|child| child.identity.uid == node.identity.uid));
     let is_bound = target.is_some() && !node.unbound;
     if !is_bound {
-        return here(unbound(node, find(BOUND).map_or("", |bound| &bound.message), facts));
+        return here(unbound(node, find(BOUND), facts));
     }
     let target = target?;
     if let Some(refused) = find(ACCEPTED).filter(|accepted| accepted.status == "False") {
-        let (meaning, advice) = describe_of(&node.identity, &refused.reason);
-        let meaning =
-            if meaning.is_empty() { "is not accepted by the controller of its target" } else { meaning };
-        return here(Cause {
-            object: node.identity.clone(),
-            reason: refused.reason.clone(),
-            meaning: meaning.to_owned(),
-            message: refused.message.clone(),
-            since: Some(refused.last_transition_time.0),
-            advice: advice.to_owned(),
-        });
+        let known = match describe_of(&node.identity, &refused.reason) {
+            ("", advice) => ("is not accepted by the controller of its target", advice),
+            known => known,
+        };
+        let cause = Cause::described(&node.identity, &refused.reason, known).message(&refused.message);
+        return here(cause.since(Some(refused.last_transition_time.0)));
     }
     // A command with another reason does not wait for its turn.
     let may_be_queued =
         find(SUCCEEDED).is_none_or(|succeeded| matches!(&*succeeded.reason, "Queued" | "Pending"));
     if let Some(first) = older(node, target).filter(|_| may_be_queued) {
-        return Some(Lead::Behind(first, Box::new(queued(node, first))));
+        return Some(behind(node, first, facts));
     }
-    let controller = controller_of(&target.identity);
-    if let Some((controller, Verdict::Down(down))) = controller
-        .map(|controller| (controller, facts.surroundings.controllers.verdict(controller, facts.now)))
+    if let Some(controller) = controller_of(&target.identity)
+        && let Verdict::Down(down) = facts.verdict(controller)
     {
         return here(not_running(&node.identity, controller, &down));
     }
     // It is in progress: the blocker of its target blocks it.
-    Some(Lead::Follow { next: vec![target], otherwise: Some(own(node, "UnderWay")) })
+    follow(node, [target], Some(own(node, "UnderWay")), facts)
 }
 
 fn own(node: &Node, fallback: &str) -> Cause {
-    let health = &node.health;
+    let Node { identity, health, .. } = node;
     let reason = if health.reason.is_empty() { fallback } else { &health.reason };
-    let (known, advice) = describe_of(&node.identity, reason);
-    let (usual, usual_advice) = describe(fallback);
-    let has_failed = health.state == State::Failed;
-    let (meaning, advice) = match known {
-        "" => (usual, if has_failed { usual_advice } else { "" }),
-        known => (known, advice),
+    let usual = describe(fallback);
+    let known = match describe_of(identity, reason) {
+        ("", _) if health.state == State::Failed => usual,
+        ("", _) => (usual.0, ""),
+        known => known,
     };
-    let progress = object::text(&node.object, "/status/progress").map(|progress| format!("{progress} done"));
-    Cause {
-        object: node.identity.clone(),
-        reason: reason.to_owned(),
-        meaning: meaning.to_owned(),
-        message: if health.message.is_empty() {
-            progress.unwrap_or_default()
-        } else {
-            health.message.clone()
-        },
-        since: health.since.or(node.created),
-        advice: advice.to_owned(),
-    }
+    let said = Some(health.message.clone()).filter(|said| !said.is_empty());
+    let done = || Some(format!("{} done", object::text(&node.object, "/status/progress")?));
+    let message = said.or_else(done).unwrap_or_default();
+    Cause::described(identity, reason, known).message(message).since(health.since.or(node.created))
 }
 
-fn unbound(node: &Node, said: &str, facts: &Facts) -> Cause {
-    let cause = |reason: &str, meaning: String| Cause {
-        object: node.identity.clone(),
-        reason: reason.to_owned(),
-        meaning,
-        message: if said.is_empty() { warnings::after("", node, facts) } else { said.to_owned() },
-        since: node.health.since.or(node.created),
-        advice: describe(reason).1.to_owned(),
+fn unbound(node: &Node, bound: Option<&Condition>, facts: &Facts) -> Cause {
+    let said = bound.map_or("", |bound| &bound.message);
+    let told = |cause: Cause| {
+        let message = if said.is_empty() { warnings::after("", node, facts) } else { said.to_owned() };
+        cause.message(message).since(node.health.since.or(node.created))
     };
     if let Some(target) = &facts.surroundings.missing_target {
-        return cause("TargetNotFound", format!("names {target}, which does not exist"));
+        return told(
+            not_bound(node, "TargetNotFound").meaning(format!("names {target}, which does not exist")),
+        );
     }
-    let verdict = facts.surroundings.controllers.verdict(BINDER, facts.now);
-    match &verdict {
-        Verdict::Down(down) => not_running(&node.identity, BINDER, down),
-        Verdict::Runs | Verdict::Unknown(_) => {
-            let bound = conditions(&node.object).into_iter().find(|condition| condition.type_ == BOUND);
-            let reason = bound.map(|bound| bound.reason).filter(|reason| !reason.is_empty());
-            let runs = matches!(verdict, Verdict::Runs);
-            let silent = if runs && !is_new(node, facts) { "BinderSilent" } else { "NotBound" };
-            let reason = reason.as_deref().unwrap_or(silent);
-            let known = if describe(reason).0.is_empty() { "NotBound" } else { reason };
-            let (meaning, advice) = describe(known);
-            cause(reason, meaning.to_owned()).with_advice(advice)
-        }
+    let verdict = facts.verdict(BINDER);
+    if let Verdict::Down(down) = &verdict {
+        return not_running(&node.identity, BINDER, down);
     }
+    let silent = if verdict == Verdict::Runs && !is_new(node, facts) { "BinderSilent" } else { "NotBound" };
+    let reason = bound.map(|bound| bound.reason.as_str()).filter(|reason| !reason.is_empty());
+    told(not_bound(node, reason.unwrap_or(silent)))
 }
 
 /// The oldest unfinished command before this one: they run one at a time.
@@ -237,33 +197,22 @@ fn older<'n>(node: &Node, target: &'n Node) -> Option<&'n Node> {
     before.min_by_key(|other| order(other))
 }
 
-fn queued(node: &Node, first: &Node) -> Cause {
-    Cause {
-        object: node.identity.clone(),
-        reason: "Queued".to_owned(),
-        meaning: format!(
-            "waits for {}, which is older and not finished: commands run one at a time",
-            first.identity
-        ),
-        message: first.health.message.clone(),
-        since: node.created,
-        advice: describe("Queued").1.to_owned(),
+/// A queued command, with the obstacle of the first one if it has one: that has to go.
+fn behind<'n>(node: &'n Node, first: &'n Node, facts: &Facts<'n>) -> Finding<'n> {
+    let name = &first.identity;
+    let mut cause = Cause::with(&node.identity, "Queued")
+        .meaning(format!("waits for {name}, which is older and not finished: commands run one at a time"))
+        .message(&first.health.message)
+        .since(node.created);
+    let Some(finding) = explain(first, facts) else { return Finding { cause, path: vec![node, first] } };
+    if !finding.cause.is_progress() {
+        let Cause { object, meaning, message, advice, .. } = &finding.cause;
+        let whose = if object == name { "it".to_owned() } else { object.to_string() };
+        cause.meaning = format!("waits for {name}, which is older and cannot finish: {whose} {meaning}");
+        if !message.is_empty() {
+            message.clone_into(&mut cause.message);
+        }
+        cause.advice = text::with_names(advice, object);
     }
-}
-
-/// A queued command with the obstacle of the first one: that has to go.
-pub fn behind<'n>(node: &'n Node, first: Finding<'n>, mut cause: Cause) -> Finding<'n> {
-    if first.cause.is_progress() {
-        return Finding { cause, ..first.below(node) };
-    }
-    let Cause { object, meaning, message, advice, .. } = &first.cause;
-    let is_first = first.path.first().is_some_and(|node| node.identity == *object);
-    let why = if is_first { format!("it {meaning}") } else { format!("{object} {meaning}") };
-    let first_command = first.path.first().map(|node| node.identity.to_string()).unwrap_or_default();
-    cause.meaning = format!("waits for {first_command}, which is older and cannot finish: {why}");
-    if !message.is_empty() {
-        message.clone_into(&mut cause.message);
-    }
-    cause.advice = text::with_names(advice, object);
-    Finding { cause, ..first.below(node) }
+    Finding { cause, ..finding.below(node) }
 }

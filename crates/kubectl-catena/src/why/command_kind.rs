@@ -3,11 +3,8 @@
 use catena_api::{command::BOUND, keys};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::advice::describe;
-use crate::{
-    chain::{Node, State},
-    object::{self, conditions},
-};
+use super::{Node, State, conditions, describe};
+use crate::object;
 
 /// The controller that binds commands.
 pub const BINDER: &str = "command-binder";

@@ -1,14 +1,11 @@
-//! A namespace or a definition that is deleted and still has contents.
+//! A namespace or a definition that is deleted and still has contents, and an object in such a namespace: it goes as well, and
+//! nothing can be created for it.
 
 use catena_api::keys;
 use jiff::Timestamp;
-use serde_json::Value;
 
-use super::answer::Cause;
-use crate::{
-    chain::Node,
-    object::{Identity, text},
-};
+use super::{Cause, Facts, Finding, Identity, Node, conditions, has_ended};
+use crate::object::text;
 
 /// The conditions of a namespace that report why its deletion has not finished.
 const OF_NAMESPACES: [&str; 5] = [
@@ -18,6 +15,9 @@ const OF_NAMESPACES: [&str; 5] = [
     "NamespaceDeletionDiscoveryFailure",
     "NamespaceDeletionGroupVersionParsingFailure",
 ];
+
+/// The word for an object whose namespace is being deleted.
+pub const TERMINATING: &str = "NamespaceTerminating";
 
 /// Whether objects of a kind contain others, which are deleted before them.
 pub fn is_container(identity: &Identity) -> bool {
@@ -74,14 +74,8 @@ pub fn remaining(node: &Node, since: Timestamp) -> Option<Cause> {
         }
         _ => return None,
     };
-    Some(Cause {
-        object: identity.clone(),
-        reason: "ContentsRemain".to_owned(),
-        meaning: meaning.to_owned(),
-        message,
-        since: Some(since),
-        advice,
-    })
+    let cause = Cause::described(identity, "ContentsRemain", (meaning, &advice));
+    Some(cause.message(message).since(Some(since)))
 }
 
 fn of_namespace(name: &str, message: &str) -> String {
@@ -97,13 +91,25 @@ fn of_namespace(name: &str, message: &str) -> String {
 
 /// The messages of those conditions that are true.
 fn messages(node: &Node, types: &[&str]) -> Option<String> {
-    let conditions = node.object.data.pointer("/status/conditions")?.as_array()?;
-    let said = |condition: &Value, field: &str| condition[field].as_str().unwrap_or_default().to_owned();
+    let conditions = conditions(&node.object);
     let of_type = |type_: &&str| {
-        let is_true = |found: &&Value| found["type"] == **type_ && found["status"] == "True";
-        let message = said(conditions.iter().find(is_true)?, "message");
-        Some(message.trim_end_matches('.').to_owned())
+        let found = conditions.iter().find(|found| found.type_ == **type_ && found.status == "True")?;
+        Some(found.message.trim_end_matches('.'))
     };
-    let messages: Vec<String> = types.iter().filter_map(of_type).collect();
+    let messages: Vec<&str> = types.iter().filter_map(of_type).collect();
     (!messages.is_empty()).then(|| messages.join("; "))
+}
+
+/// An object that is not deleted yet, while its namespace is.
+pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
+    let namespace = facts.surroundings.namespace.as_ref()?;
+    let is_inside = node.identity.namespace.as_ref() == Some(&namespace.identity.name);
+    if !is_inside || has_ended(node) || node.deleted.is_some() {
+        return None;
+    }
+    let since = namespace.deleted?;
+    let message = remaining(namespace, since).map(|cause| cause.message).unwrap_or_default();
+    let meaning = "is being deleted with everything in it, and accepts no new objects";
+    let cause = Cause::with(&namespace.identity, TERMINATING).meaning(meaning).message(message);
+    Some(Finding { cause: cause.since(namespace.deleted), path: vec![node, namespace] })
 }

@@ -5,20 +5,18 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::{
     Api, ResourceExt,
     api::{ListParams, LogParams},
-    core::{DynamicObject, TypeMeta},
+    core::DynamicObject,
 };
 use serde_json::Value;
 
 use super::{
+    Cluster, Identity, Node, State, alone,
     controllers::{Installation, PodTrouble},
     refusal,
 };
 use crate::{
-    chain::{Health, State, grow},
-    connection::Cluster,
+    chain::Health,
     last_words::{last_words, shortened},
-    object::Identity,
-    pages,
 };
 
 /// The end of a log in which the last error is looked for.
@@ -34,23 +32,15 @@ pub async fn look_into_pods(cluster: &Cluster, installations: &mut [Installation
 
 async fn trouble(cluster: &Cluster, seen: &Installation) -> Option<PodTrouble> {
     let kind = cluster.kinds.named("", "pods")?;
-    let api = cluster.api::<DynamicObject>(kind, Some(&seen.namespace));
-    let pods = pages::all(&api, ListParams::default().labels(&seen.selector)).await.ok()?;
-    let pods: Vec<DynamicObject> =
-        pods.into_iter().filter(|pod| pod.metadata.deletion_timestamp.is_none()).collect();
-    let judged = pods.iter().filter_map(|pod| {
-        let mut pod = pod.clone();
-        pod.types = Some(TypeMeta { api_version: "v1".into(), kind: "Pod".into() });
-        let uid = pod.uid()?;
-        let node = grow(&uid, std::slice::from_ref(&pod))?;
-        Some((pod, node.health))
-    });
-    let (pod, health) = judged.min_by_key(|(_, health)| rank(health.state))?;
+    let labels = ListParams::default().labels(&seen.selector);
+    let pods = cluster.list(kind, Some(&seen.namespace), labels).await.ok()?.into_iter();
+    let judged = pods.filter(|pod| pod.metadata.deletion_timestamp.is_none()).filter_map(alone);
+    let Node { identity, health, object: pod, .. } = judged.min_by_key(|pod| rank(pod.health.state))?;
     let logs = Api::<Pod>::namespaced(cluster.client.clone(), &seen.namespace);
     let words = words_of(&logs, &pod, &health).await;
     Some(PodTrouble {
         pod: format!("{}/{}", seen.namespace, pod.name_any()),
-        state: state(&Identity::of(&pod), &health),
+        state: state(&identity, &health),
         last_words: words,
         runs: matches!(health.state, State::Ready) || health.reason == "NotReady",
         is_stuck: matches!(health.state, State::Stuck | State::Failed),
@@ -70,8 +60,8 @@ fn state(pod: &Identity, health: &Health) -> String {
     if health.state == State::Ready {
         return "is ready, but has not renewed its Lease".to_owned();
     }
-    let (meaning, _) = refusal::read(pod, &health.reason, &health.message);
-    format!("{meaning} ({})", health.reason)
+    let cause = refusal::reported(pod, &health.reason, &health.message);
+    format!("{} ({})", cause.meaning, cause.reason)
 }
 
 /// The message of the container that ended last, or else the last error in the log.

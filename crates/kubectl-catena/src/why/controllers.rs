@@ -1,8 +1,17 @@
 //! Whether the controllers of Catena are running, judged by their Leases and Deployments.
 
+use catena_api::keys;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::age::age;
+use super::{Cause, Identity, age};
+
+/// The label of everything that the charts install.
+pub const OURS: &str = "app.kubernetes.io/part-of=catena";
+/// The label that names the controller, whatever its objects are called. A Lease, which no upgrade may touch, has only
+/// the name.
+pub const COMPONENT: &str = "app.kubernetes.io/component";
+/// The reason when no controller is running.
+pub const NOT_RUNNING: &str = "ControllerNotRunning";
 
 /// The controllers of Catena, as far as they can be seen.
 #[derive(Debug, Default)]
@@ -159,4 +168,22 @@ impl Installation {
             format!("its Lease {namespace}/{name} was last renewed {ago} ago, by {}", lease.holder)
         })
     }
+}
+
+/// The controller of a kind, if it is one of ours.
+pub fn controller_of(identity: &Identity) -> Option<&'static str> {
+    if identity.group() != keys::GROUP {
+        return None;
+    }
+    match identity.kind.as_str() {
+        "BasicReplicaSet" => Some("basic-replicaset-controller"),
+        kind if kind.starts_with("BasicDeployment") => Some("basic-deployment-controller"),
+        _ => None,
+    }
+}
+
+/// The responsible controller is not running. Since when is unknown: the object may have waited for something else
+/// before.
+pub fn not_running(object: &Identity, controller: &str, down: &Down) -> Cause {
+    Cause::with(object, NOT_RUNNING).meaning(format!("is not reconciled, because {}", down.told(controller)))
 }

@@ -4,18 +4,14 @@ use catena_api::keys;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    advice::describe,
-    answer::{Cause, Finding},
+    Cause, Facts, Finding, Node, Verdict,
     contents::{self, contains, is_container},
-    controllers::Verdict,
-    facts::Facts,
-    namespace, nodes,
-    responsible::not_running,
+    describe, nodes, not_running,
 };
 use crate::{
     age::duration,
-    backup_status::{self, HELD_FOR_BACKUP, NO_ENTRY},
-    chain::{Finalizer, Node},
+    chain::Finalizer,
+    protection::{self, HELD_FOR_BACKUP, NO_ENTRY},
 };
 
 /// The controller that removes the finalizer of a backup.
@@ -60,69 +56,41 @@ fn held_by(node: &Node, finalizer: &Finalizer, since: Timestamp, facts: &Facts) 
     }
     let holder = finalizer.held_by.as_deref();
     let by = holder.map_or_else(String::new, |holder| format!(", which {holder} set and has to remove"));
-    let (_, advice) = describe("HeldByFinalizer");
-    let cause = Cause {
-        object: node.identity.clone(),
-        reason: "HeldByFinalizer".to_owned(),
-        meaning: format!("is being deleted and is held by the finalizer {}{by}", finalizer.name),
-        message: String::new(),
-        since: Some(since),
-        advice: advice.to_owned(),
-    };
-    match holder.map(|holder| facts.surroundings.controllers.verdict(holder, facts.now)) {
-        Some(Verdict::Down(down)) if is_ours(holder.unwrap_or_default(), facts) => {
-            Cause { message: down.told(holder.unwrap_or_default()), ..cause }
-        }
+    let meaning = format!("is being deleted and is held by the finalizer {}{by}", finalizer.name);
+    let cause = Cause::with(&node.identity, "HeldByFinalizer").meaning(meaning).since(Some(since));
+    // Only controllers from our charts are known well enough to be called missing.
+    let mut seen = facts.surroundings.controllers.seen.iter();
+    let ours = holder.filter(|holder| seen.any(|seen| seen.controller == **holder));
+    match ours.map(|holder| (holder, facts.verdict(holder))) {
+        Some((holder, Verdict::Down(down))) => cause.message(down.told(holder)),
         _ => cause,
     }
 }
 
-/// Only controllers from our charts are known well enough to be called missing.
-fn is_ours(holder: &str, facts: &Facts) -> bool {
-    facts.surroundings.controllers.seen.iter().any(|seen| seen.controller == holder)
-}
-
 /// Held until its backup is proven; the object itself has the reason for the delay.
 fn backup(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
-    if let Verdict::Down(down) = facts.surroundings.controllers.verdict(BACKUP_CONTROLLER, facts.now) {
-        let cause = not_running(&node.identity, BACKUP_CONTROLLER, &down);
+    if let Verdict::Down(down) = facts.verdict(BACKUP_CONTROLLER) {
         let meaning = format!("is held until it is backed up, but {}", down.told(BACKUP_CONTROLLER));
-        return Cause { meaning, ..cause };
+        return not_running(&node.identity, BACKUP_CONTROLLER, &down).meaning(meaning);
     }
     let kind = (node.identity.group().to_owned(), node.identity.kind.clone());
     if facts.surroundings.protected.as_ref().is_some_and(|kinds| !kinds.current.contains(&kind)) {
-        let (meaning, advice) = describe(NO_ENTRY);
-        return Cause {
-            object: node.identity.clone(),
-            reason: NO_ENTRY.to_owned(),
-            meaning: meaning.to_owned(),
-            message: String::new(),
-            since: Some(since),
-            advice: advice.to_owned(),
-        };
+        return Cause::with(&node.identity, NO_ENTRY).since(Some(since));
     }
-    let report = backup_status::report(&node.object.metadata);
+    let report = protection::report(&node.object.metadata);
     let text = |field: &str| report[field].as_str().unwrap_or_default().to_owned();
     let reason = if text("reason").is_empty() { HELD_FOR_BACKUP.to_owned() } else { text("reason") };
     let backup = text("backup");
     let of = if backup.is_empty() { String::new() } else { format!(" by {backup}") };
     // The namespace of the backup: the usual advice is for an object that cannot be created.
-    let is_known = !describe(&reason).1.is_empty() && reason != namespace::TERMINATING;
+    let is_known = !describe(&reason).1.is_empty() && reason != contents::TERMINATING;
     let known = if is_known { &reason } else { HELD_FOR_BACKUP };
-    let advice = match (describe(known).1, place_of(&backup)) {
-        (advice, Some(place)) => {
-            format!("kubectl catena why {place} explains the state of the backup; {advice}")
-        }
-        (advice, None) => advice.to_owned(),
-    };
-    Cause {
-        object: node.identity.clone(),
-        reason,
-        meaning: format!("is held by {BACKUP_CONTROLLER} until it is backed up{of}"),
-        message: text("message"),
-        since: Some(since),
-        advice,
+    let mut advice = describe(known).1.to_owned();
+    if let Some(place) = place_of(&backup) {
+        advice = format!("kubectl catena why {place} explains the state of the backup; {advice}");
     }
+    let meaning = format!("is held by {BACKUP_CONTROLLER} until it is backed up{of}");
+    Cause::described(&node.identity, &reason, (&meaning, &advice)).message(text("message")).since(Some(since))
 }
 
 /// A backup as the plugin takes it, such as `job/dump-x -n backups`; it is called `Job backups/dump-x`.
@@ -152,13 +120,5 @@ fn waits(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
     } else {
         ("WaitsForDependents", format!("is deleted after its dependents ({} left)", node.all().count() - 1))
     };
-    let (_, advice) = describe(reason);
-    Cause {
-        object: node.identity.clone(),
-        reason: reason.to_owned(),
-        meaning,
-        message: String::new(),
-        since: Some(since),
-        advice: advice.to_owned(),
-    }
+    Cause::with(&node.identity, reason).meaning(meaning).since(Some(since))
 }

@@ -1,20 +1,17 @@
 //! Facts → the answer: the first check with a finding decides, and follows the blocker down to the root cause.
 
 use super::{
-    answer::{Answer, Cause, Evidence, Finding, Lead},
-    blockers, command, command_kind, contest, deletion,
-    facts::Facts,
-    namespace, nodes, orphan,
+    Answer, Cause, Facts, Finding, Identity, Node, State, age,
+    answer::Evidence,
+    blockers, command, conditions, contents, contest,
+    controllers::NOT_RUNNING,
+    deletion, is_waiting, left_behind, nodes,
     related::terminating_kind,
-    responsible, scheduling, settings,
+    scheduling, settings,
     text::{self as words, with_names},
     unreported, volumes, warnings,
 };
-use crate::{
-    age::age,
-    chain::{Node, State},
-    object::{Identity, conditions, text},
-};
+use crate::object::text;
 
 /// Finds the root cause.
 pub fn diagnose(facts: &Facts) -> Answer {
@@ -54,36 +51,30 @@ pub fn diagnose(facts: &Facts) -> Answer {
     }
 }
 
-/// The root cause, reached object by object.
-fn explain<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
-    match lead(node, facts)? {
-        Lead::Found(finding) => Some(finding),
-        Lead::Follow { next, otherwise } => {
-            let further = next.into_iter().find_map(|next| explain(next, facts));
-            let further = further.map(|finding| finding.below(node));
-            further.or_else(|| Some(Finding::at(node, otherwise?)))
-        }
-        Lead::Behind(first, cause) => Some(match explain(first, facts) {
-            Some(finding) => command::behind(node, finding, *cause),
-            None => Finding { cause: *cause, path: vec![node, first] },
-        }),
-    }
-}
-
-/// The first check that applies, the most fundamental ones first.
-fn lead<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
+/// The root cause, reached object by object: the first check that applies decides, the most fundamental ones first.
+pub fn explain<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
     deletion::check(node, facts)
-        .or_else(|| namespace::check(node, facts))
-        .map(Lead::Found)
+        .or_else(|| contents::check(node, facts))
         .or_else(|| command::check(node, facts))
-        .or_else(|| command::foreign(node, facts).map(Lead::Found))
+        .or_else(|| command::foreign(node, facts))
         .or_else(|| unreported::check(node, facts))
         .or_else(|| definition(node, facts))
-        .or_else(|| settings::check(node, facts).map(Lead::Found))
-        .or_else(|| nodes::check(node, facts).map(Lead::Found))
+        .or_else(|| settings::check(node, facts))
+        .or_else(|| nodes::check(node, facts))
         .or_else(|| scheduling::check(node, facts))
         .or_else(|| volumes::check(node, facts))
         .or_else(|| blockers::check(node, facts))
+}
+
+/// The cause of the first of these objects that has one, the most probable first, or else one of the object itself.
+pub fn follow<'n>(
+    node: &'n Node,
+    next: impl IntoIterator<Item = &'n Node>,
+    otherwise: Option<Cause>,
+    facts: &Facts<'n>,
+) -> Option<Finding<'n>> {
+    let further = next.into_iter().find_map(|next| explain(next, facts));
+    further.map(|finding| finding.below(node)).or_else(|| Some(Finding::at(node, otherwise?)))
 }
 
 fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
@@ -100,7 +91,7 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
     if let Some(owner) = &facts.surroundings.lost_owner {
         remarks.push(format!("its owner {owner} is gone: the garbage collector will delete it"));
     }
-    remarks.extend(orphan::remark(facts.asked));
+    remarks.extend(left_behind::orphan(facts.asked));
     match finding {
         None => {
             remarks.extend(command::overlooked(facts));
@@ -127,12 +118,12 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
         Some(format!("{}: {message}", node.identity))
     }));
     remarks.extend(command::outlived(facts));
-    let waiting = facts.asked.children.iter().filter(|child| command_kind::is_waiting(child)).count();
+    let waiting = facts.asked.children.iter().filter(|child| is_waiting(child)).count();
     if waiting > 0 {
         let word = if waiting == 1 { "command is" } else { "commands are" };
         remarks.push(format!("{waiting} {word} not finished: `kubectl catena tree` lists them"));
     }
-    let is_about_controller = finding.is_some_and(|finding| finding.cause.reason == responsible::NOT_RUNNING);
+    let is_about_controller = finding.is_some_and(|finding| finding.cause.reason == NOT_RUNNING);
     if !is_about_controller {
         remarks.extend(unreported::remarks(facts));
     }
@@ -140,12 +131,11 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
 }
 
 /// An object whose definition is being deleted, so that it cannot be created.
-fn definition<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
+fn definition<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
     let kind = terminating_kind(node)?;
     let is_it =
         |found: &&Node| found.deleted.is_some() && text(&found.object, "/spec/names/kind") == Some(kind);
-    let next: Vec<&Node> = facts.surroundings.related.found.iter().filter(is_it).collect();
-    (!next.is_empty()).then_some(Lead::Follow { next, otherwise: None })
+    follow(node, facts.surroundings.related.found.iter().filter(is_it), None, facts)
 }
 
 /// The report of an object that stays on an older revision than its spec asks for.

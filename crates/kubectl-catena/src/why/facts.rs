@@ -2,12 +2,10 @@
 
 use jiff::Timestamp;
 
-use super::{controllers::Controllers, refused_settings::RefusedSettings, related::Related};
-use crate::{
-    chain::{Gap, Node},
-    object::Identity,
-    protected_kinds::ProtectedKinds,
+use super::{
+    Gap, Identity, Node, Verdict, controllers::Controllers, related::Related, settings::RefusedSettings,
 };
+use crate::protection::ProtectedKinds;
 
 /// Everything that a diagnosis is based on.
 #[derive(Debug)]
@@ -20,6 +18,13 @@ pub struct Facts<'c> {
     pub surroundings: &'c Surroundings,
     /// The current time.
     pub now: Timestamp,
+}
+
+impl Facts<'_> {
+    /// Whether a controller is running.
+    pub fn verdict(&self, controller: &str) -> Verdict {
+        self.surroundings.controllers.verdict(controller, self.now)
+    }
 }
 
 /// The surroundings of a chain.

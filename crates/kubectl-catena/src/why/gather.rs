@@ -2,30 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use jiff::{SignedDuration, Timestamp};
+use http::{Request, header::DATE};
+use jiff::{SignedDuration, Timestamp, fmt::rfc2822};
 use k8s_openapi::{
     api::{apps::v1::Deployment, coordination::v1::Lease as CoreLease, core::v1::Event},
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
-use kube::{Api, api::ListParams};
+use kube::{Api, api::ListParams, client::Body};
 
 use super::{
-    chart_labels::{COMPONENT, OURS},
-    clock,
+    Cluster, Gap, Node, Surroundings, Warning, alone,
     controller_pods::look_into_pods,
-    controllers::{Controllers, Installation, Lease},
-    facts::{Surroundings, Warning},
-    refused_settings::refused_settings,
-    relate::alone,
+    controllers::{COMPONENT, Controllers, Installation, Lease, OURS},
+    settings::refused_settings,
     warnings::warning,
 };
-use crate::{
-    chain::{Gap, Node},
-    connection::Cluster,
-    errors::read_failure,
-    pages,
-    protected_kinds::protected_kinds,
-};
+use crate::{errors::read_failure, pages, protection::protected_kinds};
 
 const NAME: &str = "app.kubernetes.io/name";
 
@@ -38,7 +30,7 @@ const MAX_EVENT_PAGES: usize = 10;
 pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Surroundings {
     let ours = || ListParams::default().labels(OURS);
     let (lead, leases, deployments, deleted, warnings, protected, refused_settings) = futures::join!(
-        clock::lead(cluster),
+        lead(cluster),
         async { pages::all(&Api::<CoreLease>::all(cluster.client.clone()), ours()).await },
         async { pages::all(&Api::<Deployment>::all(cluster.client.clone()), ours()).await },
         terminating(cluster, namespace),
@@ -54,14 +46,14 @@ pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Surroundings 
     let mut gaps = Vec::new();
     look_into_pods(cluster, &mut seen).await;
     if let Some(why) = &unseen {
-        gaps.push(Gap { what: "the controllers of Catena".to_owned(), why: why.clone() });
+        gaps.push(Gap::new("the controllers of Catena", why));
     }
     let (warnings, is_all) = warnings.unwrap_or_else(|error| {
-        gaps.push(Gap { what: "Events".to_owned(), why: read_failure(&error) });
+        gaps.push(Gap::of("Events", &error));
         (Vec::new(), true)
     });
     if !is_all {
-        gaps.push(Gap { what: "some Events".to_owned(), why: "there are too many".to_owned() });
+        gaps.push(Gap::new("some Events", "there are too many"));
     }
     Surroundings {
         controllers: Controllers { seen, unseen },
@@ -135,4 +127,34 @@ async fn warnings(cluster: &Cluster, namespace: Option<&str>) -> kube::Result<(V
     let mut warnings: Vec<Warning> = events.into_iter().map(warning).collect();
     warnings.sort_by_key(|warning| warning.at);
     Ok((warnings, is_all))
+}
+
+/// How far the clock of this machine is ahead of the one of the API server, in whole seconds of that; zero if the server does
+/// not tell its time.
+async fn lead(cluster: &Cluster) -> SignedDuration {
+    lead_told_by(cluster).await.unwrap_or_default()
+}
+
+async fn lead_told_by(cluster: &Cluster) -> Option<SignedDuration> {
+    let request = Request::get("/version").body(Body::empty()).ok()?;
+    let answer = cluster.client.send(request).await.ok()?;
+    lead_over(answer.headers().get(DATE)?.to_str().ok()?, Timestamp::now())
+}
+
+fn lead_over(date: &str, now: Timestamp) -> Option<SignedDuration> {
+    Some(now.duration_since(rfc2822::parse(date).ok()?.timestamp()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lead_of_a_clock_is_read_from_the_date_of_an_answer() {
+        let now = "2026-01-01T00:10:00Z".parse().unwrap();
+        let lead = |date: &str| lead_over(date, now).map(|lead| lead.as_secs());
+        assert_eq!(lead("Thu, 01 Jan 2026 00:00:00 GMT"), Some(600));
+        assert_eq!(lead("Thu, 01 Jan 2026 00:10:30 GMT"), Some(-30));
+        assert_eq!(lead("yesterday"), None);
+    }
 }

@@ -6,23 +6,9 @@ use jiff::Timestamp;
 use kube::{api::ListParams, core::DynamicObject};
 
 use super::{
-    advice::describe,
-    answer::{Answer, Cause},
-    diagnose::diagnose,
-    facts::{Facts, Surroundings},
-    gather::gather,
-    relate::relate,
+    Answer, Cause, Cluster, Facts, Identity, Node, Surroundings, alone, diagnose, gather, relate, text,
 };
-use crate::{
-    chain::{Node, grow, labelled_kinds},
-    connection::{Cluster, types},
-    object::Identity,
-    pages,
-    target::Target,
-};
-
-/// The word for an object that left a child behind.
-const REASON: &str = "LeftBehind";
+use crate::{chain::labelled_kinds, target::Target};
 
 /// The answer for an object that does not exist, if it left a child behind; else the error.
 pub async fn or_left_behind(cluster: &Cluster, target: &Target, missing: Error) -> Result<Answer> {
@@ -31,18 +17,9 @@ pub async fn or_left_behind(cluster: &Cluster, target: &Target, missing: Error) 
     if !is_parent {
         return Err(missing);
     }
-    let parent = Identity {
-        api_version: kind.resource.api_version.clone(),
-        kind: kind.resource.kind.clone(),
-        namespace: Some(cluster.namespace.clone()),
-        name: target.name.clone(),
-        uid: String::new(),
-    };
-    let Some(child) = child_of(cluster, &parent).await else { return Err(missing) };
-    let Some(top) = child.metadata.uid.as_ref().and_then(|uid| grow(uid, std::slice::from_ref(&child)))
-    else {
-        return Err(missing);
-    };
+    let (version, namespace) = (&kind.resource.api_version, Some(cluster.namespace.as_str()));
+    let parent = Identity::new(version, &kind.resource.kind, namespace, &target.name);
+    let Some(top) = child_of(cluster, &parent).await.and_then(alone) else { return Err(missing) };
     let surroundings = Box::pin(gather(cluster, parent.namespace.as_deref())).await;
     let (related, gaps) = relate(cluster, &top, surroundings.namespace.as_ref()).await;
     let surroundings = Surroundings { related, gaps: [surroundings.gaps, gaps].concat(), ..surroundings };
@@ -54,11 +31,9 @@ async fn child_of(cluster: &Cluster, parent: &Identity) -> Option<DynamicObject>
     let (labelled, _) = labelled_kinds(cluster).await;
     let ours = cluster.kinds.named(keys::GROUP, "basicreplicasets");
     for kind in labelled.children.iter().chain(ours) {
-        let api = cluster.api::<DynamicObject>(kind, parent.namespace.as_deref());
-        let listed = pages::all(&api, ListParams::default().labels(keys::DEPLOYMENT_UID)).await;
-        let found = listed.unwrap_or_default().into_iter().find(|child| is_left_by(parent, child));
-        if let Some(mut child) = found {
-            child.types = Some(types(kind));
+        let labelled = ListParams::default().labels(keys::DEPLOYMENT_UID);
+        let listed = cluster.list(kind, parent.namespace.as_deref(), labelled).await.unwrap_or_default();
+        if let Some(child) = listed.into_iter().find(|child| is_left_by(parent, child)) {
             return Some(child);
         }
     }
@@ -76,13 +51,10 @@ fn is_left_by(parent: &Identity, child: &DynamicObject) -> bool {
 pub fn answer(parent: Identity, child: &Node, surroundings: &Surroundings, now: Timestamp) -> Answer {
     let of_child = diagnose(&Facts { asked: child, top: child, surroundings, now });
     let identity = &child.identity;
-    let cause = of_child.root_cause.clone().filter(|_| child.deleted.is_some()).unwrap_or_else(|| Cause {
-        object: identity.clone(),
-        reason: REASON.to_owned(),
-        meaning: describe(REASON).0.to_owned(),
-        message: String::new(),
-        since: None,
-        advice: super::text::with_names(describe(REASON).1, identity),
+    let cause = of_child.root_cause.clone().filter(|_| child.deleted.is_some()).unwrap_or_else(|| {
+        let left = Cause::with(identity, "LeftBehind");
+        let advice = text::with_names(&left.advice, identity);
+        left.advice(advice)
     });
     let why = if cause.object == *identity { "it".to_owned() } else { cause.object.to_string() };
     let sentence = format!(
@@ -90,4 +62,12 @@ pub fn answer(parent: Identity, child: &Node, surroundings: &Surroundings, now: 
         cause.meaning, cause.reason
     );
     Answer { object: parent, well: false, sentence, root_cause: Some(cause), ..of_child }
+}
+
+/// A child without its parent, which nothing keeps in line any more.
+pub fn orphan(node: &Node) -> Option<String> {
+    let labels = node.object.metadata.labels.as_ref()?;
+    let is_orphan = node.object.metadata.owner_references.iter().flatten().next().is_none();
+    (labels.contains_key(keys::DEPLOYMENT_UID) && is_orphan && node.deleted.is_none())
+        .then(|| "it was left behind by a BasicDeployment that was deleted without it, and nothing keeps it in line; one of its name, spec and template adopts it".to_owned())
 }

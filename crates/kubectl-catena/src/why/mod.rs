@@ -5,8 +5,6 @@
 mod advice;
 mod answer;
 mod blockers;
-mod chart_labels;
-mod clock;
 mod command;
 mod command_kind;
 mod contents;
@@ -19,15 +17,10 @@ mod explanation;
 mod facts;
 mod gather;
 mod left_behind;
-mod namespace;
 mod nodes;
-mod orphan;
-mod placement;
 mod refusal;
-mod refused_settings;
 mod relate;
 mod related;
-mod responsible;
 mod scheduling;
 mod settings;
 #[cfg(test)]
@@ -36,6 +29,25 @@ mod text;
 mod unreported;
 mod volumes;
 mod warnings;
+
+// The words of all checks.
+use self::{
+    advice::describe_of,
+    answer::{Answer, Cause, Finding},
+    command_kind::{BINDER, has_ended, is_command, is_waiting},
+    controllers::{Verdict, controller_of, not_running},
+    diagnose::{diagnose, follow},
+    facts::{Facts, Surroundings, Warning},
+    gather::gather,
+    relate::{alone, relate},
+};
+use crate::{
+    age::age,
+    chain::{Node, State},
+    connection::Cluster,
+    errors::Gap,
+    object::{Identity, conditions},
+};
 
 pub use advice::describe;
 pub use explanation::{explanation, explanation_aside};

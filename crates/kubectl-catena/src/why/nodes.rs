@@ -3,17 +3,7 @@
 use catena_api::keys;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{
-    advice::describe,
-    answer::{Cause, Finding},
-    facts::Facts,
-    related::node_of,
-};
-use crate::{
-    age::age,
-    chain::{Node, State},
-    object::conditions,
-};
+use super::{Cause, Facts, Finding, Node, State, age, conditions, related::node_of};
 
 /// Time after the grace period of a pod in which its kubelet usually reports its end.
 const END_DELAY: SignedDuration = SignedDuration::from_secs(30);
@@ -31,15 +21,10 @@ pub fn check<'n>(pod: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
     let named = node_of(pod)?;
     let related = &facts.surroundings.related;
     if related.is_missing(&named) {
-        let (_, advice) = describe("NodeGone");
-        let cause = Cause {
-            object: pod.identity.clone(),
-            reason: "NodeGone".to_owned(),
-            meaning: format!("was on {named}, which no longer exists"),
-            message: pod.health.message.clone(),
-            since: pod.deleted.or(pod.health.since),
-            advice: advice.to_owned(),
-        };
+        let cause = Cause::with(&pod.identity, "NodeGone")
+            .meaning(format!("was on {named}, which no longer exists"))
+            .message(&pod.health.message)
+            .since(pod.deleted.or(pod.health.since));
         return Some(Finding::at(pod, cause));
     }
     let node = related.find(&named)?;
@@ -52,15 +37,11 @@ pub fn trouble(node: &Node) -> Option<Cause> {
     let ready = conditions(&node.object).into_iter().find(|condition| condition.type_ == "Ready");
     let ready = ready.filter(|ready| ready.status != "True")?;
     let meaning = if ready.status == "Unknown" { "has stopped reporting" } else { "is not ready" };
+    let meaning = format!("{meaning}, and its pods with it");
     let at = ready.last_transition_time.0;
-    Some(Cause {
-        object: node.identity.clone(),
-        reason: if ready.reason.is_empty() { "NodeNotReady".to_owned() } else { ready.reason },
-        meaning: format!("{meaning}, and its pods with it"),
-        message: ready.message,
-        since: (at != Timestamp::default()).then_some(at),
-        advice: ADVICE.to_owned(),
-    })
+    let reason = if ready.reason.is_empty() { "NodeNotReady" } else { &ready.reason };
+    let cause = Cause::described(&node.identity, reason, (&meaning, ADVICE));
+    Some(cause.message(ready.message).since((at != Timestamp::default()).then_some(at)))
 }
 
 /// Pods that hang on nodes that do not answer, although others may serve in their place.

@@ -2,23 +2,22 @@
 
 use operator_kit::write::unknown_fields;
 
-use super::advice::{describe, describe_of};
-use crate::{errors::is_missing_right, object::Identity};
+use super::{Cause, Identity, describe, describe_of};
+use crate::errors::is_missing_right;
 
-/// The meaning of a reason that an object reports, to be read after its name, and the remedy.
+/// The cause that an object reports.
 ///
 /// The same reason, such as `Forbidden`, comes from different gatekeepers, which only the message tells apart: it has the
 /// words of the API server, which are the same for all kinds.
-pub fn read(object: &Identity, reason: &str, message: &str) -> (String, String) {
+pub fn reported(object: &Identity, reason: &str, message: &str) -> Cause {
     let gatekeeper = gatekeeper(message);
-    let (meaning, advice) =
-        gatekeeper.as_ref().map_or_else(|| describe_of(object, reason), |(key, _)| describe(key));
-    let meaning = match (meaning, gatekeeper) {
+    let known = gatekeeper.as_ref().map_or_else(|| describe_of(object, reason), |(key, _)| describe(key));
+    let meaning = match (known.0, gatekeeper) {
         ("", _) => "is not ready".to_owned(),
         (meaning, Some((_, name))) if !name.is_empty() => format!("{meaning} ({name})"),
         (meaning, _) => meaning.to_owned(),
     };
-    (meaning, advice.to_owned())
+    Cause::described(object, reason, known).meaning(meaning).message(message)
 }
 
 /// The messages of a `LimitRange`, which does not name itself.

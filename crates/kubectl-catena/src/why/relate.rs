@@ -7,17 +7,10 @@ use kube::{
 };
 
 use super::{
-    contents,
+    Cluster, Gap, Identity, Node, contents,
     related::{Related, needs_contents, needs_nodes, terminating_kind, wanted},
 };
-use crate::{
-    chain::{Gap, Node, grow},
-    connection::{Cluster, types},
-    errors::read_failure,
-    kinds::Kind,
-    object::Identity,
-    pages,
-};
+use crate::{chain::grow, kinds::Kind, pages};
 
 /// A claim leads to its class: further steps lead nowhere.
 const MAX_STEPS: usize = 3;
@@ -73,8 +66,8 @@ async fn read(
         match answer {
             Some(Ok(Some(object))) => found.extend(alone(object)),
             Some(Ok(None)) => related.missing.push(identity),
-            Some(Err(error)) => gaps.push(Gap { what: identity.to_string(), why: read_failure(&error) }),
-            None => gaps.push(Gap { what: identity.to_string(), why: "the server has no such kind".into() }),
+            Some(Err(error)) => gaps.push(Gap::of(identity.to_string(), &error)),
+            None => gaps.push(Gap::new(identity.to_string(), "the server has no such kind")),
         }
     }
     found
@@ -89,26 +82,18 @@ pub fn alone(object: DynamicObject) -> Option<Node> {
 /// The nodes of the cluster.
 async fn nodes(cluster: &Cluster, gaps: &mut Vec<Gap>) -> Vec<Node> {
     let Some(kind) = cluster.kinds.named("", "nodes") else { return Vec::new() };
-    let api = cluster.api::<DynamicObject>(kind, None);
-    let mut gap = |what: &str, why: String| gaps.push(Gap { what: what.to_owned(), why });
-    match pages::first(MAX_NODE_PAGES, &api, ListParams::default()).await {
+    match cluster.first(MAX_NODE_PAGES, kind, None, ListParams::default()).await {
         Ok((nodes, is_all)) => {
             if !is_all {
-                gap("some nodes", "there are too many".to_owned());
+                gaps.push(Gap::new("some nodes", "there are too many"));
             }
-            nodes.into_iter().filter_map(|node| alone(typed(node, kind))).collect()
+            nodes.into_iter().filter_map(alone).collect()
         }
         Err(error) => {
-            gap("nodes", read_failure(&error));
+            gaps.push(Gap::of("nodes", &error));
             Vec::new()
         }
     }
-}
-
-/// The items of a list lack their type.
-fn typed(mut object: DynamicObject, kind: &Kind) -> DynamicObject {
-    object.types = Some(types(kind));
-    object
 }
 
 /// Our own kinds come first, because our controllers name kinds without their group.
@@ -118,12 +103,7 @@ fn kind_named<'c>(cluster: &'c Cluster, kind: &str) -> Option<&'c Kind> {
 }
 
 fn definition_of(kind: &Kind) -> Identity {
-    Identity {
-        api_version: "apiextensions.k8s.io/v1".to_owned(),
-        kind: "CustomResourceDefinition".to_owned(),
-        name: format!("{}.{}", kind.resource.plural, kind.resource.group),
-        ..Identity::default()
-    }
+    Identity::new("apiextensions.k8s.io/v1", "CustomResourceDefinition", None, &kind.full_name())
 }
 
 /// The first contents of a namespace or a definition that are held by a finalizer.
@@ -142,7 +122,7 @@ async fn contents_of(cluster: &Cluster, container: &Node, gaps: &mut Vec<Gap>) -
                 let held = futures::future::join_all(held).await.into_iter().flatten().flatten();
                 found.extend(held.filter_map(alone));
             }
-            Err(error) => gaps.push(Gap { what: resource.clone(), why: read_failure(&error) }),
+            Err(error) => gaps.push(Gap::of(&resource, &error)),
         }
         if !found.is_empty() {
             break;

@@ -4,11 +4,8 @@
 use catena_api::keys;
 use serde_json::Value;
 
-use super::contents;
-use crate::{
-    chain::{Node, State},
-    object::{Identity, text},
-};
+use super::{Identity, Node, State, contents};
+use crate::object::text;
 
 /// Objects beside a chain.
 #[derive(Debug, Default)]
@@ -76,7 +73,7 @@ pub fn wanted(node: &Node) -> Vec<Identity> {
 
 /// The node that a pod was scheduled to.
 pub fn node_of(pod: &Node) -> Option<Identity> {
-    text(&pod.object, "/spec/nodeName").map(|name| identity("v1", "Node", None, name))
+    text(&pod.object, "/spec/nodeName").map(|name| Identity::new("v1", "Node", None, name))
 }
 
 /// The claims of a pod without a node: once it has one, they are bound.
@@ -93,13 +90,13 @@ pub fn claims_of(pod: &Node) -> Vec<Identity> {
         Some(format!("{}-{volume}", pod.identity.name))
     });
     let namespace = pod.identity.namespace.as_deref();
-    names.map(|name| identity("v1", "PersistentVolumeClaim", namespace, &name)).collect()
+    names.map(|name| Identity::new("v1", "PersistentVolumeClaim", namespace, &name)).collect()
 }
 
 /// The class that provides for a claim.
 pub fn class_of(claim: &Node) -> Option<Identity> {
     text(&claim.object, "/spec/storageClassName")
-        .map(|name| identity("storage.k8s.io/v1", "StorageClass", None, name))
+        .map(|name| Identity::new("storage.k8s.io/v1", "StorageClass", None, name))
 }
 
 /// The child of a former BasicDeployment of the same name: as the message names it, or by its usual name before there
@@ -111,10 +108,10 @@ fn former_child(node: &Node) -> Option<Identity> {
         ("FormerChildLeaving", _) => {
             let (kind, rest) = node.health.message.split_once(" \"")?;
             let (name, _) = rest.split_once('"')?;
-            Some(identity(version, kind, namespace, name))
+            Some(Identity::new(version, kind, namespace, name))
         }
         (_, State::Unreported) if node.identity.kind == "BasicDeployment" => {
-            Some(identity(version, "BasicReplicaSet", namespace, &node.identity.name))
+            Some(Identity::new(version, "BasicReplicaSet", namespace, &node.identity.name))
         }
         _ => None,
     }
@@ -137,14 +134,4 @@ pub fn terminating_kind(node: &Node) -> Option<&str> {
 /// Whether the contents of an object explain its state.
 pub fn needs_contents(node: &Node) -> bool {
     node.deleted.is_some() && contents::is_container(&node.identity)
-}
-
-fn identity(api_version: &str, kind: &str, namespace: Option<&str>, name: &str) -> Identity {
-    Identity {
-        api_version: api_version.to_owned(),
-        kind: kind.to_owned(),
-        namespace: namespace.map(str::to_owned),
-        name: name.to_owned(),
-        uid: String::new(),
-    }
 }

@@ -2,15 +2,13 @@
 
 use std::cmp::Reverse;
 
+use serde_json::Value;
+
 use super::{
-    advice::describe,
-    answer::{Cause, Finding, Lead},
-    facts::Facts,
-    placement,
+    Cause, Facts, Finding, Node, describe, follow,
     related::{claims_of, needs_nodes},
     volumes,
 };
-use crate::chain::Node;
 
 /// More would hide the rest of the sentence.
 const MAX_NAMES: usize = 3;
@@ -34,21 +32,20 @@ const REMEDIES: [(&str, &str); 9] = [
 ];
 
 /// A pod that fits on no node.
-pub fn check<'n>(pod: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
+pub fn check<'n>(pod: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
     if !needs_nodes(pod) {
         return None;
     }
     let related = &facts.surroundings.related;
     let here = cause(pod, &related.nodes);
     if !mentions_claims(&pod.health.message) {
-        return Some(Lead::Found(Finding::at(pod, here)));
+        return Some(Finding::at(pod, here));
     }
     let claims = claims_of(pod);
     if let Some(missing) = claims.iter().find(|claim| related.is_missing(claim)) {
-        return Some(Lead::Found(Finding::at(pod, volumes::missing(missing, pod))));
+        return Some(Finding::at(pod, volumes::missing(missing, pod)));
     }
-    let next = claims.iter().filter_map(|claim| related.find(claim)).collect();
-    Some(Lead::Follow { next, otherwise: Some(here) })
+    follow(pod, claims.iter().filter_map(|claim| related.find(claim)), Some(here), facts)
 }
 
 fn mentions_claims(message: &str) -> bool {
@@ -62,12 +59,12 @@ fn cause(pod: &Node, nodes: &[Node]) -> Cause {
     // The scheduler counts nodes, and names neither them nor, today, their taints.
     let (mut cordoned, mut tainted, mut closed) = (Vec::new(), Vec::new(), Vec::new());
     if remedies.iter().any(|remedy| remedy.contains('{')) {
-        for node in nodes.iter().filter(|node| placement::selects(pod, node)) {
+        for node in nodes.iter().filter(|node| selects(pod, node)) {
             let name = node.identity.name.as_str();
-            if placement::is_cordoned(node) {
+            if is_cordoned(node) {
                 cordoned.push(name);
                 closed.push(format!("{name} is cordoned"));
-            } else if let Some(taint) = placement::untolerated(pod, node) {
+            } else if let Some(taint) = untolerated(pod, node) {
                 tainted.push(name);
                 closed.push(format!("{name} has the taint {taint}"));
             }
@@ -89,14 +86,8 @@ fn cause(pod: &Node, nodes: &[Node]) -> Cause {
         let two = remedies.into_iter().take(2).collect::<Vec<_>>().join("; ");
         two.replace("{cordoned}", &names(&cordoned)).replace("{tainted}", &names(&tainted))
     };
-    Cause {
-        object: pod.identity.clone(),
-        reason: pod.health.reason.clone(),
-        meaning,
-        message: pod.health.message.clone(),
-        since: pod.health.since,
-        advice,
-    }
+    let cause = Cause::described(&pod.identity, &pod.health.reason, (&meaning, &advice));
+    cause.message(&pod.health.message).since(pod.health.since)
 }
 
 /// The remedies, that of the obstacle on the most nodes first, and that of the selector last.
@@ -128,6 +119,43 @@ fn obstacles(message: &str) -> &str {
 
 fn names(of: &[&str]) -> String {
     if of.is_empty() { "NODE".to_owned() } else { of[..of.len().min(MAX_NAMES)].join(" ") }
+}
+
+/// Whether a node has the labels of the node selector of a pod.
+fn selects(pod: &Node, node: &Node) -> bool {
+    let wanted = pod.object.data.pointer("/spec/nodeSelector").and_then(Value::as_object);
+    let labels = node.object.metadata.labels.as_ref();
+    wanted
+        .into_iter()
+        .flatten()
+        .all(|(key, value)| labels.and_then(|labels| labels.get(key)).map(String::as_str) == value.as_str())
+}
+
+/// Whether a node takes no new pods.
+fn is_cordoned(node: &Node) -> bool {
+    node.object.data.pointer("/spec/unschedulable").is_some_and(|is| *is == true)
+}
+
+/// The key of the first taint of a node that keeps a pod away.
+fn untolerated(pod: &Node, node: &Node) -> Option<String> {
+    let keeps_away = |taint: &&Value| taint["effect"] != "PreferNoSchedule";
+    let is_tolerated =
+        |taint: &&Value| list(pod, "/spec/tolerations").any(|toleration| tolerates(toleration, taint));
+    let taint = list(node, "/spec/taints").filter(keeps_away).find(|taint| !is_tolerated(taint))?;
+    Some(taint["key"].as_str().unwrap_or_default().to_owned())
+}
+
+/// A toleration without a key, an effect or an operator has a wider or usual meaning.
+fn tolerates(toleration: &Value, taint: &Value) -> bool {
+    let is_any = |field: &str| toleration[field].as_str().unwrap_or_default().is_empty();
+    let agrees = |field: &str| is_any(field) || toleration[field] == taint[field];
+    let exists = toleration["operator"] == "Exists";
+    let value = |of: &Value| of["value"].as_str().unwrap_or_default().to_owned();
+    agrees("key") && agrees("effect") && (exists || value(toleration) == value(taint))
+}
+
+fn list<'n>(node: &'n Node, pointer: &str) -> impl Iterator<Item = &'n Value> {
+    node.object.data.pointer(pointer).and_then(Value::as_array).into_iter().flatten()
 }
 
 #[cfg(test)]

@@ -1,14 +1,93 @@
-//! An object whose template, or whose controller, waits for settings that are not in force.
+//! Settings of our controllers that are not in force, from their `ConfigMaps` and Events, and the objects that wait for them.
+
+use std::collections::BTreeMap;
+
+use catena_api::keys::SETTINGS_VERSION;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{ConfigMap, Event};
+use kube::{Api, ResourceExt, api::ListParams};
+use operator_kit::render::short_digest;
+use serde_json::Value;
 
 use super::{
-    advice::describe,
-    answer::{Cause, Finding},
-    command_kind::{BINDER, is_command},
-    facts::Facts,
-    refused_settings::RefusedSettings,
-    responsible::controller_of,
+    BINDER, Cause, Cluster, Facts, Finding, Identity, Node, controller_of,
+    controllers::{COMPONENT, OURS},
+    describe, is_command,
 };
-use crate::{chain::Node, object::text};
+use crate::{object::text, pages};
+
+/// The Events about settings that are not in force.
+const REASONS: [&str; 2] = ["SettingsRefused", "SettingsWaitForRights"];
+/// Longer notes of Events are cut, so that they cannot be compared.
+const MAX_NOTE: usize = 1000;
+
+/// Settings that are not in force.
+#[derive(Clone, Debug)]
+pub struct RefusedSettings {
+    /// The controller.
+    pub controller: String,
+    /// Their ConfigMap.
+    pub config_map: Identity,
+    /// `SettingsRefused` or `SettingsWaitForRights`.
+    pub reason: String,
+    /// The controller's words.
+    pub message: String,
+    /// The first report.
+    pub since: Option<Timestamp>,
+    /// The settings themselves.
+    pub text: String,
+}
+
+/// The settings of our controllers that are not in force, as far as they may be read.
+pub async fn refused_settings(cluster: &Cluster) -> Vec<RefusedSettings> {
+    let maps = Api::<ConfigMap>::all(cluster.client.clone());
+    let maps = pages::all(&maps, ListParams::default().labels(OURS)).await.unwrap_or_default();
+    let mut by_namespace: BTreeMap<String, Vec<ConfigMap>> = BTreeMap::new();
+    for map in maps.into_iter().filter(|map| map.annotations().contains_key(SETTINGS_VERSION)) {
+        by_namespace.entry(map.namespace().unwrap_or_default()).or_default().push(map);
+    }
+    let mut refused = Vec::new();
+    for (namespace, maps) in by_namespace {
+        let events = Api::<Event>::namespaced(cluster.client.clone(), &namespace);
+        let about = ListParams::default().fields("type=Warning,involvedObject.kind=ConfigMap");
+        let events = pages::all(&events, about).await.unwrap_or_default();
+        refused.extend(maps.iter().filter_map(|map| refusal(map, &events)));
+    }
+    refused
+}
+
+/// The Event about the present settings: earlier ones may be about settings that were corrected meanwhile.
+fn refusal(map: &ConfigMap, events: &[Event]) -> Option<RefusedSettings> {
+    let version = map.annotations().get(SETTINGS_VERSION)?;
+    let is_about = |event: &&Event| {
+        let note = event.message.as_deref().unwrap_or_default();
+        let is_of_version =
+            event.action.as_deref() == Some(&format!("Take{}", short_digest(&[version, note])));
+        // The controller knows its ConfigMap only by name.
+        event.involved_object.name == map.metadata.name
+            && event.reason.as_deref().is_some_and(|reason| REASONS.contains(&reason))
+            && (is_of_version || note.len() >= MAX_NOTE)
+    };
+    let event = events.iter().filter(is_about).max_by_key(|event| event.creation_timestamp())?;
+    Some(RefusedSettings {
+        controller: map.labels().get(COMPONENT).cloned().unwrap_or_default(),
+        config_map: Identity::in_metadata("v1", "ConfigMap", &map.metadata),
+        reason: event.reason.clone().unwrap_or_default(),
+        message: event.message.clone().unwrap_or_default(),
+        since: event.creation_timestamp().map(|time| time.0),
+        text: map.data.as_ref().and_then(|data| data.get("settings.yaml")).cloned().unwrap_or_default(),
+    })
+}
+
+impl RefusedSettings {
+    /// Whether they have this template.
+    pub fn brings(&self, template: &str) -> bool {
+        match serde_saphyr::from_str::<Value>(&self.text) {
+            Ok(settings) => settings["templates"].get(template).is_some(),
+            Err(_) => self.text.contains(template),
+        }
+    }
+}
 
 /// An object that names a template that only the refused settings have.
 pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
@@ -19,16 +98,9 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
     let template = text(&node.object, "/spec/template").unwrap_or("default");
     let mut refused = facts.surroundings.refused_settings.iter();
     let refused = refused.find(|refused| refused.controller == controller && refused.brings(template))?;
-    let (meaning, advice) = describe(&refused.reason);
-    let cause = Cause {
-        object: refused.config_map.clone(),
-        reason: refused.reason.clone(),
-        meaning: format!("brings its template {template:?}, but {controller} {meaning}"),
-        message: refused.message.clone(),
-        since: refused.since,
-        advice: advice.to_owned(),
-    };
-    Some(Finding::at(node, cause))
+    let cause = Cause::with(&refused.config_map, &refused.reason);
+    let meaning = format!("brings its template {template:?}, but {controller} {}", cause.meaning);
+    Some(Finding::at(node, cause.meaning(meaning).message(&refused.message).since(refused.since)))
 }
 
 /// The settings of the controllers of the chain that are not in force.
@@ -64,4 +136,38 @@ fn concerned<'n>(facts: &Facts<'n>) -> Vec<&'n str> {
         names.push("backup-controller");
     }
     names
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn event(version: &str) -> Event {
+        let note =
+            "templates.web: unexpected end; this process keeps the previous settings until that is fixed";
+        serde_json::from_value(json!({
+            "metadata": {"name": "e", "creationTimestamp": "2026-01-01T00:00:00Z"},
+            "involvedObject": {"kind": "ConfigMap", "name": "d"}, "reason": "SettingsRefused", "message": note,
+            "action": format!("Take{}", short_digest(&[version, note])),
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn only_a_refusal_of_the_present_settings_counts() {
+        let map: ConfigMap = serde_json::from_value(json!({
+            "metadata": {
+                "name": "d", "namespace": "catena-system", "uid": "u", "annotations": {SETTINGS_VERSION: "v2"},
+                "labels": {COMPONENT: "basic-deployment-controller"},
+            },
+            "data": {"settings.yaml": "templates: {web: x}"},
+        }))
+        .unwrap();
+        assert!(refusal(&map, &[event("v1")]).is_none(), "they were corrected");
+        let refused = refusal(&map, &[event("v1"), event("v2")]).unwrap();
+        assert!(refused.brings("web") && !refused.brings("default"));
+        assert!(refused.message.starts_with("templates.web"), "{}", refused.message);
+    }
 }

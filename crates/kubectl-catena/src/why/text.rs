@@ -2,15 +2,8 @@
 
 use jiff::Timestamp;
 
-use super::{
-    answer::{Answer, Cause},
-    command_kind::is_command,
-    contest, namespace,
-};
+use super::{Answer, Cause, Identity, Node, State, age, contents::TERMINATING, contest, is_command};
 use crate::{
-    age::age,
-    chain::{Node, State},
-    object::Identity,
     paint::{Paint, Tone, sanitized},
     table::{Cell, Table},
 };
@@ -57,7 +50,7 @@ pub fn sentence(asked: &Node, cause: &Cause, now: Timestamp) -> String {
     let verb = match asked.health.state {
         State::Terminating => "is not gone",
         _ if cause.reason == contest::REASON => "does not come to rest",
-        state if cause.reason == namespace::TERMINATING && state != State::Moving && !is_command(asked) => {
+        state if cause.reason == TERMINATING && state != State::Moving && !is_command(asked) => {
             "will be deleted"
         }
         _ if is_command(asked) => "is not finished",
@@ -85,8 +78,7 @@ pub fn text(answer: &Answer, now: Timestamp, paint: Paint) -> String {
         }
     }
     paragraphs.extend(answer.remarks.iter().map(|remark| format!("Note: {}.", sanitized(remark))));
-    let unseen =
-        answer.not_seen.iter().map(|gap| sanitized(&format!("not read: {} ({})", gap.what, gap.why)));
+    let unseen = answer.not_seen.iter().map(|gap| format!("not read: {gap}"));
     paragraphs.push(paint.quiet(&unseen.collect::<Vec<_>>().join("\n")));
     paragraphs.retain(|paragraph| !paragraph.is_empty());
     paragraphs.join("\n\n") + "\n"

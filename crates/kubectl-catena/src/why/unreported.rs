@@ -1,18 +1,13 @@
 //! An object whose controller has not reported on its current spec.
 
+use std::collections::BTreeSet;
+
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    advice::describe,
-    answer::{Cause, Finding, Lead},
-    blockers,
-    command_kind::is_command,
-    controllers::Verdict,
-    facts::Facts,
-    responsible::{controller_of, not_running},
+    Cause, Facts, Finding, Node, State, Verdict, blockers, controller_of, follow, is_command, not_running,
     warnings,
 };
-use crate::chain::{Node, State};
 
 /// How long after a change the silence of a controller is normal.
 const REPORT_GRACE: SignedDuration = SignedDuration::from_secs(5);
@@ -20,7 +15,7 @@ const REPORT_GRACE: SignedDuration = SignedDuration::from_secs(5);
 const FIRST_REPORT_GRACE: SignedDuration = SignedDuration::from_secs(30);
 
 /// Whether the controller has yet to report on the current spec.
-pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
+pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
     if node.health.state != State::Unreported {
         return None;
     }
@@ -28,15 +23,16 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
     let Some(controller) = controller_of(&node.identity) else {
         let meaning = "has a status that does not reflect its current spec".to_owned();
         let cause = silence(node, meaning, since, facts)
-            .with_advice("check that the controller of this kind is running, and read its logs");
-        return Some(Lead::Found(Finding::at(node, cause)));
+            .advice("check that the controller of this kind is running, and read its logs");
+        return Some(Finding::at(node, cause));
     };
-    let cause = match facts.surroundings.controllers.verdict(controller, facts.now) {
+    let cause = match facts.verdict(controller) {
         Verdict::Down(down) => not_running(&node.identity, controller, &down),
         Verdict::Runs if is_held_back(node, since, facts) => {
             let left = facts.surroundings.related.former_child(node);
-            let next = left.into_iter().chain(blockers::unhealthy_children(node)).collect();
-            return Some(Lead::Follow { next, otherwise: Some(starting(node, since)) });
+            let next = left.into_iter().chain(blockers::unhealthy_children(node));
+            let starting = Cause::with(&node.identity, "Progressing").since(since);
+            return follow(node, next, Some(starting), facts);
         }
         Verdict::Runs => {
             let meaning = if since.is_some_and(|since| facts.now.duration_since(since) < REPORT_GRACE) {
@@ -45,17 +41,17 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
                 format!("has not been reconciled by {controller}, which is running")
             };
             silence(node, meaning, since, facts)
-                .with_advice(&format!("read the logs of {controller}, and its /readyz"))
+                .advice(format!("read the logs of {controller}, and its /readyz"))
         }
         Verdict::Unknown(why) => {
             let meaning = format!(
                 "has not been reconciled by {controller}, and whether that is running is unknown ({why})"
             );
             silence(node, meaning, since, facts)
-                .with_advice(&format!("ask the platform team whether {controller} is running"))
+                .advice(format!("ask the platform team whether {controller} is running"))
         }
     };
-    Some(Lead::Found(Finding::at(node, cause)))
+    Some(Finding::at(node, cause))
 }
 
 /// Whether a controller that runs may be waiting for the first news: it has made a child, or waits for a former one.
@@ -66,38 +62,21 @@ fn is_held_back(node: &Node, since: Option<Timestamp>, facts: &Facts) -> bool {
     is_first && is_new && (has_child || facts.surroundings.related.former_child(node).is_some())
 }
 
-/// It has a child, and nothing stands in the way of that.
-fn starting(node: &Node, since: Option<Timestamp>) -> Cause {
-    let (meaning, advice) = describe("Progressing");
-    Cause {
-        object: node.identity.clone(),
-        reason: "Progressing".to_owned(),
-        meaning: meaning.to_owned(),
-        message: String::new(),
-        since,
-        advice: advice.to_owned(),
-    }
-}
-
 /// The controller has not reported; others may have warned of the obstacle.
 fn silence(node: &Node, meaning: String, since: Option<Timestamp>, facts: &Facts) -> Cause {
-    Cause {
-        object: node.identity.clone(),
-        reason: "NotObserved".to_owned(),
-        meaning,
-        message: warnings::after(&node.health.message, node, facts),
-        since,
-        advice: String::new(),
-    }
+    let message = warnings::after(&node.health.message, node, facts);
+    Cause::with(&node.identity, "NotObserved").meaning(meaning).message(message).since(since)
+}
+
+/// The controllers of the chain.
+fn controllers(facts: &Facts) -> BTreeSet<&'static str> {
+    facts.asked.all().filter_map(|node| controller_of(&node.identity)).collect()
 }
 
 /// Controllers of the chain whose new pods do not start, while the old ones do the work.
 pub fn updating(facts: &Facts) -> Vec<String> {
-    let mut names: Vec<&str> = facts.asked.all().filter_map(|node| controller_of(&node.identity)).collect();
-    names.sort_unstable();
-    names.dedup();
-    let runs = |name: &&str| facts.surroundings.controllers.verdict(name, facts.now) == Verdict::Runs;
-    let stuck = names.into_iter().filter(runs).flat_map(|name| {
+    let runs = |name: &&str| facts.verdict(name) == Verdict::Runs;
+    let stuck = controllers(facts).into_iter().filter(runs).flat_map(|name| {
         let seen = facts.surroundings.controllers.seen.iter();
         let stuck = seen.filter(move |seen| seen.controller == name && seen.is_updating);
         let trouble = stuck.filter_map(|seen| seen.trouble.as_ref()).filter(|trouble| trouble.is_stuck);
@@ -108,13 +87,9 @@ pub fn updating(facts: &Facts) -> Vec<String> {
 
 /// Controllers of the chain that are not running, so that their last reports still stand.
 pub fn remarks(facts: &Facts) -> Vec<String> {
-    let mut names: Vec<&str> = facts.asked.all().filter_map(|node| controller_of(&node.identity)).collect();
-    names.sort_unstable();
-    names.dedup();
-    let down =
-        names.into_iter().filter_map(|name| match facts.surroundings.controllers.verdict(name, facts.now) {
-            Verdict::Down(down) => Some(format!("this may be out of date, because {}", down.told(name))),
-            Verdict::Runs | Verdict::Unknown(_) => None,
-        });
+    let down = controllers(facts).into_iter().filter_map(|name| match facts.verdict(name) {
+        Verdict::Down(down) => Some(format!("this may be out of date, because {}", down.told(name))),
+        Verdict::Runs | Verdict::Unknown(_) => None,
+    });
     down.collect()
 }

@@ -154,3 +154,29 @@ impl Metrics {
         Ok(page)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Users have dashboards and alerts for these names and labels.
+    #[test]
+    fn the_page_keeps_its_names_labels_and_help_texts() {
+        let metrics = Metrics::default();
+        metrics.passed("error", Duration::from_millis(2));
+        metrics.errors.get_or_create(&[("category", "transient".into()), ("reason", "Busy".into())]).inc();
+        metrics.backing_off.set(3);
+        metrics.watch_errors.get_or_create(&Metrics::of("Pod")).inc();
+        metrics.unreadable.get_or_create(&Metrics::of("Pod")).set(2);
+        metrics.observed(&BTreeMap::from([("Widget".into(), false)]));
+        metrics.writes.get_or_create(&[("verb", "apply".into()), ("code", "200".into())]).inc();
+        metrics.repeated_writes.get_or_create(&Metrics::of("Pod")).inc();
+        metrics.leader.set(1);
+        metrics.settings_errors.inc();
+        metrics.settings_in_force("abc");
+        metrics.settings_kept_out.set(1);
+        metrics.event("published");
+        metrics.unserved.set(4);
+        assert_eq!(metrics.encode().unwrap(), include_str!("metrics_page.txt"));
+    }
+}

@@ -3,16 +3,8 @@
 use serde_json::Value;
 
 use super::{Restoration, text};
-use crate::{
-    archive::{
-        commands::{COMMAND_OF_OTHERS, is_of_others},
-        create::is_incomplete,
-        manifest::{Manifest, is_going},
-        report::Note,
-    },
-    errors::read_failure,
-    kinds::Kind,
-    object::Identity,
+use crate::archive::{
+    COMMAND_OF_OTHERS, Identity, Kind, Manifest, Note, is_going, is_incomplete, is_of_others, read_failure,
 };
 
 impl Restoration<'_> {

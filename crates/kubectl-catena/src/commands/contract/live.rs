@@ -8,16 +8,15 @@ use std::{
 use anyhow::{Context, Result, bail};
 use basic_deployment_controller::outputs::Mapping;
 use catena_api::contract::ReplicaContract;
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use crate::{
-    connection::Cluster,
+    commands::{Cluster, Kind},
     contract::{
         Fields, Report,
         live::{Limits, Manifest, Requirement, Requirements, Subject, check},
     },
     issue::duration,
-    kinds::Kind,
 };
 
 /// How the contract is tried on real objects.
@@ -49,7 +48,10 @@ fn limit(text: &str) -> Result<(Option<Requirement>, Duration)> {
     match text.split_once('=') {
         None => Ok((None, duration(text)?)),
         Some((name, limit)) => {
-            let requirement = name.parse().map_err(anyhow::Error::msg)?;
+            let Ok(requirement) = Requirement::from_str(name, false) else {
+                let names: Vec<_> = Requirement::value_variants().iter().map(ToString::to_string).collect();
+                bail!("{name:?} is no requirement; there are: {}", names.join(", "));
+            };
             Ok((Some(requirement), duration(limit)?))
         }
     }

@@ -12,13 +12,7 @@ use self::{
     trial::{Outcome, Trial},
     values::Source,
 };
-use super::exit_code;
-use crate::{
-    connection::Options,
-    output::Output,
-    paint::{Paint, Tone},
-    table::{Cell, Table},
-};
+use super::{Cell, Options, Output, Paint, Table, Tone, exit_code};
 
 /// The action on templates.
 #[derive(Subcommand)]
@@ -74,18 +68,13 @@ fn parameters(assignments: &[String]) -> Result<BTreeMap<String, String>> {
 
 fn text(trials: &[Trial], paint: Paint) -> String {
     let mut table = Table::of(["", "TEMPLATE", "KIND", "NOTE"]);
-    for trial in trials {
-        let (sign, tone) = match trial.outcome {
+    for Trial { template, kind, outcome, note, .. } in trials {
+        let (sign, tone) = match outcome {
             Outcome::Accepted => ("✓", Tone::Good),
             Outcome::Refused => ("✗", Tone::Bad),
             Outcome::Unknown => ("?", Tone::Bad),
         };
-        table.push([
-            Cell::toned(tone, sign),
-            trial.template.as_str().into(),
-            trial.kind.as_str().into(),
-            trial.note.as_str().into(),
-        ]);
+        table.push([Cell::toned(tone, sign), template.into(), kind.into(), note.into()]);
     }
     let count = |outcome| trials.iter().filter(|trial| trial.outcome == outcome).count();
     let (refused, unknown) = (count(Outcome::Refused), count(Outcome::Unknown));

@@ -10,7 +10,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::Source;
-use crate::{connection::Cluster, errors::is_missing_right, kinds::Kind, object::Identity};
+use crate::{
+    commands::{Cluster, Identity, Kind},
+    errors::is_missing_right,
+};
 
 /// The result for a template.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -73,8 +76,7 @@ fn rendered(
 }
 
 async fn accepts(cluster: &Cluster, api_version: &str, kind: &str, objects: &[Value]) -> (Outcome, String) {
-    let wanted =
-        Identity { api_version: api_version.to_owned(), kind: kind.to_owned(), ..Identity::default() };
+    let wanted = Identity::new(api_version, kind, None, "");
     let served = cluster.kinds.of(&wanted).filter(|served| served.resource.api_version == api_version);
     let Some(Kind { resource, is_namespaced, .. }) = served else {
         let note = format!("the API server does not serve {kind} in {api_version}: install its definition");

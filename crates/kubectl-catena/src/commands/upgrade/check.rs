@@ -3,16 +3,13 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::Result;
+use catena_api::compatibility::Finding;
 use clap::Args;
 use serde::Serialize;
 
 use crate::{
-    connection::{Cluster, Options},
-    interrupt::{Interrupt, interrupted},
-    output::Output,
-    paint::{Paint, Tone},
-    table::{Cell, Table},
-    upgrade::{Checked, Definition, Leftover, ScratchId, check, definitions, remove_leftovers},
+    commands::{Cell, Cluster, Gap, Interrupt, Options, Output, Paint, Table, Tone, interrupted},
+    upgrade::{Checked, Definition, Leftover, check, definitions, remove_leftovers, scratch_id},
 };
 
 /// Something could not be checked.
@@ -34,8 +31,8 @@ pub struct Arguments {
     #[arg(long)]
     objects_only: bool,
     /// A fixed name for the group of the scratch definition, `zz-upgrade-check-ID.catena.dev`, for rights that must name it
-    #[arg(long, value_name = "ID")]
-    scratch_id: Option<ScratchId>,
+    #[arg(long, value_name = "ID", value_parser = scratch_id)]
+    scratch_id: Option<String>,
     #[command(flatten)]
     output: Output,
 }
@@ -55,7 +52,7 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<ExitCode> {
     let cluster = options.connect().await?;
     let mut report = Report { definitions: Vec::new(), leftovers: remove_leftovers(&cluster).await? };
     for definition in &definitions {
-        let id = arguments.scratch_id.as_ref();
+        let id = arguments.scratch_id.as_deref();
         match checked(&cluster, definition, id, &mut interrupt).await? {
             Some(checked) => report.definitions.push(checked),
             None => return Ok(interrupted()),
@@ -84,7 +81,7 @@ fn exit_code(report: &Report, objects_only: bool) -> u8 {
 async fn checked(
     cluster: &Cluster,
     definition: &Definition,
-    id: Option<&ScratchId>,
+    id: Option<&str>,
     interrupt: &mut Interrupt,
 ) -> Result<Option<Checked>> {
     let mut scratch = None;
@@ -139,44 +136,31 @@ fn of(checked: &Checked, paint: Paint) -> String {
         text += &["\n", &what, " ", refusal, "\n", &first].concat();
     }
     let mut rules = Table::of(["RULE", "VERSION", "FIELD", "CHANGE"]);
-    for finding in &checked.findings {
-        let rule = serde_json::to_value(finding.rule).ok();
-        let rule = rule.as_ref().and_then(|rule| rule.as_str()).unwrap_or_default();
-        rules.push([
-            Cell::toned(Tone::Moving, rule),
-            finding.version.as_str().into(),
-            finding.path.as_str().into(),
-            finding.message.as_str().into(),
-        ]);
+    for Finding { rule, version, path, message } in &checked.findings {
+        let rule = serde_json::to_value(rule).unwrap_or_default();
+        let rule = Cell::toned(Tone::Moving, rule.as_str().unwrap_or_default());
+        rules.push([rule, version.into(), path.into(), message.into()]);
     }
     let mut refused = Table::of(["REFUSED", "FIELD", "MESSAGE"]);
     for object in &checked.refused {
         for cause in &object.causes {
             let name = Cell::toned(Tone::Bad, object.object.to_string());
-            refused.push([name, cause.field.as_str().into(), cause.message.as_str().into()]);
+            refused.push([name, (&cause.field).into(), (&cause.message).into()]);
         }
     }
     let mut pruned = Table::of(["LOSES", "FIELD", "VALUE"]);
     for object in &checked.pruned {
         for field in &object.fields {
             let name = Cell::toned(Tone::Bad, object.object.to_string());
-            pruned.push([name, field.path.as_str().into(), short(&field.value.to_string()).into()]);
+            pruned.push([name, (&field.path).into(), short(&field.value.to_string()).into()]);
         }
     }
     let mut unchecked = Table::of(["NOT CHECKED", "REASON"]);
-    for gap in &checked.unchecked {
-        unchecked.push([gap.what.as_str().into(), gap.why.as_str().into()]);
+    for Gap { what, why } in &checked.unchecked {
+        unchecked.push([what.into(), why.into()]);
     }
-    for (table, count) in [
-        (rules, checked.findings.len()),
-        (refused, checked.refused.len()),
-        (pruned, checked.pruned.len()),
-        (unchecked, checked.unchecked.len()),
-    ] {
-        if count > 0 {
-            text += "\n";
-            text += &table.render(paint);
-        }
+    for table in [rules, refused, pruned, unchecked].iter().filter(|table| !table.is_empty()) {
+        text += &["\n", &table.render(paint)].concat();
     }
     let defaults = checked.defaults_dropped.iter();
     let defaults = defaults
@@ -197,15 +181,18 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::upgrade::{LostField, ObjectFields, Unchecked};
+    use crate::{
+        object::ObjectName,
+        upgrade::{LostField, ObjectFields, Path},
+    };
 
     #[test]
     fn each_lost_field_is_listed_with_its_object_and_value() {
         let object = serde_json::from_value::<serde_json::Value>(
             json!({"metadata": {"namespace": "shop", "name": "a"}}),
         );
-        let object = crate::upgrade::Place::of(&object.unwrap());
-        let fields = vec![LostField { path: "spec.legacy".into(), value: json!("x") }];
+        let object = ObjectName::of(&object.unwrap());
+        let fields = vec![LostField::at(&Path::named("spec.legacy"), json!("x"))];
         let checked = Checked {
             name: "things.example.com".into(),
             installed: true,
@@ -225,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_check_that_missed_an_object_fails_beside_its_report() {
-        let gap = Unchecked { what: "shop/a".into(), why: "no permission".into() };
+        let gap = Gap::new("shop/a", "no permission");
         let report = |checked: Checked| Report { definitions: vec![checked], leftovers: Vec::new() };
         let missed = Checked { unchecked: vec![gap], ..Checked::default() };
         assert_eq!(exit_code(&report(missed), true), 1);

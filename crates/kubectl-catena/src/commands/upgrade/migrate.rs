@@ -7,11 +7,7 @@ use clap::Args;
 
 use super::check::short;
 use crate::{
-    connection::{Cluster, Options},
-    interrupt::{Interrupt, interrupted},
-    output::Output,
-    paint::{Paint, Tone},
-    table::{Cell, Table},
+    commands::{Cell, Cluster, Interrupt, Options, Output, Paint, Table, Tone, interrupted},
     upgrade::{Migrated, Migration, migrate},
 };
 
@@ -77,7 +73,7 @@ fn text(migrated: &Migrated, dry_run: bool, paint: Paint) -> String {
         let mut fields = std::collections::BTreeSet::new();
         for object in &migrated.left {
             for field in &object.fields {
-                fields.insert(general(&field.path));
+                fields.insert(&field.general);
                 let name = Cell::toned(Tone::Bad, object.object.to_string());
                 let value = short(&field.value.to_string());
                 table.push([name, field.path.as_str().into(), value.into(), "would be lost".into()]);
@@ -118,31 +114,20 @@ fn text(migrated: &Migrated, dry_run: bool, paint: Paint) -> String {
     paint.tone(Tone::Good, &verdict) + "\n"
 }
 
-/// A path without positions in lists, as `--drop` takes it.
-fn general(path: &str) -> String {
-    let mut text = String::new();
-    let mut is_position = false;
-    for c in path.chars() {
-        is_position &= c != ']';
-        if !is_position {
-            text.push(c);
-        }
-        is_position |= c == '[';
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::upgrade::{LostField, ObjectFields, Place};
+    use crate::{
+        object::ObjectName,
+        upgrade::{LostField, ObjectFields, Path},
+    };
 
     #[test]
     fn a_possible_loss_is_answered_with_the_flag_that_accepts_it() {
-        let object = Place { namespace: None, name: "a".into() };
-        let fields = vec![LostField { path: "spec.rules[12].color".into(), value: json!("red") }];
+        let object = ObjectName { namespace: None, name: "a".into() };
+        let fields = vec![LostField::at(&Path::named("spec.rules[12].color"), json!("red"))];
         let left = vec![ObjectFields { object, fields }];
         let migrated = Migrated {
             name: "things.example.com".into(),

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Subcommand;
 
-use crate::connection::Options;
+use super::Options;
 
 /// The step of an upgrade.
 #[derive(Subcommand)]

@@ -1,7 +1,10 @@
-//! A replica of a child, as its pod shows it. Pure.
+//! A replica of a child, as its pod shows it, and whether a child says that it is ready while its replicas are not. Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use kube::{ResourceExt, core::DynamicObject};
 
+use super::Requirement;
 use crate::object::{conditions, text};
 
 /// A replica.
@@ -14,7 +17,7 @@ pub struct Replica {
     /// The version of its pod.
     pub resource_version: String,
     /// The labels of its pod.
-    pub labels: std::collections::BTreeMap<String, String>,
+    pub labels: BTreeMap<String, String>,
     /// Whether its pod neither is being deleted nor has ended.
     pub is_alive: bool,
     /// Whether it is alive, and its pod is ready.
@@ -47,4 +50,74 @@ pub fn serving(replicas: &[Replica]) -> usize {
 /// The number of replicas that are alive.
 pub fn alive(replicas: &[Replica]) -> usize {
     replicas.iter().filter(|replica| replica.is_alive).count()
+}
+
+/// The circumstances in which a child may say that it is ready.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expectation {
+    /// The name of the child.
+    pub child: String,
+    /// Its generation after the last change; what it says of an older one does not count.
+    pub generation: i64,
+    /// Its desired number of replicas.
+    pub replicas: usize,
+    /// The uids of replicas of an older template or token.
+    pub old: BTreeSet<String>,
+    /// The uids of replicas of another child.
+    pub others: BTreeSet<String>,
+    /// The requirement that a false claim breaks.
+    pub blame: Requirement,
+}
+
+impl Expectation {
+    /// Why readiness is a lie while these are all replicas; `None` if it is not.
+    pub fn lie(&self, replicas: &[Replica]) -> Option<String> {
+        let own = || replicas.iter().filter(|replica| !self.others.contains(&replica.uid));
+        let old = own().filter(|replica| replica.is_alive && self.old.contains(&replica.uid)).count();
+        if old > 0 {
+            return Some(format!("it says ready while {old} of the replaced pods are still there"));
+        }
+        let new = own().filter(|replica| replica.serves).count();
+        let wanted = self.replicas;
+        (new < wanted).then(|| format!("it says ready while {new} of {wanted} replicas serve"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn replica(uid: &str, is_alive: bool, serves: bool) -> Replica {
+        Replica {
+            uid: uid.into(),
+            name: uid.into(),
+            resource_version: "1".into(),
+            labels: BTreeMap::new(),
+            is_alive,
+            serves,
+        }
+    }
+
+    fn expectation(replicas: usize, old: &[&str]) -> Expectation {
+        Expectation {
+            child: "web".into(),
+            generation: 2,
+            replicas,
+            old: old.iter().map(|uid| (*uid).to_owned()).collect(),
+            others: BTreeSet::from(["beside".to_owned()]),
+            blame: Requirement::Ready,
+        }
+    }
+
+    #[test]
+    fn readiness_is_true_only_while_all_serve_and_no_old_one_is_left() {
+        let (new, old) = (replica("new", true, true), replica("old", true, true));
+        assert_eq!(expectation(1, &["old"]).lie(std::slice::from_ref(&new)), None);
+        let lie = expectation(1, &["old"]).lie(&[new.clone(), old.clone()]).unwrap();
+        assert!(lie.contains("1 of the replaced pods"), "{lie}");
+        assert_eq!(expectation(1, &["old"]).lie(&[new.clone(), replica("old", false, false)]), None);
+        let lie = expectation(2, &[]).lie(&[new.clone(), replica("starting", true, false)]).unwrap();
+        assert!(lie.contains("1 of 2 replicas"), "{lie}");
+        assert!(expectation(2, &[]).lie(&[new, replica("beside", true, true)]).is_some());
+    }
 }

@@ -2,12 +2,13 @@
 
 use std::{cell::RefCell, collections::BTreeMap};
 
+use clap::ValueEnum;
 use kube::discovery::ApiResource;
 use serde::Serialize;
 
 use super::requirement::{Level, Requirement};
 use crate::{
-    contract::report::{Report, Results},
+    contract::Report,
     paint::Tone,
     table::{Cell, Table},
 };
@@ -54,28 +55,22 @@ pub struct Line {
 impl Ledger {
     /// It was seen to hold. A requirement that has failed once stays failed.
     pub fn pass(&self, requirement: Requirement, seen: impl Into<String>) {
-        if !self.has_failed(requirement) {
-            self.set(requirement, Verdict::Passed, seen.into());
-        }
+        self.set(requirement, Verdict::Passed, seen.into());
     }
 
     /// It was seen not to hold. The first failure is reported.
     pub fn fail(&self, requirement: Requirement, seen: impl Into<String>) {
-        if !self.has_failed(requirement) {
-            self.set(requirement, Verdict::Failed, seen.into());
-        }
+        self.set(requirement, Verdict::Failed, seen.into());
     }
 
     /// It cannot be shown, for this reason.
     pub fn leave_open(&self, requirement: Requirement, why: impl Into<String>) {
-        if !self.has_failed(requirement) {
-            self.set(requirement, Verdict::NotProven, why.into());
-        }
+        self.set(requirement, Verdict::NotProven, why.into());
     }
 
     /// It does not concern this kind.
     pub fn skip(&self, requirement: Requirement, why: impl Into<String>) {
-        if !self.is_known(requirement) {
+        if !self.0.borrow().contains_key(&requirement) {
             self.set(requirement, Verdict::NotApplicable, why.into());
         }
     }
@@ -85,65 +80,49 @@ impl Ledger {
         self.0.borrow().get(&requirement).is_some_and(|(verdict, _)| *verdict == Verdict::Failed)
     }
 
-    /// Whether it has a result.
-    pub fn is_known(&self, requirement: Requirement) -> bool {
-        self.0.borrow().contains_key(&requirement)
-    }
-
     fn set(&self, requirement: Requirement, verdict: Verdict, seen: String) {
-        self.0.borrow_mut().insert(requirement, (verdict, seen));
+        if !self.has_failed(requirement) {
+            self.0.borrow_mut().insert(requirement, (verdict, seen));
+        }
     }
 
     /// The report at the end.
     pub fn report(&self, kind: &ApiResource) -> Report<Requirements> {
         let results = self.0.borrow();
-        let line = |name: Requirement| {
+        let line = |name: &Requirement| {
             let open = || (Verdict::NotProven, "no trial came so far".to_owned());
-            let (result, seen) = results.get(&name).cloned().unwrap_or_else(open);
-            Line { name, level: name.level(), result, seen }
+            let (result, seen) = results.get(name).cloned().unwrap_or_else(open);
+            Line { name: *name, level: name.level(), result, seen }
         };
-        Report::new(kind, Requirements { requirements: Requirement::ALL.map(line).into() })
+        let requirements: Vec<Line> = Requirement::value_variants().iter().map(line).collect();
+        let breaks_it = |line: &&Line| {
+            line.level == Level::Must && matches!(line.result, Verdict::Failed | Verdict::NotProven)
+        };
+        let (of, broken) = (&kind.kind, requirements.iter().filter(breaks_it).count());
+        let verdict = match broken {
+            0 => format!("{of} was seen to honour the replica contract v1"),
+            1 => format!("{of} was not seen to honour the replica contract v1: one MUST"),
+            many => format!("{of} was not seen to honour the replica contract v1: {many} MUSTs"),
+        };
+        let table = table(&requirements);
+        Report::new(kind, broken == 0, Requirements { requirements }, verdict, table)
     }
 }
 
-impl Line {
-    fn breaks_the_contract(&self) -> bool {
-        self.level == Level::Must && matches!(self.result, Verdict::Failed | Verdict::NotProven)
+fn table(requirements: &[Line]) -> Table {
+    let mut table = Table::of(["", "REQUIREMENT", "LEVEL", "SEEN"]);
+    for Line { name, level, result, seen } in requirements {
+        let (sign, tone) = match result {
+            Verdict::Passed => ("✓", Tone::Good),
+            Verdict::Failed if *level == Level::Must => ("✗", Tone::Bad),
+            Verdict::Failed => ("✗", Tone::Moving),
+            Verdict::NotProven => ("?", Tone::Moving),
+            Verdict::NotApplicable => ("–", Tone::Quiet),
+        };
+        let (name, level) = (name.to_string().into(), level.to_string().into());
+        table.push([Cell::toned(tone, sign), name, level, seen.as_str().into()]);
     }
-}
-
-impl Results for Requirements {
-    fn lacking(&self) -> usize {
-        self.requirements.iter().filter(|line| line.breaks_the_contract()).count()
-    }
-
-    fn verdict(&self, kind: &str) -> String {
-        match self.lacking() {
-            0 => format!("{kind} was seen to honour the replica contract v1"),
-            1 => format!("{kind} was not seen to honour the replica contract v1: one MUST"),
-            many => format!("{kind} was not seen to honour the replica contract v1: {many} MUSTs"),
-        }
-    }
-
-    fn table(&self) -> Table {
-        let mut table = Table::of(["", "REQUIREMENT", "LEVEL", "SEEN"]);
-        for line in &self.requirements {
-            let (sign, tone) = match line.result {
-                Verdict::Passed => ("✓", Tone::Good),
-                Verdict::Failed if line.level == Level::Must => ("✗", Tone::Bad),
-                Verdict::Failed => ("✗", Tone::Moving),
-                Verdict::NotProven => ("?", Tone::Moving),
-                Verdict::NotApplicable => ("–", Tone::Quiet),
-            };
-            table.push([
-                Cell::toned(tone, sign),
-                line.name.name().into(),
-                line.level.to_string().into(),
-                line.seen.as_str().into(),
-            ]);
-        }
-        table
-    }
+    table
 }
 
 #[cfg(test)]
@@ -157,8 +136,8 @@ mod tests {
 
     fn all_passed() -> Ledger {
         let ledger = Ledger::default();
-        for requirement in Requirement::ALL {
-            ledger.pass(requirement, "it was seen");
+        for requirement in Requirement::value_variants() {
+            ledger.pass(*requirement, "it was seen");
         }
         ledger
     }
@@ -172,8 +151,8 @@ mod tests {
             ledger.fail(requirement, "it was not so");
             report(&ledger).honours
         };
-        for requirement in Requirement::ALL {
-            assert_eq!(without(requirement), requirement.level() == Level::Should, "{requirement}");
+        for requirement in Requirement::value_variants() {
+            assert_eq!(without(*requirement), requirement.level() == Level::Should, "{requirement}");
         }
     }
 

@@ -3,21 +3,14 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use anyhow::Result;
-use basic_deployment_controller::outputs::Mapping;
 use catena_api::contract::ReplicaContract;
 use tokio::time::{Instant, sleep};
 
 use super::{
-    claim::Expectation,
-    limits::Limits,
-    manifest::Manifest,
-    replica::{Replica, alive, serving},
-    report::Ledger,
-    requirement::Requirement,
-    scene::{Child, Scene},
-    stage::Stage,
+    Ledger, Limits, Manifest, Mapping, Requirement, Scene, Stage, Status,
+    replica::{Expectation, Replica, alive, serving},
+    scene::Child,
 };
-use crate::issue::{Outcome, Progress};
 
 /// Time between two looks at what the watches have shown.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
@@ -27,11 +20,11 @@ const STEPS: u64 = 11;
 /// A run of the trials.
 pub struct Run<'r> {
     /// The only writer.
-    pub stage: &'r Stage,
+    pub stage: Stage,
     /// What is seen.
-    pub scene: &'r Scene<'r>,
+    pub scene: Scene,
     /// The results so far.
-    pub ledger: &'r Ledger,
+    pub ledger: Ledger,
     /// The contract of the kind.
     pub mapping: &'r Mapping,
     /// The child that serves.
@@ -41,7 +34,7 @@ pub struct Run<'r> {
     /// The time limits.
     pub limits: &'r Limits,
     /// The display.
-    pub progress: &'r Progress,
+    pub status: Status,
 }
 
 /// What is visible at a moment.
@@ -60,8 +53,7 @@ impl Run<'_> {
 
     /// Shows the step that begins.
     pub fn step(&self, done: u64, what: &str) {
-        let progress = Some((done, STEPS));
-        self.progress.show(&Outcome::Waiting { reason: what.to_owned(), progress });
+        self.status.show(what, Some((done, STEPS)));
     }
 
     /// Waits until something is visible, for as long as a requirement may take.
@@ -89,7 +81,7 @@ impl Run<'_> {
         old: &BTreeSet<String>,
         blame: Requirement,
     ) -> Result<i64> {
-        self.scene.expect(None).await;
+        self.expect(None).await;
         let others = if manifest.name() == self.good.name() { BTreeSet::new() } else { self.scene.uids() };
         let generation = self.stage.apply(&manifest.child(self.contract(), replicas, token)).await?;
         let expectation = Expectation {
@@ -100,7 +92,7 @@ impl Run<'_> {
             others,
             blame,
         };
-        self.scene.expect(Some(expectation)).await;
+        self.expect(Some(expectation)).await;
         Ok(generation)
     }
 

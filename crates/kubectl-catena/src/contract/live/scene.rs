@@ -8,7 +8,7 @@ use std::{
     pin::pin,
 };
 
-use basic_deployment_controller::outputs::{Mapping, Outputs};
+use basic_deployment_controller::outputs::Outputs;
 use futures::{StreamExt, future::join};
 use kube::{
     ResourceExt,
@@ -21,11 +21,8 @@ use kube::{
 use operator_kit::watch::Unmanaged;
 
 use super::{
-    claim::Expectation,
-    replica::{Replica, serving},
-    report::Ledger,
-    requirement::Requirement,
-    stage::Stage,
+    Requirement, Run,
+    replica::{Expectation, Replica, serving},
 };
 
 /// A state of a child.
@@ -49,30 +46,15 @@ impl Child {
 }
 
 /// The state of the stage, as the watches have shown it.
-pub struct Scene<'s> {
-    stage: &'s Stage,
-    mapping: &'s Mapping,
-    ledger: &'s Ledger,
+#[derive(Default)]
+pub struct Scene {
     children: RefCell<BTreeMap<String, Child>>,
     replicas: RefCell<BTreeMap<String, Replica>>,
     expectation: RefCell<Option<Expectation>>,
     least_serving: Cell<Option<usize>>,
 }
 
-impl<'s> Scene<'s> {
-    /// An empty scene.
-    pub fn new(stage: &'s Stage, mapping: &'s Mapping, ledger: &'s Ledger) -> Self {
-        Self {
-            stage,
-            mapping,
-            ledger,
-            children: RefCell::default(),
-            replicas: RefCell::default(),
-            expectation: RefCell::default(),
-            least_serving: Cell::default(),
-        }
-    }
-
+impl Scene {
     /// A child, as it was last seen.
     pub fn child(&self, name: &str) -> Option<Child> {
         self.children.borrow().get(name).cloned()
@@ -97,15 +79,6 @@ impl<'s> Scene<'s> {
         self.replicas.borrow().keys().cloned().collect()
     }
 
-    /// From now on, any readiness is judged by this; `None` while a change is on its way.
-    pub async fn expect(&self, expectation: Option<Expectation>) {
-        let name = expectation.as_ref().map(|expectation| expectation.child.clone());
-        self.expectation.replace(expectation);
-        if let Some(child) = name.and_then(|name| self.child(&name)) {
-            self.judge(&child).await;
-        }
-    }
-
     /// From now on, the fewest serving replicas are kept.
     pub fn count_serving(&self) {
         self.least_serving.set(Some(serving(&self.replicas())));
@@ -114,6 +87,17 @@ impl<'s> Scene<'s> {
     /// The fewest replicas that served at any time since they are counted.
     pub fn least_serving(&self) -> Option<usize> {
         self.least_serving.get()
+    }
+}
+
+impl Run<'_> {
+    /// From now on, any readiness is judged by this; `None` while a change is on its way.
+    pub async fn expect(&self, expectation: Option<Expectation>) {
+        let name = expectation.as_ref().map(|expectation| expectation.child.clone());
+        self.scene.expectation.replace(expectation);
+        if let Some(child) = name.and_then(|name| self.scene.child(&name)) {
+            self.judge(&child).await;
+        }
     }
 
     /// Follows everything. It never ends.
@@ -128,11 +112,11 @@ impl<'s> Scene<'s> {
             match event {
                 Ok(Event::Apply(Unmanaged(object)) | Event::InitApply(Unmanaged(object))) => {
                     let child = self.look_at(&object);
-                    self.children.borrow_mut().insert(child.name.clone(), child.clone());
+                    self.scene.children.borrow_mut().insert(child.name.clone(), child.clone());
                     self.judge(&child).await;
                 }
                 Ok(Event::Delete(Unmanaged(object))) => {
-                    drop(self.children.borrow_mut().remove(&object.name_any()));
+                    drop(self.scene.children.borrow_mut().remove(&object.name_any()));
                 }
                 // The watch repeats its request by itself.
                 Ok(Event::Init | Event::InitDone) | Err(_) => {}
@@ -142,7 +126,7 @@ impl<'s> Scene<'s> {
 
     async fn follow_pods(&self) {
         let mut events = pin!(watcher(self.stage.pods(), watcher::Config::default()).default_backoff());
-        let mut listed = BTreeMap::new();
+        let (scene, mut listed) = (&self.scene, BTreeMap::new());
         while let Some(event) = events.next().await {
             match event {
                 Ok(Event::Init) => listed.clear(),
@@ -150,17 +134,17 @@ impl<'s> Scene<'s> {
                     listed.insert(pod.uid().unwrap_or_default(), Replica::of(&pod));
                     continue;
                 }
-                Ok(Event::InitDone) => drop(self.replicas.replace(std::mem::take(&mut listed))),
+                Ok(Event::InitDone) => drop(scene.replicas.replace(std::mem::take(&mut listed))),
                 Ok(Event::Apply(Unmanaged(pod))) => {
-                    self.replicas.borrow_mut().insert(pod.uid().unwrap_or_default(), Replica::of(&pod));
+                    scene.replicas.borrow_mut().insert(pod.uid().unwrap_or_default(), Replica::of(&pod));
                 }
                 Ok(Event::Delete(Unmanaged(pod))) => {
-                    self.replicas.borrow_mut().remove(&pod.uid().unwrap_or_default());
+                    scene.replicas.borrow_mut().remove(&pod.uid().unwrap_or_default());
                 }
                 Err(_) => continue,
             }
-            if let Some(least) = self.least_serving.get() {
-                self.least_serving.set(Some(least.min(serving(&self.replicas()))));
+            if let Some(least) = scene.least_serving.get() {
+                scene.least_serving.set(Some(least.min(serving(&scene.replicas()))));
             }
         }
     }
@@ -183,13 +167,13 @@ impl<'s> Scene<'s> {
             let seen = "it is higher than the generation of the object";
             self.ledger.fail(Requirement::ObservedGeneration, seen);
         }
-        let Some(expected) = self.expectation.borrow().clone() else { return };
+        let Some(expected) = self.scene.expectation.borrow().clone() else { return };
         let is_meant = child.name == expected.child && child.generation >= expected.generation;
         if !(is_meant && child.is_current() && child.outputs.ready) {
             return;
         }
         let Ok(replicas) = self.stage.replicas().await else { return };
-        if self.expectation.borrow().as_ref() == Some(&expected)
+        if self.scene.expectation.borrow().as_ref() == Some(&expected)
             && let Some(lie) = expected.lie(&replicas)
         {
             self.ledger.fail(expected.blame, lie);

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::replica::Replica;
-use crate::{connection::Cluster, kinds::Kind, pages, paint::sanitized};
+use crate::{connection::Cluster, kinds::Kind, paint::sanitized};
 
 /// The label of the namespaces of trials.
 const OF_A_CHECK: &str = "catena.dev/contract-check";
@@ -67,11 +67,6 @@ impl Stage {
         &self.cluster.namespace
     }
 
-    /// The kind that is tried.
-    pub fn kind(&self) -> &Kind {
-        &self.kind
-    }
-
     /// Its children, for a watch.
     pub fn children(&self) -> Api<Unmanaged<DynamicObject>> {
         self.cluster.api(&self.kind, Some(self.name()))
@@ -84,8 +79,7 @@ impl Stage {
 
     /// Its replicas now.
     pub async fn replicas(&self) -> Result<Vec<Replica>> {
-        let api: Api<DynamicObject> = self.cluster.api(&self.pods, Some(self.name()));
-        let listed = pages::all(&api, ListParams::default()).await;
+        let listed = self.cluster.list(&self.pods, Some(self.name()), ListParams::default()).await;
         let pods = listed.map_err(|error| self.cluster.refused(&self.pods, "", "list", error))?;
         Ok(pods.iter().map(Replica::of).collect())
     }

@@ -11,7 +11,7 @@ use crate::{
     why::{
         controllers::{Installation, PodTrouble},
         facts::{Surroundings, Warning},
-        refused_settings::RefusedSettings,
+        settings::RefusedSettings,
     },
 };
 

@@ -20,7 +20,7 @@ use super::{
     controllers::Controllers as OurControllers,
     facts::{Surroundings, Warning},
 };
-use crate::{chain::Gap, object::Identity, protected_kinds::ProtectedKinds};
+use crate::{errors::Gap, object::Identity, protection::ProtectedKinds};
 use scene::*;
 
 const WEB: &str = "BasicDeployment/web";

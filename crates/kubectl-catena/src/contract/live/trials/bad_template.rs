@@ -6,13 +6,8 @@ use anyhow::Result;
 use kube::core::SelectorExt;
 use tokio::time::sleep;
 
-use super::selector;
-use crate::contract::live::{
-    replica::Replica,
-    requirement::Requirement,
-    run::{Run, View},
-    scene::Child,
-};
+use super::{Replica, Requirement, Run, parsed};
+use crate::contract::live::{run::View, scene::Child};
 
 /// Rolls the template out and back.
 pub async fn is_told(run: &Run<'_>, replicas: i32) -> Result<()> {
@@ -70,7 +65,7 @@ fn blocker(View { child: Child { outputs, .. }, replicas }: &View) -> Option<Str
     if let Some(blocker) = &outputs.blocked_by {
         return Some(format!("{}/{}: {}", blocker.kind, blocker.name, blocker.reason));
     }
-    let selector = outputs.pods.as_deref().and_then(selector::parsed)?;
+    let selector = outputs.pods.as_deref().and_then(parsed)?;
     let is_it = |replica: &&Replica| replica.is_alive && !replica.serves && selector.matches(&replica.labels);
     let pod = replicas.iter().find(is_it)?;
     Some(format!("Pod/{}, by the selector of pods", pod.name))

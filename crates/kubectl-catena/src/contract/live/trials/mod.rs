@@ -1,41 +1,123 @@
 //! The trials, in their order: each begins where the one before it ended.
 
 mod bad_template;
-mod deletion;
-mod restart;
-mod scaling;
-mod selector;
-mod steady_state;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
+use jiff::Timestamp;
+use kube::{
+    ResourceExt,
+    core::{Expression, Selector, SelectorExt},
+};
+use tokio::time::{Duration, Instant, sleep};
 
-use super::{requirement::Requirement, run::Run};
+use super::{Requirement, Run, replica::Replica};
+
+/// Time between two looks at the versions of all objects, which the watches keep.
+const STEADY_STATE_INTERVAL: Duration = Duration::from_millis(100);
+/// Time between two looks at what is deleted.
+const DELETION_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Makes all of them.
 pub async fn all(run: &Run<'_>) -> Result<()> {
     run.step(0, "creating a child with one replica");
-    if !scaling::starts(run).await? {
+    if !starts(run).await? {
         return Ok(());
     }
     run.stage.mark(run.good.name()).await?;
     run.step(1, "a template that never serves, with one replica");
     bad_template::is_told(run, 1).await?;
     run.step(3, "scaling up");
-    scaling::follows(run, 1, 3).await?;
+    scales(run, 1, 3).await?;
     run.scene.count_serving();
     run.step(4, "scaling down");
-    scaling::follows(run, 3, 2).await?;
-    selector::selects(run);
+    scales(run, 3, 2).await?;
+    selects(run);
     run.step(5, "a template that never serves, with two replicas");
     bad_template::is_told(run, 2).await?;
     run.step(7, "another restart token");
-    restart::replaces_all(run, 2).await?;
+    restarts(run, 2).await?;
     holds_its_budget(run);
     run.step(8, "waiting for the steady state");
-    steady_state::is_silent(run).await;
-    steady_state::leaves_foreign_fields(run).await?;
+    is_silent(run).await;
+    leaves_foreign_fields(run).await?;
     run.step(10, "deleting the child");
-    deletion::takes_all_replicas(run).await
+    takes_all_replicas(run).await
+}
+
+/// Creates the child with one replica. `false` if it never serves.
+async fn starts(run: &Run<'_>) -> Result<bool> {
+    let none = BTreeSet::new();
+    let generation = run.change(run.good, 1, None, &none, Requirement::Ready).await?;
+    Ok(run.settle(1, generation, &none, Requirement::Scaling).await)
+}
+
+/// Changes the number of replicas.
+async fn scales(run: &Run<'_>, from: i32, to: i32) -> Result<()> {
+    let none = BTreeSet::new();
+    let generation = run.change(run.good, to, None, &none, Requirement::Ready).await?;
+    if run.settle(to, generation, &none, Requirement::Scaling).await {
+        let (low, high) = (from.min(to), from.max(to));
+        run.ledger.pass(Requirement::Scaling, format!("from 1 to {high} and back to {low} pods"));
+    }
+    Ok(())
+}
+
+/// Applies the selector, which selects the replicas and nothing else, to the pods of the namespace.
+fn selects(run: &Run<'_>) {
+    let child = run.scene.child(run.good.name());
+    let Some(text) = child.and_then(|child| child.outputs.selector) else {
+        let seen = "it is not reported, so that a HorizontalPodAutoscaler finds no pods";
+        return run.ledger.fail(Requirement::Selector, seen);
+    };
+    let Some(selector) = parsed(&text) else {
+        return run.ledger.fail(Requirement::Selector, format!("{text:?} is no list of labels with values"));
+    };
+    let replicas = run.scene.replicas();
+    let is_missed = |replica: &&Replica| replica.is_alive && !selector.matches(&replica.labels);
+    match replicas.iter().filter(is_missed).count() {
+        0 => run.ledger.pass(Requirement::Selector, text),
+        missed => run.ledger.fail(Requirement::Selector, format!("{text} misses {missed} pods")),
+    }
+}
+
+/// Labels with values, the form in which selectors of pods are reported.
+fn parsed(text: &str) -> Option<Selector> {
+    let of_label = |part: &str| {
+        let (key, value) = part.split_once('=')?;
+        Some(Expression::Equal(key.to_owned(), value.trim_start_matches('=').to_owned()))
+    };
+    let labels: Option<Vec<Expression>> = text.split(',').map(of_label).collect();
+    labels.map(Selector::from_iter)
+}
+
+/// Sets another restart token: all replicas are replaced.
+async fn restarts(run: &Run<'_>, replicas: i32) -> Result<()> {
+    if run.contract().restarted_at.is_none() {
+        run.ledger.skip(Requirement::Restart, "the kind has no restart token");
+        run.ledger.skip(Requirement::Updated, "the kind has no restart token");
+        return Ok(());
+    }
+    let before = run.scene.uids();
+    let token = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    let generation = run.change(run.good, replicas, Some(&token), &before, Requirement::Ready).await?;
+    if !run.settle(replicas, generation, &before, Requirement::Restart).await {
+        run.ledger.skip(Requirement::Updated, "nothing was replaced");
+        return Ok(());
+    }
+    run.ledger.pass(Requirement::Restart, format!("all {replicas} pods were replaced"));
+    let name = run.good.name();
+    let Some(updated) = run.scene.child(name).and_then(|child| child.outputs.updated) else {
+        run.ledger.fail(Requirement::Updated, "it is not reported");
+        return Ok(());
+    };
+    if run.until(name, Requirement::Updated, |view| view.child.outputs.updated == Some(replicas)).await {
+        run.ledger.pass(Requirement::Updated, "it was the number of new pods");
+    } else {
+        run.ledger.fail(Requirement::Updated, format!("it stays {updated} with {replicas} new pods"));
+    }
+    Ok(())
 }
 
 fn holds_its_budget(run: &Run<'_>) {
@@ -48,5 +130,88 @@ fn holds_its_budget(run: &Run<'_>) {
             run.ledger.pass(Requirement::Budget, format!("{least} or more pods served at any time"));
         }
         None => {}
+    }
+}
+
+/// Waits until nothing is written for a while, because nothing changes.
+async fn is_silent(run: &Run<'_>) {
+    let deadline = Instant::now() + run.limits.of(Requirement::SteadyState);
+    let (mut last, mut since) = (run.scene.versions(), Instant::now());
+    let mut writes: BTreeMap<String, usize> = BTreeMap::new();
+    while since.elapsed() < run.limits.window {
+        if Instant::now() > deadline {
+            let most = writes.iter().max_by_key(|(_, count)| **count);
+            let most =
+                most.map_or_else(String::new, |(name, count)| format!("; {name} changed {count} times"));
+            let late = run.in_time(Requirement::SteadyState);
+            return run.ledger.fail(Requirement::SteadyState, format!("no rest {late}{most}"));
+        }
+        sleep(STEADY_STATE_INTERVAL).await;
+        let now = run.scene.versions();
+        if now != last {
+            for (name, _) in now.iter().filter(|(name, version)| last.get(*name) != Some(version)) {
+                *writes.entry(name.clone()).or_default() += 1;
+            }
+            (last, since) = (now, Instant::now());
+        }
+    }
+    let seconds = run.limits.window.as_secs();
+    run.ledger.pass(Requirement::SteadyState, format!("no write to the child or its pods for {seconds} s"));
+}
+
+/// Looks for the label and the annotation that somebody else has set before all other trials.
+async fn leaves_foreign_fields(run: &Run<'_>) -> Result<()> {
+    let lost = run.stage.lost_marks(run.good.name()).await?;
+    if lost.is_empty() {
+        let seen = "a label and an annotation of another field manager stayed";
+        run.ledger.pass(Requirement::ForeignFields, seen);
+    } else {
+        let lost = lost.join(" and the ");
+        run.ledger.fail(Requirement::ForeignFields, format!("the {lost} of another field manager is gone"));
+    }
+    Ok(())
+}
+
+/// Deletes the child in the background: all its replicas go with it.
+async fn takes_all_replicas(run: &Run<'_>) -> Result<()> {
+    let (name, started) = (run.good.name(), Instant::now());
+    run.expect(None).await;
+    run.stage.delete(name).await?;
+    loop {
+        let (child, replicas) = (run.stage.find(name).await?, run.stage.replicas().await?);
+        if child.is_none() && replicas.is_empty() {
+            let seen =
+                format!("the child and its pods were gone after {:.0} s", started.elapsed().as_secs_f64());
+            run.ledger.pass(Requirement::Deletion, seen);
+            return Ok(());
+        }
+        if started.elapsed() > run.limits.of(Requirement::Deletion) {
+            let left = match child {
+                Some(child) => {
+                    format!("the child is kept by its finalizers: {}", child.finalizers().join(", "))
+                }
+                None => format!(
+                    "{} pods are left, although the child is gone: do they have its owner reference?",
+                    replicas.len()
+                ),
+            };
+            let late = run.in_time(Requirement::Deletion);
+            run.ledger.fail(Requirement::Deletion, format!("{late}: {left}"));
+            return Ok(());
+        }
+        sleep(DELETION_INTERVAL).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_selector_is_a_list_of_labels_with_values() {
+        let labels = [("app".to_owned(), "web".to_owned()), ("tier".to_owned(), "gold".to_owned())].into();
+        assert!(parsed("app=web,tier==gold").unwrap().matches(&labels));
+        assert!(!parsed("app=shop").unwrap().matches(&labels));
+        assert!(parsed("app").is_none());
     }
 }
