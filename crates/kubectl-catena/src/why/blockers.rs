@@ -3,8 +3,8 @@
 use catena_api::BlockedBy;
 
 use super::{
-    Cause, Facts, Finding, Identity, Node, State, Verdict, conditions, contest, controller_of, describe, follow,
-    is_command, not_running, refusal, warnings,
+    Cause, Facts, Finding, Identity, Node, State, Verdict, conditions, contest, controller_of, describe,
+    follow, is_command, not_running, refusal, warnings,
 };
 
 /// Reasons of an object whose spec is not followed at all: whatever its present pods suffer from, no correction reaches them.
