@@ -8,36 +8,24 @@ use local_cluster::{Access, Step, explain, files};
 use crate::workspace;
 
 /// The queries to the cluster, and the files for their answers.
-const QUESTIONS: [(&str, &[&str]); 6] = [
-    ("events.txt", &["get", "events", "--all-namespaces", "--sort-by=.lastTimestamp"]),
+const QUESTIONS: [(&str, &str); 6] = [
+    ("events.txt", "get events --all-namespaces --sort-by=.lastTimestamp"),
     // A separate query, because a missing kind makes the whole query fail.
-    ("catena.yaml", &["get", "catena", "--all-namespaces", "--output=yaml"]),
+    ("catena.yaml", "get catena --all-namespaces --output=yaml"),
     (
         "objects.yaml",
-        &[
-            "get",
-            "pods,deployments,jobs,configmaps,controllerrevisions,leases,namespaces,nodes",
-            "--all-namespaces",
-            "--output=yaml",
-        ],
+        "get pods,deployments,jobs,configmaps,controllerrevisions,leases,namespaces,nodes --all-namespaces --output=yaml",
     ),
-    ("definitions.txt", &["get", "customresourcedefinitions", "--output=wide"]),
-    ("controllers.log", &["logs", OF_CONTROLLERS[0], OF_CONTROLLERS[1], "--prefix", "--tail=-1"]),
+    ("definitions.txt", "get customresourcedefinitions --output=wide"),
+    (
+        "controllers.log",
+        "logs --namespace=catena-system --selector=app.kubernetes.io/name --prefix --tail=-1",
+    ),
     (
         "controllers-that-ended.log",
-        &[
-            "logs",
-            OF_CONTROLLERS[0],
-            OF_CONTROLLERS[1],
-            "--prefix",
-            "--tail=-1",
-            "--previous",
-            "--ignore-errors",
-        ],
+        "logs --namespace=catena-system --selector=app.kubernetes.io/name --prefix --tail=-1 --previous --ignore-errors",
     ),
 ];
-
-const OF_CONTROLLERS: [&str; 2] = ["--namespace=catena-system", "--selector=app.kubernetes.io/name"];
 
 /// If `result` is a failure, keeps the objects of the cluster, its logs and its audit log, and adds their path to the
 /// failure. There is no `access` to a cluster that never came up.
@@ -93,9 +81,11 @@ fn collect(folder: &Path, logs: &Path, access: Option<&Access>) -> Result<usize>
 }
 
 /// The answer of the cluster, or the reason why there is none.
-fn answer(access: &Access, question: &[&str]) -> Vec<u8> {
-    let output = access.kubectl().args(question).arg("--request-timeout=20s").stdin(Stdio::null()).output();
-    output
+fn answer(access: &Access, question: &str) -> Vec<u8> {
+    let mut kubectl = access.kubectl();
+    kubectl.args(question.split(' ')).arg("--request-timeout=20s").stdin(Stdio::null());
+    kubectl
+        .output()
         .map_or_else(|error| error.to_string().into_bytes(), |output| [output.stdout, output.stderr].concat())
 }
 

@@ -238,17 +238,24 @@ impl KindCluster {
 
 #[cfg(test)]
 mod tests {
+    use tempfile::TempDir;
+
     use super::*;
     use crate::again;
+
+    /// Whether this process has a kind that answers by a script: see [`again::has`].
+    fn has_kind(directory: &TempDir, script: &str, test: &str) -> bool {
+        let kind = again::program(directory.path(), "kind", script);
+        let variables = [("PATH", kind), ("CATENA_CACHE", directory.path().join("cache").into())];
+        again::has(&format!("kind::tests::{test}"), &variables)
+    }
 
     #[tokio::test]
     async fn a_cluster_that_is_there_is_neither_adopted_nor_deleted() {
         let directory = tempfile::tempdir().unwrap();
-        let script = r#"echo "$@" >>"${0%/*}/asked"; [ "$1" != create ] && echo catena-theirs"#;
         // A kind that has one cluster, creates no other, and notes what it is asked for.
-        let kind = again::program(directory.path(), "kind", script);
-        let variables = [("PATH", kind), ("CATENA_CACHE", directory.path().join("cache").into())];
-        if again::has("kind::tests::a_cluster_that_is_there_is_neither_adopted_nor_deleted", &variables) {
+        let script = r#"echo "$@" >>"${0%/*}/asked"; [ "$1" != create ] && echo catena-theirs"#;
+        if has_kind(&directory, script, "a_cluster_that_is_there_is_neither_adopted_nor_deleted") {
             let interrupt = Interrupt::listen().unwrap();
             let created = KindCluster::named("theirs").unwrap().create(None, &interrupt).await;
             let error = created.unwrap_err().to_string();
@@ -262,26 +269,22 @@ mod tests {
     #[test]
     fn a_cluster_of_another_cache_is_refused_with_the_ways_out() {
         let directory = tempfile::tempdir().unwrap();
-        let kind = again::program(directory.path(), "kind", "echo catena-theirs; echo catena-ours");
-        let variables = [("PATH", kind), ("CATENA_CACHE", directory.path().join("cache").into())];
-        if !again::has("kind::tests::a_cluster_of_another_cache_is_refused_with_the_ways_out", &variables) {
-            return;
+        let script = "echo catena-theirs; echo catena-ours";
+        if has_kind(&directory, script, "a_cluster_of_another_cache_is_refused_with_the_ways_out") {
+            let [theirs, ours, new] = ["theirs", "ours", "new"].map(|name| KindCluster::named(name).unwrap());
+            fs::create_dir_all(&ours.directory).unwrap();
+            ours.ensure_known().unwrap();
+            new.ensure_known().unwrap();
+            let said = theirs.ensure_known().unwrap_err().to_string();
+            assert!(said.contains("CATENA_CACHE") && said.contains("kind delete cluster"), "{said}");
         }
-        let [theirs, ours, new] = ["theirs", "ours", "new"].map(|name| KindCluster::named(name).unwrap());
-        fs::create_dir_all(&ours.directory).unwrap();
-        ours.ensure_known().unwrap();
-        new.ensure_known().unwrap();
-        let said = theirs.ensure_known().unwrap_err().to_string();
-        assert!(said.contains("CATENA_CACHE") && said.contains("kind delete cluster"), "{said}");
     }
 
     #[test]
     fn a_kind_that_does_not_answer_is_not_taken_for_one_without_the_cluster() {
         let directory = tempfile::tempdir().unwrap();
-        let kind = again::program(directory.path(), "kind", "echo no Docker >&2; exit 1");
-        let variables = [("PATH", kind), ("CATENA_CACHE", directory.path().join("cache").into())];
-        let test = "kind::tests::a_kind_that_does_not_answer_is_not_taken_for_one_without_the_cluster";
-        if again::has(test, &variables) {
+        let test = "a_kind_that_does_not_answer_is_not_taken_for_one_without_the_cluster";
+        if has_kind(&directory, "echo no Docker >&2; exit 1", test) {
             let error = KindCluster::named("ours").unwrap().exists().unwrap_err();
             assert_eq!(format!("{error:#}"), "kind does not answer: kind: no Docker");
         }

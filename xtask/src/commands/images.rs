@@ -1,16 +1,12 @@
 //! `cargo xtask images`: an image of each program that charts run, for Docker.
 
-use std::{collections::BTreeMap, fs, process::Command};
+use std::{fs, process::Command};
 
 use anyhow::{Context, Result};
 use local_cluster::{Interrupt, Step, files};
 
 use crate::{
-    images::{
-        archive::{self, Image},
-        binaries::Binaries,
-        chosen, reference, references,
-    },
+    images::{archive, binaries, chosen, reference},
     sbom, workspace,
 };
 
@@ -39,29 +35,18 @@ pub async fn run(options: &Options) -> Result<()> {
 
 /// Builds the images as archives, and returns their paths.
 pub async fn write(controllers: &[String], interrupt: &Interrupt) -> Result<Vec<std::path::PathBuf>> {
-    let binaries = Binaries::build(controllers, interrupt).await?;
+    let (target, architecture) = binaries::target()?;
+    let binaries = binaries::build(controllers, interrupt).await?;
     let directory = workspace::target()?.join("images");
     files::create_directory(&directory)?;
     let mut archives = Vec::new();
     for controller in controllers {
         let step = Step::start(reference(controller));
-        let path = binaries.path(controller);
+        let path = binaries.join(controller);
         let binary = fs::read(&path).with_context(|| format!("could not read {}", path.display()))?;
-        let bill_of_materials = sbom::bill_of(controller, binaries.target)?;
-        let image = Image {
-            references: &references(controller),
-            program: controller,
-            binary: &binary,
-            bill_of_materials: &bill_of_materials,
-            architecture: binaries.architecture,
-            labels: BTreeMap::from([
-                ("title", controller.as_str()),
-                ("version", env!("CARGO_PKG_VERSION")),
-                ("licenses", env!("CARGO_PKG_LICENSE")),
-            ]),
-        };
+        let bill = sbom::bill_of(controller, target)?;
         let archive = directory.join(format!("{controller}.tar"));
-        let (id, size) = archive::write(&image, &archive)?;
+        let (id, size) = archive::write(controller, &binary, &bill, architecture, &archive)?;
         #[expect(clippy::cast_precision_loss, reason = "sizes are far below 2^52")]
         step.done(format!("{:.1} MB, {id}", size as f64 / 1e6));
         archives.push(archive);

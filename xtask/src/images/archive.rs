@@ -3,44 +3,38 @@
 //! A Dockerfile is not enough, because the classic builder writes the time of the build into the image, so that no two
 //! builds have the same digest.
 
-use std::{collections::BTreeMap, path::Path};
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use local_cluster::files;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use super::references;
+
 /// The user that the charts run the controllers as.
 const USER: &str = "65532:65532";
 /// The creation time of all images, because no build writes its own.
 const CREATED: &str = "1970-01-01T00:00:00Z";
 
-/// The content of an image.
-pub struct Image<'a> {
-    /// Its names with tags.
-    pub references: &'a [String],
-    /// The name of the program in it, at the root.
-    pub program: &'a str,
-    /// The program.
-    pub binary: &'a [u8],
-    /// The crates that it consists of; scanners of images find it by the end of its name.
-    pub bill_of_materials: &'a [u8],
-    /// `amd64`, `arm64`.
-    pub architecture: &'a str,
-    /// Labels under org.opencontainers.image.
-    pub labels: BTreeMap<&'a str, &'a str>,
-}
-
-/// Writes the archive; returns the id in `docker images --no-trunc` and the bytes of all layers.
-pub fn write(image: &Image<'_>, path: &Path) -> Result<(String, usize)> {
-    let bill = format!("{}.cdx.json", image.program);
-    let layer = tar([(image.program, image.binary, 0o755), (bill.as_str(), image.bill_of_materials, 0o644)])?;
+/// Writes the archive of the image of a program for an architecture such as `amd64`: the program at the root, and beside it its
+/// bill of materials, which scanners of images find by the end of its name. Returns the id in `docker images --no-trunc`
+/// and the bytes of all layers.
+pub fn write(
+    program: &str,
+    binary: &[u8],
+    bill_of_materials: &[u8],
+    architecture: &str,
+    path: &Path,
+) -> Result<(String, usize)> {
+    let bill = format!("{program}.cdx.json");
+    let layer = tar([(program, binary, 0o755), (bill.as_str(), bill_of_materials, 0o644)])?;
     let layer_digest = sha256(&layer);
-    let config = serde_json::to_vec(&config(image, &layer_digest))?;
+    let config = serde_json::to_vec(&config(program, architecture, &layer_digest))?;
     let id = sha256(&config);
     let (config_name, layer_name) = (format!("{id}.json"), format!("{layer_digest}/layer.tar"));
     let manifest =
-        json!([{"Config": config_name, "RepoTags": image.references, "Layers": [layer_name]}]).to_string();
+        json!([{"Config": config_name, "RepoTags": references(program), "Layers": [layer_name]}]).to_string();
     let archive = tar([
         (config_name.as_str(), config.as_slice(), 0o644),
         (layer_name.as_str(), layer.as_slice(), 0o644),
@@ -50,14 +44,17 @@ pub fn write(image: &Image<'_>, path: &Path) -> Result<(String, usize)> {
     Ok((format!("sha256:{id}"), layer.len()))
 }
 
-fn config(image: &Image<'_>, layer_digest: &str) -> Value {
-    let labels: BTreeMap<String, &str> =
-        image.labels.iter().map(|(key, value)| (format!("org.opencontainers.image.{key}"), *value)).collect();
+fn config(program: &str, architecture: &str, layer_digest: &str) -> Value {
+    let labels = json!({
+        "org.opencontainers.image.licenses": env!("CARGO_PKG_LICENSE"),
+        "org.opencontainers.image.title": program,
+        "org.opencontainers.image.version": env!("CARGO_PKG_VERSION"),
+    });
     json!({
-        "architecture": image.architecture,
+        "architecture": architecture,
         "os": "linux",
         "created": CREATED,
-        "config": {"Entrypoint": [format!("/{}", image.program)], "User": USER, "Labels": labels},
+        "config": {"Entrypoint": [format!("/{program}")], "User": USER, "Labels": labels},
         "rootfs": {"type": "layers", "diff_ids": [format!("sha256:{layer_digest}")]},
         "history": [{"created": CREATED, "created_by": "cargo xtask images"}],
     })
@@ -84,32 +81,25 @@ fn sha256(content: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    fn image(binary: &[u8]) -> Image<'_> {
-        Image {
-            references: &[],
-            program: "controller",
-            binary,
-            bill_of_materials: b"{}",
-            architecture: "amd64",
-            labels: BTreeMap::from([("title", "controller")]),
-        }
+    fn write(binary: &[u8], path: &Path) -> (String, usize) {
+        super::write("controller", binary, b"{}", "amd64", path).unwrap()
     }
 
     #[test]
     fn the_same_binary_makes_the_same_bytes_and_another_one_another_image() {
         let directory = tempfile::tempdir().unwrap();
         let [a, b, c] = ["a", "b", "c"].map(|name| directory.path().join(name));
-        let first = write(&image(b"program"), &a).unwrap();
-        assert_eq!(first, write(&image(b"program"), &b).unwrap());
+        let first = write(b"program", &a);
+        assert_eq!(first, write(b"program", &b));
         assert_eq!(std::fs::read(a).unwrap(), std::fs::read(b).unwrap());
-        assert_ne!(first.0, write(&image(b"other"), &c).unwrap().0);
+        assert_ne!(first.0, write(b"other", &c).0);
     }
 
     #[test]
     fn the_bill_of_materials_lies_beside_the_program() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("image.tar");
-        write(&image(b"program"), &path).unwrap();
+        write(b"program", &path);
         let mut archive = tar::Archive::new(std::fs::File::open(path).unwrap());
         let is_layer = |path: &Path| path.ends_with("layer.tar");
         let layer =
@@ -121,7 +111,7 @@ mod tests {
 
     #[test]
     fn the_program_is_run_without_rights() {
-        let config = config(&image(b""), "0");
+        let config = config("controller", "amd64", "0");
         assert_eq!(config["config"]["User"], "65532:65532");
         assert_eq!(config["config"]["Entrypoint"][0], "/controller");
         assert_eq!(config["config"]["Labels"]["org.opencontainers.image.title"], "controller");

@@ -1,6 +1,6 @@
 //! Static binaries for images.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use local_cluster::Interrupt;
@@ -10,45 +10,28 @@ use crate::{cargo, charts, workspace};
 /// The cargo profile of what ships.
 const PROFILE: &str = "dist";
 
-/// The binaries for a target: their directory and architecture.
-pub struct Binaries {
-    /// Where they are.
-    pub directory: PathBuf,
-    /// The target in cargo's terms.
-    pub target: &'static str,
-    /// The architecture in Docker's terms.
-    pub architecture: &'static str,
-}
-
-impl Binaries {
-    /// Builds the packages for Linux on this machine's processor, static, and the same wherever they are built: always
-    /// all controllers, because which features a dependency has, and so each binary, depends on what is built with it.
-    pub async fn build(packages: &[String], interrupt: &Interrupt) -> Result<Self> {
-        let (target, architecture) = target()?;
-        // Paths of this machine are removed from panic messages, so that a build elsewhere has the same digest.
-        let cargo_home = cargo_home().context("cargo's home is not known: set CARGO_HOME")?;
-        let flags = [
-            "-Ctarget-feature=+crt-static".to_owned(),
-            format!("--remap-path-prefix={}=/catena", workspace::root().display()),
-            format!("--remap-path-prefix={}=/cargo", cargo_home.display()),
-        ];
-        let controllers: Vec<String> = charts::all().into_iter().map(|chart| chart.name).collect();
-        let others: Vec<_> =
-            packages.iter().filter(|package| !controllers.contains(package)).cloned().collect();
-        for together in [controllers, others].iter().filter(|together| !together.is_empty()) {
-            let mut build = cargo::command();
-            build.args(["build", "--profile", PROFILE, "--target", target]);
-            build.args(together.iter().flat_map(|package| ["--package", package]));
-            build.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
-            interrupt.run(&mut build).await?;
-        }
-        Ok(Self { directory: workspace::target()?.join(target).join(PROFILE), target, architecture })
+/// Builds the packages for Linux on this machine's processor, static, and the same wherever they are built: always all
+/// controllers, because which features a dependency has, and so each binary, depends on what is built with it. Returns the
+/// directory of the binaries.
+pub async fn build(packages: &[String], interrupt: &Interrupt) -> Result<PathBuf> {
+    let (target, _) = target()?;
+    // Paths of this machine are removed from panic messages, so that a build elsewhere has the same digest.
+    let cargo_home = cargo_home().context("cargo's home is not known: set CARGO_HOME")?;
+    let flags = [
+        "-Ctarget-feature=+crt-static".to_owned(),
+        format!("--remap-path-prefix={}=/catena", workspace::root().display()),
+        format!("--remap-path-prefix={}=/cargo", cargo_home.display()),
+    ];
+    let controllers: Vec<String> = charts::all().into_iter().map(|chart| chart.name).collect();
+    let others: Vec<_> = packages.iter().filter(|package| !controllers.contains(package)).cloned().collect();
+    for together in [controllers, others].iter().filter(|together| !together.is_empty()) {
+        let mut build = cargo::command();
+        build.args(["build", "--profile", PROFILE, "--target", target]);
+        build.args(together.iter().flat_map(|package| ["--package", package]));
+        build.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
+        interrupt.run(&mut build).await?;
     }
-
-    /// The binary of a package.
-    pub fn path(&self, package: &str) -> PathBuf {
-        self.directory.join(Path::new(package))
-    }
+    Ok(workspace::target()?.join(target).join(PROFILE))
 }
 
 /// What images are built for: the target, and how Docker calls its architecture.

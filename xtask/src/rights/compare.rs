@@ -1,15 +1,64 @@
-//! Granted rights against used ones.
+//! Granted rights against used ones, and the exceptions.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
+    path::Path,
 };
 
+use anyhow::{Context, Result, ensure};
+use local_cluster::files;
+use serde::Deserialize;
+
 use super::{
-    exceptions::{Exception, Exceptions},
     grants::{Grant, of_charts},
     log::{Log, Request},
 };
+
+/// e2e/rights.yaml: rights that no request of the suite uses, or not always.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Exceptions {
+    /// Rights that are granted, but that no request uses.
+    pub unused: Vec<Exception>,
+    /// Rights that are needed only in races, which no test can bring about.
+    pub sometimes: Vec<Exception>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Exception {
+    /// The controller; `*` for any.
+    pub controller: String,
+    /// A verb and a resource with its group and subresource; `*` for any name of a kind: `update */finalizers`.
+    pub right: String,
+    pub reason: String,
+}
+
+impl Exceptions {
+    pub fn read(path: &Path) -> Result<Self> {
+        let text = files::read(path)?;
+        let exceptions: Self =
+            serde_saphyr::from_str(&text).with_context(|| format!("{} is malformed", path.display()))?;
+        for exception in exceptions.unused.iter().chain(&exceptions.sometimes) {
+            ensure!(!exception.reason.trim().is_empty(), "{}: {exception:?} has no reason", path.display());
+        }
+        Ok(exceptions)
+    }
+}
+
+impl Exception {
+    /// Whether it is about this right.
+    pub fn is_about(&self, grant: &Grant) -> bool {
+        let Some((for_verb, for_resource)) = self.right.split_once(' ') else { return false };
+        let subresource = |resource: &str| resource.split_once('/').map(|(_, sub)| sub.to_owned());
+        let is_any_kind = for_resource.split('/').next() == Some("*");
+        (self.controller == "*" || self.controller == grant.account)
+            && for_verb == grant.verb
+            && (for_resource == grant.resource
+                || is_any_kind && subresource(for_resource) == subresource(&grant.resource))
+    }
+}
 
 /// A difference between granted and used rights.
 #[derive(Debug, PartialEq, Eq)]

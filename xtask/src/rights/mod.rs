@@ -2,7 +2,6 @@
 //! that nobody uses. A right that is missing fails a test by itself. e2e/rights.yaml lists the exceptions.
 
 mod compare;
-mod exceptions;
 mod grants;
 mod log;
 
@@ -11,7 +10,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 use local_cluster::Step;
 
-use self::{exceptions::Exceptions, log::Log};
+use self::{compare::Exceptions, log::Log};
 use crate::workspace;
 
 /// Compares the grants and the requests in the audit logs of a whole run, one of each cluster.

@@ -134,6 +134,9 @@ mod tests {
     fn what_is_not_done_is_named_and_not_left_out() {
         let probe = |action: &str| json!({action: {"port": 1}, "periodSeconds": 1});
         let exec = json!({"exec": {"command": ["true"]}});
+        let https = json!({"httpGet": {"port": 1, "scheme": "HTTPS"}});
+        let resource = json!({"resourceFieldRef": {"resource": "limits.cpu"}});
+        let liveness = "/containers/0/livenessProbe";
         for (place, value, named) in [
             ("/initContainers", json!([{"name": "a"}]), "spec.initContainers"),
             ("/readinessGates", json!([{"conditionType": "a"}]), "spec.readinessGates"),
@@ -141,25 +144,13 @@ mod tests {
             ("/hostNetwork", json!(true), "spec.hostNetwork"),
             ("/containers/0/command", json!(["sh"]), "spec.containers.command"),
             ("/containers/0/envFrom", json!([{"secretRef": {"name": "a"}}]), "spec.containers.envFrom"),
-            (
-                "/containers/0/lifecycle",
-                json!({"preStop": {"sleep": {"seconds": 1}}}),
-                "spec.containers.lifecycle",
-            ),
+            ("/containers/0/lifecycle", json!({"preStop": {"sleep": {}}}), "spec.containers.lifecycle"),
             ("/containers/0/startupProbe", probe("httpGet"), "spec.containers.startupProbe"),
-            ("/containers/0/livenessProbe", probe("tcpSocket"), "spec.containers.livenessProbe.tcpSocket"),
+            (liveness, probe("tcpSocket"), "spec.containers.livenessProbe.tcpSocket"),
             ("/containers/0/readinessProbe", probe("grpc"), "spec.containers.readinessProbe.grpc"),
             ("/containers/0/readinessProbe", exec, "spec.containers.readinessProbe.exec"),
-            (
-                "/containers/0/livenessProbe/httpGet/scheme",
-                json!("HTTPS"),
-                "spec.containers.livenessProbe.httpGet.scheme=HTTPS",
-            ),
-            (
-                "/containers/0/env/0/valueFrom",
-                json!({"resourceFieldRef": {"resource": "limits.cpu"}}),
-                "spec.containers.env.valueFrom.resourceFieldRef",
-            ),
+            (liveness, https, "spec.containers.livenessProbe.httpGet.scheme=HTTPS"),
+            ("/containers/0/env/0/valueFrom", resource, "spec.containers.env.valueFrom.resourceFieldRef"),
             ("/containers/0/volumeMounts/0/subPath", json!("a"), "spec.containers.volumeMounts.subPath"),
             ("/volumes/0", json!({"name": "settings", "secret": {"secretName": "a"}}), "spec.volumes.secret"),
             ("/volumes/0", json!({"name": "settings", "emptyDir": {}}), "spec.volumes.emptyDir"),

@@ -1,7 +1,6 @@
 //! `cargo xtask charts`: writes the common parts of all charts into each, because a chart is packaged without its
 //! surroundings.
 
-mod names;
 mod schema;
 
 use std::{
@@ -9,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use local_cluster::files;
 use serde_json::{Value, json};
 
@@ -51,7 +50,7 @@ fn generated(directory: &Path) -> Result<Generated> {
             for path in below(source)? {
                 let place = path.strip_prefix(source)?;
                 let text = files::read(&path)?;
-                names::begin_with("catena", &text).with_context(|| shown(&path))?;
+                names_begin_with("catena", &text).with_context(|| shown(&path))?;
                 generated.wanted.insert(chart.directory.join(place), whole(place, &text));
             }
         }
@@ -69,7 +68,7 @@ fn generated(directory: &Path) -> Result<Generated> {
             if text.lines().next().is_some_and(|line| line.contains(NOTE)) {
                 generated.surplus.push(path);
             } else if path.starts_with(chart.directory.join("templates")) {
-                names::begin_with(&chart.name, &text).with_context(|| shown(&path))?;
+                names_begin_with(&chart.name, &text).with_context(|| shown(&path))?;
             }
         }
     }
@@ -98,6 +97,19 @@ fn with_ending(path: &Path, ending: &str) -> Result<String> {
         serde_saphyr::from_str::<Value>(&text).with_context(|| format!("{} is not YAML", shown(path)))?;
     }
     Ok(text.trim_start().to_owned())
+}
+
+/// Fails if a named template that `text` defines has a name outside `prefix`. A parent chart merges those of all its subcharts,
+/// and the last definition of a name applies to all of them: a name that two charts define differently would give one chart
+/// the other's objects.
+fn names_begin_with(prefix: &str, text: &str) -> Result<()> {
+    let names = text.split("define \"").skip(1).filter_map(|rest| rest.split('"').next());
+    for name in names {
+        if name.strip_prefix(prefix).is_none_or(|rest| !rest.starts_with('.')) {
+            bail!("the named template {name:?} does not begin with \"{prefix}.\": rename it");
+        }
+    }
+    Ok(())
 }
 
 fn values_schema(chart: &Chart, shared: &Value) -> Result<String> {

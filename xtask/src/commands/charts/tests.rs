@@ -120,3 +120,13 @@ fn a_named_template_that_another_chart_could_have_is_refused_in_a_chart() {
     let refusal = charts.refusal();
     assert!(refusal.contains("one/templates/_names.tpl") && refusal.contains("\"one.\""), "{refusal}");
 }
+
+#[test]
+fn every_named_template_begins_with_the_name_of_who_defines_it() {
+    let text = "{{- define \"one.labels\" -}}x{{- end }}\n{{ define \"catena.labels\" }}y{{ end }}";
+    names_begin_with("one", "{{ include \"catena.labels\" . }}").unwrap();
+    names_begin_with("one", "{{- define \"one.labels\" -}}").unwrap();
+    assert!(names_begin_with("one", text).unwrap_err().to_string().contains("catena.labels"));
+    assert!(names_begin_with("catena", text).unwrap_err().to_string().contains("one.labels"));
+    names_begin_with("on", "{{- define \"one.labels\" -}}").unwrap_err();
+}

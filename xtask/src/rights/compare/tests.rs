@@ -141,3 +141,25 @@ fn what_others_grant_is_theirs_to_know() {
         assert_eq!(told(&granted, &Exceptions::default()), [""; 0]);
     }
 }
+
+#[test]
+fn a_star_is_any_kind_with_the_same_subresource() {
+    let any = |right: &str| Exception { controller: "*".into(), right: right.into(), reason: "x".into() };
+    for (right, verb, resource, is_about) in [
+        ("update */finalizers", "update", "shops.example.com/finalizers", true),
+        ("update */finalizers", "update", "shops.example.com", false),
+        ("update *", "update", "shops.example.com/finalizers", false),
+        ("update *", "patch", "shops.example.com", false),
+        ("get pods", "get", "pods", true),
+    ] {
+        let [account, verb, resource] = ["command-binder", verb, resource].map(str::to_owned);
+        let grant = Grant { account, verb, resource, namespace: None, name: None, by_values: None };
+        assert_eq!(any(right).is_about(&grant), is_about, "{right}: {grant}");
+    }
+}
+
+#[test]
+fn the_committed_file_can_be_read() {
+    let file = crate::workspace::root().join("e2e/rights.yaml");
+    assert!(!Exceptions::read(&file).unwrap().unused.is_empty());
+}
