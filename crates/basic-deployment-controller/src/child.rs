@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{
     child_kind::ChildKind,
+    error::Refusal,
     outputs::{Outputs, Stalled},
 };
 
@@ -137,10 +138,23 @@ impl Child {
         self.annotation(keys::HASH).unwrap_or_default()
     }
 
-    /// Whether a former `BasicDeployment` orphaned it, and nobody has adopted it.
+    /// The refusal to touch it as an object of somebody else that has the child's name. What belongs to somebody who is there is
+    /// not to be deleted.
     #[must_use]
-    pub fn was_left_behind(&self) -> bool {
-        self.owner.is_none() && !self.is_deleting && !self.hash().is_empty()
+    pub fn refused(&self) -> Refusal {
+        let (kind, name) = (self.kind.kind.clone(), self.name.clone());
+        let holder = match &self.owner {
+            Some(owner) => format!(
+                "{} {:?}, which needs it; change the name in the template, or give this BasicDeployment another name",
+                owner.kind, owner.name
+            ),
+            // A former BasicDeployment orphaned it, and nobody has adopted it.
+            None if !self.is_deleting && !self.hash().is_empty() => {
+                return Refusal::ChildOfAnotherContent { kind, name };
+            }
+            None => "an unknown owner: it has no controller, and was not rendered from this template; delete it if nobody needs it, or change the name in the template".to_owned(),
+        };
+        Refusal::ChildNotOwned { kind, name, holder }
     }
 
     /// The record of the commands that were carried out on it.

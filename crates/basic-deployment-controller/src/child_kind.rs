@@ -52,7 +52,7 @@ impl ChildKind {
     /// Whether it is this kind, possibly in another version.
     #[must_use]
     pub fn is(&self, kind: ApiKind<'_>) -> bool {
-        is_same(self.name(), kind)
+        (self.group(), &*self.kind) == (group(kind.0), kind.1)
     }
 
     /// Whether its children would have children of their own.
@@ -63,12 +63,6 @@ impl ChildKind {
     fn group(&self) -> &str {
         group(&self.api_version)
     }
-}
-
-/// Whether two kinds are the same, possibly in two versions.
-#[must_use]
-pub fn is_same((one_version, one): ApiKind<'_>, (other_version, other): ApiKind<'_>) -> bool {
-    (group(one_version), one) == (group(other_version), other)
 }
 
 /// A kind as the API server knows it; its plural is the kind in lower case with an s by default.

@@ -191,30 +191,20 @@ impl Reported for Refusal {
 
 impl Reported for Error {
     fn category(&self) -> Category {
-        match self {
-            Self::Refused(refusal) => refusal.category(),
-            Self::Write(error) => error.category(),
-            Self::Read(error) => error.category(),
-            Self::Untold(untold) => untold.first.category(),
-            Self::NotObserved { .. } => Category::Transient,
-        }
+        self.wrapped().map_or(Category::Transient, Reported::category)
     }
 
     fn reason(&self) -> &'static str {
-        match self {
-            Self::Refused(refusal) => refusal.reason(),
-            Self::Write(error) => error.reason(),
-            Self::Untold(untold) => untold.first.reason(),
-            Self::NotObserved { .. } => "ChildrenNotObserved",
-            Self::Read(error) => error.reason(),
-        }
+        self.wrapped().map_or("ChildrenNotObserved", Reported::reason)
     }
 
     fn wrapped(&self) -> Option<&dyn Reported> {
         match self {
+            Self::Refused(refusal) => Some(refusal),
             Self::Write(error) => Some(error),
+            Self::Read(error) => Some(error),
             Self::Untold(untold) => Some(&untold.first),
-            _ => None,
+            Self::NotObserved { .. } => None,
         }
     }
 

@@ -8,7 +8,7 @@ use std::{
 
 use basic_deployment_controller::{child::Child, desired::Desired, observed::Look};
 use catena_api::BlockedBy;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -18,7 +18,8 @@ pub struct Memory(Arc<Mutex<HashMap<String, Remembered>>>);
 
 #[derive(Default)]
 struct Remembered {
-    settled: Option<Settled>,
+    /// The hash of a rendering, and the form in which the server stores it, unless that is as it is rendered.
+    settled: Option<(String, Option<Value>)>,
     /// By the uid of the child.
     replicas: HashMap<String, i32>,
     told: Option<Instant>,
@@ -37,13 +38,6 @@ struct LookAt {
     generation: i64,
     at: Instant,
     found: Result<Option<BlockedBy>, String>,
-}
-
-/// The form in which the server stores a rendering.
-struct Settled {
-    hash: String,
-    /// `None` if the server stores it as it is rendered.
-    form: Option<Value>,
 }
 
 /// The progress of a child, and of former ones beside it.
@@ -82,20 +76,18 @@ pub struct Recalled {
 impl Memory {
     /// The part of the memory that concerns the wanted rendering.
     pub fn recall(&self, uid: &str, desired: Option<&Desired>) -> Recalled {
-        self.lock().get(uid).map(|remembered| remembered.recall(desired)).unwrap_or_default()
+        self.0.lock().get(uid).map(|remembered| remembered.recall(desired)).unwrap_or_default()
     }
 
     /// Records the form in which the server stores a rendering.
     pub fn settled(&self, uid: &str, desired: &Desired, settled_as: Value) {
         let form = (settled_as != desired.comparable()).then_some(settled_as);
-        self.change(uid, |remembered| {
-            remembered.settled = Some(Settled { hash: desired.hash.clone(), form });
-        });
+        self.change(uid, |remembered| remembered.settled = Some((desired.hash.clone(), form)));
     }
 
     /// Whether this process has given it a child, or has seen one as it was rendered.
     pub fn had_child(&self, uid: &str) -> bool {
-        self.lock().get(uid).is_some_and(|remembered| remembered.settled.is_some())
+        self.0.lock().get(uid).is_some_and(|remembered| remembered.settled.is_some())
     }
 
     /// Records the replicas that were set on a child, and forgets children that are no longer known.
@@ -135,7 +127,7 @@ impl Memory {
 
     /// The last look for the pod that keeps a child from serving. What it found under another spec is no longer known.
     pub fn look(&self, uid: &str, child: &Child) -> Option<Look> {
-        let memory = self.lock();
+        let memory = self.0.lock();
         let last = memory.get(uid)?.look.as_ref().filter(|look| look.child == child.uid)?;
         let found = if last.generation == child.generation { last.found.clone() } else { Ok(None) };
         Some(Look { age: last.at.elapsed(), found })
@@ -161,25 +153,21 @@ impl Memory {
 
     /// Forgets a `BasicDeployment` that is gone.
     pub fn forget(&self, uid: &str) {
-        self.lock().remove(uid);
+        self.0.lock().remove(uid);
     }
 
     fn change<T>(&self, uid: &str, change: impl FnOnce(&mut Remembered) -> T) -> T {
-        change(self.lock().entry(uid.to_owned()).or_default())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Remembered>> {
-        self.0.lock()
+        change(self.0.lock().entry(uid.to_owned()).or_default())
     }
 }
 
 impl Remembered {
     fn recall(&self, desired: Option<&Desired>) -> Recalled {
         let known = desired.zip(self.settled.as_ref());
-        let still_wanted = known.filter(|(desired, settled)| desired.hash == settled.hash);
+        let still_wanted = known.filter(|(desired, (hash, _))| desired.hash == *hash);
         Recalled {
             settled_as: still_wanted
-                .map(|(desired, applied)| applied.form.clone().unwrap_or_else(|| desired.comparable())),
+                .map(|(desired, (_, form))| form.clone().unwrap_or_else(|| desired.comparable())),
             replicas: self.replicas.clone(),
             since_told: self.told.map(|told| told.elapsed()),
             unheard: self.unheard.clone(),

@@ -56,7 +56,7 @@ impl Observed {
             // Nothing is written to a child that breaks the contract, and commands behind this one may lead elsewhere.
             Found::Ours(child) => self.breach_of(child),
             Found::Orphan(child) if child.is_adoptable_as(&desired.hash) => None,
-            Found::Orphan(child) | Found::Leaving(child) | Found::Foreign(child) => Some(found.taken(child)),
+            Found::Orphan(child) | Found::Leaving(child) | Found::Foreign(child) => Some(child.refused()),
         }
     }
 }

@@ -299,21 +299,6 @@ impl Observer {
         Ok(may_run.then(|| Refusal::FormerKindNotListed { kind: kind.clone(), name: name.clone() }))
     }
 
-    /// A child by its name.
-    async fn read(
-        &self,
-        kind: &Arc<ChildKind>,
-        namespace: &str,
-        name: &str,
-    ) -> Result<Option<Arc<Child>>, Error> {
-        let api: Api<TrimmedObject> =
-            Api::namespaced_with(self.client.clone(), namespace, &kind.api_resource());
-        match live::object(&api, name).await {
-            Ok(found) => Ok(found.map(|object| Arc::new(Child::of(object, kind)))),
-            Err(error) => Err(self.unfound(&error, kind, name).await),
-        }
-    }
-
     /// The object that has the kind and name of the desired child: one of the known children, otherwise live, because a child
     /// that is missing in the cache would be created.
     async fn find(
@@ -326,8 +311,13 @@ impl Observer {
         if let Some(child) = known(own, desired) {
             return Ok(Found::Ours(child));
         }
-        let Some(child) = self.read(&desired.kind, namespace, desired.name()).await? else {
-            return Ok(Found::Nothing);
+        let (kind, name) = (&desired.kind, desired.name());
+        let api: Api<TrimmedObject> =
+            Api::namespaced_with(self.client.clone(), namespace, &kind.api_resource());
+        let child = match live::object(&api, name).await {
+            Ok(Some(object)) => Arc::new(Child::of(object, kind)),
+            Ok(None) => return Ok(Found::Nothing),
+            Err(error) => return Err(self.unfound(&error, kind, name).await),
         };
         if child.owner.is_none() {
             self.ensure_still_there(deployment).await?;

@@ -295,32 +295,6 @@ impl WatchedResources {
 }
 
 impl Found {
-    /// The refusal to touch a child whose name is taken.
-    #[must_use]
-    pub fn taken(&self, child: &Child) -> Refusal {
-        let (kind, name) = (child.kind.kind.clone(), child.name.clone());
-        if matches!(self, Self::Orphan(_)) && child.was_left_behind() {
-            return Refusal::ChildOfAnotherContent { kind, name };
-        }
-        Refusal::ChildNotOwned { kind, name, holder: self.holder() }
-    }
-
-    /// Its holder and the remedy, for messages. What belongs to somebody who is there is not to be deleted.
-    #[must_use]
-    pub fn holder(&self) -> String {
-        let owner = match self {
-            Self::Foreign(child) | Self::Leaving(child) => child.owner.as_ref(),
-            _ => None,
-        };
-        match owner {
-            Some(owner) => format!(
-                "{} {:?}, which needs it; change the name in the template, or give this BasicDeployment another name",
-                owner.kind, owner.name
-            ),
-            None => "an unknown owner: it has no controller, and was not rendered from this template; delete it if nobody needs it, or change the name in the template".to_owned(),
-        }
-    }
-
     /// The child, if it exists and is ours.
     #[must_use]
     pub fn ours(&self) -> Option<&Arc<Child>> {

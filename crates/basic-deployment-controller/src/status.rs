@@ -14,6 +14,7 @@ use crate::{
     budget::Count,
     child::Child,
     observed::{Found, Observed},
+    outputs::Stalled,
     revision::{Pin, find},
     stall, step,
 };
@@ -44,10 +45,8 @@ pub fn status(observed: &Observed) -> BasicDeploymentStatus {
         None if is_ready => None,
         None => blocked_by(observed, child),
     };
-    let Summary { reason, message, is_stalled } = match deletion {
-        Some(deletion) => {
-            Summary { reason: TERMINATING.into(), message: deletion.message(), is_stalled: false }
-        }
+    let (reason, message, is_stalled) = match deletion {
+        Some(deletion) => (TERMINATING.to_owned(), deletion.message(), false),
         None => summary(observed, child, is_ready, active, blocked_by.as_ref()),
     };
     let is_paused = matches!(reason.as_str(), PAUSED | CHANGED_WHILE_PAUSED);
@@ -211,24 +210,17 @@ const FORMER_CHILD_LEAVING: &str = "FormerChildLeaving";
 /// Condition: present only while the child is held on an older revision than spec and template give.
 const ROLLED_BACK: &str = "RolledBack";
 
-struct Summary {
-    reason: String,
-    message: String,
-    is_stalled: bool,
-}
-
-/// Summarizes the state by the first cause that applies.
+/// Summarizes the state by the first cause that applies: the reason, the message, and whether it is stalled.
 fn summary(
     observed: &Observed,
     child: Option<&Child>,
     is_ready: bool,
     active: i32,
     blocker: Option<&BlockedBy>,
-) -> Summary {
+) -> (String, String, bool) {
     let wanted = observed.deployment.spec.replicas;
     let counted = format!("{active} of {wanted} replicas are serving{}", by_former(observed));
-    let say =
-        |reason: &str, message: String, is_stalled| Summary { reason: reason.into(), message, is_stalled };
+    let say = |reason: &str, message: String, is_stalled| (reason.to_owned(), message, is_stalled);
     if let Some(failure) = observed.failure_about_child() {
         return say(failure.reason, failure.with_next_retry(), failure.category == Category::WaitsForChange);
     }
@@ -302,54 +294,37 @@ fn blocked_by(observed: &Observed, child: Option<&Child>) -> Option<BlockedBy> {
         same.map_or(Some(Time(observed.now)), |same| same.since.clone())
     };
     if let Some(failure) = observed.failure_about_child().or_else(|| failure_about_former(observed)) {
-        let name = deployment.metadata.name.clone().unwrap_or_default();
-        return Some(BlockedBy {
-            api_version: "catena.dev/v1alpha1".into(),
-            kind: "BasicDeployment".into(),
-            since: since(&name, failure.reason),
-            name,
-            reason: failure.reason.into(),
-            message: failure.message.clone(),
-            next_retry: failure.next_retry.and_then(NextRetry::at).map(Time),
-        });
+        let own = itself(deployment);
+        let since = since(&own.name, failure.reason);
+        let next_retry = failure.next_retry.and_then(NextRetry::at).map(Time);
+        return Some(BlockedBy { next_retry, ..blocker(own, failure.reason, &failure.message, since) });
     }
     let child = child?;
     let pod = || blocking_pod::found(observed).and_then(|found| found.clone().ok().flatten());
     child.outputs.blocked_by.clone().or_else(pod).or_else(|| {
-        let stalled = child.stalled()?;
-        let status = child_status(child);
-        Some(BlockedBy {
-            api_version: status.api_version,
-            kind: status.kind,
-            since: since(&child.name, &stalled.reason),
-            name: status.name,
-            reason: stalled.reason.clone(),
-            message: stalled.message.clone(),
-            next_retry: None,
-        })
+        let Stalled { reason, message } = child.stalled()?;
+        Some(blocker(child_status(child), reason, message, since(&child.name, reason)))
     })
+}
+
+fn blocker(object: ChildStatus, reason: &str, message: &str, since: Option<Time>) -> BlockedBy {
+    let ChildStatus { api_version, kind, name, .. } = object;
+    let (reason, message) = (reason.to_owned(), message.to_owned());
+    BlockedBy { api_version, kind, name, reason, message, since, next_retry: None }
 }
 
 /// The object that its deletion waits for: a child that has to be gone before, or itself while it has finalizers.
 fn blocking_deletion(deletion: Deletion<'_>, observed: &Observed) -> BlockedBy {
     let child = observed.children().next().filter(|_| deletion.is_foreground());
     let message = child.map_or_else(|| deletion.message(), |_| HAS_TO_GO_FIRST.to_owned());
-    let itself = || ChildStatus {
-        api_version: "catena.dev/v1alpha1".into(),
-        kind: "BasicDeployment".into(),
-        name: observed.deployment.metadata.name.clone().unwrap_or_default(),
-        ..ChildStatus::default()
-    };
-    let ChildStatus { api_version, kind, name, .. } = child.map_or_else(itself, |child| child_status(child));
-    BlockedBy {
-        api_version,
-        kind,
-        name,
-        reason: TERMINATING.into(),
-        message,
-        since: Some(deletion.since()),
-        next_retry: None,
-    }
+    let object = child.map_or_else(|| itself(&observed.deployment), |child| child_status(child));
+    blocker(object, TERMINATING, &message, Some(deletion.since()))
+}
+
+fn itself(deployment: &BasicDeployment) -> ChildStatus {
+    let name = deployment.metadata.name.clone().unwrap_or_default();
+    let (api_version, kind) = ("catena.dev/v1alpha1".into(), "BasicDeployment".into());
+    ChildStatus { api_version, kind, name, ..ChildStatus::default() }
 }
 
 fn child_status(child: &Child) -> ChildStatus {

@@ -46,7 +46,7 @@ pub fn keep(desired: &Desired, observed: &Observed, queue: &CommandQueue) -> Opt
             .or_else(|| (!is_held).then(|| change(child, desired, observed, Cause::Rendering))),
         Found::Orphan(child) | Found::Foreign(child) => commands::start(observed, queue)
             .or_else(|| history::prune(observed))
-            .or_else(|| refuse(observed, observed.child.taken(child))),
+            .or_else(|| refuse(observed, child.refused())),
     }
 }
 

@@ -25,29 +25,14 @@ const MIN_LOOK_DELAY: Duration = Duration::from_secs(1);
 
 /// Writes a changed status when it is due, or waits until something becomes due.
 pub fn report(observed: &Observed, queue: &CommandQueue) -> Action {
-    let current = told(&observed.deployment);
-    let new = status(observed);
-    let is_refused = matches!(&observed.attempt, Attempt::Without(_)) && observed.attempt.holds(step::STATUS);
-    let is_news = new != current && !is_refused;
-    let due = match (observed.status_age, pace(&current, &new, observed)) {
+    let due_in = |age: StatusAge, pace: Pace| match (age, pace) {
         (StatusAge::Unwritten(age), Pace::Settled | Pace::Counting) => {
             FIRST_STATUS_DELAY.checked_sub(age).filter(|left| !left.is_zero())
         }
         (age, pace) => age.due_in(pace),
     };
-    if is_news && due.is_none() {
-        return Action::WriteStatus(Box::new(new));
-    }
-    [
-        due.filter(|_| is_news),
-        deadline_in(observed),
-        look_in(observed).map(|left| left.max(MIN_LOOK_DELAY)),
-        commands::due_in(observed, queue),
-    ]
-    .into_iter()
-    .flatten()
-    .min()
-    .map_or(Action::Settle, Action::Wait)
+    let look = look_in(observed).map(|left| left.max(MIN_LOOK_DELAY));
+    write_or_wait(observed, queue, due_in, [deadline_in(observed), look])
 }
 
 /// Reports that the object is being deleted.
@@ -55,14 +40,23 @@ pub fn report_deletion(observed: &Observed, queue: &CommandQueue, deletion: Dele
     if let Some(left) = deletion.due_in(observed.now) {
         return Action::Wait(left);
     }
+    write_or_wait(observed, queue, StatusAge::due_in, [None, None])
+}
+
+fn write_or_wait(
+    observed: &Observed,
+    queue: &CommandQueue,
+    due_in: impl Fn(StatusAge, Pace) -> Option<Duration>,
+    others: [Option<Duration>; 2],
+) -> Action {
     let current = told(&observed.deployment);
     let new = status(observed);
     let is_refused = matches!(&observed.attempt, Attempt::Without(_)) && observed.attempt.holds(step::STATUS);
     let is_news = new != current && !is_refused;
-    let due = observed.status_age.due_in(pace(&current, &new, observed)).filter(|_| is_news);
+    let due = due_in(observed.status_age, pace(&current, &new, observed)).filter(|_| is_news);
     if is_news && due.is_none() {
         return Action::WriteStatus(Box::new(new));
     }
-    let due = due.into_iter().chain(commands::due_in(observed, queue)).min();
-    due.map_or(Action::Settle, Action::Wait)
+    let next = others.into_iter().flatten().chain(due).chain(commands::due_in(observed, queue)).min();
+    next.map_or(Action::Settle, Action::Wait)
 }

@@ -8,7 +8,7 @@ use operator_kit::{
     run::Trigger,
     watch::{Cache, ReadError, TrimmedObject, Watch, WatchedResource, Watches, live},
 };
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use serde_json::Value;
 
 /// The watched revisions of all `BasicDeployments`; the content of a revision is read when it is needed.
@@ -16,13 +16,8 @@ pub struct History {
     client: Client,
     resource: ApiResource,
     cache: Arc<Cache<Revision>>,
-    /// The last rendering that was read, by the uid of the `BasicDeployment`. It never changes.
-    read: Mutex<HashMap<String, Read>>,
-}
-
-struct Read {
-    revision: String,
-    rendering: Value,
+    /// The revision that was read last and its rendering, which never changes, by the uid of the `BasicDeployment`.
+    read: Mutex<HashMap<String, (String, Value)>>,
 }
 
 impl History {
@@ -53,8 +48,8 @@ impl History {
 
     /// The rendering in a revision; `None` if the revision was deleted meanwhile, or somebody changed its content.
     pub async fn rendering(&self, whose: &str, revision: &Revision) -> Result<Option<Value>, Error> {
-        if let Some(read) = self.lock().get(whose).filter(|read| read.revision == revision.uid) {
-            return Ok(Some(read.rendering.clone()));
+        if let Some((_, rendering)) = self.read.lock().get(whose).filter(|(read, _)| *read == revision.uid) {
+            return Ok(Some(rendering.clone()));
         }
         let api: Api<TrimmedObject> =
             Api::namespaced_with(self.client.clone(), &revision.namespace, &self.resource);
@@ -65,8 +60,7 @@ impl History {
             return Ok(None);
         };
         let Some(rendering) = Revision::rendering(found) else { return Ok(None) };
-        let read = Read { revision: revision.uid.clone(), rendering: rendering.clone() };
-        self.lock().insert(whose.to_owned(), read);
+        self.read.lock().insert(whose.to_owned(), (revision.uid.clone(), rendering.clone()));
         Ok(Some(rendering))
     }
 
@@ -77,10 +71,6 @@ impl History {
 
     /// Forgets the rendering that was read for a `BasicDeployment`.
     pub fn forget(&self, uid: &str) {
-        self.lock().remove(uid);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Read>> {
-        self.read.lock()
+        self.read.lock().remove(uid);
     }
 }
