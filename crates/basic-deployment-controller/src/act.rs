@@ -127,7 +127,7 @@ impl Executor {
         });
         match self.writer.on_behalf_of(own).create(&self.places.revisions, &revision).await {
             Err(WriteError { cause: WriteCause::AlreadyExists, .. }) => {
-                if self.memory.name_is_taken(own.uid, &rendered.hash) {
+                if self.memory.name_taken_for(own.uid, &rendered.hash) >= WATCH_DELAY {
                     let on = format!("--namespace {} controllerrevision {name} --overwrite", own.namespace);
                     let label = format!("kubectl label {on} {}={}", keys::DEPLOYMENT_UID, own.uid);
                     let hash = format!("kubectl annotate {on} {}={}", keys::HASH, rendered.hash);
@@ -138,6 +138,7 @@ impl Executor {
             }
             created => {
                 created?;
+                self.memory.recorded(own.uid);
                 Ok(Next::Written)
             }
         }

@@ -24,8 +24,8 @@ struct Remembered {
     replicas: HashMap<String, i32>,
     told: Option<Instant>,
     unheard: HashSet<String>,
-    /// The hash of the rendering whose revision could not be created because its name is taken.
-    taken: Option<String>,
+    /// The hash of the rendering whose revision could not be created because its name is taken, and since when that is known.
+    taken: Option<(String, Instant)>,
     /// The last progress, the time without any before this process knew the object, and when it began to look.
     progress: Option<(Progress, Duration, Instant)>,
     look: Option<LookAt>,
@@ -110,11 +110,20 @@ impl Memory {
         });
     }
 
-    /// Records that the revision of a rendering could not be created, because its name is taken. True if that is not the first
-    /// time.
-    pub fn name_is_taken(&self, uid: &str, hash: &str) -> bool {
-        let before = self.change(uid, |remembered| remembered.taken.replace(hash.to_owned()));
-        before.as_deref() == Some(hash)
+    /// Records that the revision of a rendering could not be created, because its name is taken, and tells for how long that
+    /// has been so.
+    pub fn name_taken_for(&self, uid: &str, hash: &str) -> Duration {
+        self.change(uid, |remembered| {
+            let known = remembered.taken.take().filter(|(taken, _)| taken == hash);
+            let (hash, since) = known.unwrap_or_else(|| (hash.to_owned(), Instant::now()));
+            remembered.taken = Some((hash, since));
+            since.elapsed()
+        })
+    }
+
+    /// Records that a revision was created.
+    pub fn recorded(&self, uid: &str) {
+        self.change(uid, |remembered| remembered.taken = None);
     }
 
     /// Records the outcome of a look for the pod that keeps a child from serving.

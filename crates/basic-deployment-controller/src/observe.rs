@@ -138,7 +138,7 @@ impl Observer {
         }
         let is_observed = is_allowed && deployment.metadata.deletion_timestamp.is_none();
         let mut own = seen.children.clone();
-        let unlisted = if is_allowed { self.unlisted(&deployment, &kinds, &revisions).await? } else { None };
+        let unlisted = self.unlisted(&deployment, &kinds, &revisions, is_allowed).await?;
         let pin = rendered.as_ref().ok().and_then(|rendered| Pin::of(&rendered.hash, &own, &revisions));
         let desired = self.desired(&deployment, &settings, rendered.clone(), pin.as_ref()).await?;
         let is_stored = |desired: &Desired| revision::find(&revisions, &desired.hash).is_some();
@@ -277,6 +277,7 @@ impl Observer {
         deployment: &BasicDeployment,
         kinds: &[Known],
         revisions: &[Arc<Revision>],
+        is_looked_for: bool,
     ) -> Result<Option<Refusal>, Error> {
         let ObjectId { namespace, uid, .. } = ObjectId::of(deployment);
         let Some(last) = revisions.last() else { return Ok(None) };
@@ -285,6 +286,10 @@ impl Observer {
         // Whoever may write revisions may put any text there.
         if is_listed || !api_version.split('/').all(is_object_name) {
             return Ok(None);
+        }
+        let refusal = Refusal::FormerKindNotListed { kind: kind.clone(), name: name.clone() };
+        if !is_looked_for {
+            return Ok(Some(refusal));
         }
         let Some(served) = self.served_kinds.find(&api_resource(api_version, kind, Some(""))).await? else {
             return Ok(None);
@@ -296,7 +301,7 @@ impl Observer {
             Err(kube::Error::Api(status)) if status.code == 403 => true,
             Err(error) => return Err(ReadError::of(&error, kind, name).into()),
         };
-        Ok(may_run.then(|| Refusal::FormerKindNotListed { kind: kind.clone(), name: name.clone() }))
+        Ok(may_run.then_some(refusal))
     }
 
     /// The object that has the kind and name of the desired child: one of the known children, otherwise live, because a child

@@ -150,8 +150,16 @@ impl Observed {
         self.held_up()
             .or_else(|| told(step::READ_CHILD).filter(|_| is_broken()))
             .or_else(|| told(step::FOLLOW))
-            .or_else(|| told(step::HEAL))
             .or_else(|| told(step::SCALE))
+            .or_else(|| self.failure_to_heal())
+    }
+
+    /// The failure to undo a change of the wanted child by somebody else.
+    #[must_use]
+    pub fn failure_to_heal(&self) -> Option<&Failure> {
+        let steps = [step::HEAL, step::STRIP, step::HEAL_SCALE].into_iter();
+        let mut failures = steps.filter_map(|step| self.attempt.step_failure(step));
+        failures.find(|failure| !failure.is_expected)
     }
 
     /// The failure that holds up the next command.

@@ -138,8 +138,8 @@ fn failures_about_former(observed: &Observed) -> impl Iterator<Item = (&'static 
     let steps = match () {
         () if !is_any => &[][..],
         () if observed.is_served() => &[step::CLEAN_UP],
-        () if is_broken => &[step::READ_FORMER, step::SCALE_FORMER],
-        () => &[step::SCALE_FORMER],
+        () if is_broken => &[step::READ_FORMER, step::SCALE_FORMER, step::HEAL_FORMER],
+        () => &[step::SCALE_FORMER, step::HEAL_FORMER],
     };
     let failed = |step: &'static &'static str| Some((*step, observed.attempt.step_failure(step)?));
     steps.iter().filter_map(failed).filter(|(_, failure)| !failure.is_expected)
@@ -222,7 +222,11 @@ fn summary(
     let counted = format!("{active} of {wanted} replicas are serving{}", by_former(observed));
     let say = |reason: &str, message: String, is_stalled| (reason.to_owned(), message, is_stalled);
     if let Some(failure) = observed.failure_about_child() {
-        return say(failure.reason, failure.with_next_retry(), failure.category == Category::WaitsForChange);
+        // A fight about one field does not explain why pods do not serve.
+        let beside = child.filter(|_| observed.failure_to_heal().is_some());
+        let beside = beside.and_then(|child| blocker_of(observed, child)).as_ref().map(not_ready);
+        let message = failure.with_next_retry() + &beside.unwrap_or_default();
+        return say(failure.reason, message, failure.category == Category::WaitsForChange);
     }
     if is_ready {
         return say("Complete", counted, false);
@@ -231,15 +235,7 @@ fn summary(
     let unknown = unknown.map_or_else(String::new, |why| format!("; {why}"));
     // It is told with the former children.
     let blocker = blocker.filter(|_| failure_about_former(observed).is_none());
-    let whom = blocker.map_or(unknown, |blocker| {
-        let because =
-            if blocker.message.is_empty() { String::new() } else { format!(": {}", blocker.message) };
-        let next = blocker
-            .next_retry
-            .as_ref()
-            .map_or_else(String::new, |next| format!("; {}", NextRetry::At(next.0)));
-        format!("; {} {} is not ready: {}{because}{next}", blocker.kind, blocker.name, blocker.reason)
-    });
+    let whom = blocker.map_or(unknown, not_ready);
     let is_outdated =
         matches!((child, &observed.desired), (Some(child), Ok(desired)) if child.hash() != desired.hash);
     if observed.deployment.spec.paused && (is_outdated || child.is_none()) {
@@ -284,6 +280,20 @@ fn summary(
     say(reason, format!("{counted}{whom}"), false)
 }
 
+/// The end of a message about what is not ready.
+fn not_ready(blocker: &BlockedBy) -> String {
+    let BlockedBy { kind, name, reason, message, next_retry, .. } = blocker;
+    let because = if message.is_empty() { String::new() } else { format!(": {message}") };
+    let next = next_retry.as_ref().map_or_else(String::new, |next| format!("; {}", NextRetry::At(next.0)));
+    format!("; {kind} {name} is not ready: {reason}{because}{next}")
+}
+
+/// The child's blocker, otherwise the pod that was found.
+fn blocker_of(observed: &Observed, child: &Child) -> Option<BlockedBy> {
+    let pod = || blocking_pod::found(observed).and_then(|found| found.clone().ok().flatten());
+    child.outputs.blocked_by.clone().or_else(pod)
+}
+
 /// This object itself while it cannot continue, otherwise the child's blocker, otherwise the pod that was found, otherwise the
 /// child if it is stalled.
 fn blocked_by(observed: &Observed, child: Option<&Child>) -> Option<BlockedBy> {
@@ -300,8 +310,7 @@ fn blocked_by(observed: &Observed, child: Option<&Child>) -> Option<BlockedBy> {
         return Some(BlockedBy { next_retry, ..blocker(own, failure.reason, &failure.message, since) });
     }
     let child = child?;
-    let pod = || blocking_pod::found(observed).and_then(|found| found.clone().ok().flatten());
-    child.outputs.blocked_by.clone().or_else(pod).or_else(|| {
+    blocker_of(observed, child).or_else(|| {
         let Stalled { reason, message } = child.stalled()?;
         Some(blocker(child_status(child), reason, message, since(&child.name, reason)))
     })

@@ -2,12 +2,18 @@
 
 /// Scaling a former child.
 pub const SCALE_FORMER: &str = "scaleFormer";
+/// Undoing changes of a former child's replicas by others.
+pub const HEAL_FORMER: &str = "healFormer";
 /// Reading the outputs of the wanted child.
 pub const READ_CHILD: &str = "readChild";
 /// Bringing the child to the rendering of spec and template.
 pub const FOLLOW: &str = "follow";
-/// Undoing changes of the wanted child by others.
+/// Undoing changes of rendered fields of the wanted child by others.
 pub const HEAL: &str = "heal";
+/// Taking away keys that others have added to the wanted child.
+pub const STRIP: &str = "strip";
+/// Undoing changes of the wanted child's replicas by others.
+pub const HEAL_SCALE: &str = "healScale";
 /// Scaling the wanted child.
 pub const SCALE: &str = "scale";
 /// Deleting former children.

@@ -127,9 +127,10 @@ impl Action {
             Self::Restart { .. }
             | Self::Create { cause: Cause::Rollback, .. }
             | Self::Apply { cause: Cause::Rollback, .. } => step::CARRY_OUT,
-            Self::Apply { cause: Cause::Drift, .. }
-            | Self::Strip { .. }
-            | Self::Scale { heals: true, .. } => step::HEAL,
+            Self::Apply { cause: Cause::Drift, .. } => step::HEAL,
+            Self::Strip { .. } => step::STRIP,
+            Self::Scale { heals: true, .. } => step::HEAL_SCALE,
+            Self::ScaleFormer { heals: true, .. } => step::HEAL_FORMER,
             Self::Refuse(Refusal::ContractBroken { .. }) => step::READ_CHILD,
             Self::Record { .. }
             | Self::Renumber { .. }

@@ -39,7 +39,7 @@ pub fn keep(desired: &Desired, observed: &Observed, queue: &CommandQueue) -> Opt
         Found::Ours(child) if is_paused => scale(child, observed),
         Found::Ours(child) => record()
             .or_else(|| commands::start(observed, queue))
-            .or_else(|| align(child, desired, observed).filter(|_| !is_held))
+            .or_else(|| align(child, desired, observed))
             .or_else(|| scale(child, observed)),
         Found::Orphan(child) if child.is_adoptable_as(&desired.hash) => record()
             .or_else(|| commands::start(observed, queue))
@@ -67,18 +67,17 @@ pub fn breach_of_former(observed: &Observed) -> Option<Refusal> {
 /// Applies a new rendering at once, and undoes changes by somebody else, unless the server itself changes the applied
 /// object.
 fn align(child: &Arc<Child>, desired: &Desired, observed: &Observed) -> Option<Action> {
+    let may = |step| !observed.attempt.holds(step);
     // Without its hash, it is no former rendering: somebody removed the annotation.
     if child.hash() != desired.hash && !child.hash().is_empty() {
-        return Some(change(child, desired, observed, Cause::Rendering));
-    }
-    if observed.attempt.holds(step::HEAL) {
-        return None;
+        return may(step::FOLLOW).then(|| change(child, desired, observed, Cause::Rendering));
     }
     let seen = desired.seen_in(&child.object);
-    if seen != desired.comparable() && observed.settled_as.as_ref() != Some(&seen) {
+    let has_drifted = seen != desired.comparable() && observed.settled_as.as_ref() != Some(&seen);
+    if has_drifted && may(step::HEAL) {
         return Some(change(child, desired, observed, Cause::Drift));
     }
-    let (field, patch) = drift::added_keys(child, desired)?;
+    let (field, patch) = drift::added_keys(child, desired).filter(|_| may(step::STRIP))?;
     Some(Action::Strip { child: child.clone(), field, patch })
 }
 
@@ -98,15 +97,13 @@ fn heals_scale(child: &Child, replicas: i32, observed: &Observed) -> Option<bool
 
 /// Scales a former child, which serves until the wanted one does.
 pub fn scale_former(observed: &Observed) -> Option<Action> {
-    if observed.attempt.holds(step::SCALE_FORMER) || observed.is_served() {
+    if observed.is_served() {
         return None;
     }
     let (child, replicas) = next_former(observed)?;
-    heals_scale(child, replicas, observed).map(|heals| Action::ScaleFormer {
-        child: child.clone(),
-        replicas,
-        heals,
-    })
+    let heals = heals_scale(child, replicas, observed)?;
+    let action = Action::ScaleFormer { child: child.clone(), replicas, heals };
+    (!observed.attempt.holds(action.step())).then_some(action)
 }
 
 /// Deletes former children when the wanted one serves.

@@ -61,7 +61,7 @@ pub struct Part {
     pub item: Option<String>,
     /// Why.
     pub failure: Failure,
-    /// The delay that the server asked for, if it did.
+    /// The delay before the next try, if the server asked for one, or a limit does.
     pub retry_after: Option<Duration>,
 }
 

@@ -1,7 +1,7 @@
 //! Detects writes that are repeated again and again, because they have no effect or somebody undoes them. Each pass
 //! with such a write succeeds, so no backoff would ever slow it down.
 //!
-//! A write that itself undoes somebody's change has no other reason, so that fewer of them are too many.
+//! A write that undoes somebody's change is repeated only while somebody changes the object again, so fewer are too many.
 
 use std::{
     collections::HashMap,
@@ -26,14 +26,18 @@ struct Limit {
     burst: f64,
     /// Time after which another repetition is allowed.
     interval: Duration,
+    /// Time without the write after which too frequent repetitions are forgotten; otherwise as soon as another is allowed.
+    forget_after: Option<Duration>,
 }
 
 /// The limit of the very same write.
-const SAME_WRITE: Limit = Limit { burst: 30.0, interval: Duration::from_secs(2) };
-/// The limit of writes that undo somebody's changes of an object.
-const UNDOING: Limit = Limit { burst: 5.0, interval: Duration::from_secs(60) };
-/// Time without the write after which too frequent repetitions are forgotten.
-const FORGET_AFTER: Duration = Duration::from_secs(300);
+const SAME_WRITE: Limit =
+    Limit { burst: 30.0, interval: Duration::from_secs(2), forget_after: Some(Duration::from_secs(300)) };
+/// The limit of writes that undo somebody's changes of an object. Its interval is longer than their pace, so that a fight at
+/// this pace is still one.
+const UNDOING: Limit = Limit { burst: 5.0, interval: Duration::from_secs(120), forget_after: None };
+/// The pace of writes that have undone changes too often.
+const UNDOING_PACE: Duration = Duration::from_secs(60);
 /// Number of remembered writes above which old ones are removed.
 const PRUNE_THRESHOLD: usize = 1_024;
 
@@ -120,7 +124,7 @@ impl Repeated {
             is_expected: false,
             next_retry: None,
         };
-        Part { retry_after: undoes.as_ref().map(|_| UNDOING.interval), ..failure.into() }
+        Part { retry_after: undoes.as_ref().map(|_| UNDOING_PACE), ..failure.into() }
     }
 }
 
@@ -160,7 +164,9 @@ impl State {
     fn next(&self, write: Repetition, now: Instant) -> Level {
         let last = self.writes.get(&write.digest).filter(|level| !level.is_over(now));
         let filled = last.map_or(0.0, |level| level.leaked(now)) + 1.0;
-        let is_full = last.is_some_and(|level| level.is_full) || filled > write.limit.burst;
+        let was_full = last.is_some_and(|level| level.is_full && level.limit.forget_after.is_some());
+        let is_full = was_full || filled > write.limit.burst;
+        let filled = filled.min(write.limit.burst + 1.0);
         Level { limit: write.limit, filled, at: now, is_full }
     }
 }
@@ -172,10 +178,9 @@ impl Level {
     }
 
     fn is_over(&self, now: Instant) -> bool {
-        if self.is_full {
-            now.saturating_duration_since(self.at) > FORGET_AFTER
-        } else {
-            self.leaked(now) <= 0.0
+        match self.limit.forget_after {
+            Some(time) if self.is_full => now.saturating_duration_since(self.at) > time,
+            _ => self.leaked(now) <= 0.0,
         }
     }
 }
@@ -271,10 +276,11 @@ mod tests {
         }
         writes.add("a", 1);
         assert_eq!(writes.take("a"), Some(repeated()));
-        tokio::time::advance(FORGET_AFTER).await;
+        let forgotten = SAME_WRITE.forget_after.unwrap();
+        tokio::time::advance(forgotten).await;
         writes.add("a", 1);
         assert_eq!(writes.take("a"), Some(repeated()), "it goes on, only more slowly");
-        tokio::time::advance(FORGET_AFTER + SAME_WRITE.interval).await;
+        tokio::time::advance(forgotten + SAME_WRITE.interval).await;
         writes.add("a", 1);
         assert_eq!(writes.take("a"), None);
     }
@@ -295,6 +301,21 @@ mod tests {
             writes.add("a", 1);
             assert_eq!(writes.take("a"), None);
             tokio::time::advance(SAME_WRITE.interval).await;
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_change_some_minutes_after_many_is_undone_at_once() {
+        let writes = RepeatedWrites::default();
+        let is_too_often = || {
+            let request = Request::patch("/api/v1/pods/web-1").body(Vec::new()).unwrap();
+            writes.record("a", Repetition::of("a", &request, true), repeated);
+            writes.take("a").is_some()
+        };
+        assert_eq!([(); 8].map(|()| is_too_often()), [false, false, false, false, false, true, true, true]);
+        for _ in 0..10 {
+            tokio::time::advance(Duration::from_secs(240)).await;
+            assert!(!is_too_often());
         }
     }
 

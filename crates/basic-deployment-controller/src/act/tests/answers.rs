@@ -122,10 +122,13 @@ async fn a_broken_server_and_a_lost_answer_are_no_reason_to_ask_again_at_once() 
 
 #[tokio::test(start_paused = true)]
 async fn a_revision_whose_name_is_taken_is_waited_for_and_then_told_with_the_way_out() {
-    let (client, _) = answering(in_turn(&[TAKEN, TAKEN, DONE]));
+    let (client, _) = answering(in_turn(&[TAKEN, TAKEN, TAKEN, DONE, TAKEN]));
     let executor = Executor::new(Writer::over(client, MANAGER), places(), Memory::default());
     let observed = observed();
-    assert_eq!(executor.act(&observed, record()).await.unwrap(), Next::NotYet(WATCH_DELAY));
+    for _ in 0..2 {
+        assert_eq!(executor.act(&observed, record()).await.unwrap(), Next::NotYet(WATCH_DELAY));
+    }
+    tokio::time::advance(WATCH_DELAY).await;
     let told = executor.act(&observed, record()).await.unwrap_err();
     assert_eq!((told.reason(), told.category()), ("RevisionNameTaken", Category::WaitsForChange));
     let name = revision::name("web", "deployment", "new");
@@ -134,6 +137,7 @@ async fn a_revision_whose_name_is_taken_is_waited_for_and_then_told_with_the_way
     let hash = format!("kubectl annotate {on} {}=new", keys::HASH);
     assert!(told.to_string().contains(&format!("({label}; {hash})")), "{told}");
     assert_eq!(executor.act(&observed, record()).await.unwrap(), Next::Written, "somebody deleted it");
+    assert_eq!(executor.act(&observed, record()).await.unwrap(), Next::NotYet(WATCH_DELAY), "it begins anew");
 }
 
 #[tokio::test(start_paused = true)]

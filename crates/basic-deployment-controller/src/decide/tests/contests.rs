@@ -23,8 +23,8 @@ fn scaled() -> Observed {
     observed
 }
 
-/// The same after a change was undone too often.
-fn slowed_down(observed: Observed) -> Observed {
+/// The same after a change was undone too often in each of these steps.
+fn slowed_down(observed: Observed, steps: &[&'static str]) -> Observed {
     let failure = Failure {
         category: Category::Transient,
         reason: "RepeatedWrites",
@@ -32,7 +32,8 @@ fn slowed_down(observed: Observed) -> Observed {
         is_expected: false,
         next_retry: None,
     };
-    Observed { attempt: Attempt::Without(HeldUp::default().and_step(step::HEAL, failure)), ..observed }
+    let held = steps.iter().fold(HeldUp::default(), |held, step| held.and_step(step, failure.clone()));
+    Observed { attempt: Attempt::Without(held), ..observed }
 }
 
 #[test]
@@ -64,8 +65,8 @@ fn a_restart_token_that_stands_in_a_rendered_map_is_no_addition() {
 #[test]
 fn while_a_fight_is_slowed_down_nothing_is_undone_and_what_is_not_as_rendered_is_not_ready() {
     for fought_over in [ours(json!({"spec": {"parameters": {"image": "evil"}}})), scaled(), with_a_key()] {
-        assert_eq!(decide(&fought_over).step(), step::HEAL, "{:?}", decide(&fought_over));
-        let mut observed = slowed_down(fought_over);
+        let undone = decide(&fought_over).step();
+        let mut observed = slowed_down(fought_over, &[undone]);
         assert!(!observed.is_served(), "no former child goes");
         let status = written(decide(&observed));
         assert_eq!(ready(&status), (false, "RepeatedWrites".into()));
@@ -81,23 +82,54 @@ fn while_a_fight_is_slowed_down_nothing_is_undone_and_what_is_not_as_rendered_is
 }
 
 #[test]
+fn a_fight_about_one_field_holds_up_no_other_repair() {
+    let damage = json!({"spec": {"replicas": 5, "parameters": {"image": "evil", "env.EVIL": "yes"}}});
+    let damaged = Observed { given_replicas: scaled().given_replicas, ..ours(damage) };
+    let repair = |held: &[&'static str]| decide(&slowed_down(damaged.clone(), held));
+    assert!(matches!(repair(&[]), Action::Apply { cause: Cause::Drift, .. }));
+    assert!(matches!(repair(&[step::HEAL]), Action::Strip { .. }));
+    assert!(matches!(repair(&[step::HEAL, step::STRIP]), Action::Scale { heals: true, .. }));
+    let recorded = repair(&[step::FOLLOW]);
+    assert!(matches!(recorded, Action::Apply { cause: Cause::Drift, .. }), "its rendering is known");
+}
+
+#[test]
+fn a_pod_that_does_not_serve_is_named_beside_a_fight() {
+    let blocker =
+        json!({"kind": "Pod", "name": "web-1", "reason": "ImagePullBackOff", "message": "no such image"});
+    let mut observed = scaled();
+    let Found::Ours(child) = &mut observed.child else { panic!() };
+    Arc::make_mut(child).outputs.blocked_by = Some(serde_json::from_value(blocker).unwrap());
+    let status = written(decide(&slowed_down(observed, &[step::HEAL_SCALE])));
+    let message = &conditions::find(&status.conditions, conditions::READY).unwrap().message;
+    assert!(
+        message.contains("\"hpa\"") && message.contains("Pod web-1 is not ready: ImagePullBackOff"),
+        "{message}"
+    );
+}
+
+#[test]
 fn the_wishes_of_the_deployment_itself_do_not_wait_for_the_end_of_a_fight() {
-    let mut wanted = slowed_down(scaled());
+    let mut wanted = slowed_down(scaled(), &[step::HEAL_SCALE]);
     spec(&mut wanted).replicas = 4;
     assert!(matches!(decide(&wanted), Action::Scale { heals: false, replicas: 4, .. }));
-    let outdated = slowed_down(ours(json!({"metadata": {"annotations": {keys::HASH: "old"}}})));
+    let old = json!({"metadata": {"annotations": {keys::HASH: "old"}}});
+    let outdated = slowed_down(ours(old), &[step::HEAL, step::STRIP]);
     assert!(matches!(decide(&outdated), Action::Apply { cause: Cause::Rendering, .. }));
     let mut commanded = scaled();
     commanded.commands = Some(vec![restart("again", 10, json!({}))]);
     queue::prepare(&mut commanded);
-    assert!(matches!(decide(&slowed_down(commanded)), Action::Restart { .. }));
+    assert!(matches!(decide(&slowed_down(commanded, &[step::HEAL_SCALE])), Action::Restart { .. }));
 }
 
 #[test]
 fn what_a_former_child_was_given_makes_no_fight_of_scaling_the_wanted_one() {
     let mut observed = ours(json!({"spec": {"replicas": 5}}));
     observed.given_replicas.insert("other".into(), 3);
-    assert!(matches!(decide(&slowed_down(observed)), Action::Scale { heals: false, .. }));
+    assert!(matches!(
+        decide(&slowed_down(observed, &[step::HEAL_FORMER])),
+        Action::Scale { heals: false, .. }
+    ));
 }
 
 #[test]

@@ -169,6 +169,12 @@ fn a_new_child_leaves_the_room_of_a_former_one_that_somebody_scaled_down() {
     Arc::make_mut(&mut observed.deployment).status = Some(told);
     let waits = decide(&observed);
     assert!(matches!(waits, Action::Wait(_) | Action::Settle), "the wanted one does not grow: {waits:?}");
+    observed.given_replicas.insert("deployment-child".into(), 2);
+    let wish = decide(&observed);
+    assert!(
+        matches!(wish, Action::ScaleFormer { heals: false, replicas: 3, .. }),
+        "no fight holds it up: {wish:?}"
+    );
 }
 
 #[test]

@@ -39,6 +39,14 @@ async fn while_it_may_still_run_no_other_child_is_made() {
 }
 
 #[tokio::test]
+async fn while_everything_is_held_up_it_may_still_run_and_is_not_asked_for() {
+    let cluster = cluster("apps/v1", MISSING).await;
+    let observed = cluster.observe(deployment(), held_up()).await.unwrap();
+    assert!(observed.unlisted.is_some(), "its last numbers stay");
+    assert!(cluster.asked().is_empty());
+}
+
+#[tokio::test]
 async fn one_that_is_gone_or_not_ours_holds_up_nothing() {
     for (api_version, child) in
         [("apps/v1", MISSING), ("apps/v1", owned_by("another")), ("gone.dev/v1", FORBIDDEN)]

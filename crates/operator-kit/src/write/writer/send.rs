@@ -101,16 +101,10 @@ impl OnBehalf<'_> {
         let result = in_time(writer.client.request::<T>(request)).await.map_err(|error| target.error(error));
         under_way.ended(&result);
         drop(permit);
-        let counts = match &result {
-            Ok(_) => true,
-            Err(error) => match error.cause {
-                // An existing object is often no failure.
-                WriteCause::AlreadyExists => true,
-                // Somebody changes it all the time.
-                WriteCause::Changed { .. } => self.undoes.is_some(),
-                // Refused writes have their backoff.
-                _ => false,
-            },
+        // Refused writes have their backoff, and an existing object is often no failure. A rival may always be faster.
+        let counts = match result.as_ref().map_err(|error| &error.cause) {
+            Ok(_) | Err(WriteCause::AlreadyExists) => true,
+            Err(cause) => self.undoes.is_some() && matches!(cause, WriteCause::Changed { .. }),
         };
         if counts {
             let told = || Repeated { verb, object: Named::new(&*resource.kind, name), undoes };
