@@ -95,8 +95,7 @@ fn a_fight_about_one_field_holds_up_no_other_repair() {
 
 #[test]
 fn a_pod_that_does_not_serve_is_named_beside_a_fight() {
-    let blocker =
-        json!({"kind": "Pod", "name": "web-1", "reason": "ImagePullBackOff", "message": "no such image"});
+    let blocker = json!({"apiVersion": "v1", "kind": "Pod", "name": "web-1", "reason": "ImagePullBackOff", "message": "no such image"});
     let mut observed = scaled();
     let Found::Ours(child) = &mut observed.child else { panic!() };
     Arc::make_mut(child).outputs.blocked_by = Some(serde_json::from_value(blocker).unwrap());
