@@ -175,15 +175,15 @@ impl AuditLog {
         limit: Duration,
         which: impl Fn(&Request) -> bool,
     ) -> Vec<Request> {
-        let mut last = (0, Instant::now());
+        let (mut count, mut since) = (0, Instant::now());
         let what = format!("the controllers write nothing for {quiet:?}");
         eventually_every(BETWEEN_READS, &what, limit, async || {
             let mut written = self.requests().map_err(|error| format!("{error:#}"))?;
             written.retain(&which);
-            if written.len() != last.0 {
-                last = (written.len(), Instant::now());
+            if written.len() != count {
+                (count, since) = (written.len(), Instant::now());
             }
-            if last.1.elapsed() >= quiet {
+            if since.elapsed() >= quiet {
                 return Ok(written);
             }
             let newest = &written[written.len().saturating_sub(20)..];

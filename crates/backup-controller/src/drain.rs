@@ -30,7 +30,10 @@ use operator_kit::{
 use serde::Deserialize;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use self::{kinds::drainable, report::Report};
+use self::{
+    kinds::{Drainable, drainable},
+    report::Report,
+};
 
 /// Objects per page of a list.
 const PAGE_SIZE: u32 = 500;
@@ -126,8 +129,8 @@ pub async fn run(arguments: Arguments, options: &Options) -> anyhow::Result<Exit
     let settings = operator.settings().current();
     let kinds = settings.kinds.values().filter_map(|kind| kind.resource().ok()).collect();
     let kinds = match drainable(&client, &operator.served_kinds(), kinds).await? {
-        Ok(kinds) => kinds,
-        Err(obstacle) => {
+        Drainable::Served(kinds) => kinds,
+        Drainable::Obstacle(obstacle) => {
             tracing::error!("{obstacle}");
             return Ok(ExitCode::from(EXIT_REFUSED));
         }
@@ -169,6 +172,14 @@ struct Drain<'d> {
     held_objects: HeldObjects,
 }
 
+/// The outcome of draining a kind once.
+enum Drained {
+    /// The number of objects that had the finalizer.
+    Found(usize),
+    /// Objects wait for their backup, and none may be released without one.
+    Refused(Vec<String>),
+}
+
 impl Drain<'_> {
     /// Drains all kinds until no object has the finalizer. A kind that fails keeps no other from being drained.
     async fn until_empty(&self, report: &mut Report, kinds: &[ApiResource]) -> anyhow::Result<ExitCode> {
@@ -178,8 +189,8 @@ impl Drain<'_> {
             let (mut found, mut failed) = (0, None);
             for kind in kinds {
                 match self.once(report, kind).await {
-                    Ok(Ok(count)) => found += count,
-                    Ok(Err(held)) => {
+                    Ok(Drained::Found(count)) => found += count,
+                    Ok(Drained::Refused(held)) => {
                         tracing::error!(
                             "{}; the controller has been stopped: start it again with helm rollback, to the last revision in helm history",
                             refusal(&held)
@@ -207,17 +218,11 @@ impl Drain<'_> {
     }
 
     /// Removes the finalizer from the objects of a kind. A failure keeps no other object from being released and reported.
-    /// Returns the number of objects that had the finalizer, or those that wait for their backup, if none may be released
-    /// without one.
-    async fn once(
-        &self,
-        report: &mut Report,
-        kind: &ApiResource,
-    ) -> anyhow::Result<Result<usize, Vec<String>>> {
+    async fn once(&self, report: &mut Report, kind: &ApiResource) -> anyhow::Result<Drained> {
         let objects = timeout_at(self.until, protected(self.client, kind)).await.context(TIME_IS_UP)??;
         let held = held_of(kind, &objects);
         if self.held_objects == HeldObjects::Refuse && !held.is_empty() {
-            return Ok(Err(held));
+            return Ok(Drained::Refused(held));
         }
         let count = objects.len();
         let has_time = |_: &Found| ready(Instant::now() < self.until);
@@ -249,7 +254,7 @@ impl Drain<'_> {
         if count > 0 {
             tracing::info!(kind = kind.kind, count, "drained");
         }
-        Ok(Ok(count))
+        Ok(Drained::Found(count))
     }
 
     /// Removes the finalizer from an object. Returns whether this write did so.

@@ -23,7 +23,7 @@ use crate::{
     controller::ProtectedObjects,
     memory::Memory,
     metrics::HeldMetrics,
-    observe::{BackupWatches, Namespaces, Observer},
+    observe::{BackupWatches, Followers, Namespaces, Observer},
 };
 
 /// Holds configured objects of any kind when they are deleted, until their backup is proven.
@@ -63,9 +63,14 @@ async fn control(arguments: Arguments) -> anyhow::Result<()> {
     let (wanted, kinds) = watch::channel(Vec::new());
     let metrics = HeldMetrics::default();
     operator.add_metrics(|registry| metrics.register(registry));
-    let followed = (backups.clone(), namespaces.clone(), metrics.clone());
-    let told = (triggers.clone(), operator.settings_events());
-    tokio::spawn(observe::follow(operator.settings(), wanted, followed, told));
+    let followers = Followers {
+        backups: backups.clone(),
+        namespaces: namespaces.clone(),
+        metrics: metrics.clone(),
+        triggers: triggers.clone(),
+        events: operator.settings_events(),
+    };
+    tokio::spawn(followers.follow(operator.settings(), wanted));
 
     let memory = Memory::default();
     let executor = Executor::new(operator.writer(), operator.events(), memory.clone(), metrics);

@@ -30,10 +30,10 @@ use serde_json::Value;
 
 use crate::memory::Memory;
 use large::LargeObjects;
-use survey::look_up;
+use survey::Survey;
 
 pub use backup_watches::BackupWatches;
-pub use kinds::follow;
+pub use kinds::Followers;
 pub use large::Turn;
 pub use namespaces::Namespaces;
 
@@ -165,9 +165,9 @@ impl Observer {
             Some(Situation::Unusable(Unusable::OutOfReach(problem)))
         } else {
             let (client, templates) = (&self.client, &settings.templates);
+            let survey = Survey { client, templates, kind: &kind, target: &object, now };
             let mut failures = self.memory.failures(uid, &kind.policy);
-            let status = status.as_ref();
-            let situation = look_up(client, templates, &kind, &object, now, status, &mut failures).await?;
+            let situation = survey.situation(status.as_ref(), &mut failures).await?;
             self.memory.note_failures(uid, failures);
             Some(situation)
         };

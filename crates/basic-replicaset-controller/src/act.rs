@@ -18,7 +18,10 @@ use operator_kit::{
 };
 use serde_json::{Value, json};
 
-use crate::{memory::Memory, revisions::Revisions};
+use crate::{
+    memory::{Memory, Taken},
+    revisions::Revisions,
+};
 
 /// Takes steps.
 pub struct Executor {
@@ -116,7 +119,8 @@ impl Executor {
         let Error::Write(WriteError { object, cause: WriteCause::AlreadyExists }) = error else {
             return false;
         };
-        self.memory.name_taken(ObjectId::of(set).uid, slot, &object.name, revision);
+        let taken = Taken { name: object.name.clone(), revision: revision.to_owned() };
+        self.memory.name_taken(ObjectId::of(set).uid, slot, taken);
         true
     }
 

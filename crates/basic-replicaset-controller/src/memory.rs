@@ -20,16 +20,24 @@ pub struct Memory(Arc<Mutex<HashMap<String, Remembered>>>);
 
 #[derive(Default)]
 struct Remembered {
-    /// The names and revisions of pods whose name was taken when they were to be created, by their slot.
-    taken: BTreeMap<u32, (String, String)>,
+    /// Names that were taken when pods were to be created, by their slot.
+    taken: BTreeMap<u32, Taken>,
     /// The time at which a pod was found not to belong to the set, by its uid and revision.
     others: HashMap<(Box<str>, Arc<str>), Instant>,
 }
 
+/// A name that was taken when a pod was to be created.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// The name.
+    pub name: String,
+    /// The revision of the pod that was to be created.
+    pub revision: String,
+}
+
 impl Memory {
-    /// Records a name that was taken when a pod of a revision was to be created.
-    pub fn name_taken(&self, set: &str, slot: u32, name: &str, revision: &str) {
-        let taken = (name.to_owned(), revision.to_owned());
+    /// Records a name that was taken when a pod was to be created.
+    pub fn name_taken(&self, set: &str, slot: u32, taken: Taken) {
         self.0.lock().entry(set.to_owned()).or_default().taken.insert(slot, taken);
     }
 
@@ -40,8 +48,8 @@ impl Memory {
         }
     }
 
-    /// The names that were taken, and the revisions of the pods that were to be created, by their slot.
-    pub fn names_taken(&self, set: &str) -> BTreeMap<u32, (String, String)> {
+    /// The names that were taken, by their slot.
+    pub fn names_taken(&self, set: &str) -> BTreeMap<u32, Taken> {
         self.0.lock().get(set).map(|remembered| remembered.taken.clone()).unwrap_or_default()
     }
 

@@ -23,7 +23,10 @@ use operator_kit::{
     write::{WriteError, owner::still_there},
 };
 
-use crate::{memory::Memory, revisions::Revisions};
+use crate::{
+    memory::{Memory, Taken},
+    revisions::Revisions,
+};
 
 /// Number of concurrent live look-ups of pods.
 const MAX_CONCURRENT_LOOKS: usize = 16;
@@ -134,11 +137,11 @@ impl Observer {
         let is_shown = |slot| observed.pods.iter().any(|pod| pod.slot == Some(slot));
         let names = self.memory.names_taken(uid).into_iter();
         let (open, settled): (Vec<_>, Vec<_>) =
-            names.partition(|(slot, (_, of))| of == revision && !is_shown(*slot));
+            names.partition(|(slot, taken)| taken.revision == revision && !is_shown(*slot));
         for (slot, _) in settled {
             self.memory.name_settled(uid, slot);
         }
-        let looked_up = stream::iter(open).map(async |(slot, (name, _))| {
+        let looked_up = stream::iter(open).map(async |(slot, Taken { name, .. })| {
             let holder = if may_look {
                 let found = self.metadata(namespace, &name).await;
                 found.map(|found| found.map(|found| Holder::of(found, uid, revision, slot)))

@@ -1,13 +1,32 @@
-//! A command that no process watches.
+//! A command that no process watches, for tests.
 
 use std::sync::Arc;
 
-use command_binder::{command::CommandRow, kind::CommandKind};
-use operator_kit::watch::{Source, TrimmedObject, Watched, WatchedResource};
+use command_binder::{
+    command::CommandRow,
+    kind::CommandKind,
+    observed::{Observed, Target},
+};
+use operator_kit::{
+    run::Attempt,
+    watch::{Source, TrimmedObject, Watched, WatchedResource},
+};
 
 /// The object as a command of the kind.
 pub fn command(kind: &Arc<CommandKind>, object: TrimmedObject) -> Watched<CommandRow> {
     let watched = WatchedResource::unwatched(kind.resource.clone());
     let source = Arc::new(Source { id: kind.id.clone(), watched });
     Watched { metadata: object.metadata.clone(), source, row: CommandRow::of(kind, object) }
+}
+
+/// An observation at this time of a command that is reported by Events.
+pub fn observed(command: Watched<CommandRow>, target: Option<Target>, now: &str) -> Observed {
+    Observed {
+        command: Arc::new(command),
+        attempt: Attempt::Allowed,
+        now: now.parse().unwrap(),
+        target,
+        is_label_checked: false,
+        can_report: Some(false),
+    }
 }

@@ -13,3 +13,9 @@ pub mod status;
 pub mod verdict;
 
 pub use settings::Settings;
+
+// The fixtures name this crate as the tests of the program do.
+#[cfg(test)]
+extern crate self as command_binder;
+#[cfg(test)]
+mod fixtures;

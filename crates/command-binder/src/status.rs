@@ -27,14 +27,10 @@ pub fn changed(observed: &Observed, verdict: &Verdict) -> Option<Condition> {
 mod tests {
     use std::sync::Arc;
 
-    use operator_kit::{
-        run::Attempt,
-        watch::{Source, TrimmedObject, Watched, WatchedResource},
-    };
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::{command::CommandRow, kind::CommandKind};
+    use crate::{fixtures, kind::CommandKind};
 
     const NOW: &str = "2026-01-01T12:00:00Z";
     const BEFORE: &str = "2026-01-01T11:00:00Z";
@@ -54,18 +50,8 @@ mod tests {
             "spec": {"target": "a"},
             "status": {"conditions": conditions},
         });
-        let object: TrimmedObject = serde_json::from_value(object).unwrap();
-        let watched = WatchedResource::unwatched(kind.resource.clone());
-        let source = Arc::new(Source { id: kind.id.clone(), watched });
-        let metadata = object.metadata.clone();
-        Observed {
-            command: Arc::new(Watched { metadata, source, row: CommandRow::of(&kind, object) }),
-            attempt: Attempt::Allowed,
-            now: NOW.parse().unwrap(),
-            target: None,
-            is_label_checked: false,
-            can_report: Some(false),
-        }
+        let command = fixtures::command(&kind, serde_json::from_value(object).unwrap());
+        fixtures::observed(command, None, NOW)
     }
 
     fn missing() -> Verdict {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use operator_kit::run::Attempt;
+use operator_kit::{report::Failure, run::Attempt};
 use serde_json::Value;
 
 use crate::{
@@ -74,37 +74,20 @@ pub fn decide(observed: &Observed) -> Action {
 }
 
 fn let_go(observed: &Observed, kind: &ProtectedKind, held: &Held) -> Action {
-    let release = |outcome, last: Option<&Try>, why: &str| Action::Release {
-        outcome,
-        status: status::released(observed, held, outcome, last, why),
-    };
-    let given_up = |last: Option<&Try>, why: &str| release(Outcome::GivenUp, last, why);
-    let keep = |status, again| hold(held, status, again);
-    let keep_failed = |last: &Try, due: Timestamp| {
-        let pause = Duration::try_from(due.duration_since(held.now)).unwrap_or_default();
-        keep(status::failed(observed, kind, held, last, due), pause)
-    };
     if let ForceRelease::Granted(reason) = &held.force_release {
-        return release(Outcome::Forced, None, reason);
+        return release(observed, held, Outcome::Forced, None, reason);
     }
+    let given_up = |last, why: &str| release(observed, held, Outcome::GivenUp, last, why);
+    let blocked = |attempt, failure: &Failure| {
+        hold(held, status::blocked(observed, held, attempt, failure), LOOK_INTERVAL)
+    };
     match &held.situation {
         None => Action::Settle,
         Some(Situation::There { last, verdict: Verdict::Succeeded }) => {
-            release(Outcome::BackedUp, Some(last), "the backup is proven")
+            release(observed, held, Outcome::BackedUp, Some(last), "the backup is proven")
         }
-        Some(Situation::There { last, verdict }) => {
-            let left = held.left(last.created, kind.deadline);
-            if left.is_zero() {
-                return keep(status::overdue(observed, kind, held, last), LOOK_INTERVAL);
-            }
-            let (status, again) = (status::running(observed, held, last, verdict), left.min(LOOK_INTERVAL));
-            let briefly = held.left(last.created, TELL_DELAY);
-            if held.status.is_none() && !briefly.is_zero() {
-                return Action::Hold { status, tell: false, again: briefly.min(again) };
-            }
-            keep(status, again)
-        }
-        Some(Situation::Unfinished { last }) => keep_failed(last, held.now),
+        Some(Situation::There { last, verdict }) => running(observed, kind, held, last, verdict),
+        Some(Situation::Unfinished { last }) => failed(observed, kind, held, last, held.now),
         Some(Situation::Failed { last, next, seen }) => {
             if let Some(why) = tried_in_vain(kind, held, *seen) {
                 return given_up(Some(last), &why);
@@ -112,9 +95,9 @@ fn let_go(observed: &Observed, kind: &ProtectedKind, held: &Held) -> Action {
             let due = retry_at(kind, held, last);
             match observed.attempt.failure() {
                 // A read that fails meanwhile does not shorten the pause.
-                _ if due > held.now => keep_failed(last, due),
+                _ if due > held.now => failed(observed, kind, held, last, due),
                 None => Action::Create(next.clone()),
-                Some(failure) => keep(status::blocked(observed, held, last.attempt, failure), LOOK_INTERVAL),
+                Some(failure) => blocked(last.attempt, failure),
             }
         }
         // One that was found before may still run.
@@ -128,13 +111,37 @@ fn let_go(observed: &Observed, kind: &ProtectedKind, held: &Held) -> Action {
             }
             let attempt = held.status.as_ref().map_or(1, |status| status.attempt);
             match (observed.attempt.failure(), without) {
-                (Some(failure), _) => keep(status::blocked(observed, held, attempt, failure), LOOK_INTERVAL),
+                (Some(failure), _) => blocked(attempt, failure),
                 (None, Situation::Absent { backup }) => Action::Create(backup.clone()),
                 (None, Situation::Unusable(problem)) => Action::Refuse(problem.clone()),
                 (None, _) => Action::Settle,
             }
         }
     }
+}
+
+/// A backup is running, or takes too long.
+fn running(observed: &Observed, kind: &ProtectedKind, held: &Held, last: &Try, verdict: &Verdict) -> Action {
+    let left = held.left(last.created, kind.deadline);
+    if left.is_zero() {
+        return hold(held, status::overdue(observed, kind, held, last), LOOK_INTERVAL);
+    }
+    let (status, again) = (status::running(observed, held, last, verdict), left.min(LOOK_INTERVAL));
+    let briefly = held.left(last.created, TELL_DELAY);
+    if held.status.is_none() && !briefly.is_zero() {
+        return Action::Hold { status, tell: false, again: briefly.min(again) };
+    }
+    hold(held, status, again)
+}
+
+/// A backup failed or was given up, and the next attempt has to wait.
+fn failed(observed: &Observed, kind: &ProtectedKind, held: &Held, last: &Try, due: Timestamp) -> Action {
+    let pause = Duration::try_from(due.duration_since(held.now)).unwrap_or_default();
+    hold(held, status::failed(observed, kind, held, last, due), pause)
+}
+
+fn release(observed: &Observed, held: &Held, outcome: Outcome, last: Option<&Try>, why: &str) -> Action {
+    Action::Release { outcome, status: status::released(observed, held, outcome, last, why) }
 }
 
 fn hold(held: &Held, status: BackupStatus, again: Duration) -> Action {

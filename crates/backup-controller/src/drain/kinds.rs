@@ -5,13 +5,22 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::{Client, discovery::ApiResource};
 use operator_kit::watch::{ServedKinds, live};
 
-/// Those of these kinds that have objects, in a served version; or why nothing is drained. A kind that is not served and has
-/// no definition has no objects. Those of one with a definition are stored, and are there again as soon as a version is served.
+/// The kinds of the settings that have objects.
+#[derive(Debug, PartialEq)]
+pub enum Drainable {
+    /// All of them can be drained, in these served versions.
+    Served(Vec<ApiResource>),
+    /// Nothing is drained, because objects of some could not be.
+    Obstacle(String),
+}
+
+/// Looks these kinds up in the cluster. One that is not served and has no definition has no objects. The objects of one with a
+/// definition are stored, and are there again as soon as a version is served.
 pub async fn drainable(
     client: &Client,
     served_kinds: &ServedKinds,
     kinds: Vec<ApiResource>,
-) -> anyhow::Result<Result<Vec<ApiResource>, String>> {
+) -> anyhow::Result<Drainable> {
     let (mut served, mut hidden) = (Vec::new(), Vec::new());
     for kind in kinds {
         let found = served_kinds.find(&kind).await;
@@ -24,9 +33,9 @@ pub async fn drainable(
         }
     }
     if hidden.is_empty() {
-        return Ok(Ok(served));
+        return Ok(Drainable::Served(served));
     }
-    Ok(Err(format!(
+    Ok(Drainable::Obstacle(format!(
         "no version of these kinds is served, so that their objects cannot be read, but may carry the finalizer and could \
          never be deleted: {}; set served: true for a version in each of these CustomResourceDefinitions, or remove the \
          entries of kinds of which no object carries the finalizer",
@@ -64,7 +73,7 @@ mod tests {
     const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
     /// The look-up of `Db` in a cluster that serves no group, and answers a request for its definition like this.
-    async fn looked_up(code: u16, definition: Value) -> anyhow::Result<Result<Vec<ApiResource>, String>> {
+    async fn looked_up(code: u16, definition: Value) -> anyhow::Result<Drainable> {
         let client = server(None, move |path| match path {
             "/apis" => (200, json!({"groups": []})),
             path if path == format!("{DEFINITIONS}/dbs.x.dev") => (code, definition.clone()),
@@ -81,9 +90,9 @@ mod tests {
     #[tokio::test]
     async fn a_kind_that_is_not_served_has_no_objects_only_if_it_is_not_defined() {
         let gone = looked_up(404, refused(404, "NotFound")).await.unwrap();
-        assert_eq!(gone, Ok(Vec::new()));
+        assert_eq!(gone, Drainable::Served(Vec::new()));
         let hidden = looked_up(200, json!({"metadata": {"name": "dbs.x.dev"}})).await.unwrap();
-        assert!(hidden.as_ref().is_err_and(|why| why.contains("dbs.x.dev")), "{hidden:?}");
+        assert!(matches!(&hidden, Drainable::Obstacle(why) if why.contains("dbs.x.dev")), "{hidden:?}");
         let unknown = looked_up(403, refused(403, "Forbidden")).await.unwrap_err();
         assert!(format!("{unknown:#}").contains("dbs.x.dev"), "{unknown:#}");
     }

@@ -12,24 +12,34 @@ use crate::metrics::HeldMetrics;
 
 use super::{backup_watches::BackupWatches, namespaces::Namespaces};
 
-/// Follows the settings, forever.
-pub async fn follow(
-    mut settings: LiveSettings<Settings>,
-    wanted: watch::Sender<Vec<WatchedKind<Row>>>,
-    (backups, namespaces, metrics): (BackupWatches, Namespaces, HeldMetrics),
-    (triggers, events): (Triggers<Row>, SettingsEvents),
-) {
-    let mut former = settings.current();
-    loop {
-        let current = settings.current();
-        warn_of_left(&triggers, &events, &former, &current);
-        namespaces.keep(&current);
-        backups.keep(&current);
-        metrics.expect(&current);
-        let kinds = current.by_resource.iter().filter_map(|(id, entries)| watched(id, entries));
-        wanted.send_replace(kinds.collect());
-        former = current;
-        settings.changed().await;
+/// What changes with the settings.
+pub struct Followers {
+    pub backups: BackupWatches,
+    pub namespaces: Namespaces,
+    pub metrics: HeldMetrics,
+    pub triggers: Triggers<Row>,
+    pub events: SettingsEvents,
+}
+
+impl Followers {
+    /// Follows the settings, forever.
+    pub async fn follow(
+        self,
+        mut settings: LiveSettings<Settings>,
+        wanted: watch::Sender<Vec<WatchedKind<Row>>>,
+    ) {
+        let mut former = settings.current();
+        loop {
+            let current = settings.current();
+            warn_of_left(&self.triggers, &self.events, &former, &current);
+            self.namespaces.keep(&current);
+            self.backups.keep(&current);
+            self.metrics.expect(&current);
+            let kinds = current.by_resource.iter().filter_map(|(id, entries)| watched(id, entries));
+            wanted.send_replace(kinds.collect());
+            former = current;
+            settings.changed().await;
+        }
     }
 }
 

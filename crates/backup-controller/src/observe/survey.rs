@@ -17,41 +17,49 @@ use serde_json::Value;
 
 use super::live;
 
-/// The state of the backups of an object, from a live read at this time by the server's clock, if it had this status. The
-/// failures are those that this process has seen.
-pub async fn look_up(
-    client: &Client,
-    templates: &Templates,
-    kind: &ProtectedKind,
-    target: &Value,
-    now: Timestamp,
-    status: Option<&BackupStatus>,
-    failures: &mut Failures,
-) -> Result<Situation, Error> {
-    let mut search = Search::begin(kind, target, now, status, failures);
-    loop {
-        let backup = match render(templates, kind, target, search.attempt()) {
-            Ok(backup) => backup,
-            Err(problem) => return Ok(Situation::Unusable(problem)),
-        };
-        let [namespace, name] = ["namespace", "name"].map(|field| metadata::text(&backup, field));
-        let answer = match live::read(client, &kind.backup.resource, namespace, name).await {
-            Err(problem @ ReadError { cause: ReadCause::Forbidden { .. }, .. }) => {
-                return Ok(Situation::Unusable(Unusable::OutOfReach(problem)));
+/// An object whose backups are looked up.
+pub struct Survey<'s> {
+    pub client: &'s Client,
+    pub templates: &'s Templates,
+    pub kind: &'s ProtectedKind,
+    /// The object, from a live read.
+    pub target: &'s Value,
+    /// The time of the read, by the server's clock.
+    pub now: Timestamp,
+}
+
+impl Survey<'_> {
+    /// The state of its backups, if it had this status. The failures are those that this process has seen.
+    pub async fn situation(
+        &self,
+        status: Option<&BackupStatus>,
+        failures: &mut Failures,
+    ) -> Result<Situation, Error> {
+        let mut search = Search::begin(self.kind, self.target, self.now, status, failures);
+        loop {
+            let backup = match render(self.templates, self.kind, self.target, search.attempt()) {
+                Ok(backup) => backup,
+                Err(problem) => return Ok(Situation::Unusable(problem)),
+            };
+            let [namespace, name] = ["namespace", "name"].map(|field| metadata::text(&backup, field));
+            let answer = match live::read(self.client, &self.kind.backup.resource, namespace, name).await {
+                Err(problem @ ReadError { cause: ReadCause::Forbidden { .. }, .. }) => {
+                    return Ok(Situation::Unusable(Unusable::OutOfReach(problem)));
+                }
+                answer => answer?,
+            };
+            if !answer.is_served {
+                return Ok(Situation::Unusable(not_served(&self.kind.backup)));
             }
-            answer => answer?,
-        };
-        if !answer.is_served {
-            return Ok(Situation::Unusable(not_served(&kind.backup)));
-        }
-        let situation = match answer.whole() {
-            Ok(Some(found)) => search.finds(&found),
-            Ok(None) => search.misses(backup),
-            // Its metadata alone would look like that of another object.
-            Err(problem) => Some(Situation::Unusable(Unusable::OutOfReach(problem))),
-        };
-        if let Some(situation) = situation {
-            return Ok(situation);
+            let situation = match answer.whole() {
+                Ok(Some(found)) => search.finds(&found),
+                Ok(None) => search.misses(backup),
+                // Its metadata alone would look like that of another object.
+                Err(problem) => Some(Situation::Unusable(Unusable::OutOfReach(problem))),
+            };
+            if let Some(situation) = situation {
+                return Ok(situation);
+            }
         }
     }
 }

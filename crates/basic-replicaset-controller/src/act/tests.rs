@@ -121,7 +121,7 @@ async fn a_name_that_is_taken_is_noted_for_the_next_pass_to_look_whose_it_is() {
     let (sent, result, memory) = take(create(), &[refused(409)]).await;
     assert_eq!((sent.len(), result.unwrap()), (1, Next::Again));
     let taken = memory.names_taken("set");
-    assert_eq!(taken.get(&0), Some(&(name(), made_from())));
+    assert_eq!(taken.get(&0), Some(&Taken { name: name(), revision: made_from() }));
 }
 
 #[tokio::test(start_paused = true)]

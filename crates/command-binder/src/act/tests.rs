@@ -7,7 +7,6 @@ use command_binder::kind::CommandKind;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use operator_kit::{
     report::{Category, Reported},
-    run::Attempt,
     testing::{
         self,
         Answer::{self, Done, Json, Lost},
@@ -44,14 +43,8 @@ fn observed_in(mode: &str, metadata: &Value) -> Observed {
     {
         object["metadata"][field] = value.into();
     }
-    Observed {
-        command: Arc::new(fixtures::command(&kind, serde_json::from_value(object).unwrap())),
-        attempt: Attempt::Allowed,
-        now: "2026-01-01T12:00:00Z".parse().unwrap(),
-        target: None,
-        is_label_checked: false,
-        can_report: Some(false),
-    }
+    let command = fixtures::command(&kind, serde_json::from_value(object).unwrap());
+    fixtures::observed(command, None, "2026-01-01T12:00:00Z")
 }
 
 fn observed() -> Observed {

@@ -1,10 +1,9 @@
-//! The judgement on a command: a step, or a verdict to report. Pure.
+//! The judgement on a command: a step, or a report. Pure.
 
 use catena_api::keys;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use operator_kit::watch::{ServedKind, Watched};
 
-use super::Action;
 use crate::{
     command::{CommandRow, Finding, Reference},
     kind::{CommandKind, Mode},
@@ -13,24 +12,34 @@ use crate::{
     verdict::Verdict,
 };
 
-/// A chain of checks, of which the first that applies decides: on a step, or on a verdict to report instead.
-pub(super) fn judge(observed: &Observed) -> Result<Action, Verdict> {
+/// The judgement on a command.
+pub(super) enum Judgement {
+    /// Nothing.
+    Ignore,
+    /// Bind it to its target, which is this owner.
+    Bind(OwnerReference),
+    /// Report this verdict.
+    Say(Verdict),
+}
+
+/// A chain of checks; the first that applies decides.
+pub(super) fn judge(observed: &Observed) -> Judgement {
     let command = &observed.command;
     let is_done = matches!(command.row.finding, Finding::NoCommand | Finding::Settled);
     if is_done || command.metadata.deletion_timestamp.is_some() {
-        return Ok(Action::Settle);
+        return Judgement::Ignore;
     }
     if let Some(failure) = observed.attempt.failure() {
-        return Err(Verdict::refused(failure.reason, failure.message.clone()));
+        return Judgement::Say(Verdict::refused(failure.reason, failure.message.clone()));
     }
     match &command.row.finding {
-        Finding::NoCommand | Finding::Settled => Ok(Action::Settle),
-        Finding::Unclear(why) => Err(Verdict::refused(
+        Finding::NoCommand | Finding::Settled => Judgement::Ignore,
+        Finding::Unclear(why) => Judgement::Say(Verdict::refused(
             "FilterFailed",
             format!("it is not bound, because it cannot be determined whether it is a command: {why}"),
         )),
-        Finding::NotYet(why) => Err(Verdict::refused("WaitingForOthers", why.to_string())),
-        Finding::Refused(why) => Err(Verdict::refused(
+        Finding::NotYet(why) => Judgement::Say(Verdict::refused("WaitingForOthers", why.to_string())),
+        Finding::Refused(why) => Judgement::Say(Verdict::refused(
             "OwnershipRefused",
             match command.row.binding() {
                 Some(owner) => format!(
@@ -42,22 +51,22 @@ pub(super) fn judge(observed: &Observed) -> Result<Action, Verdict> {
                 ),
             },
         )),
-        Finding::Invalid(why) => Err(Verdict::refused("InvalidReference", why.to_string())),
+        Finding::Invalid(why) => Judgement::Say(Verdict::refused("InvalidReference", why.to_string())),
         Finding::Target(to) => judge_target(observed, to),
     }
 }
 
-fn judge_target(observed: &Observed, to: &Reference) -> Result<Action, Verdict> {
+fn judge_target(observed: &Observed, to: &Reference) -> Judgement {
     let command = &observed.command;
     if command.row.proven_target(to, observed.is_label_checked).is_some() {
-        return Err(bound(&command.row, to));
+        return Judgement::Say(bound(&command.row, to));
     }
     let (kind, object) = match &observed.target {
-        None => return Ok(Action::Settle),
+        None => return Judgement::Ignore,
         // A command that represents data outlives even the kind of its target.
-        Some(Target::NotServed) if command.row.label().is_some() => return Ok(Action::Settle),
+        Some(Target::NotServed) if command.row.label().is_some() => return Judgement::Ignore,
         Some(Target::NotServed) => {
-            return Err(Verdict::waiting(
+            return Judgement::Say(Verdict::waiting(
                 "KindNotServed",
                 format!(
                     "the cluster does not serve {} in any version; install its CustomResourceDefinition, or correct target.kinds in the settings",
@@ -67,13 +76,19 @@ fn judge_target(observed: &Observed, to: &Reference) -> Result<Action, Verdict> 
         }
         Some(Target::Served { kind, object }) => (kind, object.as_ref()),
     };
-    place(&command.metadata, to, kind)?;
+    if let Err(verdict) = place(&command.metadata, to, kind) {
+        return Judgement::Say(verdict);
+    }
     let Some(TargetObject { uid, is_terminating }) = object else {
         // A command that represents data outlives its target, and its label still names it.
-        return if command.row.label().is_some() { Ok(Action::Settle) } else { Err(missing(command, to)) };
+        return if command.row.label().is_some() {
+            Judgement::Ignore
+        } else {
+            Judgement::Say(missing(command, to))
+        };
     };
     if let Some(label) = command.row.label().filter(|label| *label != &**uid) {
-        return Err(Verdict::refused(
+        return Judgement::Say(Verdict::refused(
             "TargetReplaced",
             format!(
                 "its label {} has the uid {label}, but the {to} has the uid {uid}: either it was for a former object of that name, or somebody else set the label; remove the label to have it bound to the current {to}",
@@ -93,15 +108,15 @@ fn judge_target(observed: &Observed, to: &Reference) -> Result<Action, Verdict> 
                 "it is for the {to} with the uid {other}, but the current one has the uid {uid}; create a new command for that"
             )
         };
-        return Err(Verdict::refused("TargetReplaced", message));
+        return Judgement::Say(Verdict::refused("TargetReplaced", message));
     }
     let row = &command.row;
     let is_owned = row.kind.mode == Mode::Owner && row.owners.iter().any(|owner| *owner.uid == **uid);
     if is_owned || row.label().is_some() {
-        return Err(bound(row, to));
+        return Judgement::Say(bound(row, to));
     }
     if *is_terminating {
-        return Err(Verdict::waiting(
+        return Judgement::Say(Verdict::waiting(
             "TargetTerminating",
             format!(
                 "the {to} is being deleted; delete this command too, or wait for another target of that name"
@@ -110,7 +125,7 @@ fn judge_target(observed: &Observed, to: &Reference) -> Result<Action, Verdict> 
     }
     let controller = row.owners.iter().find(|owner| owner.controller == Some(true));
     if let Some(controller) = controller.filter(|_| row.kind.controller) {
-        return Err(Verdict::refused(
+        return Judgement::Say(Verdict::refused(
             "OwnershipRefused",
             format!(
                 "it already has a controller, {} {}, and can have only one; set controller: false for commands of this kind",
@@ -119,12 +134,12 @@ fn judge_target(observed: &Observed, to: &Reference) -> Result<Action, Verdict> 
         ));
     }
     if row.kind.mode == Mode::Observe {
-        return Err(Verdict::refused(
+        return Judgement::Say(Verdict::refused(
             "WouldBind",
             format!("the {to} would become its owner; set mode: Owner for commands of this kind to bind it"),
         ));
     }
-    Ok(Action::Bind(owner(&row.kind, kind, to, uid)))
+    Judgement::Bind(owner(&row.kind, kind, to, uid))
 }
 
 fn missing(command: &Watched<CommandRow>, to: &Reference) -> Verdict {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, OwnerReference};
 
 use crate::{observed::Observed, status, verdict::Verdict};
-use judge::judge;
+use judge::{Judgement, judge};
 
 /// Shortest time between look-ups of a missing target, in case its arrival is not noticed.
 const MIN_LOOK_UP_INTERVAL: Duration = Duration::from_secs(5);
@@ -42,7 +42,11 @@ pub enum Action {
 /// The next step for a command.
 #[must_use]
 pub fn decide(observed: &Observed) -> Action {
-    judge(observed).unwrap_or_else(|verdict| say(observed, verdict))
+    match judge(observed) {
+        Judgement::Ignore => Action::Settle,
+        Judgement::Bind(owner) => Action::Bind(owner),
+        Judgement::Say(verdict) => say(observed, verdict),
+    }
 }
 
 fn say(observed: &Observed, verdict: Verdict) -> Action {

@@ -26,7 +26,7 @@ use tokio::{
 
 use super::{
     discovery::Definitions,
-    waiting::{Awaited, Waiting},
+    waiting::{Awaited, TargetName, Waiting},
 };
 
 /// Called again and again with all definitions that describe no kind of commands, each with the mistake in it.
@@ -167,7 +167,7 @@ impl Catalog {
         let watch = Watch::metadata(api, format!("{} (as a target)", kind.resource.kind));
         self.watches.notice(watch, move |target: &TrimmedObject| {
             let ObjectId { namespace, name, .. } = ObjectId::of(target);
-            let target = Some([namespace.into(), name.into()]);
+            let target = Some(TargetName { namespace: namespace.into(), name: name.into() });
             waiting.target_came(&Awaited { kind: kind.clone(), target }, &triggers);
         })
     }

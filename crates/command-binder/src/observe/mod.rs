@@ -23,8 +23,8 @@ use operator_kit::{
 
 use crate::memory::Memory;
 use schemas::Schemas;
-use waiting::Awaited;
 pub use waiting::Waiting;
+use waiting::{Awaited, TargetName};
 
 /// Reads the state of a command and its target.
 pub struct Observer {
@@ -109,7 +109,7 @@ impl Observer {
         let Ok(namespace) = place(&command.metadata, to, &kind) else {
             return Ok(Target::Served { kind, object: None });
         };
-        let name = [namespace.unwrap_or_default().into(), to.name.clone()];
+        let name = TargetName { namespace: namespace.unwrap_or_default().into(), name: to.name.clone() };
         self.waiting.enter(command, Awaited { kind: to.kind.clone(), target: Some(name) });
         let target = get(&self.client, kind, namespace, &to.name).await?;
         if target.found().is_some_and(|(_, object)| !object.is_terminating) {

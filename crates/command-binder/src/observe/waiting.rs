@@ -14,21 +14,38 @@ use parking_lot::Mutex;
 pub struct Awaited {
     /// The kind of its target.
     pub kind: Arc<TargetKind>,
-    /// Namespace, empty if there is none, and name of its target; `None` while the kind is not served.
-    pub target: Option<[Box<str>; 2]>,
+    /// Its target; `None` while the kind is not served.
+    pub target: Option<TargetName>,
 }
 
-/// Wakes commands when their wait ends. By the command's uid: what it waits for, its kind, its namespace and its name.
+/// A target by its name: there may be no such object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TargetName {
+    /// Its namespace; empty for a cluster-scoped one.
+    pub namespace: Box<str>,
+    /// Its name.
+    pub name: Box<str>,
+}
+
+/// Wakes commands when their wait ends. By the command's uid.
 #[derive(Clone, Default)]
 pub struct Waiting(Arc<Mutex<HashMap<Box<str>, Waiter>>>);
 
-type Waiter = (Awaited, Arc<str>, [Box<str>; 2]);
+/// A command that waits.
+#[derive(Clone)]
+struct Waiter {
+    awaited: Awaited,
+    kind: Arc<str>,
+    namespace: Box<str>,
+    name: Box<str>,
+}
 
 impl Waiting {
     /// From now on, the command is woken only by this.
     pub fn enter(&self, command: &Watched<CommandRow>, awaited: Awaited) {
         let ObjectId { namespace, name, uid } = ObjectId::of(command);
-        let waiter = (awaited, command.source.id.clone(), [namespace, name].map(Into::into));
+        let kind = command.source.id.clone();
+        let waiter = Waiter { awaited, kind, namespace: namespace.into(), name: name.into() };
         self.0.lock().insert(uid.into(), waiter);
     }
 
@@ -41,7 +58,7 @@ impl Waiting {
     pub fn target_came(&self, came: &Awaited, triggers: &Triggers<CommandRow>) {
         let waiters: Vec<_> = {
             let waiting = self.0.lock();
-            waiting.values().filter(|(awaited, ..)| awaited == came).cloned().collect()
+            waiting.values().filter(|waiter| waiter.awaited == *came).cloned().collect()
         };
         wake(waiters, triggers);
     }
@@ -49,7 +66,7 @@ impl Waiting {
     /// The kinds that commands wait for.
     pub fn kinds(&self) -> HashSet<Arc<TargetKind>> {
         let waiting = self.0.lock();
-        let awaited = waiting.values().map(|(awaited, ..)| awaited);
+        let awaited = waiting.values().map(|waiter| &waiter.awaited);
         awaited.filter(|awaited| awaited.target.is_none()).map(|awaited| awaited.kind.clone()).collect()
     }
 
@@ -62,12 +79,12 @@ impl Waiting {
     /// Takes the commands that waited for this.
     fn take(&self, came: &Awaited) -> Vec<Waiter> {
         let mut waiting = self.0.lock();
-        waiting.extract_if(|_, (awaited, ..)| awaited == came).map(|(_, waiter)| waiter).collect()
+        waiting.extract_if(|_, waiter| waiter.awaited == *came).map(|(_, waiter)| waiter).collect()
     }
 }
 
 fn wake(waiters: Vec<Waiter>, triggers: &Triggers<CommandRow>) {
-    for (_, kind, [namespace, name]) in waiters {
+    for Waiter { kind, namespace, name, .. } in waiters {
         triggers.notify(&kind, &namespace, &name);
     }
 }
@@ -107,12 +124,13 @@ mod tests {
         waiting.leave("gone");
         assert_eq!(waiting.kinds(), HashSet::from([target.clone()]));
         let woken = waiting.take(&served);
-        let mut names: Vec<_> = woken.iter().map(|(.., [_, name])| &**name).collect();
+        let mut names: Vec<_> = woken.iter().map(|waiter| &*waiter.name).collect();
         names.sort_unstable();
         assert_eq!(names, ["a", "b"]);
         assert!(waiting.kinds().is_empty());
 
-        let here = Awaited { kind: target, target: Some(["".into(), "here".into()]) };
+        let name = TargetName { namespace: "".into(), name: "here".into() };
+        let here = Awaited { kind: target, target: Some(name) };
         waiting.enter(&command(&kind, "a"), served);
         waiting.enter(&command(&kind, "a"), here.clone());
         assert!(waiting.kinds().is_empty(), "it waits for one thing at a time");

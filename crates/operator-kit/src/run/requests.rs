@@ -9,21 +9,27 @@ use tokio::sync::Notify;
 /// Requests that nobody has received yet, in their order. A repeated one takes no room: a list of many rows requests the
 /// same few owners.
 pub(crate) struct Requests<T> {
-    /// In their order, and each once.
-    open: Mutex<(VecDeque<T>, HashSet<T>)>,
+    open: Mutex<Open<T>>,
     added: Notify,
+}
+
+/// Each request once.
+struct Open<T> {
+    in_order: VecDeque<T>,
+    all: HashSet<T>,
 }
 
 impl<T> Default for Requests<T> {
     fn default() -> Self {
-        Self { open: Mutex::default(), added: Notify::default() }
+        let open = Open { in_order: VecDeque::new(), all: HashSet::new() };
+        Self { open: Mutex::new(open), added: Notify::default() }
     }
 }
 
 impl<T: Clone + Eq + Hash> Requests<T> {
     /// Adds a request.
     pub fn add(&self, request: T) {
-        let (in_order, all) = &mut *self.open.lock();
+        let Open { in_order, all } = &mut *self.open.lock();
         if all.insert(request.clone()) {
             in_order.push_back(request);
         }
@@ -32,7 +38,7 @@ impl<T: Clone + Eq + Hash> Requests<T> {
 
     /// Receives the first request, if there is one.
     pub fn first(&self) -> Option<T> {
-        let (in_order, all) = &mut *self.open.lock();
+        let Open { in_order, all } = &mut *self.open.lock();
         let first = in_order.pop_front()?;
         all.remove(&first);
         Some(first)
@@ -63,7 +69,7 @@ mod tests {
         for number in 0..15_000 {
             requests.add(number % 60);
         }
-        assert_eq!(requests.open.lock().0.len(), 60);
+        assert_eq!(requests.open.lock().in_order.len(), 60);
         let received: Vec<_> = std::iter::from_fn(|| requests.first()).collect();
         assert_eq!(received, (0..60).collect::<Vec<_>>());
         requests.add(7);

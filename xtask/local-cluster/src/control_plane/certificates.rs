@@ -45,13 +45,13 @@ pub fn write(cluster: &LocalCluster, addresses: &Addresses) -> Result<()> {
     authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     let authority = Authority::self_signed(authority, KeyPair::generate()?)?;
     let serving = params("kube-apiserver", &SERVER_NAMES)?;
-    let (serving, serving_key) = signed(&authority, serving, ExtendedKeyUsagePurpose::ServerAuth)?;
+    let serving = signed(&authority, serving, ExtendedKeyUsagePurpose::ServerAuth)?;
     let service_accounts = KeyPair::generate()?;
     for (file, text) in [
         ("ca.crt", authority.pem()),
         ("ca.key", authority.key().serialize_pem()),
-        ("api-server.crt", serving),
-        ("api-server.key", serving_key),
+        ("api-server.crt", serving.certificate),
+        ("api-server.key", serving.key),
         ("service-accounts.key", service_accounts.serialize_pem()),
         ("service-accounts.pub", service_accounts.public_key_pem()),
     ] {
@@ -69,7 +69,7 @@ pub fn write(cluster: &LocalCluster, addresses: &Addresses) -> Result<()> {
         if let Some(group) = group {
             params.distinguished_name.push(DnType::OrganizationName, group);
         }
-        let (certificate, key) = signed(&authority, params, ExtendedKeyUsagePurpose::ClientAuth)?;
+        let Signed { certificate, key } = signed(&authority, params, ExtendedKeyUsagePurpose::ClientAuth)?;
         let user = json!({
             "client-certificate-data": ByteString(certificate.into_bytes()),
             "client-key-data": ByteString(key.into_bytes()),
@@ -81,16 +81,22 @@ pub fn write(cluster: &LocalCluster, addresses: &Addresses) -> Result<()> {
 }
 
 /// A certificate and its key, as PEM.
+struct Signed {
+    certificate: String,
+    key: String,
+}
+
 fn signed(
     authority: &Authority,
     mut params: CertificateParams,
     usage: ExtendedKeyUsagePurpose,
-) -> Result<(String, String)> {
+) -> Result<Signed> {
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.extended_key_usages = vec![usage];
     params.use_authority_key_identifier_extension = true;
     let key = KeyPair::generate()?;
-    Ok((params.signed_by(&key, authority)?.pem(), key.serialize_pem()))
+    let certificate = params.signed_by(&key, authority)?;
+    Ok(Signed { certificate: certificate.pem(), key: key.serialize_pem() })
 }
 
 fn params(common_name: &str, names: &[&str]) -> Result<CertificateParams> {

@@ -56,12 +56,14 @@ impl Tool {
     /// The name of the binary.
     #[must_use]
     pub fn binary(self) -> &'static str {
-        self.names().0
+        let (binary, _) = self.names();
+        binary
     }
 
     /// The Go package that builds it.
     pub(super) fn package(self) -> &'static str {
-        self.names().1
+        let (_, package) = self.names();
+        package
     }
 
     /// The name that `go build` gives to the binary.

@@ -88,7 +88,8 @@ impl Group {
         let keys: BTreeSet<_> = samples.iter().map(key).collect();
         let group = |of: (Scenario, usize, usize)| {
             let rows = rows(samples.iter().filter(|one| key(one) == of));
-            Self { scenario: of.0, objects: of.1, replicas: of.2, rows }
+            let (scenario, objects, replicas) = of;
+            Self { scenario, objects, replicas, rows }
         };
         keys.into_iter().map(group).collect()
     }

@@ -47,9 +47,14 @@ async fn surveyed(
     status: &BackupStatus,
     failures: &mut Failures,
 ) -> Situation {
-    let (templates, kind, now) =
-        (&settings.templates, &settings.kinds["maps"], "2026-06-01T12:00:30Z".parse().unwrap());
-    look_up(client, templates, kind, &target("shop"), now, Some(status), failures).await.unwrap()
+    let survey = Survey {
+        client,
+        templates: &settings.templates,
+        kind: &settings.kinds["maps"],
+        target: &target("shop"),
+        now: "2026-06-01T12:00:30Z".parse().unwrap(),
+    };
+    survey.situation(Some(status), failures).await.unwrap()
 }
 
 /// The situation of an object whose given attempts failed, beginning with one of them, and the number of look-ups.

@@ -1,17 +1,17 @@
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use kube::{core::GroupVersionKind, discovery::ApiResource};
 use operator_kit::{
     report::{Category, Failure},
     run::Attempt,
-    watch::{ServedKind, Source, TrimmedObject, Watched, WatchedResource},
+    watch::{ServedKind, Watched},
 };
 use serde_json::{Value, json};
 
 use super::*;
 use crate::{
     command::{CommandRow, Finding},
+    fixtures,
     kind::CommandKind,
     observed::{Target, TargetObject},
 };
@@ -44,7 +44,7 @@ fn json_merge(into: &mut Value, more: &Value) {
 }
 
 /// A command of the kind that names the shop `a`.
-fn row(kind: &Arc<CommandKind>, more: &Value) -> (CommandRow, TrimmedObject) {
+fn command(kind: &Arc<CommandKind>, more: &Value) -> Watched<CommandRow> {
     let mut object = json!({
         "metadata": {
             "name": "c", "namespace": "here", "uid": "uid-of-command", "generation": 1,
@@ -53,29 +53,11 @@ fn row(kind: &Arc<CommandKind>, more: &Value) -> (CommandRow, TrimmedObject) {
         "spec": {"target": {"name": "a"}},
     });
     json_merge(&mut object, more);
-    let object: TrimmedObject = serde_json::from_value(object).unwrap();
-    (CommandRow::of(kind, object.clone()), object)
-}
-
-fn source(kind: &CommandKind) -> Arc<Source> {
-    Arc::new(Source { id: kind.id.clone(), watched: WatchedResource::unwatched(kind.resource.clone()) })
+    fixtures::command(kind, serde_json::from_value(object).unwrap())
 }
 
 fn observed(kind: &Arc<CommandKind>, more: &Value, target: Option<Target>) -> Observed {
-    let (row, object) = row(kind, more);
-    let command = Watched { metadata: object.metadata, source: source(kind), row };
-    Observed {
-        command: Arc::new(command),
-        attempt: Attempt::Allowed,
-        now: time("2026-01-01T00:01:00Z"),
-        target,
-        is_label_checked: false,
-        can_report: Some(false),
-    }
-}
-
-fn time(text: &str) -> Timestamp {
-    text.parse().unwrap()
+    fixtures::observed(command(kind, more), target, "2026-01-01T00:01:00Z")
 }
 
 /// The served kind of shops.

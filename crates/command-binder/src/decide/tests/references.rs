@@ -12,7 +12,7 @@ fn one_of_several_kinds_is_chosen_by_the_reference() {
         ],
     }});
     let kind = kind(&kinds);
-    let (row, _) = row(&kind, &json!({"spec": {"target": {"kind": "Node"}}}));
+    let row = command(&kind, &json!({"spec": {"target": {"kind": "Node"}}})).row;
     assert!(matches!(row.finding, Finding::Target(to) if to.kind.resource.plural == "nodes"));
     let (reason, message) = told(&kind, &json!({"spec": {"target": {"kind": "Pod"}}}), None);
     assert!(reason == "InvalidReference" && message.contains("Shop.apps.example, Node (core)"), "{message}");
@@ -34,7 +34,7 @@ fn services() -> Arc<CommandKind> {
 #[test]
 fn an_empty_group_is_the_core_group_and_one_that_is_left_open_must_leave_no_choice() {
     let services = services();
-    let target = |spec: Value| row(&services, &json!({"spec": {"target": spec}})).0.finding;
+    let target = |spec: Value| command(&services, &json!({"spec": {"target": spec}})).row.finding;
     for (spec, group, plural) in [
         (json!({"kind": "Service", "group": ""}), "", "services"),
         (json!({"kind": "Service", "group": "apps.example"}), "apps.example", "services"),
@@ -85,7 +85,7 @@ fn a_group_is_cut_out_of_an_api_version_of_any_group() {
             {"group": "", "version": "v1", "resource": "services", "kind": "Service"},
         ],
     }}));
-    let target = |spec: Value| row(&kind, &json!({"spec": {"target": spec}})).0.finding;
+    let target = |spec: Value| command(&kind, &json!({"spec": {"target": spec}})).row.finding;
     for (api_version, group) in [("v1", ""), ("apps.example/v1", "apps.example")] {
         let Finding::Target(to) = target(json!({"kind": "Service", "apiVersion": api_version})) else {
             panic!()
@@ -121,7 +121,7 @@ fn a_label_is_believed_only_when_it_was_compared_with_the_target() {
     assert_eq!(decide(&observed(&kind, &labelled(UID), found(UID))), Action::Settle);
     // A command that represents data outlives its target.
     assert_eq!(decide(&observed(&kind, &labelled(UID), missing())), Action::Settle);
-    let (row, _) = row(&kind, &labelled("somebody-elses"));
+    let row = command(&kind, &labelled("somebody-elses")).row;
     let Finding::Target(to) = &row.finding else { panic!("{:?}", row.finding) };
     assert_eq!(row.proven_target(to, false), None, "so that it is looked up");
 }

@@ -194,8 +194,8 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
             watch: Watch::new(Api::<Unmanaged<C::Kind>>::all(self.client.clone()), kind),
             trim: Box::new(|Unmanaged(object)| object),
         };
-        let stored = (queue, StoreWriter::new(()));
-        let reconciler = self.reconciler(Arc::new(controller), stored, Arc::default(), intake.watch.kind());
+        let (controller, filled) = (Arc::new(controller), StoreWriter::new(()));
+        let reconciler = self.reconciler(controller, queue, filled, Arc::default(), intake.watch.kind());
         let mut leading = follow_phase.clone();
         let beside = async move {
             leading.wait_for(|phase| *phase == Phase::Leading).await?;
@@ -260,9 +260,9 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
                     continue;
                 }
                 let intake = kind.clone().intake(&self.client, &self.health);
-                let (controller, stored, name) =
-                    (controller.clone(), triggers.open(&kind), intake.watch.kind());
-                let reconciler = self.reconciler(controller, stored, backoff.clone(), name);
+                let name = intake.watch.kind();
+                let (queue, filled) = triggers.open(&kind);
+                let reconciler = self.reconciler(controller.clone(), queue, filled, backoff.clone(), name);
                 let passes = reconciler.passes.clone();
                 running.push((kind, tasks.spawn(reconciler.run(intake, phase.clone())), passes));
             }
@@ -288,7 +288,8 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
     fn reconciler<C: Controller>(
         &self,
         controller: Arc<C>,
-        (queue, filled): (Queue<C::Kind>, StoreWriter<C::Kind>),
+        queue: Queue<C::Kind>,
+        filled: StoreWriter<C::Kind>,
         backoff: Arc<Backoff>,
         kind: &str,
     ) -> Reconciler<C> {

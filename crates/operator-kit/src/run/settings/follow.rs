@@ -35,11 +35,15 @@ const LONGEST_DELAY: Duration = Duration::from_secs(60);
 const RIGHTS: &str = "rights.yaml";
 
 /// The text of settings and of the rights that they need.
-type Texts = (String, Option<String>);
+#[derive(PartialEq, Eq)]
+struct Texts {
+    settings: String,
+    rights: Option<String>,
+}
 
 async fn read(path: &Path) -> io::Result<Texts> {
     let settings = read_to_string(path).await?;
-    Ok((settings, read_to_string(path.with_file_name(RIGHTS)).await.ok()))
+    Ok(Texts { settings, rights: read_to_string(path.with_file_name(RIGHTS)).await.ok() })
 }
 
 /// White space around the text does not count, so that a chart can compute the same version from its values.
@@ -70,9 +74,9 @@ impl<S: DeserializeOwned + Validate> SettingsFile<S> {
             );
             anyhow::Error::new(error).context(problem)
         })?;
-        let settings = parse::<S>(&path, &texts.0)?;
+        let settings = parse::<S>(&path, &texts.settings)?;
         warn(&settings);
-        Ok(Self { version: version(&texts.0), path, texts, settings })
+        Ok(Self { version: version(&texts.settings), path, texts, settings })
     }
 }
 
@@ -157,13 +161,13 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Follower<S> {
     async fn look(&mut self) {
         // While a kubelet swaps the volume, the file may be missing for a moment, and both have to be of one version.
         let Ok(texts) = read(&self.path).await else { return };
-        if texts == self.texts || read_to_string(&self.path).await.ok().as_ref() != Some(&texts.0) {
+        if texts == self.texts || read_to_string(&self.path).await.ok().as_ref() != Some(&texts.settings) {
             return;
         }
         self.texts = texts;
         self.told.clear();
-        let version = version(&self.texts.0);
-        (self.candidate, self.mistaken) = match parse::<S>(&self.path, &self.texts.0) {
+        let version = version(&self.texts.settings);
+        (self.candidate, self.mistaken) = match parse::<S>(&self.path, &self.texts.settings) {
             Ok(settings) => {
                 (Some(Candidate { settings, version, retry: Instant::now(), delay: FIRST_DELAY }), None)
             }
@@ -177,11 +181,12 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Follower<S> {
 
     /// The rights that the newest settings need and the controller lacks; the reason, if that is not known.
     async fn missing_rights(&self) -> Option<String> {
-        match rights::missing(&self.client, self.texts.1.as_deref()?).await {
-            Ok(missing) => Some(format!(
-                "the new settings wait for rights that the controller does not have: {}; if an upgrade failed, \
-                 repeat it or roll it back",
-                missing?
+        let rights = self.texts.rights.as_deref()?;
+        match rights::missing(&self.client, rights).await {
+            Ok(None) => None,
+            Ok(Some(missing)) => Some(format!(
+                "the new settings wait for rights that the controller does not have: {missing}; if an upgrade failed, \
+                 repeat it or roll it back"
             )),
             Err(error) => Some(format!(
                 "the new settings wait until the API server tells whether the controller has the rights for them: {error:#}"
