@@ -2,15 +2,19 @@ use std::{path::PathBuf, thread, time::Instant};
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Namespace as CoreNamespace;
-use kube::{Api, Client, ResourceExt, api::PostParams};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{ListParams, PostParams},
+};
 use parking_lot::Mutex;
 use serde_json::json;
 
 use crate::{
-    CONTROLLERS, ClusterWide, Controller, Namespace,
+    CONTROLLERS, ClusterWide, Controller, Namespace, WAIT_TIMEOUT,
     claims::{Claim, Held},
     cleanup::clean_up,
-    leftovers::{self, until_settled},
+    eventually,
+    leftovers::{self, until_settled, what_keeps},
     times::Times,
 };
 
@@ -89,7 +93,9 @@ impl Cluster {
     /// module `alone`, by which `cargo xtask e2e` runs them apart from the others.
     pub async fn alone() -> Result<Self> {
         ensure!(is_alone(), "a test that wants the cluster alone has to be in a module `alone`");
-        Self::claim(Claim { uses: Vec::new(), changes: CONTROLLERS.to_vec() }).await
+        let cluster = Self::claim(Claim { uses: Vec::new(), changes: CONTROLLERS.to_vec() }).await?;
+        cluster.without_others().await;
+        Ok(cluster)
     }
 
     async fn connect(claim: Claim) -> Result<Self> {
@@ -136,6 +142,17 @@ impl Cluster {
     #[must_use]
     pub fn all<K: ClusterWide>(&self) -> Api<K> {
         Api::all(self.client.clone())
+    }
+
+    /// Waits until the namespaces of earlier tests are gone with all their objects, also of one that failed.
+    async fn without_others(&self) {
+        eventually("the namespaces of other tests are gone", 2 * WAIT_TIMEOUT, async || {
+            let others = self.all::<CoreNamespace>().list(&ListParams::default().labels(OF_A_TEST)).await;
+            let others = others.map_err(|error| vec![error.to_string()])?;
+            let left: Vec<_> = others.iter().map(what_keeps).collect();
+            if left.is_empty() { Ok(()) } else { Err(left) }
+        })
+        .await;
     }
 }
 

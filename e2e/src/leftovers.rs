@@ -187,7 +187,7 @@ async fn all<K: ClusterWide>(client: &Client) -> kube::Result<Vec<(String, Times
 }
 
 /// A namespace, and the reason why it still exists in the words of the API server.
-fn what_keeps(namespace: &Namespace) -> String {
+pub(crate) fn what_keeps(namespace: &Namespace) -> String {
     let status = namespace.status.as_ref();
     let phase = status.and_then(|status| status.phase.as_deref()).unwrap_or_default();
     let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();

@@ -30,18 +30,18 @@ impl Need {
     /// The reason why the cluster does not have it, if it does not.
     fn missing(self) -> Option<&'static str> {
         let on = std::env::var("CATENA_ON").unwrap_or_default();
+        // Without a chosen cluster, nothing is missing: the claim of the cluster says what to do.
+        let on_host = on != "current" && on != "kind";
         let has = |variable: &str| std::env::var_os(variable).is_some();
         let (is_there, otherwise) = match self {
             Self::AuditLog => (has("CATENA_AUDIT_LOG"), "the API server's audit log cannot be read here"),
             Self::Processes => (on != "current", "the controllers' processes cannot be reached here"),
-            Self::HostProcesses => {
-                (on == "local", "the controllers do not run on this machine, beside fake nodes")
-            }
+            Self::HostProcesses => (on_host, "the controllers do not run on this machine, beside fake nodes"),
             Self::RealNodes => {
                 (has("CATENA_KIND"), "there are no real nodes here; `cargo xtask e2e --on kind` has them")
             }
             Self::FakeNodes => (
-                on == "local",
+                on_host,
                 "the nodes are real: hundreds of pods are too many for them, and they do not have every image",
             ),
             Self::PluginImage => (on != "current", "the cluster may not have an image of the plugin"),

@@ -191,7 +191,7 @@ fn what_is_shown_of_a_file_is_in_that_file() -> Result<()> {
             found += 1;
         }
     }
-    ensure!(found >= 12, "only {found} blocks show a file");
+    ensure!(found >= 13, "only {found} blocks show a file");
     Ok(())
 }
 

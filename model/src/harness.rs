@@ -4,7 +4,6 @@ use std::{
     collections::HashSet,
     fmt::Debug,
     hash::{DefaultHasher, Hash, Hasher},
-    ops::Deref,
 };
 
 use operator_kit::report::{Category, Failure};
@@ -150,14 +149,6 @@ impl<M: Scenario> Scope<M> {
     }
 }
 
-impl<M: Scenario> Deref for Scope<M> {
-    type Target = M;
-
-    fn deref(&self) -> &M {
-        &self.own
-    }
-}
-
 /// The complete state at one moment.
 #[derive(Clone, Debug)]
 pub struct World<M: Scenario> {
@@ -266,7 +257,7 @@ impl<M: Scenario> Model for Histories<M> {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        self.scope.rules()
+        self.scope.own.rules()
     }
 }
 

@@ -75,7 +75,8 @@ fn served_version(crd: &CustomResourceDefinition) -> &str {
     served.map(|version| version.name.as_str()).unwrap_or_default()
 }
 
-/// Repeats the request until every kind of ours is known.
+/// Repeats the request until every kind of ours is known to the admission of owners: the kinds of the charts, and not those
+/// that a test or an example adds.
 pub async fn our_kinds(kubeconfig: &Path) -> Result<()> {
     let asker = client_as(kubeconfig, Some(ASKER)).await?;
     for crd in catena_api::crds() {

@@ -24,10 +24,12 @@ pub fn bill_of(program: &str, target: &str) -> Result<Vec<u8>> {
     while let Some(one) = open.pop() {
         open.extend(uses[one].iter().filter(|used| linked.insert(*used)));
     }
-    let libraries = linked.iter().filter(|one| **one != root).map(|one| one.component("library"));
-    let dependencies = linked.iter().map(|one| {
-        let uses: Vec<String> = uses[*one].iter().map(Crate::reference).collect();
-        json!({"ref": one.reference(), "dependsOn": uses})
+    // In the order of the references, as readers find them.
+    let linked: BTreeMap<String, &Crate> = linked.into_iter().map(|one| (one.reference(), one)).collect();
+    let libraries = linked.values().filter(|one| **one != root).map(|one| one.component("library"));
+    let dependencies = linked.iter().map(|(reference, one)| {
+        let uses: BTreeSet<String> = uses[*one].iter().map(Crate::reference).collect();
+        json!({"ref": reference, "dependsOn": uses})
     });
     // Without a serial number or a time, which would make another text of the same crates.
     let bill = json!({
@@ -148,6 +150,8 @@ mod tests {
             assert_eq!(component["purl"], format!("pkg:cargo/{name}@{version}"));
             assert!(component["licenses"][0].is_object(), "{component}");
         }
+        let components = bill["components"].as_array().unwrap();
+        assert!(components.is_sorted_by_key(|component| component["bom-ref"].as_str().unwrap()));
         let dependencies = bill["dependencies"].as_array().unwrap();
         assert_eq!(dependencies.len(), names(&bill).len() + 1, "the program itself has some, too");
         let of_program =

@@ -88,9 +88,9 @@ impl World {
         for backup in self.objects(Kind::Backup).filter(|backup| backup.status.value().is_null()) {
             events.push(Event::BackUp(backup.meta.key.clone(), true));
         }
-        if !scope.runs(Controller::Deployments) {
+        if !scope.own.runs(Controller::Deployments) {
             let is_bound =
-                |command: &Stored| !scope.runs(Controller::Binder) || !command.meta.owners.is_empty();
+                |command: &Stored| !scope.own.runs(Controller::Binder) || !command.meta.owners.is_empty();
             let is_open = |command: &&Stored| condition(command, SUCCEEDED).is_empty() && is_bound(command);
             let open = self.objects(Kind::Restart).filter(is_open);
             events.extend(open.map(|command| Event::Finish(command.meta.key.clone())));

@@ -64,7 +64,7 @@ impl World {
                 deeds.push(Deed::Delete);
             }
         }
-        if self.left.orders > 0 && (living.is_some() || scope.runs(Controller::Binder)) {
+        if self.left.orders > 0 && (living.is_some() || scope.own.runs(Controller::Binder)) {
             deeds.extend(self.missing_command().map(Deed::Order));
         }
         if self.left.cancels > 0 {
@@ -152,13 +152,13 @@ impl World {
 
     /// A restart is created. Without command-binder, it is bound from the beginning.
     pub fn order(&mut self, scope: &Scope, name: &str) {
-        let ttl = (scope.commands != Commands::Kept).then_some(TTL);
+        let ttl = (scope.own.commands != Commands::Kept).then_some(TTL);
         let spec = json!({"spec": {"targetRef": {"name": NAME}, "ttlSecondsAfterFinished": ttl}});
         let mut command = object(Kind::Restart, name, spec);
-        if scope.commands == Commands::Declared {
+        if scope.own.commands == Commands::Declared {
             command.meta.labels.insert(DECLARED.into(), "app".into());
         }
-        if !scope.runs(Controller::Binder)
+        if !scope.own.runs(Controller::Binder)
             && let Some(target) = self.deployment()
         {
             let (key, uid) = (target.meta.key.clone(), target.meta.uid.clone());
@@ -186,7 +186,7 @@ impl World {
 /// The `BasicDeployment` as a user creates it.
 pub fn deployment(scope: &Scope) -> Object {
     let mut spec = json!({"replicas": 2, "parameters": {"image": "a"}});
-    if !scope.surges {
+    if !scope.own.surges {
         spec["maxSurge"] = 0.into();
     }
     object(Kind::Deployment, NAME, json!({"spec": spec}))

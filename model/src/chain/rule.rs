@@ -99,7 +99,7 @@ impl Ledger {
     pub fn loses(&mut self, held: &Object, server: &Server, scope: &Scope) {
         let uid = &held.meta.uid;
         let is_protected = held.meta.key.kind == Kind::Deployment && held.meta.is_held_by(BACKUP_FINALIZER);
-        let is_given_up = scope.releases && self.tries_in_vain(uid, server) >= usize::from(TRIES);
+        let is_given_up = scope.own.releases && self.tries_in_vain(uid, server) >= usize::from(TRIES);
         if is_protected && !is_given_up && !self.proven.contains(uid) && !self.released.contains(uid) {
             self.breaks(Rule::Proven);
         }

@@ -45,7 +45,7 @@ impl Scenario for Chain {
         let mut server = Server::default();
         server.apply(Operation::Create(deployment(scope)));
         server.take_news();
-        let processes = scope.controllers.iter().map(|controller| Process::begin(*controller, &server));
+        let processes = scope.own.controllers.iter().map(|controller| Process::begin(*controller, &server));
         World {
             processes: processes.collect(),
             server,
@@ -86,7 +86,7 @@ impl Scenario for Chain {
                 has_acted |= world.happens(scope, event);
             }
         }
-        if scope.commands == Commands::Repeated
+        if scope.own.commands == Commands::Repeated
             && let Some(name) = world.missing_command().filter(|name| *name == "again")
         {
             world.order(scope, name);
@@ -145,8 +145,9 @@ impl World {
 
     /// Whether the controllers have done their work on a living `BasicDeployment`.
     fn is_kept(&self, scope: &Scope, deployment: &Stored) -> bool {
-        let is_protected = !scope.runs(Controller::Backups) || deployment.meta.is_held_by(BACKUP_FINALIZER);
-        if !scope.runs(Controller::Deployments) {
+        let is_protected =
+            !scope.own.runs(Controller::Backups) || deployment.meta.is_held_by(BACKUP_FINALIZER);
+        if !scope.own.runs(Controller::Deployments) {
             return is_protected;
         }
         let children: Vec<_> = self.children().collect();
@@ -168,8 +169,8 @@ impl World {
             return true;
         }
         let is_bound = command.meta.owners.iter().any(|owner| owner.uid == target.meta.uid);
-        let is_kept = matches!(scope.commands, Commands::Kept | Commands::Declared)
-            || !scope.runs(Controller::Reaper)
+        let is_kept = matches!(scope.own.commands, Commands::Kept | Commands::Declared)
+            || !scope.own.runs(Controller::Reaper)
             || self.ledger.reaped.contains(&command.meta.key.name);
         is_bound && has_ended(command) && is_kept
     }

@@ -66,7 +66,7 @@ impl World {
                 if self.left.edits > 0
                     && let Some(spec) = set_spec(set)
                 {
-                    let others = scope.sizes.iter().filter(|size| **size != spec.replicas);
+                    let others = scope.own.sizes.iter().filter(|size| **size != spec.replicas);
                     events.extend(others.map(|size| Event::Scale(*size)));
                     events.push(Event::Roll);
                 }
@@ -124,7 +124,7 @@ impl World {
                 if pod.meta.controller().is_some() {
                     events.push(Event::Orphan(key()));
                 }
-                if scope.loses_labels && pod.meta.labels.contains_key(keys::REPLICA_SET_UID) {
+                if scope.own.loses_labels && pod.meta.labels.contains_key(keys::REPLICA_SET_UID) {
                     events.push(Event::Strip(key()));
                 }
             }

@@ -55,15 +55,15 @@ impl Scenario for ReplicaSet {
         ledger.begins(&scope.spec());
         let set = first_set(scope);
         if let Some(set) = server.apply(Operation::Create(set)).object()
-            && scope.has_squatter
+            && scope.own.has_squatter
         {
             let name = pod_name(&set.meta.uid, &revision_of(set, &real_set(set)), 0);
             let (meta, spec) = (Meta::new(Kind::Pod, name), Spec::Pod);
             server.apply(Operation::Create(Object { meta, spec, status: Status::None }));
         }
         server.take_news();
-        let processes = (0..scope.processes).map(|_| Process::begin(&server)).collect();
-        ledger.is_doubtful = scope.processes > 1;
+        let processes = (0..scope.own.processes).map(|_| Process::begin(&server)).collect();
+        ledger.is_doubtful = scope.own.processes > 1;
         World { server, processes, left: scope.budget, ledger, writes: 0 }
     }
 

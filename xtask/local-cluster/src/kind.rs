@@ -13,7 +13,7 @@ use futures::future::try_join_all;
 use crate::{
     access::Access,
     cache, files,
-    interrupt::{Interrupt, output},
+    programs::{Interrupt, output},
     progress::Step,
     toolchain::{Tool, Toolchain},
 };

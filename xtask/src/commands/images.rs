@@ -6,7 +6,10 @@ use anyhow::{Context, Result};
 use local_cluster::{Interrupt, Step, files};
 
 use crate::{
-    images::{archive, binaries, chosen, reference},
+    images::{
+        archive::{self, Image},
+        binaries, chosen, reference,
+    },
     sbom, workspace,
 };
 
@@ -44,9 +47,15 @@ pub async fn write(controllers: &[String], interrupt: &Interrupt) -> Result<Vec<
         let step = Step::start(reference(controller));
         let path = binaries.join(controller);
         let binary = fs::read(&path).with_context(|| format!("could not read {}", path.display()))?;
-        let bill = sbom::bill_of(controller, target)?;
+        let bill_of_materials = sbom::bill_of(controller, target)?;
         let archive = directory.join(format!("{controller}.tar"));
-        let (id, size) = archive::write(controller, &binary, &bill, architecture, &archive)?;
+        let image = Image {
+            program: controller,
+            binary: &binary,
+            bill_of_materials: &bill_of_materials,
+            architecture,
+        };
+        let (id, size) = archive::write(&image, &archive)?;
         #[expect(clippy::cast_precision_loss, reason = "sizes are far below 2^52")]
         step.done(format!("{:.1} MB, {id}", size as f64 / 1e6));
         archives.push(archive);

@@ -47,9 +47,9 @@ async fn describe(cluster: &LocalCluster) -> String {
     let mut lines = vec![format!("{name}: {state}\n")];
     let mut line = |label: &str, value: String| lines.push(format!("  {label:<20} {value}\n"));
     match health.setup {
-        Ok((server, bin_dir)) => {
-            line("server", server);
-            line("binaries of pods", bin_dir.display().to_string());
+        Ok(setup) => {
+            line("server", setup.server);
+            line("binaries of pods", setup.bin_dir.display().to_string());
         }
         Err(error) => line("state", format!("{error:#}")),
     }

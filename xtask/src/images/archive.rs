@@ -17,16 +17,21 @@ const USER: &str = "65532:65532";
 /// The creation time of all images, because no build writes its own.
 const CREATED: &str = "1970-01-01T00:00:00Z";
 
-/// Writes the archive of the image of a program for an architecture such as `amd64`: the program at the root, and beside it its
-/// bill of materials, which scanners of images find by the end of its name. Returns the id in `docker images --no-trunc`
-/// and the bytes of all layers.
-pub fn write(
-    program: &str,
-    binary: &[u8],
-    bill_of_materials: &[u8],
-    architecture: &str,
-    path: &Path,
-) -> Result<(String, usize)> {
+/// The content of an image.
+pub struct Image<'a> {
+    /// The name of the program in it, at the root.
+    pub program: &'a str,
+    /// The program.
+    pub binary: &'a [u8],
+    /// The crates that it consists of; scanners of images find it by the end of its name.
+    pub bill_of_materials: &'a [u8],
+    /// `amd64`, `arm64`.
+    pub architecture: &'a str,
+}
+
+/// Writes the archive. Returns the id in `docker images --no-trunc` and the bytes of all layers.
+pub fn write(image: &Image<'_>, path: &Path) -> Result<(String, usize)> {
+    let Image { program, binary, bill_of_materials, architecture } = *image;
     let bill = format!("{program}.cdx.json");
     let layer = tar([(program, binary, 0o755), (bill.as_str(), bill_of_materials, 0o644)])?;
     let layer_digest = sha256(&layer);
@@ -82,7 +87,8 @@ mod tests {
     use super::*;
 
     fn write(binary: &[u8], path: &Path) -> (String, usize) {
-        super::write("controller", binary, b"{}", "amd64", path).unwrap()
+        let image = Image { program: "controller", binary, bill_of_materials: b"{}", architecture: "amd64" };
+        super::write(&image, path).unwrap()
     }
 
     #[test]

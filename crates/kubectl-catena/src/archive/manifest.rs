@@ -73,8 +73,13 @@ impl Manifest {
     pub fn owners(&self) -> Vec<Identity> {
         let namespace = self.identity().namespace;
         let owners = self.0["metadata"]["ownerReferences"].as_array().into_iter().flatten();
-        let owner = |reference: &Value| serde_json::from_value(reference.clone()).unwrap_or_default();
-        owners.map(|reference| Identity::of_owner(&owner(reference), namespace.clone())).collect()
+        // Field by field: one of a wrong type must not hide who the owner is.
+        let owner = |reference: &Value| {
+            let text = |field: &str| reference[field].as_str().unwrap_or_default();
+            let named = Identity::new(text("apiVersion"), text("kind"), namespace.as_deref(), text("name"));
+            Identity { uid: text("uid").to_owned(), ..named }
+        };
+        owners.map(owner).collect()
     }
 
     /// A label or an annotation.
@@ -186,6 +191,16 @@ pub mod tests {
         });
         assert_eq!(manifest.object()["metadata"], metadata);
         assert!(manifest.object()["status"].is_null() && manifest.object()["spec"]["replicas"] == 3);
+    }
+
+    #[test]
+    fn an_owner_is_known_although_one_field_of_the_reference_has_a_wrong_type() {
+        let owner = json!({
+            "apiVersion": "catena.dev/v1alpha1", "kind": "BasicDeployment", "name": "web", "uid": "u1", "controller": "true",
+        });
+        let manifest = manifest("BasicReplicaSet", "web", &json!({"ownerReferences": [owner]}));
+        let named = Identity::new("catena.dev/v1alpha1", "BasicDeployment", Some("shop"), "web");
+        assert_eq!(manifest.owners(), [Identity { uid: "u1".into(), ..named }]);
     }
 
     #[test]

@@ -54,17 +54,17 @@ fn basic_deployment(target: Target) -> Result<Target> {
     Ok(Target { kind: "basicdeployments.catena.dev".to_owned(), ..target })
 }
 
-/// Issues a command of ours, such as a `restart`, with a spec that lacks only the reference to its BasicDeployment.
+/// Issues a command of ours, by its kind and its verb, with a spec that lacks only the reference to its BasicDeployment.
 async fn issue(
     options: &Options,
     object: &ObjectArgument,
+    command: &str,
     verb: &str,
     mut spec: Value,
     issuing: &Issuing,
 ) -> Result<ExitCode> {
     let Target { kind, name } = basic_deployment(object.target()?)?;
     spec["targetRef"] = json!({"name": name});
-    let command = format!("basicdeployment{verb}s.catena.dev");
-    let order = Order { kind: &command, verb, target_kind: &kind, target: &name, spec };
+    let order = Order { kind: command, verb, target_kind: &kind, target: &name, spec };
     issuing.issue(options, &order).await
 }

@@ -19,5 +19,13 @@ pub struct Arguments {
 
 /// Issues a `BasicDeploymentRestart`.
 pub async fn run(options: &Options, arguments: &Arguments) -> Result<ExitCode> {
-    issue(options, &arguments.object, "restart", json!({}), &arguments.issuing).await
+    issue(
+        options,
+        &arguments.object,
+        "basicdeploymentrestarts.catena.dev",
+        "restart",
+        json!({}),
+        &arguments.issuing,
+    )
+    .await
 }

@@ -23,5 +23,13 @@ pub struct Arguments {
 /// Issues a `BasicDeploymentRollback`.
 pub async fn run(options: &Options, arguments: &Arguments) -> Result<ExitCode> {
     let spec = json!({"toRevision": arguments.to_revision});
-    issue(options, &arguments.object, "rollback", spec, &arguments.issuing).await
+    issue(
+        options,
+        &arguments.object,
+        "basicdeploymentrollbacks.catena.dev",
+        "rollback",
+        spec,
+        &arguments.issuing,
+    )
+    .await
 }

@@ -44,13 +44,21 @@ pub fn scratch_id(id: &str) -> Result<String> {
     Ok(id.to_owned())
 }
 
+/// Whether a scratch definition is there.
+#[derive(Clone, Copy)]
+enum Creation {
+    /// It may be there: the server was not asked yet, or has not answered.
+    Unanswered,
+    Done,
+    Refused,
+}
+
 /// A scratch definition. Its name is its own, and is known before it is created, so that it can be removed at any time.
 pub struct Scratch {
     api: Api<DynamicObject>,
     object: DynamicObject,
     name: String,
-    /// How often its removal is tried: it may be there while the server was not asked yet, or has not answered.
-    removals: usize,
+    creation: Creation,
     uid: Option<String>,
     group: String,
     plural: String,
@@ -83,8 +91,8 @@ impl Scratch {
             serde_json::from_value(definition.scratch(&group, &(now + CLAIM).to_string()))?;
         let name = object.metadata.name.clone().unwrap_or_default();
         let (_, api) = definitions(cluster)?;
-        let (removals, plural) = (UNANSWERED_ATTEMPTS, definition.plural().to_owned());
-        Ok(Self { api, object, name, removals, uid: None, group, plural })
+        let (creation, plural) = (Creation::Unanswered, definition.plural().to_owned());
+        Ok(Self { api, object, name, creation, uid: None, group, plural })
     }
 
     /// Creates it. It must be [removed](Self::remove), also if this does not come to its end.
@@ -95,14 +103,14 @@ impl Scratch {
         loop {
             let error = match self.api.create(&params, &self.object).await {
                 Ok(created) => {
-                    self.removals = 1;
+                    self.creation = Creation::Done;
                     self.uid = created.metadata.uid;
                     return Ok(());
                 }
                 Err(error) => error,
             };
             if matches!(&error, kube::Error::Api(status) if (400..500).contains(&status.code)) {
-                self.removals = 0;
+                self.creation = Creation::Refused;
             }
             if !matches!(&error, kube::Error::Api(status) if status.is_already_exists()) {
                 return Err(cluster.refused(kind, &self.name, "create", error));
@@ -183,7 +191,12 @@ impl Scratch {
     }
 
     async fn removed(&self) -> kube::Result<()> {
-        for attempt in 0..self.removals {
+        let attempts = match self.creation {
+            Creation::Refused => 0,
+            Creation::Done => 1,
+            Creation::Unanswered => UNANSWERED_ATTEMPTS,
+        };
+        for attempt in 0..attempts {
             if attempt > 0 {
                 sleep(UNANSWERED_INTERVAL).await;
             }

@@ -25,7 +25,8 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
             let since = cause.since.or(node.health.since);
             let cause = cause.since(since);
             if contest::told(node).is_some() {
-                return follow(node, unhealthy_children(node), Some(cause), facts);
+                let next = next.into_iter().chain(unhealthy_children(node));
+                return follow(node, next, Some(cause), facts);
             }
             return Some(Finding::at(node, cause));
         }

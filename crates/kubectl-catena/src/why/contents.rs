@@ -101,7 +101,7 @@ fn messages(node: &Node, types: &[&str]) -> Option<String> {
 }
 
 /// An object that is not deleted yet, while its namespace is.
-pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
+pub fn in_terminating_namespace<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
     let namespace = facts.surroundings.namespace.as_ref()?;
     let is_inside = node.identity.namespace.as_ref() == Some(&namespace.identity.name);
     if !is_inside || has_ended(node) || node.deleted.is_some() {

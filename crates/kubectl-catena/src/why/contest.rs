@@ -1,16 +1,18 @@
 //! Somebody who changes the child of a BasicDeployment again and again, so that it never comes to rest.
 
 use catena_api::keys;
-use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::{
     advice::describe,
     answer::{Cause, Finding},
-    command_kind::{is_command, is_waiting},
+    command_kind::is_waiting,
     facts::Facts,
 };
-use crate::{chain::Node, object::conditions};
+use crate::{
+    chain::Node,
+    object::{Identity, conditions},
+};
 
 /// The reason of an object whose controller has repeated a write too often.
 pub const REASON: &str = "RepeatedWrites";
@@ -42,17 +44,19 @@ pub fn check<'n>(facts: &Facts<'n>) -> Option<Finding<'n>> {
     })
 }
 
-/// The object that somebody keeps changing: the child while its fields name another manager, and otherwise the parent, whose
-/// message says more.
+/// The object that somebody keeps changing: the child, if the message of its parent names it and the manager that changes it.
+/// Otherwise the parent, whose message says more.
 fn contested(node: &Node) -> Option<(&Node, Cause)> {
     let said = told(node)?;
-    let mut children = node.children.iter().filter(|child| !is_command(child) && child.serving.is_some());
-    let changed = children.find_map(|child| Some((child, last_change(child)?.0)));
     let (meaning, advice) = describe(REASON);
-    let (at, meaning) = match changed {
-        Some((child, by)) => (child, format!("is changed again and again by {by}")),
-        None => (node, meaning.to_owned()),
-    };
+    let changed = changed_by(&said.message).and_then(|by| {
+        let is_named = |child: &&Node| {
+            let Identity { kind, name, .. } = &child.identity;
+            said.message.contains(&format!(" of {kind} {name:?}"))
+        };
+        Some((node.children.iter().find(is_named)?, format!("is changed again and again by {by}")))
+    });
+    let (at, meaning) = changed.unwrap_or_else(|| (node, meaning.to_owned()));
     let cause = Cause {
         object: at.identity.clone(),
         reason: REASON.to_owned(),
@@ -64,28 +68,17 @@ fn contested(node: &Node) -> Option<(&Node, Cause)> {
     Some((at, cause))
 }
 
+/// The field manager that a message blames, in the words of the kit. Its writes may leave no trace on the object, where the
+/// last writer of other fields may have nothing to do with it.
+fn changed_by(message: &str) -> Option<&str> {
+    let (_, blamed) = message.split_once("the field manager \"")?;
+    let (manager, rest) = blamed.split_once('"')?;
+    rest.starts_with(" keeps changing ").then_some(manager)
+}
+
 /// The report of a BasicDeployment that its controller has changed its child back again and again.
 pub fn told(node: &Node) -> Option<Condition> {
     let is_parent = (node.identity.group(), node.identity.kind.as_str()) == (keys::GROUP, "BasicDeployment");
     let mut said = conditions(&node.object).into_iter().filter(|_| is_parent);
     said.find(|said| said.type_ == "Ready" && said.status == "False" && said.reason == REASON)
-}
-
-/// The last change of the spec by somebody other than our controllers.
-fn last_change(node: &Node) -> Option<(String, Timestamp)> {
-    changes(node).filter(|(manager, _)| !is_ours(manager)).max_by_key(|(_, at)| *at)
-}
-
-fn is_ours(manager: &str) -> bool {
-    matches!(manager, "basic-deployment-controller" | "basic-replicaset-controller")
-}
-
-/// The writers of the spec, and when each wrote last.
-fn changes(node: &Node) -> impl Iterator<Item = (String, Timestamp)> {
-    let fields = node.object.metadata.managed_fields.iter().flatten();
-    fields.filter(|entry| entry.subresource.as_deref() != Some("status")).filter_map(|entry| {
-        let owns_spec = entry.fields_v1.as_ref().is_some_and(|fields| fields.0.get("f:spec").is_some());
-        let at = entry.time.as_ref().map(|time| time.0)?;
-        owns_spec.then(|| (entry.manager.clone().unwrap_or_default(), at))
-    })
 }

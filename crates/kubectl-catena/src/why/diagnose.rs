@@ -54,7 +54,7 @@ pub fn diagnose(facts: &Facts) -> Answer {
 /// The root cause, reached object by object: the first check that applies decides, the most fundamental ones first.
 pub fn explain<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
     deletion::check(node, facts)
-        .or_else(|| contents::check(node, facts))
+        .or_else(|| contents::in_terminating_namespace(node, facts))
         .or_else(|| command::check(node, facts))
         .or_else(|| command::foreign(node, facts))
         .or_else(|| unreported::check(node, facts))

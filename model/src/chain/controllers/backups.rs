@@ -61,7 +61,7 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, target: &Stor
 }
 
 fn observe(process: &Process, server: &Server, scope: &Scope, target: &Stored) -> Observed {
-    let settings = if scope.releases { &*RELEASING } else { &*HOLDING };
+    let settings = if scope.own.releases { &*RELEASING } else { &*HOLDING };
     let entry = &settings.kinds[ENTRY];
     let entries = &settings.by_resource[&entry.resource_id()];
     let row = Row::of(trimmed(target), &entries.selectors(), entries.fingerprint());

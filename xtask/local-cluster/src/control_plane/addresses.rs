@@ -23,9 +23,15 @@ const POD_RANGES: std::ops::Range<u8> = 64..128;
 /// caches choose other ranges.
 const RESERVATION_PORT: u16 = 19_999;
 
-/// Chooses for one cluster, apart from all other clusters of this user. The choice is reserved once it is written to the
-/// cluster's state; until then, the file is locked, so that other runs choose later.
-pub fn choose() -> Result<(Addresses, File)> {
+/// A choice that is reserved as soon as it is written to the cluster's state; it has to live until then.
+pub struct Choice {
+    pub addresses: Addresses,
+    /// Held so that other runs choose later.
+    _lock: File,
+}
+
+/// Chooses for one cluster, apart from all other clusters of this user.
+pub fn choose() -> Result<Choice> {
     let path = all_clusters()?.join(".addresses.lock");
     let lock = files::create(&path)?;
     lock.lock().with_context(|| format!("could not lock {}", path.display()))?;
@@ -59,7 +65,7 @@ pub fn choose() -> Result<(Addresses, File)> {
             )
         })?,
     };
-    Ok((addresses, lock))
+    Ok(Choice { addresses, _lock: lock })
 }
 
 /// Reserves a range of pods against everybody on this machine, until the result is dropped.

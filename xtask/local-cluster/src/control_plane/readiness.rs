@@ -26,13 +26,17 @@ pub async fn nodes_ready(client: &Client) -> Result<(usize, usize)> {
     Ok((ready, nodes.items.len()))
 }
 
-/// Whether the node is ready for pods.
-pub fn is_ready(node: &Node) -> bool {
+/// Whether the node's status says that it is ready.
+pub fn says_ready(node: &Node) -> bool {
     let conditions = node.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
-    let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_deref()).unwrap_or_default();
     conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
-        // The controller manager removes this taint a moment after the node is ready.
-        && !taints.iter().any(|taint| taint.key == "node.kubernetes.io/not-ready")
+}
+
+/// Whether the node is ready for pods.
+fn is_ready(node: &Node) -> bool {
+    let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_deref()).unwrap_or_default();
+    // The controller manager removes this taint a moment after the node says so.
+    says_ready(node) && !taints.iter().any(|taint| taint.key == "node.kubernetes.io/not-ready")
 }
 
 /// Whether pods can be created in the namespace `default`.
@@ -75,4 +79,20 @@ fn fake_node(name: &str) -> serde_json::Result<Node> {
         },
         "status": { "allocatable": room, "capacity": room },
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_says_that_it_is_ready_before_its_taint_is_gone() {
+        let node: Node = serde_json::from_value(json!({
+            "metadata": {"name": "host"},
+            "spec": {"taints": [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]},
+            "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+        }))
+        .unwrap();
+        assert!(says_ready(&node) && !is_ready(&node));
+    }
 }

@@ -20,8 +20,9 @@ use super::{
     mounts::Mounts,
     pod::Sandbox,
     probe::watch_health,
-    process::{Process, Shutdown},
+    process::Process,
     service_names,
+    shutdown::Shutdown,
     status::{Board, are_restarted, waiting},
     volumes,
 };

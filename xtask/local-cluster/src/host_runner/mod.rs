@@ -17,6 +17,7 @@ mod process;
 mod publisher;
 mod refusal;
 mod service_names;
+mod shutdown;
 mod status;
 mod volumes;
 

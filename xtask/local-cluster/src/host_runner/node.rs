@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::NODE_NAME;
 use crate::{
-    control_plane::readiness::is_ready,
+    control_plane::readiness::says_ready,
     explain::{explain, note},
 };
 
@@ -36,11 +36,7 @@ pub async fn keep_ready(client: &Client) {
 }
 
 async fn renew(client: &Client) -> Result<()> {
-    let nodes = Api::<Node>::all(client.clone());
-    let node = match nodes.get_opt(NODE_NAME).await.context("could not read the node")? {
-        Some(node) => node,
-        None => create(&nodes).await.context("could not create the node")?,
-    };
+    // First, because without it pods are evicted; the node can wait.
     let lease = json!({
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
@@ -55,8 +51,13 @@ async fn renew(client: &Client) -> Result<()> {
         .patch(NODE_NAME, &PatchParams::apply("host-runner").force(), &Patch::Apply(lease))
         .await
         .context("could not renew the node's lease")?;
+    let nodes = Api::<Node>::all(client.clone());
+    let node = match nodes.get_opt(NODE_NAME).await.context("could not read the node")? {
+        Some(node) => node,
+        None => create(&nodes).await.context("could not create the node")?,
+    };
     // At the start, and after this machine slept.
-    if !is_ready(&node) {
+    if !says_ready(&node) {
         nodes
             .patch_status(NODE_NAME, &PatchParams::default(), &Patch::Strategic(status()))
             .await

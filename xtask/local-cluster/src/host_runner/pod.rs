@@ -18,9 +18,9 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Runner,
     container::keep,
-    process::Shutdown,
     publisher::Publisher,
     refusal,
+    shutdown::Shutdown,
     status::{Board, are_restarted},
     volumes::Volumes,
 };

@@ -1,4 +1,4 @@
-//! A container as a local process, and the request to end it.
+//! A container as a local process.
 
 use std::{
     os::unix::process::ExitStatusExt,
@@ -11,8 +11,9 @@ use anyhow::{Context, Result};
 use jiff::Timestamp;
 use k8s_openapi::{api::core::v1::ContainerStateTerminated as End, apimachinery::pkg::apis::meta::v1::Time};
 use rustix::process::{Pid, Signal, kill_process_group};
-use tokio::{process::Child, sync::watch, time::Instant};
+use tokio::{process::Child, time::Instant};
 
+use super::shutdown::Shutdown;
 use crate::own_program;
 
 /// A started process, which leads a group of its own.
@@ -76,33 +77,5 @@ fn end(status: ExitStatus, started: Timestamp) -> End {
         started_at: Some(Time(started)),
         finished_at: Some(Time(Timestamp::now())),
         ..End::default()
-    }
-}
-
-/// The time that the containers of a pod have to end, once they are asked to; it only gets shorter. Each has a copy.
-#[derive(Clone)]
-pub struct Shutdown(pub watch::Receiver<Option<Duration>>);
-
-impl Shutdown {
-    /// The time to end, once asked.
-    pub fn grace(&self) -> Option<Duration> {
-        *self.0.borrow()
-    }
-
-    /// Waits until asked; without the pod's task, nothing is left to wait for.
-    pub async fn asked(&mut self) -> Duration {
-        self.0.wait_for(Option::is_some).await.map_or(Duration::ZERO, |grace| grace.unwrap_or_default())
-    }
-
-    /// Waits until the time was shortened once more.
-    async fn shortened(&mut self) {
-        if self.0.changed().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    }
-
-    /// Sleeps until then, or until asked.
-    pub async fn sleep(&mut self, duration: Duration) {
-        tokio::time::timeout(duration, self.asked()).await.ok();
     }
 }

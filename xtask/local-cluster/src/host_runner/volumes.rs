@@ -47,8 +47,15 @@ const CONFIG_ERROR: &str = "CreateContainerConfigError";
 
 /// The watched `ConfigMaps` by name, as far as they are known; `None` for one that does not exist.
 type ConfigMaps = BTreeMap<String, Option<Payload>>;
-/// By volume and position in its projections: a token, and when to ask for the next one.
-type Tokens = BTreeMap<(String, usize), (String, Timestamp)>;
+/// The tokens by volume and position in its projections.
+type Tokens = BTreeMap<(String, usize), Token>;
+
+/// A token of the pod's ServiceAccount.
+struct Token {
+    text: String,
+    /// When to ask for the next one.
+    renew_at: Timestamp,
+}
 
 /// The volumes, kept current as long as [`Volumes::keep_current`] runs.
 pub struct Volumes<'a> {
@@ -119,7 +126,7 @@ impl<'a> Volumes<'a> {
         for (index, projection) in projections(volume).enumerate() {
             let Some(wanted) = &projection.service_account_token else { continue };
             let place = (volume.name.clone(), index);
-            if self.tokens.get(&place).is_none_or(|(_, renew_at)| *renew_at <= Timestamp::now()) {
+            if self.tokens.get(&place).is_none_or(|token| token.renew_at <= Timestamp::now()) {
                 let token = request_token(&self.sandbox.runner.client, &pod, wanted).await;
                 self.tokens.insert(place, token.map_err(unwritten)?);
             }
@@ -160,12 +167,8 @@ fn projections(volume: &Volume) -> impl Iterator<Item = &VolumeProjection> {
     volume.projected.iter().flat_map(|projected| projected.sources.iter().flatten())
 }
 
-/// Asks for a token that is bound to the pod; also tells when to ask for the next one.
-async fn request_token(
-    client: &Client,
-    pod: &Pod,
-    wanted: &ServiceAccountTokenProjection,
-) -> Result<(String, Timestamp)> {
+/// Asks for a token that is bound to the pod.
+async fn request_token(client: &Client, pod: &Pod, wanted: &ServiceAccountTokenProjection) -> Result<Token> {
     let account = pod.spec.as_ref().and_then(|spec| spec.service_account_name.as_deref());
     let account = account.filter(|name| !name.is_empty()).unwrap_or("default");
     let seconds = wanted.expiration_seconds.unwrap_or(TOKEN_SECONDS);
@@ -188,11 +191,12 @@ async fn request_token(
         .create_token_request(account, &PostParams::default(), &request)
         .await
         .with_context(|| format!("could not get a token of the ServiceAccount {namespace}/{account}"))?;
-    let token = answer.status.and_then(|status| status.token);
+    let text = answer.status.and_then(|status| status.token);
+    let text = text.context("the answer to a token request holds no token")?;
     // A kubelet renews at 80 % of the lifetime; a token may live longer than requested.
     let lifetime = u64::try_from(seconds).unwrap_or_default();
     let renew_at = Timestamp::now() + Duration::from_secs(lifetime * 8 / 10);
-    Ok((token.context("the answer to a token request holds no token")?, renew_at))
+    Ok(Token { text, renew_at })
 }
 
 /// What the files of a volume are made of.
@@ -211,7 +215,7 @@ fn payload(volume: &Volume, sources: &Sources<'_>) -> Result<Payload, Waiting> {
     }
     for (index, projection) in projections(volume).enumerate() {
         if let Some(token) = &projection.service_account_token {
-            let (text, _) = sources
+            let Token { text, .. } = sources
                 .tokens
                 .get(&(volume.name.clone(), index))
                 .ok_or_else(|| waiting("ContainerCreating", "waiting for the ServiceAccount's token"))?;
@@ -268,7 +272,8 @@ mod tests {
         let pod = serde_json::from_value(json!({"metadata": {"name": "p"}})).unwrap();
         let there = [("a".to_owned(), b"1".to_vec()), ("b".to_owned(), b"2".to_vec())].into();
         let config_maps = [("there".to_owned(), Some(there)), ("gone".to_owned(), None)].into();
-        let tokens = [(("v".to_owned(), 0), ("token".to_owned(), Timestamp::MAX))].into();
+        let token = Token { text: "token".to_owned(), renew_at: Timestamp::MAX };
+        let tokens = [(("v".to_owned(), 0), token)].into();
         let address = Ipv4Addr::LOCALHOST;
         payload(&volume, &Sources { pod: &pod, address, config_maps: &config_maps, tokens: &tokens })
     }

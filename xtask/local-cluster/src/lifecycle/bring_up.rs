@@ -78,13 +78,13 @@ impl LocalCluster {
 fn set_up(cluster: &LocalCluster, toolchain: Toolchain, wanted: &Wanted) -> Result<State> {
     let step = Step::start("certificates and addresses");
     cluster.create()?;
-    let (addresses, lock) = addresses::choose()?;
-    certificates::write(cluster, &addresses)?;
+    let choice = addresses::choose()?;
+    certificates::write(cluster, &choice.addresses)?;
     let bin_dir = wanted.bin_dir.as_ref().unwrap_or(&wanted.default_bin_dir).clone();
-    let state = State { addresses, bin_dir, toolchain };
+    let state = State { addresses: choice.addresses, bin_dir, toolchain };
     // Written last: a directory without a state is an incomplete setup, and is set up again.
     state.write(cluster)?;
-    drop(lock);
+    drop(choice);
     step.done(format!("API server at {}", state.addresses.server()));
     Ok(state)
 }

@@ -29,11 +29,19 @@ pub struct Health {
     pub supervisor: i32,
     /// The number of ready and of all nodes; an error is the reason why the cluster is not usable.
     pub nodes: Result<(usize, usize)>,
-    /// The API server's URL, and the directory in which the host runner finds programs named like images; an error if the
-    /// cluster was set up by another version of this program.
-    pub setup: Result<(String, PathBuf)>,
+    /// Its setup; an error if it was set up by another version of this program.
+    pub setup: Result<Setup>,
     /// The components of the control plane by name.
     pub components: BTreeMap<String, Kept>,
+}
+
+/// What stays the same as long as a cluster exists.
+#[derive(Debug)]
+pub struct Setup {
+    /// The API server's URL.
+    pub server: String,
+    /// The directory in which the host runner finds programs named like images.
+    pub bin_dir: PathBuf,
 }
 
 impl LocalCluster {
@@ -43,7 +51,7 @@ impl LocalCluster {
         Some(Health {
             supervisor: supervisor.as_raw_nonzero().get(),
             nodes: nodes(self).await,
-            setup: State::require(self).map(|state| (state.addresses.server(), state.bin_dir)),
+            setup: State::require(self).map(Setup::of),
             components: self.components(),
         })
     }
@@ -109,6 +117,12 @@ impl LocalCluster {
             std::thread::sleep(Duration::from_millis(100));
         }
         Ok(true)
+    }
+}
+
+impl Setup {
+    fn of(state: State) -> Self {
+        Self { server: state.addresses.server(), bin_dir: state.bin_dir }
     }
 }
 

@@ -38,32 +38,41 @@ impl Tool {
         Self::Etcd,
     ];
 
-    /// The name of the binary, built or found on a PATH, and the Go package that builds it.
-    fn names(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Etcd => ("etcd", "go.etcd.io/etcd/server/v3"),
-            Self::ApiServer => ("kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"),
-            Self::ControllerManager => {
-                ("kube-controller-manager", "k8s.io/kubernetes/cmd/kube-controller-manager")
-            }
-            Self::Scheduler => ("kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler"),
-            Self::Kubectl => ("kubectl", "k8s.io/kubernetes/cmd/kubectl"),
-            Self::Kwok => ("kwok", "sigs.k8s.io/kwok/cmd/kwok"),
-            Self::Helm => ("helm", "helm.sh/helm/v4/cmd/helm"),
-        }
-    }
-
-    /// The name of the binary.
+    /// The name of the binary, built or found on a PATH.
     #[must_use]
     pub fn binary(self) -> &'static str {
+<<<<<<< HEAD
         let (binary, _) = self.names();
         binary
+=======
+        match self {
+            Self::Etcd => "etcd",
+            Self::ApiServer => "kube-apiserver",
+            Self::ControllerManager => "kube-controller-manager",
+            Self::Scheduler => "kube-scheduler",
+            Self::Kubectl => "kubectl",
+            Self::Kwok => "kwok",
+            Self::Helm => "helm",
+        }
+>>>>>>> less-find
     }
 
     /// The Go package that builds it.
     pub(super) fn package(self) -> &'static str {
+<<<<<<< HEAD
         let (_, package) = self.names();
         package
+=======
+        match self {
+            Self::Etcd => "go.etcd.io/etcd/server/v3",
+            Self::ApiServer => "k8s.io/kubernetes/cmd/kube-apiserver",
+            Self::ControllerManager => "k8s.io/kubernetes/cmd/kube-controller-manager",
+            Self::Scheduler => "k8s.io/kubernetes/cmd/kube-scheduler",
+            Self::Kubectl => "k8s.io/kubernetes/cmd/kubectl",
+            Self::Kwok => "sigs.k8s.io/kwok/cmd/kwok",
+            Self::Helm => "helm.sh/helm/v4/cmd/helm",
+        }
+>>>>>>> less-find
     }
 
     /// The name that `go build` gives to the binary.

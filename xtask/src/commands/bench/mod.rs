@@ -11,13 +11,19 @@ mod scenarios;
 mod subject;
 mod trial;
 
-use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
+use std::{
+    num::NonZeroUsize,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
-use anyhow::Result;
-use local_cluster::{Interrupt, LocalCluster, Wanted};
+use anyhow::{Context, Result};
+use local_cluster::{Interrupt, LocalCluster, Wanted, files};
+use serde_json::json;
 
 use crate::{
-    cargo, charts,
+    cargo,
+    charts::{self, Chart},
     cluster::{Cluster, temporary},
     post_mortem::ended,
     workspace::{self, Profile},
@@ -101,7 +107,21 @@ async fn set_up(cluster: &LocalCluster, options: &Options, interrupt: &Interrupt
     let wanted = Wanted { nodes: 10, bin_dir: Some(bin_dir.clone()), default_bin_dir: bin_dir };
     interrupt.or(cluster.bring_up(&wanted)).await?;
     let on = Cluster::local(cluster)?;
-    charts::install(&on, &pod::charts(&on.access.logs, options.pod_bytes)?, interrupt).await
+    charts::install(&on, &charts_with_pods(&on.access.logs, options.pod_bytes)?, interrupt).await
+}
+
+/// All charts; the additional values of the one that creates pods are written to a file in `directory`.
+fn charts_with_pods(directory: &Path, pod_bytes: usize) -> Result<Vec<Chart>> {
+    let mut charts = charts::all();
+    if pod_bytes > 0 {
+        let path = directory.join("bench-values.yaml");
+        // JSON is YAML.
+        let values = json!({"templates": {"default": pod::jinja(pod_bytes)}}).to_string();
+        files::write(&path, values)?;
+        let with_pods = charts.iter_mut().find(|chart| chart.name == "basic-replicaset-controller");
+        with_pods.context("there is no basic-replicaset-controller")?.values.push(path);
+    }
+    Ok(charts)
 }
 
 /// Measures, and reports also what was measured before a failure.

@@ -1,12 +1,6 @@
-//! The pod of all subjects, and the charts with its template.
+//! The pod of all subjects.
 
-use std::path::Path;
-
-use anyhow::{Context, Result};
-use local_cluster::files;
 use serde_json::{Value, json};
-
-use crate::charts::{self, Chart};
 
 /// The image at first.
 pub const IMAGE: &str = "nginx:1.29";
@@ -43,7 +37,7 @@ pub fn template(labels: &Value, image: &str, bytes: usize) -> Value {
 }
 
 /// The same pod as a template of basic-replicaset-controller.
-fn jinja(bytes: usize) -> String {
+pub fn jinja(bytes: usize) -> String {
     let labels = json!({"app.kubernetes.io/name": "@name", "app.kubernetes.io/managed-by": "bench"});
     let mut pod = template(&labels, "@image", bytes);
     pod["apiVersion"] = "v1".into();
@@ -57,20 +51,6 @@ fn jinja(bytes: usize) -> String {
     ]
     .iter()
     .fold(format!("{pod:#}"), |text, (from, to)| text.replace(from, to))
-}
-
-/// All charts; the additional values of the one that creates pods are written to a file in `directory`.
-pub fn charts(directory: &Path, pod_bytes: usize) -> Result<Vec<Chart>> {
-    let mut charts = charts::all();
-    if pod_bytes > 0 {
-        let path = directory.join("bench-values.yaml");
-        // JSON is YAML.
-        let values = json!({"templates": {"default": jinja(pod_bytes)}}).to_string();
-        files::write(&path, values)?;
-        let with_pods = charts.iter_mut().find(|chart| chart.name == "basic-replicaset-controller");
-        with_pods.context("there is no basic-replicaset-controller")?.values.push(path);
-    }
-    Ok(charts)
 }
 
 #[cfg(test)]

@@ -33,6 +33,14 @@ impl Subject {
         }
     }
 
+    /// A part of the names of its namespaces, which stand in every object: about as long as those of the others.
+    pub fn short(self) -> &'static str {
+        match self {
+            Self::Catena => "catena",
+            Self::Native => "native",
+        }
+    }
+
     pub fn resource(self) -> ApiResource {
         match self {
             Self::Catena => ApiResource::erase::<catena_api::BasicDeployment>(&()),

@@ -50,8 +50,7 @@ impl<'a> Trial<'a> {
     pub async fn begin(setting: &'a Setting<'a>, subject: Subject) -> Result<Self> {
         let client = &setting.meter.client;
         let namespaces: Api<Namespace> = Api::all(client.clone());
-        let subject_name = subject.label().to_lowercase();
-        let name = format!("bench-{subject_name}-{}", jiff::Timestamp::now().as_millisecond());
+        let name = format!("bench-{}-{}", subject.short(), jiff::Timestamp::now().as_millisecond());
         let namespace = serde_json::from_value(json!({"metadata": {"name": name}}))?;
         namespaces.create(&PostParams::default(), &namespace).await?;
         // No pod is admitted before the namespace's service account exists.

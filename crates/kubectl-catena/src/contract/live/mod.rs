@@ -9,7 +9,7 @@ mod scene;
 mod stage;
 mod trials;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use basic_deployment_controller::outputs::Mapping;
 
 pub use self::{
@@ -37,7 +37,14 @@ pub struct Subject {
 /// Makes the trials. The namespace is removed afterwards, also after an interruption.
 pub async fn check(cluster: Cluster, subject: &Subject, limits: &Limits) -> Result<Report<Requirements>> {
     let mut interrupt = Interrupt::new()?;
-    let stage = Stage::set_up(cluster, subject.kind.clone()).await?;
+    let mut stage = Stage::planned(cluster, subject.kind.clone())?;
+    let Some(created) = interrupt.or(stage.set_up()).await else {
+        if let Some(Err(error)) = interrupt.or(stage.withdraw()).await {
+            eprintln!("the namespace {} may be left: {error:#}", stage.name());
+        }
+        bail!("interrupted");
+    };
+    created?;
     let status = Status::new(&format!("{} in {}", subject.kind.resource.kind, stage.name()));
     let (scene, ledger) = (Scene::default(), Ledger::default());
     let Subject { mapping, good, bad, .. } = subject;

@@ -32,6 +32,9 @@ const REMOVAL_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time between two looks at a namespace that goes.
 const REMOVAL_INTERVAL: Duration = Duration::from_millis(250);
 
+/// Attempts to delete a namespace whose creation had no answer.
+const UNANSWERED_ATTEMPTS: usize = 10;
+
 /// A namespace of its own for the trials.
 pub struct Stage {
     cluster: Cluster,
@@ -41,8 +44,8 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Creates the namespace.
-    pub async fn set_up(mut cluster: Cluster, kind: Kind) -> Result<Self> {
+    /// A namespace that is not created yet. Its name is its own, and is known before, so that it can be deleted at any time.
+    pub fn planned(mut cluster: Cluster, kind: Kind) -> Result<Self> {
         if !kind.is_namespaced {
             bail!(
                 "{} has no namespace, so that its objects cannot be tried in one of their own",
@@ -50,16 +53,35 @@ impl Stage {
             );
         }
         let now = Timestamp::now().as_millisecond();
+        cluster.namespace = format!("contract-check-{now}-{}", std::process::id());
+        let pods = cluster.kinds.find("pods")?.clone();
+        Ok(Self { cluster, kind, pods, uid: String::new() })
+    }
+
+    /// Creates the namespace.
+    pub async fn set_up(&mut self) -> Result<()> {
         let object: Namespace = serde_json::from_value(json!({
-            "metadata": {"name": format!("contract-check-{now}-{}", std::process::id()), "labels": {OF_A_CHECK: "replicas"}},
+            "metadata": {"name": self.name(), "labels": {OF_A_CHECK: "replicas"}},
         }))?;
-        let namespaces = Api::<Namespace>::all(cluster.client.clone());
+        let namespaces = Api::<Namespace>::all(self.cluster.client.clone());
         let created = namespaces.create(&PostParams::default(), &object).await;
         let created =
             created.context("the namespace of the trials cannot be created; you need that right")?;
-        cluster.namespace = created.name_any();
-        let pods = cluster.kinds.find("pods")?.clone();
-        Ok(Self { uid: created.uid().unwrap_or_default(), cluster, kind, pods })
+        self.uid = created.uid().unwrap_or_default();
+        Ok(())
+    }
+
+    /// Deletes the namespace after its creation was interrupted, without an answer: the server may still be at it.
+    pub async fn withdraw(&self) -> Result<()> {
+        let namespaces = Api::<Namespace>::all(self.cluster.client.clone());
+        for _ in 0..UNANSWERED_ATTEMPTS {
+            match namespaces.delete(self.name(), &DeleteParams::background()).await {
+                Ok(_) => break,
+                Err(kube::Error::Api(status)) if status.is_not_found() => sleep(REMOVAL_INTERVAL).await,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
     }
 
     /// Its name.
@@ -188,6 +210,7 @@ mod tests {
 
     use http::{Method, Request, Response, StatusCode};
     use kube::{Client, client::Body};
+    use tokio::time::timeout;
     use tower::service_fn;
 
     use super::*;
@@ -237,6 +260,39 @@ mod tests {
         let cluster = Cluster { client: Client::new(service, "shop"), ..cluster().0 };
         let [kind, pods] = ["basicreplicasets", "pods"].map(|word| cluster.kinds.find(word).unwrap().clone());
         (Stage { cluster, kind, pods, uid: "u".into() }, writes)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_namespace_that_comes_after_its_creation_was_interrupted_is_deleted() {
+        let deleted = Arc::new(Mutex::new(Vec::new()));
+        let log = deleted.clone();
+        let service = service_fn(move |request: Request<Body>| {
+            let log = log.clone();
+            async move {
+                if request.method() == Method::POST {
+                    futures::future::pending::<()>().await;
+                }
+                let path = request.uri().path().to_owned();
+                let mut log = log.lock().unwrap();
+                log.push(path);
+                // The server comes to the creation only after the first attempt.
+                let (status, answer) = if log.len() == 1 {
+                    let missing =
+                        json!({"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404});
+                    (StatusCode::NOT_FOUND, missing)
+                } else {
+                    (StatusCode::OK, json!({"kind": "Status", "status": "Success"}))
+                };
+                Response::builder().status(status).body(Body::from(answer.to_string().into_bytes()))
+            }
+        });
+        let cluster = Cluster { client: Client::new(service, "shop"), ..cluster().0 };
+        let kind = cluster.kinds.find("basicreplicasets").unwrap().clone();
+        let mut stage = Stage::planned(cluster, kind).unwrap();
+        timeout(Duration::from_secs(1), stage.set_up()).await.unwrap_err();
+        stage.withdraw().await.unwrap();
+        let path = format!("/api/v1/namespaces/{}", stage.name());
+        assert_eq!(*deleted.lock().unwrap(), [path.clone(), path]);
     }
 
     #[tokio::test(start_paused = true)]

@@ -84,6 +84,9 @@ fn somebody_who_keeps_changing_a_child_is_named() {
         "the field manager \"kubectl-edit\" keeps changing spec.replicas of BasicReplicaSet \"web\"";
     let itself = blocker("BasicDeployment", "web", "RepeatedWrites", message);
     let contested = deployment(not_ready("RepeatedWrites", message, itself));
+    let message_of_nobody = "the same apply of BasicReplicaSet \"web\" is repeated again and again: either it has no effect, or somebody undoes it";
+    let itself = blocker("BasicDeployment", "web", "RepeatedWrites", message_of_nobody);
+    let repeating = deployment(not_ready("RepeatedWrites", message_of_nobody, itself));
     let managed = |mut body: Value, by: &str| {
         body["metadata"] = json!({"managedFields": [
             written("basic-deployment-controller", THEN), written(by, JUST_NOW),
@@ -120,6 +123,22 @@ fn somebody_who_keeps_changing_a_child_is_named() {
             name: "the field has just been changed back",
             asked: WEB,
             objects: vec![contested.clone(), managed(ready(), "basic-deployment-controller")],
+            surroundings: calm(),
+            says,
+            advises: "stop the other writer",
+        },
+        Scene {
+            name: "another manager has written another field later",
+            asked: WEB,
+            objects: vec![contested.clone(), managed(ready(), "argocd")],
+            surroundings: calm(),
+            says,
+            advises: "stop the other writer",
+        },
+        Scene {
+            name: "no manager is blamed",
+            asked: WEB,
+            objects: vec![repeating, fought_over.clone()],
             surroundings: calm(),
             says: "BasicDeployment/web has a controller that repeats the same write again and again (RepeatedWrites",
             advises: "stop the other writer",

@@ -1,4 +1,5 @@
-//! Handles Ctrl-C and SIGTERM, so that everything that was started is taken down before this program ends.
+//! Runs programs until they end, or until Ctrl-C or SIGTERM comes: everything that was started is taken down before this program
+//! ends.
 
 use std::{
     fs::{self, File},
