@@ -41,10 +41,6 @@ impl Tool {
     /// The name of the binary, built or found on a PATH.
     #[must_use]
     pub fn binary(self) -> &'static str {
-<<<<<<< HEAD
-        let (binary, _) = self.names();
-        binary
-=======
         match self {
             Self::Etcd => "etcd",
             Self::ApiServer => "kube-apiserver",
@@ -54,15 +50,10 @@ impl Tool {
             Self::Kwok => "kwok",
             Self::Helm => "helm",
         }
->>>>>>> less-find
     }
 
     /// The Go package that builds it.
     pub(super) fn package(self) -> &'static str {
-<<<<<<< HEAD
-        let (_, package) = self.names();
-        package
-=======
         match self {
             Self::Etcd => "go.etcd.io/etcd/server/v3",
             Self::ApiServer => "k8s.io/kubernetes/cmd/kube-apiserver",
@@ -72,7 +63,6 @@ impl Tool {
             Self::Kwok => "sigs.k8s.io/kwok/cmd/kwok",
             Self::Helm => "helm.sh/helm/v4/cmd/helm",
         }
->>>>>>> less-find
     }
 
     /// The name that `go build` gives to the binary.
