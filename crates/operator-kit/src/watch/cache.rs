@@ -92,18 +92,6 @@ impl<R: Row> Cache<R> {
         self.rows.read().by_uid.get(uid).map(|ByUid(row)| row.clone())
     }
 
-    /// The number of objects.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.rows.read().by_uid.len()
-    }
-
-    /// Whether there is no object.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// The reason why the cache is unreliable, if it is: its first list is missing, or its watch keeps failing.
     pub fn problem(&self) -> Option<String> {
         self.task.status.problem()

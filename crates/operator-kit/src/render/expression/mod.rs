@@ -77,11 +77,6 @@ impl Expression {
         }
     }
 
-    /// The value as text.
-    pub fn text(&self, variables: &[(&str, &Value)]) -> Result<String, ExpressionError> {
-        self.optional_text(variables)?.ok_or_else(|| self.wrong("a string", None))
-    }
-
     /// The value as text; `None` for null and for an optional without a value.
     pub fn optional_text(&self, variables: &[(&str, &Value)]) -> Result<Option<String>, ExpressionError> {
         match self.evaluate(variables)? {
@@ -104,12 +99,8 @@ impl Expression {
         }
     }
 
-    /// The value as a point in time: a `timestamp(…)`, or a string in the format of RFC 3339.
-    pub fn timestamp(&self, variables: &[(&str, &Value)]) -> Result<Timestamp, ExpressionError> {
-        self.optional_timestamp(variables)?.ok_or_else(|| self.wrong("a timestamp", None))
-    }
-
-    /// The value as a point in time; `None` for null and for an optional without a value.
+    /// The value as a point in time: a `timestamp(…)`, or a string in the format of RFC 3339; `None` for null and for an
+    /// optional without a value.
     pub fn optional_timestamp(
         &self,
         variables: &[(&str, &Value)],

@@ -106,12 +106,12 @@ fn times_are_timestamps_or_text() {
     let (object, now) = (task(), json!("2026-03-01T12:00:00Z"));
     let variables = [("object", &object), ("now", &now)];
     for source in ["object.metadata.creationTimestamp", "timestamp(object.metadata.creationTimestamp)"] {
-        assert_eq!(compiled(source).timestamp(&variables).unwrap(), expected, "{source}");
+        assert_eq!(compiled(source).optional_timestamp(&variables).unwrap(), Some(expected), "{source}");
     }
     assert_eq!(compiled("object.?status.?endTime").optional_timestamp(&variables).unwrap(), None);
     let hours = "timestamp(now) - timestamp(object.metadata.creationTimestamp) > duration('1h')";
     assert!(compiled(hours).bool(&variables).unwrap());
-    let error = compiled("object.spec.text").timestamp(&variables).unwrap_err().to_string();
+    let error = compiled("object.spec.text").optional_timestamp(&variables).unwrap_err().to_string();
     assert!(error.contains("must return a timestamp, but returns the string \"abc\""), "{error}");
 }
 
@@ -191,8 +191,8 @@ fn a_missing_field_and_a_wrong_type_are_told_apart() {
         ExpressionError::WrongType { got, .. } if got == "the int Int(3)"
     ));
     assert!(matches!(text("object.spec.text.name").unwrap_err(), ExpressionError::Failed { .. }));
-    let none = compiled("object.?nothing").text(&[("object", &task())]).unwrap_err();
-    assert!(none.to_string().contains("must return a string, but returns nothing"), "{none}");
+    let none = compiled("object.?nothing").bool(&[("object", &task())]).unwrap_err();
+    assert!(none.to_string().contains("must return a boolean, but returns nothing"), "{none}");
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn no_evaluation_runs_away() {
 #[test]
 fn an_error_does_not_quote_a_large_object() {
     let object = json!({"big": "x".repeat(100_000)});
-    let error = compiled("object + 1").text(&[("object", &object)]).unwrap_err().to_string();
+    let error = compiled("object + 1").optional_text(&[("object", &object)]).unwrap_err().to_string();
     assert!(error.len() < 500, "{} bytes", error.len());
 }
 
@@ -249,7 +249,8 @@ fn a_number_in_an_object_does_not_make_a_list_of_that_size() {
 #[test]
 fn a_format_asks_for_no_more_digits_than_a_number_has() {
     let evaluate = |source: &str, object: &Value| {
-        Expression::compile("f", source, &["object"]).and_then(|it| it.text(&[("object", object)]))
+        let text = Expression::compile("f", source, &["object"])?.optional_text(&[("object", object)])?;
+        Ok::<_, ExpressionError>(text.unwrap_or_default())
     };
     assert_eq!(evaluate("'%s is %.2f'.format(['x', 1.5])", &json!({})).as_deref(), Ok("x is 1.50"));
     for source in ["'%.70000f'.format([1.0])", "'%.99999999999e'.format([1.0])", "object.f.format([1.0])"] {

@@ -41,14 +41,8 @@ impl Templates {
         self.names.iter().filter_map(problem).collect()
     }
 
-    /// The mistake in one template, if one can be found before its use: the template is tried with every parameter set
-    /// to `1`, and with values that have every field for the names in `more`.
-    #[must_use]
-    pub fn problem(&self, name: &str, more: &[&str], api_version: &str, kind: &str) -> Option<TemplateError> {
-        self.tried(name, more, api_version, kind).err()
-    }
-
-    /// The trial rendering of one template, as in [`Templates::problem`].
+    /// The trial rendering of one template: with every parameter set to `1`, and with values that have every field for the
+    /// names in `more`.
     ///
     /// # Errors
     /// As [`Templates::render`].
