@@ -133,7 +133,7 @@ async fn fight(namespace: &Namespace, name: &str, interval: Duration) -> Result<
         kube::Result::Ok(web.status.unwrap_or_default())
     };
     let is_told = eventually_every(interval, "it is told who changes the child", WAIT_TIMEOUT, async || {
-        let status = meddle().await.map_err(|error| error.to_string())?;
+        let status = meddle().await.map_err(|error: kube::Error| error.to_string())?;
         match condition(&status.conditions, "Ready") {
             Some(told) if told.reason == "RepeatedWrites" => Ok(told.message.clone()),
             other => Err(format!("{other:?}")),
@@ -150,7 +150,7 @@ async fn fight(namespace: &Namespace, name: &str, interval: Duration) -> Result<
     namespace.merge::<BasicDeployment>(name, wish).await?;
     let is_granted = "a change of the BasicDeployment itself does not wait for the end of the fight";
     eventually_every(interval, is_granted, WAIT_TIMEOUT, async || {
-        meddle().await.map_err(|error| error.to_string())?;
+        meddle().await.map_err(|error: kube::Error| error.to_string())?;
         let child = namespace.api::<BasicReplicaSet>().get(name).await.map_err(|error| error.to_string())?;
         let parameters = child.spec.parameters;
         if parameters.contains_key("env.WISH") { Ok(()) } else { Err(format!("{parameters:?}")) }

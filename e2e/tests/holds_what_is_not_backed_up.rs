@@ -284,7 +284,7 @@ async fn kinds_without_an_entry() -> Result<String> {
     Ok(notes.lines().filter(|line| line.contains("no longer have an entry")).collect())
 }
 
-/// The number of times that an Event about the settings warned of ConfigMaps without an entry, also those of other tests.
+/// The number of times that an Event about the settings warned of `ConfigMaps` without an entry, also those of other tests.
 async fn warnings_of_no_entry(cluster: &Cluster) -> Result<i32, String> {
     let events = Api::<Event>::namespaced(cluster.client.clone(), "catena-system");
     let events = events.list(&ListParams::default()).await.map_err(|error| error.to_string())?;

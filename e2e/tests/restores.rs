@@ -134,9 +134,9 @@ mod alone {
     use super::{
         Api, BasicDeployment, BasicDeploymentRestart, BasicDeploymentRollback, BasicReplicaSet, Cluster,
         Context, ControllerRevision, CustomResourceDefinition, DEFINITIONS, DEPLOYMENTS, DeleteParams,
-        Folder, ListParams, Release, ResourceExt, Result, WAIT_TIMEOUT, deployment, eventually, has_outcome,
-        json, kubectl, orphan_child, orphan_pods, restart, restore_with_a_crash, revisions, rollback,
-        succeeds, uids, until_garbage_is_collected, until_outcome, until_restarted,
+        Folder, ListParams, Namespace, Release, ResourceExt, Result, WAIT_TIMEOUT, deployment, eventually,
+        has_outcome, json, kubectl, orphan_child, orphan_pods, restart, restore_with_a_crash, revisions,
+        rollback, succeeds, uids, until_garbage_is_collected, until_outcome, until_restarted,
         until_the_garbage_collector_knows_sets,
     };
 
@@ -176,33 +176,7 @@ mod alone {
         ))?;
         assert!(!text.contains("resourceVersion") && !text.contains("status:"), "{text}");
 
-        orphan_child(&namespace, &gone_set).await?;
-        namespace.until_gone::<BasicDeployment>("web").await;
-        namespace
-            .until("web", "has no owner", |set: &BasicReplicaSet| set.owner_references().is_empty())
-            .await;
-        orphan_pods(&namespace, &gone_set).await?;
-        namespace.until_gone::<BasicReplicaSet>("web").await;
-        namespace
-            .until_pods("the pods have no owner", |pods| {
-                pods.iter().all(|pod| pod.owner_references().is_empty())
-            })
-            .await;
-        let everything = ["delete", "controllerrevisions.apps", "--all", "--namespace", &namespace.name];
-        kubectl(&everything).await?;
-        let definitions: Api<CustomResourceDefinition> = cluster.all();
-        for name in DEFINITIONS {
-            definitions.delete(name, &DeleteParams::background()).await?;
-        }
-        for name in DEFINITIONS {
-            eventually("the definition is gone", WAIT_TIMEOUT, async || {
-                match definitions.get_opt(name).await {
-                    Ok(None) => Ok(()),
-                    other => Err(format!("{name}: {}", other.is_ok())),
-                }
-            })
-            .await;
-        }
+        delete_everything(&cluster, &namespace, &gone_set).await?;
         assert_eq!(uids(&namespace.pods().await?), uids(&pods), "the pods have to outlive this");
 
         let restored = restore_with_a_crash(&namespace, &folder.0).await?;
@@ -257,6 +231,42 @@ mod alone {
         DEPLOYMENTS.until_ready(&cluster).await;
         let second = succeeds(&namespace.name, &["restore", &folder.0, "-o", "json"]).await?.json()?;
         assert_eq!(second["restored"], json!([]), "{second}");
+        Ok(())
+    }
+
+    /// Orphans the child and the pods of "web", and deletes all else, down to the definitions.
+    async fn delete_everything(
+        cluster: &Cluster,
+        namespace: &Namespace,
+        gone_set: &BasicReplicaSet,
+    ) -> Result<()> {
+        orphan_child(namespace, gone_set).await?;
+        namespace.until_gone::<BasicDeployment>("web").await;
+        namespace
+            .until("web", "has no owner", |set: &BasicReplicaSet| set.owner_references().is_empty())
+            .await;
+        orphan_pods(namespace, gone_set).await?;
+        namespace.until_gone::<BasicReplicaSet>("web").await;
+        namespace
+            .until_pods("the pods have no owner", |pods| {
+                pods.iter().all(|pod| pod.owner_references().is_empty())
+            })
+            .await;
+        let everything = ["delete", "controllerrevisions.apps", "--all", "--namespace", &namespace.name];
+        kubectl(&everything).await?;
+        let definitions: Api<CustomResourceDefinition> = cluster.all();
+        for name in DEFINITIONS {
+            definitions.delete(name, &DeleteParams::background()).await?;
+        }
+        for name in DEFINITIONS {
+            eventually("the definition is gone", WAIT_TIMEOUT, async || {
+                match definitions.get_opt(name).await {
+                    Ok(None) => Ok(()),
+                    other => Err(format!("{name}: {}", other.is_ok())),
+                }
+            })
+            .await;
+        }
         Ok(())
     }
 }

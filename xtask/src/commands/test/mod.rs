@@ -153,8 +153,13 @@ impl Step {
                 interrupt.run(rustfmt.current_dir(workspace::root())).await?;
             }
             Self::Clippy => {
-                let arguments = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
-                cargo::run(&arguments, interrupt).await?;
+                // The end-to-end suite is no test target of `cargo test`, and none of all targets.
+                for targets in
+                    [&["--workspace", "--all-targets"][..], &["--package", "e2e", "--test", "suite"]]
+                {
+                    let arguments = [&["clippy"], targets, &["--", "-D", "warnings"]].concat();
+                    cargo::run(&arguments, interrupt).await?;
+                }
             }
             Self::Unit => {
                 // A test downloads nothing but from a server of its own.
