@@ -16,11 +16,17 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    COMMAND_OF_OTHERS, Cluster, Folder, Identity, Kind, Manifest, Scope, declared_commands, is_going,
-    is_of_others, read_failure,
+    commands::{COMMAND_OF_OTHERS, is_of_others},
+    folder::Folder,
+    index::Scope,
+    manifest::{Manifest, is_going},
 };
 use crate::{
-    errors::{Gap, no_namespace},
+    chain::declared_commands,
+    connection::Cluster,
+    errors::{Gap, no_namespace, read_failure},
+    kinds::Kind,
+    object::Identity,
     pages::Pages,
 };
 

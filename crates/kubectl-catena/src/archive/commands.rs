@@ -7,7 +7,8 @@ use std::collections::HashSet;
 
 use catena_api::keys;
 
-use super::{Identity, Kind, Manifest};
+use super::manifest::Manifest;
+use crate::{kinds::Kind, object::Identity};
 
 /// The reason to leave out a command of another project.
 pub const COMMAND_OF_OTHERS: &str =

@@ -6,8 +6,10 @@ use kube::{Resource, core::DynamicObject};
 use operator_kit::watch::live;
 use serde_json::{Value, json};
 
-use super::{Cluster, Kind};
-use crate::connection::{if_there, path};
+use crate::{
+    connection::{Cluster, if_there, path},
+    kinds::Kind,
+};
 
 /// Begins the name of the field manager.
 const MANAGER: &str = "kubectl-catena-restore";

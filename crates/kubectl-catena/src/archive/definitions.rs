@@ -5,8 +5,15 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
-use super::{Cluster, Kind, Live, Manifest, Uids, handed_over, is_incomplete};
-use crate::kinds::Kinds;
+use super::{
+    create::{Live, handed_over, is_incomplete},
+    manifest::Manifest,
+    rebind::Uids,
+};
+use crate::{
+    connection::Cluster,
+    kinds::{Kind, Kinds},
+};
 
 /// The server takes a moment to serve a new kind.
 const SERVED_TIMEOUT: Duration = Duration::from_secs(30);

@@ -16,18 +16,7 @@ use serde::Serialize;
 pub use collect::{LeftOut, Saved, collect};
 pub use restore::restore;
 
-// The words of most files.
-use self::{
-    commands::{COMMAND_OF_OTHERS, is_of_others},
-    create::{Live, handed_over, is_incomplete},
-    folder::Folder,
-    index::Scope,
-    manifest::{Manifest, is_going},
-    rebind::Uids,
-};
-use crate::{
-    chain::declared_commands, connection::Cluster, errors::read_failure, kinds::Kind, object::Identity,
-};
+use crate::object::Identity;
 
 /// What became of each object in a restoration.
 #[derive(Debug, Default, Serialize)]

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::Manifest;
+use super::manifest::Manifest;
 
 /// Manifests in levels: the owners of a level are in the levels before it. Owners that own each other come last. Revisions come
 /// before their siblings: a child that was rolled back is looked for among them.

@@ -17,16 +17,19 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::{
-    Cluster, Folder, Identity, Kind, Live, Manifest, Note, Report, Uids,
+    Note, Report,
     commands::{Target, Way, carried_out, is_for, is_restored, targets, way},
-    declared_commands,
+    create::{Live, handed_over, is_incomplete},
     definitions::create_missing,
-    handed_over, is_going, is_incomplete,
+    folder::Folder,
+    manifest::{Manifest, is_going},
     order::{levels, lose_owners, owners},
-    read_failure,
-    rebind::owner_with,
+    rebind::{Uids, owner_with},
 };
-use crate::progress::Progress;
+use crate::{
+    chain::declared_commands, connection::Cluster, errors::read_failure, kinds::Kind, object::Identity,
+    progress::Progress,
+};
 
 /// The creation times of commands, which give them their order, have a resolution of one second.
 const NEXT_SECOND: Duration = Duration::from_millis(1100);

@@ -5,8 +5,16 @@ use std::{path::PathBuf, process::ExitCode};
 use anyhow::Result;
 use clap::Args;
 
-use super::{Interrupt, Kind, Options, Output, Paint, Table, exit_code, interrupted};
-use crate::archive::{LeftOut, Saved, collect};
+use super::exit_code;
+use crate::{
+    archive::{LeftOut, Saved, collect},
+    connection::Options,
+    interrupt::{Interrupt, interrupted},
+    kinds::Kind,
+    output::Output,
+    paint::Paint,
+    table::Table,
+};
 
 /// The scope of a backup.
 #[derive(Args)]

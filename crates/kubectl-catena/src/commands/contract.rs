@@ -19,8 +19,14 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use self::live::Trials;
-use super::{Cluster, Kind, Options, Output, Paint, exit_code};
-use crate::contract::{Claim, Report, Schema, Subject, check, check_command};
+use super::exit_code;
+use crate::{
+    connection::{Cluster, Options},
+    contract::{Claim, Report, Schema, Subject, check, check_command},
+    kinds::Kind,
+    output::Output,
+    paint::Paint,
+};
 
 /// The action on a contract.
 #[derive(Subcommand)]

@@ -8,13 +8,17 @@ use jiff::Timestamp;
 use kube::{api::ListParams, core::DynamicObject};
 use serde::Serialize;
 
-use super::{Cell, Gap, Identity, Kind, Options, Output, Paint, Table, Tone};
 use crate::{
     age::age,
-    kinds::Kinds,
-    object::deleted,
+    connection::Options,
+    errors::Gap,
+    kinds::{Kind, Kinds},
+    object::{Identity, deleted},
+    output::Output,
     pages,
+    paint::{Paint, Tone},
     protection::{self, HELD_FOR_BACKUP, Kinds as Places, NO_ENTRY, ProtectedKinds, protected_kinds},
+    table::{Cell, Table},
     why::describe,
 };
 

@@ -10,12 +10,16 @@ use serde::Serialize;
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
-use super::{Cell, Identity, ObjectArgument, Options, Output, Paint, Table, Tone, basic_deployment};
+use super::basic_deployment;
 use crate::{
     age::age,
-    object::{created, number},
-    output::Format,
+    connection::Options,
+    object::{Identity, created, number},
+    output::{Format, Output},
     pages,
+    paint::{Paint, Tone},
+    table::{Cell, Table},
+    target::ObjectArgument,
 };
 
 /// The object, and one of its revisions.

@@ -19,17 +19,9 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
 
-// The words of most commands.
 use crate::{
-    connection::{Cluster, Options},
-    errors::Gap,
-    interrupt::{Interrupt, interrupted},
+    connection::Options,
     issue::{Issuing, Order},
-    kinds::Kind,
-    object::Identity,
-    output::Output,
-    paint::{Paint, Tone},
-    table::{Cell, Table},
     target::{ObjectArgument, Target},
 };
 

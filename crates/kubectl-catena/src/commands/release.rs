@@ -15,8 +15,10 @@ use operator_kit::watch::Unmanaged;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::{Identity, ObjectArgument, Options};
-use crate::{output::write, paint::sanitized, why::explanation_aside};
+use crate::{
+    connection::Options, object::Identity, output::write, paint::sanitized, target::ObjectArgument,
+    why::explanation_aside,
+};
 
 /// How long backup-controller may take to release an object.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(10);

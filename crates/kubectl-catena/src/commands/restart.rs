@@ -6,7 +6,8 @@ use anyhow::Result;
 use clap::Args;
 use serde_json::json;
 
-use super::{Issuing, ObjectArgument, Options, issue};
+use super::issue;
+use crate::{connection::Options, issue::Issuing, target::ObjectArgument};
 
 /// The object to restart.
 #[derive(Args)]

@@ -5,8 +5,15 @@ use std::{path::PathBuf, process::ExitCode};
 use anyhow::Result;
 use clap::Args;
 
-use super::{Cell, Interrupt, Options, Output, Paint, Table, Tone, exit_code, interrupted};
-use crate::archive::{Report, restore};
+use super::exit_code;
+use crate::{
+    archive::{Report, restore},
+    connection::Options,
+    interrupt::{Interrupt, interrupted},
+    output::Output,
+    paint::{Paint, Tone},
+    table::{Cell, Table},
+};
 
 /// The backup.
 #[derive(Args)]

@@ -6,7 +6,10 @@ use anyhow::{Result, bail};
 use clap::Args;
 use serde_json::{Map, Value, json};
 
-use super::{Issuing, Options, Order};
+use crate::{
+    connection::Options,
+    issue::{Issuing, Order},
+};
 
 /// The command, and its target.
 #[derive(Args)]

@@ -5,10 +5,13 @@ use clap::Args;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{Gap, ObjectArgument, Options, Output, Paint};
 use crate::{
     chain::{Drawing, Node, Scope, draw, fetch, grow},
-    paint::sanitized,
+    connection::Options,
+    errors::Gap,
+    output::Output,
+    paint::{Paint, sanitized},
+    target::ObjectArgument,
 };
 
 /// The object, and the extent of its tree.

@@ -6,8 +6,13 @@ use anyhow::Result;
 use clap::Args;
 use jiff::Timestamp;
 
-use super::{ObjectArgument, Options, Output, Paint};
-use crate::why::{explanation, text};
+use crate::{
+    connection::Options,
+    output::Output,
+    paint::Paint,
+    target::ObjectArgument,
+    why::{explanation, text},
+};
 
 /// The object to explain.
 #[derive(Args)]

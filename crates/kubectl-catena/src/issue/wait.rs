@@ -20,14 +20,15 @@ use kube::{
 use operator_kit::watch::Unmanaged;
 use tokio::time::{sleep, timeout};
 
-use super::{
-    Cluster, Identity, Kind, Target,
-    outcome::{Outcome, outcome},
-};
+use super::outcome::{Outcome, outcome};
 use crate::{
+    connection::Cluster,
     errors::in_one_line,
+    kinds::Kind,
+    object::Identity,
     paint::{Paint, Tone, sanitized},
     progress::Status,
+    target::Target,
     why::{explanation, explanation_aside},
 };
 

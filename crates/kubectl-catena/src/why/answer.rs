@@ -3,8 +3,12 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{Gap, Identity, Node, describe};
-use crate::chain::Health;
+use super::advice::describe;
+use crate::{
+    chain::{Health, Node},
+    errors::Gap,
+    object::Identity,
+};
 
 /// The exit code for an object that is not ready, not finished or not gone.
 const NOT_WELL: u8 = 5;

@@ -3,8 +3,18 @@
 use catena_api::BlockedBy;
 
 use super::{
-    Cause, Facts, Finding, Identity, Node, State, Verdict, conditions, contest, controller_of, describe,
-    follow, is_command, not_running, refusal, warnings,
+    advice::describe,
+    answer::{Cause, Finding},
+    command_kind::is_command,
+    contest,
+    controllers::{Verdict, controller_of, not_running},
+    diagnose::follow,
+    facts::Facts,
+    refusal, warnings,
+};
+use crate::{
+    chain::{Node, State},
+    object::{Identity, conditions},
 };
 
 /// Reasons of an object whose spec is not followed at all: whatever its present pods suffer from, no correction reaches them.

@@ -8,10 +8,19 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::{
-    BINDER, Cause, Facts, Finding, Node, State, Verdict, Warning, age, conditions, controller_of, describe,
-    describe_of, diagnose::explain, follow, has_ended, is_command, is_waiting, not_running, text, warnings,
+    advice::{describe, describe_of},
+    answer::{Cause, Finding},
+    command_kind::{BINDER, has_ended, is_command, is_waiting},
+    controllers::{Verdict, controller_of, not_running},
+    diagnose::{explain, follow},
+    facts::{Facts, Warning},
+    text, warnings,
 };
-use crate::object;
+use crate::{
+    age::age,
+    chain::{Node, State},
+    object::{self, conditions},
+};
 
 /// The controller that deletes finished commands.
 const REAPER: &str = "command-reaper";

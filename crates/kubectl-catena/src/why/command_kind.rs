@@ -3,8 +3,11 @@
 use catena_api::{command::BOUND, keys};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::{Node, State, conditions, describe};
-use crate::object;
+use super::advice::describe;
+use crate::{
+    chain::{Node, State},
+    object::{self, conditions},
+};
 
 /// The controller that binds commands.
 pub const BINDER: &str = "command-binder";

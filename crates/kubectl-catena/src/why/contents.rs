@@ -4,8 +4,15 @@
 use catena_api::keys;
 use jiff::Timestamp;
 
-use super::{Cause, Facts, Finding, Identity, Node, conditions, has_ended};
-use crate::object::text;
+use super::{
+    answer::{Cause, Finding},
+    command_kind::has_ended,
+    facts::Facts,
+};
+use crate::{
+    chain::Node,
+    object::{Identity, conditions, text},
+};
 
 /// The conditions of a namespace that report why its deletion has not finished.
 const OF_NAMESPACES: [&str; 5] = [

@@ -10,13 +10,15 @@ use kube::{
 use serde_json::Value;
 
 use super::{
-    Cluster, Identity, Node, State, alone,
     controllers::{Installation, PodTrouble},
     refusal,
+    relate::alone,
 };
 use crate::{
-    chain::Health,
+    chain::{Health, Node, State},
+    connection::Cluster,
     last_words::{last_words, shortened},
+    object::Identity,
 };
 
 /// The end of a log in which the last error is looked for.

@@ -3,7 +3,8 @@
 use catena_api::keys;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Cause, Identity, age};
+use super::answer::Cause;
+use crate::{age::age, object::Identity};
 
 /// The label of everything that the charts install.
 pub const OURS: &str = "app.kubernetes.io/part-of=catena";

@@ -4,13 +4,16 @@ use catena_api::keys;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Cause, Facts, Finding, Node, Verdict,
+    advice::describe,
+    answer::{Cause, Finding},
     contents::{self, contains, is_container},
-    describe, nodes, not_running,
+    controllers::{Verdict, not_running},
+    facts::Facts,
+    nodes,
 };
 use crate::{
     age::duration,
-    chain::Finalizer,
+    chain::{Finalizer, Node},
     protection::{self, HELD_FOR_BACKUP, NO_ENTRY},
 };
 

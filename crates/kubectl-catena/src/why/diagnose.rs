@@ -1,17 +1,24 @@
 //! Facts → the answer: the first check with a finding decides, and follows the blocker down to the root cause.
 
 use super::{
-    Answer, Cause, Facts, Finding, Identity, Node, State, age,
-    answer::Evidence,
-    blockers, command, conditions, contents, contest,
+    answer::{Answer, Cause, Evidence, Finding},
+    blockers, command,
+    command_kind::is_waiting,
+    contents, contest,
     controllers::NOT_RUNNING,
-    deletion, is_waiting, left_behind, nodes,
+    deletion,
+    facts::Facts,
+    left_behind, nodes,
     related::terminating_kind,
     scheduling, settings,
     text::{self as words, with_names},
     unreported, volumes, warnings,
 };
-use crate::object::text;
+use crate::{
+    age::age,
+    chain::{Node, State},
+    object::{Identity, conditions, text},
+};
 
 /// Finds the root cause.
 pub fn diagnose(facts: &Facts) -> Answer {

@@ -6,9 +6,17 @@ use anyhow::{Context, Result};
 use jiff::Timestamp;
 use tokio::time::timeout;
 
-use super::{Answer, Cluster, Facts, Surroundings, diagnose, gather, left_behind::or_left_behind, relate};
+use super::{
+    answer::Answer,
+    diagnose::diagnose,
+    facts::{Facts, Surroundings},
+    gather::gather,
+    left_behind::or_left_behind,
+    relate::relate,
+};
 use crate::{
     chain::{Scope, fetch, grow},
+    connection::Cluster,
     errors::NotFound,
     target::Target,
 };

@@ -3,9 +3,11 @@
 use jiff::Timestamp;
 
 use super::{
-    Gap, Identity, Node, Verdict, controllers::Controllers, related::Related, settings::RefusedSettings,
+    controllers::{Controllers, Verdict},
+    related::Related,
+    settings::RefusedSettings,
 };
-use crate::protection::ProtectedKinds;
+use crate::{chain::Node, errors::Gap, object::Identity, protection::ProtectedKinds};
 
 /// Everything that a diagnosis is based on.
 #[derive(Debug)]

@@ -11,13 +11,20 @@ use k8s_openapi::{
 use kube::{Api, api::ListParams, client::Body};
 
 use super::{
-    Cluster, Gap, Node, Surroundings, Warning, alone,
     controller_pods::look_into_pods,
     controllers::{COMPONENT, Controllers, Installation, Lease, OURS},
+    facts::{Surroundings, Warning},
+    relate::alone,
     settings::refused_settings,
     warnings::warning,
 };
-use crate::{errors::read_failure, pages, protection::protected_kinds};
+use crate::{
+    chain::Node,
+    connection::Cluster,
+    errors::{Gap, read_failure},
+    pages,
+    protection::protected_kinds,
+};
 
 const NAME: &str = "app.kubernetes.io/name";
 

@@ -6,9 +6,19 @@ use jiff::Timestamp;
 use kube::{api::ListParams, core::DynamicObject};
 
 use super::{
-    Answer, Cause, Cluster, Facts, Identity, Node, Surroundings, alone, diagnose, gather, relate, text,
+    answer::{Answer, Cause},
+    diagnose::diagnose,
+    facts::{Facts, Surroundings},
+    gather::gather,
+    relate::{alone, relate},
+    text,
 };
-use crate::{chain::labelled_kinds, target::Target};
+use crate::{
+    chain::{Node, labelled_kinds},
+    connection::Cluster,
+    object::Identity,
+    target::Target,
+};
 
 /// The answer for an object that does not exist, if it left a child behind; else the error.
 pub async fn or_left_behind(cluster: &Cluster, target: &Target, missing: Error) -> Result<Answer> {

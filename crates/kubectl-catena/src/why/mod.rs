@@ -30,25 +30,6 @@ mod unreported;
 mod volumes;
 mod warnings;
 
-// The words of all checks.
-use self::{
-    advice::describe_of,
-    answer::{Answer, Cause, Finding},
-    command_kind::{BINDER, has_ended, is_command, is_waiting},
-    controllers::{Verdict, controller_of, not_running},
-    diagnose::{diagnose, follow},
-    facts::{Facts, Surroundings, Warning},
-    gather::gather,
-    relate::{alone, relate},
-};
-use crate::{
-    age::age,
-    chain::{Node, State},
-    connection::Cluster,
-    errors::Gap,
-    object::{Identity, conditions},
-};
-
 pub use advice::describe;
 pub use explanation::{explanation, explanation_aside};
 pub use text::text;

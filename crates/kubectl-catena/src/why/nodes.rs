@@ -3,7 +3,16 @@
 use catena_api::keys;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Cause, Facts, Finding, Node, State, age, conditions, related::node_of};
+use super::{
+    answer::{Cause, Finding},
+    facts::Facts,
+    related::node_of,
+};
+use crate::{
+    age::age,
+    chain::{Node, State},
+    object::conditions,
+};
 
 /// Time after the grace period of a pod in which its kubelet usually reports its end.
 const END_DELAY: SignedDuration = SignedDuration::from_secs(30);

@@ -2,8 +2,11 @@
 
 use operator_kit::write::unknown_fields;
 
-use super::{Cause, Identity, describe, describe_of};
-use crate::errors::is_missing_right;
+use super::{
+    advice::{describe, describe_of},
+    answer::Cause,
+};
+use crate::{errors::is_missing_right, object::Identity};
 
 /// The cause that an object reports.
 ///

@@ -7,10 +7,17 @@ use kube::{
 };
 
 use super::{
-    Cluster, Gap, Identity, Node, contents,
+    contents,
     related::{Related, needs_contents, needs_nodes, terminating_kind, wanted},
 };
-use crate::{chain::grow, kinds::Kind, pages};
+use crate::{
+    chain::{Node, grow},
+    connection::Cluster,
+    errors::Gap,
+    kinds::Kind,
+    object::Identity,
+    pages,
+};
 
 /// A claim leads to its class: further steps lead nowhere.
 const MAX_STEPS: usize = 3;

@@ -4,8 +4,11 @@
 use catena_api::keys;
 use serde_json::Value;
 
-use super::{Identity, Node, State, contents};
-use crate::object::text;
+use super::contents;
+use crate::{
+    chain::{Node, State},
+    object::{Identity, text},
+};
 
 /// Objects beside a chain.
 #[derive(Debug, Default)]

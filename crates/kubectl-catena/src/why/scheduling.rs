@@ -5,10 +5,14 @@ use std::cmp::Reverse;
 use serde_json::Value;
 
 use super::{
-    Cause, Facts, Finding, Node, describe, follow,
+    advice::describe,
+    answer::{Cause, Finding},
+    diagnose::follow,
+    facts::Facts,
     related::{claims_of, needs_nodes},
     volumes,
 };
+use crate::chain::Node;
 
 /// More would hide the rest of the sentence.
 const MAX_NAMES: usize = 3;

@@ -10,11 +10,18 @@ use operator_kit::render::short_digest;
 use serde_json::Value;
 
 use super::{
-    BINDER, Cause, Cluster, Facts, Finding, Identity, Node, controller_of,
-    controllers::{COMPONENT, OURS},
-    describe, is_command,
+    advice::describe,
+    answer::{Cause, Finding},
+    command_kind::{BINDER, is_command},
+    controllers::{COMPONENT, OURS, controller_of},
+    facts::Facts,
 };
-use crate::{object::text, pages};
+use crate::{
+    chain::Node,
+    connection::Cluster,
+    object::{Identity, text},
+    pages,
+};
 
 /// The Events about settings that are not in force.
 const REASONS: [&str; 2] = ["SettingsRefused", "SettingsWaitForRights"];

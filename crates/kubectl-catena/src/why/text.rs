@@ -2,8 +2,16 @@
 
 use jiff::Timestamp;
 
-use super::{Answer, Cause, Identity, Node, State, age, contents::TERMINATING, contest, is_command};
+use super::{
+    answer::{Answer, Cause},
+    command_kind::is_command,
+    contents::TERMINATING,
+    contest,
+};
 use crate::{
+    age::age,
+    chain::{Node, State},
+    object::Identity,
     paint::{Paint, Tone, sanitized},
     table::{Cell, Table},
 };

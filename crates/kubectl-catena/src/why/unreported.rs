@@ -5,9 +5,15 @@ use std::collections::BTreeSet;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Cause, Facts, Finding, Node, State, Verdict, blockers, controller_of, follow, is_command, not_running,
+    answer::{Cause, Finding},
+    blockers,
+    command_kind::is_command,
+    controllers::{Verdict, controller_of, not_running},
+    diagnose::follow,
+    facts::Facts,
     warnings,
 };
+use crate::chain::{Node, State};
 
 /// How long after a change the silence of a controller is normal.
 const REPORT_GRACE: SignedDuration = SignedDuration::from_secs(5);

@@ -1,7 +1,15 @@
 //! The obstacle between a claim and its volume.
 
-use super::{Cause, Facts, Finding, Identity, Node, related::class_of, warnings};
-use crate::object::text;
+use super::{
+    answer::{Cause, Finding},
+    facts::Facts,
+    related::class_of,
+    warnings,
+};
+use crate::{
+    chain::Node,
+    object::{Identity, text},
+};
 
 /// The annotation of the scheduler on a claim whose pod has a node.
 const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";

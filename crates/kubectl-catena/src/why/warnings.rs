@@ -7,7 +7,8 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Event;
 use kube::ResourceExt;
 
-use super::{Facts, Node, Warning, age};
+use super::facts::{Facts, Warning};
+use crate::{age::age, chain::Node};
 
 /// More would hide the newest.
 const MAX_WARNINGS: usize = 3;

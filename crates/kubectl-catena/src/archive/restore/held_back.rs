@@ -3,8 +3,16 @@
 use serde_json::Value;
 
 use super::{Restoration, text};
-use crate::archive::{
-    COMMAND_OF_OTHERS, Identity, Kind, Manifest, Note, is_going, is_incomplete, is_of_others, read_failure,
+use crate::{
+    archive::{
+        Note,
+        commands::{COMMAND_OF_OTHERS, is_of_others},
+        create::is_incomplete,
+        manifest::{Manifest, is_going},
+    },
+    errors::read_failure,
+    kinds::Kind,
+    object::Identity,
 };
 
 impl Restoration<'_> {

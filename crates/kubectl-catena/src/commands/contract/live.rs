@@ -11,12 +11,13 @@ use catena_api::contract::ReplicaContract;
 use clap::{Args, ValueEnum};
 
 use crate::{
-    commands::{Cluster, Kind},
+    connection::Cluster,
     contract::{
         Fields, Report,
         live::{Limits, Manifest, Requirement, Requirements, Subject, check},
     },
     issue::duration,
+    kinds::Kind,
 };
 
 /// How the contract is tried on real objects.

@@ -12,7 +12,13 @@ use self::{
     trial::{Outcome, Trial},
     values::Source,
 };
-use super::{Cell, Options, Output, Paint, Table, Tone, exit_code};
+use super::exit_code;
+use crate::{
+    connection::Options,
+    output::Output,
+    paint::{Paint, Tone},
+    table::{Cell, Table},
+};
 
 /// The action on templates.
 #[derive(Subcommand)]

@@ -9,11 +9,8 @@ use operator_kit::{
 use serde::Serialize;
 use serde_json::Value;
 
-use super::Source;
-use crate::{
-    commands::{Cluster, Identity, Kind},
-    errors::is_missing_right,
-};
+use super::values::Source;
+use crate::{connection::Cluster, errors::is_missing_right, kinds::Kind, object::Identity};
 
 /// The result for a template.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -8,7 +8,12 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::{
-    commands::{Cell, Cluster, Gap, Interrupt, Options, Output, Paint, Table, Tone, interrupted},
+    connection::{Cluster, Options},
+    errors::Gap,
+    interrupt::{Interrupt, interrupted},
+    output::Output,
+    paint::{Paint, Tone},
+    table::{Cell, Table},
     upgrade::{Checked, Definition, Leftover, check, definitions, remove_leftovers, scratch_id},
 };
 

@@ -7,7 +7,11 @@ use clap::Args;
 
 use super::check::short;
 use crate::{
-    commands::{Cell, Cluster, Interrupt, Options, Output, Paint, Table, Tone, interrupted},
+    connection::{Cluster, Options},
+    interrupt::{Interrupt, interrupted},
+    output::Output,
+    paint::{Paint, Tone},
+    table::{Cell, Table},
     upgrade::{Migrated, Migration, migrate},
 };
 

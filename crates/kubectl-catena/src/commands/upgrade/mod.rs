@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Subcommand;
 
-use super::Options;
+use crate::connection::Options;
 
 /// The step of an upgrade.
 #[derive(Subcommand)]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kube::{ResourceExt, core::DynamicObject};
 
-use super::Requirement;
+use super::requirement::Requirement;
 use crate::object::{conditions, text};
 
 /// A replica.

@@ -3,14 +3,19 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use anyhow::Result;
+use basic_deployment_controller::outputs::Mapping;
 use catena_api::contract::ReplicaContract;
 use tokio::time::{Instant, sleep};
 
 use super::{
-    Ledger, Limits, Manifest, Mapping, Requirement, Scene, Stage, Status,
+    manifest::Manifest,
     replica::{Expectation, Replica, alive, serving},
-    scene::Child,
+    report::Ledger,
+    requirement::{Limits, Requirement},
+    scene::{Child, Scene},
+    stage::Stage,
 };
+use crate::progress::Status;
 
 /// Time between two looks at what the watches have shown.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);

@@ -21,8 +21,9 @@ use kube::{
 use operator_kit::watch::Unmanaged;
 
 use super::{
-    Requirement, Run,
     replica::{Expectation, Replica, serving},
+    requirement::Requirement,
+    run::Run,
 };
 
 /// A state of a child.

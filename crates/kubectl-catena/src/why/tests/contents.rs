@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{ask, calm, explained, scene::*};
+use super::scene::*;
 
 /// Its finalizers are in its spec, and those of its contents only in its conditions.
 #[test]

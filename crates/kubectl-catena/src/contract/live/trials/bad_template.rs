@@ -6,8 +6,13 @@ use anyhow::Result;
 use kube::core::SelectorExt;
 use tokio::time::sleep;
 
-use super::{Replica, Requirement, Run, parsed};
-use crate::contract::live::{run::View, scene::Child};
+use super::parsed;
+use crate::contract::live::{
+    replica::Replica,
+    requirement::Requirement,
+    run::{Run, View},
+    scene::Child,
+};
 
 /// Rolls the template out and back.
 pub async fn is_told(run: &Run<'_>, replicas: i32) -> Result<()> {

@@ -12,7 +12,7 @@ use kube::{
 };
 use tokio::time::{Duration, Instant, sleep};
 
-use super::{Requirement, Run, replica::Replica};
+use super::{replica::Replica, requirement::Requirement, run::Run};
 
 /// Time between two looks at the versions of all objects, which the watches keep.
 const STEADY_STATE_INTERVAL: Duration = Duration::from_millis(100);
