@@ -297,8 +297,11 @@ impl Observer {
         let may_run = match live::metadata_opt(&self.client, &served.resource, namespace, name).await {
             Ok(found) => found.is_some_and(|found| is_controlled_by(&found, uid)),
             Err(kube::Error::BuildRequest(_)) => false,
-            // The right to read it went with its entry in the settings.
-            Err(kube::Error::Api(status)) if status.code == 403 => true,
+            // The right to read it went with its entry in the settings. It may have been recorded, but never made.
+            Err(kube::Error::Api(status)) if status.code == 403 => {
+                let reported = deployment.status.as_ref().and_then(|status| status.child.as_ref());
+                reported.is_some() || self.memory.had_child(uid)
+            }
             Err(error) => return Err(ReadError::of(&error, kind, name).into()),
         };
         Ok(may_run.then_some(refusal))

@@ -8,7 +8,7 @@ mod unlisted;
 
 use std::time::Duration;
 
-use catena_api::BasicDeploymentStatus;
+use catena_api::{BasicDeploymentStatus, ChildStatus};
 use operator_kit::{
     report::{Category, Events, Failure, Reported},
     run::{Controller, Next, Queue},
@@ -116,7 +116,11 @@ impl Cluster {
 
     /// Makes a pass, like the kit.
     async fn pass(&self) -> Result<Next, Error> {
-        let observed = self.deployments.observe(Arc::new(deployment()), Attempt::Allowed).await?;
+        self.pass_over(deployment()).await
+    }
+
+    async fn pass_over(&self, deployment: BasicDeployment) -> Result<Next, Error> {
+        let observed = self.deployments.observe(Arc::new(deployment), Attempt::Allowed).await?;
         let action = self.deployments.decide(&observed);
         self.deployments.act(observed, action).await
     }

@@ -27,15 +27,27 @@ fn owned_by(uid: &str) -> Answer {
     Answer::Object(json!({"metadata": {"name": "old", "uid": "old", "ownerReferences": [owner(uid)]}}))
 }
 
+/// With a child in its status.
+fn reported() -> BasicDeployment {
+    let status = BasicDeploymentStatus { child: Some(ChildStatus::default()), ..Default::default() };
+    BasicDeployment { status: Some(status), ..deployment() }
+}
+
 #[tokio::test]
 async fn while_it_may_still_run_no_other_child_is_made() {
-    for child in [owned_by("deployment"), FORBIDDEN] {
+    for (deployment, child) in [(deployment(), owned_by("deployment")), (reported(), FORBIDDEN)] {
         let cluster = cluster("apps/v1", child).await;
-        let refused = cluster.pass().await.unwrap_err();
+        let refused = cluster.pass_over(deployment).await.unwrap_err();
         assert_eq!((refused.reason(), refused.category()), ("KindNotListed", Category::WaitsForChange));
         assert!(refused.to_string().contains("Deployment \"old\""), "{refused}");
         assert_eq!(cluster.asked(), ["GET /apis/apps/v1".to_owned(), format!("GET {FORMER}")]);
     }
+}
+
+#[tokio::test]
+async fn one_that_was_recorded_right_before_its_kind_left_the_settings_and_never_made_holds_up_nothing() {
+    let cluster = cluster("apps/v1", FORBIDDEN).await;
+    assert_eq!(cluster.pass().await.unwrap(), Next::Written);
 }
 
 #[tokio::test]

@@ -8,10 +8,7 @@ use std::{collections::BTreeMap, process::ExitCode};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 
-use self::{
-    trial::{Outcome, Trial},
-    values::Source,
-};
+use self::trial::{Outcome, Trial};
 use super::exit_code;
 use crate::{
     connection::Options,
