@@ -31,8 +31,12 @@ async fn confuse(namespace: &Namespace, resource: &str, name: &str) -> Result<()
         })
     };
     // The API server ignores a change of these times alone.
-    let changes =
-        json!({"op": "add", "path": "/metadata/annotations", "value": {"example.com/odd": "times"}});
+    let changes = match &object["metadata"]["annotations"] {
+        Value::Null => {
+            json!({"op": "add", "path": "/metadata/annotations", "value": {"example.com/odd": "times"}})
+        }
+        _ => json!({"op": "add", "path": "/metadata/annotations/example.com~1odd", "value": "times"}),
+    };
     let patch = (0..managers).map(set).chain([changes]).collect::<Value>().to_string();
     let patch = format!("--patch={patch}");
     kubectl(&[&["patch", "--type=json", "--field-manager=other", &patch], &of[..]].concat()).await?;
