@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
-use catena_api::{BasicDeployment, BasicReplicaSet, keys};
+use anyhow::{Context, Error, Result, ensure};
+use catena_api::{BasicDeployment, BasicDeploymentStatus, BasicReplicaSet, keys};
 use e2e::{
     AuditLog, CHAIN, Cluster, DEPLOYMENTS, Namespace, REPLICA_SETS, Request, WAIT_TIMEOUT, condition,
     deployment, eventually_every, is_true, kubectl, replica_set, uids,
@@ -17,7 +17,7 @@ use kube::{
     ResourceExt,
     api::{ListParams, Patch, PatchParams},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 /// For so long a fight goes on after it was told.
@@ -121,42 +121,64 @@ async fn a_parameter_that_somebody_adds_to_the_child_is_taken_away() -> Result<(
     Ok(())
 }
 
-/// Somebody sets the replicas of a child at an interval, until it is told who does, for a while after that, and until a change of
-/// the BasicDeployment itself has reached the child.
-async fn fight(namespace: &Namespace, name: &str, interval: Duration) -> Result<()> {
-    let rival = format!("rival-of-{name}");
-    let meddle = async || {
-        let by = PatchParams { field_manager: Some(rival.clone()), ..PatchParams::default() };
-        let edit = Patch::Merge(json!({"spec": {"replicas": 2}}));
-        namespace.api::<BasicReplicaSet>().patch(name, &by, &edit).await?;
-        let web = namespace.api::<BasicDeployment>().get(name).await?;
-        kube::Result::Ok(web.status.unwrap_or_default())
-    };
-    let is_told = eventually_every(interval, "it is told who changes the child", WAIT_TIMEOUT, async || {
-        let status = meddle().await.map_err(|error: kube::Error| error.to_string())?;
-        match condition(&status.conditions, "Ready") {
-            Some(told) if told.reason == "RepeatedWrites" => Ok(told.message.clone()),
-            other => Err(format!("{other:?}")),
-        }
-    });
-    let told = is_told.await;
-    ensure!(told.contains("spec.replicas") && told.contains(&rival), "{told}");
-    let (until, mut ticks) = (Instant::now() + STILL, tokio::time::interval(interval));
-    while ticks.tick().await < until {
-        let status = meddle().await?;
-        ensure!(!status.ready && !is_true(&status.conditions, "Stalled"), "{status:?}");
+/// Somebody who makes the same change of a child at an interval.
+struct Rival<'n> {
+    namespace: &'n Namespace,
+    child: &'static str,
+    interval: Duration,
+    change: Value,
+}
+
+impl Rival<'_> {
+    fn manager(&self) -> String {
+        format!("rival-of-{}", self.child)
     }
-    let wish = json!({"spec": {"parameters": {"env.WISH": "granted"}}});
-    namespace.merge::<BasicDeployment>(name, wish).await?;
-    let is_granted = "a change of the BasicDeployment itself does not wait for the end of the fight";
-    eventually_every(interval, is_granted, WAIT_TIMEOUT, async || {
-        meddle().await.map_err(|error: kube::Error| error.to_string())?;
-        let child = namespace.api::<BasicReplicaSet>().get(name).await.map_err(|error| error.to_string())?;
-        let parameters = child.spec.parameters;
-        if parameters.contains_key("env.WISH") { Ok(()) } else { Err(format!("{parameters:?}")) }
-    })
-    .await;
-    Ok(())
+
+    /// Makes the change, and returns the status of the BasicDeployment.
+    async fn meddle(&self) -> Result<BasicDeploymentStatus, String> {
+        let by = PatchParams { field_manager: Some(self.manager()), ..PatchParams::default() };
+        let (sets, parents) =
+            (self.namespace.api::<BasicReplicaSet>(), self.namespace.api::<BasicDeployment>());
+        let changed = sets.patch(self.child, &by, &Patch::Merge(&self.change)).await;
+        changed.map_err(|error| error.to_string())?;
+        let parent = parents.get(self.child).await.map_err(|error| error.to_string())?;
+        Ok(parent.status.unwrap_or_default())
+    }
+
+    /// Goes on until the BasicDeployment tells of it, and for a while after that. The result is what it tells.
+    async fn fight(&self) -> Result<String> {
+        let told = eventually_every(
+            self.interval,
+            "it is told that the child is changed",
+            WAIT_TIMEOUT,
+            async || match condition(&self.meddle().await?.conditions, "Ready") {
+                Some(told) if told.reason == "RepeatedWrites" => Ok(told.message.clone()),
+                other => Err(format!("{other:?}")),
+            },
+        );
+        let told = told.await;
+        let (until, mut ticks) = (Instant::now() + STILL, tokio::time::interval(self.interval));
+        while ticks.tick().await < until {
+            let status = self.meddle().await.map_err(Error::msg)?;
+            ensure!(!status.ready && !is_true(&status.conditions, "Stalled"), "{status:?}");
+        }
+        Ok(told)
+    }
+
+    /// Goes on until a change of the BasicDeployment itself has reached the child.
+    async fn lose(&self) -> Result<()> {
+        let wish = json!({"spec": {"parameters": {"env.WISH": "granted"}}});
+        self.namespace.merge::<BasicDeployment>(self.child, wish).await?;
+        let is_granted = "a change of the BasicDeployment itself does not wait for the end of the fight";
+        eventually_every(self.interval, is_granted, WAIT_TIMEOUT, async || {
+            self.meddle().await?;
+            let child = self.namespace.api::<BasicReplicaSet>().get(self.child).await;
+            let parameters = child.map_err(|error| error.to_string())?.spec.parameters;
+            if parameters.contains_key("env.WISH") { Ok(()) } else { Err(format!("{parameters:?}")) }
+        })
+        .await;
+        Ok(())
+    }
 }
 
 #[tokio::test]
@@ -164,27 +186,49 @@ async fn whoever_keeps_changing_the_child_is_named_and_answered_once_a_minute_un
     e2e::needs!(AuditLog);
     let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("fight").await?;
-    for name in ["fast", "slow"] {
-        namespace.create(&deployment(name, 1)).await?;
-        namespace.until_ready(name).await;
+    let rival = |child, milliseconds, change| {
+        let interval = Duration::from_millis(milliseconds);
+        Rival { namespace: &namespace, child, interval, change }
+    };
+    let scales = json!({"spec": {"replicas": 2}});
+    let rivals = [
+        rival("fast", 100, scales.clone()),
+        rival("slow", 5_000, scales),
+        rival("disowned", 700, json!({"metadata": {"ownerReferences": null}})),
+    ];
+    for Rival { child, .. } in &rivals {
+        namespace.create(&deployment(child, 1)).await?;
+        namespace.until_ready(child).await;
     }
     let (log, began) = (AuditLog::from_now()?, Instant::now());
-    let rivals = [("fast", Duration::from_millis(100)), ("slow", Duration::from_secs(5))];
-    try_join_all(rivals.map(|(name, interval)| fight(&namespace, name, interval))).await?;
+    try_join_all(rivals.iter().map(async |rival| {
+        let told = rival.fight().await?;
+        if rival.child == "disowned" {
+            // What somebody has removed names nobody.
+            ensure!(told.contains("somebody else keeps changing metadata.ownerReferences of"), "{told}");
+            return Ok(());
+        }
+        ensure!(told.contains("spec.replicas") && told.contains(&rival.manager()), "{told}");
+        rival.lose().await
+    }))
+    .await?;
     // Five in quick succession and the one that is told, the wish, and the repair that it allows at once.
     let most = 8 + usize::try_from(began.elapsed().as_secs() / 60)?;
     let requests = log.by(DEPLOYMENTS, &namespace.name)?;
-    for name in ["fast", "slow"] {
-        let is_undone = |request: &&Request| request.is("patch", "basicreplicasets") && request.name == name;
+    for Rival { child, .. } in &rivals {
+        let is_undone =
+            |request: &&Request| request.is("patch", "basicreplicasets") && request.name == *child;
         let undone = requests.iter().filter(is_undone).count();
-        assert!((6..=most).contains(&undone), "{name}: {undone} writes in {:?}", began.elapsed());
-        namespace.until_event(name, "RepeatedWrites").await;
+        assert!((6..=most).contains(&undone), "{child}: {undone} writes in {:?}", began.elapsed());
+        namespace.until_event(child, "RepeatedWrites").await;
     }
 
     namespace.merge::<BasicDeployment>("slow", json!({"spec": {"replicas": 3}})).await?;
     namespace.until_ready("slow").await;
-    namespace.until_ready_within(3 * WAIT_TIMEOUT, "fast").await;
-    namespace.until_ready_pods(4).await;
+    for child in ["fast", "disowned"] {
+        namespace.until_ready_within(3 * WAIT_TIMEOUT, child).await;
+    }
+    namespace.until_ready_pods(5).await;
     Ok(())
 }
 

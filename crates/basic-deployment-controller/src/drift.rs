@@ -5,10 +5,13 @@ use serde_json::{Map, Value, json};
 
 use crate::{child::Child, desired::Desired};
 
-/// The first field of a rendering with another value on the child. `settled_as` is the state after its apply, if it is
-/// known.
+/// The first field of a child that its apply changes back: its owner, or a field of the rendering. `settled_as` is the state
+/// after its last apply, if it is known.
 #[must_use]
 pub fn changed_field(child: &Child, desired: &Desired, settled_as: Option<&Value>) -> Option<String> {
+    if child.owner.is_none() {
+        return Some("metadata.ownerReferences".to_owned());
+    }
     let seen = desired.seen_in(&child.object);
     match settled_as {
         Some(settled) => first_difference(settled, &seen, String::new(), &Value::eq),

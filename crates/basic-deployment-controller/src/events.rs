@@ -31,10 +31,10 @@ pub fn of(observed: &Observed, action: &Action) -> Option<Event> {
             let note = format!("created {kind} {name} with {replicas} of {wanted} replicas, on {revision}");
             Some(Event::Written("ChildCreated", note))
         }
-        Action::Apply { cause: Cause::Drift, .. } => None,
-        Action::Apply { child, desired, .. } => {
+        Action::Apply { child, desired, cause, .. } => {
             let (reason, verb) = match observed.child {
                 Found::Orphan(_) => ("ChildAdopted", "adopted"),
+                _ if *cause == Cause::Drift => return None,
                 _ => ("ChildUpdated", "updated"),
             };
             let revision = number_of(observed, &desired.hash);

@@ -8,7 +8,7 @@ pub const HEAL_FORMER: &str = "healFormer";
 pub const READ_CHILD: &str = "readChild";
 /// Bringing the child to the rendering of spec and template.
 pub const FOLLOW: &str = "follow";
-/// Undoing changes of rendered fields of the wanted child by others.
+/// Undoing changes of the owner and of rendered fields of the wanted child by others.
 pub const HEAL: &str = "heal";
 /// Taking away keys that others have added to the wanted child.
 pub const STRIP: &str = "strip";

@@ -43,7 +43,7 @@ pub enum Action {
         /// Why it is created.
         cause: Cause,
     },
-    /// Bring the child to its desired state: adopt it, change it to another rendering, or undo somebody's change.
+    /// Bring the child to its desired state: change it to another rendering, or undo somebody's change.
     Apply {
         /// The child.
         child: Arc<Child>,
@@ -113,7 +113,7 @@ pub enum Action {
 pub enum Cause {
     /// Spec and template give this rendering.
     Rendering,
-    /// Somebody else has changed it.
+    /// Somebody else has changed it, or taken its owner away.
     Drift,
     /// A rollback asks for it.
     Rollback,

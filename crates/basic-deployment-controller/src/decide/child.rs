@@ -41,9 +41,9 @@ pub fn keep(desired: &Desired, observed: &Observed, queue: &CommandQueue) -> Opt
             .or_else(|| commands::start(observed, queue))
             .or_else(|| align(child, desired, observed))
             .or_else(|| scale(child, observed)),
-        Found::Orphan(child) if child.is_adoptable_as(&desired.hash) => record()
-            .or_else(|| commands::start(observed, queue))
-            .or_else(|| (!is_held).then(|| change(child, desired, observed, Cause::Rendering))),
+        Found::Orphan(child) if child.is_adoptable_as(&desired.hash) => {
+            record().or_else(|| commands::start(observed, queue)).or_else(|| adopt(child, desired, observed))
+        }
         Found::Orphan(child) | Found::Foreign(child) => commands::start(observed, queue)
             .or_else(|| history::prune(observed))
             .or_else(|| refuse(observed, child.refused())),
@@ -79,6 +79,11 @@ fn align(child: &Arc<Child>, desired: &Desired, observed: &Observed) -> Option<A
     }
     let (field, patch) = drift::added_keys(child, desired).filter(|_| may(step::STRIP))?;
     Some(Action::Strip { child: child.clone(), field, patch })
+}
+
+/// Takes a child back whose owner reference somebody removed, or that a deletion without its dependents has left.
+fn adopt(child: &Arc<Child>, desired: &Desired, observed: &Observed) -> Option<Action> {
+    (!observed.attempt.holds(step::HEAL)).then(|| change(child, desired, observed, Cause::Drift))
 }
 
 /// Sets the replicas of the wanted child, and undoes changes of them by somebody else.

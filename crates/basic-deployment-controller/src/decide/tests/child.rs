@@ -110,7 +110,8 @@ fn what_a_former_one_left_is_waited_for() {
 
 #[test]
 fn an_orphan_that_comes_from_the_same_rendering_is_taken_back() {
-    assert!(matches!(decide(&observed(Found::Orphan(child(json!({}))))), Action::Apply { .. }));
+    let left = child(json!({"metadata": {"ownerReferences": null}}));
+    assert!(matches!(decide(&observed(Found::Orphan(left))), Action::Apply { cause: Cause::Drift, .. }));
 }
 
 #[test]

@@ -64,7 +64,9 @@ fn a_restart_token_that_stands_in_a_rendered_map_is_no_addition() {
 
 #[test]
 fn while_a_fight_is_slowed_down_nothing_is_undone_and_what_is_not_as_rendered_is_not_ready() {
-    for fought_over in [ours(json!({"spec": {"parameters": {"image": "evil"}}})), scaled(), with_a_key()] {
+    let disowned = observed(Found::Orphan(child(json!({"metadata": {"ownerReferences": null}}))));
+    let edited = ours(json!({"spec": {"parameters": {"image": "evil"}}}));
+    for fought_over in [disowned, edited, scaled(), with_a_key()] {
         let undone = decide(&fought_over).step();
         let mut observed = slowed_down(fought_over, &[undone]);
         assert!(!observed.is_served(), "no former child goes");
@@ -136,6 +138,8 @@ fn the_field_that_was_changed_is_named() {
     let changed = child(json!({"spec": {"parameters": {"image": "evil"}}}));
     assert_eq!(changed_field(&changed, &desired(), None).as_deref(), Some("spec.parameters.image"));
     assert_eq!(changed_field(&child(json!({})), &desired(), None), None);
+    let disowned = child(json!({"metadata": {"ownerReferences": null}}));
+    assert_eq!(changed_field(&disowned, &desired(), None).as_deref(), Some("metadata.ownerReferences"));
 }
 
 /// A pod template, as it is rendered and on the server, which adds defaults to its containers.
