@@ -44,19 +44,20 @@ pub fn check<'n>(facts: &Facts<'n>) -> Option<Finding<'n>> {
     })
 }
 
-/// The object that somebody keeps changing: the child, if the message of its parent names it and the manager that changes it.
-/// Otherwise the parent, whose message says more.
+/// The object that somebody keeps changing: the child that the message of its parent names. Otherwise the parent, whose
+/// message says more: a child whose label is what the fight is about belongs to nobody meanwhile.
 fn contested(node: &Node) -> Option<(&Node, Cause)> {
     let said = told(node)?;
     let (meaning, advice) = describe(REASON);
-    let changed = changed_by(&said.message).and_then(|by| {
-        let is_named = |child: &&Node| {
-            let Identity { kind, name, .. } = &child.identity;
-            said.message.contains(&format!(" of {kind} {name:?}"))
-        };
-        Some((node.children.iter().find(is_named)?, format!("is changed again and again by {by}")))
-    });
-    let (at, meaning) = changed.unwrap_or_else(|| (node, meaning.to_owned()));
+    let is_named = |child: &&Node| {
+        let Identity { kind, name, .. } = &child.identity;
+        said.message.contains(&format!(" of {kind} {name:?}"))
+    };
+    let (at, meaning) = match (changed_by(&said.message), node.children.iter().find(is_named)) {
+        (Some(by), Some(child)) => (child, format!("is changed again and again by {by}")),
+        (Some(by), None) => (node, format!("has a child that is changed again and again by {by}")),
+        (None, _) => (node, meaning.to_owned()),
+    };
     let cause = Cause {
         object: at.identity.clone(),
         reason: REASON.to_owned(),
@@ -68,12 +69,15 @@ fn contested(node: &Node) -> Option<(&Node, Cause)> {
     Some((at, cause))
 }
 
-/// The field manager that a message blames, in the words of the kit. Its writes may leave no trace on the object, where the
+/// Whom a message blames, in the words of the kit. The writes of a field manager may leave no trace on the object, where the
 /// last writer of other fields may have nothing to do with it.
-fn changed_by(message: &str) -> Option<&str> {
-    let (_, blamed) = message.split_once("the field manager \"")?;
-    let (manager, rest) = blamed.split_once('"')?;
-    rest.starts_with(" keeps changing ").then_some(manager)
+fn changed_by(message: &str) -> Option<String> {
+    let (before, _) = message.split_once(" keeps changing ")?;
+    if before.ends_with("somebody else") {
+        return Some("somebody else".to_owned());
+    }
+    let (_, quoted) = before.split_once("the field manager ")?;
+    serde_json::from_str(quoted).ok()
 }
 
 /// The report of a BasicDeployment that its controller has changed its child back again and again.

@@ -1,5 +1,6 @@
 //! Scenes of controllers and of other writers: who is at fault in the first seconds, and who keeps changing a child.
 
+use kube::core::DynamicObject;
 use serde_json::{Value, json};
 
 use super::{
@@ -78,15 +79,51 @@ fn written(by: &str, at: &str) -> Value {
     json!({"manager": by, "operation": "Update", "time": at, "fieldsV1": {"f:spec": {"f:parameters": {}}}})
 }
 
+/// The BasicDeployment whose controller reports a fight in these words.
+fn fought(message: &str) -> DynamicObject {
+    let itself = blocker("BasicDeployment", "web", "RepeatedWrites", message);
+    deployment(not_ready("RepeatedWrites", message, itself))
+}
+
+#[test]
+fn a_fight_is_told_as_far_as_its_message_names_the_two() {
+    let of_nobody = "the same apply of BasicReplicaSet \"web\" is repeated again and again: either it has no effect, or somebody undoes it";
+    let of_a_namesake = "somebody else keeps changing spec.replicas of BasicReplicaSet \"web\"";
+    let about_the_label =
+        "the field manager \"the \\\"best\\\"\" keeps changing metadata.labels of BasicReplicaSet \"web\"";
+    assert_right(&[
+        Scene {
+            name: "no manager is blamed",
+            asked: WEB,
+            objects: vec![fought(of_nobody), set(ready())],
+            surroundings: calm(),
+            says: "BasicDeployment/web has a controller that repeats the same write again and again (RepeatedWrites",
+            advises: "stop the other writer",
+        },
+        Scene {
+            name: "whoever it is has no name of its own",
+            asked: WEB,
+            objects: vec![fought(of_a_namesake), set(ready())],
+            surroundings: calm(),
+            says: "BasicDeployment/web does not come to rest: BasicReplicaSet/web is changed again and again by somebody else",
+            advises: "stop the other writer",
+        },
+        Scene {
+            name: "the child belongs to nobody meanwhile",
+            asked: WEB,
+            objects: vec![fought(about_the_label)],
+            surroundings: calm(),
+            says: "BasicDeployment/web has a child that is changed again and again by the \"best\" (RepeatedWrites",
+            advises: "stop the other writer",
+        },
+    ]);
+}
+
 #[test]
 fn somebody_who_keeps_changing_a_child_is_named() {
     let message =
         "the field manager \"kubectl-edit\" keeps changing spec.replicas of BasicReplicaSet \"web\"";
-    let itself = blocker("BasicDeployment", "web", "RepeatedWrites", message);
-    let contested = deployment(not_ready("RepeatedWrites", message, itself));
-    let message_of_nobody = "the same apply of BasicReplicaSet \"web\" is repeated again and again: either it has no effect, or somebody undoes it";
-    let itself = blocker("BasicDeployment", "web", "RepeatedWrites", message_of_nobody);
-    let repeating = deployment(not_ready("RepeatedWrites", message_of_nobody, itself));
+    let contested = fought(message);
     let managed = |mut body: Value, by: &str| {
         body["metadata"] = json!({"managedFields": [
             written("basic-deployment-controller", THEN), written(by, JUST_NOW),
@@ -133,14 +170,6 @@ fn somebody_who_keeps_changing_a_child_is_named() {
             objects: vec![contested.clone(), managed(ready(), "argocd")],
             surroundings: calm(),
             says,
-            advises: "stop the other writer",
-        },
-        Scene {
-            name: "no manager is blamed",
-            asked: WEB,
-            objects: vec![repeating, fought_over.clone()],
-            surroundings: calm(),
-            says: "BasicDeployment/web has a controller that repeats the same write again and again (RepeatedWrites",
             advises: "stop the other writer",
         },
         Scene {
