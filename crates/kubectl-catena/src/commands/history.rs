@@ -28,10 +28,10 @@ pub struct Arguments {
     #[command(flatten)]
     object: ObjectArgument,
     /// Show the changes of this revision
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
     revision: Option<i64>,
     /// Compare with this revision instead of the previous one
-    #[arg(long, value_name = "NUMBER", requires = "revision")]
+    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true, requires = "revision")]
     against: Option<i64>,
     #[command(flatten)]
     output: Output,
@@ -85,9 +85,9 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
             revision.rendered = None;
         }
         let shown = Shown { revisions: &revisions };
-        return arguments
-            .output
-            .print(&shown, || table(&target.name, &revisions, Timestamp::now(), Paint::for_stdout()));
+        return arguments.output.print(&shown, || {
+            text(&target.name, &revisions, current, Timestamp::now(), Paint::for_stdout())
+        });
     };
     let revision = find(&revisions, number)?;
     let before = match arguments.against {
@@ -127,10 +127,20 @@ fn child(rendering: &Value) -> Option<Identity> {
     Some(Identity::new(version, kind, text("/metadata/namespace"), name))
 }
 
-fn table(name: &str, revisions: &[Revision], now: Timestamp, paint: Paint) -> String {
-    if revisions.is_empty() {
-        return format!("BasicDeployment/{name} has no revision yet\n");
+fn text(name: &str, revisions: &[Revision], current: Option<i64>, now: Timestamp, paint: Paint) -> String {
+    if !revisions.is_empty() {
+        return table(revisions, now, paint);
     }
+    match current {
+        None => format!("BasicDeployment/{name} has no revision yet\n"),
+        Some(number) => format!(
+            "BasicDeployment/{name} is on revision {number}, but no ControllerRevision has its uid in the label {}: restore the label, or the object\n",
+            keys::DEPLOYMENT_UID
+        ),
+    }
+}
+
+fn table(revisions: &[Revision], now: Timestamp, paint: Paint) -> String {
     let mut table = Table::of(["REVISION", "AGE", "CHILD", "HASH", "NOTE"]);
     let short = |hash: &str| hash.chars().take(8).collect::<String>();
     for revision in revisions {
@@ -224,7 +234,7 @@ mod tests {
     fn the_current_revision_and_rollbacks_are_marked() {
         let revisions = [revision(1, "web-1"), revision(2, "web-2"), revision(3, "web-1")];
         let now = "2026-01-02T00:00:00Z".parse().unwrap();
-        insta::assert_snapshot!(table("web", &revisions, now, Paint::OFF));
+        insta::assert_snapshot!(table(&revisions, now, Paint::OFF));
     }
 
     #[test]
@@ -239,6 +249,14 @@ mod tests {
         let odd =
             serde_json::from_value(json!({"metadata": {}, "revision": 1, "data": {"kind": 7}})).unwrap();
         assert_eq!(json!(Revision::of(odd, None)).get("child"), None);
+    }
+
+    #[test]
+    fn no_known_revision_is_not_the_same_as_none_yet() {
+        let said = |current| text("web", &[], current, Timestamp::UNIX_EPOCH, Paint::OFF);
+        assert!(said(None).contains("has no revision yet"));
+        let lost = said(Some(3));
+        assert!(lost.contains("is on revision 3") && lost.contains(keys::DEPLOYMENT_UID), "{lost}");
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub struct Arguments {
     #[command(flatten)]
     object: ObjectArgument,
     /// The revision to return to, from `kubectl catena history`; 0 is the previous one
-    #[arg(long, default_value_t = 0, value_name = "NUMBER", value_parser = clap::value_parser!(i64).range(0..))]
+    #[arg(long, default_value_t = 0, value_name = "NUMBER", allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(0..))]
     to_revision: i64,
     #[command(flatten)]
     issuing: Issuing,
