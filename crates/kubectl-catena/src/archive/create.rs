@@ -2,12 +2,16 @@
 //! the object whose place it takes in the name of its field manager, until it is complete.
 
 use http::Method;
-use kube::{Resource, core::DynamicObject};
+use kube::{
+    Resource,
+    core::{DynamicObject, response::StatusCause},
+};
 use operator_kit::watch::live;
 use serde_json::{Value, json};
 
 use crate::{
     connection::{Cluster, if_there, path},
+    errors::read_failure,
     kinds::Kind,
 };
 
@@ -77,6 +81,21 @@ impl Live<'_> {
         let url = format!("{}{subresource}?fieldManager=kubectl-catena", self.url());
         self.cluster.send(Method::PATCH, &url, &patch).await
     }
+}
+
+/// The reason of a failed creation, and what to do about its namespace.
+pub fn creation_failure(error: &kube::Error) -> String {
+    let why = read_failure(error);
+    let kube::Error::Api(status) = error else { return why };
+    let details = status.details.as_ref();
+    if status.code == 404 && details.is_some_and(|details| details.kind == "namespaces") {
+        return format!("{why}: create it, and restore again");
+    }
+    let is_ending = |cause: &StatusCause| cause.reason == "NamespaceTerminating";
+    if details.is_some_and(|details| details.causes.iter().any(is_ending)) {
+        return format!("{why}: create the namespace when it is gone, and restore again");
+    }
+    why
 }
 
 fn manager(in_place_of: &str) -> String {

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::{
     Note, Report,
     commands::{Target, Way, carried_out, is_for, is_restored, targets, way},
-    create::{Live, handed_over, is_incomplete},
+    create::{Live, creation_failure, handed_over, is_incomplete},
     definitions::create_missing,
     folder::Folder,
     manifest::{Manifest, is_going},
@@ -188,7 +188,10 @@ impl<'r> Restoration<'r> {
         let live = self.live(&kind, &identity);
         let (found, is_complete) = match live.get().await.map_err(told)? {
             Some(found) if is_going(&found) => return Err(GOING.to_owned()),
-            None => (live.create(&object, &identity.uid).await.map_err(told)?, false),
+            None => {
+                let created = live.create(&object, &identity.uid).await;
+                (created.map_err(|error| creation_failure(&error))?, false)
+            }
             Some(found) if is_incomplete(&found, &identity.uid) => (found, false),
             Some(found) if self.overwrite && !manifest.is_command() => {
                 if manifest.is_deployment() {

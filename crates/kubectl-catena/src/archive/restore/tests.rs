@@ -113,6 +113,29 @@ async fn a_command_whose_outcome_cannot_be_written_is_taken_back_before_its_targ
 }
 
 #[tokio::test]
+async fn a_namespace_that_is_missing_or_on_its_way_out_is_told_with_what_to_do() {
+    let missing = json!({"code": 404, "message": "namespaces \"shop\" not found", "details": {"kind": "namespaces", "name": "shop"}});
+    let ending = json!({
+        "code": 403, "message": "it is forbidden: the namespace is being terminated",
+        "details": {"causes": [{"reason": "NamespaceTerminating", "message": "namespace shop is being terminated"}]},
+    });
+    for (code, answer, remedy) in [
+        (StatusCode::NOT_FOUND, missing, "not found: create it, and restore again"),
+        (
+            StatusCode::FORBIDDEN,
+            ending,
+            "terminated: create the namespace when it is gone, and restore again",
+        ),
+    ] {
+        let (cluster, _) =
+            store(&[], move |method, _| (*method == Method::POST).then(|| (code, answer.clone())));
+        let report = restored(&cluster, vec![deployment()]).await;
+        let why = &report.failed[0].why;
+        assert!(why.ends_with(remedy), "{why}");
+    }
+}
+
+#[tokio::test]
 async fn the_target_of_a_command_that_stays_without_its_outcome_stays_paused() {
     for unanswered in [Method::DELETE, Method::GET] {
         let (cluster, requests) = store(&[], move |method, uri| {
