@@ -27,7 +27,7 @@ pub fn kept(mark: &str) -> Action {
 #[must_use]
 pub fn created_again() -> Action {
     let note = format!(
-        "it is kept whatever its TTL: it was deleted after its TTL and created again with the same name and spec, so that it runs once more, and its annotation catena.dev/kept prevents a further repetition; remove its TTL where it is declared, or give it another name to run it on purpose ({MEMORY})"
+        "it is kept whatever its TTL: it was deleted after its TTL and created again with the same name and spec, so that it runs once more unless it came back with its outcome, and its annotation catena.dev/kept prevents a further repetition; remove its TTL where it is declared, or give it another name to run it on purpose ({MEMORY})"
     );
     Action::Tell { is_warning: true, reason: "CreatedAgain", note }
 }
