@@ -68,7 +68,8 @@ async fn with_label(
     Ok(kinds.collect())
 }
 
-/// Our commands are named after their target.
-fn is_our_command(kind: &Kind) -> bool {
-    kind.resource.kind.strip_prefix("BasicDeployment").is_some_and(|rest| !rest.is_empty())
+/// Whether it is a kind of our commands, which are named after their target.
+pub fn is_our_command(kind: &Kind) -> bool {
+    kind.resource.group == keys::GROUP
+        && kind.resource.kind.strip_prefix("BasicDeployment").is_some_and(|rest| !rest.is_empty())
 }

@@ -13,5 +13,5 @@ mod tree;
 pub use draw::{Drawing, draw};
 pub use fetch::{Scope, fetch};
 pub use health::{Health, State};
-pub use labelled_kinds::{declared_commands, labelled_kinds};
+pub use labelled_kinds::{declared_commands, is_our_command, labelled_kinds};
 pub use tree::{Finalizer, Node, grow};

@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 use self::live::Trials;
 use super::exit_code;
 use crate::{
+    chain::is_our_command,
     connection::{Cluster, Options},
     contract::{Claim, Report, Schema, Subject, check, check_command},
     kinds::Kind,
@@ -58,7 +59,7 @@ pub struct Arguments {
     values: Option<PathBuf>,
     #[command(flatten)]
     trials: Trials,
-    /// Check it as a kind of commands, as is done for a CRD with the label catena.dev/command=true
+    /// Check it as a kind of commands, as is done for ours and for a CRD with the label catena.dev/command=true
     #[arg(long, conflicts_with_all = ["path", "cel", "values", "live"])]
     command: bool,
     #[command(flatten)]
@@ -80,7 +81,7 @@ pub async fn run(options: &Options, command: &Command) -> Result<ExitCode> {
     let labels = labels(&cluster, kind).await;
     let is_command =
         labels.as_ref().is_some_and(|labels| labels.get(COMMAND_KIND).is_some_and(|is| is == "true"));
-    if arguments.command || is_command {
+    if arguments.command || is_command || is_our_command(kind) {
         return print(arguments.output, &check_command(&kind.resource, &schema));
     }
     let subject = Subject {

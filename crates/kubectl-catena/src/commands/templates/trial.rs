@@ -18,9 +18,11 @@ use crate::{connection::Cluster, errors::is_missing_right, kinds::Kind, object::
 pub struct Trial {
     /// Its field in the values.
     pub template: String,
-    /// The API version that it renders.
+    /// The API version that it renders; empty if it renders nothing.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub api_version: String,
-    /// The kind that it renders.
+    /// The kind that it renders; empty if it renders nothing.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub kind: String,
     /// Whether the API server accepts it.
     pub outcome: Outcome,
