@@ -3,14 +3,14 @@
 use std::{
     collections::BTreeSet,
     fs::{self, Permissions},
-    io::{self, BufReader, Read, Seek, Write},
+    io::{self, BufReader, ErrorKind, Read, Seek, Write},
     os::unix::fs::PermissionsExt,
     path::Path,
     sync::Arc,
     time::Duration,
 };
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Error, Result, anyhow, bail, ensure};
 use flate2::read::GzDecoder;
 use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
@@ -22,6 +22,9 @@ use ureq::{
 
 use super::downloads::{Download, Sum, WAYS_OUT, address, hex, origin};
 use crate::{files, progress::Step};
+
+/// What to do when the cache is full.
+const ROOM: &str = "free some space there, or set CATENA_CACHE to another directory";
 
 /// The size of the largest list of sums.
 const LIST_BYTES: u64 = 1_000_000;
@@ -62,11 +65,14 @@ impl Downloader {
             bail!("{name} was not downloaded: {origin} has just failed to answer");
         }
         self.try_fetch(name, download, target).map_err(|error| {
-            anyhow!("{name} was not downloaded from {}: {error:#}; {WAYS_OUT}", download.url)
+            if is_unanswered(&error) {
+                self.unreachable.insert(origin);
+            }
+            anyhow!("{name} was not downloaded from {}: {error:#}; {}", download.url, way_out(&error))
         })
     }
 
-    fn try_fetch(&mut self, name: &str, download: &Download, target: &Path) -> Result<()> {
+    fn try_fetch(&self, name: &str, download: &Download, target: &Path) -> Result<()> {
         let directory = target.parent().context("the cache is no directory")?;
         files::create_directory(directory)?;
         let _lock = files::lock(&directory.join(".lock"), "downloads the same program")?;
@@ -101,13 +107,8 @@ impl Downloader {
         Ok(())
     }
 
-    fn get(&mut self, agent: &Agent, url: &Uri) -> Result<Response<Body>> {
-        let response = agent.get(url).call().inspect_err(|error| {
-            use ureq::Error::{ConnectionFailed, HostNotFound, Io, Timeout};
-            if matches!(error, ConnectionFailed | HostNotFound | Io(_) | Timeout(_)) {
-                self.unreachable.insert(origin(url));
-            }
-        })?;
+    fn get(&self, agent: &Agent, url: &Uri) -> Result<Response<Body>> {
+        let response = agent.get(url).call()?;
         // The address after redirects.
         address("redirect", &response.get_uri().to_string())?;
         Ok(response)
@@ -151,6 +152,25 @@ impl Downloader {
         }
         bail!("the archive has no {}", member.display())
     }
+}
+
+/// Whether a request has got no answer, or none that goes on.
+fn is_unanswered(error: &Error) -> bool {
+    use ureq::Error::{ConnectionFailed, HostNotFound, Io, Timeout};
+    // That of an answer is inside an error of reading.
+    let is_unanswered = |cause: &(dyn std::error::Error + 'static)| {
+        let read = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        let error = cause.downcast_ref().or_else(|| read?.downcast_ref());
+        matches!(error, Some(ConnectionFailed | HostNotFound | Io(_) | Timeout(_)))
+    };
+    error.chain().any(is_unanswered)
+}
+
+/// What to do about an error.
+fn way_out(error: &Error) -> &'static str {
+    let is_full =
+        |error: &io::Error| matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
+    if error.chain().filter_map(|cause| cause.downcast_ref()).any(is_full) { ROOM } else { WAYS_OUT }
 }
 
 /// A file that is removed unless it gets its final name. One that a killed run has left is replaced.
@@ -299,14 +319,30 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_does_not_answer_is_waited_for_once() {
-        let server = FileServer::start([("/kubectl", Answer::Silence)]);
-        let limits = Limits { response: Duration::from_millis(300), ..Limits::default() };
-        let mut downloader = Downloader { limits, ..Downloader::default() };
-        let entry = format!("url: {}/kubectl\nsha256: {}", server.url, sum(PROGRAM));
-        fetch(&mut downloader, &entry).0.unwrap_err();
-        let said = fetch(&mut downloader, &entry).0.unwrap_err().to_string();
-        assert!(said.contains("has just failed to answer"), "{said}");
-        assert_eq!(server.asked(), ["/kubectl"]);
+    fn a_server_that_does_not_answer_or_go_on_is_waited_for_once() {
+        for answer in [Answer::Silence, Answer::Stalled(PROGRAM.to_vec())] {
+            let server = FileServer::start([("/kubectl", answer)]);
+            let short = Duration::from_millis(300);
+            let limits = Limits { response: short, idle: short, ..Limits::default() };
+            let mut downloader = Downloader { limits, ..Downloader::default() };
+            let entry = format!("url: {}/kubectl\nsha256: {}", server.url, sum(PROGRAM));
+            fetch(&mut downloader, &entry).0.unwrap_err();
+            let said = fetch(&mut downloader, &entry).0.unwrap_err().to_string();
+            assert!(said.contains("has just failed to answer"), "{said}");
+            assert_eq!(server.asked(), ["/kubectl"]);
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_full_disk_is_no_reason_for_another_server() {
+        let server = FileServer::start([("/kubectl", Answer::File(PROGRAM.to_vec()))]);
+        let url: Uri = format!("{}/kubectl", server.url).parse().unwrap();
+        let downloader = Downloader::default();
+        let mut response = downloader.get(&agent(downloader.limits, &url), &url).unwrap();
+        let mut full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let error = downloader.receive(&mut response, &mut full, &Step::start("downloading")).unwrap_err();
+        assert_eq!(way_out(&error), ROOM, "{error:#}");
+        assert_eq!(way_out(&anyhow!("its SHA-256 sum is another")), WAYS_OUT);
     }
 }
