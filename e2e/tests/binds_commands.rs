@@ -233,6 +233,8 @@ mod alone {
         const COMMANDS: usize = 1000;
         // Fifteen seconds of a quiet machine, which this keeps busy, are about five at the pace of the cluster.
         const LIMIT: Duration = Duration::from_secs(7);
+        // Of a machine that is as busy as can be; the limit judges.
+        const PATIENCE: Duration = Duration::from_secs(300);
         e2e::needs!(AuditLog);
         let cluster = Cluster::alone().await?;
         let namespace = cluster.namespace("thousand").await?;
@@ -251,9 +253,8 @@ mod alone {
         try_join_all((0..COMMANDS).map(create)).await?;
         let creating = created.elapsed();
         let restarts = namespace.api::<Restart>();
-        let deadline = created + Duration::from_secs(90);
-        let (last, left) = (format!("restart-{}", COMMANDS - 1), deadline.duration_since(Instant::now()));
-        namespace.until_within(left, &last, "is bound", is_bound).await;
+        let last = format!("restart-{}", COMMANDS - 1);
+        namespace.until_within(PATIENCE, &last, "is bound", is_bound).await;
         // Rarely, so that the reads do not slow down the measured work; the audit log has the times.
         loop {
             sleep_until(Instant::now() + Duration::from_secs(1)).await;
@@ -262,7 +263,7 @@ mod alone {
             if bound == COMMANDS {
                 break;
             }
-            assert!(Instant::now() < deadline, "{bound} are bound");
+            assert!(created.elapsed() < PATIENCE, "{bound} are bound");
         }
 
         let of_binder = |request: &Request| {
