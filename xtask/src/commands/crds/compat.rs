@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::workspace;
 
 /// The revision whose definitions the policy protects until the first release is tagged.
-const POLICY_START: &str = "2d3bef9f5052a56124caae3751809c7b2a3c0783";
+const POLICY_START: &str = "f0e918a85755629ba4c594b67c6c39b6fa2390d4";
 /// Number of releases in which a version must have been deprecated before it may go.
 const DEPRECATED_RELEASES: usize = 2;
 
