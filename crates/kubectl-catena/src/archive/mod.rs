@@ -9,6 +9,7 @@ mod index;
 mod manifest;
 mod order;
 mod rebind;
+mod references;
 mod restore;
 
 use serde::Serialize;
@@ -29,6 +30,9 @@ pub struct Report {
     pub overwritten: Vec<Identity>,
     /// Objects that were there, and were left alone.
     pub present: Vec<Identity>,
+    /// Those of them that lack something of the backup.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub differing: Vec<Note>,
     /// Objects that are not brought back on purpose.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<Note>,

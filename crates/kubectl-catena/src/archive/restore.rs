@@ -3,9 +3,9 @@
 //!
 //! 1. Definitions that are missing.
 //! 2. Commands that have ended, with their outcomes, while their target is not there.
-//! 3. All other objects in the order of ownership. A `BasicDeployment` is paused, so that its controller neither stores a
-//!    revision nor creates a child that is about to come.
-//! 4. Commands get their owner, and each `BasicDeployment` below which everything is there is no longer paused.
+//! 3. All other objects: data, and then the rest [by ownership and reference](super::order). A `BasicDeployment` is paused, so
+//!    that its controller neither stores a revision nor creates a child that is about to come.
+//! 4. Data and commands get their owners, and each `BasicDeployment` below which everything is there is no longer paused.
 //!
 //! A restoration that was interrupted goes on where it was: see [`super::create`].
 
@@ -23,12 +23,12 @@ use super::{
     definitions::create_missing,
     folder::Folder,
     manifest::{Manifest, is_going},
-    order::{levels, lose_owners, owners},
+    order::{comes_before_owners, in_order, lose_owners, owners},
     rebind::{Uids, owner_with},
 };
 use crate::{
     chain::declared_commands, connection::Cluster, errors::read_failure, kinds::Kind, object::Identity,
-    progress::Progress,
+    progress::Progress, upgrade,
 };
 
 /// The creation times of commands, which give them their order, have a resolution of one second.
@@ -104,20 +104,17 @@ impl<'r> Restoration<'r> {
         for command in &ended {
             self.bring_back(command, true).await;
         }
-        let mut deployments = Vec::new();
-        let owners = owners(&others);
-        for level in levels(others) {
-            for object in level {
-                if self.belongs_to_left_out(&object) {
-                    self.leave_out(&object, "its owner is left out").await;
-                    continue;
-                }
-                self.bring_back(&object, false).await;
-                if object.is_deployment() {
-                    deployments.push(object);
-                }
+        let others = in_order(self.without_dependents_of_left_out(others).await);
+        for object in &others {
+            self.bring_back(object, false).await;
+        }
+        for data in others.iter().filter(|object| comes_before_owners(object)) {
+            if let Err(why) = self.bind(data).await {
+                self.fail(data, why);
             }
         }
+        let owners = owners(&others);
+        let deployments: Vec<_> = others.into_iter().filter(Manifest::is_deployment).collect();
         // What carries out commands must not find one without its outcome.
         let unsettled: Vec<_> = self.unsettled.iter().flat_map(targets).collect();
         let held = deployments.iter().map(Manifest::identity);
@@ -179,7 +176,8 @@ impl<'r> Restoration<'r> {
         let kind = self.cluster.kinds.of(&identity).cloned();
         let kind = kind
             .ok_or_else(|| format!("the server has no kind {} of {}", identity.kind, identity.api_version))?;
-        let owners = if is_ended_command { Vec::new() } else { self.owners(manifest).await? };
+        let is_early = is_ended_command || comes_before_owners(manifest);
+        let owners = if is_early { Vec::new() } else { self.owners(manifest).await? };
         let mut object = self.uids.bound(manifest, &owners);
         if manifest.is_deployment() {
             object["spec"]["paused"] = true.into();
@@ -210,14 +208,24 @@ impl<'r> Restoration<'r> {
             if is_ended_command {
                 live.write_status(&uid, &manifest.object()["status"]).await.map_err(told)?;
             }
-            // Commands and BasicDeployments are completed at the end.
-            if !is_ended_command && !manifest.is_deployment() {
+            // Data, commands and BasicDeployments are completed at the end.
+            if !is_early && !manifest.is_deployment() {
                 self.complete(&identity, manifest, json!({})).await?;
             }
         }
         self.uids.insert(&identity.uid, &uid);
+        let identity = Identity { uid, ..identity };
+        if is_complete
+            && !manifest.is_command()
+            && let Some((path, _)) = upgrade::lost(&self.uids.bound(manifest, &[]), &found).first()
+        {
+            let why = format!(
+                "it was there and differs from the backup in {path}: --overwrite gives it the content of the backup"
+            );
+            self.result.differing.push(Note { object: identity.clone(), why });
+        }
         let place = if is_complete { &mut self.result.present } else { &mut self.result.restored };
-        place.push(Identity { uid, ..identity });
+        place.push(identity);
         Ok(())
     }
 
@@ -253,22 +261,22 @@ impl<'r> Restoration<'r> {
         Ok(uid)
     }
 
-    /// Gives an ended command its owner, and completes it.
-    async fn bind(&mut self, command: &Manifest) -> Result<(), String> {
-        let identity = command.identity();
+    /// Gives data or an ended command its owners, and completes it.
+    async fn bind(&mut self, object: &Manifest) -> Result<(), String> {
+        let identity = object.identity();
         if self.uids.get(&identity.uid).is_none() {
             return Ok(());
         }
-        let owners = self.owners(command).await?;
-        let bound = self.uids.bound(command, &owners);
+        let owners = self.owners(object).await?;
+        let bound = self.uids.bound(object, &owners);
         let mut patch = json!({"metadata": {}});
-        // What command-binder may have added meanwhile is the same.
+        // What a controller may have added meanwhile is the same.
         for field in ["labels", "annotations", "ownerReferences"] {
             if let Some(value) = bound["metadata"].get(field) {
                 patch["metadata"][field] = value.clone();
             }
         }
-        self.complete(&identity, command, patch).await
+        self.complete(&identity, object, patch).await
     }
 
     /// Completes an object that this restoration created, with a last change.

@@ -33,7 +33,25 @@ impl Restoration<'_> {
         others
     }
 
-    pub(super) fn belongs_to_left_out(&self, object: &Manifest) -> bool {
+    /// Leaves out what the left out objects own, and what that owns.
+    pub(super) async fn without_dependents_of_left_out(
+        &mut self,
+        mut objects: Vec<Manifest>,
+    ) -> Vec<Manifest> {
+        loop {
+            let (below, others): (Vec<_>, Vec<_>) =
+                objects.into_iter().partition(|object| self.belongs_to_left_out(object));
+            objects = others;
+            if below.is_empty() {
+                return objects;
+            }
+            for object in below {
+                self.leave_out(&object, "its owner is left out").await;
+            }
+        }
+    }
+
+    fn belongs_to_left_out(&self, object: &Manifest) -> bool {
         let left_out = &self.result.left_out;
         object.owners().iter().any(|owner| left_out.iter().any(|note| note.object.uid == owner.uid))
     }

@@ -11,6 +11,7 @@ use crate::{
 
 const DEPLOYMENT: &str = "/apis/catena.dev/v1alpha1/namespaces/shop/basicdeployments/web";
 const RESTART: &str = "/apis/catena.dev/v1alpha1/namespaces/shop/basicdeploymentrestarts/again";
+const SECRET: &str = "/api/v1/namespaces/shop/secrets/key";
 
 fn deployment() -> Manifest {
     manifest("BasicDeployment", "web", &json!({"spec": {"replicas": 3}}))
@@ -110,6 +111,38 @@ async fn a_command_whose_outcome_cannot_be_written_is_taken_back_before_its_targ
         place(&format!("DELETE {RESTART}"))
             < place("POST /apis/catena.dev/v1alpha1/namespaces/shop/basicdeployments?")
     );
+}
+
+#[tokio::test]
+async fn data_is_there_before_its_owner_which_is_set_later() {
+    let owner = json!({"apiVersion": "catena.dev/v1alpha1", "kind": "BasicDeployment", "name": "web", "uid": "uid-of-web"});
+    let secret = json!({"apiVersion": "v1", "data": {"key": "a2V5"}, "ownerReferences": [owner]});
+    let (cluster, requests) = store(&[], |_, _| None);
+    let report = restored(&cluster, vec![deployment(), manifest("Secret", "key", &secret)]).await;
+    assert_eq!((report.restored.len(), report.failed.len()), (2, 0), "{report:?}");
+    let secret = live(&cluster, SECRET).await.unwrap();
+    assert_eq!(secret["metadata"]["ownerReferences"][0]["uid"], "new-web");
+    assert!(!is_incomplete(&secret, "uid-of-key"), "{secret}");
+    let requests = requests.lock().unwrap();
+    let place = |told: &str| requests.iter().position(|request| request.starts_with(told)).unwrap();
+    assert!(
+        place("POST /api/v1/namespaces/shop/secrets?")
+            < place("POST /apis/catena.dev/v1alpha1/namespaces/shop/basicdeployments?")
+    );
+}
+
+#[tokio::test]
+async fn an_object_that_lacks_something_of_the_backup_is_told_and_additions_of_others_are_not() {
+    for (replicas, differing) in [(3, 0), (2, 1)] {
+        let web = json!({
+            "metadata": {"name": "web", "uid": "live", "labels": {"by": "others"}},
+            "spec": {"replicas": replicas, "template": "default"}, "status": {"ready": true},
+        });
+        let (cluster, _) = store(&[(DEPLOYMENT, web)], |_, _| None);
+        let report = restored(&cluster, vec![deployment()]).await;
+        assert_eq!((report.present.len(), report.differing.len()), (1, differing), "{report:?}");
+        assert!(report.differing.iter().all(|note| note.why.contains("in spec.replicas:")), "{report:?}");
+    }
 }
 
 #[tokio::test]
