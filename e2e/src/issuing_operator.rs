@@ -85,7 +85,7 @@ impl IssuingOperator {
     }
 
     /// Creates an object of one of its kinds.
-    pub async fn create(&self, kind: &str, name: &str, spec: Value) -> Result<DynamicObject> {
+    pub async fn create(&self, kind: &str, name: &str, spec: &Value) -> Result<DynamicObject> {
         self.create_below(kind, name, spec, &json!([])).await
     }
 
@@ -104,7 +104,7 @@ impl IssuingOperator {
         &self,
         kind: &str,
         name: &str,
-        spec: Value,
+        spec: &Value,
         owners: &Value,
     ) -> Result<DynamicObject> {
         let object = json!({
@@ -154,7 +154,7 @@ impl IssuingOperator {
             "apiVersion": format!("{}/v1", self.group), "kind": "Certificate", "name": name, "uid": uid,
             "controller": true,
         }]);
-        self.create_below("Request", &format!("{name}-{uid}"), json!({"certificate": name}), &owner).await?;
+        self.create_below("Request", &format!("{name}-{uid}"), &json!({"certificate": name}), &owner).await?;
         Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! A backup of objects as a folder of files, and their restoration with owners of new uids.
 
 mod collect;
+mod command_kinds;
 mod commands;
 mod create;
 mod definitions;
@@ -15,7 +16,7 @@ mod restore;
 use serde::Serialize;
 
 pub use collect::{LeftOut, Saved, collect};
-pub use restore::restore;
+pub use restore::{Choices, restore};
 
 use crate::object::Identity;
 

@@ -14,10 +14,12 @@ mod held_back;
 use std::{collections::HashSet, path::Path, time::Duration};
 
 use anyhow::Result;
+use clap::Args;
 use serde_json::{Value, json};
 
 use super::{
     Note, Report,
+    command_kinds::command_kinds,
     commands::{Target, Way, carried_out, is_for, is_restored, targets, way},
     create::{Live, creation_failure, handed_over, is_incomplete},
     definitions::create_missing,
@@ -38,9 +40,20 @@ const GOING: &str = "it is being deleted: restore again when it is gone";
 /// Attempts to write an object that somebody else changes meanwhile.
 const ATTEMPTS: usize = 20;
 
+/// The choices of a user.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub struct Choices {
+    /// Give objects that are there the content of the backup, instead of leaving them alone
+    #[arg(long)]
+    pub overwrite: bool,
+    /// Bring back also what operators of other projects made for their objects; requests among that are carried out again
+    #[arg(long)]
+    pub dependents: bool,
+}
+
 struct Restoration<'r> {
     cluster: &'r Cluster,
-    overwrite: bool,
+    choices: Choices,
     uids: Uids,
     carried_out: HashSet<String>,
     /// The uids in the backup of objects that could not be brought back.
@@ -52,33 +65,33 @@ struct Restoration<'r> {
 }
 
 /// Restores a backup.
-pub async fn restore(cluster: &mut Cluster, folder: &Path, overwrite: bool) -> Result<Report> {
+pub async fn restore(cluster: &mut Cluster, folder: &Path, choices: Choices) -> Result<Report> {
     let manifests = Folder::read(folder)?;
     let (definitions, objects): (Vec<_>, Vec<_>) = manifests.into_iter().partition(Manifest::is_definition);
     // Before anything is written: without these, a command of another project would run again.
     declared_commands(cluster).await?;
     let created = create_missing(cluster, &definitions).await?;
     // Also of definitions that have just come back.
-    let commands = declared_commands(cluster).await?;
+    let commands = command_kinds(cluster).await?;
     let mut result = Report::default();
     for definition in definitions {
         let identity = definition.identity();
         let is_new = created.contains(&identity.name);
         if is_new { &mut result.restored } else { &mut result.present }.push(identity);
     }
-    let mut restoration = Restoration { result, ..Restoration::new(cluster, overwrite, &objects) };
+    let mut restoration = Restoration { result, ..Restoration::new(cluster, choices, &objects) };
     restoration.all(objects, &commands).await;
     restoration.progress.clear();
     Ok(restoration.result)
 }
 
 impl<'r> Restoration<'r> {
-    fn new(cluster: &'r Cluster, overwrite: bool, objects: &[Manifest]) -> Self {
+    fn new(cluster: &'r Cluster, choices: Choices, objects: &[Manifest]) -> Self {
         let progress = Progress::new("restoring");
         progress.expect(objects.len() as u64);
         Self {
             cluster,
-            overwrite,
+            choices,
             uids: Uids::of(objects),
             carried_out: carried_out(objects),
             lost: HashSet::new(),
@@ -191,7 +204,7 @@ impl<'r> Restoration<'r> {
                 (created.map_err(|error| creation_failure(&error))?, false)
             }
             Some(found) if is_incomplete(&found, &identity.uid) => (found, false),
-            Some(found) if self.overwrite && !manifest.is_command() => {
+            Some(found) if self.choices.overwrite && !manifest.is_command() => {
                 if manifest.is_deployment() {
                     object["spec"]["paused"] = manifest.is_paused().into();
                 }

@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::exit_code;
 use crate::{
-    archive::{Report, restore},
+    archive::{Choices, Report, restore},
     connection::Options,
     interrupt::{Interrupt, interrupted},
     output::Output,
@@ -21,9 +21,8 @@ pub struct Arguments {
     /// The folder of a backup
     #[arg(value_name = "DIR")]
     folder: PathBuf,
-    /// Give objects that are there the content of the backup, instead of leaving them alone
-    #[arg(long)]
-    overwrite: bool,
+    #[command(flatten)]
+    choices: Choices,
     #[command(flatten)]
     output: Output,
 }
@@ -32,7 +31,7 @@ pub struct Arguments {
 pub async fn run(options: &Options, arguments: &Arguments) -> Result<ExitCode> {
     let mut interrupt = Interrupt::new()?;
     let mut cluster = options.connect().await?;
-    let restoration = Box::pin(restore(&mut cluster, &arguments.folder, arguments.overwrite));
+    let restoration = Box::pin(restore(&mut cluster, &arguments.folder, arguments.choices));
     let Some(restored) = interrupt.or(restoration).await else {
         eprintln!("the restoration is incomplete: repeat it to continue");
         return Ok(interrupted());
