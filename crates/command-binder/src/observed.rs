@@ -48,6 +48,8 @@ pub struct TargetObject {
     pub uid: Box<str>,
     /// Whether it is being deleted.
     pub is_terminating: bool,
+    /// When it was created.
+    pub created: Option<Timestamp>,
 }
 
 impl Observed {

@@ -79,7 +79,7 @@ fn judge_target(observed: &Observed, to: &Reference) -> Judgement {
     if let Err(verdict) = place(&command.metadata, to, kind) {
         return Judgement::Say(verdict);
     }
-    let Some(TargetObject { uid, is_terminating }) = object else {
+    let Some(TargetObject { uid, is_terminating, created }) = object else {
         // A command that represents data outlives its target, and its label still names it.
         return if command.row.label().is_some() {
             Judgement::Ignore
@@ -88,10 +88,15 @@ fn judge_target(observed: &Observed, to: &Reference) -> Judgement {
         };
     };
     if let Some(label) = command.row.label().filter(|label| *label != &**uid) {
+        let made = command.metadata.creation_timestamp.as_ref().map(|time| time.0);
+        // It was bound to a former target of that name, and outlives it like a missing one.
+        if made.zip(*created).is_some_and(|(command, target)| command < target) {
+            return Judgement::Ignore;
+        }
         return Judgement::Say(Verdict::refused(
             "TargetReplaced",
             format!(
-                "its label {} has the uid {label}, but the {to} has the uid {uid}: either it was for a former object of that name, or somebody else set the label; remove the label to have it bound to the current {to}",
+                "its label {} has the uid {label}, but the {to} has the uid {uid}, and was there when this command was created: somebody else set the label, or the command is a copy; if it is for the current {to}, remove the label to have it bound",
                 keys::TARGET_UID
             ),
         ));
@@ -111,7 +116,7 @@ fn judge_target(observed: &Observed, to: &Reference) -> Judgement {
         return Judgement::Say(Verdict::refused("TargetReplaced", message));
     }
     let row = &command.row;
-    let is_owned = row.kind.mode == Mode::Owner && row.owners.iter().any(|owner| *owner.uid == **uid);
+    let is_owned = row.kind.mode != Mode::Label && row.owners.iter().any(|owner| *owner.uid == **uid);
     if is_owned || row.label().is_some() {
         return Judgement::Say(bound(row, to));
     }
@@ -123,23 +128,34 @@ fn judge_target(observed: &Observed, to: &Reference) -> Judgement {
             ),
         ));
     }
-    let controller = row.owners.iter().find(|owner| owner.controller == Some(true));
-    if let Some(controller) = controller.filter(|_| row.kind.controller) {
-        return Judgement::Say(Verdict::refused(
-            "OwnershipRefused",
-            format!(
-                "it already has a controller, {} {}, and can have only one; set controller: false for commands of this kind",
-                controller.kind, controller.name
-            ),
-        ));
-    }
-    if row.kind.mode == Mode::Observe {
-        return Judgement::Say(Verdict::refused(
+    let refused = match (row.kind.mode, harm_of_ownership(row, to)) {
+        (Mode::Label, _) | (Mode::Owner, None) => return Judgement::Bind(owner(&row.kind, kind, to, uid)),
+        (Mode::Owner, Some(harm)) => {
+            let message = format!("{harm}; bind commands of this kind with mode: Label");
+            Verdict::refused("OwnershipRefused", message)
+        }
+        (Mode::Observe, None) => Verdict::refused(
             "WouldBind",
             format!("the {to} would become its owner; set mode: Owner for commands of this kind to bind it"),
+        ),
+        (Mode::Observe, Some(harm)) => Verdict::refused(
+            "WouldBind",
+            format!("{harm}; set mode: Label for commands of this kind to bind it without that"),
+        ),
+    };
+    Judgement::Say(refused)
+}
+
+/// The harm if the target became an owner.
+fn harm_of_ownership(row: &CommandRow, to: &Reference) -> Option<String> {
+    if let Some(controller) = row.owners.iter().find(|owner| owner.controller == Some(true)) {
+        return Some(format!(
+            "the {} {} is its controller, and the garbage collector deletes an object only when all its owners are gone: owned by the {to} too, it would outlive the {to}",
+            controller.kind, controller.name
         ));
     }
-    Judgement::Bind(owner(&row.kind, kind, to, uid))
+    let what = row.deletes_data.as_ref()?;
+    Some(format!("it has {what}: owned by the {to}, it would be deleted with it, and that may delete data"))
 }
 
 fn missing(command: &Watched<CommandRow>, to: &Reference) -> Verdict {

@@ -130,7 +130,8 @@ async fn get(
         Ok(found) => {
             let uid = found.uid.unwrap_or_default().into();
             let is_terminating = found.deletion_timestamp.is_some();
-            Ok(Target::Served { kind, object: Some(TargetObject { uid, is_terminating }) })
+            let created = found.creation_timestamp.map(|time| time.0);
+            Ok(Target::Served { kind, object: Some(TargetObject { uid, is_terminating, created }) })
         }
         // Only an answer about a missing object names it; the other one is about an unknown path.
         Err(kube::Error::Api(status)) if status.code == 404 => {

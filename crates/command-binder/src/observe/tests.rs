@@ -105,7 +105,7 @@ async fn a_target_is_looked_up_live_by_its_name_in_the_namespace_of_the_command(
         let (target, asked) = look(shops_with(shop(&metadata))).await;
         let target = target.unwrap().unwrap();
         let (kind, object) = target.found().unwrap();
-        assert_eq!(*object, TargetObject { uid: "shop".into(), is_terminating });
+        assert_eq!(*object, TargetObject { uid: "shop".into(), is_terminating, created: None });
         assert!(kind.is_namespaced && kind.resource.plural == "shops");
         assert_eq!(asked, [format!("GET {SHOPS}"), format!("GET {SHOP}")]);
     }

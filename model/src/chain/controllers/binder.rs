@@ -39,6 +39,7 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Sto
             let live = server.get(&key).map(|live| TargetObject {
                 uid: live.meta.uid.as_ref().into(),
                 is_terminating: live.meta.is_deleting && !scope.has(Sabotage::BindsToTheDying),
+                created: None,
             });
             let kind = ServedKind { resource: resource(Kind::Deployment), is_namespaced: true };
             Some(Target::Served { kind, object: live })
