@@ -104,7 +104,11 @@ impl CommandRow {
         let finding = find(kind, &data, refused, kind.mode == Mode::Owner && is_owned);
         let row = Self { kind: kind.clone(), finding, owners, bound_to, has_map, deletes_data, condition };
         match &row.finding {
-            Finding::Target(to) if row.proven_target(to, false).is_some() && row.says_so(generation) => {
+            Finding::Target(to)
+                if row.proven_target(to, false).is_some()
+                    && row.says_so(generation)
+                    && row.is_in_watched_version() =>
+            {
                 row.settled()
             }
             _ => row,
@@ -144,6 +148,15 @@ impl CommandRow {
     pub fn binding(&self) -> Option<&OwnerReference> {
         let uid = self.bound_to.as_deref().filter(|_| self.kind.mode == Mode::Owner)?;
         self.owners.iter().find(|owner| owner.uid == uid)
+    }
+
+    /// Whether the reference that bound it names a version in which its target is watched. Only another one may not be served.
+    #[must_use]
+    pub fn is_in_watched_version(&self) -> bool {
+        self.binding().is_none_or(|owner| {
+            let mut watched = self.kind.watched_targets.iter();
+            watched.any(|target| target.kind == owner.kind && target.api_version == owner.api_version)
+        })
     }
 
     /// The uid in the label of a command that is bound by one.

@@ -18,6 +18,8 @@ pub(super) enum Judgement {
     Ignore,
     /// Bind it to its target, which is this owner.
     Bind(OwnerReference),
+    /// Give the reference that bound it this version.
+    Refresh(OwnerReference),
     /// Report this verdict.
     Say(Verdict),
 }
@@ -30,6 +32,12 @@ pub(super) fn judge(observed: &Observed) -> Judgement {
         return Judgement::Ignore;
     }
     if let Some(failure) = observed.attempt.failure() {
+        let row = &command.row;
+        let is_bound = matches!(&row.finding, Finding::Target(to) if row.proven_target(to, false).is_some());
+        // It stays bound although its reference could not be refreshed.
+        if is_bound && !row.is_in_watched_version() {
+            return Judgement::Ignore;
+        }
         return Judgement::Say(Verdict::refused(failure.reason, failure.message.clone()));
     }
     match &command.row.finding {
@@ -58,6 +66,9 @@ pub(super) fn judge(observed: &Observed) -> Judgement {
 
 fn judge_target(observed: &Observed, to: &Reference) -> Judgement {
     let command = &observed.command;
+    if let Some(owner) = &observed.refreshed {
+        return Judgement::Refresh(owner.clone());
+    }
     if command.row.proven_target(to, observed.is_label_checked).is_some() {
         return Judgement::Say(bound(&command.row, to));
     }
@@ -197,5 +208,6 @@ fn bound(row: &CommandRow, to: &Reference) -> Verdict {
         Mode::Label => format!("it carries the uid of the {to}"),
         Mode::Owner | Mode::Observe => format!("it is owned by the {to}"),
     };
-    Verdict { is_bound: true, reason: "Bound", message, may_pass: false }
+    // A version in which the target is not watched may cease to be served at any time.
+    Verdict { is_bound: true, reason: "Bound", message, may_pass: !row.is_in_watched_version() }
 }

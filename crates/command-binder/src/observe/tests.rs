@@ -157,6 +157,36 @@ async fn a_command_of_which_nothing_is_to_be_decided_costs_no_request() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_reference_is_refreshed_only_where_its_version_is_not_served_and_without_a_look_at_its_target() {
+    let version = |name: &str| json!({"groupVersion": format!("apps.example/{name}"), "version": name});
+    let groups = json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": [{
+        "name": "apps.example", "versions": [version("v1"), version("v2")], "preferredVersion": version("v2"),
+    }]});
+    let mut answers = serving_shops();
+    let mut second = answers[SHOPS].clone();
+    second.1["groupVersion"] = "apps.example/v2".into();
+    answers.extend([("/apis/apps.example/v2", second), ("/apis", (Some(200), groups))]);
+    for (named, refreshed, is_free) in [
+        ("v0", Some("apps.example/v1"), false),
+        // It is served, although nothing is watched in it.
+        ("v2", None, false),
+        ("v1", None, true),
+        ("..", None, true),
+    ] {
+        let owner = json!({
+            "apiVersion": format!("apps.example/{named}"), "kind": "Shop", "name": "a", "uid": "shop",
+        });
+        let bound = json!({"ownerReferences": [owner], "annotations": {"catena.dev/bound-to": "shop"}});
+        let (observer, log) = observer(answers.clone());
+        let seen = observer.observe(command(&json!({}), &bound), Attempt::Allowed).await.unwrap();
+        let version = seen.refreshed.as_ref().map(|owner| owner.api_version.as_str());
+        let asked = asked(&log);
+        assert_eq!((version, asked.is_empty()), (refreshed, is_free), "{named}: {asked:?}");
+        assert_eq!((seen.target, asked.contains(&format!("GET {SHOP}"))), (None, false), "{named}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_label_is_compared_with_its_target_once() {
     let (observer, log) = observer(shops_with(shop(&json!({"name": "a", "uid": "shop"}))));
     let labelled = json!({"labels": {"catena.dev/target-uid": "shop"}});

@@ -134,3 +134,29 @@ fn a_label_is_believed_only_when_it_was_compared_with_the_target() {
     let Finding::Target(to) = &row.finding else { panic!("{:?}", row.finding) };
     assert_eq!(row.proven_target(to, false), None, "so that it is looked up");
 }
+
+#[test]
+fn a_command_stays_bound_while_its_reference_is_refreshed() {
+    let mut reference = owner("Shop", "a", UID);
+    reference["apiVersion"] = json!("apps.example/v0");
+    let bound = json!({"metadata": {
+        "ownerReferences": [reference], "annotations": {"catena.dev/bound-to": UID},
+    }});
+    let kind = kind(&json!({"reportsBound": true}));
+    let mut outdated = observed(&kind, &bound, None);
+    // The version may cease to be served.
+    assert_eq!(decide(&outdated), Action::Wait(Duration::from_secs(60)));
+    let Action::Bind(refreshed) = bind() else { panic!() };
+    outdated.refreshed = Some(refreshed.clone());
+    assert_eq!(decide(&outdated), Action::Refresh(refreshed));
+    let failure = Failure {
+        category: Category::Transient,
+        reason: "Conflict",
+        message: String::new(),
+        is_expected: true,
+        next_retry: None,
+    };
+    outdated.attempt = Attempt::Deferred(failure);
+    outdated.can_report = Some(true);
+    assert_eq!(decide(&outdated), Action::Settle, "it is bound all the same");
+}
