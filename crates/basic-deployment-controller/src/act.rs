@@ -54,6 +54,9 @@ impl Executor {
         let deployment = &*observed.deployment;
         match action {
             Action::Record { rendered, number } => return self.record(deployment, rendered, number).await,
+            Action::RefreshOwner { children, revisions } => {
+                self.refresh_owner(observed, children, revisions).await?;
+            }
             Action::Renumber { revision, number, rejects } => {
                 self.renumber(deployment, &revision, number, &rejects).await?;
             }
@@ -101,6 +104,26 @@ impl Executor {
             Action::Settle => return Ok(Next::Settled),
         }
         Ok(Next::Written)
+    }
+
+    async fn refresh_owner(
+        &self,
+        observed: &Observed,
+        children: Vec<Arc<Child>>,
+        revisions: Vec<Arc<Revision>>,
+    ) -> Result<(), Error> {
+        let own = self.writer.on_behalf_of(ObjectId::of(&*observed.deployment));
+        let of_child = async |child: Arc<Child>| {
+            let place = observed.place(&child.kind);
+            own.refresh_owner::<BasicDeployment>(&place, child.id()).await.map_err(Error::from)
+        };
+        let of_revision = async |revision: Arc<Revision>| {
+            let place = &self.places.revisions;
+            own.refresh_owner::<BasicDeployment>(place, revision.id()).await.map_err(Error::from)
+        };
+        let children = slow_start(children, of_child, may_go_on).await.all();
+        slow_start(revisions, of_revision, may_go_on).await.all()?;
+        children
     }
 
     async fn record(

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use catena_api::{BasicDeployment, keys};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::Resource;
 use operator_kit::{
     object::ObjectId,
     watch::{Row, TrimmedObject},
@@ -72,6 +73,12 @@ impl Owner {
     pub fn is_deployment(&self) -> bool {
         let group = self.api_version.split_once('/').map(|(group, _)| group);
         group == Some(keys::GROUP) && self.kind == "BasicDeployment"
+    }
+
+    /// Whether the reference to it names another API version than this program does.
+    #[must_use]
+    pub fn is_outdated(&self) -> bool {
+        self.is_deployment() && self.api_version != BasicDeployment::api_version(&())
     }
 
     /// Whether it is a former `BasicDeployment` with the name of this one.

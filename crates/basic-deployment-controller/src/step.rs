@@ -1,5 +1,7 @@
 //! The steps whose failures do not hold up others.
 
+/// Refreshing the version in the owner references of children and revisions.
+pub const REFRESH_OWNER: &str = "refreshOwner";
 /// Scaling a former child.
 pub const SCALE_FORMER: &str = "scaleFormer";
 /// Undoing changes of a former child's replicas by others.

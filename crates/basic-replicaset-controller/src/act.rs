@@ -80,6 +80,16 @@ impl Executor {
                 batch.by_item(|pod| pod.uid.to_string(), Error::is_for_its_pod)?;
                 Ok(Next::Written)
             }
+            Action::RefreshOwner(pods) => {
+                let own = self.writer.on_behalf_of(ObjectId::of(set));
+                let refresh = async |pod: Arc<PodRow>| {
+                    let refreshed = own.refresh_owner::<BasicReplicaSet>(&self.pods, pod.id()).await;
+                    refreshed.map_err(Error::from)
+                };
+                let batch = slow_start(pods, refresh, Error::is_for_its_pod).await;
+                batch.by_item(|pod| pod.uid.to_string(), Error::is_for_its_pod)?;
+                Ok(Next::Written)
+            }
             Action::GiveUp(error) => Err(error.into()),
             Action::Refuse(error) => Err(error.into()),
             Action::WriteStatus(status) => {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use catena_api::{BasicReplicaSet, keys};
 use jiff::Timestamp;
+use kube::Resource;
 use operator_kit::{
     object::ObjectId,
     watch::{
@@ -43,6 +44,8 @@ pub struct Owner {
     pub uid: Arc<str>,
     /// The controller's name.
     pub name: Arc<str>,
+    /// Whether the reference to it names another API version than this program does.
+    pub is_outdated: bool,
 }
 
 impl Owner {
@@ -78,8 +81,11 @@ impl PodRow {
     pub fn of(pod: TrimmedPod, shared: &Interner) -> Self {
         let state = pod.state().sharing(shared);
         let metadata = pod.metadata;
-        let owner = controller_of(&metadata)
-            .map(|owner| Owner { uid: shared.intern(&owner.uid), name: shared.intern(&owner.name) });
+        let owner = controller_of(&metadata).map(|owner| Owner {
+            uid: shared.intern(&owner.uid),
+            name: shared.intern(&owner.name),
+            is_outdated: owner.api_version != BasicReplicaSet::api_version(&()),
+        });
         let annotation =
             |key: &str| metadata.annotations.as_ref().and_then(|all| all.get(key)).map(String::as_str);
         let created = metadata.creation_timestamp.as_ref().map(|time| time.0).unwrap_or_default();
@@ -115,13 +121,13 @@ impl PodRow {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
     #[test]
     fn a_pod_is_kept_by_its_controller_and_slot() {
-        let pod = json!({
+        let mut pod = json!({
             "metadata": {
                 "name": "web-x", "namespace": "shop", "uid": "p1", "creationTimestamp": "2026-01-01T00:00:00Z",
                 "annotations": {"catena.dev/template-hash": "h", "catena.dev/slot": "2"},
@@ -129,8 +135,13 @@ mod tests {
             },
             "status": {"conditions": [{"type": "Ready", "status": "True"}]},
         });
-        let row = PodRow::of(serde_json::from_value(pod).unwrap(), &Interner::default());
-        assert_eq!((row.group(), row.slot, row.is_ready()), (Some("s1"), Some(2), true));
+        let row = |pod: &Value| PodRow::of(serde_json::from_value(pod.clone()).unwrap(), &Interner::default());
+        let is_outdated = |row: PodRow| row.owner.is_some_and(|owner| owner.is_outdated);
+        let current = row(&pod);
+        assert_eq!((current.group(), current.slot, current.is_ready()), (Some("s1"), Some(2), true));
+        assert!(!is_outdated(current));
+        pod["metadata"]["ownerReferences"][0]["apiVersion"] = "catena.dev/v1alpha0".into();
+        assert!(is_outdated(row(&pod)));
     }
 
     /// Whoever may create pods can write annotations of 256 KiB onto many of them.

@@ -129,8 +129,11 @@ pub fn pod_row(object: &Object) -> PodRow {
         namespace: "".into(),
         name: (&*meta.key.name).into(),
         uid: (&*meta.uid).into(),
-        owner: controller
-            .map(|owner| pod::Owner { uid: (&*owner.uid).into(), name: (&*owner.key.name).into() }),
+        owner: controller.map(|owner| pod::Owner {
+            uid: (&*owner.uid).into(),
+            name: (&*owner.key.name).into(),
+            is_outdated: false,
+        }),
         revision: annotation(keys::HASH).map(|hash| (&**hash).into()).unwrap_or_default(),
         slot: annotation(keys::SLOT).and_then(|slot| slot.parse().ok()),
         created,

@@ -18,6 +18,13 @@ use crate::{
 /// One step for a `BasicDeployment`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
+    /// Refresh the version in the owner references of these objects.
+    RefreshOwner {
+        /// Children.
+        children: Vec<Arc<Child>>,
+        /// Revisions.
+        revisions: Vec<Arc<Revision>>,
+    },
     /// Store a rendering as a revision.
     Record {
         /// The rendering.
@@ -124,6 +131,7 @@ impl Action {
     #[must_use]
     pub fn step(&self) -> &'static str {
         match self {
+            Self::RefreshOwner { .. } => step::REFRESH_OWNER,
             Self::Restart { .. }
             | Self::Create { cause: Cause::Rollback, .. }
             | Self::Apply { cause: Cause::Rollback, .. } => step::CARRY_OUT,

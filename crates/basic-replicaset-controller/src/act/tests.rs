@@ -176,6 +176,33 @@ async fn a_pod_is_marked_taken_back_and_deleted_only_as_the_very_pod_that_was_se
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_owner_reference_gets_the_present_version_and_nothing_else_of_the_pod_changes() {
+    let live = |uid: &str, api_version: &str| {
+        let owner = json!({"apiVersion": api_version, "kind": "BasicReplicaSet", "name": "web", "uid": "set"});
+        Json(200, json!({"metadata": {"uid": uid, "resourceVersion": "9", "ownerReferences": [owner]}}))
+    };
+    let refresh = || Action::RefreshOwner(vec![orphan()]);
+    let (sent, result, _) = take(refresh(), &[live("pod", "catena.dev/v1alpha0"), Done]).await;
+    assert_eq!(result.unwrap(), Next::Written);
+    let [read, Sent { verb, body, .. }] = &sent[..] else { panic!("{sent:?}") };
+    assert_eq!((read.verb.as_str(), verb.as_str()), ("GET", "AMEND"));
+    let path = "/metadata/ownerReferences/0/apiVersion";
+    assert_eq!(
+        *body,
+        json!([
+            {"op": "test", "path": "/metadata/uid", "value": "pod"},
+            {"op": "test", "path": "/metadata/resourceVersion", "value": "9"},
+            {"op": "replace", "path": path, "value": "catena.dev/v1alpha1"},
+        ])
+    );
+    for (uid, api_version) in [("pod", "catena.dev/v1alpha1"), ("another", "catena.dev/v1alpha0")] {
+        let (sent, result, _) = take(refresh(), &[live(uid, api_version)]).await;
+        assert_eq!((sent.len(), result.unwrap()), (1, Next::Written), "{uid} {api_version}");
+    }
+    assert_eq!(outcome(refresh(), refused(404)).await, Ok(Next::Written));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_delete_that_is_refused_holds_up_its_pod_alone_and_one_that_is_gone_is_done() {
     let delete = || Action::Delete(vec![orphan()]);
     assert_eq!(outcome(delete(), refused(404)).await, Ok(Next::Written));

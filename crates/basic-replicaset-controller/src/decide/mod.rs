@@ -42,6 +42,8 @@ pub enum Action {
     },
     /// Delete these pods.
     Delete(Vec<Arc<PodRow>>),
+    /// Refresh the version in the owner references of these pods.
+    RefreshOwner(Vec<Arc<PodRow>>),
     /// Restore the marks of a pod of ours.
     Mark {
         /// Its name.
@@ -73,6 +75,7 @@ impl Action {
             Self::Adopt(_) => step::ADOPT,
             Self::Create { .. } | Self::PassOver(_) | Self::Refuse(_) => step::CREATE,
             Self::Delete(_) => step::DELETE,
+            Self::RefreshOwner(_) => step::REFRESH_OWNER,
             Self::Mark { .. } => step::MARK,
             Self::GiveUp(_) => step::LOOK_UP,
             Self::WriteStatus(_) => step::STATUS,
@@ -84,6 +87,10 @@ impl Action {
 /// The next step for a set.
 #[must_use]
 pub fn decide(observed: &Observed) -> Action {
+    // Also during a deletion, for which the garbage collector has to find the set.
+    if let Some(refresh) = refresh_owner(observed) {
+        return refresh;
+    }
     if let Some(deletion) = Deletion::of(&observed.set.metadata) {
         // The garbage collector deletes the pods; new ones would delay the end of the deletion.
         return deletion.due_in(observed.now).map_or_else(|| report(observed), Action::Wait);
@@ -96,6 +103,14 @@ pub fn decide(observed: &Observed) -> Action {
         Attempt::Deferred(_) => None,
     };
     step.unwrap_or_else(|| report(observed))
+}
+
+fn refresh_owner(observed: &Observed) -> Option<Action> {
+    let is_outdated = |pod: &&Arc<PodRow>| pod.owner.as_ref().is_some_and(|owner| owner.is_outdated);
+    let mut pods: Vec<_> = observed.pods.iter().filter(is_outdated).cloned().collect();
+    pods.retain(|pod| !observed.attempt.holds_item(step::REFRESH_OWNER, &pod.uid));
+    pods.truncate(BATCH);
+    (!pods.is_empty()).then_some(Action::RefreshOwner(pods))
 }
 
 /// Handles taken names, which belong to our pod from an earlier try or to somebody else's.

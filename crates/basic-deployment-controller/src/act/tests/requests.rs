@@ -99,6 +99,31 @@ async fn a_child_is_scaled_and_stripped_in_single_fields_of_the_very_object() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn owner_references_of_children_and_revisions_get_the_present_version() {
+    let mut reference = owner("deployment");
+    reference["apiVersion"] = "catena.dev/v1alpha0".into();
+    let live = |uid: &str| {
+        let metadata = json!({"uid": uid, "resourceVersion": "9", "ownerReferences": [reference.clone()]});
+        Answer::Object(json!({ "metadata": metadata }))
+    };
+    let refresh =
+        Action::RefreshOwner { children: vec![child("web", "child")], revisions: vec![revision("web-new")] };
+    let answers = [live("child"), Answer::Done, live("uid-of-web-new"), Answer::Done];
+    let Acted { sent, result, .. } = act(refresh, &answers).await;
+    assert_eq!(result.unwrap(), Next::Written);
+    let path = |sent: &Sent| sent.uri.split('?').next().unwrap_or_default().to_owned();
+    let asked: Vec<_> = sent.iter().map(|sent| format!("{} {}", sent.verb, path(sent))).collect();
+    let (child, revision) = (format!("{CHILDREN}/web"), format!("{REVISIONS}/web-new"));
+    let expected = [("GET", &child), ("AMEND", &child), ("GET", &revision), ("AMEND", &revision)];
+    assert_eq!(asked, expected.map(|(verb, path)| format!("{verb} {path}")));
+    for amended in [&sent[1], &sent[3]] {
+        let path = "/metadata/ownerReferences/0/apiVersion";
+        let replaced = json!({"op": "replace", "path": path, "value": "catena.dev/v1alpha1"});
+        assert_eq!(amended.body[2], replaced);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_deleted_is_the_very_object_that_was_seen() {
     let of = |uid: &str| json!({"preconditions": {"uid": uid}});
     let mut child = of("uid-of-old");

@@ -32,7 +32,7 @@ fn pod(slot: u32, revision: &str, state: PodState) -> Arc<PodRow> {
         namespace: "shop".into(),
         name: format!("web-{slot}").into(),
         uid: format!("pod-{slot}").into(),
-        owner: Some(Owner { uid: "set".into(), name: "web".into() }),
+        owner: Some(Owner { uid: "set".into(), name: "web".into(), is_outdated: false }),
         revision: revision.into(),
         slot: Some(slot),
         created: ago(60),
