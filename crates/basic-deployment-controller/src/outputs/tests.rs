@@ -147,6 +147,16 @@ fn is_ready(name: &str, replicas: i32, status: &Value) -> bool {
 }
 
 #[test]
+fn a_restart_of_each_example_is_another_template_so_that_no_count_of_before_can_prove_it() {
+    for name in ["deployment", "statefulset", "rollout"] {
+        let token = example(name).children[0].contract.contract.restarted_at.clone();
+        let place = token.map(|token| token.to_string());
+        let expected = "spec.template.metadata.annotations['catena.dev/restartedAt']";
+        assert_eq!(place.as_deref(), Some(expected), "{name}");
+    }
+}
+
+#[test]
 fn a_deployment_is_ready_without_a_pod_of_an_older_template() {
     let is_ready = |replicas, status: Value| is_ready("deployment", replicas, &status);
     let done = json!({"replicas": 1, "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1});
