@@ -157,6 +157,17 @@ fn a_restart_of_each_example_is_another_template_so_that_no_count_of_before_can_
 }
 
 #[test]
+fn a_new_child_of_each_example_has_not_reported_anything_and_breaks_nothing() {
+    for name in ["deployment", "replicaset", "statefulset", "rollout", "job-replicas"] {
+        let spec = json!({"replicas": 1, "selector": {"matchLabels": {"a": "b"}}});
+        let child = json!({"metadata": {"name": "web"}, "spec": spec});
+        let outputs = example(name).children[0].contract.outputs(&child, 1);
+        let reported = (outputs.ready, outputs.observed_generation, outputs.problem);
+        assert_eq!(reported, (false, None, None), "{name}");
+    }
+}
+
+#[test]
 fn a_deployment_is_ready_without_a_pod_of_an_older_template() {
     let is_ready = |replicas, status: Value| is_ready("deployment", replicas, &status);
     let done = json!({"replicas": 1, "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1});
