@@ -273,8 +273,10 @@ fn the_examples_say_where_their_pods_are() {
     let of_revision = Some("app.kubernetes.io/name=web,controller-revision-hash=web-2".to_owned());
     assert_eq!(selector("statefulset", json!({"updateRevision": "web-2"})), of_revision);
     assert_eq!(selector("statefulset", json!({})), None, "its revision is not known yet");
-    let of_hash = Some("a=b,rollouts-pod-template-hash=c".to_owned());
-    assert_eq!(selector("rollout", json!({"selector": "a=b", "currentPodHash": "c"})), of_hash);
+    // With blueGreen, the reported selector is that of the pods of the active Service.
+    let active = "app.kubernetes.io/name=web,rollouts-pod-template-hash=a";
+    let of_hash = Some("app.kubernetes.io/name=web,rollouts-pod-template-hash=c".to_owned());
+    assert_eq!(selector("rollout", json!({"selector": active, "currentPodHash": "c"})), of_hash);
     assert_eq!(Mapping::default().outputs(&json!({"status": {"selector": "a=b"}}), 1).pods, None);
 }
 
