@@ -119,6 +119,19 @@ async fn a_deployment_is_seen_to_honour_the_contract_by_its_mapping() -> Result<
 }
 
 #[tokio::test]
+async fn a_mapping_that_breaks_before_the_first_status_fails_just_there() -> Result<()> {
+    let _cluster = Cluster::with(&[]).await?;
+    let template = File::with("unreported", &workload("Deployment", "web", &image()))?;
+    let values = checkout().join("examples/children/deployment.yaml");
+    let values = values.to_str().context("the checkout is no text")?;
+    let observed = "observedGeneration=has(object.status.observedGeneration) ? object.status.observedGeneration : 'none'";
+    let said = check("deployments.apps", &template, &["--values", values, "--cel", observed]).await?;
+    let report = said.json()?;
+    ensure!(said.code == 1 && with_result(&report, "MUST", "failed") == ["outputs"], "{report:#}");
+    Ok(())
+}
+
+#[tokio::test]
 #[ignore = "its replicas are replaced one after another"]
 async fn a_stateful_set_is_seen_to_honour_the_contract_by_its_mapping() -> Result<()> {
     let _cluster = Cluster::with(&[]).await?;
