@@ -4,6 +4,7 @@
 //! --only e2e` brings one up. Tests run side by side, unless one changes a
 //! controller that another needs ([`Cluster::changing`]), or wants the cluster alone ([`Cluster::alone`]).
 
+mod argo_rollouts;
 mod audit;
 pub mod chaos;
 mod cheating_child;
@@ -19,6 +20,7 @@ mod eventually;
 mod examples;
 mod foreign_kinds;
 pub mod generated;
+mod go_module;
 mod issuing_operator;
 mod job_replicas;
 mod kinds;
@@ -54,6 +56,7 @@ pub mod twin;
 mod undo;
 mod work;
 
+pub use argo_rollouts::ArgoRollouts;
 pub use audit::{AuditLog, Request, Tally};
 pub use chaos::ChaosProxy;
 pub use cheating_child::{Cheat, CheatingChild};
@@ -68,6 +71,7 @@ pub use effects::Effects;
 pub use eventually::{WAIT_TIMEOUT, eventually, eventually_every, yaml};
 pub use examples::{child_example, example, example_program};
 pub use foreign_kinds::ForeignKinds;
+pub use go_module::GoModule;
 pub use issuing_operator::IssuingOperator;
 pub use job_replicas::JobReplicas;
 pub use kinds::{ClusterWide, Namespaced};

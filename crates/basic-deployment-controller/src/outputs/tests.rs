@@ -147,6 +147,27 @@ fn is_ready(name: &str, replicas: i32, status: &Value) -> bool {
 }
 
 #[test]
+fn a_restart_of_each_example_is_another_template_so_that_no_count_of_before_can_prove_it() {
+    for name in ["deployment", "statefulset", "rollout"] {
+        let token = example(name).children[0].contract.contract.restarted_at.clone();
+        let place = token.map(|token| token.to_string());
+        let expected = "spec.template.metadata.annotations['catena.dev/restartedAt']";
+        assert_eq!(place.as_deref(), Some(expected), "{name}");
+    }
+}
+
+#[test]
+fn a_new_child_of_each_example_has_not_reported_anything_and_breaks_nothing() {
+    for name in ["deployment", "replicaset", "statefulset", "rollout", "job-replicas"] {
+        let spec = json!({"replicas": 1, "selector": {"matchLabels": {"a": "b"}}});
+        let child = json!({"metadata": {"name": "web"}, "spec": spec});
+        let outputs = example(name).children[0].contract.outputs(&child, 1);
+        let reported = (outputs.ready, outputs.observed_generation, outputs.problem);
+        assert_eq!(reported, (false, None, None), "{name}");
+    }
+}
+
+#[test]
 fn a_deployment_is_ready_without_a_pod_of_an_older_template() {
     let is_ready = |replicas, status: Value| is_ready("deployment", replicas, &status);
     let done = json!({"replicas": 1, "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1});
@@ -252,8 +273,10 @@ fn the_examples_say_where_their_pods_are() {
     let of_revision = Some("app.kubernetes.io/name=web,controller-revision-hash=web-2".to_owned());
     assert_eq!(selector("statefulset", json!({"updateRevision": "web-2"})), of_revision);
     assert_eq!(selector("statefulset", json!({})), None, "its revision is not known yet");
-    let of_hash = Some("a=b,rollouts-pod-template-hash=c".to_owned());
-    assert_eq!(selector("rollout", json!({"selector": "a=b", "currentPodHash": "c"})), of_hash);
+    // With blueGreen, the reported selector is that of the pods of the active Service.
+    let active = "app.kubernetes.io/name=web,rollouts-pod-template-hash=a";
+    let of_hash = Some("app.kubernetes.io/name=web,rollouts-pod-template-hash=c".to_owned());
+    assert_eq!(selector("rollout", json!({"selector": active, "currentPodHash": "c"})), of_hash);
     assert_eq!(Mapping::default().outputs(&json!({"status": {"selector": "a=b"}}), 1).pods, None);
 }
 

@@ -205,7 +205,6 @@ fn is_synonym(name: &str, wanted: &str) -> bool {
         "replicas" => &["size", "instances", "nodes", "members"],
         "updated" => &["updatedReplicas", "updatedNumberScheduled"],
         "selector" => &["labelSelector"],
-        "restartedAt" => &["restartAt"],
         _ => &[],
     };
     usual.contains(&name)
