@@ -139,6 +139,11 @@ fn changed(type_: &str, object: &Value) -> Value {
     json!({"type": type_, "object": object})
 }
 
+fn bookmark(version: &str) -> Value {
+    let metadata = json!({"resourceVersion": version});
+    changed("BOOKMARK", &json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata}))
+}
+
 fn kept(cache: &Cache<Map>) -> Vec<(String, String)> {
     let mut rows: Vec<_> =
         cache.find(|_| true).iter().map(|map| (map.uid.clone(), map.value.clone())).collect();
@@ -329,10 +334,40 @@ async fn a_watch_that_always_ends_at_once_is_not_begun_hot() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn data_that_were_restored_from_a_backup_are_listed_after_a_minute_of_silence() {
+    let server = Server::that_answers([
+        Answer::List("1000", vec![good("a", 1000, "x"), good("gone", 900, "x")]),
+        Answer::Events(vec![]),
+        Answer::List("500", vec![good("a", 400, "older")]),
+        Answer::Events(vec![changed("ADDED", &good("b", 501, "y"))]),
+    ]);
+    let watches = Watches::default();
+    let cache = server.caches(&watches);
+    until_kept(&cache, &[("a", "x"), ("gone", "x")]).await;
+    sleep(Duration::from_secs(30)).await;
+    let consistency = Consistency::default();
+    consistency.wrote("owner", cache.seen(), Some("1010"));
+    until_kept(&cache, &[("a", "older"), ("b", "y")]).await;
+    assert!(server.asked()[3].1.contains("resourceVersion=500"), "{:?}", server.asked());
+    assert!(consistency.is_current("owner"), "its write will never be shown");
+    assert_eq!((cache.problem(), watches.health.epoch()), (None, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_shows_its_progress_is_resumed_without_a_list() {
+    let mut answers = vec![Answer::List("5", vec![])];
+    answers.extend(["6", "7", "8"].map(|version| Answer::Events(vec![bookmark(version)])));
+    let server = Server::that_answers(answers);
+    let _cache = server.caches(&Watches::default());
+    sleep(Duration::from_secs(150)).await;
+    let asked = server.asked();
+    let is_watch = |(_, path): &Asked| path.contains("watch=true");
+    assert!(asked.len() == 4 && asked[1..].iter().all(is_watch), "{asked:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_reader_waits_for_its_write_until_a_list_or_a_bookmark_is_as_new() {
-    let bookmark = json!({"type": "BOOKMARK", "object": {
-        "kind": "ConfigMap", "apiVersion": "v1", "metadata": {"resourceVersion": "9"}}});
-    let server = Server::that_answers([Answer::List("5", vec![]), Answer::Events(vec![bookmark])]);
+    let server = Server::that_answers([Answer::List("5", vec![]), Answer::Events(vec![bookmark("9")])]);
     let cache = server.caches(&Watches::default());
     let consistency = Consistency::default();
     consistency.wrote("owner", cache.seen(), Some("9"));
