@@ -26,7 +26,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(65);
 /// Time without a change or a bookmark after which all objects are listed again. A working watch reports its progress before
 /// it ends, but one from a version that the server has not reached, because its data was restored from a backup, is silent.
 const MAX_SILENCE: Duration = Duration::from_secs(55);
-/// Minimum duration of a watch that is restarted without a pause.
+/// Minimum duration of a watch that works although it shows nothing, and that is restarted without a pause.
 const SHORT_WATCH: Duration = Duration::from_secs(1);
 
 /// Follows one watch.
@@ -126,8 +126,11 @@ where
 
     /// Delivers the changes after a version, which is advanced, until the server ends the watch. True if it showed nothing.
     async fn hear(&mut self, version: &mut String) -> Result<bool, Interruption> {
-        let mut changes = pin!(self.source.changes(version).await?);
-        self.status.alive();
+        let mut changes = pin!(self.source.changes(version).await?.peekable());
+        let works = matches!(timeout(SHORT_WATCH, changes.as_mut().peek()).await, Err(_) | Ok(Some(Ok(_))));
+        if works {
+            self.status.alive();
+        }
         let mut is_silent = true;
         while let Ok(Some(change)) = timeout(IDLE_TIMEOUT, changes.next()).await {
             let change = match change {
@@ -145,7 +148,7 @@ where
                 *version = reached;
             }
         }
-        Ok(is_silent)
+        if works { Ok(is_silent) } else { Err(Interruption::Brief) }
     }
 
     /// Delivers a changed object, and returns its version.

@@ -27,6 +27,8 @@ enum Answer {
     Silence,
     /// These events, and then silence forever.
     Events(Vec<Value>),
+    /// These events, and then the end.
+    Ended(Vec<Value>),
 }
 
 /// An API server that gives the answers of a script in turn, and is then silent; it records the requests.
@@ -81,6 +83,10 @@ impl Server {
             Answer::Events(events) => {
                 let lines = events.into_iter().map(|event| Ok::<_, Infallible>(format!("{event}\n")));
                 Response::new(Answered::from_stream(stream::iter(lines).chain(stream::pending())))
+            }
+            Answer::Ended(events) => {
+                let lines = events.into_iter().map(|event| format!("{event}\n"));
+                Response::new(Answered::from(lines.collect::<String>()))
             }
             Answer::Silence => std::future::pending().await,
         }
@@ -330,6 +336,35 @@ async fn a_watch_that_always_ends_at_once_is_not_begun_hot() {
     let server = Server::that_answers((0..1_000).flat_map(|_| [Answer::List("1", vec![]), end()]));
     let _cache = server.caches(&Watches::default());
     sleep(Duration::from_secs(60)).await;
+    assert!(server.asked().len() < 40, "{}", server.asked().len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_starts_and_breaks_at_once_each_time_does_not_work_until_one_lasts() {
+    let failure = json!({"status": "Failure", "code": 500, "message": "etcdserver: no leader"});
+    let broken = [Answer::Ended(vec![]), Answer::Ended(vec![changed("ERROR", &failure)])];
+    let mut answers = vec![Answer::List("5", vec![])];
+    answers.extend(broken.into_iter().cycle().take(12));
+    answers.push(Answer::Events(vec![]));
+    let server = Server::that_answers(answers);
+    let watches = Watches::default();
+    let cache = server.caches(&watches);
+    sleep(Duration::from_secs(60)).await;
+    assert!(cache.problem().unwrap().contains("ConfigMap cannot be watched"));
+    assert_eq!(watches.health.unready().len(), 1);
+    sleep(Duration::from_secs(45)).await;
+    assert_eq!((cache.problem(), watches.health.unready().len()), (None, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_ends_at_once_but_shows_its_changes_works() {
+    let mut answers = vec![Answer::List("5", vec![])];
+    answers.extend((6..60).map(|version| Answer::Ended(vec![changed("ADDED", &good("a", version, "x"))])));
+    let server = Server::that_answers(answers);
+    let watches = Watches::default();
+    let cache = server.caches(&watches);
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!((cache.problem(), kept(&cache).len()), (None, 1));
     assert!(server.asked().len() < 40, "{}", server.asked().len());
 }
 
