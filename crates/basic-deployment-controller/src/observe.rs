@@ -13,6 +13,7 @@ use basic_deployment_controller::{
     child_kind::{ChildKind, api_resource},
     command::{Command, CommandKind, Order},
     desired::{Desired, located, render, unread},
+    drift::means_the_same,
     error::{Error, Refusal},
     observed::{Found, Look, Observed, Prepared, WatchedResources},
     restarts,
@@ -223,7 +224,7 @@ impl Observer {
             && remembered.settled_as.is_none()
         {
             let seen = desired.seen_in(&child.object);
-            if seen == desired.comparable() {
+            if means_the_same(&desired.comparable(), &seen) {
                 self.memory.settled(uid, desired, seen.clone());
                 remembered.settled_as = Some(seen);
             }

@@ -207,6 +207,9 @@ const PAUSED: &str = "Paused";
 /// Somebody changed the child, which is not undone before the end of the pause.
 const CHANGED_WHILE_PAUSED: &str = "ChangedWhilePaused";
 const FORMER_CHILD_LEAVING: &str = "FormerChildLeaving";
+/// Reasons of the parent that are read back from its status: by the next leader, and by people.
+const OWN_REASONS: [&str; 4] =
+    [PAUSED, CHANGED_WHILE_PAUSED, FORMER_CHILD_LEAVING, stall::PROGRESS_DEADLINE_EXCEEDED];
 /// Condition: present only while the child is held on an older revision than spec and template give.
 const ROLLED_BACK: &str = "RolledBack";
 
@@ -259,7 +262,10 @@ fn summary(
         return say(FORMER_CHILD_LEAVING, text, false);
     }
     if let Some(stalled) = child.and_then(Child::stalled) {
-        return say(&stalled.reason, format!("{counted}{whom}"), true);
+        let reason = &stalled.reason;
+        let is_own = OWN_REASONS.contains(&reason.as_str());
+        let reason = if is_own { format!("Child{reason}") } else { reason.clone() };
+        return (reason, format!("{counted}{whom}"), true);
     }
     if !observed.deployment.spec.paused && observed.since_progress >= stall::deadline(&observed.deployment) {
         let seconds = observed.deployment.spec.progress_deadline_seconds;

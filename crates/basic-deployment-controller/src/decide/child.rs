@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use crate::{
     child::Child,
     command_queue::CommandQueue,
@@ -73,7 +75,8 @@ fn align(child: &Arc<Child>, desired: &Desired, observed: &Observed) -> Option<A
         return may(step::FOLLOW).then(|| change(child, desired, observed, Cause::Rendering));
     }
     let seen = desired.seen_in(&child.object);
-    let has_drifted = seen != desired.comparable() && observed.settled_as.as_ref() != Some(&seen);
+    let is_as = |wanted: &Value| drift::means_the_same(wanted, &seen);
+    let has_drifted = !is_as(&desired.comparable()) && !observed.settled_as.as_ref().is_some_and(is_as);
     if has_drifted && may(step::HEAL) {
         return Some(change(child, desired, observed, Cause::Drift));
     }

@@ -27,6 +27,18 @@ fn another_kind_is_read_at_its_own_fields() {
 }
 
 #[test]
+fn an_expression_over_a_field_that_is_missing_has_not_been_reported_yet() {
+    let contract = json!({
+        "observedGeneration": {"cel": "int(object.status.observedGeneration)"},
+        "ready": {"cel": "object.status.phase.startsWith('Run') && size(object.status.pods) == 2"},
+    });
+    for child in [json!({"spec": {"replicas": 2}}), json!({"status": {"phase": "Running"}})] {
+        let outputs = mapping(contract.clone()).outputs(&child, 1);
+        assert_eq!((outputs.observed_generation, outputs.ready, outputs.problem), (None, false, None));
+    }
+}
+
+#[test]
 fn readiness_is_reported_by_a_condition_about_the_current_spec() {
     let of = |conditions: Value| {
         let child = json!({"status": {"active": 3, "conditions": conditions}});

@@ -256,6 +256,22 @@ fn a_stall_that_a_former_leader_reported_is_not_taken_back_by_the_next_one_befor
 }
 
 #[test]
+fn a_word_of_the_child_is_not_taken_for_a_report_of_its_parent() {
+    for own in [stall::PROGRESS_DEADLINE_EXCEEDED, "Paused"] {
+        let conditions = json!([{"type": "Stalled", "status": "True", "reason": own, "message": "late"}]);
+        let mut observed = ours(json!({"status": {"active": 1, "conditions": conditions}}));
+        let told = status(&observed);
+        assert_eq!(said(&told, STALLED).unwrap()[1], format!("Child{own}"));
+        assert_eq!(told.blocked_by.as_ref().unwrap().reason, own, "the child is named with its own word");
+        // The next leader sees a child that has gone on.
+        observed = ours(json!({"status": {"active": 1}}));
+        Arc::make_mut(&mut observed.deployment).status = Some(told);
+        let child = observed.child.ours().map(AsRef::as_ref);
+        assert_eq!(stall::reported(&observed.deployment, child, &[]), Duration::ZERO);
+    }
+}
+
+#[test]
 fn a_stalled_exchange_is_not_taken_back_either() {
     let mut stalled = ours(json!({"status": {"active": 1}}));
     let former = |active: i32| {
