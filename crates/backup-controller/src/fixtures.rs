@@ -39,10 +39,16 @@ pub fn with_policy(template: &str, namespace: &str, policy: &Value) -> Settings 
         "kinds": {"maps": maps},
         "backups": {"job": {
             "apiVersion": "batch/v1", "kind": "Job", "resource": "jobs", "namespace": namespace, "template": template,
-            "succeeded": "object.status.succeeded == 1", "failed": "object.status.failed == 1",
+            "succeeded": "object.?status.?conditions.orValue([]).exists(c, c.type == 'Complete' && c.status == 'True')",
+            "failed": "object.?status.?conditions.orValue([]).exists(c, c.type == 'Failed' && c.status == 'True')",
         }},
     });
     serde_json::from_value(settings).unwrap()
+}
+
+/// The status of a Job that has ended with this condition.
+pub fn ended(condition: &str) -> Value {
+    json!({"conditions": [{"type": condition, "status": "True"}]})
 }
 
 /// An object that is being deleted and held, from a live read.

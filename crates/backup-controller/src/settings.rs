@@ -257,6 +257,30 @@ impl Backup {
         let namespace = self.namespace.as_deref().unwrap_or_default();
         short_digest(&[entry, &self.name, group, kind, namespace, &self.template])
     }
+
+    /// Whether it is a Job.
+    #[must_use]
+    pub fn is_job(&self) -> bool {
+        (&*self.resource.group, &*self.resource.kind) == ("batch", "Job")
+    }
+
+    /// A warning for each expression that counts the pods of a Job: it has not ended if it tries again, or has further
+    /// completions to come.
+    fn counts_of_pods(&self) -> Vec<String> {
+        let warning = |field: &str, condition: &str, expression: &Expression| {
+            let read = expression.source().replace(['?', ' '], "");
+            let counts = ["status.succeeded", "status.failed"].iter().any(|count| read.contains(count));
+            (self.is_job() && counts).then(|| {
+                format!(
+                    "backups.{}.{field}: it counts pods, and a Job that tries again or has several completions has not ended with the first of them; read the condition instead: object.?status.?conditions.orValue([]).exists(c, c.type == '{condition}' && c.status == 'True')",
+                    self.name
+                )
+            })
+        };
+        let succeeded = warning("succeeded", "Complete", &self.succeeded);
+        let failed = self.failed.as_ref().and_then(|failed| warning("failed", "Failed", failed));
+        succeeded.into_iter().chain(failed).collect()
+    }
 }
 
 impl KindEntry {
@@ -369,8 +393,10 @@ impl Validate for Settings {
     }
 
     fn warnings(&self) -> Vec<String> {
+        let backups = self.backups();
         let problem = |backup: &&Backup| self.tried(backup).err();
-        self.backups().values().filter_map(problem).map(|error| error.to_string()).collect()
+        let of_templates = backups.values().filter_map(problem).map(|error| error.to_string());
+        of_templates.chain(backups.values().flat_map(|backup| backup.counts_of_pods())).collect()
     }
 
     fn samples(&self) -> Vec<Sample> {

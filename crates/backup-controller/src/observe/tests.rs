@@ -109,7 +109,7 @@ async fn the_entry_that_was_told_stays_even_if_the_object_does_not_show_it() {
         "kinds": {"gold": kinds("gold"), "silver": kinds("silver")},
         "backups": {"job": {
             "apiVersion": "batch/v1", "kind": "Job", "resource": "jobs", "namespace": "backups", "template": TEMPLATE,
-            "succeeded": "object.status.succeeded == 1",
+            "succeeded": "false",
         }},
     });
     file["kinds"]["silver"]["onFailure"] = "Release".into();

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use super::super::{
     content::{
-        Answer, BACKUP_MANAGER, Json, Object, Server, Stored, metadata, object, texts, trimmed, whole,
+        Answer, BACKUP_MANAGER, Json, Object, Server, Stored, ended, metadata, object, texts, trimmed, whole,
     },
     process::{Memory, Process},
     sabotage::Sabotage,
@@ -160,8 +160,8 @@ fn seen(backup: &Stored, scope: &Scope) -> Value {
         spec["createdBy"] = BACKUP_MANAGER.into();
         backup.spec = spec.into();
     }
-    if scope.has(Sabotage::TakesAnEndForSuccess) && backup.status.value()["failed"] == 1 {
-        backup.status = json!({"succeeded": 1}).into();
+    if scope.has(Sabotage::TakesAnEndForSuccess) && backup.status == ended(false) {
+        backup.status = ended(true);
     }
     whole(&backup)
 }

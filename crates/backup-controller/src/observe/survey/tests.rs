@@ -18,7 +18,7 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    fixtures::{TEMPLATE, created, failed, settings, target, with_policy},
+    fixtures::{TEMPLATE, created, ended, failed, settings, target, with_policy},
     mock_server::{DATE, server},
 };
 
@@ -62,7 +62,7 @@ async fn situation(tries: impl Iterator<Item = u32>, first: u32) -> (Situation, 
     let settings = settings(TEMPLATE, "backups");
     let failed = |attempt| {
         let mut backup = created(&settings, &target("shop"), attempt);
-        backup["status"] = json!({"failed": 1});
+        backup["status"] = ended("Failed");
         backup
     };
     let (client, lookups) = cluster(tries.map(failed).collect());
@@ -91,7 +91,7 @@ async fn a_backup_that_took_too_long_is_given_up_for_the_next_one_unless_it_succ
     assert!(matches!(&held, Situation::There { last, .. } if !last.is_given_up), "{held:?}");
 
     let mut late = begun(&releasing, &[1, 2]);
-    late[0]["status"] = json!({"succeeded": 1, "failed": 0});
+    late[0]["status"] = ended("Complete");
     let proven = found(&releasing, late).await;
     assert!(
         matches!(&proven, Situation::There { last, verdict: Verdict::Succeeded } if last.attempt == 1),
