@@ -98,6 +98,7 @@ pub fn failed(attempt: u32) -> BackupStatus {
         attempt,
         backup: None,
         failed: None,
+        begun: None,
         since: "2026-06-01T12:00:00Z".parse().unwrap(),
         reason: FAILED.into(),
         message: String::new(),
@@ -129,7 +130,7 @@ pub fn held(settings: &Settings, object: &Value, situation: Situation) -> Observ
 
 /// An object that is not being deleted, and has these finalizers.
 pub fn living(settings: &Settings, finalizers: &[&str]) -> Observed {
-    let nothing = Situation::Absent { backup: json!({}) };
+    let nothing = Situation::Absent { attempt: 1, backup: json!({}) };
     let mut observed = Observed { held: None, ..held(settings, &target("shop"), nothing) };
     if let Some(target) = Arc::get_mut(&mut observed.target) {
         target.metadata.deletion_timestamp = None;

@@ -165,7 +165,9 @@ impl Observer {
             Some(Situation::Unusable(Unusable::OutOfReach(problem)))
         } else {
             let (client, templates) = (&self.client, &settings.templates);
-            let survey = Survey { client, templates, kind: &kind, target: &object, now };
+            let recorded = status.as_ref().map_or(0, |status| status.begun_by(&kind.policy));
+            let begun = if self.memory.is_about_to_create(uid) { 0 } else { recorded };
+            let survey = Survey { client, templates, kind: &kind, target: &object, now, begun };
             let mut failures = self.memory.failures(uid, &kind.policy);
             let situation = survey.situation(status.as_ref(), &mut failures).await?;
             self.memory.note_failures(uid, failures);

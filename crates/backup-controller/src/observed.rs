@@ -92,6 +92,12 @@ impl Held {
         self.status.as_ref().is_some_and(|status| status.backup.is_some())
     }
 
+    /// The number of the last attempt by a policy that was recorded before its creation; 0 for none.
+    #[must_use]
+    pub fn begun_by(&self, policy: &str) -> u32 {
+        self.status.as_ref().map_or(0, |status| status.begun_by(policy))
+    }
+
     /// Its last backup that exists, as far as is known.
     #[must_use]
     pub fn last_backup(&self) -> Option<ObjectReference> {

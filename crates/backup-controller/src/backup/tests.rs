@@ -3,7 +3,7 @@ use serde_json::json;
 
 use super::{judge::Doubt, *};
 use crate::{
-    fixtures::{self, created, settings},
+    fixtures::{self, created, ended, settings},
     settings::Settings,
 };
 
@@ -49,6 +49,20 @@ fn what_is_not_known_is_still_running_and_what_is_both_failed() {
         let going = json!({"metadata": {"deletionTimestamp": time}, "status": {"done": true, "broken": false}});
         assert_eq!(verdict(going), Verdict::Going);
     }
+}
+
+/// After its time to live, a Job is deleted in the foreground, so that it is terminating for a moment.
+#[test]
+fn a_job_that_ended_well_proves_its_backup_also_while_it_is_deleted_and_no_other_object_does() {
+    let going = |status| json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}, "status": status});
+    let verdict = |settings: &Settings, status: Value| {
+        judge(&settings.kinds["maps"].backup, &going(status), &json!({}))
+    };
+    let jobs = settings(TEMPLATE, "");
+    assert_eq!(verdict(&jobs, ended("Complete")), Verdict::Succeeded);
+    assert_eq!(verdict(&jobs, ended("Failed")), Verdict::Failed);
+    assert_eq!(verdict(&jobs, json!({})), Verdict::Going);
+    assert_eq!(verdict(&judged_by("v1", "Secret", "true", "false"), json!({})), Verdict::Going);
 }
 
 #[test]

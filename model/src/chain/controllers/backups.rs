@@ -47,7 +47,7 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, target: &Stor
         Action::Protect => amend(Purpose::Other, vec![Change::AddFinalizer(BACKUP_FINALIZER.into())]),
         Action::TakeBack => amend(Purpose::Other, vec![Change::RemoveFinalizer(BACKUP_FINALIZER.into())]),
         Action::Create(backup) => vec![Write::create(target, Purpose::BackUp, created(&backup))],
-        Action::Hold { status, tell: true, .. } => {
+        Action::Begin(status) | Action::Hold { status, tell: true, .. } => {
             let text = Some((&*status.text()).into());
             amend(Purpose::Other, vec![Change::Annotation(BACKUP_STATUS.into(), text)])
         }
@@ -133,7 +133,8 @@ fn survey(
     now: Timestamp,
 ) -> Situation {
     let mut failures = Failures::none_by(&kind.policy);
-    let mut search = Search::begin(kind, target, now, status, &mut failures);
+    // Its backups do not delete themselves.
+    let mut search = Search::begin(kind, target, now, status, 0, &mut failures);
     loop {
         let backup = match render(&settings.templates, kind, target, search.attempt()) {
             Ok(backup) => backup,

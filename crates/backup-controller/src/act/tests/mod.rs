@@ -80,7 +80,7 @@ fn outcome(acted: &Acted) -> Result<Next, &'static str> {
 
 fn observed() -> Observed {
     let settings = settings(TEMPLATE, "backups");
-    held(&settings, &target("shop"), Situation::Absent { backup: backup() })
+    held(&settings, &target("shop"), Situation::Absent { attempt: 1, backup: backup() })
 }
 
 fn living(finalizers: &[&str]) -> Observed {
@@ -118,7 +118,7 @@ async fn a_status_that_is_refused_keeps_nobody_and_is_remembered() {
         let settings = settings(TEMPLATE, "backups");
         let mut object = target("shop");
         object["metadata"]["annotations"] = json!({"a": "b"});
-        let mut observed = held(&settings, &object, Situation::Absent { backup: backup() });
+        let mut observed = held(&settings, &object, Situation::Absent { attempt: 1, backup: backup() });
         observed.held.as_mut().unwrap().status = Some(status(State::BackingUp));
         let released = act_on(&observed, release(Outcome::BackedUp), &[refusal, Answer::Done]).await;
         assert_eq!(outcome(&released), Ok(Next::Written));
@@ -196,6 +196,9 @@ async fn why_it_waits_is_said_on_the_very_object_and_once_in_an_event() {
     let given_up = BackupStatus { reason: OVERDUE.into(), ..status(State::Failed) };
     let given_up = Action::Hold { status: given_up, tell: true, again: Duration::ZERO };
     assert_eq!(act(given_up, Answer::Done).await.told, ["BackupOverdue"]);
+    let vanished = BackupStatus { reason: VANISHED.into(), ..status(State::Failed) };
+    let vanished = Action::Hold { status: vanished, tell: true, again: Duration::ZERO };
+    assert_eq!(act(vanished, Answer::Done).await.told, ["BackupVanished"]);
     let mut said = observed();
     said.held.as_mut().unwrap().status = Some(status(State::Failed));
     let again = act_on(&said, tell(State::Failed), &[Answer::Done]).await;
@@ -222,7 +225,7 @@ async fn an_event_about_a_backup_names_it() {
 #[tokio::test(start_paused = true)]
 async fn an_object_without_a_namespace_is_written_without_one() {
     let settings = settings(TEMPLATE, "backups");
-    let observed = held(&settings, &target(""), Situation::Absent { backup: backup() });
+    let observed = held(&settings, &target(""), Situation::Absent { attempt: 1, backup: backup() });
     for action in [tell(State::Failed), release(Outcome::BackedUp)] {
         let acted = act_on(&observed, action, &[Answer::Done]).await;
         assert!(acted.sent[0].uri.starts_with("/api/v1/configmaps/web?"), "{}", acted.sent[0].uri);
@@ -294,7 +297,7 @@ async fn no_answer_lets_an_object_go_without_a_proven_backup() {
 
 /// Whether the next pass releases an object that has been held for an hour without a backup.
 fn is_let_go(settings: &Settings, acted: &Acted) -> Option<Outcome> {
-    let mut observed = held(settings, &target("shop"), Situation::Absent { backup: backup() });
+    let mut observed = held(settings, &target("shop"), Situation::Absent { attempt: 1, backup: backup() });
     observed.held.as_mut().unwrap().refusals = acted.memory.refusals("u");
     if let Err(error) = &acted.result {
         observed.attempt = Attempt::Deferred(Failure::of(error));
