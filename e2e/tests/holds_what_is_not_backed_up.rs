@@ -135,6 +135,20 @@ async fn a_failed_backup_holds_the_object_says_why_and_is_tried_again_until_some
     Ok(())
 }
 
+/// Also before it has reported anything.
+#[tokio::test]
+async fn an_object_that_somebody_releases_right_after_its_deletion_goes_at_once() -> Result<()> {
+    let cluster = Cluster::with(&[BACKUPS]).await?;
+    protect(&cluster).await?;
+    let namespace = cluster.namespace("at-once").await?;
+    let map = deleted(&namespace, "web", "slow").await?;
+    namespace.merge::<ConfigMap>("web", force_release(&map)).await?;
+    namespace.until_gone::<ConfigMap>("web").await;
+    let told = until_event(&namespace, "ForceReleased").await;
+    assert!(told.note.is_some_and(|note| note.ends_with("it is only a test")));
+    Ok(())
+}
+
 #[tokio::test]
 async fn with_release_an_object_goes_after_so_many_failures() -> Result<()> {
     let cluster = Cluster::with(&[BACKUPS]).await?;

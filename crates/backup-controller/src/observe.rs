@@ -3,7 +3,7 @@
 mod backup_watches;
 mod kinds;
 mod large;
-mod live;
+pub mod live;
 mod namespaces;
 mod survey;
 
