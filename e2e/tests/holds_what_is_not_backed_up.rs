@@ -213,7 +213,8 @@ async fn a_backup_that_may_not_be_read_holds_and_says_so_until_it_may() -> Resul
         .until("web", "says why it is held", |map: &ConfigMap| says(map, "Blocked", "Forbidden"))
         .await;
     let message = status(&held)["message"].as_str().unwrap_or_default().to_owned();
-    assert!(message.starts_with("Secret \"backup-") && message.contains(&vault.name), "{message}");
+    assert!(message.starts_with("ControllerRevision \"backup-"), "{message}");
+    assert!(message.contains(&vault.name), "{message}");
     assert!(!message.contains("Status {"), "{message}");
     assert!(metric(&cluster, "catena_held_objects{", &["configmaps", "Forbidden"]).await? > 0.5);
     assert!(is_protected(&held));

@@ -52,7 +52,16 @@ impl Executor {
         let (Some(kind), target) = (&observed.kind, &*observed.target) else { return Ok(Next::Settled) };
         let id = ObjectId::of(target);
         match action {
-            Action::Protect => self.amend(target, &finalizer::add(id.uid, &target.row.finalizers)).await,
+            Action::Protect => {
+                let next = self.amend(target, &finalizer::add(id.uid, &target.row.finalizers)).await?;
+                self.memory.protected(id.uid);
+                Ok(next)
+            }
+            Action::Warn(problem) => {
+                tracing::warn!(object = %id, entry = kind.id, %problem, "it cannot be backed up");
+                self.events.warn(&target.reference(), problem.reason(), &problem.to_string());
+                Ok(Next::Again)
+            }
             Action::TakeBack => {
                 let version = target.metadata.resource_version.as_deref().unwrap_or_default();
                 let patch = finalizer::take_back(id.uid, version, &target.row.finalizers);

@@ -113,6 +113,7 @@ pub fn held(settings: &Settings, object: &Value, situation: Situation) -> Observ
         attempt: Attempt::Allowed,
         kind: Some(settings.kinds["maps"].clone()),
         is_selected: true,
+        excess: None,
         backups: Watermark::unwatched(),
         held: Some(Held {
             finalizers: metadata::finalizers(object),

@@ -16,6 +16,7 @@ struct Remembered {
     told: Option<(BackupStatus, Instant)>,
     failures: Option<Failures>,
     is_about_to_create: bool,
+    is_unmeasured: bool,
 }
 
 impl Memory {
@@ -54,6 +55,16 @@ impl Memory {
     /// Whether the last recorded backup of an object has not been created yet, as this process knows.
     pub fn is_about_to_create(&self, uid: &str) -> bool {
         self.0.lock().get(uid).is_some_and(|remembered| remembered.is_about_to_create)
+    }
+
+    /// Records that an object got our finalizer: it is to be found out whether its backup can be stored.
+    pub fn protected(&self, uid: &str) {
+        self.0.lock().entry(uid.to_owned()).or_default().is_unmeasured = true;
+    }
+
+    /// Whether that is still to be found out.
+    pub fn is_unmeasured(&self, uid: &str) -> bool {
+        self.0.lock().get(uid).is_some_and(|remembered| remembered.is_unmeasured)
     }
 
     /// The failed attempts by a policy that were seen.

@@ -11,7 +11,8 @@ use operator_kit::{
 };
 
 use crate::{
-    annotation::BackupStatus, backup::Situation, force_release::ForceRelease, settings::ProtectedKind,
+    annotation::BackupStatus, backup::Situation, error::Unusable, force_release::ForceRelease,
+    settings::ProtectedKind,
 };
 
 /// The row of an object of a protected kind.
@@ -36,6 +37,8 @@ pub struct Observed {
     pub kind: Option<Arc<ProtectedKind>>,
     /// Whether it is to be protected.
     pub is_selected: bool,
+    /// The reason why a living object cannot be backed up; known once, after it got our finalizer, and only of a large one.
+    pub excess: Option<Unusable>,
     /// The highest version that the watch of its backups has delivered.
     pub backups: Watermark,
     /// The live state of an object that is being deleted and has our finalizer.

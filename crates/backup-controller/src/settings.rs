@@ -29,8 +29,12 @@ use crate::metadata;
 pub const OBJECT: &str = "object";
 /// The object's manifest as text, for templates.
 pub const MANIFEST: &str = "manifest";
+/// The same as a structure, for templates.
+pub const RESTORABLE: &str = "restorable";
 /// The number of the attempt, for templates.
 pub const ATTEMPT: &str = "attempt";
+/// All values that only templates of backups can use.
+pub const VALUES: [&str; 4] = [OBJECT, MANIFEST, RESTORABLE, ATTEMPT];
 /// The protected object, for expressions.
 pub const TARGET: &str = "target";
 
@@ -230,7 +234,7 @@ impl Settings {
     /// The trial rendering of a template for an object that has every field.
     fn tried(&self, backup: &Backup) -> Result<Value, TemplateError> {
         let Backup { name, resource, .. } = backup;
-        self.templates.tried(name, &[OBJECT, MANIFEST, ATTEMPT], &resource.api_version, &resource.kind)
+        self.templates.tried(name, &VALUES, &resource.api_version, &resource.kind)
     }
 }
 
@@ -404,7 +408,7 @@ impl Validate for Settings {
         for Backup { name, resource, namespace, is_cluster_scoped, .. } in self.backups().into_values() {
             let namespace = if *is_cluster_scoped { Some(String::new()) } else { namespace.clone() };
             let kind = std::slice::from_ref(resource);
-            let of_backup = Sample::of(&self.templates, name, &[OBJECT, MANIFEST, ATTEMPT], kind);
+            let of_backup = Sample::of(&self.templates, name, &VALUES, kind);
             samples.extend(
                 of_backup.into_iter().map(|sample| Sample { namespace: namespace.clone(), ..sample }),
             );

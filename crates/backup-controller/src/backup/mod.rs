@@ -3,6 +3,7 @@
 mod judge;
 mod render;
 mod search;
+mod size;
 mod target;
 
 use jiff::{SignedDuration, Timestamp};
@@ -19,6 +20,7 @@ use crate::{
 pub use judge::{doubt, judge};
 pub use render::render;
 pub use search::{Failures, MAX_LOOK_UPS, Search};
+pub use size::excess;
 pub use target::Target;
 
 /// The state of all backups of an object.

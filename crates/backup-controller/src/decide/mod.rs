@@ -29,6 +29,8 @@ const TELL_DELAY: Duration = Duration::from_secs(3);
 pub enum Action {
     /// Add our finalizer.
     Protect,
+    /// Report that an object, which has our finalizer by now, cannot be backed up.
+    Warn(Unusable),
     /// Remove our finalizer from an object that is not to be protected, and is not being deleted.
     TakeBack,
     /// Record with this status that a backup is about to be created, because it may be gone before it is seen.
@@ -64,6 +66,9 @@ pub fn decide(observed: &Observed) -> Action {
     if observed.target.metadata.deletion_timestamp.is_some() {
         // It does not matter whether it is still selected, because it was selected when it was deleted.
         return observed.held.as_ref().map_or(Action::Settle, |held| let_go(observed, kind, held));
+    }
+    if let Some(problem) = &observed.excess {
+        return Action::Warn(problem.clone());
     }
     let is_protected = finalizer::is_there(&observed.target.row.finalizers);
     if is_protected == observed.is_selected || observed.attempt != Attempt::Allowed {

@@ -56,7 +56,7 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, target: &Stor
             process.fails(target, "", None);
             Vec::new()
         }
-        Action::Hold { .. } | Action::Settle => Vec::new(),
+        Action::Hold { .. } | Action::Warn(_) | Action::Settle => Vec::new(),
     }
 }
 
@@ -76,6 +76,7 @@ fn observe(process: &Process, server: &Server, scope: &Scope, target: &Stored) -
         attempt: process.attempt(target),
         kind: Some(held.as_ref().map_or_else(|| entry.clone(), |(kind, _)| kind.clone())),
         is_selected: true,
+        excess: None,
         backups: Watermark::unwatched(),
         held: held.map(|(_, held)| held),
     }

@@ -148,6 +148,7 @@ fn refusals() -> Vec<(Answer, &'static str)> {
 async fn the_finalizer_is_put_on_the_very_object_that_was_seen_and_lives() {
     let acted = act_on(&living(&["a.example/x"]), Action::Protect, &[Answer::Done]).await;
     assert_eq!(outcome(&acted), Ok(Next::Written));
+    assert!(acted.memory.is_unmeasured("u"));
     let patch = json!([
         {"op": "test", "path": "/metadata/uid", "value": "u"},
         {"op": "test", "path": "/metadata/deletionTimestamp", "value": null},
@@ -155,6 +156,14 @@ async fn the_finalizer_is_put_on_the_very_object_that_was_seen_and_lives() {
         {"op": "add", "path": "/metadata/finalizers/-", "value": BACKUP_FINALIZER},
     ]);
     assert_eq!(acted.sent, [Sent { verb: "AMEND".into(), uri: WEB.into(), body: patch }]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_backed_up_is_told_while_it_lives() {
+    let problem = Unusable::NoNamespace { backup: "job".into() };
+    let acted = act_on(&living(&[BACKUP_FINALIZER]), Action::Warn(problem), &[Answer::Done]).await;
+    assert_eq!((outcome(&acted), acted.sent.len()), (Ok(Next::Again), 0));
+    assert_eq!(acted.told, ["BackupWithoutNamespace"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -105,6 +105,13 @@ fn the_finalizer_follows_the_selection_of_what_lives() {
 }
 
 #[test]
+fn what_cannot_be_backed_up_is_told_before_anything_else_is_done_with_it() {
+    let problem = Unusable::NoNamespace { backup: "b".into() };
+    let observed = Observed { excess: Some(problem.clone()), ..living(false, &[BACKUP_FINALIZER]) };
+    assert_eq!(decide(&observed), Action::Warn(problem));
+}
+
+#[test]
 fn what_is_being_deleted_without_our_finalizer_is_left_alone() {
     let mut observed = deleted("held", absent());
     observed.held = None;
