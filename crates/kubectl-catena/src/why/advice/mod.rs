@@ -222,7 +222,8 @@ fn write(reason: &str) -> Option<Description> {
 /// Reasons for holding an object.
 fn backup(reason: &str) -> Option<Description> {
     Some(match reason {
-        "HeldForBackup" | "BackupRunning" | "BackupBeingDeleted" | "BackupOverdue" | "BackupFailed" => (
+        "HeldForBackup" | "BackupRunning" | "BackupBeingDeleted" | "BackupOverdue" | "BackupFailed"
+        | "BackupVanished" => (
             "is held until it is backed up",
             "wait for the backup, fix it if it fails, or release the object without one: kubectl catena{namespace} release {object} --reason WHY",
         ),
