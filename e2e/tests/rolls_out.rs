@@ -1,6 +1,8 @@
 //! Pods are replaced within the budget: when parameters change, when a template changes, and for a
 //! restart.
 
+use std::collections::BTreeSet;
+
 use anyhow::Result;
 use catena_api::{BasicDeployment, BasicReplicaSet, keys};
 use e2e::{
@@ -8,10 +10,10 @@ use e2e::{
     deployment, replica_set, shipped_template, uids,
 };
 use k8s_openapi::{
-    api::core::v1::Pod,
+    api::core::v1::{Node, Pod},
     apimachinery::pkg::util::intstr::IntOrString::{Int, String as Text},
 };
-use kube::ResourceExt;
+use kube::{ResourceExt, api::ListParams};
 use serde_json::json;
 
 /// The value of an environment variable of a pod.
@@ -106,6 +108,43 @@ async fn a_version_that_never_gets_ready_leaves_the_old_one_serving() -> Result<
     assert!(fewest >= 3, "only {fewest} ready pods");
     assert!(most <= 5, "{most} pods at once");
     Ok(())
+}
+
+/// Each of two nodes takes one pod of a revision, so that a rollout ends only if pods of the old one do not count.
+#[tokio::test]
+async fn a_rollout_under_a_required_anti_affinity_ends_because_pods_are_labelled_by_their_revision()
+-> Result<()> {
+    e2e::needs!(FakeNodes);
+    let cluster = Cluster::changing(&[REPLICA_SETS]).await?;
+    let namespace = cluster.namespace("apart").await?;
+    let nodes = cluster.all::<Node>().list(&ListParams::default().labels("type=kwok").limit(2)).await?;
+    let nodes: Vec<_> = nodes.iter().map(ResourceExt::name_any).collect();
+    let on_them = json!({"key": "kubernetes.io/hostname", "operator": "In", "values": nodes});
+    let affinity = json!({
+        "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [{"matchExpressions": [on_them]}],
+        }},
+        "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{
+            "topologyKey": "kubernetes.io/hostname",
+            "labelSelector": {"matchLabels": {"app.kubernetes.io/name": "web"}},
+            "matchLabelKeys": [keys::REVISION],
+        }]},
+    });
+    let spec = format!("\nspec:\n  affinity: {affinity}\n");
+    let template = shipped_template(REPLICA_SETS)?.replacen("\nspec:\n", &spec, 1);
+    let release = Release::upgrade(&cluster, REPLICA_SETS, &json!({"templates": {"apart": template}})).await?;
+    let mut set = replica_set("web", 2);
+    set.spec.template = "apart".into();
+    namespace.create(&set).await?;
+    namespace.until_set_ready("web").await;
+
+    namespace.merge::<BasicReplicaSet>("web", json!({"spec": {"parameters": {"env.VERSION": "2"}}})).await?;
+    let pods = until_pods_have_version(&namespace, 2, "2").await;
+    namespace.until_set_ready("web").await;
+    let revisions: BTreeSet<_> = pods.iter().map(|pod| pod.labels().get(keys::REVISION)).collect();
+    assert!(revisions.len() == 1 && !revisions.contains(&None), "{revisions:?}");
+    namespace.delete::<BasicReplicaSet>("web").await?;
+    release.restore().await
 }
 
 #[tokio::test]

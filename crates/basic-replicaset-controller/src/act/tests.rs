@@ -102,7 +102,8 @@ async fn a_pod_is_created_under_the_name_that_follows_from_its_place_with_all_ma
     assert_eq!((verb.as_str(), uri.split('?').next()), ("POST", Some(PODS)));
     assert!(uri.contains(&format!("fieldManager={MANAGER}&fieldValidation=Strict")), "{uri}");
     assert_eq!(body["metadata"]["name"], name());
-    assert_eq!(body["metadata"]["labels"], json!({keys::REPLICA_SET_UID: "set"}));
+    let label = &made_from()[..LABEL_LENGTH];
+    assert_eq!(body["metadata"]["labels"], json!({keys::REPLICA_SET_UID: "set", keys::REVISION: label}));
     assert_eq!(body["metadata"]["annotations"], json!({keys::HASH: made_from(), keys::SLOT: "0"}));
     assert_eq!(body["metadata"]["ownerReferences"][0]["uid"], "set");
     assert_eq!(body["metadata"]["ownerReferences"][0]["controller"], true);
