@@ -8,7 +8,7 @@ use std::{
 use basic_replicaset_controller::pod::{self, PodRow};
 use catena_api::{BasicReplicaSet, BasicReplicaSetSpec, BasicReplicaSetStatus, keys};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use operator_kit::watch::pod::{PodState, Trouble};
+use operator_kit::watch::pod::{self as kit, PodState, Trouble};
 
 use crate::{
     clock::time,
@@ -141,5 +141,9 @@ pub fn pod_row(object: &Object) -> PodRow {
             Some(Phase::Failed) => PodState::Finished(trouble("Failed", true)),
             None => PodState::NotReady(trouble("NotReady", false)),
         },
+        ready_since: None,
+        node: "".into(),
+        phase: kit::Phase::Running,
+        restarts: 0,
     }
 }

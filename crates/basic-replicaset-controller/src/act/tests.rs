@@ -10,7 +10,7 @@ use operator_kit::{
         Answer::{self, Done, Json, Lost, Refusal},
         Sent, answering, in_turn,
     },
-    watch::pod::PodState,
+    watch::pod::{Phase, PodState},
 };
 
 use super::*;
@@ -43,6 +43,10 @@ fn orphan() -> Arc<PodRow> {
         created: Timestamp::UNIX_EPOCH,
         deletion_cost: 0,
         state: PodState::Ready,
+        ready_since: None,
+        node: "".into(),
+        phase: Phase::Running,
+        restarts: 0,
     })
 }
 

@@ -156,7 +156,7 @@ fn replace(observed: &Observed) -> Option<Action> {
     };
     let (stubborn, outdated): (Vec<_>, Vec<_>) = outdated.into_iter().partition(is_stubborn);
     let budget = Budget::of(&observed.set.spec);
-    let doomed = ranking::doomed(&budget, &updated, &outdated, &stubborn, may_go);
+    let doomed = ranking::doomed(observed, &budget, &updated, &outdated, &stubborn, may_go);
     if !doomed.is_empty() {
         return Some(delete(doomed));
     }

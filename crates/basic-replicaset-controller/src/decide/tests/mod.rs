@@ -1,5 +1,6 @@
 mod fills;
 mod goes_on;
+mod ranks;
 mod recognises;
 mod replaces;
 mod reports;
@@ -10,7 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use operator_kit::{
     report::{Category, Failure, StatusAge},
     run::HeldUp,
-    watch::pod::Trouble,
+    watch::pod::{Phase, Trouble},
 };
 
 use super::*;
@@ -38,6 +39,10 @@ fn pod(slot: u32, revision: &str, state: PodState) -> Arc<PodRow> {
         created: ago(60),
         deletion_cost: 0,
         state,
+        ready_since: None,
+        node: "".into(),
+        phase: Phase::Running,
+        restarts: 0,
     })
 }
 
