@@ -110,6 +110,35 @@ async fn a_version_that_never_gets_ready_leaves_the_old_one_serving() -> Result<
     Ok(())
 }
 
+#[tokio::test]
+async fn a_version_that_has_only_just_become_ready_replaces_nobody() -> Result<()> {
+    let cluster = Cluster::with(&[REPLICA_SETS]).await?;
+    let namespace = cluster.namespace("young").await?;
+    namespace.create(&replica_set("web", 3)).await?;
+    namespace.until_set_ready("web").await;
+    let old = namespace.until_ready_pods(3).await;
+
+    let change = json!({"spec": {"minReadySeconds": 86_400, "parameters": {"env.VERSION": "2"}}});
+    namespace.merge::<BasicReplicaSet>("web", change).await?;
+    // It reports only when there is nothing left to replace.
+    let waits = |web: &BasicReplicaSet| {
+        web.status.as_ref().is_some_and(|status| {
+            let ready = condition(&status.conditions, "Ready");
+            let is_told = ready.is_some_and(|ready| {
+                ready.status == "False" && ready.message.contains("spec.minReadySeconds")
+            });
+            is_told && (status.active, status.updated) == (4, 1)
+        })
+    };
+    namespace.until("web", "waits for a pod that is ready", waits).await;
+    assert!(uids(&namespace.until_ready_pods(4).await).is_superset(&uids(&old)));
+
+    namespace.merge::<BasicReplicaSet>("web", json!({"spec": {"minReadySeconds": 0}})).await?;
+    until_pods_have_version(&namespace, 3, "2").await;
+    namespace.until_set_ready("web").await;
+    Ok(())
+}
+
 /// Each of two nodes takes one pod of a revision, so that a rollout ends only if pods of the old one do not count.
 #[tokio::test]
 async fn a_rollout_under_a_required_anti_affinity_ends_because_pods_are_labelled_by_their_revision()

@@ -132,6 +132,30 @@ impl Observed {
         self.taken.iter().any(|taken| taken.holder == Holder::Own)
     }
 
+    /// Whether a pod has been ready for long enough to count as serving.
+    #[must_use]
+    pub fn is_available(&self, pod: &PodRow) -> bool {
+        pod.is_ready() && self.ready_for(pod) >= self.min_ready()
+    }
+
+    /// The time until the next ready pod is available.
+    #[must_use]
+    pub fn next_available(&self) -> Option<Duration> {
+        let ready = self.pods.iter().filter(|pod| pod.is_ready());
+        ready
+            .map(|pod| self.min_ready().saturating_sub(self.ready_for(pod)))
+            .filter(|left| !left.is_zero())
+            .min()
+    }
+
+    fn ready_for(&self, pod: &PodRow) -> Duration {
+        pod.ready_since.map_or(Duration::ZERO, |since| self.since(since))
+    }
+
+    fn min_ready(&self) -> Duration {
+        Duration::from_secs(u64::try_from(self.set.spec.min_ready_seconds).unwrap_or(0))
+    }
+
     /// Whether a pod ended by itself long enough ago to be replaced.
     #[must_use]
     pub fn is_over(&self, pod: &PodRow) -> bool {

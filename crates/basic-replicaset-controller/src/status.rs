@@ -37,7 +37,11 @@ pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
     let replicas = number(pods.len());
     let active = number(pods.iter().filter(|pod| pod.is_ready()).count());
     let updated = number(pods.iter().filter(is_updated).count());
-    let serving = number(pods.iter().filter(is_updated).filter(|pod| pod.is_ready()).count());
+    let serving = number(pods.iter().filter(is_updated).filter(|pod| observed.is_available(pod)).count());
+    let waiting = match pods.iter().filter(|pod| pod.is_ready() && !observed.is_available(pod)).count() {
+        0 => String::new(),
+        count => format!("; {count} are ready for less than spec.minReadySeconds"),
+    };
     let wanted = set.spec.replicas;
     let is_complete = serving == wanted && replicas == wanted;
     let deletion = Deletion::of(&set.metadata);
@@ -49,11 +53,13 @@ pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
         (_, Some(deletion)) => (TERMINATING, deletion.message()),
         (Some(failure), _) => (failure.reason, failure.with_next_retry()),
         _ if is_ready => ("Complete", format!("{active} of {wanted} pods are serving")),
-        _ if updated == replicas => ("Scaling", format!("{serving} of {wanted} pods are serving")),
+        _ if updated == replicas => {
+            ("Scaling", format!("{serving} of {wanted} pods are serving{waiting}"))
+        }
         _ => (
             "Replacing",
             format!(
-                "{serving} of {wanted} pods of the current template are serving, {} are old",
+                "{serving} of {wanted} pods of the current template are serving, {} are old{waiting}",
                 replicas - updated
             ),
         ),

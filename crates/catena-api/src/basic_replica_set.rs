@@ -66,6 +66,11 @@ pub struct BasicReplicaSetSpec {
     #[serde(default = "schema::quarter")]
     #[x_kube(validation = Rule::new("type(self) == int ? self >= 0 && self <= 10000 : self.matches('^(100|[1-9]?[0-9])%$')").message("must be a number from 0 to 10000 or a percentage such as \"25%\""))]
     pub max_unavailable: IntOrString,
+    /// Number of seconds for which a pod has to be ready before it counts as serving. Until then, no other pod is deleted
+    /// in its place.
+    #[serde(default)]
+    #[schemars(range(min = 0))]
+    pub min_ready_seconds: i32,
 }
 
 impl Default for BasicReplicaSetSpec {
@@ -77,6 +82,7 @@ impl Default for BasicReplicaSetSpec {
             restarted_at: None,
             max_surge: schema::quarter(),
             max_unavailable: schema::quarter(),
+            min_ready_seconds: 0,
         }
     }
 }
@@ -91,7 +97,7 @@ pub struct BasicReplicaSetStatus {
     /// Number of pods that exist and are neither finished nor terminating.
     #[serde(default)]
     pub replicas: i32,
-    /// Number of pods that are ready and not terminating.
+    /// Number of pods that are ready and not terminating, for however short a time.
     #[serde(default)]
     pub active: i32,
     /// Number of pods of the current template and restart token, ready or not.

@@ -114,7 +114,7 @@ impl World {
                 continue;
             }
             if phase(pod).is_none() {
-                events.push(Event::Report(key(), Phase::Ready));
+                events.push(Event::Report(key(), Phase::Ready(self.server.clock)));
             }
             if self.left.failures > 0 && phase(pod) != Some(Phase::Failed) {
                 events.push(Event::Report(key(), Phase::Failed));

@@ -46,6 +46,9 @@ pub fn observe(process: &mut Process, server: &Server, scope: &Scope, set: &Obje
     if scope.has(Sabotage::RendersOnce) {
         revision = process.rendered.get_or_insert_with(|| revision.into()).to_string();
     }
+    if scope.has(Sabotage::IgnoresMinReadySeconds) {
+        real.spec.min_ready_seconds = 0;
+    }
     let pods = own_pods(process, scope, set);
     let taken = look_up_names(process, server, scope, set, &revision, &pods);
     let is_short = pods.iter().filter(|pod| pod.counts()).count() < wanted(&real);

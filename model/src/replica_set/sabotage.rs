@@ -35,4 +35,6 @@ pub enum Sabotage {
     ReplacesAllAtOnce,
     /// A failure is never retried.
     NeverRetries,
+    /// A pod serves as soon as it is ready.
+    IgnoresMinReadySeconds,
 }

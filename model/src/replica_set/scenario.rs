@@ -99,7 +99,7 @@ impl Scenario for ReplicaSet {
                 world.ask(Operation::end(key));
                 has_acted = true;
             } else if phase(&pod).is_none() {
-                world.ask(Operation::report(key, Status::Pod(Phase::Ready)));
+                world.ask(Operation::report(key, Status::Pod(Phase::Ready(world.server.clock))));
                 has_acted = true;
             }
         }

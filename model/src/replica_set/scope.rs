@@ -22,6 +22,8 @@ pub struct ReplicaSet {
     pub judges_budget: bool,
     /// Whether people remove labels, so that watches no longer show a pod.
     pub loses_labels: bool,
+    /// `spec.minReadySeconds`, in ticks.
+    pub min_ready: u8,
 }
 
 pub type Scope = harness::Scope<ReplicaSet>;
@@ -36,12 +38,13 @@ pub const ONE: ReplicaSet = ReplicaSet {
     has_squatter: false,
     judges_budget: true,
     loses_labels: false,
+    min_ready: 0,
 };
 
 impl Scope {
     /// The initial spec of the set.
     pub fn spec(&self) -> SetSpec {
-        let ReplicaSet { replicas, surge, unavailable, .. } = self.own;
-        SetSpec { replicas, text: "a".into(), surge, unavailable }
+        let ReplicaSet { replicas, surge, unavailable, min_ready, .. } = self.own;
+        SetSpec { replicas, text: "a".into(), surge, unavailable, min_ready }
     }
 }

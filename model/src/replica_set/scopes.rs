@@ -46,6 +46,12 @@ pub fn squatter() -> Scope {
     Scope::new("a name is taken", 8, Budget { edits: 1, crashes: 1, ..NONE }, own)
 }
 
+/// Pods have to be ready for a while before they serve.
+pub fn slow_service() -> Scope {
+    let own = ReplicaSet { min_ready: 1, ..ONE };
+    Scope::new("minReadySeconds", 8, Budget { edits: 1, ticks: 2, ..NONE }, own)
+}
+
 /// Two processes act at once.
 pub fn two_leaders() -> Scope {
     let own = ReplicaSet { processes: 2, judges_budget: false, ..ONE };
@@ -68,6 +74,7 @@ pub fn small() -> Vec<Scope> {
         meddling(),
         lost_labels(),
         squatter(),
+        slow_service(),
         two_quiet_leaders(1),
     ]
 }
@@ -88,6 +95,7 @@ pub fn full() -> Vec<Scope> {
         with(meddling(), |budget| budget.crashes = 1),
         with(lost_labels(), |budget| budget.lost_answers = 1),
         with(squatter(), |budget| budget.lost_answers = 1),
+        with(slow_service(), |budget| budget.crashes = 1),
         two_quiet_leaders(2),
     ]
 }
@@ -111,6 +119,7 @@ pub fn revealing(sabotage: Sabotage) -> (Scope, Rule) {
         Sabotage::TakesNamesForPods => (squatter(), Rule::Rest),
         Sabotage::WritesStatusAlways => (Scope::new("nothing happens", 8, NONE, ONE), Rule::Rest),
         Sabotage::NeverRetries => (lost_answers(), Rule::Rest),
+        Sabotage::IgnoresMinReadySeconds => (slow_service(), Rule::Least),
     };
     (scope.sabotaged(sabotage), rule)
 }

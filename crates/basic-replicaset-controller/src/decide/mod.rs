@@ -223,6 +223,7 @@ fn next_change(observed: &Observed) -> Option<Duration> {
         .map(|pod| observed.kept_for(pod))
         .filter(|left| !left.is_zero())
         .chain(next_blocker(observed))
+        .chain(observed.next_available())
         .chain(observed.waits_for_a_name().then_some(LOOK_UP_INTERVAL))
         .min()
 }

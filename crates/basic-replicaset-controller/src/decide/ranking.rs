@@ -21,12 +21,15 @@ pub fn doomed(
     stubborn: &[Arc<PodRow>],
     may_go: impl Fn(&Arc<PodRow>) -> bool,
 ) -> Vec<Arc<PodRow>> {
-    let (ready, unready) = by_readiness(outdated);
+    let is_available = |pod: &Arc<PodRow>| observed.is_available(pod);
+    let by_availability =
+        |pods: &[Arc<PodRow>]| -> (Vec<_>, Vec<_>) { pods.iter().cloned().partition(is_available) };
+    let (ready, unready) = by_availability(outdated);
     let total = updated.len() + outdated.len();
     let excess =
         total.saturating_sub(budget.most(outdated.len())).max(updated.len().saturating_sub(budget.wanted));
     if excess > 0 {
-        let (ready_new, unready_new) = by_readiness(updated);
+        let (ready_new, unready_new) = by_availability(updated);
         // Pods that do not serve go first, even new ones: a stuck rollout must not cost serving pods.
         let mut doomed = first(observed, excess, &[&unready, &unready_new, &ready, &ready_new]);
         doomed.retain(&may_go);
@@ -34,8 +37,8 @@ pub fn doomed(
             return doomed;
         }
     }
-    let (again, useless_again) = by_readiness(stubborn);
-    let waiting = updated.iter().filter(|pod| !pod.is_ready()).count();
+    let (again, useless_again) = by_availability(stubborn);
+    let waiting = updated.iter().filter(|pod| !is_available(pod)).count();
     let serving = again.len() + ready.len() + updated.len() - waiting;
     let spare = total.saturating_sub(budget.least() + waiting);
     let useless = first(observed, spare, &[&unready]);
@@ -44,11 +47,6 @@ pub fn doomed(
     let again = first(observed, dispensable - replaced.len(), &[&again]);
     let doomed = useless_again.into_iter().chain(again).chain(useless).chain(replaced);
     doomed.filter(may_go).collect()
-}
-
-/// Splits pods into those that serve and those that do not.
-fn by_readiness(pods: &[Arc<PodRow>]) -> (Vec<Arc<PodRow>>, Vec<Arc<PodRow>>) {
-    pods.iter().cloned().partition(|pod| pod.is_ready())
 }
 
 /// The first `count` pods to delete: each group before the next one.

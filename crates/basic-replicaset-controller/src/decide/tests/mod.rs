@@ -1,5 +1,6 @@
 mod fills;
 mod goes_on;
+mod proves;
 mod ranks;
 mod recognises;
 mod replaces;
