@@ -110,6 +110,50 @@ async fn a_version_that_never_gets_ready_leaves_the_old_one_serving() -> Result<
     Ok(())
 }
 
+/// As by a drain, in the middle of a restart of the controller, which has nothing but the API server to remember by.
+#[tokio::test]
+async fn a_stuck_rollout_makes_all_of_its_old_pods_again_when_they_are_lost() -> Result<()> {
+    e2e::needs!(Processes);
+    let cluster = Cluster::changing(&[REPLICA_SETS]).await?;
+    REPLICA_SETS.until_ready(&cluster).await;
+    let namespace = cluster.namespace("lost").await?;
+    let mut set = replica_set("web", 3);
+    set.spec.parameters.insert("env.VERSION".into(), "1".into());
+    namespace.create(&set).await?;
+    namespace.until_set_ready("web").await;
+    let old = namespace.until_ready_pods(3).await;
+
+    let bad = json!({"spec": {"parameters": {"image": "registry.invalid/missing:1", "env.VERSION": "2"}}});
+    namespace.merge::<BasicReplicaSet>("web", bad).await?;
+    namespace
+        .until("web", "names a pod that blocks", |web: &BasicReplicaSet| {
+            let blocker = web.status.as_ref().and_then(|status| status.blocked_by.as_ref());
+            blocker.is_some_and(|blocker| blocker.reason == "ImagePullBackOff")
+        })
+        .await;
+    let process = REPLICA_SETS.process(&cluster).await?;
+    process.kill()?;
+    for pod in &old {
+        namespace.delete::<Pod>(&pod.name_any()).await?;
+    }
+    process.until_replaced(&cluster).await;
+    let serve = |pods: &[Pod], count| {
+        let good = |pod: &&Pod| e2e::is_ready(pod) && variable(pod, "VERSION") == Some("1");
+        pods.iter().filter(good).count() == count
+    };
+    let again = namespace.until_pods("three pods of version 1 serve again", |pods| serve(pods, 3)).await;
+    assert!(uids(&again).is_disjoint(&uids(&old)));
+
+    namespace.merge::<BasicReplicaSet>("web", json!({"spec": {"replicas": 6}})).await?;
+    let serve_five = |pods: &[Pod]| serve(pods, 5) && pods.len() == 8;
+    namespace.until_pods("five of six serve, and three new ones try", serve_five).await;
+    let good = json!({"spec": {"parameters": {"image": e2e::image(), "env.VERSION": "3"}}});
+    namespace.merge::<BasicReplicaSet>("web", good).await?;
+    until_pods_have_version(&namespace, 6, "3").await;
+    namespace.until_set_ready("web").await;
+    Ok(())
+}
+
 #[tokio::test]
 async fn a_version_that_has_only_just_become_ready_replaces_nobody() -> Result<()> {
     let cluster = Cluster::with(&[REPLICA_SETS]).await?;

@@ -29,7 +29,7 @@ pub fn told(set: &BasicReplicaSet) -> BasicReplicaSetStatus {
 /// The status that reports an observation.
 pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
     let set = &observed.set;
-    let before = told(set).conditions;
+    let before = told(set);
     let generation = set.metadata.generation.unwrap_or_default();
     let pods: Vec<&PodRow> = observed.pods.iter().map(AsRef::as_ref).filter(|pod| pod.counts()).collect();
     let is_updated =
@@ -69,12 +69,14 @@ pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
         .while_true(RECONCILING, !is_ready && !is_stalled && deletion.is_none(), reason, message.clone())
         .while_true(STALLED, is_stalled, reason, message)
         .with_unread_parameters(&set.spec.template, &observed.unread)
-        .since(&before);
+        .since(&before.conditions);
     let new = BasicReplicaSetStatus {
         observed_generation: Some(generation),
         replicas,
         active,
         updated,
+        // Scaled to zero, nothing serves any more, and what comes next is not compared with it.
+        last_served: observed.proven.clone().or(before.last_served).filter(|_| wanted > 0),
         selector: set.metadata.uid.as_ref().map(|uid| format!("{}={uid}", keys::REPLICA_SET_UID)),
         blocked_by: match deletion {
             Some(deletion) => Some(blocking_deletion(deletion, observed)),

@@ -87,7 +87,7 @@ impl Default for BasicReplicaSetSpec {
     }
 }
 
-/// The last observed state. It is rebuilt from observation, and no decision is based on it.
+/// The last observed state. It is rebuilt from observation, and no decision is based on it except on `lastServed`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BasicReplicaSetStatus {
@@ -103,6 +103,11 @@ pub struct BasicReplicaSetStatus {
     /// Number of pods of the current template and restart token, ready or not.
     #[serde(default)]
     pub updated: i32,
+    /// The revision that proved itself last: as many of its pods served at once as one step of the budget replaces. Until
+    /// the present revision has proven itself, pods that are missing below the budget are made from this one. It is
+    /// forgotten when `spec.replicas` is 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_served: Option<LastServed>,
     /// Label selector of the pods, for the scale subresource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector: Option<String>,
@@ -115,4 +120,15 @@ pub struct BasicReplicaSetStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,
+}
+
+/// A revision of a `BasicReplicaSet` that proved itself.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LastServed {
+    /// The revision: the annotation `catena.dev/template-hash` of its pods.
+    pub revision: String,
+    /// The rendered pod (JSON). It is empty if that is longer than 256 KiB; then no pods are made from it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub pod: String,
 }

@@ -79,6 +79,7 @@ impl Hash for Told {
         for condition in &status.conditions {
             (&condition.type_, &condition.status, &condition.reason, &condition.message).hash(state);
         }
+        status.last_served.as_ref().map(|served| &served.revision).hash(state);
         if let Some(blocker) = &status.blocked_by {
             (&blocker.name, &blocker.reason).hash(state);
         }

@@ -92,7 +92,7 @@ impl Ledger {
 }
 
 /// The fewest pods that have to serve.
-fn least(spec: &SetSpec) -> u8 {
+pub fn least(spec: &SetSpec) -> u8 {
     let missing = if spec.surge == 0 { spec.unavailable.max(1) } else { spec.unavailable };
     spec.replicas.saturating_sub(missing)
 }

@@ -4,7 +4,7 @@ use std::{cmp::Ordering, collections::HashMap, sync::Arc};
 
 use jiff::Timestamp;
 
-use super::Budget;
+use super::{Budget, Pods, proof};
 use crate::{observed::Observed, pod::PodRow};
 
 /// The pods to delete now: those above the desired number, and old pods that were replaced.
@@ -16,22 +16,26 @@ use crate::{observed::Observed, pod::PodRow};
 pub fn doomed(
     observed: &Observed,
     budget: &Budget,
-    updated: &[Arc<PodRow>],
-    outdated: &[Arc<PodRow>],
-    stubborn: &[Arc<PodRow>],
+    pods: &Pods,
     may_go: impl Fn(&Arc<PodRow>) -> bool,
 ) -> Vec<Arc<PodRow>> {
+    let Pods { updated, outdated, stubborn, missing_former } = pods;
     let is_available = |pod: &Arc<PodRow>| observed.is_available(pod);
     let by_availability =
         |pods: &[Arc<PodRow>]| -> (Vec<_>, Vec<_>) { pods.iter().cloned().partition(is_available) };
     let (ready, unready) = by_availability(outdated);
-    let total = updated.len() + outdated.len();
-    let excess =
-        total.saturating_sub(budget.most(outdated.len())).max(updated.len().saturating_sub(budget.wanted));
+    // Those of the revision that served last are about to serve again.
+    let former = proof::former(observed);
+    let (last, useless): (Vec<_>, Vec<_>) =
+        unready.into_iter().partition(|pod| former == Some(&*pod.revision));
+    let total = pods.total();
+    let excess = (total + missing_former)
+        .saturating_sub(budget.most(pods.old()))
+        .max(updated.len().saturating_sub(budget.wanted));
     if excess > 0 {
         let (ready_new, unready_new) = by_availability(updated);
         // Pods that do not serve go first, even new ones: a stuck rollout must not cost serving pods.
-        let mut doomed = first(observed, excess, &[&unready, &unready_new, &ready, &ready_new]);
+        let mut doomed = first(observed, excess, &[&useless, &unready_new, &last, &ready, &ready_new]);
         doomed.retain(&may_go);
         if !doomed.is_empty() {
             return doomed;
@@ -41,7 +45,7 @@ pub fn doomed(
     let waiting = updated.iter().filter(|pod| !is_available(pod)).count();
     let serving = again.len() + ready.len() + updated.len() - waiting;
     let spare = total.saturating_sub(budget.least() + waiting);
-    let useless = first(observed, spare, &[&unready]);
+    let useless = first(observed, spare, &[&useless, &last]);
     let dispensable = serving.saturating_sub(budget.least());
     let replaced = first(observed, dispensable.min(spare - useless.len()), &[&ready]);
     let again = first(observed, dispensable - replaced.len(), &[&again]);

@@ -93,6 +93,8 @@ fn observed(replicas: i32, pods: Vec<Arc<PodRow>>) -> Observed {
         is_blind: false,
         now: now(),
         revision: Ok(NEW.into()),
+        former: None,
+        proven: None,
         unread: Vec::new(),
         pods,
         orphans: Vec::new(),
