@@ -80,7 +80,7 @@ pub use namespace::Namespace;
 pub use needs::{Need, has};
 pub use objects::{GROUP_VERSION, another_image, condition, deployment, image, is_true, replica_set};
 pub use open_kind::open_kind;
-pub use orphans::{orphan_child, orphan_pods, until_the_garbage_collector_knows_sets};
+pub use orphans::{inject_sidecar, orphan_child, orphan_pods, until_the_garbage_collector_knows_sets};
 pub use own_kind::{FinalizerCleanup, OwnKind};
 pub use own_node::OwnNode;
 pub use own_process::OwnProcess;

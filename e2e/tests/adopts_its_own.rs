@@ -3,8 +3,9 @@
 use anyhow::{Context, Result};
 use catena_api::{BasicDeployment, BasicReplicaSet, keys};
 use e2e::{
-    AuditLog, CHAIN, Cluster, Namespace, REPLICA_SETS, another_image, condition, deployment, image, kubectl,
-    orphan_child, orphan_pods, replica_set, uids, until_the_garbage_collector_knows_sets,
+    AuditLog, CHAIN, Cluster, Namespace, REPLICA_SETS, another_image, condition, deployment, image,
+    inject_sidecar, kubectl, orphan_child, orphan_pods, replica_set, uids,
+    until_the_garbage_collector_knows_sets,
 };
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
@@ -165,6 +166,48 @@ async fn an_orphan_whose_image_is_not_the_rendered_one_is_taken_back_like_its_br
         })
         .await;
     assert_eq!(uids(&after), uids(&pods));
+    Ok(())
+}
+
+#[tokio::test]
+async fn orphans_with_sidecars_other_images_or_a_debug_container_are_adopted_but_no_copy() -> Result<()> {
+    e2e::needs!(FakeNodes);
+    let cluster = Cluster::with(&[REPLICA_SETS]).await?;
+    let namespace = cluster.namespace("injected").await?;
+    let gone = until_the_garbage_collector_knows_sets(&namespace).await?;
+    namespace.create(&replica_set("web", 5)).await?;
+    namespace.until_set_ready("web").await;
+    let pods = namespace.until_ready_pods(5).await;
+    orphan_pods(&namespace, &gone).await?;
+    namespace.until_gone::<BasicReplicaSet>("web").await;
+    let are_orphans = |pods: &[Pod]| pods.iter().all(|pod| pod.owner_references().is_empty());
+    namespace.until_pods("no pod has an owner", are_orphans).await;
+
+    let names: Vec<_> = pods.iter().map(ResourceExt::name_any).collect();
+    let digest = format!("{}@sha256:{}", image(), "0".repeat(64));
+    for (name, image) in names.iter().zip(["mirror.example.com/pause:3.10", &digest]) {
+        let image = Patch::Strategic(json!({"spec": {"containers": [{"name": "main", "image": image}]}}));
+        namespace.api::<Pod>().patch(name, &PatchParams::default(), &image).await?;
+    }
+    let debug = ["--namespace", &namespace.name, "debug", &names[2], "--attach=false"];
+    kubectl(&[&debug[..], &["--image=busybox:1", "--profile=restricted"]].concat()).await?;
+    inject_sidecar(&namespace, &pods[3], false).await?;
+    inject_sidecar(&namespace, &pods[4], true).await?;
+    let (copy, other) = (format!("--copy-to={COPY}"), "--set-image=*=busybox:1");
+    kubectl(&[&debug[..], &[copy.as_str(), other]].concat()).await?;
+    // Some versions of kubectl omit them.
+    let marks = json!({"metadata": {"labels": pods[2].labels(), "annotations": pods[2].annotations()}});
+    namespace.merge::<Pod>(COPY, marks).await?;
+    let before = namespace.until_ready_pods(6).await;
+
+    namespace.create(&replica_set("web", 5)).await?;
+    namespace.until_set_ready("web").await;
+    let after = namespace
+        .until_pods("all have an owner again, but for the copy", |pods| {
+            pods.iter().all(|pod| pod.owner_references().is_empty() == (pod.name_any() == COPY))
+        })
+        .await;
+    assert_eq!(uids(&after), uids(&before));
     Ok(())
 }
 

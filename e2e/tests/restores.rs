@@ -8,14 +8,14 @@ use catena_api::{BasicDeployment, BasicDeploymentRestart, BasicDeploymentRollbac
 use e2e::{
     BINDER, Cluster, DEPLOYMENTS, IssuingOperator, Namespace, Release, WAIT_TIMEOUT, catena, catena_process,
     commands::{has_outcome, restart, rollback, until_outcome, until_restarted},
-    deployment, eventually, kubectl, orphan_child, orphan_pods, succeeds, uids,
+    deployment, eventually, inject_sidecar, kubectl, orphan_child, orphan_pods, replica_set, succeeds, uids,
     until_the_garbage_collector_knows_sets,
 };
 use k8s_openapi::{
     ByteString,
     api::{
         apps::v1::ControllerRevision,
-        core::v1::{ConfigMap, Secret},
+        core::v1::{ConfigMap, Pod, Secret},
     },
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
@@ -219,6 +219,30 @@ async fn an_operator_that_runs_carries_out_nothing_twice() -> Result<()> {
     })
     .await;
     release.restore().await
+}
+
+#[tokio::test]
+async fn a_pod_with_an_injected_sidecar_is_taken_back_by_the_restored_set() -> Result<()> {
+    let cluster = Cluster::shared().await?;
+    let namespace = cluster.namespace("restore-sidecar").await?;
+    let folder = Folder::of(&namespace);
+    let gone = until_the_garbage_collector_knows_sets(&namespace).await?;
+    namespace.create(&replica_set("web", 1)).await?;
+    namespace.until_set_ready("web").await;
+    let pods = namespace.until_ready_pods(1).await;
+    succeeds(&namespace.name, &["backup", &folder.0]).await?;
+    orphan_pods(&namespace, &gone).await?;
+    namespace.until_gone::<BasicReplicaSet>("web").await;
+    let has_owner = |pods: &[Pod]| pods.iter().any(|pod| !pod.owner_references().is_empty());
+    namespace.until_pods("the pod has no owner", |pods| !has_owner(pods)).await;
+    inject_sidecar(&namespace, &pods[0], false).await?;
+    let injected = namespace.until_ready_pods(1).await;
+
+    succeeds(&namespace.name, &["restore", &folder.0]).await?;
+    namespace.until_set_ready("web").await;
+    let after = namespace.until_pods("the pod has an owner again", has_owner).await;
+    assert_eq!(uids(&after), uids(&injected));
+    Ok(())
 }
 
 #[tokio::test]

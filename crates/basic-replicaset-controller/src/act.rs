@@ -23,6 +23,9 @@ use crate::{
     revisions::Revisions,
 };
 
+/// Number of characters of the hash in the label that tells revisions apart: a whole hash is too long for a label.
+const LABEL_LENGTH: usize = 10;
+
 /// Takes steps.
 pub struct Executor {
     settings: LiveSettings<Settings>,
@@ -107,7 +110,10 @@ impl Executor {
         let suffix = Origin { set: own.uid, revision, slot: &slot }.suffix();
         let make = || -> Result<Value, Error> {
             let mut pod = self.revisions.pod(set, revision, &suffix)?;
+            let revision_label = &self.settings.current().revision_label;
             let metadata = &mut pod["metadata"];
+            metadata["labels"][revision_label] =
+                revision.chars().take(LABEL_LENGTH).collect::<String>().into();
             metadata["labels"][keys::REPLICA_SET_UID] = own.uid.into();
             metadata["annotations"][keys::HASH] = revision.into();
             metadata["annotations"][keys::SLOT] = slot.as_str().into();

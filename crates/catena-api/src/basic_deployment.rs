@@ -38,6 +38,7 @@ use crate::{BlockedBy, schema};
     validation = Rule::new("size(self.metadata.name) <= 52").message("metadata.name must have at most 52 characters, because names of the child and of pods are made from it: choose a shorter name")
 )]
 #[serde(rename_all = "camelCase")]
+#[x_kube(validation = schema::budget_is_not_zero())]
 pub struct BasicDeploymentSpec {
     /// Number of desired replicas.
     #[serde(default = "schema::one_replica")]

@@ -25,6 +25,10 @@ pub const REPLICA_SET_UID: &str = "catena.dev/replicaset-uid";
 /// creating a second one.
 pub const SLOT: &str = "catena.dev/slot";
 
+/// Label on a pod, unless the settings name another one: the beginning of [`HASH`], by which scheduling rules tell the
+/// pods of a rollout apart (`matchLabelKeys`).
+pub const REVISION: &str = "catena.dev/revision";
+
 /// Annotation of kube-controller-manager that ranks pods for scale-down (lower goes first).
 pub const POD_DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 
