@@ -15,6 +15,7 @@ use basic_deployment_controller::{
     desired::{Desired, located, render, unread},
     error::{Error, Refusal},
     observed::{Found, Look, Observed, Prepared, WatchedResources},
+    progress::Progress,
     restarts,
     revision::{self, Pin, Revision},
     rollback, stall, step,
@@ -34,7 +35,7 @@ use operator_kit::{
     },
 };
 
-use crate::memory::{Memory, Progress, Recalled};
+use crate::memory::{Memory, Recalled};
 
 pub use commands::Commands;
 use {
@@ -180,14 +181,12 @@ impl Observer {
         own.retain(|other| !matches!(&child, Found::Ours(child) if child.uid == other.uid));
         let remembered = self.recall(uid, desired.as_ref().ok(), child.ours());
         let reported = stall::reported(&deployment, child.ours().map(AsRef::as_ref), &own);
-        let moving = || child.ours().map(|child| Progress::of(child, &own)).unwrap_or_default();
-        let moving = is_allowed.then(moving);
         let mut observed = Observed {
             attempt,
             is_blind,
             now: Timestamp::now(),
             kinds: kinds.iter().map(Known::listed).collect(),
-            since_progress: self.memory.since_progress(uid, moving, reported),
+            since_progress: Duration::ZERO,
             status_age,
             settled_as: remembered.settled_as,
             given_replicas: remembered.replicas,
@@ -206,6 +205,9 @@ impl Observer {
             revisions,
             deployment,
         };
+        let progress = if is_allowed { Progress::of(&observed) } else { Progress::Unknown };
+        let uid = ObjectId::of(&*observed.deployment).uid;
+        observed.since_progress = self.memory.since_progress(uid, progress, reported);
         if let (Some(Duration::ZERO), Some(child)) =
             (blocking_pod::look_in(&observed), observed.child.ours().cloned())
         {

@@ -13,16 +13,16 @@ use crate::child::Child;
 /// The reason of the report.
 pub const PROGRESS_DEADLINE_EXCEEDED: &str = "ProgressDeadlineExceeded";
 
-/// The time without progress that an earlier process has reported about the very state that is observed now: the same
-/// generation, child, rendering and number of serving replicas, also those of former children. Otherwise none: a status that
-/// was restored or copied is about another child.
+/// The time without progress that an earlier process has reported about the very rollout that is observed now: the same
+/// generation, child and rendering, and no more serving replicas, also of former children. Otherwise none: a status that was
+/// restored or copied is about another child.
 #[must_use]
 pub fn reported(deployment: &BasicDeployment, child: Option<&Child>, others: &[Arc<Child>]) -> Duration {
     let (Some(status), Some(child)) = (&deployment.status, child) else { return Duration::ZERO };
     let is_stalled = find(&status.conditions, PROGRESSING).is_some_and(|condition| {
         condition.status == "False" && condition.reason == PROGRESS_DEADLINE_EXCEEDED
     });
-    let is_about_it = child.is_reported_by(deployment) && status.active == active(Some(child), others);
+    let is_about_it = child.is_reported_by(deployment) && status.active >= active(Some(child), others);
     if is_stalled && is_about_it { deadline(deployment) } else { Duration::ZERO }
 }
 

@@ -56,7 +56,8 @@ pub struct BasicDeploymentSpec {
     #[serde(default, skip_serializing_if = "schema::is_false")]
     pub paused: bool,
     /// Seconds without progress after which a rollout is reported as stalled, with the reason
-    /// `ProgressDeadlineExceeded`. The rollout itself continues.
+    /// `ProgressDeadlineExceeded`. The rollout itself continues. Progress is a higher number of updated or serving replicas
+    /// than any before, of the same revision.
     #[serde(default = "schema::progress_deadline")]
     #[schemars(range(min = 1, max = 86_400))]
     pub progress_deadline_seconds: i32,

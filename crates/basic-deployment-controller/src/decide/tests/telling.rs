@@ -271,5 +271,6 @@ fn a_stalled_exchange_is_not_taken_back_either() {
         stall::reported(&stalled.deployment, stalled.child.ours().map(AsRef::as_ref), others)
     };
     assert_eq!(reported(&stalled.others), deadline);
-    assert_eq!(reported(&[former(1)]), Duration::ZERO, "another replica serves");
+    assert_eq!(reported(&[former(3)]), Duration::ZERO, "another replica serves");
+    assert_eq!(reported(&[former(1)]), deadline, "one that no longer serves is no progress");
 }
