@@ -125,6 +125,8 @@ impl Desired {
     #[must_use]
     pub fn new(deployment: &BasicDeployment, rendered: Rendered, kind: Arc<ChildKind>) -> Self {
         let Rendered { mut object, hash } = rendered;
+        // A stored rendering may have the API version that was listed then.
+        object["apiVersion"] = kind.api_version.as_str().into();
         if let Some(metadata) = object["metadata"].as_object_mut() {
             metadata.retain(|field, _| OWN_METADATA.contains(&field.as_str()));
         }

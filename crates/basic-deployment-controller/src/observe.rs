@@ -262,7 +262,8 @@ impl Observer {
         };
         let Ok(revision) = rollback::target(to, observed) else { return Ok(None) };
         let Some(rendered) = self.stored(&observed.deployment, revision).await? else { return Ok(None) };
-        let kind = observed.kinds.iter().find(|listed| listed.kind.renders(&rendered.object));
+        let (api_version, kind) = &revision.kind;
+        let kind = observed.kinds.iter().find(|listed| listed.kind.is((api_version, kind)));
         let Some(kind) = kind.map(|listed| listed.kind.clone()) else { return Ok(None) };
         let marks = rollback::marks(&command.uid, revision, observed);
         let desired = Desired::new(&observed.deployment, rendered, kind).marked(marks);

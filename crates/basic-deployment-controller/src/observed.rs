@@ -244,10 +244,10 @@ impl Observed {
             .map_or_else(|| WatchedResource::unwatched(kind.api_resource()), |listed| listed.watched.clone())
     }
 
-    /// Whether children of an API version and kind are seen.
+    /// Whether children of a kind are seen, whatever its API version.
     #[must_use]
     pub fn lists(&self, (api_version, kind): &(String, String)) -> bool {
-        self.kinds.iter().any(|listed| listed.kind.name() == (api_version, kind))
+        self.kinds.iter().any(|listed| listed.kind.is((api_version, kind)))
     }
 
     /// The hash of the desired rendering.

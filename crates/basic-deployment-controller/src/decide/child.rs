@@ -15,6 +15,7 @@ use crate::{
     drift,
     error::Refusal,
     observed::{Found, Observed},
+    revision::find,
     step,
 };
 
@@ -111,9 +112,23 @@ pub fn scale_former(observed: &Observed) -> Option<Action> {
     (!observed.attempt.holds(action.step())).then_some(action)
 }
 
-/// Deletes former children when the wanted one serves.
+/// Deletes former children when the wanted one serves, and before that those that are spent.
 pub fn clean_up(observed: &Observed) -> Option<Action> {
-    let former: Vec<_> = observed.former_children().cloned().collect();
-    let may_go = observed.is_served() && !observed.attempt.holds(step::CLEAN_UP);
-    (!former.is_empty() && may_go).then_some(Action::Delete(former))
+    if observed.attempt.holds(step::CLEAN_UP) {
+        return None;
+    }
+    let is_served = observed.is_served();
+    let may_go = |child: &&Arc<Child>| is_served || is_spent(child, observed);
+    let former: Vec<_> = observed.former_children().filter(may_go).cloned().collect();
+    (!former.is_empty()).then_some(Action::Delete(former))
+}
+
+/// Whether a former child is empty and has never served. All former children go when the wanted one serves, so that only the one
+/// with the oldest revision may have served.
+fn is_spent(child: &Child, observed: &Observed) -> bool {
+    let may_run = !child.is_readable() || !child.is_current() || child.outputs.active > 0;
+    let number = |child: &Child| find(&observed.revisions, child.hash()).map(|revision| revision.number);
+    child.replicas() == Some(0)
+        && !may_run
+        && observed.former_children().any(|other| number(other) < number(child))
 }

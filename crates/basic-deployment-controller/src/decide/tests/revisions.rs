@@ -289,3 +289,17 @@ fn a_revision_of_another_kind_is_no_target() {
     assert!(rollback::target(1, &observed).unwrap_err().message.contains("Deployment"));
     assert!(rollback::target(0, &observed).is_err());
 }
+
+#[test]
+fn a_revision_of_another_api_version_of_a_listed_kind_is_a_target_in_the_listed_version() {
+    let mut observed = ours(json!({}));
+    let mut earlier = revision(0, "a");
+    Arc::make_mut(&mut earlier).kind = ("catena.dev/v1".into(), "BasicReplicaSet".into());
+    observed.revisions.insert(0, earlier);
+    assert_eq!(rollback::target(0, &observed).unwrap().hash, "a");
+    let mut stored = rendered("a");
+    stored.object["apiVersion"] = "catena.dev/v1".into();
+    let desired = Desired::new(&deployment(), stored, replica_sets());
+    assert_eq!(desired.object["apiVersion"], "catena.dev/v1alpha1");
+    assert_eq!(desired.hash, "a");
+}
