@@ -54,6 +54,10 @@ impl Executor {
         let deployment = &*observed.deployment;
         match action {
             Action::Record { rendered, number } => return self.record(deployment, rendered, number).await,
+            Action::Adopt(orphans) => {
+                let adopt = async |orphan: Arc<Revision>| self.adopt(deployment, &orphan).await;
+                slow_start(orphans, adopt, may_go_on).await.all()?;
+            }
             Action::Renumber { revision, number, rejects } => {
                 self.renumber(deployment, &revision, number, &rejects).await?;
             }
@@ -142,6 +146,19 @@ impl Executor {
                 Ok(Next::Written)
             }
         }
+    }
+
+    /// Adds the label and the owner, and keeps all other owners. The name goes on following from the former uid.
+    async fn adopt(&self, deployment: &BasicDeployment, orphan: &Revision) -> Result<(), Error> {
+        let (own, resource) = (ObjectId::of(deployment), &self.places.revisions.resource);
+        let mut metadata = json!(orphan.id());
+        metadata["labels"] = json!({keys::DEPLOYMENT_UID: own.uid});
+        metadata["annotations"] = json!({keys::MADE_FOR: orphan.made_for});
+        metadata["ownerReferences"] = json!([controller_reference(deployment)]);
+        let adopted =
+            json!({"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata});
+        self.writer.on_behalf_of(own).apply(&self.places.revisions, &adopted).await?;
+        Ok(())
     }
 
     async fn renumber(

@@ -138,6 +138,11 @@ impl Observer {
             return Err(Error::NotObserved { problem });
         }
         let is_observed = is_allowed && deployment.metadata.deletion_timestamp.is_none();
+        let may_adopt = is_observed && !attempt.holds(step::ADOPT);
+        let orphans = if may_adopt { self.history.left(namespace, name, &revisions) } else { Vec::new() };
+        if !orphans.is_empty() {
+            self.ensure_still_there(&deployment).await?;
+        }
         let mut own = seen.children.clone();
         let unlisted = self.unlisted(&deployment, &kinds, &revisions, is_allowed).await?;
         let pin = rendered.as_ref().ok().and_then(|rendered| Pin::of(&rendered.hash, &own, &revisions));
@@ -203,6 +208,7 @@ impl Observer {
             child,
             others: own,
             revisions,
+            orphans,
             deployment,
         };
         let progress = if is_allowed { Progress::of(&observed) } else { Progress::Unknown };

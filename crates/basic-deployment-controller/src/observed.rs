@@ -59,6 +59,8 @@ pub struct Observed {
     pub others: Vec<Arc<Child>>,
     /// The revisions, the oldest first.
     pub revisions: Vec<Arc<Revision>>,
+    /// The revisions that a former `BasicDeployment` of this name has left, and that may be adopted now.
+    pub orphans: Vec<Arc<Revision>>,
     /// The commands that are bound to it, the oldest first; `None` while they are unknown.
     pub commands: Option<Vec<Arc<Command>>>,
     /// The prerequisites of the next command, if it may be carried out.

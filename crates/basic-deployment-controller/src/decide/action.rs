@@ -25,6 +25,8 @@ pub enum Action {
         /// The revision's number.
         number: i64,
     },
+    /// Take back revisions that a former `BasicDeployment` of this name has left.
+    Adopt(Vec<Arc<Revision>>),
     /// Make a revision the wanted one.
     Renumber {
         /// The revision.
@@ -141,6 +143,7 @@ impl Action {
             Self::ScaleFormer { .. } => step::SCALE_FORMER,
             Self::RefuseFormer(_) => step::READ_FORMER,
             Self::Delete(_) => step::CLEAN_UP,
+            Self::Adopt(_) => step::ADOPT,
             Self::Prune(_) => step::PRUNE,
             Self::Tell(_) => step::TELL,
             Self::WriteStatus(_) => step::STATUS,

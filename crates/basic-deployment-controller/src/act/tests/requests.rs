@@ -47,6 +47,21 @@ async fn a_revision_is_renumbered_only_as_the_very_object_that_was_seen() {
     assert_eq!(request_of(renumber()).await, sent("MERGE", &uri, renumbered));
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_revision_is_adopted_with_the_uid_from_which_its_name_follows() {
+    let uri = format!("{REVISIONS}/web-old?&force=true&fieldManager={MANAGER}&fieldValidation=Strict");
+    let adopted = json!({
+        "apiVersion": "apps/v1", "kind": "ControllerRevision",
+        "metadata": {
+            "name": "web-old", "namespace": "shop", "uid": "uid-of-web-old",
+            "labels": {keys::DEPLOYMENT_UID: "deployment"},
+            "annotations": {keys::MADE_FOR: "former"},
+            "ownerReferences": [owner("deployment")],
+        },
+    });
+    assert_eq!(request_of(adopt()).await, sent("APPLY", &uri, adopted));
+}
+
 /// The applied fields of the child, with a restart token.
 fn applied(token: &str) -> Value {
     let mut object = desired().object;

@@ -124,6 +124,8 @@ pub fn writes(
             let write = Write::status(deployment, Purpose::Status, key, uid, json!(status), &CONDITIONS);
             vec![write.of_step(step::STATUS, None)]
         }
+        // The model has no revisions without an owner.
+        Action::Adopt(_) => Vec::new(),
         Action::Refuse(_) | Action::RefuseFormer(_) | Action::Wait(_) | Action::Settle => Vec::new(),
     }
 }

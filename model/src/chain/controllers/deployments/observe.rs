@@ -103,6 +103,7 @@ pub fn observe(process: &Process, server: &Server, scope: &Scope, deployment: &S
         look: None,
         others,
         revisions,
+        orphans: Vec::new(),
         deployment: Arc::new(real),
     })
 }
