@@ -25,6 +25,7 @@ pub struct Rollout {
     token: Option<String>,
     updated: i32,
     active: i32,
+    available: i32,
 }
 
 impl Progress {
@@ -42,6 +43,7 @@ impl Progress {
         if child.is_current() && child.hash() == rollout.hash {
             rollout.updated = child.outputs.updated.unwrap_or(0);
             rollout.active = child.outputs.active;
+            rollout.available = child.outputs.reliable();
         }
         Self::Awaited(rollout)
     }
@@ -52,7 +54,12 @@ impl Rollout {
     pub fn advances_to(&mut self, now: Self) -> bool {
         let is_same = (&self.hash, &self.token) == (&now.hash, &now.token);
         let next = if is_same {
-            Self { updated: now.updated.max(self.updated), active: now.active.max(self.active), ..now }
+            Self {
+                updated: now.updated.max(self.updated),
+                active: now.active.max(self.active),
+                available: now.available.max(self.available),
+                ..now
+            }
         } else {
             now
         };
@@ -97,6 +104,9 @@ mod tests {
         assert!(most.advances_to(with(2, 2)));
         assert!(!most.advances_to(with(1, 3)), "both were as high before");
         assert!(most.advances_to(with(0, 4)));
+        let available = |available| rollout(&observed(|child| child.outputs.available = Some(available)));
+        let mut most = available(1);
+        assert!(most.advances_to(available(2)) && !most.advances_to(available(1)));
     }
 
     #[test]

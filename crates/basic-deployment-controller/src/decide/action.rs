@@ -65,7 +65,7 @@ pub enum Action {
         /// The token; `None` if the child's own is new enough.
         token: Option<String>,
     },
-    /// Set the child's replicas.
+    /// Set the child's replicas, and the seconds for which they have to be ready.
     Scale {
         /// The child.
         child: Arc<Child>,
