@@ -6,7 +6,8 @@ use std::{slice, time::Duration};
 use anyhow::Result;
 use catena_api::BasicDeployment;
 use e2e::{
-    CHAIN, Cluster, DEPLOYMENTS, Namespace, Release, WAIT_TIMEOUT, condition, deployment, eventually, open_kind,
+    CHAIN, Cluster, DEPLOYMENTS, Namespace, Release, WAIT_TIMEOUT, condition, deployment, eventually,
+    open_kind,
 };
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
@@ -106,6 +107,32 @@ async fn an_old_replica_that_is_ready_now_and_then_keeps_no_rollout_from_its_dea
         _ = namespace.until("web", "stalls", stalls) => {}
         ended = toggling => ended?,
     }
+    namespace.delete::<BasicDeployment>("web").await?;
+    release.restore().await?;
+    DEPLOYMENTS.until_ready(&cluster).await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_paused_child_is_named_and_is_ready_once_all_its_replicas_are_new() -> Result<()> {
+    let cluster = Cluster::changing_one_of(&CHAIN, DEPLOYMENTS).await?;
+    let namespace = cluster.namespace("paused").await?;
+    let (release, crowds) = crowds(&cluster, &namespace, json!({"paused": "status.paused"})).await?;
+
+    namespace.create(&of_crowd(3, 600)).await?;
+    until_created(&crowds).await;
+    let pause = json!({"reason": "StepReached", "message": "somebody has to go on"});
+    report(&crowds, json!({"active": 3, "updated": 1, "paused": pause})).await?;
+    let is_named = |web: &BasicDeployment| {
+        let blocker = web.status.as_ref().and_then(|status| status.blocked_by.as_ref());
+        let names_it =
+            blocker.is_some_and(|blocker| blocker.kind == "Crowd" && blocker.reason == "StepReached");
+        names_it && progresses_with(web, "ChildPaused")
+    };
+    namespace.until("web", "names the pause", is_named).await;
+    let ready = json!([{"type": "Ready", "status": "True", "reason": "Settled", "message": ""}]);
+    report(&crowds, json!({"active": 3, "updated": 3, "paused": pause, "conditions": ready})).await?;
+    namespace.until_ready("web").await;
     namespace.delete::<BasicDeployment>("web").await?;
     release.restore().await?;
     DEPLOYMENTS.until_ready(&cluster).await;

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::{
     child_kind::ChildKind,
     error::Refusal,
-    outputs::{Outputs, Stalled},
+    outputs::{Outputs, Pause, Stalled},
 };
 
 /// A child in the cache: the whole object without `managedFields`, because any of its fields may be ours.
@@ -237,6 +237,12 @@ impl Child {
     #[must_use]
     pub fn stalled(&self) -> Option<&Stalled> {
         self.outputs.stalled.as_ref().filter(|_| self.is_current())
+    }
+
+    /// The pause in which it waits on purpose with its current spec.
+    #[must_use]
+    pub fn paused(&self) -> Option<&Pause> {
+        self.outputs.paused.as_ref().filter(|_| self.is_current())
     }
 
     /// Whether its status refers to its current spec.

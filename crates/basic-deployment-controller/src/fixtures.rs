@@ -154,6 +154,7 @@ pub fn observed() -> Observed {
         settled_as: None,
         given_replicas: HashMap::new(),
         since_progress: Duration::ZERO,
+        behind_for: Duration::ZERO,
         status_age: StatusAge::Written(Duration::from_secs(60)),
     }
 }

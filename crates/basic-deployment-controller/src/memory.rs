@@ -32,6 +32,8 @@ struct Remembered {
     /// The hash of the rendering whose revision could not be created because its name is taken, and since when that is known.
     taken: Option<(String, Instant)>,
     stillness: Option<Stillness>,
+    /// The child that has not reported on its present spec, the generation of its last report, and since when that is known.
+    behind: Option<((String, Option<i64>), Instant)>,
     look: Option<LookAt>,
 }
 
@@ -162,6 +164,17 @@ impl Memory {
         })
     }
 
+    /// The time for which a child has not reported on its present spec, and not on any other one either.
+    pub fn behind_for(&self, uid: &str, child: Option<&Child>) -> Duration {
+        let late = child.filter(|child| !child.is_current());
+        let late = late.map(|child| (child.uid.clone(), child.outputs.observed_generation));
+        self.change(uid, |remembered| {
+            let known = remembered.behind.take().filter(|(known, _)| Some(known) == late.as_ref());
+            remembered.behind = known.or_else(|| Some((late?, Instant::now())));
+            remembered.behind.as_ref().map_or(Duration::ZERO, |(_, since)| since.elapsed())
+        })
+    }
+
     /// Forgets a `BasicDeployment` that is gone.
     pub fn forget(&self, uid: &str) {
         self.0.lock().remove(uid);
@@ -228,6 +241,23 @@ mod tests {
         assert_eq!(after_a_minute(Progress::AtRest).await, Duration::ZERO);
         assert_eq!(after_a_minute(at(1)).await, Duration::ZERO, "a replica was lost just now");
         assert_eq!(after_a_minute(at(1)).await, minute);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_child_is_behind_for_as_long_as_it_reports_nothing() {
+        let (memory, minute) = (Memory::default(), Duration::from_secs(60));
+        let after_a_minute = async |generation: i64, reported: i64| {
+            tokio::time::advance(minute).await;
+            let mut child = Child::clone(&fixtures::child("web", "child"));
+            (child.generation, child.outputs.observed_generation) = (generation, Some(reported));
+            memory.behind_for("web", Some(&child))
+        };
+        assert_eq!(after_a_minute(1, 1).await, Duration::ZERO);
+        assert_eq!(after_a_minute(2, 1).await, Duration::ZERO, "its spec was changed just now");
+        assert_eq!(after_a_minute(3, 1).await, minute, "another change is no report");
+        assert_eq!(after_a_minute(4, 2).await, Duration::ZERO, "it reports, however late");
+        assert_eq!(after_a_minute(4, 4).await, Duration::ZERO);
+        assert_eq!(memory.behind_for("web", None), Duration::ZERO);
     }
 
     #[test]

@@ -139,10 +139,7 @@ impl Observer {
         }
         let is_observed = is_allowed && deployment.metadata.deletion_timestamp.is_none();
         let may_adopt = is_observed && !attempt.holds(step::ADOPT);
-        let orphans = if may_adopt { self.history.left(namespace, name, &revisions) } else { Vec::new() };
-        if !orphans.is_empty() {
-            self.ensure_still_there(&deployment).await?;
-        }
+        let orphans = if may_adopt { self.orphans(&deployment, &revisions).await? } else { Vec::new() };
         let mut own = seen.children.clone();
         let unlisted = self.unlisted(&deployment, &kinds, &revisions, is_allowed).await?;
         let pin = rendered.as_ref().ok().and_then(|rendered| Pin::of(&rendered.hash, &own, &revisions));
@@ -192,6 +189,7 @@ impl Observer {
             now: Timestamp::now(),
             kinds: kinds.iter().map(Known::listed).collect(),
             since_progress: Duration::ZERO,
+            behind_for: self.memory.behind_for(uid, child.ours().map(AsRef::as_ref)),
             status_age,
             settled_as: remembered.settled_as,
             given_replicas: remembered.replicas,
@@ -346,6 +344,20 @@ impl Observer {
             Some(owner) if owner.is_former(deployment) => Found::Leaving(child),
             Some(_) => Found::Foreign(child),
         })
+    }
+
+    /// The revisions that a former `BasicDeployment` of this name has left.
+    async fn orphans(
+        &self,
+        deployment: &BasicDeployment,
+        known: &[Arc<Revision>],
+    ) -> Result<Vec<Arc<Revision>>, Error> {
+        let ObjectId { namespace, name, .. } = ObjectId::of(deployment);
+        let orphans = self.history.left(namespace, name, known);
+        if !orphans.is_empty() {
+            self.ensure_still_there(deployment).await?;
+        }
+        Ok(orphans)
     }
 
     /// Fails if it is gone or being deleted, which a watch that lags behind does not show: what is created or adopted for it then

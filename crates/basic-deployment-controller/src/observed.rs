@@ -75,6 +75,8 @@ pub struct Observed {
     pub given_replicas: HashMap<String, i32>,
     /// The time since the last progress.
     pub since_progress: Duration,
+    /// The time for which the child has not reported on its present spec.
+    pub behind_for: Duration,
     /// The age of the status.
     pub status_age: StatusAge,
 }
@@ -212,6 +214,12 @@ impl Observed {
     #[must_use]
     pub fn serving_former(&self) -> Option<&Arc<Child>> {
         self.others.iter().find(|other| may_serve(other))
+    }
+
+    /// Whether somebody has paused the rollout: in the `BasicDeployment`, or in the child.
+    #[must_use]
+    pub fn is_paused(&self) -> bool {
+        self.deployment.spec.paused || self.child.ours().is_some_and(|child| child.paused().is_some())
     }
 
     /// Whether all desired replicas serve the desired rendering, so that former children may go.

@@ -28,6 +28,7 @@ pub struct Mapping {
     terminating: Source,
     blocked_by: Source,
     stalled: Option<Source>,
+    paused: Option<Source>,
     selector: Source,
     pods: Option<Source>,
 }
@@ -58,6 +59,8 @@ pub struct Outputs {
     pub terminating: Option<i32>,
     /// The reason why it cannot proceed by itself, if it cannot.
     pub stalled: Option<Stalled>,
+    /// The pause in which it waits on purpose, if it reports one.
+    pub paused: Option<Pause>,
     /// Its blocker, if it reports one.
     pub blocked_by: Option<BlockedBy>,
     /// The label selector of its pods, if it reports one.
@@ -87,6 +90,16 @@ pub struct Stalled {
     pub message: String,
 }
 
+/// A pause of a child.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Pause {
+    /// One word.
+    pub reason: String,
+    /// For people.
+    #[serde(default)]
+    pub message: String,
+}
+
 /// The reason of a stall that is told without one.
 fn stalled() -> String {
     STALLED.to_owned()
@@ -109,6 +122,7 @@ impl TryFrom<ReplicaContract> for Mapping {
             terminating: source("terminating", &contract.terminating)?,
             blocked_by: source("blockedBy", &contract.blocked_by)?,
             stalled: optional("stalled", &contract.stalled)?,
+            paused: optional("paused", &contract.paused)?,
             selector: source("selector", &contract.selector)?,
             pods: contract.pods.as_ref().map(|pods| source("pods.selector", &pods.selector)).transpose()?,
             contract,
@@ -150,6 +164,7 @@ impl Mapping {
             let told = reading.noted(of_type(STALLED)).filter(is_true);
             told.and_then(|told| serde_json::from_value(told.clone()).ok())
         };
+        let paused = self.paused.as_ref().and_then(|source| reading.map(source, &["reason", "message"]));
         let message = told.and_then(|told| told["message"].as_str());
         Outputs {
             active,
@@ -160,6 +175,7 @@ impl Mapping {
             available,
             terminating,
             stalled,
+            paused,
             blocked_by,
             selector,
             pods,

@@ -12,17 +12,19 @@ use crate::observed::Observed;
 pub enum Progress {
     /// Nothing: no child is seen.
     Unknown,
-    /// Nothing is awaited: all replicas serve, or the rollout is paused.
+    /// Nothing is awaited: all replicas serve.
     AtRest,
     /// Replicas are awaited.
     Awaited(Rollout),
 }
 
-/// A rollout: the wanted revision, the restart token of the child, and the most replicas that it has reported under both.
+/// A rollout: the wanted revision, the restart token of the child, and the most replicas that it has reported under both. A pause,
+/// and what comes after it, are other ones, so that no time runs out in a pause.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rollout {
     hash: String,
     token: Option<String>,
+    is_paused: bool,
     updated: i32,
     active: i32,
     available: i32,
@@ -32,13 +34,13 @@ impl Progress {
     /// The progress of an observation.
     #[must_use]
     pub fn of(observed: &Observed) -> Self {
-        if observed.is_ready() || observed.deployment.spec.paused {
+        if observed.is_ready() {
             return Self::AtRest;
         }
         let Some(child) = observed.child.ours() else { return Self::Unknown };
         let hash = observed.wanted_hash().unwrap_or_default().to_owned();
         let token = child.restarted_at().map(str::to_owned);
-        let mut rollout = Rollout { hash, token, ..Rollout::default() };
+        let mut rollout = Rollout { hash, token, is_paused: observed.is_paused(), ..Rollout::default() };
         // A report about a former spec counts replicas of a former template.
         if child.is_current() && child.hash() == rollout.hash {
             rollout.updated = child.outputs.updated.unwrap_or(0);
@@ -52,7 +54,7 @@ impl Progress {
 impl Rollout {
     /// Takes over a later observation, and tells whether it is progress: another rollout, or a number that is higher than ever.
     pub fn advances_to(&mut self, now: Self) -> bool {
-        let is_same = (&self.hash, &self.token) == (&now.hash, &now.token);
+        let is_same = (&self.hash, &self.token, self.is_paused) == (&now.hash, &now.token, now.is_paused);
         let next = if is_same {
             Self {
                 updated: now.updated.max(self.updated),
@@ -73,7 +75,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::{child::Child, fixtures, observed::Found};
+    use crate::{child::Child, fixtures, observed::Found, outputs::Pause};
 
     /// A child that is not ready, with `changes`.
     fn observed(change: impl FnOnce(&mut Child)) -> Observed {
@@ -140,11 +142,20 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_awaited_of_a_rollout_that_is_complete_or_paused() {
+    fn nothing_is_awaited_of_a_rollout_that_is_complete_and_the_time_begins_anew_after_a_pause() {
         assert_eq!(Progress::of(&fixtures::observed()), Progress::AtRest);
         let mut paused = observed(|_| {});
-        assert!(matches!(Progress::of(&paused), Progress::Awaited(_)));
         Arc::make_mut(&mut paused.deployment).spec.paused = true;
-        assert_eq!(Progress::of(&paused), Progress::AtRest);
+        let mut most = with(1, 3);
+        assert!(most.advances_to(rollout(&paused)) && most.advances_to(with(1, 3)));
+        let pause = Pause { reason: "StepReached".into(), message: String::new() };
+        let of_child = |generation| {
+            rollout(&observed(|child| {
+                (child.outputs.paused, child.generation) = (Some(pause.clone()), generation);
+                child.outputs.updated = Some(1);
+            }))
+        };
+        assert!(most.advances_to(of_child(1)) && most.advances_to(with(1, 3)));
+        assert!(!most.advances_to(of_child(2)), "it has not seen the present spec");
     }
 }

@@ -29,7 +29,8 @@ pub fn share_of_wanted(wanted: Option<&Arc<Child>>, observed: &Observed) -> i32 
         return share;
     }
     // Replicas whose end is awaited have their room until then. None of the wanted child goes because of them.
-    let ending = observed.awaited_ends().try_fold(0_i32, |sum, child| Some(sum.saturating_add(child.ending()?)));
+    let ending =
+        observed.awaited_ends().try_fold(0_i32, |sum, child| Some(sum.saturating_add(child.ending()?)));
     let free = ending.map_or(0, |ending| {
         let left = Budget { most: budget.most.saturating_sub(ending), ..budget };
         left.of_wanted(count, former)

@@ -9,6 +9,7 @@ use crate::{
     command_queue::CommandQueue,
     decide::{action::Action, commands},
     observed::Observed,
+    stall::silence_in,
     status::{deadline_in, pace, status, told},
     step,
 };
@@ -19,7 +20,7 @@ const MIN_LOOK_DELAY: Duration = Duration::from_secs(1);
 /// Writes a changed status when it is due, or waits until something becomes due.
 pub fn report(observed: &Observed, queue: &CommandQueue) -> Action {
     let look = look_in(observed).map(|left| left.max(MIN_LOOK_DELAY));
-    write_or_wait(observed, queue, [deadline_in(observed), look])
+    write_or_wait(observed, queue, [deadline_in(observed), silence_in(observed), look])
 }
 
 /// Reports that the object is being deleted.
@@ -27,10 +28,10 @@ pub fn report_deletion(observed: &Observed, queue: &CommandQueue, deletion: Dele
     if let Some(left) = deletion.due_in(observed.now) {
         return Action::Wait(left);
     }
-    write_or_wait(observed, queue, [None, None])
+    write_or_wait(observed, queue, [None, None, None])
 }
 
-fn write_or_wait(observed: &Observed, queue: &CommandQueue, others: [Option<Duration>; 2]) -> Action {
+fn write_or_wait(observed: &Observed, queue: &CommandQueue, others: [Option<Duration>; 3]) -> Action {
     let current = told(&observed.deployment);
     let new = status(observed);
     let is_refused = matches!(&observed.attempt, Attempt::Without(_)) && observed.attempt.holds(step::STATUS);

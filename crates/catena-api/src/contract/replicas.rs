@@ -23,6 +23,7 @@ pub const REPLICAS_VERSION: &str = "v1";
 /// | out, optional | `available` | number of replicas that have served for `minReadySeconds` |
 /// | out, optional | `terminating` | number of replicas that terminate and have not ended |
 /// | out, optional | `blockedBy`, `stalled` | reasons for not being ready |
+/// | out, optional | `paused` | why the child waits on purpose |
 /// | out, optional | `conditions` | with `Ready` and `Stalled`, if those two are not mapped |
 /// | out, optional | `selector` | the scale subresource |
 /// | optional | `pods` | where the parent looks for the pod that keeps a child from serving |
@@ -59,6 +60,9 @@ pub struct ReplicaContract {
     /// reports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stalled: Option<Output>,
+    /// Out, optional: `{reason, message}` while the child waits on purpose, such as for a person. It does not run out of time then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paused: Option<Output>,
     /// Out, optional: conditions; the parent reads `Ready` and `Stalled`, if those two are not mapped.
     pub conditions: FieldPath,
     /// Out, optional: label selector of the pods, as text.
@@ -85,6 +89,7 @@ impl Default for ReplicaContract {
             terminating: Output::field(["status", "terminating"]),
             blocked_by: Output::field(["status", "blockedBy"]),
             stalled: None,
+            paused: None,
             conditions: path(["status", "conditions"]),
             selector: Output::field(["status", "selector"]),
             pods: None,

@@ -141,6 +141,7 @@ pub fn check(subject: &Subject, contract: &ReplicaContract) -> Report<Fields> {
     fields.push(output("terminating", &contract.terminating, "integer", false));
     fields.push(output("blockedBy", &contract.blocked_by, "object", false));
     fields.extend(contract.stalled.as_ref().map(|stalled| output("stalled", stalled, "object", false)));
+    fields.extend(contract.paused.as_ref().map(|paused| output("paused", paused, "object", false)));
     fields.push(output("selector", &contract.selector, "string", false));
     let (ok, note) = match &subject.claim {
         Claim::Version(version) if version == REPLICAS_VERSION => (true, String::new()),

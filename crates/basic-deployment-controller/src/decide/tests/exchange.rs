@@ -111,8 +111,7 @@ fn awaiting_ends() -> Observed {
 fn a_new_replica_waits_for_the_end_of_a_former_one_if_somebody_asks_for_that() {
     let mut observed = awaiting_ends();
     let numbers = |active: i32, terminating: Value| json!({"active": active, "terminating": terminating});
-    observed.child =
-        Found::Ours(child(json!({"spec": {"replicas": 0}, "status": numbers(0, json!(0))})));
+    observed.child = Found::Ours(child(json!({"spec": {"replicas": 0}, "status": numbers(0, json!(0))})));
     let emptied = |status: Value| vec![deployment_child(json!({"spec": {"replicas": 0}, "status": status}))];
     let grows = |observed: &Observed| matches!(decide(observed), Action::Scale { replicas: 1, .. });
     for (why, status) in [
