@@ -57,6 +57,10 @@ impl Executor {
             Action::RefreshOwner { children, revisions } => {
                 self.refresh_owner(observed, children, revisions).await?;
             }
+            Action::Adopt(orphans) => {
+                let adopt = async |orphan: Arc<Revision>| self.adopt(deployment, &orphan).await;
+                slow_start(orphans, adopt, may_go_on).await.all()?;
+            }
             Action::Renumber { revision, number, rejects } => {
                 self.renumber(deployment, &revision, number, &rejects).await?;
             }
@@ -167,6 +171,19 @@ impl Executor {
         }
     }
 
+    /// Adds the label and the owner, and keeps all other owners. The name goes on following from the former uid.
+    async fn adopt(&self, deployment: &BasicDeployment, orphan: &Revision) -> Result<(), Error> {
+        let (own, resource) = (ObjectId::of(deployment), &self.places.revisions.resource);
+        let mut metadata = json!(orphan.id());
+        metadata["labels"] = json!({keys::DEPLOYMENT_UID: own.uid});
+        metadata["annotations"] = json!({keys::MADE_FOR: orphan.made_for});
+        metadata["ownerReferences"] = json!([controller_reference(deployment)]);
+        let adopted =
+            json!({"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata});
+        self.writer.on_behalf_of(own).apply(&self.places.revisions, &adopted).await?;
+        Ok(())
+    }
+
     async fn renumber(
         &self,
         deployment: &BasicDeployment,
@@ -208,6 +225,12 @@ impl Executor {
         let (deployment, field) = (&*observed.deployment, &child.kind.fields().replicas);
         let mut patch = json!({"metadata": child.id()});
         field.set(&mut patch, replicas.into());
+        let is_wanted = observed.child.ours().is_some_and(|wanted| wanted.uid == child.uid);
+        let seconds = deployment.spec.min_ready_seconds;
+        // A kind need not have the field as long as nobody asks for it.
+        if is_wanted && child.min_ready_seconds() != seconds {
+            child.kind.fields().min_ready_seconds.set(&mut patch, seconds.into());
+        }
         let undone = heals.then(|| field.to_string());
         self.merge(deployment, &observed.place(&child.kind), &patch, undone.as_deref()).await?;
         let whose = ObjectId::of(deployment).uid;

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::{
     child_kind::ChildKind,
     error::Refusal,
-    outputs::{Outputs, Stalled},
+    outputs::{Outputs, Pause, Stalled},
 };
 
 /// A child in the cache: the whole object without `managedFields`, because any of its fields may be ours.
@@ -213,6 +213,21 @@ impl Child {
         number(self.kind.fields().replicas.get(&self.object))
     }
 
+    /// The seconds for which its replicas have to be ready before they count as available.
+    #[must_use]
+    pub fn min_ready_seconds(&self) -> i32 {
+        number(self.kind.fields().min_ready_seconds.get(&self.object)).unwrap_or(0)
+    }
+
+    /// The replicas that it does not count any more, or is about to remove, and that may still run; `None` if it has not reported
+    /// them on its present spec.
+    #[must_use]
+    pub fn ending(&self) -> Option<i32> {
+        let terminating = self.outputs.terminating.filter(|_| self.is_current())?;
+        let stays = if self.is_deleting { 0 } else { self.replicas().unwrap_or(0) };
+        Some(terminating.saturating_add(self.outputs.active.saturating_sub(stays).max(0)))
+    }
+
     /// Whether a `BasicDeployment` takes it back as its own, if nobody controls it.
     #[must_use]
     pub fn is_adoptable_as(&self, hash: &str) -> bool {
@@ -229,6 +244,12 @@ impl Child {
     #[must_use]
     pub fn stalled(&self) -> Option<&Stalled> {
         self.outputs.stalled.as_ref().filter(|_| self.is_current())
+    }
+
+    /// The pause in which it waits on purpose with its current spec.
+    #[must_use]
+    pub fn paused(&self) -> Option<&Pause> {
+        self.outputs.paused.as_ref().filter(|_| self.is_current())
     }
 
     /// Whether its status refers to its current spec.

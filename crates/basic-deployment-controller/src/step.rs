@@ -20,6 +20,8 @@ pub const HEAL_SCALE: &str = "healScale";
 pub const SCALE: &str = "scale";
 /// Deleting former children.
 pub const CLEAN_UP: &str = "cleanUp";
+/// Adopting revisions.
+pub const ADOPT: &str = "adopt";
 /// Deleting revisions.
 pub const PRUNE: &str = "prune";
 /// Carrying out a command.

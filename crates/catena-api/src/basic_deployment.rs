@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::{apis::meta::v1::Condition, util::intstr::In
 use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
-use crate::{BlockedBy, schema};
+use crate::{BlockedBy, PodReplacementPolicy, schema};
 
 /// The desired state: a number of replicas of a template that the platform team maintains.
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
@@ -52,15 +52,21 @@ pub struct BasicDeploymentSpec {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 100))]
     pub parameters: BTreeMap<String, String>,
-    /// While true, changes to the template and the parameters are not applied, and commands wait. Scaling still
-    /// takes effect.
+    /// While true, changes to the template and the parameters are not applied, and commands wait. Scaling and
+    /// `minReadySeconds` still take effect.
     #[serde(default, skip_serializing_if = "schema::is_false")]
     pub paused: bool,
     /// Seconds without progress after which a rollout is reported as stalled, with the reason
-    /// `ProgressDeadlineExceeded`. The rollout itself continues.
+    /// `ProgressDeadlineExceeded`. The rollout itself continues. Progress is a higher number of updated, serving or available
+    /// replicas than any before, of the same revision.
     #[serde(default = "schema::progress_deadline")]
     #[schemars(range(min = 1, max = 86_400))]
     pub progress_deadline_seconds: i32,
+    /// Seconds for which a new replica has to be ready without a failure before it counts as available. It is handed to
+    /// the child.
+    #[serde(default)]
+    #[schemars(range(min = 0))]
+    pub min_ready_seconds: i32,
     /// Number of old revisions to keep for rollbacks.
     #[serde(default = "schema::revision_history_limit")]
     #[schemars(range(min = 0, max = 1_000))]
@@ -76,6 +82,12 @@ pub struct BasicDeploymentSpec {
     #[serde(default = "schema::quarter")]
     #[x_kube(validation = Rule::new("type(self) == int ? self >= 0 && self <= 10000 : self.matches('^(100|[1-9]?[0-9])%$')").message("must be a number from 0 to 10000 or a percentage such as \"25%\""))]
     pub max_unavailable: IntOrString,
+    /// When the room of a replica is free for one of another child while one child is exchanged for another one: as soon as
+    /// it terminates (`TerminationStarted`), or once it has ended (`TerminationComplete`). With the latter, `ready` also waits
+    /// until no replica terminates. Replacements of pods within one child follow the policy of that child.
+    #[serde(default)]
+    #[schemars(with = "String", extend("enum" = ["TerminationStarted", "TerminationComplete"]))]
+    pub pod_replacement_policy: PodReplacementPolicy,
 }
 
 impl Default for BasicDeploymentSpec {
@@ -86,9 +98,11 @@ impl Default for BasicDeploymentSpec {
             parameters: BTreeMap::new(),
             paused: false,
             progress_deadline_seconds: schema::progress_deadline(),
+            min_ready_seconds: 0,
             revision_history_limit: schema::revision_history_limit(),
             max_surge: schema::quarter(),
             max_unavailable: schema::quarter(),
+            pod_replacement_policy: PodReplacementPolicy::default(),
         }
     }
 }

@@ -14,6 +14,10 @@ pub const HASH: &str = "catena.dev/template-hash";
 /// Its presence narrows the parent's watch, so that other people's objects never reach the controller.
 pub const DEPLOYMENT_UID: &str = "catena.dev/deployment-uid";
 
+/// Annotation on a `ControllerRevision` that a `BasicDeployment` has adopted: the uid of the former `BasicDeployment` of its name, from
+/// which the name of the revision follows.
+pub const MADE_FOR: &str = "catena.dev/made-for";
+
 /// Label on the pods of a `BasicReplicaSet`: the uid of the `BasicReplicaSet`.
 ///
 /// Its presence narrows the pod watch, and its value is the selector that the scale subresource reports.

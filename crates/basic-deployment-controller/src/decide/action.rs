@@ -32,6 +32,8 @@ pub enum Action {
         /// The revision's number.
         number: i64,
     },
+    /// Take back revisions that a former `BasicDeployment` of this name has left.
+    Adopt(Vec<Arc<Revision>>),
     /// Make a revision the wanted one.
     Renumber {
         /// The revision.
@@ -70,7 +72,7 @@ pub enum Action {
         /// The token; `None` if the child's own is new enough.
         token: Option<String>,
     },
-    /// Set the child's replicas.
+    /// Set the child's replicas, and the seconds for which they have to be ready.
     Scale {
         /// The child.
         child: Arc<Child>,
@@ -149,6 +151,7 @@ impl Action {
             Self::ScaleFormer { .. } => step::SCALE_FORMER,
             Self::RefuseFormer(_) => step::READ_FORMER,
             Self::Delete(_) => step::CLEAN_UP,
+            Self::Adopt(_) => step::ADOPT,
             Self::Prune(_) => step::PRUNE,
             Self::Tell(_) => step::TELL,
             Self::WriteStatus(_) => step::STATUS,

@@ -17,6 +17,7 @@ use crate::{
     drift,
     error::Refusal,
     observed::{Found, Observed},
+    revision::find,
     step,
 };
 
@@ -89,10 +90,12 @@ fn adopt(child: &Arc<Child>, desired: &Desired, observed: &Observed) -> Option<A
     (!observed.attempt.holds(step::HEAL)).then(|| change(child, desired, observed, Cause::Drift))
 }
 
-/// Sets the replicas of the wanted child, and undoes changes of them by somebody else.
+/// Sets the replicas of the wanted child, and the seconds for which they have to be ready, and undoes changes of the replicas by
+/// somebody else.
 pub fn scale(child: &Arc<Child>, observed: &Observed) -> Option<Action> {
     let replicas = share_of_wanted(Some(child), observed);
-    let heals = heals_scale(child, replicas, observed)?;
+    let is_as_long = child.min_ready_seconds() == observed.deployment.spec.min_ready_seconds;
+    let heals = heals_scale(child, replicas, observed).or((!is_as_long).then_some(false))?;
     let action = Action::Scale { child: child.clone(), replicas, heals };
     (!observed.attempt.holds(action.step())).then_some(action)
 }
@@ -114,9 +117,23 @@ pub fn scale_former(observed: &Observed) -> Option<Action> {
     (!observed.attempt.holds(action.step())).then_some(action)
 }
 
-/// Deletes former children when the wanted one serves.
+/// Deletes former children when the wanted one serves, and before that those that are spent.
 pub fn clean_up(observed: &Observed) -> Option<Action> {
-    let former: Vec<_> = observed.former_children().cloned().collect();
-    let may_go = observed.is_served() && !observed.attempt.holds(step::CLEAN_UP);
-    (!former.is_empty() && may_go).then_some(Action::Delete(former))
+    if observed.attempt.holds(step::CLEAN_UP) {
+        return None;
+    }
+    let is_served = observed.is_served();
+    let may_go = |child: &&Arc<Child>| is_served || is_spent(child, observed);
+    let former: Vec<_> = observed.former_children().filter(may_go).cloned().collect();
+    (!former.is_empty()).then_some(Action::Delete(former))
+}
+
+/// Whether a former child is empty and has never served. All former children go when the wanted one serves, so that only the one
+/// with the oldest revision may have served.
+fn is_spent(child: &Child, observed: &Observed) -> bool {
+    let may_run = !child.is_readable() || !child.is_current() || child.outputs.active > 0;
+    let number = |child: &Child| find(&observed.revisions, child.hash()).map(|revision| revision.number);
+    child.replicas() == Some(0)
+        && !may_run
+        && observed.former_children().any(|other| number(other) < number(child))
 }

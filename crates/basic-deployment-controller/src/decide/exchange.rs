@@ -22,7 +22,20 @@ pub fn share_of_wanted(wanted: Option<&Arc<Child>>, observed: &Observed) -> i32 
     let others =
         observed.children().filter(is_other).filter(|child| !child.is_deleting && child.is_readable());
     let former = Count::of_any(others);
-    Budget::of(&observed.deployment.spec).of_wanted(Count::of_all(wanted), former)
+    let (budget, count) = (Budget::of(&observed.deployment.spec), Count::of_all(wanted));
+    let share = budget.of_wanted(count, former);
+    // Within one child, that child decides.
+    if !observed.children().any(|child| is_other(&child)) {
+        return share;
+    }
+    // Replicas whose end is awaited have their room until then. None of the wanted child goes because of them.
+    let ending =
+        observed.awaited_ends().try_fold(0_i32, |sum, child| Some(sum.saturating_add(child.ending()?)));
+    let free = ending.map_or(0, |ending| {
+        let left = Budget { most: budget.most.saturating_sub(ending), ..budget };
+        left.of_wanted(count, former)
+    });
+    share.min(free.max(count.desired))
 }
 
 /// The former child whose replicas are to change next, and their number.
@@ -41,8 +54,11 @@ pub fn next_former(observed: &Observed) -> Option<(&Arc<Child>, i32)> {
         }
         _ => {
             let has_any = readable().filter(|child| Count::of(child).desired > 0);
-            // A replica that does not serve is not missed.
-            let child = has_any.max_by_key(|child| (Count::of(child).idle(), Reverse(&child.name)))?;
+            // A replica that does not serve is not missed. The child that serves least is emptied first, so that few are left.
+            let child = has_any.max_by_key(|child| {
+                let count = Count::of(child);
+                (count.idle() > 0, Reverse(count.serving), Reverse(count.desired), Reverse(&child.name))
+            })?;
             let count = Count::of(child);
             let fewer = if count.idle() > 0 { count.idle() } else { count.desired }.min(-more);
             Some((child, count.desired - fewer))

@@ -131,6 +131,25 @@ fn what_a_mapping_does_not_use_and_what_says_nothing_breaks_nothing() {
 }
 
 #[test]
+fn a_pause_is_read_with_its_reason() {
+    let read = |pause: Value| {
+        let child = json!({"status": {"paused": pause}});
+        let outputs = mapping(json!({"paused": "status.paused"})).outputs(&child, 1);
+        (outputs.paused.map(|pause| pause.reason), outputs.problem)
+    };
+    assert_eq!(read(json!({"reason": "StepReached"})), (Some("StepReached".into()), None));
+    assert_eq!(read(json!({})), (None, None), "an empty one says nothing");
+    let (_, problem) = read(json!({"message": "why"}));
+    assert!(problem.unwrap().starts_with("contract.paused: status.paused: "), "its reason is a must");
+    let paused = |is_paused: bool| {
+        let child = json!({"spec": {"paused": is_paused}, "status": {}});
+        example("deployment").children[0].contract.outputs(&child, 1).paused
+    };
+    assert_eq!(paused(true).map(|pause| pause.reason), Some("DeploymentPaused".into()));
+    assert_eq!(paused(false), None);
+}
+
+#[test]
 fn a_new_child_without_a_status_breaks_nothing() {
     let contract = json!({"active": {"cel": "object.status.a"}, "ready": {"cel": "object.status.b == 1"}});
     assert_eq!(mapping(contract).outputs(&json!({"spec": {}}), 1), Outputs::default());
@@ -205,6 +224,7 @@ fn a_deployment_tells_its_deadline_and_pods_that_cannot_be_created() {
     let child =
         json!({"metadata": {"name": "web"}, "spec": {"replicas": 1}, "status": {"conditions": conditions}});
     let outputs = example("deployment").children[0].contract.outputs(&child, 2);
+    assert_eq!((outputs.available, outputs.reliable()), (Some(0), 0), "a count of zero is left out");
     let stalled = Stalled { reason: "ProgressDeadlineExceeded".into(), message: "late".into() };
     assert_eq!((outputs.stalled, outputs.problem), (Some(stalled), None));
     let blocker = outputs.blocked_by.unwrap();

@@ -278,6 +278,14 @@ fn course(reason: &str) -> Option<Description> {
             "create the BasicDeployment again with the same spec, and it adopts the child without downtime; or delete the child: kubectl{namespace} delete {object}",
         ),
         "Paused" => ("is paused", "set spec.paused to false"),
+        "ChildPaused" => (
+            "waits, because its child is paused",
+            "see in the message what the child waits for, and let it go on there; nothing runs out of time meanwhile",
+        ),
+        "NotReported" => (
+            "is not reported on by its controller",
+            "find the controller of this kind, and see whether it runs, and its log",
+        ),
         "ChangedWhilePaused" => (
             "is paused, and somebody else changed its child",
             "set spec.paused to false, which undoes the change, or undo it by hand",

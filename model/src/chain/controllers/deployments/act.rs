@@ -124,8 +124,9 @@ pub fn writes(
             let write = Write::status(deployment, Purpose::Status, key, uid, json!(status), &CONDITIONS);
             vec![write.of_step(step::STATUS, None)]
         }
-        // Each kind of the model has one version.
+        // Each kind of the model has one version, and each revision its owner.
         Action::RefreshOwner { .. }
+        | Action::Adopt(_)
         | Action::Refuse(_)
         | Action::RefuseFormer(_)
         | Action::Wait(_)
