@@ -219,15 +219,6 @@ impl Child {
         number(self.kind.fields().min_ready_seconds.get(&self.object)).unwrap_or(0)
     }
 
-    /// The replicas that it does not count any more, or is about to remove, and that may still run; `None` if it has not reported
-    /// them on its present spec.
-    #[must_use]
-    pub fn ending(&self) -> Option<i32> {
-        let terminating = self.outputs.terminating.filter(|_| self.is_current())?;
-        let stays = if self.is_deleting { 0 } else { self.replicas().unwrap_or(0) };
-        Some(terminating.saturating_add(self.outputs.active.saturating_sub(stays).max(0)))
-    }
-
     /// Whether a `BasicDeployment` takes it back as its own, if nobody controls it.
     #[must_use]
     pub fn is_adoptable_as(&self, hash: &str) -> bool {

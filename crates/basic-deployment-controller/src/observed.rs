@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use catena_api::{BasicDeployment, BlockedBy, PodReplacementPolicy};
+use catena_api::{BasicDeployment, BlockedBy};
 use jiff::Timestamp;
 use operator_kit::{
     render::Rendered,
@@ -192,17 +192,7 @@ impl Observed {
     /// Whether all desired replicas serve the desired rendering, and no others serve beside them.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        self.is_served()
-            && self.leftovers().next().is_none()
-            && self.changed_in_pause().is_none()
-            && self.awaited_ends().next().is_none()
-    }
-
-    /// The children with replicas that may still end, if their ends are to be awaited.
-    pub fn awaited_ends(&self) -> impl Iterator<Item = &Arc<Child>> {
-        let is_awaited =
-            self.deployment.spec.pod_replacement_policy == PodReplacementPolicy::TerminationComplete;
-        self.children().filter(move |child| is_awaited && child.ending() != Some(0))
+        self.is_served() && self.leftovers().next().is_none() && self.changed_in_pause().is_none()
     }
 
     /// Former children that have not gone, or whose replicas serve, or may serve, until their deletion is complete.

@@ -25,7 +25,6 @@ pub struct Mapping {
     ready: Option<Source>,
     updated: Source,
     available: Source,
-    terminating: Source,
     blocked_by: Source,
     stalled: Option<Source>,
     paused: Option<Source>,
@@ -55,8 +54,6 @@ pub struct Outputs {
     pub updated: Option<i32>,
     /// The number of its replicas that have served for as long as they have to, if it reports that.
     pub available: Option<i32>,
-    /// The number of its replicas that terminate and have not ended, if it reports that.
-    pub terminating: Option<i32>,
     /// The reason why it cannot proceed by itself, if it cannot.
     pub stalled: Option<Stalled>,
     /// The pause in which it waits on purpose, if it reports one.
@@ -119,7 +116,6 @@ impl TryFrom<ReplicaContract> for Mapping {
             ready: optional("ready", &contract.ready)?,
             updated: source("updated", &contract.updated)?,
             available: source("available", &contract.available)?,
-            terminating: source("terminating", &contract.terminating)?,
             blocked_by: source("blockedBy", &contract.blocked_by)?,
             stalled: optional("stalled", &contract.stalled)?,
             paused: optional("paused", &contract.paused)?,
@@ -145,7 +141,6 @@ impl Mapping {
         let observed_generation = reading.generation(&self.observed_generation, generation);
         let updated = reading.count(&self.updated);
         let available = reading.count(&self.available);
-        let terminating = reading.count(&self.terminating);
         let selector = reading.text(&self.selector);
         let pods = self.pods.as_ref().and_then(|source| reading.text(source));
         let blocked_by = reading.map(&self.blocked_by, &["apiVersion", "kind", "name", "reason", "message"]);
@@ -173,7 +168,6 @@ impl Mapping {
             progress: message.unwrap_or_default().to_owned(),
             updated,
             available,
-            terminating,
             stalled,
             paused,
             blocked_by,

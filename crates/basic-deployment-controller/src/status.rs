@@ -99,7 +99,7 @@ fn main_server(observed: &Observed) -> Option<&Child> {
     children.max_by_key(|child| child.outputs.active).map(AsRef::as_ref)
 }
 
-/// A message about former children, and about replicas whose end is awaited.
+/// A message about former children.
 fn by_former(observed: &Observed) -> String {
     let serving = observed.former_children().filter(|child| child.outputs.active > 0);
     let said = serving.map(|child| {
@@ -127,20 +127,7 @@ fn by_former(observed: &Observed) -> String {
             kind.kind, outputs.active
         )
     });
-    let ending = observed.awaited_ends().filter_map(|child| {
-        let Child { kind, name, .. } = &**child;
-        match child.ending() {
-            Some(ending) => Some(format!("; {} {name:?} has replicas that have not ended: {ending}", kind.kind)),
-            None => child.is_current().then(|| {
-                format!(
-                    "; {} {name:?} does not report contract.terminating ({}), without which spec.podReplacementPolicy: TerminationComplete waits for ever",
-                    kind.kind,
-                    kind.fields().terminating
-                )
-            }),
-        }
-    });
-    said.chain(broken).chain(failed).chain(leaving).chain(ending).collect::<Vec<_>>().concat()
+    said.chain(broken).chain(failed).chain(leaving).collect::<Vec<_>>().concat()
 }
 
 /// The failures that stop an exchange, because a former child cannot be changed, by step.

@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::{apis::meta::v1::Condition, util::intstr::In
 use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
-use crate::{BlockedBy, PodReplacementPolicy, schema};
+use crate::{BlockedBy, schema};
 
 /// The desired state: a number of replicas of a template that the platform team maintains.
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
@@ -82,12 +82,6 @@ pub struct BasicDeploymentSpec {
     #[serde(default = "schema::quarter")]
     #[x_kube(validation = Rule::new("type(self) == int ? self >= 0 && self <= 10000 : self.matches('^(100|[1-9]?[0-9])%$')").message("must be a number from 0 to 10000 or a percentage such as \"25%\""))]
     pub max_unavailable: IntOrString,
-    /// When the room of a replica is free for one of another child while one child is exchanged for another one: as soon as
-    /// it terminates (`TerminationStarted`), or once it has ended (`TerminationComplete`). With the latter, `ready` also waits
-    /// until no replica terminates. Replacements of pods within one child follow the policy of that child.
-    #[serde(default)]
-    #[schemars(with = "String", extend("enum" = ["TerminationStarted", "TerminationComplete"]))]
-    pub pod_replacement_policy: PodReplacementPolicy,
 }
 
 impl Default for BasicDeploymentSpec {
@@ -102,7 +96,6 @@ impl Default for BasicDeploymentSpec {
             revision_history_limit: schema::revision_history_limit(),
             max_surge: schema::quarter(),
             max_unavailable: schema::quarter(),
-            pod_replacement_policy: PodReplacementPolicy::default(),
         }
     }
 }

@@ -22,20 +22,7 @@ pub fn share_of_wanted(wanted: Option<&Arc<Child>>, observed: &Observed) -> i32 
     let others =
         observed.children().filter(is_other).filter(|child| !child.is_deleting && child.is_readable());
     let former = Count::of_any(others);
-    let (budget, count) = (Budget::of(&observed.deployment.spec), Count::of_all(wanted));
-    let share = budget.of_wanted(count, former);
-    // Within one child, that child decides.
-    if !observed.children().any(|child| is_other(&child)) {
-        return share;
-    }
-    // Replicas whose end is awaited have their room until then. None of the wanted child goes because of them.
-    let ending =
-        observed.awaited_ends().try_fold(0_i32, |sum, child| Some(sum.saturating_add(child.ending()?)));
-    let free = ending.map_or(0, |ending| {
-        let left = Budget { most: budget.most.saturating_sub(ending), ..budget };
-        left.of_wanted(count, former)
-    });
-    share.min(free.max(count.desired))
+    Budget::of(&observed.deployment.spec).of_wanted(Count::of_all(wanted), former)
 }
 
 /// The former child whose replicas are to change next, and their number.

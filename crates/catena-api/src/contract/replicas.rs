@@ -21,7 +21,6 @@ pub const REPLICAS_VERSION: &str = "v1";
 /// | out | `ready` | whether all replicas have the current template and token, and serve, and no older one is left |
 /// | out, optional | `updated` | number of replicas of the current template and token |
 /// | out, optional | `available` | number of replicas that have served for `minReadySeconds` |
-/// | out, optional | `terminating` | number of replicas that terminate and have not ended |
 /// | out, optional | `blockedBy`, `stalled` | reasons for not being ready |
 /// | out, optional | `paused` | why the child waits on purpose |
 /// | out, optional | `conditions` | with `Ready` and `Stalled`, if those two are not mapped |
@@ -52,8 +51,6 @@ pub struct ReplicaContract {
     pub updated: Output,
     /// Out, optional: number of replicas that have served for `min_ready_seconds`, of any template.
     pub available: Output,
-    /// Out, optional: number of replicas that terminate and have not ended.
-    pub terminating: Output,
     /// Out, optional: first object that is not ready.
     pub blocked_by: Output,
     /// Out, optional: `{reason, message}` while the child cannot proceed by itself. By default, the condition `Stalled`
@@ -86,7 +83,6 @@ impl Default for ReplicaContract {
             ready: None,
             updated: Output::field(["status", "updated"]),
             available: Output::field(["status", "available"]),
-            terminating: Output::field(["status", "terminating"]),
             blocked_by: Output::field(["status", "blockedBy"]),
             stalled: None,
             paused: None,

@@ -138,7 +138,6 @@ pub fn check(subject: &Subject, contract: &ReplicaContract) -> Report<Fields> {
     fields.push(field("minReadySeconds", &contract.min_ready_seconds, "integer", false));
     fields.push(output("updated", &contract.updated, "integer", false));
     fields.push(output("available", &contract.available, "integer", false));
-    fields.push(output("terminating", &contract.terminating, "integer", false));
     fields.push(output("blockedBy", &contract.blocked_by, "object", false));
     fields.extend(contract.stalled.as_ref().map(|stalled| output("stalled", stalled, "object", false)));
     fields.extend(contract.paused.as_ref().map(|paused| output("paused", paused, "object", false)));

@@ -6,7 +6,6 @@ use super::{
     *,
 };
 use crate::events::{self, Event};
-use catena_api::PodReplacementPolicy;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 /// A child of another kind, with the same name.
@@ -96,60 +95,6 @@ fn the_time_for_which_a_replica_has_to_serve_is_handed_to_the_child_also_in_a_pa
     };
     assert_eq!((body(5, None), body(5, live)), (json!(5), json!(5)));
     assert_eq!((body(0, None), body(0, live)), (Value::Null, json!(0)), "a kind need not have the field");
-}
-
-/// One replica without a surge, whose end is awaited.
-fn awaiting_ends() -> Observed {
-    let mut observed = switched();
-    let spec = spec(&mut observed);
-    (spec.replicas, spec.max_surge) = (1, IntOrString::Int(0));
-    spec.pod_replacement_policy = PodReplacementPolicy::TerminationComplete;
-    observed
-}
-
-#[test]
-fn a_new_replica_waits_for_the_end_of_a_former_one_if_somebody_asks_for_that() {
-    let mut observed = awaiting_ends();
-    let numbers = |active: i32, terminating: Value| json!({"active": active, "terminating": terminating});
-    observed.child = Found::Ours(child(json!({"spec": {"replicas": 0}, "status": numbers(0, json!(0))})));
-    let emptied = |status: Value| vec![deployment_child(json!({"spec": {"replicas": 0}, "status": status}))];
-    let grows = |observed: &Observed| matches!(decide(observed), Action::Scale { replicas: 1, .. });
-    for (why, status) in [
-        ("it terminates", numbers(0, json!(1))),
-        ("it is about to", numbers(1, json!(0))),
-        ("nobody knows", numbers(0, Value::Null)),
-        ("that is about another spec", json!({"active": 0, "terminating": 0, "observedGeneration": 0})),
-    ] {
-        observed.others = emptied(status);
-        assert!(!grows(&observed), "{why}");
-        spec(&mut observed).pod_replacement_policy = PodReplacementPolicy::TerminationStarted;
-        assert!(grows(&observed), "{why}, and nobody waits for that");
-        spec(&mut observed).pod_replacement_policy = PodReplacementPolicy::TerminationComplete;
-    }
-    observed.others = emptied(numbers(0, json!(0)));
-    assert!(grows(&observed));
-    observed.others.clear();
-    observed.child = Found::Ours(child(json!({"spec": {"replicas": 0}, "status": numbers(0, Value::Null)})));
-    assert!(grows(&observed), "within one child, that child decides");
-}
-
-#[test]
-fn ready_waits_for_the_end_of_replicas_if_somebody_asks_for_that() {
-    let mut observed = awaiting_ends();
-    observed.child =
-        Found::Ours(child(json!({"spec": {"replicas": 1}, "status": {"active": 1, "terminating": 0}})));
-    let deleted = json!({"deletionTimestamp": "2026-01-01T00:00:00Z"});
-    let status_of = json!({"active": 0, "terminating": 1});
-    observed.others = vec![deployment_child(json!({"metadata": deleted, "status": status_of}))];
-    let told = status(&observed);
-    assert!(!told.ready);
-    let message = &conditions::find(&told.conditions, conditions::READY).unwrap().message;
-    assert!(message.ends_with("; Deployment \"web\" has replicas that have not ended: 1"), "{message}");
-    observed.others.clear();
-    assert!(status(&observed).ready);
-    observed.child = Found::Ours(child(json!({"spec": {"replicas": 1}, "status": {"active": 1}})));
-    let message = conditions::find(&status(&observed).conditions, conditions::READY).unwrap().message.clone();
-    assert!(message.contains("does not report contract.terminating (status.terminating)"), "{message}");
 }
 
 pub(super) fn revision_of_deployments() -> Arc<Revision> {
