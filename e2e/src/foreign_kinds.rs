@@ -4,17 +4,22 @@ use anyhow::{Result, ensure};
 
 use crate::{Need, cleanup::clean_up, has, kubectl};
 
-/// Kinds of other projects, from `e2e/crds`. They are removed when this is dropped.
+/// Kinds of other projects. They are removed when this is dropped.
 pub struct ForeignKinds {
     files: Vec<String>,
 }
 
 impl ForeignKinds {
-    /// Installs the kinds of some projects and waits until they are served. Tests that need the same project must not
-    /// run concurrently.
+    /// Installs the kinds of some projects, from `e2e/crds`, and waits until they are served. Tests that need the same project
+    /// must not run concurrently.
     pub async fn install(projects: &[&str]) -> Result<Self> {
+        Self::of(projects.iter().map(|project| definitions(project)).collect()).await
+    }
+
+    /// The same for files with definitions.
+    pub async fn of(files: Vec<String>) -> Result<Self> {
         ensure!(has(&[Need::NoKindsOfOthers]), "the test has to say that it `needs!(NoKindsOfOthers)`");
-        let kinds = Self { files: projects.iter().map(|project| definitions(project)).collect() };
+        let kinds = Self { files };
         for file in &kinds.files {
             let made = kubectl(&["apply", "--server-side", "--output=name", "--filename", file]).await?;
             let definitions = made.lines().filter(|name| name.starts_with("customresourcedefinition"));

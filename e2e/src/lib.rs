@@ -4,6 +4,7 @@
 //! --only e2e` brings one up. Tests run side by side, unless one changes a
 //! controller that another needs ([`Cluster::changing`]), or wants the cluster alone ([`Cluster::alone`]).
 
+mod argo_rollouts;
 mod audit;
 pub mod chaos;
 mod cheating_child;
@@ -19,6 +20,8 @@ mod eventually;
 mod examples;
 mod foreign_kinds;
 pub mod generated;
+mod go_module;
+mod issuing_operator;
 mod job_replicas;
 mod kinds;
 mod kubectl;
@@ -53,6 +56,7 @@ pub mod twin;
 mod undo;
 mod work;
 
+pub use argo_rollouts::ArgoRollouts;
 pub use audit::{AuditLog, Request, Tally};
 pub use chaos::ChaosProxy;
 pub use cheating_child::{Cheat, CheatingChild};
@@ -67,6 +71,8 @@ pub use effects::Effects;
 pub use eventually::{WAIT_TIMEOUT, eventually, eventually_every, yaml};
 pub use examples::{child_example, example, example_program};
 pub use foreign_kinds::ForeignKinds;
+pub use go_module::GoModule;
+pub use issuing_operator::IssuingOperator;
 pub use job_replicas::JobReplicas;
 pub use kinds::{ClusterWide, Namespaced};
 pub use kubectl::{kubectl, kubectl_apply, kubectl_create, kubectl_with_input};
@@ -74,7 +80,7 @@ pub use namespace::Namespace;
 pub use needs::{Need, has};
 pub use objects::{GROUP_VERSION, another_image, condition, deployment, image, is_true, replica_set};
 pub use open_kind::open_kind;
-pub use orphans::{orphan_child, orphan_pods, until_the_garbage_collector_knows_sets};
+pub use orphans::{inject_sidecar, orphan_child, orphan_pods, until_the_garbage_collector_knows_sets};
 pub use own_kind::{FinalizerCleanup, OwnKind};
 pub use own_node::OwnNode;
 pub use own_process::OwnProcess;

@@ -19,7 +19,7 @@ pub enum Need {
     PluginImage,
     /// No objects of others, which an example of ours could select by its label.
     NobodyElse,
-    /// Go, for the library that computes kstatus.
+    /// Go, for programs of the suite that are written in it.
     Go,
     /// No kinds of other projects except those that the test installs temporarily, because it would delete somebody's
     /// objects.
@@ -50,7 +50,7 @@ impl Need {
             }
             Self::Go => (
                 Command::new("go").arg("version").output().is_ok_and(|go| go.status.success()),
-                "Go is not installed, and the library that computes kstatus is written in it",
+                "Go is not installed, and a program of the test is written in it",
             ),
             Self::NoKindsOfOthers => {
                 (!has("CATENA_KINDS_OF_OTHERS"), "the cluster has kinds of other projects, which must stay")

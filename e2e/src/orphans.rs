@@ -3,7 +3,7 @@
 use anyhow::Result;
 use catena_api::{BasicDeployment, BasicReplicaSet};
 use k8s_openapi::api::core::v1::Pod;
-use kube::{Resource, api::DeleteParams};
+use kube::{Resource, ResourceExt, api::DeleteParams};
 use serde_json::json;
 
 use crate::{Namespace, WAIT_TIMEOUT, eventually::until_gone, image, replica_set};
@@ -39,6 +39,31 @@ pub async fn orphan_pods(namespace: &Namespace, gone: &BasicReplicaSet) -> Resul
     namespace.create(&garbage).await?;
     namespace.until_gone::<Pod>("garbage").await;
     namespace.api::<BasicReplicaSet>().delete("web", &DeleteParams::orphan()).await?;
+    Ok(())
+}
+
+/// Replaces an orphan by the pod that it would be if admission had injected a sidecar when it was created.
+pub async fn inject_sidecar(namespace: &Namespace, orphan: &Pod, is_native: bool) -> Result<()> {
+    let mut spec = serde_json::to_value(&orphan.spec)?;
+    // It is scheduled again.
+    spec["nodeName"].take();
+    let mut sidecar = spec["containers"][0].clone();
+    sidecar["name"] = "sidecar".into();
+    let place = if is_native { "initContainers" } else { "containers" };
+    if is_native {
+        sidecar["restartPolicy"] = "Always".into();
+    }
+    let mut containers = spec[place].as_array().cloned().unwrap_or_default();
+    containers.push(sidecar);
+    spec[place] = containers.into();
+    let name = orphan.name_any();
+    let injected: Pod = serde_json::from_value(json!({
+        "metadata": {"name": name, "labels": orphan.labels(), "annotations": orphan.annotations()},
+        "spec": spec,
+    }))?;
+    namespace.delete::<Pod>(&name).await?;
+    namespace.until_gone::<Pod>(&name).await;
+    namespace.create(&injected).await?;
     Ok(())
 }
 

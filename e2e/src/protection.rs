@@ -98,7 +98,7 @@ pub fn protecting() -> Result<Value> {
     let mut elsewhere = of_config_maps("elsewhere");
     elsewhere["backup"] = "manifest".into();
     elsewhere["namespaceSelector"] = json!({"matchLabels": {BACKUP_BY: "elsewhere"}});
-    let manifest = backup_example("manifest")?["backups"]["configmap"].clone();
+    let manifest = manifest_backup();
     let mut beside = manifest.clone();
     beside["namespace"] = "".into();
     Ok(json!({
@@ -127,6 +127,24 @@ pub fn protecting() -> Result<Value> {
             "fails": job("--no-such-option"),
         },
     }))
+}
+
+/// A Secret with the manifest as text, which is complete at once.
+fn manifest_backup() -> Value {
+    let template = r#"
+apiVersion: v1
+kind: Secret
+metadata:
+  name: {{ "backup-" ~ suffix }}
+type: Opaque
+immutable: true
+stringData:
+  manifest.json: {{ manifest }}
+"#;
+    json!({
+        "apiVersion": "v1", "kind": "Secret", "resource": "secrets", "namespace": "catena-system", "template": template,
+        "succeeded": "has(object.data) && 'manifest.json' in object.data",
+    })
 }
 
 /// A backup that ends when a test ends it.

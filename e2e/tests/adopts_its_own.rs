@@ -1,15 +1,16 @@
-//! Pods and children that lost their owner are adopted again if they were made from the same rendering; no others ever are.
+//! Pods, children and revisions that lost their owner are adopted again if they were made from the same rendering; no others ever are.
 
 use anyhow::{Context, Result};
-use catena_api::{BasicDeployment, BasicReplicaSet, keys};
+use catena_api::{BasicDeployment, BasicDeploymentRollback, BasicReplicaSet, keys};
 use e2e::{
-    AuditLog, CHAIN, Cluster, Namespace, REPLICA_SETS, another_image, condition, deployment, image, kubectl,
-    orphan_child, orphan_pods, replica_set, uids, until_the_garbage_collector_knows_sets,
+    AuditLog, CHAIN, COMMANDED, Cluster, Namespace, REPLICA_SETS, another_image, commands, condition,
+    deployment, image, inject_sidecar, kubectl, orphan_child, orphan_pods, replica_set, uids,
+    until_the_garbage_collector_knows_sets,
 };
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::{apps::v1::ControllerRevision, core::v1::Pod};
 use kube::{
     Resource, ResourceExt,
-    api::{Patch, PatchParams},
+    api::{ListParams, Patch, PatchParams},
 };
 use serde_json::json;
 
@@ -80,6 +81,36 @@ async fn a_deployment_that_comes_back_takes_its_orphans_back() -> Result<()> {
     assert_eq!(ready.status.and_then(|status| status.child).map(|child| child.uid), child.uid());
     assert_eq!(uids(&namespace.until_ready_pods(3).await), uids(&before));
     assert_eq!(pods_created(&log, &namespace)?, 3);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_deployment_that_comes_back_takes_its_history_back() -> Result<()> {
+    let cluster = Cluster::with(&COMMANDED).await?;
+    let namespace = cluster.namespace("history").await?;
+    let gone = until_the_garbage_collector_knows_sets(&namespace).await?;
+    with_three_pods(&namespace).await?;
+    let patch = json!({"spec": {"parameters": {"image": another_image()}}});
+    let changed = namespace.merge::<BasicDeployment>("web", patch).await?;
+    let is_on_second = |web: &BasicDeployment| {
+        web.status.as_ref().is_some_and(|status| status.ready && status.revision == Some(2))
+    };
+    namespace.until("web", "is on its second revision", is_on_second).await;
+    orphan_child(&namespace, &gone).await?;
+    namespace.until_gone::<BasicDeployment>("web").await;
+
+    namespace.create(&BasicDeployment::new("web", changed.spec)).await?;
+    let web = namespace.until_ready("web").await;
+    namespace.create(&commands::rollback(&web, "back", 0)).await?;
+    commands::until_outcome::<BasicDeploymentRollback>(&namespace, "back", "True", "Complete").await;
+    let child = namespace.until_set_ready("web").await;
+    assert_eq!(child.spec.parameters.get("image"), Some(&image()));
+    let revisions = namespace.api::<ControllerRevision>().list(&ListParams::default()).await?;
+    assert!(revisions.items.len() >= 2, "{revisions:?}");
+    for revision in &revisions {
+        let owners: Vec<_> = revision.owner_references().iter().map(|owner| owner.uid.clone()).collect();
+        assert_eq!(owners, [web.uid().context("uid")?], "{revision:?}");
+    }
     Ok(())
 }
 
@@ -165,6 +196,48 @@ async fn an_orphan_whose_image_is_not_the_rendered_one_is_taken_back_like_its_br
         })
         .await;
     assert_eq!(uids(&after), uids(&pods));
+    Ok(())
+}
+
+#[tokio::test]
+async fn orphans_with_sidecars_other_images_or_a_debug_container_are_adopted_but_no_copy() -> Result<()> {
+    e2e::needs!(FakeNodes);
+    let cluster = Cluster::with(&[REPLICA_SETS]).await?;
+    let namespace = cluster.namespace("injected").await?;
+    let gone = until_the_garbage_collector_knows_sets(&namespace).await?;
+    namespace.create(&replica_set("web", 5)).await?;
+    namespace.until_set_ready("web").await;
+    let pods = namespace.until_ready_pods(5).await;
+    orphan_pods(&namespace, &gone).await?;
+    namespace.until_gone::<BasicReplicaSet>("web").await;
+    let are_orphans = |pods: &[Pod]| pods.iter().all(|pod| pod.owner_references().is_empty());
+    namespace.until_pods("no pod has an owner", are_orphans).await;
+
+    let names: Vec<_> = pods.iter().map(ResourceExt::name_any).collect();
+    let digest = format!("{}@sha256:{}", image(), "0".repeat(64));
+    for (name, image) in names.iter().zip(["mirror.example.com/pause:3.10", &digest]) {
+        let image = Patch::Strategic(json!({"spec": {"containers": [{"name": "main", "image": image}]}}));
+        namespace.api::<Pod>().patch(name, &PatchParams::default(), &image).await?;
+    }
+    let debug = ["--namespace", &namespace.name, "debug", &names[2], "--attach=false"];
+    kubectl(&[&debug[..], &["--image=busybox:1", "--profile=restricted"]].concat()).await?;
+    inject_sidecar(&namespace, &pods[3], false).await?;
+    inject_sidecar(&namespace, &pods[4], true).await?;
+    let (copy, other) = (format!("--copy-to={COPY}"), "--set-image=*=busybox:1");
+    kubectl(&[&debug[..], &[copy.as_str(), other]].concat()).await?;
+    // Some versions of kubectl omit them.
+    let marks = json!({"metadata": {"labels": pods[2].labels(), "annotations": pods[2].annotations()}});
+    namespace.merge::<Pod>(COPY, marks).await?;
+    let before = namespace.until_ready_pods(6).await;
+
+    namespace.create(&replica_set("web", 5)).await?;
+    namespace.until_set_ready("web").await;
+    let after = namespace
+        .until_pods("all have an owner again, but for the copy", |pods| {
+            pods.iter().all(|pod| pod.owner_references().is_empty() == (pod.name_any() == COPY))
+        })
+        .await;
+    assert_eq!(uids(&after), uids(&before));
     Ok(())
 }
 

@@ -125,6 +125,22 @@ async fn a_basic_deployment_and_a_cluster_wide_object_are_backed_up() -> Result<
 }
 
 #[tokio::test]
+async fn an_object_that_is_too_large_for_its_backup_is_named_as_soon_as_it_is_protected() -> Result<()> {
+    let cluster = Cluster::with(&[BACKUPS]).await?;
+    protect(&cluster).await?;
+    let namespace = cluster.namespace("large").await?;
+    let mut map = config_map("web", "manifest");
+    map.data = Some(texts! { "key" => r#"{"a": "b"},"#.repeat(90_000) });
+    namespace.create(&map).await?;
+    let said = namespace.until_event("web", "BackupTooLarge").await;
+    ensure!(said.contains("a Secret") && said.contains("{{ restorable }}"), "{said}");
+    // Its backup would be refused, so that it is not left to be deleted.
+    namespace.merge::<ConfigMap>("web", json!({"metadata": {"labels": {BACKUP_BY: null}}})).await?;
+    namespace.until("web", "is not protected any more", |map: &ConfigMap| !is_protected(map)).await;
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_backup_job_that_ends_well_lets_go() -> Result<()> {
     let cluster = Cluster::with(&[BACKUPS]).await?;
     protect(&cluster).await?;

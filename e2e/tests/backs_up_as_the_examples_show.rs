@@ -7,8 +7,9 @@ use e2e::{
     is_protected,
 };
 use k8s_openapi::api::{
+    apps::v1::ControllerRevision,
     batch::v1::Job,
-    core::v1::{PersistentVolume, PersistentVolumeClaim, Secret},
+    core::v1::{PersistentVolume, PersistentVolumeClaim},
 };
 use kube::{
     Api, ResourceExt,
@@ -108,17 +109,12 @@ async fn say(backups: &Api<DynamicObject>, backup: &DynamicObject, status: Value
     Ok(())
 }
 
-/// The stored manifests of objects of a namespace.
+/// The stored objects of a namespace.
 async fn kept(cluster: &Cluster, namespace: &Namespace) -> Result<Vec<Value>> {
-    let secrets = Api::<Secret>::namespaced(cluster.client.clone(), "catena-system");
-    let mut kept = Vec::new();
-    for secret in secrets.list(&ListParams::default()).await? {
-        if let Some(text) = secret.data.as_ref().and_then(|data| data.get("manifest.json")) {
-            kept.push(serde_json::from_slice::<Value>(&text.0)?);
-        }
-    }
-    kept.retain(|manifest| manifest["metadata"]["namespace"] == namespace.name);
-    Ok(kept)
+    let backups = Api::<ControllerRevision>::namespaced(cluster.client.clone(), "catena-system");
+    let found = backups.list(&ListParams::default()).await?.items;
+    let objects = found.into_iter().filter_map(|backup| Some(backup.data?.0["object"].clone()));
+    Ok(objects.filter(|object| object["metadata"]["namespace"] == namespace.name).collect())
 }
 
 /// The claim of a `StatefulSet`'s first pod, bound to a volume of this node.
@@ -231,8 +227,10 @@ mod alone {
         // One of the examples protects every BasicDeployment.
 
         let release = Release::upgrade(&cluster, BACKUPS, &backup_example("manifest")?).await?;
+        // As large as a ConfigMap may be, and full of quotes, which a text in JSON would escape.
+        let large = r#"{"a": "b"},"#.repeat(90_000);
         for (example, rest) in [
-            ("manifest", json!({"data": {"key": "value"}})),
+            ("manifest", json!({"data": {"key": large}})),
             ("basicdeployments", json!({"spec": {"replicas": 0, "parameters": {"image": "db:1"}}})),
         ] {
             let namespace = cluster.namespace(example).await?;

@@ -10,7 +10,12 @@ use e2e::{
     kubectl_with_input, open_kind, until_root_cause, yaml,
 };
 use jiff::{SignedDuration, Timestamp};
-use kube::{Api, ResourceExt, api::DynamicObject, core::GroupVersionKind, discovery::ApiResource};
+use kube::{
+    Api, ResourceExt,
+    api::{DynamicObject, ListParams},
+    core::GroupVersionKind,
+    discovery::ApiResource,
+};
 use serde_json::{Value, json};
 
 /// Longer than the API server takes to know new kinds as owners.
@@ -231,6 +236,21 @@ async fn commands_and_targets_are_read_in_a_version_that_is_served() -> Result<(
         until_owned(&commands, "after").await.owner_references()[0].api_version,
         "moves.example.com/v2"
     );
+    eventually("the former reference names a version that is served", 2 * LIMIT, async || {
+        let command = commands.get("before").await.map_err(|error| error.to_string())?;
+        let owners = command.owner_references();
+        if owners[0].api_version == "moves.example.com/v2" { Ok(()) } else { Err(yaml(&command)) }
+    })
+    .await;
+    // By the former one, the garbage collector would not find out that the target is gone. It discovers kinds twice a minute.
+    kubectl(&["delete", "place.moves.example.com", "here", "--namespace", &namespace.name]).await?;
+    eventually("the commands are gone with their target", 2 * LIMIT, async || {
+        match commands.list(&ListParams::default()).await.map_err(|error| error.to_string())?.items {
+            left if left.is_empty() => Ok(()),
+            left => Err(left.iter().map(ResourceExt::name_any).collect::<Vec<_>>().join(" ")),
+        }
+    })
+    .await;
     release.restore().await?;
     undefine(&served(false)).await
 }

@@ -73,7 +73,7 @@ async fn a_command_is_bound_to_the_uid_of_its_target_beside_the_owners_that_it_h
         kind: "ConfigMap".into(),
         name: "other".into(),
         uid: other.uid().context("no uid")?,
-        controller: Some(true),
+        controller: None,
         block_owner_deletion: None,
     };
     owned.metadata.owner_references = Some(vec![foreign.clone()]);
@@ -88,8 +88,15 @@ async fn a_command_is_bound_to_the_uid_of_its_target_beside_the_owners_that_it_h
         controller: None,
         block_owner_deletion: None,
     };
-    assert_eq!(owned.owner_references(), [foreign, added]);
+    assert_eq!(owned.owner_references(), [foreign.clone(), added]);
     assert_eq!(owned.annotations()[keys::BOUND_TO], target.uid().context("no uid")?);
+
+    // With a controller of its own, it would outlive the target.
+    let mut operated = restart("operated", "shop");
+    operated.metadata.owner_references = Some(vec![OwnerReference { controller: Some(true), ..foreign }]);
+    namespace.create(&operated).await?;
+    let message = until_refused(&namespace, "operated", "OwnershipRefused").await;
+    assert!(message.contains("the garbage collector") && message.contains("mode: Label"), "{message}");
     Ok(())
 }
 

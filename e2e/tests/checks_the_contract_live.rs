@@ -20,10 +20,10 @@ use tokio::{
 const MAX_CONCURRENT_CHECKS: usize = 6;
 
 /// A file with an object, until this is dropped.
-struct File(PathBuf);
+pub struct File(PathBuf);
 
 impl File {
-    fn with(name: &str, object: &Value) -> Result<Self> {
+    pub fn with(name: &str, object: &Value) -> Result<Self> {
         let path = std::env::temp_dir().join(format!("catena-live-{}-{name}.yaml", std::process::id()));
         std::fs::write(&path, object.to_string())?;
         Ok(Self(path))
@@ -61,7 +61,7 @@ fn workload(kind: &str, name: &str, image: &str) -> Value {
 }
 
 /// The names of the requirements with a result.
-fn with_result(report: &Value, level: &str, result: &str) -> Vec<String> {
+pub fn with_result(report: &Value, level: &str, result: &str) -> Vec<String> {
     let lines = report["requirements"].as_array().into_iter().flatten();
     let found = lines.filter(|line| line["level"] == level && line["result"] == result);
     found.filter_map(|line| line["name"].as_str().map(str::to_owned)).collect()
@@ -74,7 +74,7 @@ fn tries_all_but(report: &Value, without: &[&str]) -> Result<()> {
     Ok(())
 }
 
-async fn check(kind: &str, template: &File, more: &[&str]) -> Result<Said> {
+pub async fn check(kind: &str, template: &File, more: &[&str]) -> Result<Said> {
     let arguments = ["contract", "check", kind, "--live", "--template", template.path()?, "-o", "json"];
     catena("default", &[&arguments[..], more].concat()).await
 }
@@ -116,6 +116,19 @@ async fn a_basic_replica_set_is_seen_to_honour_the_contract() -> Result<()> {
 async fn a_deployment_is_seen_to_honour_the_contract_by_its_mapping() -> Result<()> {
     let _cluster = Cluster::with(&[]).await?;
     honours("Deployment", None, &[]).await
+}
+
+#[tokio::test]
+async fn a_mapping_that_breaks_before_the_first_status_fails_just_there() -> Result<()> {
+    let _cluster = Cluster::with(&[]).await?;
+    let template = File::with("unreported", &workload("Deployment", "web", &image()))?;
+    let values = checkout().join("examples/children/deployment.yaml");
+    let values = values.to_str().context("the checkout is no text")?;
+    let observed = "observedGeneration=has(object.status.observedGeneration) ? object.status.observedGeneration : 'none'";
+    let said = check("deployments.apps", &template, &["--values", values, "--cel", observed]).await?;
+    let report = said.json()?;
+    ensure!(said.code == 1 && with_result(&report, "MUST", "failed") == ["outputs"], "{report:#}");
+    Ok(())
 }
 
 #[tokio::test]

@@ -5,8 +5,8 @@ use std::time::Duration;
 use anyhow::{Context, Error, Result, ensure};
 use catena_api::{BasicDeployment, BasicDeploymentStatus, BasicReplicaSet, keys};
 use e2e::{
-    AuditLog, CHAIN, Cluster, DEPLOYMENTS, Namespace, REPLICA_SETS, Request, WAIT_TIMEOUT, condition,
-    deployment, eventually_every, is_true, kubectl, replica_set, uids,
+    AuditLog, CHAIN, Cluster, DEPLOYMENTS, GROUP_VERSION, Namespace, Namespaced, REPLICA_SETS, Request,
+    WAIT_TIMEOUT, condition, deployment, eventually_every, is_true, kubectl, replica_set, uids,
 };
 use futures::future::try_join_all;
 use k8s_openapi::{
@@ -319,6 +319,35 @@ async fn what_is_in_another_namespace_is_never_a_child() -> Result<()> {
     let conditions = web.status.context("status")?.conditions;
     assert!(condition(&conditions, "RolledBack").is_none(), "{conditions:?}");
     elsewhere.merge::<BasicReplicaSet>("web", json!({"metadata": {"finalizers": null}})).await?;
+    Ok(())
+}
+
+/// Names the owner of an object in a version that is not served, as after the end of that version, and waits until it is named in
+/// the present one: the garbage collector would not find it.
+async fn outdate_owner<K: Namespaced + Send + 'static>(namespace: &Namespace, object: &K) -> Result<()> {
+    let version = |object: &K| object.resource_version().and_then(|version| version.parse::<u64>().ok());
+    let mut owners = json!(object.owner_references());
+    owners[0]["apiVersion"] = "catena.dev/v1alpha0".into();
+    let edit = json!({"metadata": {"ownerReferences": owners}});
+    let outdated = version(&namespace.merge::<K>(&object.name_any(), edit).await?);
+    let is_refreshed = |object: &K| {
+        version(object) > outdated && object.owner_references()[0].api_version == GROUP_VERSION
+    };
+    namespace.until(&object.name_any(), "names its owner in the present version", is_refreshed).await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_owner_reference_in_a_version_that_has_ended_is_refreshed() -> Result<()> {
+    let cluster = Cluster::with(&CHAIN).await?;
+    let namespace = cluster.namespace("outdated").await?;
+    let pods = with_three_pods(&namespace).await?;
+    let revision = namespace.api::<ControllerRevision>().list(&ListParams::default()).await?.items.remove(0);
+    outdate_owner(&namespace, &namespace.until_set_ready("web").await).await?;
+    outdate_owner(&namespace, &revision).await?;
+    outdate_owner(&namespace, &pods[0]).await?;
+    namespace.until_ready("web").await;
+    assert_eq!(uids(&namespace.until_ready_pods(3).await), uids(&pods));
     Ok(())
 }
 

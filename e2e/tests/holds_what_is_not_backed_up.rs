@@ -135,6 +135,20 @@ async fn a_failed_backup_holds_the_object_says_why_and_is_tried_again_until_some
     Ok(())
 }
 
+/// Also before it has reported anything.
+#[tokio::test]
+async fn an_object_that_somebody_releases_right_after_its_deletion_goes_at_once() -> Result<()> {
+    let cluster = Cluster::with(&[BACKUPS]).await?;
+    protect(&cluster).await?;
+    let namespace = cluster.namespace("at-once").await?;
+    let map = deleted(&namespace, "web", "slow").await?;
+    namespace.merge::<ConfigMap>("web", force_release(&map)).await?;
+    namespace.until_gone::<ConfigMap>("web").await;
+    let told = until_event(&namespace, "ForceReleased").await;
+    assert!(told.note.is_some_and(|note| note.ends_with("it is only a test")));
+    Ok(())
+}
+
 #[tokio::test]
 async fn with_release_an_object_goes_after_so_many_failures() -> Result<()> {
     let cluster = Cluster::with(&[BACKUPS]).await?;
@@ -199,7 +213,8 @@ async fn a_backup_that_may_not_be_read_holds_and_says_so_until_it_may() -> Resul
         .until("web", "says why it is held", |map: &ConfigMap| says(map, "Blocked", "Forbidden"))
         .await;
     let message = status(&held)["message"].as_str().unwrap_or_default().to_owned();
-    assert!(message.starts_with("Secret \"backup-") && message.contains(&vault.name), "{message}");
+    assert!(message.starts_with("ControllerRevision \"backup-"), "{message}");
+    assert!(message.contains(&vault.name), "{message}");
     assert!(!message.contains("Status {"), "{message}");
     assert!(metric(&cluster, "catena_held_objects{", &["configmaps", "Forbidden"]).await? > 0.5);
     assert!(is_protected(&held));

@@ -1,13 +1,17 @@
 //! An exchange of children that somebody disturbs keeps enough replicas serving, and does not report its end while former replicas
-//! serve.
+//! serve. One that never ends leaves nothing behind.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use catena_api::BasicReplicaSet;
 use e2e::{
-    CHAIN, Cluster, DEPLOYMENTS, Namespace, Release, another_image, deployment, is_alive, is_ready, uids,
+    CHAIN, Cluster, DEPLOYMENTS, Namespace, Release, WAIT_TIMEOUT, another_image, deployment, eventually,
+    is_alive, is_ready, uids,
 };
-use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod};
-use kube::ResourceExt;
+use k8s_openapi::api::{
+    apps::v1::{ControllerRevision, Deployment, ReplicaSet},
+    core::v1::Pod,
+};
+use kube::{ResourceExt, api::ListParams};
 use serde_json::json;
 
 use crate::exchanges_children::{change, until_on, values, web};
@@ -54,7 +58,7 @@ async fn ready_is_reported_beside_no_former_pod(namespace: &Namespace) -> Result
             })
         })
         .await;
-    let pods = namespace.api::<Pod>().list(&kube::api::ListParams::default()).await?.items;
+    let pods = namespace.api::<Pod>().list(&ListParams::default()).await?.items;
     let left: Vec<_> =
         pods.iter().filter(|pod| is_alive(pod) && former.contains(&pod.uid().unwrap_or_default())).collect();
     assert!(left.is_empty(), "ready beside {left:?}");
@@ -65,11 +69,49 @@ async fn ready_is_reported_beside_no_former_pod(namespace: &Namespace) -> Result
     Ok(())
 }
 
+/// Each version is another ReplicaSet.
+async fn versions_that_never_serve_leave_nothing_behind(namespace: &Namespace) -> Result<()> {
+    let mut web = web();
+    (web.spec.template, web.spec.revision_history_limit) = ("replicaset".into(), 1);
+    namespace.create(&web).await?;
+    let first = namespace.until_ready("web").await.status.and_then(|status| status.child);
+    for version in 1..=6 {
+        change(namespace, json!({"parameters": {"image": format!("{MISSING}-{version}")}})).await?;
+        let changed = namespace
+            .until("web", "has a child of this version", |web: &catena_api::BasicDeployment| {
+                let status = web.status.as_ref();
+                status.is_some_and(|status| status.revision == Some(i64::from(version) + 1))
+            })
+            .await;
+        let child = changed.status.and_then(|status| status.child).context("a child")?;
+        namespace.until(&child.name, "has a replica", |set: &ReplicaSet| replicas_of(set) > 0).await;
+    }
+    let few = async || {
+        let sets = namespace.api::<ReplicaSet>().list(&ListParams::default()).await;
+        let sets = sets.map_err(|error| vec![error.to_string()])?.items;
+        let revisions = namespace.api::<ControllerRevision>().list(&ListParams::default()).await;
+        let revisions = revisions.map_err(|error| vec![error.to_string()])?.items;
+        let is_few = sets.len() <= 2 && revisions.len() <= 3;
+        if is_few { Ok(sets) } else { Err(sets.iter().map(ResourceExt::name_any).collect()) }
+    };
+    let left = eventually("the first ReplicaSet and the last one are left", WAIT_TIMEOUT, few).await;
+    let first = first.context("a child")?.name;
+    assert!(left.iter().any(|set| set.name_any() == first && replicas_of(set) >= 3), "{first}: {left:?}");
+    until_serving(namespace, 3).await;
+    Ok(())
+}
+
+fn replicas_of(set: &ReplicaSet) -> i32 {
+    set.spec.replicas.unwrap_or_default()
+}
+
 #[tokio::test]
 async fn somebody_who_scales_or_keeps_a_former_child_neither_ends_its_service_nor_hides_it() -> Result<()> {
     let cluster = Cluster::changing_one_of(&CHAIN, DEPLOYMENTS).await?;
-    let release = Release::upgrade(&cluster, DEPLOYMENTS, &values(&["deployment"], &[])?).await?;
+    let release =
+        Release::upgrade(&cluster, DEPLOYMENTS, &values(&["deployment", "replicaset"], &[])?).await?;
     DEPLOYMENTS.until_ready(&cluster).await;
+    versions_that_never_serve_leave_nothing_behind(&cluster.namespace("versions").await?).await?;
     former_child_is_raised_again(&cluster.namespace("scaled").await?).await?;
     ready_is_reported_beside_no_former_pod(&cluster.namespace("held").await?).await?;
     release.restore().await?;

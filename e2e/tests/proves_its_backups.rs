@@ -6,7 +6,7 @@ use e2e::{
     BACKUPS, ChaosProxy, Cluster, FinalizerCleanup, Namespace, OwnKind, OwnProcess, WAIT_TIMEOUT, eventually,
     is_protected,
 };
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::{batch::v1::Job, core::v1::ConfigMap};
 use kube::{
     ResourceExt,
     api::{DeleteParams, ListParams, PostParams},
@@ -90,8 +90,8 @@ fn entry(selects: &str, backup: &str) -> Value {
     })
 }
 
-/// Entries for the objects of the test. Of their backups, two are completed by hand, and one is of a kind that is not
-/// served.
+/// Entries for the objects of the test. Of their backups, two are completed by hand, one is of a kind that is not served,
+/// and one is a Job.
 fn settings(objects: &OwnKind, backups: &Namespace, kinds: &Value) -> Value {
     let mut kinds = kinds.clone();
     for entry in kinds.as_object_mut().into_iter().flat_map(|kinds| kinds.values_mut()) {
@@ -112,8 +112,29 @@ fn settings(objects: &OwnKind, backups: &Namespace, kinds: &Value) -> Value {
         "apiVersion": "e2e.catena.dev/v1", "kind": "Lost", "resource": "losts", "namespace": backups.name,
         "template": "{apiVersion: e2e.catena.dev/v1, kind: Lost, metadata: {name: {{ suffix }}}}", "succeeded": "true",
     });
-    json!({"kinds": kinds, "backups": {"first": backup("first"), "second": backup("second"), "lost": lost}})
+    let unseen = json!({
+        "apiVersion": "batch/v1", "kind": "Job", "resource": "jobs", "namespace": backups.name, "template": NEVER_RUN,
+        "succeeded": "object.?status.?conditions.orValue([]).exists(c, c.type == 'Complete' && c.status == 'True')",
+    });
+    json!({"kinds": kinds, "backups": {
+        "first": backup("first"), "second": backup("second"), "lost": lost, "unseen": unseen,
+    }})
 }
+
+/// A Job that would delete itself at once, if it ran.
+const NEVER_RUN: &str = r#"
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: {{ name ~ "-" ~ suffix }}
+spec:
+  suspend: true
+  ttlSecondsAfterFinished: 0
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{name: main, image: main}]
+"#;
 
 #[tokio::test]
 async fn a_backup_by_a_former_policy_does_not_prove_the_present_one() -> Result<()> {
@@ -158,6 +179,43 @@ async fn what_somebody_else_made_under_the_name_of_a_backup_proves_nothing() -> 
     let real = run.backup(&web, "first").await;
     run.carry_out(&real).await?;
     run.objects.until_gone("web").await;
+    Ok(())
+}
+
+/// A Job that deletes itself may end while no controller is there to see its outcome.
+#[tokio::test]
+async fn an_attempt_that_is_gone_unseen_is_told_by_the_next_process_and_another_follows() -> Result<()> {
+    e2e::needs!(HostProcesses);
+    let cluster = Cluster::with(&[]).await?;
+    let mut entry = entry("yes", "unseen");
+    // It tells for so long.
+    entry["retryAfter"] = "5s".into();
+    let mut run = Run::start(&cluster, "unseen", &json!({"maps": entry})).await?;
+    let web = run.protected("web", "yes").await?;
+    run.objects.delete("web").await?;
+    let jobs = run.backups.api::<Job>();
+    let of = ListParams::default().labels(&format!("{BACKUP_OF}={}", web.uid().unwrap_or_default()));
+    let until_one = async || {
+        eventually("there is a Job", WAIT_TIMEOUT, async || {
+            let found = jobs.list(&of).await.map_err(|error| error.to_string())?.items;
+            found.first().map(ResourceExt::name_any).ok_or_else(|| "there is none".to_owned())
+        })
+        .await
+    };
+    let first = until_one().await;
+    run.process.stop().await?;
+    jobs.delete(&first, &DeleteParams::background()).await?;
+    eventually("it is gone", WAIT_TIMEOUT, async || match jobs.get_opt(&first).await {
+        Ok(None) => Ok(()),
+        other => Err(format!("{other:?}")),
+    })
+    .await;
+
+    let _again = run.process.spawn(&[])?;
+    run.until_reason("web", "BackupVanished").await;
+    let second = until_one().await;
+    ensure!(second != first, "the same attempt was made again, uncounted");
+    ensure!(is_protected(&run.objects.get("web").await?), "it was let go without a backup");
     Ok(())
 }
 

@@ -126,7 +126,6 @@ async fn a_command_that_a_tool_would_create_again_stays_and_says_why() -> Result
     let labels = |key: &str| (None, Some(texts! { key => "x" }));
     let tools: BTreeMap<&str, (Option<BTreeMap<_, _>>, Option<BTreeMap<_, _>>)> = BTreeMap::from([
         ("argo-cd", annotations("argocd.argoproj.io/tracking-id")),
-        ("argo-cd-before-3", labels("app.kubernetes.io/instance")),
         ("flux", labels("kustomize.toolkit.fluxcd.io/name")),
         ("helm", annotations("meta.helm.sh/release-name")),
     ]);
@@ -149,6 +148,27 @@ async fn a_command_that_a_tool_would_create_again_stays_and_says_why() -> Result
     })
     .await;
     assert_eq!(names(&namespace).await?, tools.keys().copied().collect::<Vec<_>>());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_command_that_a_tool_makes_anew_each_time_goes_although_it_is_marked() -> Result<()> {
+    let cluster = Cluster::with(&[BINDER, REAPER]).await?;
+    let namespace = cluster.namespace("hooks").await?;
+    let tracked = "argocd.argoproj.io/tracking-id";
+    let mut hook = restart("hook", Some(0));
+    hook.metadata.annotations = Some(texts! { tracked => "x", "argocd.argoproj.io/hook" => "PostSync" });
+    let mut generated = restart("", Some(0));
+    generated.metadata.name = None;
+    generated.metadata.generate_name = Some("generated-".into());
+    generated.metadata.annotations = Some(texts! { tracked => "x" });
+    let mut labelled = restart("labelled", Some(0));
+    labelled.metadata.labels = Some(texts! { "app.kubernetes.io/instance" => "shop" });
+    for command in [hook, generated, labelled] {
+        let name = namespace.create(&command).await?.name_any();
+        finish(&namespace, &name).await?;
+        namespace.until_gone::<Restart>(&name).await;
+    }
     Ok(())
 }
 

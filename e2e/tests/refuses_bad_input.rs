@@ -52,6 +52,9 @@ async fn the_api_server_refuses_what_cannot_be_and_names_the_field() -> Result<(
         ("BasicReplicaSet", "web", "spec.maxSurge", "abc"),
         ("BasicReplicaSet", "web", "spec.maxSurge", "-1"),
         ("BasicReplicaSet", "web", "spec.maxUnavailable", "150%"),
+        ("BasicReplicaSet", "web", "spec.maxUnavailable", "0, maxSurge: 0%"),
+        ("BasicDeployment", "web", "spec.maxUnavailable", "0%, maxSurge: 0"),
+        ("BasicReplicaSet", "web", "spec.minReadySeconds", "-1"),
     ] {
         let spec = match field {
             "metadata.name" => format!("replicas: {value}"),

@@ -15,7 +15,10 @@ use e2e::{
     shipped_template,
 };
 use k8s_openapi::{
-    api::core::v1::{ConfigMap, Pod, Secret},
+    api::{
+        apps::v1::ControllerRevision,
+        core::v1::{ConfigMap, Pod},
+    },
     apimachinery::pkg::apis::meta::v1::Condition,
 };
 use kube::{Api, ResourceExt, api::ListParams};
@@ -170,7 +173,7 @@ async fn a_misspelt_field_in_the_template_of_a_backup_holds_the_object_and_makes
     let namespace = cluster.namespace("backups").await?;
     let mut values = backup_example("manifest")?;
     let backup = values["backups"]["configmap"].clone();
-    let template = backup["template"].as_str().context("template")?.replace("stringData:", "stringdata:");
+    let template = backup["template"].as_str().context("template")?.replace("\ndata:", "\ndatta:");
     let mut misspelt = backup.clone();
     misspelt["template"] = template.into();
     // As soon as it is there, it would be proven.
@@ -180,7 +183,7 @@ async fn a_misspelt_field_in_the_template_of_a_backup_holds_the_object_and_makes
     values["kinds"]["configmaps"]["backup"] = "misspelt".into();
     let _release = Release::upgrade(&cluster, BACKUPS, &values).await?;
     BACKUPS.until_ready(&cluster).await;
-    is_found_in_the_values(&namespace, &values, "stringdata").await?;
+    is_found_in_the_values(&namespace, &values, "datta").await?;
 
     let map = json!({"metadata": {"name": "web", "labels": {BACKUP_BY: "misspelt"}}, "data": {"a": "b"}});
     namespace.create::<ConfigMap>(&serde_json::from_value(map)?).await?;
@@ -195,17 +198,17 @@ async fn a_misspelt_field_in_the_template_of_a_backup_holds_the_object_and_makes
             let told = told(map);
             told["state"] == "Blocked"
                 && told["reason"] == "Invalid"
-                && told["message"].as_str().is_some_and(|message| message.contains("stringdata"))
+                && told["message"].as_str().is_some_and(|message| message.contains("datta"))
         })
         .await?;
     let message = told(&held)["message"].as_str().unwrap_or_default().to_owned();
     ensure!(message.contains("backups.misspelt.template"), "{message}");
     ensure!(is_protected(&held), "it was released");
-    let secrets = Api::<Secret>::namespaced(cluster.client.clone(), "catena-system");
+    let made = Api::<ControllerRevision>::namespaced(cluster.client.clone(), "catena-system");
     let of = ListParams::default().labels(&format!("{}={}", BACKUP_OF, map.uid().context("uid")?));
-    ensure!(secrets.list(&of).await?.items.is_empty(), "an empty backup was made");
-    is_explained(&namespace, "configmap/web", "stringdata").await?;
-    is_found_by_helm_test(&cluster, BACKUPS, "stringdata").await?;
+    ensure!(made.list(&of).await?.items.is_empty(), "an empty backup was made");
+    is_explained(&namespace, "configmap/web", "datta").await?;
+    is_found_by_helm_test(&cluster, BACKUPS, "datta").await?;
 
     namespace.merge::<ConfigMap>("web", force_release(&held)).await?;
     namespace.until_gone::<ConfigMap>("web").await;

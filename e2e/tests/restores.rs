@@ -6,13 +6,17 @@ use std::{collections::BTreeMap, process::Stdio};
 use anyhow::{Context, Result};
 use catena_api::{BasicDeployment, BasicDeploymentRestart, BasicDeploymentRollback, BasicReplicaSet, keys};
 use e2e::{
-    Cluster, DEPLOYMENTS, Namespace, Release, WAIT_TIMEOUT, catena, catena_process,
+    BINDER, Cluster, DEPLOYMENTS, IssuingOperator, Namespace, Release, WAIT_TIMEOUT, catena, catena_process,
     commands::{has_outcome, restart, rollback, until_outcome, until_restarted},
-    deployment, eventually, kubectl, orphan_child, orphan_pods, succeeds, uids,
+    deployment, eventually, inject_sidecar, kubectl, orphan_child, orphan_pods, replica_set, succeeds, uids,
     until_the_garbage_collector_knows_sets,
 };
 use k8s_openapi::{
-    api::{apps::v1::ControllerRevision, core::v1::ConfigMap},
+    ByteString,
+    api::{
+        apps::v1::ControllerRevision,
+        core::v1::{ConfigMap, Pod, Secret},
+    },
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::{
@@ -98,14 +102,146 @@ async fn what_is_there_is_left_alone_unless_told() -> Result<()> {
     namespace.until_gone::<BasicDeploymentRestart>("again").await;
     let pods = namespace.until_ready_pods(2).await;
 
-    let restored = succeeds(&namespace.name, &["restore", &folder.0, "-o", "json"]).await?.json()?;
-    assert_eq!(restored["restored"], json!([]), "{restored}");
+    let said = catena(&namespace.name, &["restore", &folder.0, "-o", "json"]).await?;
+    let restored = said.json()?;
+    assert_eq!((said.code, &restored["restored"]), (1, &json!([])), "{restored}");
+    assert_eq!(restored["differing"][0]["object"]["kind"], "BasicDeployment", "{restored}");
+    assert!(restored["differing"][0]["why"].to_string().contains("spec.replicas"), "{restored}");
     assert_eq!(restored["leftOut"][0]["object"]["name"], "again", "{restored}");
     assert!(restored["leftOut"][0]["why"].to_string().contains("it has ended"), "{restored}");
     assert_eq!(namespace.api::<BasicDeployment>().get("web").await?.spec.replicas, 2);
     assert_eq!(uids(&namespace.until_ready_pods(2).await), uids(&pods));
     succeeds(&namespace.name, &["restore", &folder.0, "--overwrite"]).await?;
     namespace.until_ready_pods(1).await;
+    Ok(())
+}
+
+/// The data of all Secrets, by their names.
+async fn secrets(namespace: &Namespace) -> Result<BTreeMap<String, Option<BTreeMap<String, ByteString>>>> {
+    let secrets = namespace.api::<Secret>().list(&ListParams::default()).await?;
+    Ok(secrets.into_iter().map(|secret| (secret.name_any(), secret.data)).collect())
+}
+
+/// Deletes all objects of these kinds.
+async fn delete_all(namespace: &Namespace, kinds: &str) -> Result<()> {
+    kubectl(&["delete", kinds, "--all", "--namespace", &namespace.name]).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_operator_that_runs_finds_all_keys_and_issues_none_anew() -> Result<()> {
+    let cluster = Cluster::with(&[]).await?;
+    let namespace = cluster.namespace("restore-keys").await?;
+    let folder = Folder::of(&namespace);
+    let operator = IssuingOperator::install(&cluster, &namespace).await?;
+    let running = operator.start();
+    operator.create("Issuer", "ca", &json!({})).await?;
+    for name in ["a", "b", "c", "d", "e"] {
+        let spec = json!({"secretName": name, "issuerRef": {"name": "ca"}});
+        operator.create("Certificate", name, &spec).await?;
+    }
+    operator.until_all_are_issued().await;
+    let (before, group) = (secrets(&namespace).await?, &operator.group);
+    let [certificates, issuers] = ["certificates", "issuers"].map(|plural| format!("{plural}.{group}"));
+    let kinds = ["--kind", &certificates, "--kind", &issuers, "--kind", "secrets"];
+    succeeds(&namespace.name, &[&["backup", &folder.0][..], &kinds].concat()).await?;
+    drop(running);
+    delete_all(&namespace, &format!("{certificates},{issuers},requests.{group},secrets")).await?;
+
+    let done = operator.done();
+    let _running = operator.start();
+    succeeds(&namespace.name, &["restore", &folder.0]).await?;
+    operator.until_all_are_issued().await;
+    let anew = operator.done().split_off(done.len());
+    assert_eq!(anew, Vec::<String>::new());
+    assert_eq!(secrets(&namespace).await?, before);
+
+    // One that was issued anew all the same is no success.
+    namespace.merge::<Secret>("a", json!({"stringData": {"key": "another"}})).await?;
+    let said = catena(&namespace.name, &["restore", &folder.0, "-o", "json"]).await?;
+    let differing = said.json()?["differing"].clone();
+    assert_eq!((said.code, differing.as_array().map(Vec::len)), (1, Some(1)), "{said:?}");
+    assert!(differing[0]["why"].to_string().contains("data.key"), "{differing}");
+    succeeds(&namespace.name, &["restore", &folder.0, "--overwrite"]).await?;
+    assert_eq!(secrets(&namespace).await?, before);
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_operator_that_runs_carries_out_nothing_twice() -> Result<()> {
+    let cluster = Cluster::changing(&[BINDER]).await?;
+    let namespace = cluster.namespace("restore-orders").await?;
+    let (folder, chosen) = (Folder::of(&namespace), Folder(format!("{}-chosen", Folder::of(&namespace).0)));
+    let operator = IssuingOperator::install(&cluster, &namespace).await?;
+    let group = &operator.group;
+    let certificate =
+        json!({"group": group, "version": "v1", "resource": "certificates", "kind": "Certificate"});
+    let aborts = json!({
+        "id": "aborts", "group": group, "version": "v1", "resource": "aborts", "kind": "Abort",
+        "target": {"name": "object.spec.certificate", "kinds": [certificate]},
+    });
+    let release = Release::upgrade(&cluster, BINDER, &json!({"kinds": [aborts]})).await?;
+    let _running = operator.start();
+    operator.create("Issuer", "ca", &json!({})).await?;
+    operator.create("Certificate", "a", &json!({"secretName": "a", "issuerRef": {"name": "ca"}})).await?;
+    operator.create("Abort", "bound", &json!({"certificate": "a"})).await?;
+    operator.create("Abort", "waiting", &json!({"certificate": "later"})).await?;
+    eventually("the Abort is bound, and each order is carried out", WAIT_TIMEOUT, async || {
+        let bound = operator.api("Abort").get("bound").await.map_err(|error| error.to_string())?;
+        let done = operator.done();
+        let is_so = !bound.owner_references().is_empty() && done.len() == 4;
+        if is_so { Ok(()) } else { Err(format!("{done:?} {bound:?}")) }
+    })
+    .await;
+    let kind = ["certificates", "aborts"].map(|plural| format!("{plural}.{group}"));
+    let saved = succeeds(&namespace.name, &["backup", &folder.0, "--kind", &kind[0], "-o", "json"]).await?;
+    let saved = saved.json()?;
+    assert_eq!(saved["leftOut"][0]["kind"], kind[1], "{saved}");
+    let backup = ["backup", &chosen.0, "--kind", &kind[0], "--kind", &kind[1]];
+    succeeds(&namespace.name, &backup).await?;
+    delete_all(&namespace, &format!("{},requests.{group}", kind.join(","))).await?;
+
+    let before = operator.done();
+    let restored = succeeds(&namespace.name, &["restore", &chosen.0, "-o", "json"]).await?.json()?;
+    let left_out = restored["leftOut"].as_array().context("leftOut")?;
+    let kinds: Vec<_> = left_out.iter().map(|note| note["object"]["kind"].as_str()).collect();
+    assert_eq!(kinds, [Some("Abort"), Some("Abort"), Some("Request")], "{restored}");
+    operator.until_all_are_issued().await;
+    assert_eq!(operator.done(), before);
+    succeeds(&namespace.name, &["restore", &chosen.0, "--dependents"]).await?;
+    eventually("the Request is carried out once more", WAIT_TIMEOUT, async || {
+        let done = operator.done();
+        if done.len() == before.len() + 1 && done.last().is_some_and(|deed| deed.starts_with("Request ")) {
+            Ok(())
+        } else {
+            Err(done)
+        }
+    })
+    .await;
+    release.restore().await
+}
+
+#[tokio::test]
+async fn a_pod_with_an_injected_sidecar_is_taken_back_by_the_restored_set() -> Result<()> {
+    let cluster = Cluster::shared().await?;
+    let namespace = cluster.namespace("restore-sidecar").await?;
+    let folder = Folder::of(&namespace);
+    let gone = until_the_garbage_collector_knows_sets(&namespace).await?;
+    namespace.create(&replica_set("web", 1)).await?;
+    namespace.until_set_ready("web").await;
+    let pods = namespace.until_ready_pods(1).await;
+    succeeds(&namespace.name, &["backup", &folder.0]).await?;
+    orphan_pods(&namespace, &gone).await?;
+    namespace.until_gone::<BasicReplicaSet>("web").await;
+    let has_owner = |pods: &[Pod]| pods.iter().any(|pod| !pod.owner_references().is_empty());
+    namespace.until_pods("the pod has no owner", |pods| !has_owner(pods)).await;
+    inject_sidecar(&namespace, &pods[0], false).await?;
+    let injected = namespace.until_ready_pods(1).await;
+
+    succeeds(&namespace.name, &["restore", &folder.0]).await?;
+    namespace.until_set_ready("web").await;
+    let after = namespace.until_pods("the pod has an owner again", has_owner).await;
+    assert_eq!(uids(&after), uids(&injected));
     Ok(())
 }
 

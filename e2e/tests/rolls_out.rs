@@ -1,6 +1,8 @@
 //! Pods are replaced within the budget: when parameters change, when a template changes, and for a
 //! restart.
 
+use std::collections::BTreeSet;
+
 use anyhow::Result;
 use catena_api::{BasicDeployment, BasicReplicaSet, keys};
 use e2e::{
@@ -8,10 +10,10 @@ use e2e::{
     deployment, replica_set, shipped_template, uids,
 };
 use k8s_openapi::{
-    api::core::v1::Pod,
+    api::core::v1::{Node, Pod},
     apimachinery::pkg::util::intstr::IntOrString::{Int, String as Text},
 };
-use kube::ResourceExt;
+use kube::{ResourceExt, api::ListParams};
 use serde_json::json;
 
 /// The value of an environment variable of a pod.
@@ -106,6 +108,116 @@ async fn a_version_that_never_gets_ready_leaves_the_old_one_serving() -> Result<
     assert!(fewest >= 3, "only {fewest} ready pods");
     assert!(most <= 5, "{most} pods at once");
     Ok(())
+}
+
+/// As by a drain, in the middle of a restart of the controller, which has nothing but the API server to remember by.
+#[tokio::test]
+async fn a_stuck_rollout_makes_all_of_its_old_pods_again_when_they_are_lost() -> Result<()> {
+    e2e::needs!(Processes);
+    let cluster = Cluster::changing(&[REPLICA_SETS]).await?;
+    REPLICA_SETS.until_ready(&cluster).await;
+    let namespace = cluster.namespace("lost").await?;
+    let mut set = replica_set("web", 3);
+    set.spec.parameters.insert("env.VERSION".into(), "1".into());
+    namespace.create(&set).await?;
+    namespace.until_set_ready("web").await;
+    let old = namespace.until_ready_pods(3).await;
+
+    let bad = json!({"spec": {"parameters": {"image": "registry.invalid/missing:1", "env.VERSION": "2"}}});
+    namespace.merge::<BasicReplicaSet>("web", bad).await?;
+    namespace
+        .until("web", "names a pod that blocks", |web: &BasicReplicaSet| {
+            let blocker = web.status.as_ref().and_then(|status| status.blocked_by.as_ref());
+            blocker.is_some_and(|blocker| blocker.reason == "ImagePullBackOff")
+        })
+        .await;
+    let process = REPLICA_SETS.process(&cluster).await?;
+    process.kill()?;
+    for pod in &old {
+        namespace.delete::<Pod>(&pod.name_any()).await?;
+    }
+    process.until_replaced(&cluster).await;
+    let serve = |pods: &[Pod], count| {
+        let good = |pod: &&Pod| e2e::is_ready(pod) && variable(pod, "VERSION") == Some("1");
+        pods.iter().filter(good).count() == count
+    };
+    let again = namespace.until_pods("three pods of version 1 serve again", |pods| serve(pods, 3)).await;
+    assert!(uids(&again).is_disjoint(&uids(&old)));
+
+    namespace.merge::<BasicReplicaSet>("web", json!({"spec": {"replicas": 6}})).await?;
+    let serve_five = |pods: &[Pod]| serve(pods, 5) && pods.len() == 8;
+    namespace.until_pods("five of six serve, and three new ones try", serve_five).await;
+    let good = json!({"spec": {"parameters": {"image": e2e::image(), "env.VERSION": "3"}}});
+    namespace.merge::<BasicReplicaSet>("web", good).await?;
+    until_pods_have_version(&namespace, 6, "3").await;
+    namespace.until_set_ready("web").await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_version_that_has_only_just_become_ready_replaces_nobody() -> Result<()> {
+    let cluster = Cluster::with(&[REPLICA_SETS]).await?;
+    let namespace = cluster.namespace("young").await?;
+    namespace.create(&replica_set("web", 3)).await?;
+    namespace.until_set_ready("web").await;
+    let old = namespace.until_ready_pods(3).await;
+
+    let change = json!({"spec": {"minReadySeconds": 86_400, "parameters": {"env.VERSION": "2"}}});
+    namespace.merge::<BasicReplicaSet>("web", change).await?;
+    // It reports only when there is nothing left to replace.
+    let waits = |web: &BasicReplicaSet| {
+        web.status.as_ref().is_some_and(|status| {
+            let ready = condition(&status.conditions, "Ready");
+            let is_told = ready.is_some_and(|ready| {
+                ready.status == "False" && ready.message.contains("spec.minReadySeconds")
+            });
+            is_told && (status.active, status.updated) == (4, 1)
+        })
+    };
+    namespace.until("web", "waits for a pod that is ready", waits).await;
+    assert!(uids(&namespace.until_ready_pods(4).await).is_superset(&uids(&old)));
+
+    namespace.merge::<BasicReplicaSet>("web", json!({"spec": {"minReadySeconds": 0}})).await?;
+    until_pods_have_version(&namespace, 3, "2").await;
+    namespace.until_set_ready("web").await;
+    Ok(())
+}
+
+/// Each of two nodes takes one pod of a revision, so that a rollout ends only if pods of the old one do not count.
+#[tokio::test]
+async fn a_rollout_under_a_required_anti_affinity_ends_because_pods_are_labelled_by_their_revision()
+-> Result<()> {
+    e2e::needs!(FakeNodes);
+    let cluster = Cluster::changing(&[REPLICA_SETS]).await?;
+    let namespace = cluster.namespace("apart").await?;
+    let nodes = cluster.all::<Node>().list(&ListParams::default().labels("type=kwok").limit(2)).await?;
+    let nodes: Vec<_> = nodes.iter().map(ResourceExt::name_any).collect();
+    let on_them = json!({"key": "kubernetes.io/hostname", "operator": "In", "values": nodes});
+    let affinity = json!({
+        "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [{"matchExpressions": [on_them]}],
+        }},
+        "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{
+            "topologyKey": "kubernetes.io/hostname",
+            "labelSelector": {"matchLabels": {"app.kubernetes.io/name": "web"}},
+            "matchLabelKeys": [keys::REVISION],
+        }]},
+    });
+    let spec = format!("\nspec:\n  affinity: {affinity}\n");
+    let template = shipped_template(REPLICA_SETS)?.replacen("\nspec:\n", &spec, 1);
+    let release = Release::upgrade(&cluster, REPLICA_SETS, &json!({"templates": {"apart": template}})).await?;
+    let mut set = replica_set("web", 2);
+    set.spec.template = "apart".into();
+    namespace.create(&set).await?;
+    namespace.until_set_ready("web").await;
+
+    namespace.merge::<BasicReplicaSet>("web", json!({"spec": {"parameters": {"env.VERSION": "2"}}})).await?;
+    let pods = until_pods_have_version(&namespace, 2, "2").await;
+    namespace.until_set_ready("web").await;
+    let revisions: BTreeSet<_> = pods.iter().map(|pod| pod.labels().get(keys::REVISION)).collect();
+    assert!(revisions.len() == 1 && !revisions.contains(&None), "{revisions:?}");
+    namespace.delete::<BasicReplicaSet>("web").await?;
+    release.restore().await
 }
 
 #[tokio::test]

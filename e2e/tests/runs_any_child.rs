@@ -55,7 +55,7 @@ async fn change(namespace: &Namespace, spec: Value) -> Result<()> {
     Ok(())
 }
 
-async fn until_serving(namespace: &Namespace, count: usize, image: &str) -> Vec<Pod> {
+pub async fn until_serving(namespace: &Namespace, count: usize, image: &str) -> Vec<Pod> {
     namespace.until_ready("web").await;
     let what = format!("{count} pods of {image} serve, and there is no other");
     namespace
@@ -67,7 +67,7 @@ async fn until_serving(namespace: &Namespace, count: usize, image: &str) -> Vec<
 
 /// A version that nobody can pull is rolled out. Ready is never reported of it, until the deadline has passed and a pod of this
 /// version is named.
-async fn ensure_never_ready(namespace: &Namespace) -> Result<()> {
+pub async fn ensure_never_ready(namespace: &Namespace) -> Result<()> {
     change(namespace, json!({"parameters": {"image": MISSING}, "progressDeadlineSeconds": 5})).await?;
     let web = namespace
         .until("web", "has exceeded its deadline, and names the pod", |web: &BasicDeployment| {

@@ -1,13 +1,13 @@
 //! Tools that wait for an object by kstatus, such as Flux and kpt, see each kind in each state as it is: in progress from its
 //! creation, failed with the message, and current only when it is done.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 use catena_api::BasicDeployment;
 use e2e::{
-    CHAIN, COMMANDED, Cluster, Namespace, WAIT_TIMEOUT, another_image, deployment, eventually, kubectl,
-    kubectl_with_input, output_of,
+    CHAIN, COMMANDED, Cluster, GoModule, Namespace, WAIT_TIMEOUT, another_image, deployment, eventually,
+    kubectl, kubectl_with_input, output_of,
 };
 use serde_json::{Value, json};
 use tokio::{process::Command, sync::OnceCell};
@@ -28,7 +28,7 @@ struct Computed {
 
 /// Computes the status of an object, given as JSON.
 async fn kstatus(json: &str) -> Result<Computed> {
-    let program = PROGRAM.get_or_try_init(build).await?;
+    let program = PROGRAM.get_or_try_init(|| GoModule("kstatus").build(".")).await?;
     let line = output_of(Command::new(program), json).await?;
     let (status, message) = line.trim_end().split_once('\t').context("kstatus printed no status")?;
     Ok(Computed { status: status.to_owned(), message: message.to_owned() })
@@ -43,22 +43,6 @@ async fn until_kstatus(namespace: &Namespace, object: &str, status: &str) -> Str
         if computed.status == status { Ok(computed.message) } else { Err(format!("{computed:?}: {json}")) }
     })
     .await
-}
-
-/// Builds the program beside the test's own; Go's cache makes all builds but the first one quick.
-async fn build() -> Result<PathBuf> {
-    let own = std::env::current_exe()?;
-    let program = own.parent().context("the test has no directory")?.join("kstatus");
-    let module = Path::new(env!("CARGO_MANIFEST_DIR")).join("kstatus");
-    let mut go = Command::new("go");
-    go.current_dir(module)
-        .args(["build", "-trimpath", "-mod=readonly", "-buildvcs=false", "-o"])
-        .arg(&program)
-        .arg(".")
-        // Never fetch another Go behind the user's back.
-        .envs([("GOTOOLCHAIN", "local"), ("GOFLAGS", ""), ("GOWORK", "off")]);
-    output_of(go, "").await?;
-    Ok(program)
 }
 
 /// Creates an object, and returns its status at that moment: no controller has seen it.

@@ -5,7 +5,7 @@
 
 use anyhow::{Context, Result, ensure};
 use axum::http::{Request as HttpRequest, header::CONTENT_TYPE};
-use catena_api::{BasicDeployment, BasicReplicaSet};
+use catena_api::{BasicDeployment, BasicReplicaSet, keys};
 use e2e::{
     AuditLog, COMMANDED, Cluster, Namespace, Tally, WAIT_TIMEOUT, another_image, condition, deployment,
     eventually, generated, image, pods_of, replica_set,
@@ -201,13 +201,15 @@ impl<'c> Story<'c> {
         let status = web.status.context("web has no status")?;
         let hash = status.child.map(|child| child.hash);
         let mut child = serde_json::to_value((&child.spec, &child.metadata.labels))?;
-        // A restart leaves its token.
+        // A restart leaves its token, and so another revision.
         child[0]["restartedAt"].take();
         let mut pods = Vec::new();
         for pod in e2e::alive(self.namespace.pods().await?) {
             let container = pod.spec.as_ref().and_then(|spec| spec.containers.first());
             let owner = pod.owner_references().first().map(|owner| owner.name.clone());
-            pods.push(json!([owner, pod.labels(), container.map(|it| (&it.image, &it.env, &it.ports))]));
+            let mut labels = pod.labels().clone();
+            labels.remove(keys::REVISION);
+            pods.push(json!([owner, labels, container.map(|it| (&it.image, &it.env, &it.ports))]));
         }
         pods.sort_by_key(Value::to_string);
         let said = (status.ready, status.active, status.replicas, status.progress, status.blocked_by);

@@ -10,9 +10,10 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use catena_api::{BasicDeployment, BasicDeploymentRestart, BasicReplicaSet, keys::GROUP};
 use e2e::{
-    AuditLog, CONTROLLERS, Cluster, Controller, DEPLOYMENTS, Namespace, REPLICA_SETS, Release, Tally,
+    AuditLog, BACKUPS, BINDER, CONTROLLERS, Cluster, Controller, DEPLOYMENTS, Namespace, REAPER,
+    REPLICA_SETS, Release, Tally,
     commands::{condition_of, restart},
-    deployment, replica_set, shipped_template, uids, until_all_are_ready,
+    deployment, helm, replica_set, shipped_template, uids, until_all_are_ready,
 };
 use futures::future::try_join_all;
 use k8s_openapi::{
@@ -139,6 +140,20 @@ async fn has_field(cluster: &Cluster, part: &str, field: &str) -> Result<bool> {
 
 fn is_over(restart: &BasicDeploymentRestart) -> bool {
     condition_of(restart, "Succeeded").is_some_and(|told| told.status != "Unknown")
+}
+
+/// A second backup-controller would take the finalizers of the first one away.
+#[tokio::test]
+async fn a_second_release_of_a_chart_is_refused() -> Result<()> {
+    let controllers = [BINDER, REAPER, BACKUPS];
+    let _cluster = Cluster::with(&controllers).await?;
+    for controller in controllers {
+        let chart = controller.chart()?.display().to_string();
+        let refused = helm(&["install", "second", &chart, "--dry-run=server"]).await.err();
+        let said = refused.map(|error| format!("{error:#}")).unwrap_or_default();
+        ensure!(said.contains("catena.dev:once-per-cluster:"), "{}: {said}", controller.name());
+    }
+    Ok(())
 }
 
 mod alone {

@@ -10,7 +10,7 @@ use backup_controller::{
     finalizer, metadata,
     observed::{Held, Observed, Row},
     settings::ProtectedKind,
-    status::{FAILED, OVERDUE, Outcome},
+    status::{FAILED, OVERDUE, Outcome, VANISHED},
 };
 use catena_api::keys::BACKUP_STATUS;
 use json_patch::PatchOperation;
@@ -52,11 +52,25 @@ impl Executor {
         let (Some(kind), target) = (&observed.kind, &*observed.target) else { return Ok(Next::Settled) };
         let id = ObjectId::of(target);
         match action {
-            Action::Protect => self.amend(target, &finalizer::add(id.uid, &target.row.finalizers)).await,
+            Action::Protect => {
+                let next = self.amend(target, &finalizer::add(id.uid, &target.row.finalizers)).await?;
+                self.memory.protected(id.uid);
+                Ok(next)
+            }
+            Action::Warn(problem) => {
+                tracing::warn!(object = %id, entry = kind.id, %problem, "it cannot be backed up");
+                self.events.warn(&target.reference(), problem.reason(), &problem.to_string());
+                Ok(Next::Again)
+            }
             Action::TakeBack => {
                 let version = target.metadata.resource_version.as_deref().unwrap_or_default();
                 let patch = finalizer::take_back(id.uid, version, &target.row.finalizers);
                 self.amend(target, &patch.unwrap_or_default()).await
+            }
+            Action::Begin(status) => {
+                self.memory.begins(id.uid);
+                let is_written = self.tell(target, observed.held.as_ref(), &status).await?;
+                Ok(if is_written { Next::Written } else { Next::Again })
             }
             Action::Create(backup) => self.create(kind, observed, backup).await,
             Action::Refuse(problem) => Err(problem.into()),
@@ -93,6 +107,9 @@ impl Executor {
         };
         if is_refusal(&error) {
             self.memory.refused(target.uid);
+        }
+        if error.cause.may_have_worked() {
+            self.memory.may_have_created(target.uid);
         }
         match error.cause {
             // It comes from a try whose answer was lost, and is judged in the next look-up.
@@ -145,6 +162,7 @@ impl Executor {
         if before != Some((status.state, status.attempt)) && status.state != State::Blocked {
             let backup = status.backup.as_deref().unwrap_or("the backup");
             let (type_, reason) = match status.state {
+                State::Failed if status.reason == VANISHED => (EventType::Warning, VANISHED),
                 State::Failed if status.reason != OVERDUE => (EventType::Warning, FAILED),
                 State::Failed | State::Overdue => (EventType::Warning, OVERDUE),
                 _ => (EventType::Normal, "BackupRunning"),

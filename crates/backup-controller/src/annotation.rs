@@ -25,7 +25,11 @@ pub struct BackupStatus {
     pub backup: Option<String>,
     /// The attempts that failed, even if their objects are gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub failed: Option<FailedAttempts>,
+    pub failed: Option<LastAttempt>,
+    /// The attempts that were recorded before their creation, because their backups delete themselves: a missing one may have
+    /// ended unseen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begun: Option<LastAttempt>,
     /// The begin of the state, for this reason, by the server's clock.
     pub since: Timestamp,
     /// One `PascalCase` word.
@@ -34,12 +38,12 @@ pub struct BackupStatus {
     pub message: String,
 }
 
-/// The failed attempts of a policy: another policy begins with its own first one.
+/// The last attempt of some by one policy: another policy begins with its own first one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FailedAttempts {
+pub struct LastAttempt {
     /// The policy, as [`ProtectedKind::policy`](crate::settings::ProtectedKind::policy).
     pub policy: String,
-    /// The number of the last one.
+    /// Its number.
     pub last: u32,
 }
 
@@ -71,7 +75,13 @@ impl BackupStatus {
     /// The number of the last attempt by a policy that failed; 0 for none.
     #[must_use]
     pub fn failed_by(&self, policy: &str) -> u32 {
-        self.failed.as_ref().filter(|failed| failed.policy == policy).map_or(0, |failed| failed.last)
+        last_by(policy, self.failed.as_ref())
+    }
+
+    /// The number of the last attempt by a policy that was recorded before it was created; 0 for none.
+    #[must_use]
+    pub fn begun_by(&self, policy: &str) -> u32 {
+        last_by(policy, self.begun.as_ref())
     }
 
     /// The status with its begin, which stays if the former status was the same.
@@ -94,6 +104,10 @@ impl BackupStatus {
     pub fn text(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
+}
+
+fn last_by(policy: &str, attempts: Option<&LastAttempt>) -> u32 {
+    attempts.filter(|attempts| attempts.policy == policy).map_or(0, |attempts| attempts.last)
 }
 
 #[cfg(test)]

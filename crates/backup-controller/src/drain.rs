@@ -10,11 +10,13 @@ mod report;
 use std::{collections::BTreeMap, future::ready, process::ExitCode, time::Duration};
 
 use anyhow::{Context, ensure};
-use backup_controller::{finalizer, settings::resource};
+use backup_controller::{finalizer, metadata, settings::resource};
 use clap::{Args, ValueEnum};
 use futures::{StreamExt, stream};
 use json_patch::PatchOperation;
-use k8s_openapi::api::{admissionregistration::v1::MutatingAdmissionPolicyBinding, apps::v1::Deployment};
+use k8s_openapi::api::{
+    admissionregistration::v1::MutatingAdmissionPolicyBinding, apps::v1::Deployment, batch::v1::Job,
+};
 use kube::{
     Client, Resource, ResourceExt,
     api::{DynamicObject, ListParams},
@@ -34,6 +36,7 @@ use self::{
     kinds::{Drainable, drainable},
     report::Report,
 };
+use crate::observe;
 
 /// Objects per page of a list.
 const PAGE_SIZE: u32 = 500;
@@ -45,7 +48,7 @@ const LAST_LOOK_DELAY: Duration = Duration::from_secs(3);
 /// Longest time for the release of one object.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// The failure at the end of the time.
-const TIME_IS_UP: &str = "the time is up; repeat the drain to go on";
+const TIME_IS_UP: &str = "the time is up; repeat the drain to go on, or give it more time";
 /// Exit code of a refused drain, which the chart's Job does not retry.
 const EXIT_REFUSED: u8 = 3;
 
@@ -61,6 +64,9 @@ pub struct Options {
     /// Handling of objects that are waiting for their backup
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = HeldObjects::Release)]
     held_objects: HeldObjects,
+    /// Job in the Lease's namespace that runs this drain; the time limit counts from its creation on
+    #[arg(long, value_name = "NAME")]
+    job: Option<String>,
     /// Time limit in seconds; no release begins in its last quarter, which is for the Events
     #[arg(long, value_name = "SECONDS", default_value_t = 240)]
     deadline: u32,
@@ -142,6 +148,15 @@ pub async fn run(arguments: Arguments, options: &Options) -> anyhow::Result<Exit
             return Ok(ExitCode::from(EXIT_REFUSED));
         }
     }
+    let (limit, held_objects) = (Duration::from_secs(options.deadline.into()), options.held_objects);
+    let passed = match &options.job {
+        Some(job) => age(&client, operator.namespace(), job).await?,
+        None => Duration::ZERO,
+    };
+    // The last quarter is for the report, also after a release without an answer.
+    let request_timeout = REQUEST_TIMEOUT.min(limit / 4);
+    let until = begun + (limit / 4 * 3).saturating_sub(request_timeout + passed);
+    ensure!(Instant::now() < until, TIME_IS_UP);
     for name in &options.policy_binding {
         let kind = ApiResource::erase::<MutatingAdmissionPolicyBinding>(&());
         delete(operator, &kind, "", name).await?;
@@ -149,10 +164,6 @@ pub async fn run(arguments: Arguments, options: &Options) -> anyhow::Result<Exit
     if let Some(name) = &options.deployment {
         delete(operator, &ApiResource::erase::<Deployment>(&()), operator.namespace(), name).await?;
     }
-    let (limit, held_objects) = (Duration::from_secs(options.deadline.into()), options.held_objects);
-    // The last quarter is for the report, also after a release without an answer.
-    let request_timeout = REQUEST_TIMEOUT.min(limit / 4);
-    let until = begun + (limit / 4 * 3).saturating_sub(request_timeout);
     let (writer, mut report) = (operator.writer(), Report::new(operator.events(), limit / 4));
     let drain = Drain { client: &client, writer: &writer, until, request_timeout, held_objects };
     let work = drain.until_empty(&mut report, &kinds);
@@ -326,6 +337,16 @@ async fn protected(client: &Client, kind: &ApiResource) -> anyhow::Result<Vec<Fo
             None => return Ok(found),
         }
     }
+}
+
+/// The age of the Job that runs the drain, by the server's clock: Kubernetes ends the Job at its limit, however late its pod has
+/// started, and however often it was started again.
+async fn age(client: &Client, namespace: &str, job: &str) -> anyhow::Result<Duration> {
+    let answer = observe::live::read(client, &ApiResource::erase::<Job>(&()), namespace, job).await;
+    let answer = answer.with_context(|| format!("could not look up the age of the Job {job}"))?;
+    let created = answer.object.as_ref().and_then(|job| metadata::time(job, "creationTimestamp"));
+    let age = created.and_then(|created| Duration::try_from(answer.at.duration_since(created)).ok());
+    Ok(age.unwrap_or_default())
 }
 
 /// Deletes an object, if it exists.

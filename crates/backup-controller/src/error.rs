@@ -134,6 +134,22 @@ pub enum Unusable {
         /// The reason why it does not count.
         why: &'static str,
     },
+    /// The API server will not store the backup.
+    #[error(
+        "the backup by the template {backup:?}, a {kind}, would have {size} bytes, and the API server stores at most {limit}: {remedy}; otherwise the object is held when it is deleted"
+    )]
+    TooLarge {
+        /// The backup's name in the settings.
+        backup: String,
+        /// The backup's kind.
+        kind: String,
+        /// Its size, in bytes, as far as it is limited.
+        size: usize,
+        /// The maximum of it.
+        limit: usize,
+        /// What to do.
+        remedy: &'static str,
+    },
     /// All attempt numbers are used up.
     #[error(
         "{tries} backups failed, and no further attempt is made; release the object without a backup with the annotation \
@@ -158,6 +174,7 @@ impl Unusable {
             Self::NotServed { .. } => "BackupKindNotServed",
             Self::HasOwner { .. } | Self::Owned { .. } => "BackupHasOwner",
             Self::NameTaken { .. } => "BackupNameTaken",
+            Self::TooLarge { .. } => "BackupTooLarge",
             Self::Exhausted { .. } => "BackupsExhausted",
         }
     }

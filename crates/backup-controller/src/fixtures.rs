@@ -39,10 +39,16 @@ pub fn with_policy(template: &str, namespace: &str, policy: &Value) -> Settings 
         "kinds": {"maps": maps},
         "backups": {"job": {
             "apiVersion": "batch/v1", "kind": "Job", "resource": "jobs", "namespace": namespace, "template": template,
-            "succeeded": "object.status.succeeded == 1", "failed": "object.status.failed == 1",
+            "succeeded": "object.?status.?conditions.orValue([]).exists(c, c.type == 'Complete' && c.status == 'True')",
+            "failed": "object.?status.?conditions.orValue([]).exists(c, c.type == 'Failed' && c.status == 'True')",
         }},
     });
     serde_json::from_value(settings).unwrap()
+}
+
+/// The status of a Job that has ended with this condition.
+pub fn ended(condition: &str) -> Value {
+    json!({"conditions": [{"type": condition, "status": "True"}]})
 }
 
 /// An object that is being deleted and held, from a live read.
@@ -92,6 +98,7 @@ pub fn failed(attempt: u32) -> BackupStatus {
         attempt,
         backup: None,
         failed: None,
+        begun: None,
         since: "2026-06-01T12:00:00Z".parse().unwrap(),
         reason: FAILED.into(),
         message: String::new(),
@@ -106,6 +113,7 @@ pub fn held(settings: &Settings, object: &Value, situation: Situation) -> Observ
         attempt: Attempt::Allowed,
         kind: Some(settings.kinds["maps"].clone()),
         is_selected: true,
+        excess: None,
         backups: Watermark::unwatched(),
         held: Some(Held {
             finalizers: metadata::finalizers(object),
@@ -123,7 +131,7 @@ pub fn held(settings: &Settings, object: &Value, situation: Situation) -> Observ
 
 /// An object that is not being deleted, and has these finalizers.
 pub fn living(settings: &Settings, finalizers: &[&str]) -> Observed {
-    let nothing = Situation::Absent { backup: json!({}) };
+    let nothing = Situation::Absent { attempt: 1, backup: json!({}) };
     let mut observed = Observed { held: None, ..held(settings, &target("shop"), nothing) };
     if let Some(target) = Arc::get_mut(&mut observed.target) {
         target.metadata.deletion_timestamp = None;

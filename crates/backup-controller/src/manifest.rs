@@ -1,4 +1,4 @@
-//! The text from which an object can be created again.
+//! The fields from which an object can be created again.
 
 use catena_api::keys;
 use serde_json::{Map, Value};
@@ -10,8 +10,9 @@ const METADATA: [&str; 4] = ["name", "namespace", "labels", "annotations"];
 /// Annotations about the object's deletion.
 const ANNOTATIONS: [&str; 3] = [keys::BACKUP_STATUS, keys::FORCE_RELEASE, keys::CONFIRM_DELETE];
 
-/// The input for `kubectl create -f` that creates the object again, as JSON.
-pub fn manifest(object: &Value) -> String {
+/// The object as `kubectl create -f` creates it again.
+#[must_use]
+pub fn restorable(object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(fields) = object.as_object_mut() {
         fields.remove("status");
@@ -23,7 +24,7 @@ pub fn manifest(object: &Value) -> String {
         }
         metadata.retain(|_, value| value.as_object().is_none_or(|map: &Map<_, _>| !map.is_empty()));
     }
-    serde_json::to_string_pretty(&object).unwrap_or_default()
+    object
 }
 
 #[cfg(test)]
@@ -34,7 +35,7 @@ mod tests {
 
     #[test]
     fn what_belongs_to_the_server_or_to_others_is_left_out() {
-        let text = manifest(&json!({
+        let object = restorable(&json!({
             "apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {
                 "name": "a", "namespace": "b", "labels": {"c": "d"},
@@ -45,7 +46,6 @@ mod tests {
             },
             "data": {"metadata": "stays"}, "status": {"x": 1},
         }));
-        let object: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(
             object,
             json!({

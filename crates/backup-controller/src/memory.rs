@@ -15,6 +15,8 @@ struct Remembered {
     refusals: u32,
     told: Option<(BackupStatus, Instant)>,
     failures: Option<Failures>,
+    is_about_to_create: bool,
+    is_unmeasured: bool,
 }
 
 impl Memory {
@@ -34,7 +36,35 @@ impl Memory {
     pub fn created(&self, uid: &str) {
         if let Some(remembered) = self.0.lock().get_mut(uid) {
             remembered.refusals = 0;
+            remembered.is_about_to_create = false;
         }
+    }
+
+    /// Records that a backup of an object is about to be created.
+    pub fn begins(&self, uid: &str) {
+        self.0.lock().entry(uid.to_owned()).or_default().is_about_to_create = true;
+    }
+
+    /// Records that a backup of an object may have been created: nobody knows.
+    pub fn may_have_created(&self, uid: &str) {
+        if let Some(remembered) = self.0.lock().get_mut(uid) {
+            remembered.is_about_to_create = false;
+        }
+    }
+
+    /// Whether the last recorded backup of an object has not been created yet, as this process knows.
+    pub fn is_about_to_create(&self, uid: &str) -> bool {
+        self.0.lock().get(uid).is_some_and(|remembered| remembered.is_about_to_create)
+    }
+
+    /// Records that an object got our finalizer: it is to be found out whether its backup can be stored.
+    pub fn protected(&self, uid: &str) {
+        self.0.lock().entry(uid.to_owned()).or_default().is_unmeasured = true;
+    }
+
+    /// Whether that is still to be found out.
+    pub fn is_unmeasured(&self, uid: &str) -> bool {
+        self.0.lock().get(uid).is_some_and(|remembered| remembered.is_unmeasured)
     }
 
     /// The failed attempts by a policy that were seen.

@@ -3,7 +3,7 @@
 mod backup_watches;
 mod kinds;
 mod large;
-mod live;
+pub mod live;
 mod namespaces;
 mod survey;
 
@@ -12,7 +12,7 @@ use std::{sync::Arc, time::Duration};
 use backup_controller::{
     Settings,
     annotation::BackupStatus,
-    backup::Situation,
+    backup::{Situation, excess, render},
     error::{Error, Unusable},
     finalizer,
     force_release::ForceRelease,
@@ -63,7 +63,8 @@ impl Observer {
         Self { client, settings, namespaces, backups, memory, large_objects }
     }
 
-    /// Reads the state of an object. A large one has a turn; `None` if it is not its turn.
+    /// Reads the state of an object. A large one has a turn; `None` if it is not its turn. A living one is read once, after it
+    /// got our finalizer.
     pub async fn observe(
         &self,
         target: Arc<Watched<Row>>,
@@ -74,21 +75,28 @@ impl Observer {
             Some(entries) => self.entry(entries, &target).await?,
             None => (None, false),
         };
-        let is_held =
-            target.metadata.deletion_timestamp.is_some() && finalizer::is_there(&target.row.finalizers);
-        let (kind, held, turn) = match kind {
-            Some(kind) if is_held => {
-                let (client, source) = (&self.client, &target.source);
-                let read = self.large_objects.read(client, source, ObjectId::of(&*target)).await?;
+        let id = ObjectId::of(&*target);
+        let is_deleted = target.metadata.deletion_timestamp.is_some();
+        let is_read = finalizer::is_there(&target.row.finalizers)
+            && (is_deleted || self.memory.is_unmeasured(id.uid));
+        let (mut held, mut excess) = (None, None);
+        let (kind, turn) = match kind {
+            Some(mut kind) if is_read => {
+                let read = self.large_objects.read(&self.client, &target.source, id).await?;
                 let Some((answer, turn)) = read else { return Ok(None) };
-                let (kind, held) = self.held(&settings, kind, &target, answer).await?;
-                (Some(kind), held, turn)
+                if is_deleted {
+                    (kind, held) = self.held(&settings, kind, &target, answer).await?;
+                } else {
+                    self.memory.forget(id.uid);
+                    excess = turn.as_ref().and_then(|_| unstorable(&settings, &kind, answer));
+                }
+                (Some(kind), turn)
             }
-            kind => (kind, None, None),
+            kind => (kind, None),
         };
         let backups = kind.as_ref().map(|kind| self.backups.seen(&kind.backup));
         let backups = backups.unwrap_or_else(Watermark::unwatched);
-        Ok(Some((Observed { target, attempt, kind, is_selected, backups, held }, turn)))
+        Ok(Some((Observed { target, attempt, kind, is_selected, excess, backups, held }, turn)))
     }
 
     /// Forgets an object that is gone.
@@ -155,9 +163,7 @@ impl Observer {
             Some(entries) => entries.recorded(status.as_ref(), kind),
             None => kind,
         };
-        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-            metadata.remove("managedFields");
-        }
+        without_managed_fields(&mut object);
         let force_release = ForceRelease::of(&object);
         let situation = if matches!(force_release, ForceRelease::Granted(_)) {
             None
@@ -165,7 +171,9 @@ impl Observer {
             Some(Situation::Unusable(Unusable::OutOfReach(problem)))
         } else {
             let (client, templates) = (&self.client, &settings.templates);
-            let survey = Survey { client, templates, kind: &kind, target: &object, now };
+            let recorded = status.as_ref().map_or(0, |status| status.begun_by(&kind.policy));
+            let begun = if self.memory.is_about_to_create(uid) { 0 } else { recorded };
+            let survey = Survey { client, templates, kind: &kind, target: &object, now, begun };
             let mut failures = self.memory.failures(uid, &kind.policy);
             let situation = survey.situation(status.as_ref(), &mut failures).await?;
             self.memory.note_failures(uid, failures);
@@ -183,6 +191,23 @@ impl Observer {
             situation,
         };
         Ok((kind, Some(held)))
+    }
+}
+
+/// The reason why a large object cannot be backed up as it is now.
+fn unstorable(settings: &Settings, kind: &ProtectedKind, answer: live::Answer) -> Option<Unusable> {
+    let mut object = answer.whole().ok()??;
+    without_managed_fields(&mut object);
+    match render(&settings.templates, kind, &object, 1) {
+        Ok(backup) => excess(&kind.backup.name, &backup),
+        Err(problem) => Some(problem),
+    }
+}
+
+/// They are of no use to a backup.
+fn without_managed_fields(object: &mut Value) {
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
     }
 }
 

@@ -11,7 +11,8 @@ use operator_kit::{
 };
 
 use crate::{
-    annotation::BackupStatus, backup::Situation, force_release::ForceRelease, settings::ProtectedKind,
+    annotation::BackupStatus, backup::Situation, error::Unusable, force_release::ForceRelease,
+    settings::ProtectedKind,
 };
 
 /// The row of an object of a protected kind.
@@ -36,6 +37,8 @@ pub struct Observed {
     pub kind: Option<Arc<ProtectedKind>>,
     /// Whether it is to be protected.
     pub is_selected: bool,
+    /// The reason why a living object cannot be backed up; known once, after it got our finalizer, and only of a large one.
+    pub excess: Option<Unusable>,
     /// The highest version that the watch of its backups has delivered.
     pub backups: Watermark,
     /// The live state of an object that is being deleted and has our finalizer.
@@ -90,6 +93,12 @@ impl Held {
     #[must_use]
     pub fn had_a_backup(&self) -> bool {
         self.status.as_ref().is_some_and(|status| status.backup.is_some())
+    }
+
+    /// The number of the last attempt by a policy that was recorded before its creation; 0 for none.
+    #[must_use]
+    pub fn begun_by(&self, policy: &str) -> u32 {
+        self.status.as_ref().map_or(0, |status| status.begun_by(policy))
     }
 
     /// Its last backup that exists, as far as is known.

@@ -29,8 +29,12 @@ use crate::metadata;
 pub const OBJECT: &str = "object";
 /// The object's manifest as text, for templates.
 pub const MANIFEST: &str = "manifest";
+/// The same as a structure, for templates.
+pub const RESTORABLE: &str = "restorable";
 /// The number of the attempt, for templates.
 pub const ATTEMPT: &str = "attempt";
+/// All values that only templates of backups can use.
+pub const VALUES: [&str; 4] = [OBJECT, MANIFEST, RESTORABLE, ATTEMPT];
 /// The protected object, for expressions.
 pub const TARGET: &str = "target";
 
@@ -230,7 +234,7 @@ impl Settings {
     /// The trial rendering of a template for an object that has every field.
     fn tried(&self, backup: &Backup) -> Result<Value, TemplateError> {
         let Backup { name, resource, .. } = backup;
-        self.templates.tried(name, &[OBJECT, MANIFEST, ATTEMPT], &resource.api_version, &resource.kind)
+        self.templates.tried(name, &VALUES, &resource.api_version, &resource.kind)
     }
 }
 
@@ -256,6 +260,30 @@ impl Backup {
         let ApiResource { group, kind, .. } = &self.resource;
         let namespace = self.namespace.as_deref().unwrap_or_default();
         short_digest(&[entry, &self.name, group, kind, namespace, &self.template])
+    }
+
+    /// Whether it is a Job.
+    #[must_use]
+    pub fn is_job(&self) -> bool {
+        (&*self.resource.group, &*self.resource.kind) == ("batch", "Job")
+    }
+
+    /// A warning for each expression that counts the pods of a Job: it has not ended if it tries again, or has further
+    /// completions to come.
+    fn counts_of_pods(&self) -> Vec<String> {
+        let warning = |field: &str, condition: &str, expression: &Expression| {
+            let read = expression.source().replace(['?', ' '], "");
+            let counts = ["status.succeeded", "status.failed"].iter().any(|count| read.contains(count));
+            (self.is_job() && counts).then(|| {
+                format!(
+                    "backups.{}.{field}: it counts pods, and a Job that tries again or has several completions has not ended with the first of them; read the condition instead: object.?status.?conditions.orValue([]).exists(c, c.type == '{condition}' && c.status == 'True')",
+                    self.name
+                )
+            })
+        };
+        let succeeded = warning("succeeded", "Complete", &self.succeeded);
+        let failed = self.failed.as_ref().and_then(|failed| warning("failed", "Failed", failed));
+        succeeded.into_iter().chain(failed).collect()
     }
 }
 
@@ -369,8 +397,10 @@ impl Validate for Settings {
     }
 
     fn warnings(&self) -> Vec<String> {
+        let backups = self.backups();
         let problem = |backup: &&Backup| self.tried(backup).err();
-        self.backups().values().filter_map(problem).map(|error| error.to_string()).collect()
+        let of_templates = backups.values().filter_map(problem).map(|error| error.to_string());
+        of_templates.chain(backups.values().flat_map(|backup| backup.counts_of_pods())).collect()
     }
 
     fn samples(&self) -> Vec<Sample> {
@@ -378,7 +408,7 @@ impl Validate for Settings {
         for Backup { name, resource, namespace, is_cluster_scoped, .. } in self.backups().into_values() {
             let namespace = if *is_cluster_scoped { Some(String::new()) } else { namespace.clone() };
             let kind = std::slice::from_ref(resource);
-            let of_backup = Sample::of(&self.templates, name, &[OBJECT, MANIFEST, ATTEMPT], kind);
+            let of_backup = Sample::of(&self.templates, name, &VALUES, kind);
             samples.extend(
                 of_backup.into_iter().map(|sample| Sample { namespace: namespace.clone(), ..sample }),
             );

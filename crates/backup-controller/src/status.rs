@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use operator_kit::{object::ObjectId, report::Failure};
 
 use crate::{
-    annotation::{BackupStatus, FailedAttempts, State},
+    annotation::{BackupStatus, LastAttempt, State},
     backup::{Situation, Try, Verdict},
     force_release::ForceRelease,
     observed::{Held, Observed},
@@ -16,6 +16,8 @@ use crate::{
 pub const FAILED: &str = "BackupFailed";
 /// The reason of a backup that exceeds its deadline.
 pub const OVERDUE: &str = "BackupOverdue";
+/// The reason of a backup that was gone before its outcome was seen.
+pub const VANISHED: &str = "BackupVanished";
 
 /// The reason for a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -42,6 +44,13 @@ pub fn running(observed: &Observed, held: &Held, last: &Try, verdict: &Verdict) 
     status(observed, held, State::BackingUp, last.attempt, Some(last), reason, message)
 }
 
+/// A backup is about to be created, and may be gone before it is seen.
+#[must_use]
+pub fn begun(observed: &Observed, kind: &ProtectedKind, held: &Held, last: &Try) -> BackupStatus {
+    let begun = Some(LastAttempt { policy: kind.policy.clone(), last: last.attempt });
+    BackupStatus { begun, ..running(observed, held, last, &Verdict::Running(None)) }
+}
+
 /// A backup takes too long, and the object is held.
 #[must_use]
 pub fn overdue(observed: &Observed, kind: &ProtectedKind, held: &Held, last: &Try) -> BackupStatus {
@@ -62,7 +71,10 @@ pub fn failed(
     last: &Try,
     due: Timestamp,
 ) -> BackupStatus {
-    let (reason, failure) = if last.is_given_up {
+    let (reason, failure) = if last.has_vanished {
+        let failure = "the backup of this attempt is missing, and its outcome was never seen: let the template set a longer ttlSecondsAfterFinished";
+        (VANISHED, failure.to_owned())
+    } else if last.is_given_up {
         let failure =
             format!("the backup did not finish within {:?}, and counts as a failed try", kind.deadline);
         (OVERDUE, failure)
@@ -126,6 +138,7 @@ fn status(
         attempt,
         backup: last.map(Try::title),
         failed: failed_attempts(observed, held),
+        begun: held.status.as_ref().and_then(|status| status.begun.clone()),
         since: held.now,
         reason: reason.to_owned(),
         message,
@@ -146,14 +159,14 @@ fn command(observed: &Observed) -> String {
 }
 
 /// The failed attempts by the present policy.
-fn failed_attempts(observed: &Observed, held: &Held) -> Option<FailedAttempts> {
+fn failed_attempts(observed: &Observed, held: &Held) -> Option<LastAttempt> {
     let policy = &observed.kind.as_ref()?.policy;
     let before = held.status.as_ref().map_or(0, |status| status.failed_by(policy));
     let last = match &held.situation {
         Some(Situation::Failed { last, .. } | Situation::Unfinished { last }) => last.attempt.max(before),
         _ => before,
     };
-    (last > 0).then(|| FailedAttempts { policy: policy.clone(), last })
+    (last > 0).then(|| LastAttempt { policy: policy.clone(), last })
 }
 
 #[cfg(test)]

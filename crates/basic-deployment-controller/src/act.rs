@@ -54,6 +54,13 @@ impl Executor {
         let deployment = &*observed.deployment;
         match action {
             Action::Record { rendered, number } => return self.record(deployment, rendered, number).await,
+            Action::RefreshOwner { children, revisions } => {
+                self.refresh_owner(observed, children, revisions).await?;
+            }
+            Action::Adopt(orphans) => {
+                let adopt = async |orphan: Arc<Revision>| self.adopt(deployment, &orphan).await;
+                slow_start(orphans, adopt, may_go_on).await.all()?;
+            }
             Action::Renumber { revision, number, rejects } => {
                 self.renumber(deployment, &revision, number, &rejects).await?;
             }
@@ -103,6 +110,26 @@ impl Executor {
         Ok(Next::Written)
     }
 
+    async fn refresh_owner(
+        &self,
+        observed: &Observed,
+        children: Vec<Arc<Child>>,
+        revisions: Vec<Arc<Revision>>,
+    ) -> Result<(), Error> {
+        let own = self.writer.on_behalf_of(ObjectId::of(&*observed.deployment));
+        let of_child = async |child: Arc<Child>| {
+            let place = observed.place(&child.kind);
+            own.refresh_owner::<BasicDeployment>(&place, child.id()).await.map_err(Error::from)
+        };
+        let of_revision = async |revision: Arc<Revision>| {
+            let place = &self.places.revisions;
+            own.refresh_owner::<BasicDeployment>(place, revision.id()).await.map_err(Error::from)
+        };
+        let children = slow_start(children, of_child, may_go_on).await.all();
+        slow_start(revisions, of_revision, may_go_on).await.all()?;
+        children
+    }
+
     async fn record(
         &self,
         deployment: &BasicDeployment,
@@ -142,6 +169,19 @@ impl Executor {
                 Ok(Next::Written)
             }
         }
+    }
+
+    /// Adds the label and the owner, and keeps all other owners. The name goes on following from the former uid.
+    async fn adopt(&self, deployment: &BasicDeployment, orphan: &Revision) -> Result<(), Error> {
+        let (own, resource) = (ObjectId::of(deployment), &self.places.revisions.resource);
+        let mut metadata = json!(orphan.id());
+        metadata["labels"] = json!({keys::DEPLOYMENT_UID: own.uid});
+        metadata["annotations"] = json!({keys::MADE_FOR: orphan.made_for});
+        metadata["ownerReferences"] = json!([controller_reference(deployment)]);
+        let adopted =
+            json!({"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata});
+        self.writer.on_behalf_of(own).apply(&self.places.revisions, &adopted).await?;
+        Ok(())
     }
 
     async fn renumber(
@@ -185,6 +225,12 @@ impl Executor {
         let (deployment, field) = (&*observed.deployment, &child.kind.fields().replicas);
         let mut patch = json!({"metadata": child.id()});
         field.set(&mut patch, replicas.into());
+        let is_wanted = observed.child.ours().is_some_and(|wanted| wanted.uid == child.uid);
+        let seconds = deployment.spec.min_ready_seconds;
+        // A kind need not have the field as long as nobody asks for it.
+        if is_wanted && child.min_ready_seconds() != seconds {
+            child.kind.fields().min_ready_seconds.set(&mut patch, seconds.into());
+        }
         let undone = heals.then(|| field.to_string());
         self.merge(deployment, &observed.place(&child.kind), &patch, undone.as_deref()).await?;
         let whose = ObjectId::of(deployment).uid;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use catena_api::{BasicDeployment, keys};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::Resource;
 use operator_kit::{
     object::ObjectId,
     watch::{Row, TrimmedObject},
@@ -14,7 +15,7 @@ use serde_json::{Value, json};
 use crate::{
     child_kind::ChildKind,
     error::Refusal,
-    outputs::{Outputs, Stalled},
+    outputs::{Outputs, Pause, Stalled},
 };
 
 /// A child in the cache: the whole object without `managedFields`, because any of its fields may be ours.
@@ -72,6 +73,12 @@ impl Owner {
     pub fn is_deployment(&self) -> bool {
         let group = self.api_version.split_once('/').map(|(group, _)| group);
         group == Some(keys::GROUP) && self.kind == "BasicDeployment"
+    }
+
+    /// Whether the reference to it names another API version than this program does.
+    #[must_use]
+    pub fn is_outdated(&self) -> bool {
+        self.is_deployment() && self.api_version != BasicDeployment::api_version(&())
     }
 
     /// Whether it is a former `BasicDeployment` with the name of this one.
@@ -206,6 +213,12 @@ impl Child {
         number(self.kind.fields().replicas.get(&self.object))
     }
 
+    /// The seconds for which its replicas have to be ready before they count as available.
+    #[must_use]
+    pub fn min_ready_seconds(&self) -> i32 {
+        number(self.kind.fields().min_ready_seconds.get(&self.object)).unwrap_or(0)
+    }
+
     /// Whether a `BasicDeployment` takes it back as its own, if nobody controls it.
     #[must_use]
     pub fn is_adoptable_as(&self, hash: &str) -> bool {
@@ -222,6 +235,12 @@ impl Child {
     #[must_use]
     pub fn stalled(&self) -> Option<&Stalled> {
         self.outputs.stalled.as_ref().filter(|_| self.is_current())
+    }
+
+    /// The pause in which it waits on purpose with its current spec.
+    #[must_use]
+    pub fn paused(&self) -> Option<&Pause> {
+        self.outputs.paused.as_ref().filter(|_| self.is_current())
     }
 
     /// Whether its status refers to its current spec.

@@ -75,7 +75,8 @@ impl Controller for Deployments {
         let status_age = self.executor.status_age(&deployment);
         let mut observed = self.observer.observe(deployment, attempt, status_age).await?;
         let queue = CommandQueue::of(&observed);
-        observed.prepared = self.observer.prepare(&observed, queue.next()).await?;
+        let prepared = self.observer.prepare(&observed, queue.next()).await;
+        observed.prepared = prepared.map_err(|error| Error::Unprepared(Box::new(error)))?;
         Ok((observed, queue))
     }
 

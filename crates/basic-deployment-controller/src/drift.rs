@@ -1,9 +1,29 @@
 //! What others have changed of a child. Pure.
+//!
+//! Values are compared by their meaning: a controller that updates the whole object writes some of them in another form.
 
-use operator_kit::watch::Row;
+use std::sync::LazyLock;
+
+use operator_kit::{render::Expression, watch::Row};
 use serde_json::{Map, Value, json};
 
 use crate::{child::Child, desired::Desired};
+
+/// The maps of Kubernetes whose values are quantities.
+const QUANTITIES: [&str; 2] = ["limits", "requests"];
+
+/// Whether two quantities are the same number, such as 1000m and 1.
+static IS_SAME_NUMBER: LazyLock<Option<Expression>> = LazyLock::new(|| {
+    let source = "quantity(string(one)).compareTo(quantity(string(other))) == 0";
+    Expression::compile("quantities", source, &["one", "other"]).ok()
+});
+
+/// Whether the fields that a child has mean the same as wanted ones, all in the form of [`Desired::seen_in`]. In the objects of
+/// a list, only empty maps and lists may have been added: any other key may change what runs.
+#[must_use]
+pub fn means_the_same(wanted: &Value, seen: &Value) -> bool {
+    wanted == seen || first_difference(wanted, seen, String::new(), false, is_empty).is_none()
+}
 
 /// The first field of a child that its apply changes back: its owner, or a field of the rendering. `settled_as` is the state
 /// after its last apply, if it is known.
@@ -14,8 +34,9 @@ pub fn changed_field(child: &Child, desired: &Desired, settled_as: Option<&Value
     }
     let seen = desired.seen_in(&child.object);
     match settled_as {
-        Some(settled) => first_difference(settled, &seen, String::new(), &Value::eq),
-        None => first_difference(&desired.comparable(), &seen, String::new(), &contains),
+        Some(settled) => first_difference(settled, &seen, String::new(), false, is_empty),
+        // The server adds defaults to the objects in lists, too.
+        None => first_difference(&desired.comparable(), &seen, String::new(), false, |_| true),
     }
 }
 
@@ -43,30 +64,56 @@ pub fn added_keys(child: &Child, desired: &Desired) -> Option<(String, Value)> {
     Some((first?, patch))
 }
 
+/// The first field that differs. `may_be_added`: the values that may have been added to the objects in lists.
 fn first_difference(
     wanted: &Value,
     seen: &Value,
     path: String,
-    is_same: &impl Fn(&Value, &Value) -> bool,
+    is_quantity: bool,
+    may_be_added: fn(&Value) -> bool,
 ) -> Option<String> {
     match wanted {
         Value::Object(fields) => fields.iter().find_map(|(name, value)| {
             let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-            first_difference(value, &seen[name.as_str()], path, is_same)
+            let is_quantity = is_quantity || QUANTITIES.contains(&name.as_str());
+            first_difference(value, &seen[name.as_str()], path, is_quantity, may_be_added)
         }),
-        _ => (!is_same(wanted, seen)).then_some(path),
+        _ => (!is_same(wanted, seen, is_quantity, may_be_added)).then_some(path),
     }
 }
 
-/// Whether a value has all that is wanted: the server adds defaults to the objects in lists, too.
-fn contains(wanted: &Value, seen: &Value) -> bool {
+fn is_same(wanted: &Value, seen: &Value, is_quantity: bool, may_be_added: fn(&Value) -> bool) -> bool {
     match (wanted, seen) {
-        (Value::Object(fields), _) => {
-            fields.iter().all(|(name, value)| contains(value, &seen[name.as_str()]))
+        (Value::Object(wanted), Value::Object(fields)) => {
+            let is_there = |(name, value): (&String, &Value)| {
+                let is_quantity = is_quantity || QUANTITIES.contains(&name.as_str());
+                is_same(value, &seen[name.as_str()], is_quantity, may_be_added)
+            };
+            let may_be_there =
+                |(name, value): (&String, &Value)| wanted.contains_key(name) || may_be_added(value);
+            wanted.iter().all(is_there) && fields.iter().all(may_be_there)
         }
         (Value::Array(wanted), Value::Array(seen)) => {
-            wanted.len() == seen.len() && wanted.iter().zip(seen).all(|(wanted, seen)| contains(wanted, seen))
+            let is_there =
+                |(wanted, seen): (&Value, &Value)| is_same(wanted, seen, is_quantity, may_be_added);
+            wanted.len() == seen.len() && wanted.iter().zip(seen).all(is_there)
         }
-        _ => wanted == seen,
+        _ if is_empty(wanted) => is_empty(seen),
+        _ => wanted == seen || (is_quantity && is_same_number(wanted, seen)),
     }
+}
+
+/// Whether a value says as little as a missing one.
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.values().all(is_empty),
+        _ => false,
+    }
+}
+
+fn is_same_number(one: &Value, other: &Value) -> bool {
+    let Some(expression) = &*IS_SAME_NUMBER else { return false };
+    expression.bool(&[("one", one), ("other", other)]) == Ok(true)
 }

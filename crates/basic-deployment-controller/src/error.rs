@@ -8,6 +8,8 @@ use operator_kit::{
 };
 use thiserror::Error;
 
+use crate::step;
+
 /// An obstacle between a `BasicDeployment` and its child.
 #[derive(Debug, Error)]
 pub enum Error {
@@ -26,6 +28,9 @@ pub enum Error {
     /// The API server did not answer a read.
     #[error(transparent)]
     Read(#[from] ReadError),
+    /// The prerequisites of the next command could not be read.
+    #[error(transparent)]
+    Unprepared(Box<Self>),
     /// The statuses of some commands could not be written.
     #[error(transparent)]
     Untold(#[from] Box<Failed<Self>>),
@@ -203,9 +208,14 @@ impl Reported for Error {
             Self::Refused(refusal) => Some(refusal),
             Self::Write(error) => Some(error),
             Self::Read(error) => Some(error),
+            Self::Unprepared(error) => Some(&**error),
             Self::Untold(untold) => Some(&untold.first),
             Self::NotObserved { .. } => None,
         }
+    }
+
+    fn step(&self) -> Option<&'static str> {
+        matches!(self, Self::Unprepared(_)).then_some(step::CARRY_OUT)
     }
 
     fn parts(&self) -> Vec<Part> {

@@ -15,7 +15,7 @@ use crate::{
 pub enum Event {
     /// A child was written as somebody asked: the reason and the note.
     Written(&'static str, String),
-    /// The child has exceeded its deadline, and has never reported on its spec.
+    /// The child has exceeded its deadline, and does not report on its spec.
     Silent(String),
 }
 
@@ -45,7 +45,9 @@ pub fn of(observed: &Observed, action: &Action) -> Option<Event> {
             let note = format!("restarted {} {}, as {} asks", child.kind.kind, child.name, command.name);
             Some(Event::Written("ChildRestarted", note))
         }
-        Action::Scale { child, replicas, heals: false } if observed.former_children().next().is_none() => {
+        Action::Scale { child, replicas, heals: false }
+            if observed.former_children().next().is_none() && child.replicas() != Some(*replicas) =>
+        {
             let (kind, name, before) = (&child.kind.kind, &child.name, child.replicas().unwrap_or_default());
             let note = format!("scaled {kind} {name} from {before} to {replicas} replicas");
             Some(Event::Written("ChildScaled", note))
@@ -57,7 +59,8 @@ pub fn of(observed: &Observed, action: &Action) -> Option<Event> {
             };
             let is_news = is_late(status) && !observed.deployment.status.as_ref().is_some_and(is_late);
             let child = observed.child.ours().filter(|_| is_news)?;
-            silence(child).map(Event::Silent)
+            let (kind, name) = (&child.kind.kind, &child.name);
+            silence(observed, child).map(|silence| Event::Silent(format!("{kind} {name:?} {silence}")))
         }
         _ => None,
     }

@@ -99,6 +99,7 @@ pub fn revision(name: &str) -> Arc<Revision> {
         name: name.into(),
         uid: format!("uid-of-{name}"),
         owner: None,
+        made_for: None,
         number: 1,
         hash: "new".into(),
         kind: ("catena.dev/v1alpha1".into(), "BasicReplicaSet".into()),
@@ -145,6 +146,7 @@ pub fn observed() -> Observed {
         look: None,
         others: Vec::new(),
         revisions: vec![revision("web-new")],
+        orphans: Vec::new(),
         commands: Some(Vec::new()),
         prepared: None,
         unheard: HashSet::new(),
@@ -152,6 +154,7 @@ pub fn observed() -> Observed {
         settled_as: None,
         given_replicas: HashMap::new(),
         since_progress: Duration::ZERO,
+        behind_for: Duration::ZERO,
         status_age: StatusAge::Written(Duration::from_secs(60)),
     }
 }

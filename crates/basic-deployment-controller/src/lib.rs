@@ -17,6 +17,7 @@ pub mod events;
 mod next_command;
 pub mod observed;
 pub mod outputs;
+pub mod progress;
 pub mod restarts;
 pub mod revision;
 pub mod rollback;

@@ -6,7 +6,12 @@ use std::{
     time::Duration,
 };
 
-use basic_deployment_controller::{child::Child, desired::Desired, observed::Look};
+use basic_deployment_controller::{
+    child::Child,
+    desired::Desired,
+    observed::Look,
+    progress::{Progress, Rollout},
+};
 use catena_api::BlockedBy;
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -26,8 +31,9 @@ struct Remembered {
     unheard: HashSet<String>,
     /// The hash of the rendering whose revision could not be created because its name is taken, and since when that is known.
     taken: Option<(String, Instant)>,
-    /// The last progress, the time without any before this process knew the object, and when it began to look.
-    progress: Option<(Progress, Duration, Instant)>,
+    stillness: Option<Stillness>,
+    /// The child that has not reported on its present spec, the generation of its last report, and since when that is known.
+    behind: Option<((String, Option<i64>), Instant)>,
     look: Option<LookAt>,
 }
 
@@ -40,23 +46,17 @@ struct LookAt {
     found: Result<Option<BlockedBy>, String>,
 }
 
-/// The progress of a child, and of former ones beside it.
-#[derive(Default, PartialEq)]
-pub struct Progress {
-    uid: String,
-    generation: i64,
-    active: i32,
-    /// The number of serving replicas of former children.
-    beside: i32,
-    /// Its own report of progress, which can change while the number of serving replicas stays the same.
-    says: String,
+/// The time in which a rollout has made no progress.
+struct Stillness {
+    rollout: Rollout,
+    /// The part of it before this process knew the object.
+    earlier: Duration,
+    since: Instant,
 }
 
-impl Progress {
-    pub fn of(child: &Child, others: &[Arc<Child>]) -> Self {
-        let (uid, generation) = (child.uid.clone(), child.generation);
-        let beside = others.iter().map(|other| other.outputs.active).fold(0, i32::saturating_add);
-        Self { uid, generation, active: child.outputs.active, beside, says: child.outputs.progress.clone() }
+impl Stillness {
+    fn time(&self) -> Duration {
+        self.earlier.saturating_add(self.since.elapsed())
     }
 }
 
@@ -142,21 +142,36 @@ impl Memory {
         Some(Look { age: last.at.elapsed(), found })
     }
 
-    /// The time since the last progress of a child. `now` is its present progress, unless a part of the children may not have
-    /// been seen; `reported` is the time that an earlier process has reported, for an object that this process sees for the first
-    /// time.
-    pub fn since_progress(&self, uid: &str, now: Option<Progress>, reported: Duration) -> Duration {
-        self.change(uid, |remembered| match (&remembered.progress, now) {
-            (Some((_, earlier, since)), None) => earlier.saturating_add(since.elapsed()),
-            (None, None) => reported,
-            (Some((before, earlier, since)), Some(now)) if *before == now => {
-                earlier.saturating_add(since.elapsed())
+    /// The time since the last progress of a rollout. `reported` is the time that an earlier process has reported, for an object
+    /// that this process sees for the first time.
+    pub fn since_progress(&self, uid: &str, now: Progress, reported: Duration) -> Duration {
+        self.change(uid, |remembered| match (now, &mut remembered.stillness) {
+            (Progress::AtRest, stillness) => {
+                *stillness = None;
+                Duration::ZERO
             }
-            (seen, Some(now)) => {
-                let earlier = if seen.is_none() { reported } else { Duration::ZERO };
-                remembered.progress = Some((now, earlier, Instant::now()));
-                earlier
+            (Progress::Unknown, stillness) => stillness.as_ref().map_or(reported, Stillness::time),
+            (Progress::Awaited(rollout), Some(stillness)) => {
+                if stillness.rollout.advances_to(rollout) {
+                    (stillness.earlier, stillness.since) = (Duration::ZERO, Instant::now());
+                }
+                stillness.time()
             }
+            (Progress::Awaited(rollout), stillness) => {
+                *stillness = Some(Stillness { rollout, earlier: reported, since: Instant::now() });
+                reported
+            }
+        })
+    }
+
+    /// The time for which a child has not reported on its present spec, and not on any other one either.
+    pub fn behind_for(&self, uid: &str, child: Option<&Child>) -> Duration {
+        let late = child.filter(|child| !child.is_current());
+        let late = late.map(|child| (child.uid.clone(), child.outputs.observed_generation));
+        self.change(uid, |remembered| {
+            let known = remembered.behind.take().filter(|(known, _)| Some(known) == late.as_ref());
+            remembered.behind = known.or_else(|| Some((late?, Instant::now())));
+            remembered.behind.as_ref().map_or(Duration::ZERO, |(_, since)| since.elapsed())
         })
     }
 
@@ -186,34 +201,63 @@ impl Remembered {
 
 #[cfg(test)]
 mod tests {
+    use basic_deployment_controller::observed::{Found, Observed};
+
     use super::*;
+    use crate::fixtures;
+
+    /// A rollout with this number of serving replicas.
+    fn at(active: i32) -> Progress {
+        let mut child = Child::clone(&fixtures::child("web", "child"));
+        (child.outputs.active, child.outputs.ready) = (active, false);
+        Progress::of(&Observed { child: Found::Ours(Arc::new(child)), ..fixtures::observed() })
+    }
 
     #[test]
     fn the_time_without_progress_goes_on_where_an_earlier_process_left_it_until_there_is_some() {
         let memory = Memory::default();
         let minute = Duration::from_secs(60);
-        let at = |active: i32| Some(Progress { active, ..Progress::default() });
         assert_eq!(memory.since_progress("web", at(1), minute), minute);
         assert!(memory.since_progress("web", at(1), Duration::ZERO) >= minute, "it is forgotten");
-        assert!(memory.since_progress("web", None, Duration::ZERO) >= minute, "the children were not seen");
+        assert!(
+            memory.since_progress("web", Progress::Unknown, Duration::ZERO) >= minute,
+            "the children were not seen"
+        );
         assert!(memory.since_progress("web", at(1), Duration::ZERO) >= minute);
-        assert_eq!(memory.since_progress("web", at(2), minute), Duration::ZERO, "there was progress");
+        assert!(memory.since_progress("web", at(2), Duration::ZERO) < minute, "there was progress");
         assert!(memory.since_progress("web", at(2), minute) < minute);
     }
 
-    #[test]
-    fn a_former_child_that_drains_is_progress() {
-        let child = |active: i32| {
-            let mut child = Child::clone(&crate::fixtures::child("web", "child"));
-            child.outputs.active = active;
-            Arc::new(child)
+    #[tokio::test(start_paused = true)]
+    async fn the_time_begins_anew_after_a_rest_and_not_with_each_change() {
+        let (memory, minute) = (Memory::default(), Duration::from_secs(60));
+        let after_a_minute = async |progress| {
+            tokio::time::advance(minute).await;
+            memory.since_progress("web", progress, Duration::ZERO)
         };
-        let (wanted, memory) = (child(3), Memory::default());
-        let progress = |former: i32| Some(Progress::of(&wanted, &[child(former)]));
-        let minute = Duration::from_secs(60);
-        assert_eq!(memory.since_progress("web", progress(2), minute), minute);
-        assert!(memory.since_progress("web", progress(2), Duration::ZERO) >= minute);
-        assert_eq!(memory.since_progress("web", progress(1), minute), Duration::ZERO);
+        assert_eq!(after_a_minute(at(2)).await, Duration::ZERO);
+        assert_eq!(after_a_minute(at(1)).await, minute);
+        assert_eq!(after_a_minute(at(2)).await, 2 * minute, "it served before");
+        assert_eq!(after_a_minute(Progress::AtRest).await, Duration::ZERO);
+        assert_eq!(after_a_minute(at(1)).await, Duration::ZERO, "a replica was lost just now");
+        assert_eq!(after_a_minute(at(1)).await, minute);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_child_is_behind_for_as_long_as_it_reports_nothing() {
+        let (memory, minute) = (Memory::default(), Duration::from_secs(60));
+        let after_a_minute = async |generation: i64, reported: i64| {
+            tokio::time::advance(minute).await;
+            let mut child = Child::clone(&fixtures::child("web", "child"));
+            (child.generation, child.outputs.observed_generation) = (generation, Some(reported));
+            memory.behind_for("web", Some(&child))
+        };
+        assert_eq!(after_a_minute(1, 1).await, Duration::ZERO);
+        assert_eq!(after_a_minute(2, 1).await, Duration::ZERO, "its spec was changed just now");
+        assert_eq!(after_a_minute(3, 1).await, minute, "another change is no report");
+        assert_eq!(after_a_minute(4, 2).await, Duration::ZERO, "it reports, however late");
+        assert_eq!(after_a_minute(4, 4).await, Duration::ZERO);
+        assert_eq!(memory.behind_for("web", None), Duration::ZERO);
     }
 
     #[test]

@@ -13,8 +13,10 @@ use basic_deployment_controller::{
     child_kind::{ChildKind, api_resource},
     command::{Command, CommandKind, Order},
     desired::{Desired, located, render, unread},
+    drift::means_the_same,
     error::{Error, Refusal},
     observed::{Found, Look, Observed, Prepared, WatchedResources},
+    progress::Progress,
     restarts,
     revision::{self, Pin, Revision},
     rollback, stall, step,
@@ -34,7 +36,7 @@ use operator_kit::{
     },
 };
 
-use crate::memory::{Memory, Progress, Recalled};
+use crate::memory::{Memory, Recalled};
 
 pub use commands::Commands;
 use {
@@ -137,6 +139,8 @@ impl Observer {
             return Err(Error::NotObserved { problem });
         }
         let is_observed = is_allowed && deployment.metadata.deletion_timestamp.is_none();
+        let may_adopt = is_observed && !attempt.holds(step::ADOPT);
+        let orphans = if may_adopt { self.orphans(&deployment, &revisions).await? } else { Vec::new() };
         let mut own = seen.children.clone();
         let unlisted = self.unlisted(&deployment, &kinds, &revisions, is_allowed).await?;
         let pin = rendered.as_ref().ok().and_then(|rendered| Pin::of(&rendered.hash, &own, &revisions));
@@ -180,14 +184,13 @@ impl Observer {
         own.retain(|other| !matches!(&child, Found::Ours(child) if child.uid == other.uid));
         let remembered = self.recall(uid, desired.as_ref().ok(), child.ours());
         let reported = stall::reported(&deployment, child.ours().map(AsRef::as_ref), &own);
-        let moving = || child.ours().map(|child| Progress::of(child, &own)).unwrap_or_default();
-        let moving = is_allowed.then(moving);
         let mut observed = Observed {
             attempt,
             is_blind,
             now: Timestamp::now(),
             kinds: kinds.iter().map(Known::listed).collect(),
-            since_progress: self.memory.since_progress(uid, moving, reported),
+            since_progress: Duration::ZERO,
+            behind_for: self.memory.behind_for(uid, child.ours().map(AsRef::as_ref)),
             status_age,
             settled_as: remembered.settled_as,
             given_replicas: remembered.replicas,
@@ -204,8 +207,12 @@ impl Observer {
             child,
             others: own,
             revisions,
+            orphans,
             deployment,
         };
+        let progress = if is_allowed { Progress::of(&observed) } else { Progress::Unknown };
+        let uid = ObjectId::of(&*observed.deployment).uid;
+        observed.since_progress = self.memory.since_progress(uid, progress, reported);
         if let (Some(Duration::ZERO), Some(child)) =
             (blocking_pod::look_in(&observed), observed.child.ours().cloned())
         {
@@ -223,7 +230,7 @@ impl Observer {
             && remembered.settled_as.is_none()
         {
             let seen = desired.seen_in(&child.object);
-            if seen == desired.comparable() {
+            if means_the_same(&desired.comparable(), &seen) {
                 self.memory.settled(uid, desired, seen.clone());
                 remembered.settled_as = Some(seen);
             }
@@ -260,7 +267,8 @@ impl Observer {
         };
         let Ok(revision) = rollback::target(to, observed) else { return Ok(None) };
         let Some(rendered) = self.stored(&observed.deployment, revision).await? else { return Ok(None) };
-        let kind = observed.kinds.iter().find(|listed| listed.kind.renders(&rendered.object));
+        let (api_version, kind) = &revision.kind;
+        let kind = observed.kinds.iter().find(|listed| listed.kind.is((api_version, kind)));
         let Some(kind) = kind.map(|listed| listed.kind.clone()) else { return Ok(None) };
         let marks = rollback::marks(&command.uid, revision, observed);
         let desired = Desired::new(&observed.deployment, rendered, kind).marked(marks);
@@ -337,6 +345,20 @@ impl Observer {
             Some(owner) if owner.is_former(deployment) => Found::Leaving(child),
             Some(_) => Found::Foreign(child),
         })
+    }
+
+    /// The revisions that a former `BasicDeployment` of this name has left.
+    async fn orphans(
+        &self,
+        deployment: &BasicDeployment,
+        known: &[Arc<Revision>],
+    ) -> Result<Vec<Arc<Revision>>, Error> {
+        let ObjectId { namespace, name, .. } = ObjectId::of(deployment);
+        let orphans = self.history.left(namespace, name, known);
+        if !orphans.is_empty() {
+            self.ensure_still_there(deployment).await?;
+        }
+        Ok(orphans)
     }
 
     /// Fails if it is gone or being deleted, which a watch that lags behind does not show: what is created or adopted for it then

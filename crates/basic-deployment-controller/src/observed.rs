@@ -59,6 +59,8 @@ pub struct Observed {
     pub others: Vec<Arc<Child>>,
     /// The revisions, the oldest first.
     pub revisions: Vec<Arc<Revision>>,
+    /// The revisions that a former `BasicDeployment` of this name has left, and that may be adopted now.
+    pub orphans: Vec<Arc<Revision>>,
     /// The commands that are bound to it, the oldest first; `None` while they are unknown.
     pub commands: Option<Vec<Arc<Command>>>,
     /// The prerequisites of the next command, if it may be carried out.
@@ -73,6 +75,8 @@ pub struct Observed {
     pub given_replicas: HashMap<String, i32>,
     /// The time since the last progress.
     pub since_progress: Duration,
+    /// The time for which the child has not reported on its present spec.
+    pub behind_for: Duration,
     /// The age of the status.
     pub status_age: StatusAge,
 }
@@ -202,6 +206,12 @@ impl Observed {
         self.others.iter().find(|other| may_serve(other))
     }
 
+    /// Whether somebody has paused the rollout: in the `BasicDeployment`, or in the child.
+    #[must_use]
+    pub fn is_paused(&self) -> bool {
+        self.deployment.spec.paused || self.child.ours().is_some_and(|child| child.paused().is_some())
+    }
+
     /// Whether all desired replicas serve the desired rendering, so that former children may go.
     #[must_use]
     pub fn is_served(&self) -> bool {
@@ -227,6 +237,7 @@ impl Observed {
             && child.is_current()
             && outputs.ready
             && outputs.active >= wanted
+            && outputs.reliable() >= wanted
             && outputs.updated.is_none_or(|updated| updated >= wanted)
     }
 
@@ -244,10 +255,10 @@ impl Observed {
             .map_or_else(|| WatchedResource::unwatched(kind.api_resource()), |listed| listed.watched.clone())
     }
 
-    /// Whether children of an API version and kind are seen.
+    /// Whether children of a kind are seen, whatever its API version.
     #[must_use]
     pub fn lists(&self, (api_version, kind): &(String, String)) -> bool {
-        self.kinds.iter().any(|listed| listed.kind.name() == (api_version, kind))
+        self.kinds.iter().any(|listed| listed.kind.is((api_version, kind)))
     }
 
     /// The hash of the desired rendering.

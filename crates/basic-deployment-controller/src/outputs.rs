@@ -24,8 +24,10 @@ pub struct Mapping {
     observed_generation: Source,
     ready: Option<Source>,
     updated: Source,
+    available: Source,
     blocked_by: Source,
     stalled: Option<Source>,
+    paused: Option<Source>,
     selector: Source,
     pods: Option<Source>,
 }
@@ -50,8 +52,12 @@ pub struct Outputs {
     pub progress: String,
     /// The number of its replicas with the current template and token, if it reports that.
     pub updated: Option<i32>,
+    /// The number of its replicas that have served for as long as they have to, if it reports that.
+    pub available: Option<i32>,
     /// The reason why it cannot proceed by itself, if it cannot.
     pub stalled: Option<Stalled>,
+    /// The pause in which it waits on purpose, if it reports one.
+    pub paused: Option<Pause>,
     /// Its blocker, if it reports one.
     pub blocked_by: Option<BlockedBy>,
     /// The label selector of its pods, if it reports one.
@@ -62,11 +68,29 @@ pub struct Outputs {
     pub problem: Option<String>,
 }
 
+impl Outputs {
+    /// The number of its replicas that can be relied on: those that are available, or that serve, if it does not tell them apart.
+    #[must_use]
+    pub fn reliable(&self) -> i32 {
+        self.available.unwrap_or(self.active)
+    }
+}
+
 /// The reason why a child cannot proceed by itself.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Stalled {
     /// One word.
     #[serde(default = "stalled")]
+    pub reason: String,
+    /// For people.
+    #[serde(default)]
+    pub message: String,
+}
+
+/// A pause of a child.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Pause {
+    /// One word.
     pub reason: String,
     /// For people.
     #[serde(default)]
@@ -91,8 +115,10 @@ impl TryFrom<ReplicaContract> for Mapping {
             observed_generation: source("observedGeneration", &contract.observed_generation)?,
             ready: optional("ready", &contract.ready)?,
             updated: source("updated", &contract.updated)?,
+            available: source("available", &contract.available)?,
             blocked_by: source("blockedBy", &contract.blocked_by)?,
             stalled: optional("stalled", &contract.stalled)?,
+            paused: optional("paused", &contract.paused)?,
             selector: source("selector", &contract.selector)?,
             pods: contract.pods.as_ref().map(|pods| source("pods.selector", &pods.selector)).transpose()?,
             contract,
@@ -114,6 +140,7 @@ impl Mapping {
         let active = reading.count(&self.active).unwrap_or(0);
         let observed_generation = reading.generation(&self.observed_generation, generation);
         let updated = reading.count(&self.updated);
+        let available = reading.count(&self.available);
         let selector = reading.text(&self.selector);
         let pods = self.pods.as_ref().and_then(|source| reading.text(source));
         let blocked_by = reading.map(&self.blocked_by, &["apiVersion", "kind", "name", "reason", "message"]);
@@ -132,6 +159,7 @@ impl Mapping {
             let told = reading.noted(of_type(STALLED)).filter(is_true);
             told.and_then(|told| serde_json::from_value(told.clone()).ok())
         };
+        let paused = self.paused.as_ref().and_then(|source| reading.map(source, &["reason", "message"]));
         let message = told.and_then(|told| told["message"].as_str());
         Outputs {
             active,
@@ -139,7 +167,9 @@ impl Mapping {
             ready: ready && reading.problem.is_none(),
             progress: message.unwrap_or_default().to_owned(),
             updated,
+            available,
             stalled,
+            paused,
             blocked_by,
             selector,
             pods,

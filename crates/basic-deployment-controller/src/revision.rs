@@ -25,6 +25,8 @@ pub struct Revision {
     pub uid: String,
     /// The `BasicDeployment` that it belongs to.
     pub owner: Option<Owner>,
+    /// The uid of the former `BasicDeployment` that it was stored for, if it was adopted, or if nobody controls it.
+    pub made_for: Option<String>,
     /// Its number; the highest is the wanted one.
     pub number: i64,
     /// sha256 of the rendered text.
@@ -132,8 +134,12 @@ impl Row for Revision {
         ObjectId { namespace: &self.namespace, name: &self.name, uid: &self.uid }
     }
 
+    /// The uid of its owner. An orphan is found by the name of the `BasicDeployment`, which its own begins with.
     fn group(&self) -> Option<&str> {
-        self.owner.as_ref().map(|owner| owner.uid.as_str())
+        match &self.owner {
+            Some(owner) => Some(owner.uid.as_str()),
+            None => self.name.rsplit_once('-').map(|(deployment, _)| deployment),
+        }
     }
 }
 
@@ -142,8 +148,12 @@ impl Revision {
     pub fn of(object: TrimmedObject) -> Self {
         let TrimmedObject { metadata, data } = object;
         let text = |field: &str| data["data"][field].as_str().unwrap_or_default().to_owned();
+        let owner = controller_of(&metadata).map(Owner::of);
+        let label = metadata.labels.as_ref().filter(|_| owner.is_none());
+        let label = label.and_then(|labels| labels.get(keys::DEPLOYMENT_UID).cloned());
         Self {
-            owner: controller_of(&metadata).map(Owner::of),
+            made_for: annotation(&metadata, keys::MADE_FOR).or(label),
+            owner,
             number: data["revision"].as_i64().unwrap_or_default(),
             hash: annotation(&metadata, keys::HASH).unwrap_or_default(),
             kind: (text("apiVersion"), text("kind")),
@@ -162,7 +172,15 @@ impl Revision {
     /// Whether it is the revision that was stored for its hash, because any other one may claim anything.
     #[must_use]
     pub fn is_genuine(&self, deployment: &str, uid: &str) -> bool {
-        self.name == name(deployment, uid, &self.hash)
+        self.name == name(deployment, self.made_for.as_deref().unwrap_or(uid), &self.hash)
+    }
+
+    /// Whether it was stored for a former `BasicDeployment` of this name, which was deleted without its dependents.
+    #[must_use]
+    pub fn is_left_by(&self, deployment: &str) -> bool {
+        let is_free = self.owner.is_none() && !self.is_deleting;
+        let made_for = self.made_for.as_ref().filter(|_| is_free);
+        made_for.is_some_and(|uid| self.name == name(deployment, uid, &self.hash))
     }
 
     /// The rendering in a `ControllerRevision`; `None` if somebody has replaced it.

@@ -67,13 +67,13 @@ impl From<File> for Settings {
 }
 
 impl Settings {
-    /// The listed kind of an object that a template rendered.
+    /// The listed kind of an object that a template rendered, possibly in an API version that was listed before.
     ///
     /// # Errors
     /// When the kind is not listed.
     pub fn kind_of(&self, rendered: &Value) -> Result<Arc<ChildKind>, Refusal> {
         let text = |field: &str| rendered[field].as_str().unwrap_or_default();
-        let listed = self.children.iter().find(|kind| kind.renders(rendered));
+        let listed = self.children.iter().find(|kind| kind.is((text("apiVersion"), text("kind"))));
         listed.cloned().ok_or_else(|| Refusal::KindNotListed {
             by: "the revision".into(),
             found: format!("{} {}", text("apiVersion"), text("kind")),
@@ -206,7 +206,9 @@ mod tests {
         assert_eq!(deployments.fields().replicas.to_string(), "spec.replicas");
         assert_eq!(sets.fields().active.to_string(), "status.active");
         let of = |object: &Value| settings.kind_of(object).map(|kind| kind.kind.clone());
-        assert_eq!(of(&json!({"apiVersion": "apps/v1", "kind": "Deployment"})), Ok("Deployment".into()));
+        for stored in ["apps/v1", "apps/v1beta2"] {
+            assert_eq!(of(&json!({"apiVersion": stored, "kind": "Deployment"})), Ok("Deployment".into()));
+        }
         let refused = of(&json!({"apiVersion": "apps/v1", "kind": "DaemonSet"})).unwrap_err();
         assert!(refused.to_string().contains("children"), "{refused}");
     }

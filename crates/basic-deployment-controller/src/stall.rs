@@ -1,28 +1,31 @@
-//! A stall that an earlier process has reported. Pure.
+//! Rollouts that do not go on: after their deadline, and those whose child does not report. Pure.
 //!
-//! The time without progress is measured by each process for itself. Without this, every new leader would take back
-//! `ProgressDeadlineExceeded`, and report it again only after another whole deadline.
+//! The time without progress is measured by each process for itself. If a stall that an earlier process has reported did not
+//! count, every new leader would take back `ProgressDeadlineExceeded`, and report it again only after another whole deadline.
 
 use std::{sync::Arc, time::Duration};
 
 use catena_api::BasicDeployment;
 use operator_kit::report::conditions::{PROGRESSING, find};
 
-use crate::child::Child;
+use crate::{child::Child, observed::Observed};
+
+/// Time after which a child that does not report on its spec is named. A first report among many others takes most of it.
+const SILENCE_TOLERANCE: Duration = Duration::from_secs(60);
 
 /// The reason of the report.
 pub const PROGRESS_DEADLINE_EXCEEDED: &str = "ProgressDeadlineExceeded";
 
-/// The time without progress that an earlier process has reported about the very state that is observed now: the same
-/// generation, child, rendering and number of serving replicas, also those of former children. Otherwise none: a status that
-/// was restored or copied is about another child.
+/// The time without progress that an earlier process has reported about the very rollout that is observed now: the same
+/// generation, child and rendering, and no more serving replicas, also of former children. Otherwise none: a status that was
+/// restored or copied is about another child.
 #[must_use]
 pub fn reported(deployment: &BasicDeployment, child: Option<&Child>, others: &[Arc<Child>]) -> Duration {
     let (Some(status), Some(child)) = (&deployment.status, child) else { return Duration::ZERO };
     let is_stalled = find(&status.conditions, PROGRESSING).is_some_and(|condition| {
         condition.status == "False" && condition.reason == PROGRESS_DEADLINE_EXCEEDED
     });
-    let is_about_it = child.is_reported_by(deployment) && status.active == active(Some(child), others);
+    let is_about_it = child.is_reported_by(deployment) && status.active >= active(Some(child), others);
     if is_stalled && is_about_it { deadline(deployment) } else { Duration::ZERO }
 }
 
@@ -39,14 +42,33 @@ pub fn deadline(deployment: &BasicDeployment) -> Duration {
     Duration::from_secs(u64::try_from(deployment.spec.progress_deadline_seconds).unwrap_or(0))
 }
 
-/// A message about a child that has never reported on its spec.
+/// Whether a rollout has exceeded its deadline.
 #[must_use]
-pub fn silence(child: &Child) -> Option<String> {
-    let (kind, name) = (&child.kind.kind, &child.name);
+pub fn is_exceeded(observed: &Observed) -> bool {
+    !observed.is_paused() && observed.since_progress >= deadline(&observed.deployment)
+}
+
+/// The message about a child that has not reported on its spec for too long, to be read after its name.
+#[must_use]
+pub fn silence(observed: &Observed, child: &Child) -> Option<String> {
+    let is_lasting = observed.behind_for >= SILENCE_TOLERANCE;
     let field = &child.kind.fields().observed_generation;
-    child.outputs.observed_generation.is_none().then(|| {
-        format!(
-            "{kind} {name:?} has never reported contract.observedGeneration ({field}): its controller does not run, or does not honour this contract"
-        )
-    })
+    match child.outputs.observed_generation {
+        None if is_lasting || is_exceeded(observed) => Some(format!(
+            "has never reported contract.observedGeneration ({field}): its controller does not run, or does not honour this contract"
+        )),
+        Some(seen) if is_lasting => Some(format!(
+            "reports no more: contract.observedGeneration ({field}) is {seen}, and metadata.generation is {}; its controller does not run, or cannot go on",
+            child.generation
+        )),
+        _ => None,
+    }
+}
+
+/// The time until a child that does not report is named.
+#[must_use]
+pub fn silence_in(observed: &Observed) -> Option<Duration> {
+    let is_behind = observed.child.ours().is_some_and(|child| !child.is_current());
+    let left = SILENCE_TOLERANCE.checked_sub(observed.behind_for).filter(|left| !left.is_zero());
+    left.filter(|_| is_behind)
 }

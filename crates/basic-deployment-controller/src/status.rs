@@ -14,7 +14,7 @@ use crate::{
     budget::Count,
     child::Child,
     observed::{Found, Observed},
-    outputs::Stalled,
+    outputs::{Pause, Stalled},
     revision::{Pin, find},
     stall, step,
 };
@@ -49,7 +49,7 @@ pub fn status(observed: &Observed) -> BasicDeploymentStatus {
         Some(deletion) => (TERMINATING.to_owned(), deletion.message(), false),
         None => summary(observed, child, is_ready, active, blocked_by.as_ref()),
     };
-    let is_paused = matches!(reason.as_str(), PAUSED | CHANGED_WHILE_PAUSED);
+    let is_paused = matches!(reason.as_str(), PAUSED | CHANGED_WHILE_PAUSED | CHILD_PAUSED);
     let goes_on = !is_stalled && !is_paused && deletion.is_none();
     let progressing = if is_ready { "Complete" } else { &reason };
     let held = observed.pin.as_ref().filter(|_| observed.desired.is_ok());
@@ -192,7 +192,7 @@ pub fn pace(before: &BasicDeploymentStatus, after: &BasicDeploymentStatus, obser
 #[must_use]
 pub fn deadline_in(observed: &Observed) -> Option<Duration> {
     let is_held = observed.failure_about_child().is_some();
-    let is_waiting = !observed.is_ready() && !observed.deployment.spec.paused && !is_held;
+    let is_waiting = !observed.is_ready() && !observed.is_paused() && !is_held;
     if is_waiting {
         stall::deadline(&observed.deployment)
             .checked_sub(observed.since_progress)
@@ -206,7 +206,14 @@ pub fn deadline_in(observed: &Observed) -> Option<Duration> {
 const PAUSED: &str = "Paused";
 /// Somebody changed the child, which is not undone before the end of the pause.
 const CHANGED_WHILE_PAUSED: &str = "ChangedWhilePaused";
+/// The child waits on purpose.
+const CHILD_PAUSED: &str = "ChildPaused";
+/// Of a child: its controller does not report on its spec.
+const NOT_REPORTED: &str = "NotReported";
 const FORMER_CHILD_LEAVING: &str = "FormerChildLeaving";
+/// Reasons of the parent that are read back from its status: by the next leader, and by people.
+const OWN_REASONS: [&str; 4] =
+    [PAUSED, CHANGED_WHILE_PAUSED, FORMER_CHILD_LEAVING, stall::PROGRESS_DEADLINE_EXCEEDED];
 /// Condition: present only while the child is held on an older revision than spec and template give.
 const ROLLED_BACK: &str = "RolledBack";
 
@@ -259,18 +266,20 @@ fn summary(
         return say(FORMER_CHILD_LEAVING, text, false);
     }
     if let Some(stalled) = child.and_then(Child::stalled) {
-        return say(&stalled.reason, format!("{counted}{whom}"), true);
+        let reason = &stalled.reason;
+        let is_own = OWN_REASONS.contains(&reason.as_str());
+        let reason = if is_own { format!("Child{reason}") } else { reason.clone() };
+        return (reason, format!("{counted}{whom}"), true);
     }
-    if !observed.deployment.spec.paused && observed.since_progress >= stall::deadline(&observed.deployment) {
+    if let (Some(child), Some(pause)) = (child, child.and_then(Child::paused)) {
+        let (kind, name, why) = (&child.kind.kind, &child.name, reasoned(&pause.reason, &pause.message));
+        let beside = blocker_of(observed, child).as_ref().map(not_ready).unwrap_or_default();
+        return say(CHILD_PAUSED, format!("{counted}; {kind} {name} is paused: {why}{beside}"), false);
+    }
+    if stall::is_exceeded(observed) {
         let seconds = observed.deployment.spec.progress_deadline_seconds;
-        return say(
-            stall::PROGRESS_DEADLINE_EXCEEDED,
-            format!(
-                "{counted}, without progress for {seconds} s{whom}{}",
-                child.and_then(stall::silence).map_or_else(String::new, |silence| format!("; {silence}"))
-            ),
-            true,
-        );
+        let text = format!("{counted}, without progress for {seconds} s{whom}");
+        return say(stall::PROGRESS_DEADLINE_EXCEEDED, text, true);
     }
     let reason = match () {
         () if is_outdated => "Updating",
@@ -283,9 +292,14 @@ fn summary(
 /// The end of a message about what is not ready.
 fn not_ready(blocker: &BlockedBy) -> String {
     let BlockedBy { kind, name, reason, message, next_retry, .. } = blocker;
-    let because = if message.is_empty() { String::new() } else { format!(": {message}") };
+    let why = reasoned(reason, message);
     let next = next_retry.as_ref().map_or_else(String::new, |next| format!("; {}", NextRetry::At(next.0)));
-    format!("; {kind} {name} is not ready: {reason}{because}{next}")
+    format!("; {kind} {name} is not ready: {why}{next}")
+}
+
+/// A reason with its message, if it has one.
+fn reasoned(reason: &str, message: &str) -> String {
+    if message.is_empty() { reason.to_owned() } else { format!("{reason}: {message}") }
 }
 
 /// The child's blocker, otherwise the pod that was found.
@@ -294,8 +308,8 @@ fn blocker_of(observed: &Observed, child: &Child) -> Option<BlockedBy> {
     child.outputs.blocked_by.clone().or_else(pod)
 }
 
-/// This object itself while it cannot continue, otherwise the child's blocker, otherwise the pod that was found, otherwise the
-/// child if it is stalled.
+/// This object itself while it cannot continue, otherwise the child if it does not report, whose blocker is out of date then,
+/// otherwise the child's blocker, otherwise the pod that was found, otherwise the child if it is stalled or paused.
 fn blocked_by(observed: &Observed, child: Option<&Child>) -> Option<BlockedBy> {
     let deployment = &observed.deployment;
     let before = deployment.status.as_ref().and_then(|status| status.blocked_by.as_ref());
@@ -310,10 +324,15 @@ fn blocked_by(observed: &Observed, child: Option<&Child>) -> Option<BlockedBy> {
         return Some(BlockedBy { next_retry, ..blocker(own, failure.reason, &failure.message, since) });
     }
     let child = child?;
-    blocker_of(observed, child).or_else(|| {
-        let Stalled { reason, message } = child.stalled()?;
-        Some(blocker(child_status(child), reason, message, since(&child.name, reason)))
-    })
+    let by_itself = |reason: &str, message: &str| {
+        blocker(child_status(child), reason, message, since(&child.name, reason))
+    };
+    if let Some(silence) = stall::silence(observed, child) {
+        return Some(by_itself(NOT_REPORTED, &format!("it {silence}")));
+    }
+    blocker_of(observed, child)
+        .or_else(|| child.stalled().map(|Stalled { reason, message }| by_itself(reason, message)))
+        .or_else(|| child.paused().map(|Pause { reason, message }| by_itself(reason, message)))
 }
 
 fn blocker(object: ChildStatus, reason: &str, message: &str, since: Option<Time>) -> BlockedBy {

@@ -1,5 +1,7 @@
 //! The steps whose failures do not hold up others.
 
+/// Refreshing the version in the owner references of children and revisions.
+pub const REFRESH_OWNER: &str = "refreshOwner";
 /// Scaling a former child.
 pub const SCALE_FORMER: &str = "scaleFormer";
 /// Undoing changes of a former child's replicas by others.
@@ -18,6 +20,8 @@ pub const HEAL_SCALE: &str = "healScale";
 pub const SCALE: &str = "scale";
 /// Deleting former children.
 pub const CLEAN_UP: &str = "cleanUp";
+/// Adopting revisions.
+pub const ADOPT: &str = "adopt";
 /// Deleting revisions.
 pub const PRUNE: &str = "prune";
 /// Carrying out a command.

@@ -23,6 +23,9 @@ use crate::{
     revisions::Revisions,
 };
 
+/// Number of characters of the hash in the label that tells revisions apart: a whole hash is too long for a label.
+const LABEL_LENGTH: usize = 10;
+
 /// Takes steps.
 pub struct Executor {
     settings: LiveSettings<Settings>,
@@ -80,6 +83,16 @@ impl Executor {
                 batch.by_item(|pod| pod.uid.to_string(), Error::is_for_its_pod)?;
                 Ok(Next::Written)
             }
+            Action::RefreshOwner(pods) => {
+                let own = self.writer.on_behalf_of(ObjectId::of(set));
+                let refresh = async |pod: Arc<PodRow>| {
+                    let refreshed = own.refresh_owner::<BasicReplicaSet>(&self.pods, pod.id()).await;
+                    refreshed.map_err(Error::from)
+                };
+                let batch = slow_start(pods, refresh, Error::is_for_its_pod).await;
+                batch.by_item(|pod| pod.uid.to_string(), Error::is_for_its_pod)?;
+                Ok(Next::Written)
+            }
             Action::GiveUp(error) => Err(error.into()),
             Action::Refuse(error) => Err(error.into()),
             Action::WriteStatus(status) => {
@@ -97,7 +110,10 @@ impl Executor {
         let suffix = Origin { set: own.uid, revision, slot: &slot }.suffix();
         let make = || -> Result<Value, Error> {
             let mut pod = self.revisions.pod(set, revision, &suffix)?;
+            let revision_label = &self.settings.current().revision_label;
             let metadata = &mut pod["metadata"];
+            metadata["labels"][revision_label] =
+                revision.chars().take(LABEL_LENGTH).collect::<String>().into();
             metadata["labels"][keys::REPLICA_SET_UID] = own.uid.into();
             metadata["annotations"][keys::HASH] = revision.into();
             metadata["annotations"][keys::SLOT] = slot.as_str().into();

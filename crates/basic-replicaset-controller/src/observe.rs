@@ -5,9 +5,11 @@ use std::sync::Arc;
 use basic_replicaset_controller::{
     Settings,
     adoption::is_own,
+    decide::proof::newly_proven,
     error::Error,
     observed::{Holder, Observed, TakenName, succession_ends_in},
     pod::PodRow,
+    revision::former,
     step,
 };
 use catena_api::BasicReplicaSet;
@@ -69,6 +71,7 @@ impl Observer {
             return Err(Error::NotObserved { problem });
         }
         let (revision, unread) = self.revisions.of(&set);
+        let former = former(&set, revision.as_deref().ok());
         let ObjectId { namespace, uid, .. } = ObjectId::of(&*set);
         let mut observed = Observed {
             set: set.clone(),
@@ -76,6 +79,8 @@ impl Observer {
             is_blind,
             now: Timestamp::now(),
             revision,
+            former,
+            proven: None,
             unread,
             pods: self.owned(namespace, uid),
             orphans: Vec::new(),
@@ -87,16 +92,16 @@ impl Observer {
         };
         // A set that is being deleted creates and adopts nothing.
         let is_leaving = set.metadata.deletion_timestamp.is_some();
-        if let Ok(revision) = observed.revision.clone()
-            && !is_deferred
-            && !is_leaving
-        {
-            self.look_up_names(&mut observed, &revision).await;
-            if has_too_few(&observed, None) {
+        if !is_deferred && !is_leaving {
+            self.look_up_names(&mut observed).await;
+            if let Ok(revision) = observed.revision.clone()
+                && has_too_few(&observed, None)
+            {
                 self.look_up_orphans(&mut observed, &revision).await?;
             }
         }
         observed.now = Timestamp::now();
+        observed.proven = newly_proven(&observed).and_then(|revision| self.revisions.record(&set, revision));
         let is_former = |pod: &PodRow| {
             let is_former = pod.owner.as_ref().is_some_and(|owner| owner.is_former(&set));
             is_former && &*pod.namespace == namespace && pod.counts()
@@ -130,21 +135,24 @@ impl Observer {
     }
 
     /// The holders of the names that were taken when pods were to be created. A failed look-up is counted, and stops no other.
-    async fn look_up_names(&self, observed: &mut Observed, revision: &str) {
+    async fn look_up_names(&self, observed: &mut Observed) {
         let set = observed.set.clone();
         let ObjectId { namespace, uid, .. } = ObjectId::of(&*set);
         let may_look = !observed.attempt.holds(step::LOOK_UP);
         let is_shown = |slot| observed.pods.iter().any(|pod| pod.slot == Some(slot));
+        let is_made = |revision: &String| {
+            observed.revision.as_ref().ok() == Some(revision) || observed.former.as_ref() == Some(revision)
+        };
         let names = self.memory.names_taken(uid).into_iter();
         let (open, settled): (Vec<_>, Vec<_>) =
-            names.partition(|(slot, taken)| taken.revision == revision && !is_shown(*slot));
+            names.partition(|(slot, taken)| is_made(&taken.revision) && !is_shown(*slot));
         for (slot, _) in settled {
             self.memory.name_settled(uid, slot);
         }
-        let looked_up = stream::iter(open).map(async |(slot, Taken { name, .. })| {
+        let looked_up = stream::iter(open).map(async |(slot, Taken { name, revision })| {
             let holder = if may_look {
                 let found = self.metadata(namespace, &name).await;
-                found.map(|found| found.map(|found| Holder::of(found, uid, revision, slot)))
+                found.map(|found| found.map(|found| Holder::of(found, uid, &revision, slot)))
             } else {
                 Ok(Some(Holder::Unclear))
             };

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use catena_api::{BasicReplicaSet, keys};
+use catena_api::{BasicReplicaSet, LastServed, keys};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use operator_kit::{
@@ -37,6 +37,10 @@ pub struct Observed {
     pub now: Timestamp,
     /// The revision of new pods, or the reason why there is none.
     pub revision: Result<String, TemplateError>,
+    /// The revision that served last, if it is another one and pods can be made from its record.
+    pub former: Option<String>,
+    /// The record of the present revision; only when it has proven itself and is not recorded.
+    pub proven: Option<LastServed>,
     /// The parameters of the set that its template does not read.
     pub unread: Vec<String>,
     /// The pods that the set controls.
@@ -130,6 +134,30 @@ impl Observed {
     #[must_use]
     pub fn waits_for_a_name(&self) -> bool {
         self.taken.iter().any(|taken| taken.holder == Holder::Own)
+    }
+
+    /// Whether a pod has been ready for long enough to count as serving.
+    #[must_use]
+    pub fn is_available(&self, pod: &PodRow) -> bool {
+        pod.is_ready() && self.ready_for(pod) >= self.min_ready()
+    }
+
+    /// The time until the next ready pod is available.
+    #[must_use]
+    pub fn next_available(&self) -> Option<Duration> {
+        let ready = self.pods.iter().filter(|pod| pod.is_ready());
+        ready
+            .map(|pod| self.min_ready().saturating_sub(self.ready_for(pod)))
+            .filter(|left| !left.is_zero())
+            .min()
+    }
+
+    fn ready_for(&self, pod: &PodRow) -> Duration {
+        pod.ready_since.map_or(Duration::ZERO, |since| self.since(since))
+    }
+
+    fn min_ready(&self) -> Duration {
+        Duration::from_secs(u64::try_from(self.set.spec.min_ready_seconds).unwrap_or(0))
     }
 
     /// Whether a pod ended by itself long enough ago to be replaced.

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use catena_api::{BasicReplicaSet, keys};
 use jiff::Timestamp;
+use kube::Resource;
 use operator_kit::{
     object::ObjectId,
     watch::{
         Interner, Row,
-        pod::{PodState, TrimmedPod},
+        pod::{Phase, PodState, TrimmedPod},
     },
     write::owner::controller_of,
 };
@@ -34,6 +35,14 @@ pub struct PodRow {
     pub deletion_cost: i32,
     /// Its phase of life.
     pub state: PodState,
+    /// The time since which it is ready, if it is.
+    pub ready_since: Option<Timestamp>,
+    /// Its node; empty before it is assigned to one.
+    pub node: Arc<str>,
+    /// Its phase.
+    pub phase: Phase,
+    /// The number of restarts of its container that was restarted most often.
+    pub restarts: i32,
 }
 
 /// The controller of a pod.
@@ -43,6 +52,8 @@ pub struct Owner {
     pub uid: Arc<str>,
     /// The controller's name.
     pub name: Arc<str>,
+    /// Whether the reference to it names another API version than this program does.
+    pub is_outdated: bool,
 }
 
 impl Owner {
@@ -67,6 +78,12 @@ impl Row for PodRow {
     fn equals(&self, newer: &Self) -> bool {
         self == newer
     }
+
+    /// Nobody is told of fields that only rank pods for deletion.
+    fn is_quiet(&self, newer: &Self) -> bool {
+        let (node, phase, restarts) = (newer.node.clone(), newer.phase, newer.restarts);
+        Self { node, phase, restarts, ..self.clone() } == *newer
+    }
 }
 
 /// Length of a sha256 in hexadecimal digits.
@@ -77,9 +94,14 @@ impl PodRow {
     #[must_use]
     pub fn of(pod: TrimmedPod, shared: &Interner) -> Self {
         let state = pod.state().sharing(shared);
+        let (phase, restarts, node) = (pod.phase(), pod.restarts(), shared.intern(pod.node()));
+        let ready_since = pod.ready_since().filter(|_| state == PodState::Ready);
         let metadata = pod.metadata;
-        let owner = controller_of(&metadata)
-            .map(|owner| Owner { uid: shared.intern(&owner.uid), name: shared.intern(&owner.name) });
+        let owner = controller_of(&metadata).map(|owner| Owner {
+            uid: shared.intern(&owner.uid),
+            name: shared.intern(&owner.name),
+            is_outdated: owner.api_version != BasicReplicaSet::api_version(&()),
+        });
         let annotation =
             |key: &str| metadata.annotations.as_ref().and_then(|all| all.get(key)).map(String::as_str);
         let created = metadata.creation_timestamp.as_ref().map(|time| time.0).unwrap_or_default();
@@ -94,6 +116,10 @@ impl PodRow {
                 .unwrap_or(0),
             created,
             state,
+            ready_since,
+            node,
+            phase,
+            restarts,
             namespace: shared.intern(metadata.namespace.as_deref().unwrap_or_default()),
             name: metadata.name.unwrap_or_default().into(),
             uid: metadata.uid.unwrap_or_default().into(),
@@ -115,13 +141,13 @@ impl PodRow {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
     #[test]
     fn a_pod_is_kept_by_its_controller_and_slot() {
-        let pod = json!({
+        let mut pod = json!({
             "metadata": {
                 "name": "web-x", "namespace": "shop", "uid": "p1", "creationTimestamp": "2026-01-01T00:00:00Z",
                 "annotations": {"catena.dev/template-hash": "h", "catena.dev/slot": "2"},
@@ -129,8 +155,36 @@ mod tests {
             },
             "status": {"conditions": [{"type": "Ready", "status": "True"}]},
         });
-        let row = PodRow::of(serde_json::from_value(pod).unwrap(), &Interner::default());
-        assert_eq!((row.group(), row.slot, row.is_ready()), (Some("s1"), Some(2), true));
+        let row = |pod: &Value| PodRow::of(serde_json::from_value(pod.clone()).unwrap(), &Interner::default());
+        let is_outdated = |row: PodRow| row.owner.is_some_and(|owner| owner.is_outdated);
+        let current = row(&pod);
+        assert_eq!((current.group(), current.slot, current.is_ready()), (Some("s1"), Some(2), true));
+        assert!(!is_outdated(current));
+        pod["metadata"]["ownerReferences"][0]["apiVersion"] = "catena.dev/v1alpha0".into();
+        assert!(is_outdated(row(&pod)));
+    }
+
+    #[test]
+    fn what_only_ranks_a_pod_for_deletion_causes_no_pass() {
+        let row = |phase: &str, node: &str, ready: &str, restarts: [i32; 2]| {
+            let since = "2026-01-01T00:00:00Z";
+            let pod = json!({
+                "metadata": {"name": "web-x"}, "spec": {"nodeName": node},
+                "status": {
+                    "phase": phase,
+                    "conditions": [{"type": "Ready", "status": ready, "lastTransitionTime": since}],
+                    "containerStatuses": restarts.map(|count| json!({"name": "c", "restartCount": count})),
+                },
+            });
+            PodRow::of(serde_json::from_value(pod).unwrap(), &Interner::default())
+        };
+        let pending = row("Pending", "", "False", [0, 0]);
+        let running = row("Running", "n1", "False", [2, 9]);
+        assert_eq!((&*running.node, running.phase, running.restarts), ("n1", Phase::Running, 9));
+        assert!(pending.is_quiet(&running) && pending != running);
+        let ready = row("Running", "n1", "True", [2, 9]);
+        assert_eq!(ready.ready_since, Some("2026-01-01T00:00:00Z".parse().unwrap()));
+        assert!(!running.is_quiet(&ready) && running.ready_since.is_none());
     }
 
     /// Whoever may create pods can write annotations of 256 KiB onto many of them.

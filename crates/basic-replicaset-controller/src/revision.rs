@@ -1,13 +1,16 @@
-//! The revision of pods.
+//! The revision of pods, and the record of the one that served last.
 
-use catena_api::BasicReplicaSet;
+use catena_api::{BasicReplicaSet, LastServed};
 use operator_kit::{
     object::ObjectId,
-    render::{Rendered, Subject, TemplateError, Templates, sha256},
+    render::{Rendered, Subject, TemplateError, Templates, is_object_name, sha256},
 };
+use serde_json::Value;
 
-/// The suffix for renderings that only compute the revision.
-const NO_POD: &str = "bcdfghjk";
+/// The suffix for renderings that are of no pod: those that compute the revision, and records.
+pub const NO_POD: &str = "bcdfghjk";
+/// Maximum length of a recorded pod, in bytes.
+const LONGEST_RECORD: usize = 256 * 1024;
 
 /// The revision of the pods of a set: a hash of the rendered text, and of the restart token if there is one.
 ///
@@ -43,5 +46,76 @@ pub fn subject<'s>(set: &'s BasicReplicaSet, suffix: &'s str) -> Subject<'s> {
         annotations: set.metadata.annotations.as_ref(),
         parameters: &set.spec.parameters,
         suffix,
+    }
+}
+
+/// The record of a revision, from its rendering with the suffix [`NO_POD`].
+#[must_use]
+pub fn record(revision: &str, rendering: &Value) -> LastServed {
+    let pod = Some(rendering.to_string()).filter(|pod| pod.len() <= LONGEST_RECORD);
+    LastServed { revision: revision.to_owned(), pod: pod.unwrap_or_default() }
+}
+
+/// The revision that served last, if it is not the present one and pods can be made from its record.
+#[must_use]
+pub fn former(set: &BasicReplicaSet, present: Option<&str>) -> Option<String> {
+    let LastServed { revision, .. } = set.status.as_ref()?.last_served.as_ref()?;
+    let is_usable = Some(&**revision) != present && recorded_pod(set, revision, NO_POD).is_some();
+    is_usable.then(|| revision.clone())
+}
+
+/// A pod from the record of this revision. A record that somebody has tampered with is none: it must not write elsewhere.
+#[must_use]
+pub fn recorded_pod(set: &BasicReplicaSet, revision: &str, suffix: &str) -> Option<Value> {
+    let recorded = set.status.as_ref()?.last_served.as_ref()?;
+    if recorded.revision != revision {
+        return None;
+    }
+    let pod: Value = serde_json::from_str(&recorded.pod.replace(NO_POD, suffix)).ok()?;
+    let metadata = pod.get("metadata").filter(|metadata| metadata.is_object())?;
+    let is_map = |field: &str| metadata.get(field).is_none_or(|map| map.is_object() || map.is_null());
+    let is_its = metadata["namespace"] == *ObjectId::of(set).namespace
+        && metadata["name"].as_str().is_some_and(|name| is_object_name(name) && name.contains(suffix));
+    (is_its && is_map("labels") && is_map("annotations")).then_some(pod)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn set(pod: &Value) -> BasicReplicaSet {
+        let set = json!({
+            "apiVersion": "catena.dev/v1alpha1", "kind": "BasicReplicaSet",
+            "metadata": {"name": "web", "namespace": "shop", "uid": "s1"}, "spec": {},
+            "status": {"lastServed": record("old", pod)},
+        });
+        serde_json::from_value(set).unwrap()
+    }
+
+    fn rendering(namespace: &str, name: &str) -> Value {
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": namespace}})
+    }
+
+    #[test]
+    fn a_pod_of_the_revision_that_served_last_is_made_from_its_record_under_its_own_name() {
+        let set = set(&rendering("shop", &format!("web-{NO_POD}")));
+        assert_eq!(former(&set, Some("new")).as_deref(), Some("old"));
+        assert_eq!(former(&set, None).as_deref(), Some("old"), "the template may be broken");
+        assert_eq!(former(&set, Some("old")), None, "it is the present one");
+        assert_eq!(recorded_pod(&set, "old", "xxxxxxxx"), Some(rendering("shop", "web-xxxxxxxx")));
+        assert_eq!(recorded_pod(&set, "new", "xxxxxxxx"), None);
+    }
+
+    #[test]
+    fn a_record_that_somebody_has_altered_or_that_was_too_long_is_none() {
+        let mut labels = rendering("shop", &format!("web-{NO_POD}"));
+        labels["metadata"]["labels"] = json!("x");
+        let long = rendering("shop", &format!("web-{NO_POD}-{}", "x".repeat(LONGEST_RECORD)));
+        let elsewhere = rendering("lab", &format!("web-{NO_POD}"));
+        for pod in [labels, long, elsewhere, rendering("shop", "web"), json!("x"), json!({"metadata": 1})] {
+            assert_eq!(former(&set(&pod), Some("new")), None, "{pod}");
+        }
     }
 }

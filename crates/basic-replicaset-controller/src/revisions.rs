@@ -5,9 +5,9 @@ use std::sync::Arc;
 use basic_replicaset_controller::{
     Settings,
     error::Error,
-    revision::{revision, subject, unread},
+    revision::{NO_POD, record, recorded_pod, revision, subject, unread},
 };
-use catena_api::BasicReplicaSet;
+use catena_api::{BasicReplicaSet, LastServed};
 use operator_kit::{
     render::{Renderings, TemplateError},
     run::LiveSettings,
@@ -36,7 +36,7 @@ impl Revisions {
         self.under(&self.settings.current(), version, set)
     }
 
-    /// A pod of a revision that was decided on before.
+    /// A pod of a revision that was decided on before: the present one, or the one that served last.
     ///
     /// # Errors
     /// When the template cannot be rendered, or is another one by now.
@@ -44,11 +44,19 @@ impl Revisions {
         let version = self.settings.version();
         let settings = self.settings.current();
         let is_same = self.under(&settings, version, set).0.is_ok_and(|revision| revision == decided);
-        if !is_same || self.settings.version() != version {
+        if !is_same {
+            return recorded_pod(set, decided, suffix).ok_or(Error::TemplateChanged);
+        }
+        if self.settings.version() != version {
             return Err(Error::TemplateChanged);
         }
         // The computation of the revision has checked that names differ by the suffix.
         Ok(settings.templates.render_object(&set.spec.template, &subject(set, suffix), "v1", "Pod")?)
+    }
+
+    /// The record of a revision that was decided on before; `None` if the template is another one by now.
+    pub fn record(&self, set: &BasicReplicaSet, decided: &str) -> Option<LastServed> {
+        Some(record(decided, &self.pod(set, decided, NO_POD).ok()?))
     }
 
     /// Forgets a set that is gone.

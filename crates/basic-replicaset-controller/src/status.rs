@@ -29,7 +29,7 @@ pub fn told(set: &BasicReplicaSet) -> BasicReplicaSetStatus {
 /// The status that reports an observation.
 pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
     let set = &observed.set;
-    let before = told(set).conditions;
+    let before = told(set);
     let generation = set.metadata.generation.unwrap_or_default();
     let pods: Vec<&PodRow> = observed.pods.iter().map(AsRef::as_ref).filter(|pod| pod.counts()).collect();
     let is_updated =
@@ -37,7 +37,11 @@ pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
     let replicas = number(pods.len());
     let active = number(pods.iter().filter(|pod| pod.is_ready()).count());
     let updated = number(pods.iter().filter(is_updated).count());
-    let serving = number(pods.iter().filter(is_updated).filter(|pod| pod.is_ready()).count());
+    let serving = number(pods.iter().filter(is_updated).filter(|pod| observed.is_available(pod)).count());
+    let waiting = match pods.iter().filter(|pod| pod.is_ready() && !observed.is_available(pod)).count() {
+        0 => String::new(),
+        count => format!("; {count} are ready for less than spec.minReadySeconds"),
+    };
     let wanted = set.spec.replicas;
     let is_complete = serving == wanted && replicas == wanted;
     let deletion = Deletion::of(&set.metadata);
@@ -49,11 +53,13 @@ pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
         (_, Some(deletion)) => (TERMINATING, deletion.message()),
         (Some(failure), _) => (failure.reason, failure.with_next_retry()),
         _ if is_ready => ("Complete", format!("{active} of {wanted} pods are serving")),
-        _ if updated == replicas => ("Scaling", format!("{serving} of {wanted} pods are serving")),
+        _ if updated == replicas => {
+            ("Scaling", format!("{serving} of {wanted} pods are serving{waiting}"))
+        }
         _ => (
             "Replacing",
             format!(
-                "{serving} of {wanted} pods of the current template are serving, {} are old",
+                "{serving} of {wanted} pods of the current template are serving, {} are old{waiting}",
                 replicas - updated
             ),
         ),
@@ -63,12 +69,14 @@ pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
         .while_true(RECONCILING, !is_ready && !is_stalled && deletion.is_none(), reason, message.clone())
         .while_true(STALLED, is_stalled, reason, message)
         .with_unread_parameters(&set.spec.template, &observed.unread)
-        .since(&before);
+        .since(&before.conditions);
     let new = BasicReplicaSetStatus {
         observed_generation: Some(generation),
         replicas,
         active,
         updated,
+        // Scaled to zero, nothing serves any more, and what comes next is not compared with it.
+        last_served: observed.proven.clone().or(before.last_served).filter(|_| wanted > 0),
         selector: set.metadata.uid.as_ref().map(|uid| format!("{}={uid}", keys::REPLICA_SET_UID)),
         blocked_by: match deletion {
             Some(deletion) => Some(blocking_deletion(deletion, observed)),

@@ -10,5 +10,7 @@ pub const DELETE: &str = "delete";
 pub const LOOK_UP: &str = "lookUp";
 /// Marking a pod of the set.
 pub const MARK: &str = "mark";
+/// Refreshing the version in the owner references of pods; an item is a pod's uid.
+pub const REFRESH_OWNER: &str = "refreshOwner";
 /// Writing the status.
 pub const STATUS: &str = "status";

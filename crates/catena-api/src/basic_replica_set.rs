@@ -37,6 +37,7 @@ use crate::{BlockedBy, schema};
     validation = Rule::new("size(self.metadata.name) <= 52").message("metadata.name must have at most 52 characters, because names of pods are made from it: choose a shorter name")
 )]
 #[serde(rename_all = "camelCase")]
+#[x_kube(validation = schema::budget_is_not_zero())]
 pub struct BasicReplicaSetSpec {
     /// Number of desired pods.
     #[serde(default = "schema::one_replica")]
@@ -65,6 +66,11 @@ pub struct BasicReplicaSetSpec {
     #[serde(default = "schema::quarter")]
     #[x_kube(validation = Rule::new("type(self) == int ? self >= 0 && self <= 10000 : self.matches('^(100|[1-9]?[0-9])%$')").message("must be a number from 0 to 10000 or a percentage such as \"25%\""))]
     pub max_unavailable: IntOrString,
+    /// Number of seconds for which a pod has to be ready before it counts as serving. Until then, no other pod is deleted
+    /// in its place.
+    #[serde(default)]
+    #[schemars(range(min = 0))]
+    pub min_ready_seconds: i32,
 }
 
 impl Default for BasicReplicaSetSpec {
@@ -76,11 +82,12 @@ impl Default for BasicReplicaSetSpec {
             restarted_at: None,
             max_surge: schema::quarter(),
             max_unavailable: schema::quarter(),
+            min_ready_seconds: 0,
         }
     }
 }
 
-/// The last observed state. It is rebuilt from observation, and no decision is based on it.
+/// The last observed state. It is rebuilt from observation, and no decision is based on it except on `lastServed`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BasicReplicaSetStatus {
@@ -90,12 +97,17 @@ pub struct BasicReplicaSetStatus {
     /// Number of pods that exist and are neither finished nor terminating.
     #[serde(default)]
     pub replicas: i32,
-    /// Number of pods that are ready and not terminating.
+    /// Number of pods that are ready and not terminating, for however short a time.
     #[serde(default)]
     pub active: i32,
     /// Number of pods of the current template and restart token, ready or not.
     #[serde(default)]
     pub updated: i32,
+    /// The revision that proved itself last: as many of its pods served at once as one step of the budget replaces. Until
+    /// the present revision has proven itself, pods that are missing below the budget are made from this one. It is
+    /// forgotten when `spec.replicas` is 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_served: Option<LastServed>,
     /// Label selector of the pods, for the scale subresource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector: Option<String>,
@@ -108,4 +120,15 @@ pub struct BasicReplicaSetStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,
+}
+
+/// A revision of a `BasicReplicaSet` that proved itself.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LastServed {
+    /// The revision: the annotation `catena.dev/template-hash` of its pods.
+    pub revision: String,
+    /// The rendered pod (JSON). It is empty if that is longer than 256 KiB; then no pods are made from it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub pod: String,
 }

@@ -14,6 +14,10 @@ pub const HASH: &str = "catena.dev/template-hash";
 /// Its presence narrows the parent's watch, so that other people's objects never reach the controller.
 pub const DEPLOYMENT_UID: &str = "catena.dev/deployment-uid";
 
+/// Annotation on a `ControllerRevision` that a `BasicDeployment` has adopted: the uid of the former `BasicDeployment` of its name, from
+/// which the name of the revision follows.
+pub const MADE_FOR: &str = "catena.dev/made-for";
+
 /// Label on the pods of a `BasicReplicaSet`: the uid of the `BasicReplicaSet`.
 ///
 /// Its presence narrows the pod watch, and its value is the selector that the scale subresource reports.
@@ -24,6 +28,10 @@ pub const REPLICA_SET_UID: &str = "catena.dev/replicaset-uid";
 /// The name of the pod follows from owner, hash and slot, so that a repeated create finds its own pod instead of
 /// creating a second one.
 pub const SLOT: &str = "catena.dev/slot";
+
+/// Label on a pod, unless the settings name another one: the beginning of [`HASH`], by which scheduling rules tell the
+/// pods of a rollout apart (`matchLabelKeys`).
+pub const REVISION: &str = "catena.dev/revision";
 
 /// Annotation of kube-controller-manager that ranks pods for scale-down (lower goes first).
 pub const POD_DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";

@@ -16,7 +16,7 @@ mod schema;
 pub use basic_deployment::{BasicDeployment, BasicDeploymentSpec, BasicDeploymentStatus, ChildStatus};
 pub use basic_deployment_restart::{BasicDeploymentRestart, BasicDeploymentRestartSpec};
 pub use basic_deployment_rollback::{BasicDeploymentRollback, BasicDeploymentRollbackSpec};
-pub use basic_replica_set::{BasicReplicaSet, BasicReplicaSetSpec, BasicReplicaSetStatus};
+pub use basic_replica_set::{BasicReplicaSet, BasicReplicaSetSpec, BasicReplicaSetStatus, LastServed};
 pub use blocked_by::BlockedBy;
 pub use command::{CommandStatus, TargetRef};
 

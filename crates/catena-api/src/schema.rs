@@ -8,6 +8,7 @@ use k8s_openapi::{
     },
     apimachinery::pkg::util::intstr::IntOrString,
 };
+use kube::core::Rule;
 use serde_json::{Value, json};
 
 use crate::command::SUCCEEDED;
@@ -33,6 +34,14 @@ pub(crate) fn revision_history_limit() -> i32 {
 /// As for a Deployment: a quarter of the replicas.
 pub(crate) fn quarter() -> IntOrString {
     IntOrString::String("25%".into())
+}
+
+/// As for a Deployment: a budget that is written as zero on both sides lets nothing be replaced.
+pub(crate) fn budget_is_not_zero() -> Rule {
+    let is_zero = |field: &str| format!("(self.{field} == 0 || self.{field} == '0%')");
+    Rule::new(format!("!({} && {})", is_zero("maxSurge"), is_zero("maxUnavailable")))
+        .message("may not be 0 while maxSurge is 0, because nothing could be replaced: set one of them to 1 or more")
+        .field_path(".maxUnavailable")
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
@@ -112,5 +121,25 @@ fn bound_values(field: &mut JSONSchemaProps) {
 fn default_replaces_null(field: &mut JSONSchemaProps) {
     if field.default.is_some() {
         field.nullable = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::crds;
+
+    #[test]
+    fn parent_and_set_refuse_an_empty_budget_in_the_same_words() {
+        let rules: Vec<_> = crds()
+            .into_iter()
+            .filter_map(|crd| {
+                let schema = crd.spec.versions[0].schema.clone()?.open_api_v3_schema?;
+                schema.properties?["spec"].x_kubernetes_validations.clone()
+            })
+            .collect();
+        let [parent, set] = &rules[..] else { panic!("{rules:?}") };
+        assert_eq!(parent, set);
+        assert_eq!(set[0].field_path.as_deref(), Some(".maxUnavailable"));
+        assert!(set[0].rule.contains("self.maxSurge == '0%'"), "{}", set[0].rule);
     }
 }

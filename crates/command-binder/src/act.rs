@@ -7,13 +7,16 @@ use command_binder::{
     command::CommandRow, decide::Action, error::Error, kind::Mode, observed::Observed, verdict::Verdict,
 };
 use json_patch::{AddOperation, PatchOperation, TestOperation, jsonptr::PointerBuf};
-use k8s_openapi::{api::core::v1::ObjectReference, apimachinery::pkg::apis::meta::v1::OwnerReference};
+use k8s_openapi::{
+    api::core::v1::ObjectReference,
+    apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference},
+};
 use operator_kit::{
     object::ObjectId,
     report::{self, EVENTS_BUSY, Events},
     run::Next,
     watch::Watched,
-    write::Writer,
+    write::{Writer, owner::refreshed},
 };
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -41,6 +44,14 @@ impl Executor {
         match action {
             Action::Bind(owner) => {
                 self.amend(command, &patch(command, &owner)).await?;
+                Ok(Next::Written)
+            }
+            Action::Refresh(owner) => {
+                let owners = Some(command.row.owners.to_vec());
+                let metadata = ObjectMeta { owner_references: owners, ..command.metadata.clone() };
+                if let Some(patch) = refreshed(&metadata, &owner.uid, &owner.api_version) {
+                    self.amend(command, &patch).await?;
+                }
                 Ok(Next::Written)
             }
             Action::Report(condition) => {

@@ -7,7 +7,7 @@ use std::{
 };
 
 use catena_api::{command::BOUND, keys};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, OwnerReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, OwnerReference};
 use operator_kit::{
     render::{Expression, ExpressionError, is_object_name},
     watch::TrimmedObject,
@@ -29,6 +29,8 @@ pub struct CommandRow {
     pub bound_to: Option<Box<str>>,
     /// Whether the map for the record of its target exists.
     pub has_map: bool,
+    /// The part of it by which its deletion may delete data; looked for only while nothing is written.
+    pub deletes_data: Option<Box<str>>,
     /// The condition `Bound`.
     pub condition: Option<Box<Condition>>,
 }
@@ -81,6 +83,7 @@ impl CommandRow {
         let refused = finalizer.map(|finalizer| {
             format!("it has the finalizer {finalizer}, which refuseFinalizers lists: deleting it with its target would do harm")
         });
+        let deletes_data = if kind.mode == Mode::Observe { deletes_data(&metadata, &data) } else { None };
         let condition = data
             .pointer("/status/conditions")
             .and_then(Value::as_array)
@@ -99,9 +102,13 @@ impl CommandRow {
         }
         let is_owned = bound_to.as_deref().is_some_and(|to| owners.iter().any(|owner| owner.uid == to));
         let finding = find(kind, &data, refused, kind.mode == Mode::Owner && is_owned);
-        let row = Self { kind: kind.clone(), finding, owners, bound_to, has_map, condition };
+        let row = Self { kind: kind.clone(), finding, owners, bound_to, has_map, deletes_data, condition };
         match &row.finding {
-            Finding::Target(to) if row.proven_target(to, false).is_some() && row.says_so(generation) => {
+            Finding::Target(to)
+                if row.proven_target(to, false).is_some()
+                    && row.says_so(generation)
+                    && row.is_in_watched_version() =>
+            {
                 row.settled()
             }
             _ => row,
@@ -118,7 +125,8 @@ impl CommandRow {
     fn settled(self) -> Self {
         let Self { kind, has_map, .. } = self;
         let owners = Box::default();
-        Self { kind, finding: Finding::Settled, owners, bound_to: None, has_map, condition: None }
+        let finding = Finding::Settled;
+        Self { kind, finding, owners, bound_to: None, has_map, deletes_data: None, condition: None }
     }
 
     /// The target's uid, if the command shows that it is bound already. A label proves nothing until it is compared
@@ -140,6 +148,15 @@ impl CommandRow {
     pub fn binding(&self) -> Option<&OwnerReference> {
         let uid = self.bound_to.as_deref().filter(|_| self.kind.mode == Mode::Owner)?;
         self.owners.iter().find(|owner| owner.uid == uid)
+    }
+
+    /// Whether the reference that bound it names a version in which its target is watched. Only another one may not be served.
+    #[must_use]
+    pub fn is_in_watched_version(&self) -> bool {
+        self.binding().is_none_or(|owner| {
+            let mut watched = self.kind.watched_targets.iter();
+            watched.any(|target| target.kind == owner.kind && target.api_version == owner.api_version)
+        })
     }
 
     /// The uid in the label of a command that is bound by one.
@@ -164,6 +181,15 @@ impl Display for Reference {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{} {}", self.kind.resource.kind, self.name)
     }
+}
+
+/// The finalizer, or else the policy, by which the deletion of an object may delete data.
+fn deletes_data(metadata: &ObjectMeta, data: &Value) -> Option<Box<str>> {
+    if let Some(finalizer) = metadata.finalizers.iter().flatten().next() {
+        return Some(format!("the finalizer {finalizer}").into());
+    }
+    let policy = data.pointer("/spec/deletionPolicy").and_then(Value::as_str)?;
+    (!matches!(policy, "Retain" | "Orphan")).then(|| format!("spec.deletionPolicy {policy}").into())
 }
 
 /// A chain of checks; the first that applies decides. An expression without a value, because of a missing field or

@@ -26,6 +26,7 @@ pub fn observed(command: Watched<CommandRow>, target: Option<Target>, now: &str)
         attempt: Attempt::Allowed,
         now: now.parse().unwrap(),
         target,
+        refreshed: None,
         is_label_checked: false,
         can_report: Some(false),
     }

@@ -113,6 +113,8 @@ pub struct CommandKind {
     pub refuse: Vec<Refusal>,
     /// Finalizers that prevent binding.
     pub refuse_finalizers: Vec<String>,
+    /// Its possible targets in the versions in which they are watched.
+    pub watched_targets: Vec<ApiResource>,
     /// Whether the owner is its controller.
     pub controller: bool,
     /// Whether a foreground deletion of the owner waits for it.
@@ -189,8 +191,10 @@ impl CommandKind {
         for (index, RefusalFile { when, message }) in binding.refuse.into_iter().enumerate() {
             refuse.push(Refusal { when: compile(&format!("refuse[{index}].when"), &when)?, message });
         }
+        let kinds: Vec<_> = target.kinds.into_iter().map(TargetKindFile::compile).map(Arc::new).collect();
         Ok(Self {
             resource: api_resource(&group, &version, &kind, &resource),
+            watched_targets: kinds.iter().map(|kind| kind.resource.clone()).collect(),
             mode: binding.mode,
             filter: optional("filter", binding.filter.as_ref())?,
             after: optional("after", binding.after.as_ref())?,
@@ -200,7 +204,7 @@ impl CommandKind {
                 uid: optional("target.uid", target.uid.as_ref())?,
                 kind: optional("target.kind", target.kind.as_ref())?,
                 group: optional("target.group", target.group.as_ref())?,
-                kinds: target.kinds.into_iter().map(TargetKindFile::compile).map(Arc::new).collect(),
+                kinds,
             },
             selector: binding.selector.filter(|selector| !selector.is_empty()),
             refuse,

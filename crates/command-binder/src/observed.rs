@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use operator_kit::{
     run::Attempt,
     watch::{ServedKind, Watched},
@@ -21,6 +22,8 @@ pub struct Observed {
     pub now: Timestamp,
     /// Its target, if it had to be looked up.
     pub target: Option<Target>,
+    /// The reference that bound it, in a version that is served, if its own one is not.
+    pub refreshed: Option<OwnerReference>,
     /// Whether its label was found to name the target, because anybody can set a label.
     pub is_label_checked: bool,
     /// Whether the condition `Bound` may be written; otherwise Events are published. `None` if that is not known.
@@ -48,6 +51,8 @@ pub struct TargetObject {
     pub uid: Box<str>,
     /// Whether it is being deleted.
     pub is_terminating: bool,
+    /// When it was created.
+    pub created: Option<Timestamp>,
 }
 
 impl Observed {

@@ -191,6 +191,25 @@ mod tests {
     }
 
     #[test]
+    fn what_a_tool_makes_anew_each_time_is_not_declared_and_a_label_of_everything_is_no_mark() {
+        let shipped = shipped();
+        let declared_by = |metadata: Value| {
+            let object = serde_json::from_value(json!({ "metadata": metadata })).unwrap();
+            CommandRow::of(object, &shipped.kinds[0].reading).declared_by
+        };
+        let tracked = "argocd.argoproj.io/tracking-id";
+        assert_eq!(declared_by(json!({"name": "a", "annotations": {tracked: "x"}})), Some(tracked.into()));
+        for hook in ["argocd.argoproj.io/hook", "helm.sh/hook"] {
+            let annotations = json!({tracked: "x", hook: "PostSync"});
+            assert_eq!(declared_by(json!({"name": "a", "annotations": annotations})), None, "{hook}");
+        }
+        let generated = json!({"name": "a-x7", "generateName": "a-", "annotations": {tracked: "x"}});
+        assert_eq!(declared_by(generated), None);
+        let common = json!({"name": "a", "labels": {"app.kubernetes.io/instance": "shop"}});
+        assert_eq!(declared_by(common), None);
+    }
+
+    #[test]
     fn only_the_very_command_that_was_marked_is_kept_and_no_copy_of_it() {
         let settings = settings("null", "null");
         let with = |uid: &str, kept: &str| {

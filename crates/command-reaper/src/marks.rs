@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use kube::api::ObjectMeta;
 use serde::Deserialize;
 
+/// The annotations of objects that a tool creates anew with each sync or release.
+const HOOKS: [&str; 2] = ["argocd.argoproj.io/hook", "helm.sh/hook"];
+
 /// Labels and annotations of tools that keep a cluster in line with a declaration: Argo CD, Flux, Helm and others. They
 /// re-create missing objects of their declaration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -26,9 +29,14 @@ impl Marks {
         }
     }
 
-    /// The first mark that an object carries.
+    /// The first mark that an object carries. A hook, or an object with a generated name, is never created again because it
+    /// is missing: its tool creates the next one whether it is there or not, so that nothing would be gained by keeping it.
     #[must_use]
     pub fn on(&self, metadata: &ObjectMeta) -> Option<Box<str>> {
+        let is_hook = metadata.annotations.iter().flatten().any(|(key, _)| HOOKS.contains(&key.as_str()));
+        if is_hook || metadata.generate_name.is_some() {
+            return None;
+        }
         let found = |keys: &[String], map: Option<&BTreeMap<String, String>>| {
             keys.iter()
                 .find(|key| map.is_some_and(|map| map.contains_key(*key)))

@@ -65,7 +65,7 @@ enum Command {
     /// Create the objects of a backup again, with their owners
     #[command(
         after_help = "Example: kubectl catena restore shop-backup\n\nExit codes: 0 everything is there; 1 some objects could \
-        not be brought back; 130 interrupted. Repeat it to continue."
+        not be brought back, or are there and differ from the backup; 130 interrupted. Repeat it to continue."
     )]
     Restore(commands::restore::Arguments),
     /// Check new definitions against the live objects, and migrate stored objects

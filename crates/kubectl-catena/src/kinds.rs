@@ -188,7 +188,12 @@ pub(crate) mod tests {
             group(
                 "",
                 "v1",
-                &[resource("pods", "Pod", "po"), resource("services", "Service", "svc"), namespaces],
+                &[
+                    resource("pods", "Pod", "po"),
+                    resource("secrets", "Secret", ""),
+                    resource("services", "Service", "svc"),
+                    namespaces,
+                ],
             ),
             group("acme.dev", "v1", &[resource("reindexes", "Reindex", "")]),
             group(

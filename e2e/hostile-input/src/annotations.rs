@@ -1,10 +1,10 @@
 //! Annotations: the text of a controller may have been copied, edited or forged.
 
-use backup_controller::{annotation::BackupStatus, force_release::ForceRelease, manifest::manifest};
+use backup_controller::{annotation::BackupStatus, force_release::ForceRelease, manifest::restorable};
 use catena_api::keys;
 use command_binder::definition::describe;
 use operator_kit::watch::TrimmedObject;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::parts;
 
@@ -31,7 +31,7 @@ pub fn read(input: &[u8]) {
         assert_eq!(BackupStatus::of(&object("copy", &status)), None, "a copy has said nothing");
     }
     let _ = ForceRelease::of(&held);
-    serde_json::from_str::<Value>(&manifest(&held)).unwrap_or_else(|error| panic!("the manifest: {error}"));
+    assert_eq!(restorable(&held)["metadata"], json!({"name": "web", "namespace": "shop"}));
     describes(&status);
 }
 

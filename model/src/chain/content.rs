@@ -77,6 +77,12 @@ impl Hash for Json {
     }
 }
 
+/// The status of a backup that has ended.
+pub fn ended(is_success: bool) -> Json {
+    let condition = if is_success { "Complete" } else { "Failed" };
+    json!({"conditions": [{"type": condition, "status": "True"}]}).into()
+}
+
 /// An object to create.
 pub fn object(kind: Kind, name: &str, spec: Value) -> Object {
     Object { meta: Meta::new(kind, name), spec: spec.into(), status: Json::default() }

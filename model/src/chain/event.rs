@@ -6,7 +6,7 @@ use catena_api::command::SUCCEEDED;
 use serde_json::json;
 
 use super::{
-    content::{Operation, Stored, condition, desire, serves},
+    content::{Operation, Stored, condition, desire, ended, serves},
     controllers::Controller,
     people::Deed,
     process::Process,
@@ -193,8 +193,7 @@ impl World {
     fn end_backup(&mut self, scope: &Scope, key: Key, is_success: bool) {
         let Some(backup) = self.server.get(&key).cloned() else { return };
         self.ledger.ends(&backup, is_success);
-        let status = if is_success { json!({"succeeded": 1}) } else { json!({"failed": 1}) };
-        self.ask(scope, Operation::report(key, status.into()));
+        self.ask(scope, Operation::report(key, ended(is_success)));
     }
 
     /// A command finishes without its own controller.

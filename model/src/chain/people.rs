@@ -5,7 +5,7 @@ use catena_api::keys::{BOUND_TO, FORCE_RELEASE};
 use serde_json::{Value, json};
 
 use super::{
-    content::{Json, NAME, Object, Operation, desire, kind_of_child, object, texts, whole},
+    content::{Json, NAME, Object, Operation, desire, ended, kind_of_child, object, texts, whole},
     controllers::Controller,
     scope::{Commands, Scope},
     settings::{DECLARED, ENTRY, HOLDING, OTHER},
@@ -178,7 +178,7 @@ impl World {
         forged.meta.annotations = texts(&backup, "annotations");
         let key = forged.meta.key.clone();
         if self.ask(scope, Operation::Create(forged)).object().is_some() {
-            self.ask(scope, Operation::report(key, json!({"succeeded": 1}).into()));
+            self.ask(scope, Operation::report(key, ended(true)));
         }
     }
 }

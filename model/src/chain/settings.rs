@@ -78,7 +78,8 @@ fn backups(on_failure: &str) -> backup_controller::Settings {
         "backups": {"job": {
             "apiVersion": "batch/v1", "kind": "Job", "resource": "jobs",
             "template": "{apiVersion: batch/v1, kind: Job, metadata: {name: {{ name ~ '-' ~ suffix }}}, spec: {text: {{ manifest }}}}",
-            "succeeded": "object.status.succeeded == 1", "failed": "object.status.failed == 1",
+            "succeeded": "object.?status.?conditions.orValue([]).exists(c, c.type == 'Complete')",
+            "failed": "object.?status.?conditions.orValue([]).exists(c, c.type == 'Failed')",
         }},
     }))
 }

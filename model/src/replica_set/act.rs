@@ -99,8 +99,12 @@ pub fn plan(
             let write = write(None, Some(set.meta.uid.clone()), report(scope, set, status));
             VecDeque::from([Write { step: step::STATUS, ..write }])
         }
-        // The model renders without errors, and every look-up is answered.
-        Action::GiveUp(_) | Action::Refuse(_) | Action::Wait(_) | Action::Settle => VecDeque::new(),
+        // The model renders without errors, every look-up is answered, and each kind has one version.
+        Action::RefreshOwner(_)
+        | Action::GiveUp(_)
+        | Action::Refuse(_)
+        | Action::Wait(_)
+        | Action::Settle => VecDeque::new(),
     };
 }
 

@@ -8,10 +8,10 @@ use std::{
 use basic_replicaset_controller::pod::{self, PodRow};
 use catena_api::{BasicReplicaSet, BasicReplicaSetSpec, BasicReplicaSetStatus, keys};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use operator_kit::watch::pod::{PodState, Trouble};
+use operator_kit::watch::pod::{self as kit, PodState, Trouble};
 
 use crate::{
-    clock::time,
+    clock::{self, time},
     metadata::real_meta,
     server::{
         self,
@@ -43,6 +43,8 @@ pub struct SetSpec {
     pub surge: u8,
     /// `spec.maxUnavailable`.
     pub unavailable: u8,
+    /// `spec.minReadySeconds`, in ticks.
+    pub min_ready: u8,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -58,8 +60,8 @@ pub enum Status {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Phase {
-    /// It serves.
-    Ready,
+    /// It is ready since this time, in ticks.
+    Ready(u8),
     /// It has ended by itself.
     Failed,
 }
@@ -77,6 +79,7 @@ impl Hash for Told {
         for condition in &status.conditions {
             (&condition.type_, &condition.status, &condition.reason, &condition.message).hash(state);
         }
+        status.last_served.as_ref().map(|served| &served.revision).hash(state);
         if let Some(blocker) = &status.blocked_by {
             (&blocker.name, &blocker.reason).hash(state);
         }
@@ -104,6 +107,7 @@ pub fn real_set(object: &Object) -> BasicReplicaSet {
         replicas: spec.replicas.into(),
         max_surge: number(spec.surge),
         max_unavailable: number(spec.unavailable),
+        min_ready_seconds: i32::try_from(clock::duration(spec.min_ready).as_secs()).unwrap_or(i32::MAX),
         ..BasicReplicaSetSpec::default()
     });
     let status = match &object.status {
@@ -129,17 +133,27 @@ pub fn pod_row(object: &Object) -> PodRow {
         namespace: "".into(),
         name: (&*meta.key.name).into(),
         uid: (&*meta.uid).into(),
-        owner: controller
-            .map(|owner| pod::Owner { uid: (&*owner.uid).into(), name: (&*owner.key.name).into() }),
+        owner: controller.map(|owner| pod::Owner {
+            uid: (&*owner.uid).into(),
+            name: (&*owner.key.name).into(),
+            is_outdated: false,
+        }),
         revision: annotation(keys::HASH).map(|hash| (&**hash).into()).unwrap_or_default(),
         slot: annotation(keys::SLOT).and_then(|slot| slot.parse().ok()),
         created,
         deletion_cost: 0,
         state: match phase(object) {
             _ if meta.is_deleting => PodState::Terminating,
-            Some(Phase::Ready) => PodState::Ready,
+            Some(Phase::Ready(_)) => PodState::Ready,
             Some(Phase::Failed) => PodState::Finished(trouble("Failed", true)),
             None => PodState::NotReady(trouble("NotReady", false)),
         },
+        ready_since: match phase(object) {
+            Some(Phase::Ready(since)) => Some(time(since)),
+            _ => None,
+        },
+        node: "".into(),
+        phase: kit::Phase::Running,
+        restarts: 0,
     }
 }

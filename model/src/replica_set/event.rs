@@ -113,8 +113,8 @@ impl World {
                 events.push(Event::Gone(key()));
                 continue;
             }
-            if phase(pod).is_none() {
-                events.push(Event::Report(key(), Phase::Ready));
+            if phase(pod).is_none() && scope.can_serve(pod) {
+                events.push(Event::Report(key(), Phase::Ready(self.server.clock)));
             }
             if self.left.failures > 0 && phase(pod) != Some(Phase::Failed) {
                 events.push(Event::Report(key(), Phase::Failed));

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use basic_replicaset_controller::{
     adoption::Origin,
+    decide::proof::newly_proven,
     observed::{Holder, Observed, TakenName, succession_ends_in, wanted},
     pod::{Owner, PodRow},
     revision,
@@ -11,6 +12,7 @@ use basic_replicaset_controller::{
 use catena_api::BasicReplicaSet;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use operator_kit::{render::Rendered, watch::pod::PodState};
+use serde_json::{Value, json};
 
 use super::{
     content::{Object, Server, Stored, pod_row, real_set, set_spec},
@@ -32,7 +34,7 @@ pub fn pod_name(set: &str, revision: &str, slot: u32) -> String {
 /// The revision of a set.
 pub fn revision_of(set: &Object, real: &BasicReplicaSet) -> String {
     let text = set_spec(set).map_or("", |spec| &spec.text);
-    revision::of(&Rendered { object: serde_json::Value::Null, hash: text.into() }, real)
+    revision::of(&Rendered { object: Value::Null, hash: text.into() }, real)
 }
 
 /// The observation of a set in the cache of a process.
@@ -46,8 +48,14 @@ pub fn observe(process: &mut Process, server: &Server, scope: &Scope, set: &Obje
     if scope.has(Sabotage::RendersOnce) {
         revision = process.rendered.get_or_insert_with(|| revision.into()).to_string();
     }
+    if scope.has(Sabotage::IgnoresMinReadySeconds) {
+        real.spec.min_ready_seconds = 0;
+    }
+    let former =
+        revision::former(&real, Some(&revision)).filter(|_| !scope.has(Sabotage::ForgetsWhatServed));
     let pods = own_pods(process, scope, set);
-    let taken = look_up_names(process, server, scope, set, &revision, &pods);
+    let made: Vec<_> = [&revision].into_iter().chain(&former).collect();
+    let taken = look_up_names(process, server, scope, set, &made, &pods);
     let is_short = pods.iter().filter(|pod| pod.counts()).count() < wanted(&real);
     let orphans = if is_short { look_up_orphans(process, server, scope, set, &revision) } else { Vec::new() };
     let now = time(server.clock);
@@ -56,12 +64,14 @@ pub fn observe(process: &mut Process, server: &Server, scope: &Scope, set: &Obje
     let succession =
         succession_ends_in(&real, now).filter(|_| process.pods.rows().any(|pod| is_former(&pod_row(pod))));
     let unclear = taken.iter().filter(|taken| taken.holder == Holder::Unclear).count();
-    Observed {
+    let mut observed = Observed {
         set: Arc::new(real),
         attempt,
         is_blind: false,
         now,
         revision: Ok(revision),
+        former,
+        proven: None,
         unread: Vec::new(),
         pods,
         orphans,
@@ -70,7 +80,14 @@ pub fn observe(process: &mut Process, server: &Server, scope: &Scope, set: &Obje
         unanswered: None,
         succession,
         status_age: process.status_age(server.clock),
-    }
+    };
+    observed.proven = newly_proven(&observed).map(|revision| revision::record(revision, &rendering()));
+    observed
+}
+
+/// The rendering of every template: what a pod runs makes no difference here.
+fn rendering() -> Value {
+    json!({"metadata": {"name": format!("web-{}", revision::NO_POD), "namespace": ""}})
 }
 
 fn own_pods(process: &Process, scope: &Scope, set: &Object) -> Vec<Arc<PodRow>> {
@@ -97,13 +114,14 @@ fn look_up_names(
     server: &Server,
     scope: &Scope,
     set: &Object,
-    revision: &str,
+    made: &[&String],
     pods: &[Arc<PodRow>],
 ) -> Vec<TakenName> {
     let is_shown = |slot| pods.iter().any(|pod| pod.slot == Some(slot));
-    process.taken.retain(|slot, (_, of)| **of == *revision && !is_shown(*slot));
+    let is_made = |of: &str| made.iter().any(|revision| **revision == *of);
+    process.taken.retain(|slot, (_, of)| is_made(of) && !is_shown(*slot));
     let mut found = Vec::new();
-    process.taken.retain(|slot, (name, _)| {
+    process.taken.retain(|slot, (name, revision)| {
         let Some(holder) = live(server, name) else { return false };
         let holder = if scope.has(Sabotage::TakesNamesForPods) {
             Holder::Own

@@ -40,6 +40,8 @@ pub struct Ledger {
     least: u8,
     /// Whether pods ended or stopped serving for another reason than the controller.
     pub is_disturbed: bool,
+    /// The time for which a pod has to be ready before it serves, in ticks.
+    min_ready: u8,
     /// Whether a process may have forgotten a create.
     pub is_doubtful: bool,
 }
@@ -55,7 +57,7 @@ impl Ledger {
 
     /// A set was created.
     pub fn begins(&mut self, spec: &SetSpec) {
-        (self.most, self.least) = (spec.replicas, spec.replicas.saturating_sub(allowed_missing(spec)));
+        (self.most, self.least, self.min_ready) = (spec.replicas, least(spec), spec.min_ready);
     }
 
     /// A spec was changed.
@@ -65,7 +67,7 @@ impl Ledger {
         let surge = if is_rollout || self.most > before.replicas { after.surge } else { 0 };
         let most = (before.replicas.max(after.replicas)) + surge;
         self.most = self.most.max(most);
-        self.least = self.least.min(after.replicas.saturating_sub(allowed_missing(after)));
+        self.least = self.least.min(least(after));
     }
 
     /// A set got one more pod.
@@ -78,8 +80,10 @@ impl Ledger {
 
     /// A set has lost this pod, which was seen as its own. Pods that became ready since then do not count, because nobody
     /// could have known of them.
-    pub fn shrinks<'o>(&mut self, set: &str, lost: &Object, pods: impl Iterator<Item = &'o Object>) {
-        let serves = |pod: &Object| counts_for(pod, set) && phase(pod) == Some(Phase::Ready);
+    pub fn shrinks<'o>(&mut self, set: &str, now: u8, lost: &Object, pods: impl Iterator<Item = &'o Object>) {
+        let is_in_time =
+            |pod: &Object| matches!(phase(pod), Some(Phase::Ready(since)) if since + self.min_ready <= now);
+        let serves = |pod: &Object| counts_for(pod, set) && is_in_time(pod);
         let left = pods.filter(|pod| serves(pod)).count();
         if serves(lost) && !self.is_disturbed && left < usize::from(self.least) {
             self.breaks(Rule::Least);
@@ -87,13 +91,16 @@ impl Ledger {
     }
 }
 
-fn allowed_missing(spec: &SetSpec) -> u8 {
-    if spec.surge == 0 { spec.unavailable.max(1) } else { spec.unavailable }
+/// The fewest pods that have to serve.
+pub fn least(spec: &SetSpec) -> u8 {
+    let missing = if spec.surge == 0 { spec.unavailable.max(1) } else { spec.unavailable };
+    spec.replicas.saturating_sub(missing)
 }
 
 /// Whether a pod has this template and serves: counted independently of the controller.
 pub fn is_new(pod: &Object, revision: &str) -> bool {
-    pod.meta.annotations.get(HASH).is_some_and(|hash| **hash == *revision) && phase(pod) == Some(Phase::Ready)
+    let is_ready = matches!(phase(pod), Some(Phase::Ready(_)));
+    is_ready && pod.meta.annotations.get(HASH).is_some_and(|hash| **hash == *revision)
 }
 
 /// Whether a pod is one of the replicas of a set.

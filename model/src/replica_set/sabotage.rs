@@ -35,4 +35,8 @@ pub enum Sabotage {
     ReplacesAllAtOnce,
     /// A failure is never retried.
     NeverRetries,
+    /// Lost pods of a stuck rollout are made from the new template alone.
+    ForgetsWhatServed,
+    /// A pod serves as soon as it is ready.
+    IgnoresMinReadySeconds,
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use catena_api::keys;
+use catena_api::{LastServed, keys};
 use stateright::Property;
 
 use super::{
@@ -11,7 +11,7 @@ use super::{
     event::{Event, first_set},
     observe::{pod_name, revision_of},
     process::Process,
-    rule::{Ledger, Rule, counts_for, is_new},
+    rule::{Ledger, Rule, counts_for, is_new, least},
     sabotage::Sabotage,
     scope::{ReplicaSet, Scope},
     trace,
@@ -98,8 +98,8 @@ impl Scenario for ReplicaSet {
             if pod.meta.is_deleting {
                 world.ask(Operation::end(key));
                 has_acted = true;
-            } else if phase(&pod).is_none() {
-                world.ask(Operation::report(key, Status::Pod(Phase::Ready)));
+            } else if phase(&pod).is_none() && scope.can_serve(&pod) {
+                world.ask(Operation::report(key, Status::Pod(Phase::Ready(world.server.clock))));
                 has_acted = true;
             }
         }
@@ -124,12 +124,21 @@ impl Scenario for ReplicaSet {
         world.pass(scope, at, sets, pods)
     }
 
-    fn is_as_wanted(world: &World, _: &Scope) -> bool {
+    fn is_as_wanted(world: &World, scope: &Scope) -> bool {
         let Some(set) = world.server.get(&set_key()) else {
             return world.pods().all(|pod| pod.meta.controller().is_none());
         };
         let revision = revision_of(set, &real_set(set));
         let own: Vec<_> = world.pods().filter(|pod| counts_for(pod, &set.meta.uid)).collect();
+        if let Status::Set(Told(told)) = &set.status
+            && *revision == *scope.own.never_serves
+        {
+            // What served before this template serves on, if anything did.
+            let still_serves = |served: &LastServed| {
+                own.iter().filter(|pod| is_new(pod, &served.revision)).count() >= least_of(set)
+            };
+            return told.last_served.as_ref().is_none_or(still_serves);
+        }
         let slots: BTreeSet<_> = own.iter().map(|pod| pod.meta.annotations.get(keys::SLOT)).collect();
         let is_told = match &set.status {
             Status::Set(Told(told)) => {
@@ -145,6 +154,10 @@ impl Scenario for ReplicaSet {
             && is_ready(&set.status)
             && world.pods().all(|pod| !is_left_over(pod, &set.meta.uid))
     }
+}
+
+fn least_of(set: &Object) -> usize {
+    set_spec(set).map_or(0, |spec| least(spec).into())
 }
 
 /// Whether a pod that a set has left behind still has a controller: a pod without one belongs to the user who removed it.

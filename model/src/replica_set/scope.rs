@@ -1,6 +1,8 @@
 //! The parameters of the model.
 
-use super::content::SetSpec;
+use catena_api::keys::HASH;
+
+use super::content::{Object, SetSpec};
 use crate::harness;
 
 /// A model of one set.
@@ -22,6 +24,10 @@ pub struct ReplicaSet {
     pub judges_budget: bool,
     /// Whether people remove labels, so that watches no longer show a pod.
     pub loses_labels: bool,
+    /// `spec.minReadySeconds`, in ticks.
+    pub min_ready: u8,
+    /// The version of the template whose pods never serve; empty if there is none.
+    pub never_serves: &'static str,
 }
 
 pub type Scope = harness::Scope<ReplicaSet>;
@@ -36,12 +42,19 @@ pub const ONE: ReplicaSet = ReplicaSet {
     has_squatter: false,
     judges_budget: true,
     loses_labels: false,
+    min_ready: 0,
+    never_serves: "",
 };
 
 impl Scope {
     /// The initial spec of the set.
     pub fn spec(&self) -> SetSpec {
-        let ReplicaSet { replicas, surge, unavailable, .. } = self.own;
-        SetSpec { replicas, text: "a".into(), surge, unavailable }
+        let ReplicaSet { replicas, surge, unavailable, min_ready, .. } = self.own;
+        SetSpec { replicas, text: "a".into(), surge, unavailable, min_ready }
+    }
+
+    /// Whether a pod can ever serve.
+    pub fn can_serve(&self, pod: &Object) -> bool {
+        pod.meta.annotations.get(HASH).is_none_or(|hash| **hash != *self.own.never_serves)
     }
 }

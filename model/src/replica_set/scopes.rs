@@ -46,6 +46,18 @@ pub fn squatter() -> Scope {
     Scope::new("a name is taken", 8, Budget { edits: 1, crashes: 1, ..NONE }, own)
 }
 
+/// The second template never serves, while people delete pods.
+pub fn bad_template() -> Scope {
+    let own = ReplicaSet { never_serves: "b", ..ONE };
+    Scope::new("a template that never serves", 8, Budget { edits: 1, meddling: 1, crashes: 1, ..NONE }, own)
+}
+
+/// Pods have to be ready for a while before they serve.
+pub fn slow_service() -> Scope {
+    let own = ReplicaSet { min_ready: 1, ..ONE };
+    Scope::new("minReadySeconds", 8, Budget { edits: 1, ticks: 2, ..NONE }, own)
+}
+
 /// Two processes act at once.
 pub fn two_leaders() -> Scope {
     let own = ReplicaSet { processes: 2, judges_budget: false, ..ONE };
@@ -68,6 +80,8 @@ pub fn small() -> Vec<Scope> {
         meddling(),
         lost_labels(),
         squatter(),
+        bad_template(),
+        slow_service(),
         two_quiet_leaders(1),
     ]
 }
@@ -88,6 +102,8 @@ pub fn full() -> Vec<Scope> {
         with(meddling(), |budget| budget.crashes = 1),
         with(lost_labels(), |budget| budget.lost_answers = 1),
         with(squatter(), |budget| budget.lost_answers = 1),
+        with(bad_template(), |budget| budget.lost_answers = 1),
+        with(slow_service(), |budget| budget.crashes = 1),
         two_quiet_leaders(2),
     ]
 }
@@ -111,6 +127,8 @@ pub fn revealing(sabotage: Sabotage) -> (Scope, Rule) {
         Sabotage::TakesNamesForPods => (squatter(), Rule::Rest),
         Sabotage::WritesStatusAlways => (Scope::new("nothing happens", 8, NONE, ONE), Rule::Rest),
         Sabotage::NeverRetries => (lost_answers(), Rule::Rest),
+        Sabotage::ForgetsWhatServed => (bad_template(), Rule::Rest),
+        Sabotage::IgnoresMinReadySeconds => (slow_service(), Rule::Least),
     };
     (scope.sabotaged(sabotage), rule)
 }

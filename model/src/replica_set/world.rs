@@ -94,7 +94,7 @@ impl World {
         let before = self.server.get(&key).cloned();
         let answer = self.ask(write.operation.clone());
         let set = write.set.meta.uid.clone();
-        let pods = self.server.objects().map(Deref::deref);
+        let (now, pods) = (self.server.clock, self.server.objects().map(Deref::deref));
         match (&answer, before) {
             (Answer::Done(_), None) => self.ledger.grows(&set, pods),
             (Answer::Done(_), Some(before)) => {
@@ -106,7 +106,7 @@ impl World {
                 }
                 match write.operation {
                     Operation::Delete { .. } if write.has_served => {
-                        self.ledger.shrinks(&set, &before, pods);
+                        self.ledger.shrinks(&set, now, &before, pods);
                     }
                     Operation::Delete { .. } => {}
                     _ => self.ledger.grows(&set, pods),

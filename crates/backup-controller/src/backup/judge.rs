@@ -93,10 +93,13 @@ pub fn judge(backup: &Backup, object: &Value, target: &Value) -> Verdict {
     if failed == Some(Ok(true)) {
         return Verdict::Failed;
     }
-    if metadata::is_deleted(object) {
+    let succeeded = ask(&backup.succeeded);
+    // What a Job has made is elsewhere, and stays. Any other backup goes with its object.
+    let outlasts = backup.is_job() && succeeded == Ok(true);
+    if metadata::is_deleted(object) && !outlasts {
         return Verdict::Going;
     }
-    match ask(&backup.succeeded) {
+    match succeeded {
         Ok(true) => Verdict::Succeeded,
         Ok(false) => Verdict::Running(failed.and_then(Result::err).map(|error| so_far(&error))),
         Err(error) => Verdict::Running(Some(so_far(&error))),

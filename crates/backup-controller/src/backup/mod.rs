@@ -3,6 +3,7 @@
 mod judge;
 mod render;
 mod search;
+mod size;
 mod target;
 
 use jiff::{SignedDuration, Timestamp};
@@ -19,6 +20,7 @@ use crate::{
 pub use judge::{doubt, judge};
 pub use render::render;
 pub use search::{Failures, MAX_LOOK_UPS, Search};
+pub use size::excess;
 pub use target::Target;
 
 /// The state of all backups of an object.
@@ -28,6 +30,8 @@ pub enum Situation {
     Unusable(Unusable),
     /// There is none; this one would be the next.
     Absent {
+        /// The number of its attempt.
+        attempt: u32,
         /// The object to create.
         backup: Value,
     },
@@ -65,6 +69,8 @@ pub struct Try {
     pub created: Timestamp,
     /// Whether it exceeded its deadline, so that an entry that may release without a backup gives it up.
     pub is_given_up: bool,
+    /// Whether it was gone before its outcome was seen.
+    pub has_vanished: bool,
 }
 
 /// The state of a backup.
@@ -95,7 +101,7 @@ impl Try {
             uid,
             ..ObjectReference::default()
         };
-        Self { attempt, backup, created, is_given_up: false }
+        Self { attempt, backup, created, is_given_up: false, has_vanished: false }
     }
 
     /// The kind, namespace and name of the backup.
@@ -130,6 +136,12 @@ impl Situation {
             Self::Unusable(_) | Self::Absent { .. } => None,
         }
     }
+}
+
+/// Whether a backup deletes itself once it has ended, so that its outcome may never be seen.
+#[must_use]
+pub fn is_short_lived(backup: &Value) -> bool {
+    backup["kind"] == "Job" && backup["spec"]["ttlSecondsAfterFinished"].is_number()
 }
 
 /// Whether a backup has exceeded its deadline.

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use super::{Target, target::suffix};
 use crate::{
     error::Unusable,
-    manifest::manifest,
+    manifest::restorable,
     metadata,
-    settings::{ATTEMPT, Backup, MANIFEST, OBJECT, ProtectedKind},
+    settings::{ATTEMPT, Backup, MANIFEST, OBJECT, ProtectedKind, RESTORABLE},
 };
 
 /// A backup of an object.
@@ -38,7 +38,10 @@ pub fn render(
         parameters: &BTreeMap::new(),
         suffix,
     };
-    let more = [(OBJECT, target), (MANIFEST, &json!(manifest(target))), (ATTEMPT, &json!(attempt))];
+    let restorable = &restorable(target);
+    let manifest = &json!(serde_json::to_string_pretty(restorable).unwrap_or_default());
+    let more =
+        [(OBJECT, target), (MANIFEST, manifest), (RESTORABLE, restorable), (ATTEMPT, &json!(attempt))];
     let mut backup =
         templates.render_with(template, &subject, &more, &resource.api_version, &resource.kind)?;
     let name = metadata::text(&backup, "name");

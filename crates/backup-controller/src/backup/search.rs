@@ -11,7 +11,7 @@ use crate::{
     error::Unusable,
     metadata,
     settings::{LAST_ATTEMPT, ProtectedKind},
-    status::OVERDUE,
+    status::{OVERDUE, VANISHED},
 };
 
 /// Maximum number of attempts that are looked up in one pass.
@@ -28,29 +28,30 @@ pub struct Search<'s> {
     attempt: u32,
     /// The last attempt that is known to have failed, whether its object is there or gone.
     known: u32,
-    /// The attempt that is reported as given up.
-    overdue: Option<u32>,
+    /// The last attempt that was recorded before its creation, and may have been created.
+    begun: u32,
+    status: Option<&'s BackupStatus>,
     failures: &'s mut Failures,
     failed: Option<Try>,
 }
 
 impl<'s> Search<'s> {
     /// A search for the backups of an object with this former status. It adds the failures that it finds to those that
-    /// this process has seen before.
+    /// this process has seen before. `begun` is the last attempt that was recorded before its creation, and may have been
+    /// created.
     #[must_use]
     pub fn begin(
         kind: &'s ProtectedKind,
         target: &'s Value,
         now: Timestamp,
-        status: Option<&BackupStatus>,
+        status: Option<&'s BackupStatus>,
+        begun: u32,
         failures: &'s mut Failures,
     ) -> Self {
         let first = first_look_up(kind, status).clamp(1, LAST_ATTEMPT);
         let reported = status.map_or(0, |status| status.failed_by(&kind.policy));
         let known = reported.max(failures.last());
-        let is_overdue = |status: &&BackupStatus| status.state == State::Failed && status.reason == OVERDUE;
-        let overdue = status.filter(is_overdue).map(|status| status.attempt);
-        Self { kind, target, now, first, attempt: first, known, overdue, failures, failed: None }
+        Self { kind, target, now, first, attempt: first, known, begun, status, failures, failed: None }
     }
 
     /// The attempt whose backup is to be looked up.
@@ -60,16 +61,24 @@ impl<'s> Search<'s> {
     }
 
     /// The situation if nothing has the name of this attempt's backup; `None` if the next attempt is to be looked up,
-    /// because this one failed and is gone, as Jobs with a time to live.
+    /// because this one failed and is gone, or is gone before its outcome was seen, as Jobs with a time to live.
     pub fn misses(&mut self, backup: Value) -> Option<Situation> {
-        if self.attempt <= self.known {
-            let is_given_up = self.overdue == Some(self.attempt);
+        if self.attempt <= self.known.max(self.begun) {
+            let is_given_up = self.was_reported(OVERDUE);
+            let has_vanished = self.attempt > self.known || self.was_reported(VANISHED);
             let gone = Try::new(&self.kind.backup, self.attempt, &backup, self.now);
-            return self.goes_on_after(Try { is_given_up, ..gone });
+            return self.goes_on_after(Try { is_given_up, has_vanished, ..gone });
         }
         Some(match self.failed.take() {
             Some(last) => Situation::Failed { last, next: backup, seen: self.failures.number() },
-            None => Situation::Absent { backup },
+            None => Situation::Absent { attempt: self.attempt, backup },
+        })
+    }
+
+    /// Whether this attempt was reported to have failed for this reason.
+    fn was_reported(&self, reason: &str) -> bool {
+        self.status.is_some_and(|status| {
+            status.state == State::Failed && status.attempt == self.attempt && status.reason == reason
         })
     }
 
@@ -162,7 +171,7 @@ impl Failures {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{annotation::FailedAttempts, fixtures::failed, settings::Settings};
+    use crate::{annotation::LastAttempt, fixtures::failed, settings::Settings};
 
     const SETTINGS: &str = r"
 kinds:
@@ -191,7 +200,7 @@ backups:
         let settings: Settings = serde_saphyr::from_str(SETTINGS).unwrap();
         let kind = &settings.kinds["held"];
         let first = |policy: &str| {
-            let by = FailedAttempts { policy: policy.to_owned(), last: 3 };
+            let by = LastAttempt { policy: policy.to_owned(), last: 3 };
             first_look_up(kind, Some(&BackupStatus { failed: Some(by), ..failed(3) }))
         };
         assert_eq!((first(&kind.policy), first("another")), (3, 1));

@@ -3,7 +3,7 @@ use serde_json::json;
 
 use super::{judge::Doubt, *};
 use crate::{
-    fixtures::{self, created, settings},
+    fixtures::{self, created, ended, settings},
     settings::Settings,
 };
 
@@ -19,33 +19,59 @@ fn doubted(found: &Value, settings: &Settings, target: &Value, attempt: u32) -> 
     doubt(found, &Target::of(&settings.kinds["maps"], target, attempt), target)
 }
 
+/// A backup of this kind that is judged by the first expression, and by the second one if it fails.
+fn judged_by(api_version: &str, kind: &str, succeeded: &str, failed: &str) -> Settings {
+    let settings = json!({
+        "kinds": {"maps": {"apiVersion": "v1", "kind": "ConfigMap", "resource": "configmaps", "backup": "it"}},
+        "backups": {"it": {
+            "apiVersion": api_version, "kind": kind, "resource": "its", "template": TEMPLATE,
+            "succeeded": succeeded, "failed": failed,
+        }},
+    });
+    serde_json::from_value(settings).unwrap()
+}
+
 #[test]
 fn what_is_not_known_is_still_running_and_what_is_both_failed() {
-    let backup = settings(TEMPLATE, "").kinds["maps"].backup.clone();
-    let verdict = |object: Value| judge(&backup, &object, &json!({}));
-    assert_eq!(verdict(json!({"status": {"succeeded": 1, "failed": 0}})), Verdict::Succeeded);
-    assert_eq!(verdict(json!({"status": {"succeeded": 1}})), Verdict::Succeeded);
-    assert_eq!(verdict(json!({"status": {"failed": 1, "succeeded": 1}})), Verdict::Failed);
-    assert_eq!(verdict(json!({"status": {"failed": 0, "succeeded": 0}})), Verdict::Running(None));
-    for unknown in [json!({}), json!({"status": {}}), json!({"status": {"succeeded": "yes"}})] {
+    let settings = judged_by("x.dev/v1", "Dump", "object.status.done == true", "object.status.broken == true");
+    let verdict = |object: Value| judge(&settings.kinds["maps"].backup, &object, &json!({}));
+    assert_eq!(verdict(json!({"status": {"done": true, "broken": false}})), Verdict::Succeeded);
+    assert_eq!(verdict(json!({"status": {"done": true}})), Verdict::Succeeded);
+    assert_eq!(verdict(json!({"status": {"broken": true, "done": true}})), Verdict::Failed);
+    assert_eq!(verdict(json!({"status": {"broken": false, "done": false}})), Verdict::Running(None));
+    for unknown in [json!({}), json!({"status": {}}), json!({"status": {"done": "yes"}})] {
         assert!(matches!(verdict(unknown.clone()), Verdict::Running(_)), "{unknown}");
     }
     let failed_and_going =
-        json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}, "status": {"failed": 1}});
+        json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}, "status": {"broken": true}});
     assert_eq!(verdict(failed_and_going), Verdict::Failed);
     for time in ["2026-01-01T00:00:00Z", "someday"] {
-        let going = json!({"metadata": {"deletionTimestamp": time}, "status": {"succeeded": 1, "failed": 0}});
+        let going = json!({"metadata": {"deletionTimestamp": time}, "status": {"done": true, "broken": false}});
         assert_eq!(verdict(going), Verdict::Going);
     }
 }
 
+/// After its time to live, a Job is deleted in the foreground, so that it is terminating for a moment.
+#[test]
+fn a_job_that_ended_well_proves_its_backup_also_while_it_is_deleted_and_no_other_object_does() {
+    let going = |status| json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}, "status": status});
+    let verdict = |settings: &Settings, status: Value| {
+        judge(&settings.kinds["maps"].backup, &going(status), &json!({}))
+    };
+    let jobs = settings(TEMPLATE, "");
+    assert_eq!(verdict(&jobs, ended("Complete")), Verdict::Succeeded);
+    assert_eq!(verdict(&jobs, ended("Failed")), Verdict::Failed);
+    assert_eq!(verdict(&jobs, json!({})), Verdict::Going);
+    assert_eq!(verdict(&judged_by("v1", "Secret", "true", "false"), json!({})), Verdict::Going);
+}
+
 #[test]
 fn of_a_field_that_is_not_there_yet_nobody_is_told_to_set_it() {
-    let backup = settings(TEMPLATE, "").kinds["maps"].backup.clone();
-    let Verdict::Running(Some(note)) = judge(&backup, &json!({}), &json!({})) else {
+    let settings = judged_by("x.dev/v1", "Dump", "object.status.done == true", "false");
+    let Verdict::Running(Some(note)) = judge(&settings.kinds["maps"].backup, &json!({}), &json!({})) else {
         panic!("nothing is told")
     };
-    assert_eq!(note, "the field status, which backups.job.succeeded reads, is not set yet");
+    assert_eq!(note, "the field status, which backups.it.succeeded reads, is not set yet");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::{
     annotation::{BackupStatus, State},
-    backup::{Situation, Try, Verdict},
+    backup::{Situation, Try, Verdict, is_short_lived},
     error::Unusable,
     finalizer,
     force_release::ForceRelease,
@@ -29,8 +29,12 @@ const TELL_DELAY: Duration = Duration::from_secs(3);
 pub enum Action {
     /// Add our finalizer.
     Protect,
+    /// Report that an object, which has our finalizer by now, cannot be backed up.
+    Warn(Unusable),
     /// Remove our finalizer from an object that is not to be protected, and is not being deleted.
     TakeBack,
+    /// Record with this status that a backup is about to be created, because it may be gone before it is seen.
+    Begin(BackupStatus),
     /// Create a backup.
     Create(Value),
     /// Report that there is nothing to create.
@@ -62,6 +66,9 @@ pub fn decide(observed: &Observed) -> Action {
     if observed.target.metadata.deletion_timestamp.is_some() {
         // It does not matter whether it is still selected, because it was selected when it was deleted.
         return observed.held.as_ref().map_or(Action::Settle, |held| let_go(observed, kind, held));
+    }
+    if let Some(problem) = &observed.excess {
+        return Action::Warn(problem.clone());
     }
     let is_protected = finalizer::is_there(&observed.target.row.finalizers);
     if is_protected == observed.is_selected || observed.attempt != Attempt::Allowed {
@@ -96,7 +103,7 @@ fn let_go(observed: &Observed, kind: &ProtectedKind, held: &Held) -> Action {
             match observed.attempt.failure() {
                 // A read that fails meanwhile does not shorten the pause.
                 _ if due > held.now => failed(observed, kind, held, last, due),
-                None => Action::Create(next.clone()),
+                None => create(observed, kind, held, last.attempt + 1, next),
                 Some(failure) => blocked(last.attempt, failure),
             }
         }
@@ -112,12 +119,23 @@ fn let_go(observed: &Observed, kind: &ProtectedKind, held: &Held) -> Action {
             let attempt = held.status.as_ref().map_or(1, |status| status.attempt);
             match (observed.attempt.failure(), without) {
                 (Some(failure), _) => blocked(attempt, failure),
-                (None, Situation::Absent { backup }) => Action::Create(backup.clone()),
+                (None, Situation::Absent { attempt, backup }) => {
+                    create(observed, kind, held, *attempt, backup)
+                }
                 (None, Situation::Unusable(problem)) => Action::Refuse(problem.clone()),
                 (None, _) => Action::Settle,
             }
         }
     }
+}
+
+/// Creates a backup. One that deletes itself is recorded before: the next leader could not tell whether it was created.
+fn create(observed: &Observed, kind: &ProtectedKind, held: &Held, attempt: u32, backup: &Value) -> Action {
+    if is_short_lived(backup) && held.begun_by(&kind.policy) < attempt {
+        let last = Try::new(&kind.backup, attempt, backup, held.now);
+        return Action::Begin(status::begun(observed, kind, held, &last));
+    }
+    Action::Create(backup.clone())
 }
 
 /// A backup is running, or takes too long.
@@ -172,6 +190,10 @@ fn tried_in_vain(kind: &ProtectedKind, held: &Held, failed: u32) -> Option<Strin
 fn retry_at(kind: &ProtectedKind, held: &Held, last: &Try) -> Timestamp {
     let doublings = last.attempt.saturating_sub(1).min(16);
     let pause = kind.retry_after.saturating_mul(1 << doublings).min(MAX_RETRY_DELAY);
+    if held.begun_by(&kind.policy) > last.attempt {
+        // The next one was recorded when it was due.
+        return held.now;
+    }
     match held.status.as_ref().filter(|status| status.attempt == last.attempt) {
         Some(status) if status.state == State::Failed => end(status.since, pause),
         // Its creation was tried, and has its own backoff.

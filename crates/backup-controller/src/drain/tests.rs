@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     fixtures::{MANAGER, target},
-    mock_server::{Answer, Log, Sent, answering},
+    mock_server::{self, Answer, DATE, Log, Sent, answering},
 };
 
 /// The held objects of a server, each with the code that its first release is answered with; 0 is no answer.
@@ -147,6 +147,18 @@ async fn an_object_that_this_write_did_not_release_is_not_told() {
         "it was changed, and released in the next round"
     );
     assert!(told(&drained(&names, |_| Some(404)).await).is_empty(), "somebody else released it");
+}
+
+#[tokio::test]
+async fn a_pod_that_starts_late_or_again_has_only_the_rest_of_the_time_of_its_job() {
+    let client = mock_server::server(Some(DATE), |path| match path {
+        "/apis/batch/v1/namespaces/catena-system/jobs/drain" => {
+            (200, json!({"metadata": {"name": "drain", "creationTimestamp": "2026-06-01T11:58:20Z"}}))
+        }
+        _ => (404, json!({"kind": "Status", "reason": "NotFound", "code": 404})),
+    });
+    assert_eq!(age(&client, "catena-system", "drain").await.unwrap(), Duration::from_secs(100));
+    assert_eq!(age(&client, "catena-system", "gone").await.unwrap(), Duration::ZERO);
 }
 
 #[test]

@@ -26,6 +26,8 @@ pub struct Survey<'s> {
     pub target: &'s Value,
     /// The time of the read, by the server's clock.
     pub now: Timestamp,
+    /// The last attempt that was recorded before its creation, and may have been created.
+    pub begun: u32,
 }
 
 impl Survey<'_> {
@@ -35,7 +37,7 @@ impl Survey<'_> {
         status: Option<&BackupStatus>,
         failures: &mut Failures,
     ) -> Result<Situation, Error> {
-        let mut search = Search::begin(self.kind, self.target, self.now, status, failures);
+        let mut search = Search::begin(self.kind, self.target, self.now, status, self.begun, failures);
         loop {
             let backup = match render(self.templates, self.kind, self.target, search.attempt()) {
                 Ok(backup) => backup,

@@ -16,6 +16,11 @@ const WEB: &str = "/api/v1/namespaces/shop/configmaps/web";
 
 /// An observer in a cluster with this object under the name `web`, and without backups.
 fn observer(web: Option<Value>, memory: Memory) -> (Observer, Log) {
+    observer_by(TEMPLATE, web, memory)
+}
+
+/// The same with another template.
+fn observer_by(template: &str, web: Option<Value>, memory: Memory) -> (Observer, Log) {
     let (client, log) = answering(Some(DATE), move |sent| {
         let name = sent.uri.split('?').next().unwrap().rsplit('/').next().unwrap().to_owned();
         let absent = json!({"kind": "Status", "reason": "NotFound", "code": 404, "details": {"name": name}});
@@ -27,7 +32,7 @@ fn observer(web: Option<Value>, memory: Memory) -> (Observer, Log) {
         }
     });
     let namespaces = Namespaces::new(client.clone(), Watches::default(), Triggers::default());
-    let settings = LiveSettings::fixed(settings(TEMPLATE, "backups"));
+    let settings = LiveSettings::fixed(settings(template, "backups"));
     let backups = BackupWatches::new(client.clone(), Watches::default(), Triggers::default());
     (Observer::new(client, settings, namespaces, backups, memory), log)
 }
@@ -109,7 +114,7 @@ async fn the_entry_that_was_told_stays_even_if_the_object_does_not_show_it() {
         "kinds": {"gold": kinds("gold"), "silver": kinds("silver")},
         "backups": {"job": {
             "apiVersion": "batch/v1", "kind": "Job", "resource": "jobs", "namespace": "backups", "template": TEMPLATE,
-            "succeeded": "object.status.succeeded == 1",
+            "succeeded": "false",
         }},
     });
     file["kinds"]["silver"]["onFailure"] = "Release".into();
@@ -121,6 +126,26 @@ async fn the_entry_that_was_told_stays_even_if_the_object_does_not_show_it() {
         (id(Some(&BackupStatus { entry: "gold".into(), ..failed(1) })), id(None)),
         ("gold".into(), "silver".into())
     );
+}
+
+#[tokio::test]
+async fn a_living_object_whose_backup_would_be_too_large_is_told_once_after_it_got_the_finalizer() {
+    let template =
+        "{apiVersion: batch/v1, kind: Job, metadata: {name: {{ suffix }}}, spec: {text: {{ manifest }}}}";
+    for (size, is_too_large) in [(1, false), (200 << 10, false), (2 << 20, true)] {
+        let mut web = target("shop");
+        web["metadata"]["deletionTimestamp"] = Value::Null;
+        web["data"]["a"] = "x".repeat(size).into();
+        let memory = Memory::default();
+        memory.protected("u");
+        let (observer, _) = observer_by(template, Some(web.clone()), memory);
+        let settings = settings(template, "backups");
+        for is_first in [true, false] {
+            let seen = watched(&settings, &web);
+            let (observed, _) = observer.observe(seen, Attempt::Allowed).await.unwrap().unwrap();
+            assert_eq!(observed.excess.is_some(), is_too_large && is_first, "{size}");
+        }
+    }
 }
 
 #[tokio::test]

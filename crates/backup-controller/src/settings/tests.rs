@@ -3,6 +3,10 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::*;
+use crate::{
+    backup::{Verdict, judge},
+    fixtures::ended,
+};
 
 /// Otherwise, the namespace of every object would have to be looked up, and the chart grants no right to do so.
 #[test]
@@ -100,4 +104,46 @@ fn the_examples_can_be_combined() {
         }
     }
     assert!(owners.len() >= 10, "{owners:?}");
+}
+
+/// With `onFailure: Release`, a Job that tries again would count as failed while it still may succeed.
+#[test]
+fn an_expression_that_counts_the_pods_of_a_job_is_warned_about() {
+    let warned = |kind: &str, succeeded: &str, failed: &str| {
+        let settings = serde_json::json!({
+            "kinds": {"a": {"apiVersion": "v1", "kind": "A", "resource": "as", "backup": "b"}},
+            "backups": {"b": {
+                "apiVersion": "batch/v1", "kind": kind, "resource": "bs", "succeeded": succeeded, "failed": failed,
+                "template": format!("{{apiVersion: batch/v1, kind: {kind}, metadata: {{name: {{{{ suffix }}}}}}}}"),
+            }},
+        });
+        serde_json::from_value::<Settings>(settings).unwrap().warnings()
+    };
+    let complete = "object.status.conditions.exists(c, c.type == 'Complete' && c.status == 'True')";
+    for count in ["object.status.failed == 1", "object.?status.?failed.orValue(0) > 0"] {
+        let warnings = warned("Job", complete, count);
+        assert!(matches!(&*warnings, [one] if one.starts_with("backups.b.failed: it counts")), "{warnings:?}");
+        assert!(warned("CronJob", complete, count).is_empty());
+    }
+    assert_eq!(warned("Job", "object.status.succeeded == 1", "object.status.failed == 1").len(), 2);
+    assert!(warned("Job", complete, "false").is_empty());
+}
+
+#[test]
+fn the_job_of_the_page_has_ended_only_with_its_last_pod() {
+    let page = include_str!("../../../../docs/protect-a-kind.md");
+    let block = page.split("```").find(|block| block.starts_with("yaml\nkinds:\n  databases:")).unwrap();
+    let settings: Settings = serde_saphyr::from_str(block.trim_start_matches("yaml\n")).unwrap();
+    assert_eq!(settings.validate(), Ok(()));
+    let verdict = |status: Value| {
+        judge(&settings.kinds["databases"].backup, &serde_json::json!({"status": status}), &Value::Null)
+    };
+    for status in [
+        serde_json::json!({"failed": 1, "active": 1}),
+        serde_json::json!({"failed": 1, "succeeded": 1, "active": 1}),
+    ] {
+        assert_eq!(verdict(status.clone()), Verdict::Running(None), "{status}");
+    }
+    assert_eq!(verdict(ended("Complete")), Verdict::Succeeded);
+    assert_eq!(verdict(ended("Failed")), Verdict::Failed);
 }

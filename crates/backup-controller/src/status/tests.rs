@@ -16,7 +16,8 @@ fn time(text: &str) -> Timestamp {
 /// An object that was deleted a minute ago, without a status yet.
 fn observed() -> Observed {
     let settings = with_policy(TEMPLATE, "", &json!({"deadline": "10m"}));
-    let mut observed = fixtures::held(&settings, &target("shop"), Situation::Absent { backup: json!({}) });
+    let absent = Situation::Absent { attempt: 1, backup: json!({}) };
+    let mut observed = fixtures::held(&settings, &target("shop"), absent);
     let held = observed.held.as_mut().unwrap();
     (held.since, held.now, held.situation) = (time("12:00:00"), time("12:01:00"), None);
     observed
@@ -34,7 +35,7 @@ fn last() -> Try {
         name: part("web-3"),
         ..ObjectReference::default()
     };
-    Try { attempt: 3, backup, created: time("12:00:30"), is_given_up: false }
+    Try { attempt: 3, backup, created: time("12:00:30"), is_given_up: false, has_vanished: false }
 }
 
 fn failure() -> Failure {
@@ -61,6 +62,7 @@ fn each_kind_of_waiting_has_a_state_and_a_reason_and_says_what_to_do() {
     let observed = observed();
     let (kind, held, last) = (observed.kind.as_ref().unwrap(), held(&observed), last());
     let given_up = Try { is_given_up: true, ..last.clone() };
+    let vanished = Try { has_vanished: true, ..last.clone() };
     let note = Verdict::Running(Some("the field status is not set yet".into()));
     let release = "catena.dev/force-release: u <reason>";
     for (status, state, reason, said) in [
@@ -96,6 +98,12 @@ fn each_kind_of_waiting_has_a_state_and_a_reason_and_says_what_to_do() {
             State::Failed,
             "BackupOverdue",
             "did not finish within 600s, and counts as a failed try; the next attempt is due at 2026-06-01T12:02:00Z",
+        ),
+        (
+            failed(&observed, kind, held, &vanished, time("12:02:00")),
+            State::Failed,
+            "BackupVanished",
+            "ttlSecondsAfterFinished; the next attempt is due at 2026-06-01T12:02:00Z",
         ),
         (blocked(&observed, held, 3, &failure()), State::Blocked, "Forbidden", "it may not"),
     ] {

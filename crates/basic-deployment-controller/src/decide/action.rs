@@ -18,6 +18,13 @@ use crate::{
 /// One step for a `BasicDeployment`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
+    /// Refresh the version in the owner references of these objects.
+    RefreshOwner {
+        /// Children.
+        children: Vec<Arc<Child>>,
+        /// Revisions.
+        revisions: Vec<Arc<Revision>>,
+    },
     /// Store a rendering as a revision.
     Record {
         /// The rendering.
@@ -25,6 +32,8 @@ pub enum Action {
         /// The revision's number.
         number: i64,
     },
+    /// Take back revisions that a former `BasicDeployment` of this name has left.
+    Adopt(Vec<Arc<Revision>>),
     /// Make a revision the wanted one.
     Renumber {
         /// The revision.
@@ -63,7 +72,7 @@ pub enum Action {
         /// The token; `None` if the child's own is new enough.
         token: Option<String>,
     },
-    /// Set the child's replicas.
+    /// Set the child's replicas, and the seconds for which they have to be ready.
     Scale {
         /// The child.
         child: Arc<Child>,
@@ -124,6 +133,7 @@ impl Action {
     #[must_use]
     pub fn step(&self) -> &'static str {
         match self {
+            Self::RefreshOwner { .. } => step::REFRESH_OWNER,
             Self::Restart { .. }
             | Self::Create { cause: Cause::Rollback, .. }
             | Self::Apply { cause: Cause::Rollback, .. } => step::CARRY_OUT,
@@ -141,6 +151,7 @@ impl Action {
             Self::ScaleFormer { .. } => step::SCALE_FORMER,
             Self::RefuseFormer(_) => step::READ_FORMER,
             Self::Delete(_) => step::CLEAN_UP,
+            Self::Adopt(_) => step::ADOPT,
             Self::Prune(_) => step::PRUNE,
             Self::Tell(_) => step::TELL,
             Self::WriteStatus(_) => step::STATUS,

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use crate::{
     child::Child,
     command_queue::CommandQueue,
@@ -15,6 +17,7 @@ use crate::{
     drift,
     error::Refusal,
     observed::{Found, Observed},
+    revision::find,
     step,
 };
 
@@ -73,7 +76,8 @@ fn align(child: &Arc<Child>, desired: &Desired, observed: &Observed) -> Option<A
         return may(step::FOLLOW).then(|| change(child, desired, observed, Cause::Rendering));
     }
     let seen = desired.seen_in(&child.object);
-    let has_drifted = seen != desired.comparable() && observed.settled_as.as_ref() != Some(&seen);
+    let is_as = |wanted: &Value| drift::means_the_same(wanted, &seen);
+    let has_drifted = !is_as(&desired.comparable()) && !observed.settled_as.as_ref().is_some_and(is_as);
     if has_drifted && may(step::HEAL) {
         return Some(change(child, desired, observed, Cause::Drift));
     }
@@ -86,10 +90,12 @@ fn adopt(child: &Arc<Child>, desired: &Desired, observed: &Observed) -> Option<A
     (!observed.attempt.holds(step::HEAL)).then(|| change(child, desired, observed, Cause::Drift))
 }
 
-/// Sets the replicas of the wanted child, and undoes changes of them by somebody else.
+/// Sets the replicas of the wanted child, and the seconds for which they have to be ready, and undoes changes of the replicas by
+/// somebody else.
 pub fn scale(child: &Arc<Child>, observed: &Observed) -> Option<Action> {
     let replicas = share_of_wanted(Some(child), observed);
-    let heals = heals_scale(child, replicas, observed)?;
+    let is_as_long = child.min_ready_seconds() == observed.deployment.spec.min_ready_seconds;
+    let heals = heals_scale(child, replicas, observed).or((!is_as_long).then_some(false))?;
     let action = Action::Scale { child: child.clone(), replicas, heals };
     (!observed.attempt.holds(action.step())).then_some(action)
 }
@@ -111,9 +117,23 @@ pub fn scale_former(observed: &Observed) -> Option<Action> {
     (!observed.attempt.holds(action.step())).then_some(action)
 }
 
-/// Deletes former children when the wanted one serves.
+/// Deletes former children when the wanted one serves, and before that those that are spent.
 pub fn clean_up(observed: &Observed) -> Option<Action> {
-    let former: Vec<_> = observed.former_children().cloned().collect();
-    let may_go = observed.is_served() && !observed.attempt.holds(step::CLEAN_UP);
-    (!former.is_empty() && may_go).then_some(Action::Delete(former))
+    if observed.attempt.holds(step::CLEAN_UP) {
+        return None;
+    }
+    let is_served = observed.is_served();
+    let may_go = |child: &&Arc<Child>| is_served || is_spent(child, observed);
+    let former: Vec<_> = observed.former_children().filter(may_go).cloned().collect();
+    (!former.is_empty()).then_some(Action::Delete(former))
+}
+
+/// Whether a former child is empty and has never served. All former children go when the wanted one serves, so that only the one
+/// with the oldest revision may have served.
+fn is_spent(child: &Child, observed: &Observed) -> bool {
+    let may_run = !child.is_readable() || !child.is_current() || child.outputs.active > 0;
+    let number = |child: &Child| find(&observed.revisions, child.hash()).map(|revision| revision.number);
+    child.replicas() == Some(0)
+        && !may_run
+        && observed.former_children().any(|other| number(other) < number(child))
 }

@@ -41,8 +41,11 @@ pub fn next_former(observed: &Observed) -> Option<(&Arc<Child>, i32)> {
         }
         _ => {
             let has_any = readable().filter(|child| Count::of(child).desired > 0);
-            // A replica that does not serve is not missed.
-            let child = has_any.max_by_key(|child| (Count::of(child).idle(), Reverse(&child.name)))?;
+            // A replica that does not serve is not missed. The child that serves least is emptied first, so that few are left.
+            let child = has_any.max_by_key(|child| {
+                let count = Count::of(child);
+                (count.idle() > 0, Reverse(count.serving), Reverse(count.desired), Reverse(&child.name))
+            })?;
             let count = Count::of(child);
             let fewer = if count.idle() > 0 { count.idle() } else { count.desired }.min(-more);
             Some((child, count.desired - fewer))

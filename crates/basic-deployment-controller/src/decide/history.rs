@@ -11,8 +11,12 @@ use crate::{
     rollback, step,
 };
 
-/// Stores the next rendering of the child before the child is changed to it, as the revision with the highest number.
+/// Stores the next rendering of the child before the child is changed to it, as the revision with the highest number. Revisions
+/// that were left behind come before it, because they have numbers.
 pub fn record(desired: &Desired, observed: &Observed) -> Option<Action> {
+    if !observed.orphans.is_empty() {
+        return Some(Action::Adopt(observed.orphans.clone()));
+    }
     if let Some(revision) = find(&observed.revisions, &desired.hash) {
         return renumber(revision, desired, observed);
     }

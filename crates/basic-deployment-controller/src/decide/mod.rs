@@ -13,6 +13,7 @@ pub use action::{Action, Cause};
 use operator_kit::report::Deletion;
 
 use crate::{
+    child::Owner,
     command_queue::CommandQueue,
     decide::report::{report, report_deletion},
     observed::Observed,
@@ -22,6 +23,10 @@ use crate::{
 /// The next step for a `BasicDeployment`.
 #[must_use]
 pub fn decide(observed: &Observed, queue: &CommandQueue) -> Action {
+    // Also during a deletion, for which the garbage collector has to find the BasicDeployment.
+    if let Some(refresh) = refresh_owner(observed) {
+        return refresh;
+    }
     if let Some(deletion) = Deletion::of(&observed.deployment.metadata) {
         // The garbage collector deletes the child; a new child would delay the end of the deletion.
         let report = report_deletion(observed, queue, deletion);
@@ -32,6 +37,19 @@ pub fn decide(observed: &Observed, queue: &CommandQueue) -> Action {
         return step(observed, queue).unwrap_or_else(|| report(observed, queue));
     }
     report_first(report(observed, queue), observed, queue)
+}
+
+fn refresh_owner(observed: &Observed) -> Option<Action> {
+    if observed.attempt.holds(step::REFRESH_OWNER) {
+        return None;
+    }
+    let is_outdated = |owner: Option<&Owner>| owner.is_some_and(Owner::is_outdated);
+    let children: Vec<_> =
+        observed.children().filter(|child| is_outdated(child.owner.as_ref())).cloned().collect();
+    let revisions = observed.revisions.iter().filter(|revision| is_outdated(revision.owner.as_ref()));
+    let revisions: Vec<_> = revisions.cloned().collect();
+    let is_needed = !children.is_empty() || !revisions.is_empty();
+    is_needed.then_some(Action::RefreshOwner { children, revisions })
 }
 
 /// The own status comes before those of commands, one of which may be refused.

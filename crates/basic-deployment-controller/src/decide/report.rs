@@ -2,37 +2,25 @@
 
 use std::time::Duration;
 
-use operator_kit::{
-    report::{Deletion, Pace, StatusAge},
-    run::Attempt,
-};
+use operator_kit::{report::Deletion, run::Attempt};
 
 use crate::{
     blocking_pod::look_in,
     command_queue::CommandQueue,
     decide::{action::Action, commands},
     observed::Observed,
+    stall::silence_in,
     status::{deadline_in, pace, status, told},
     step,
 };
-
-/// Maximum delay of the first status while nothing blocks: a large child takes longer to become ready than the kit's
-/// own delay, and each status with mere numbers costs a write.
-const FIRST_STATUS_DELAY: Duration = Duration::from_secs(20);
 
 /// Minimum delay of the pass that looks for a blocking pod.
 const MIN_LOOK_DELAY: Duration = Duration::from_secs(1);
 
 /// Writes a changed status when it is due, or waits until something becomes due.
 pub fn report(observed: &Observed, queue: &CommandQueue) -> Action {
-    let due_in = |age: StatusAge, pace: Pace| match (age, pace) {
-        (StatusAge::Unwritten(age), Pace::Settled | Pace::Counting) => {
-            FIRST_STATUS_DELAY.checked_sub(age).filter(|left| !left.is_zero())
-        }
-        (age, pace) => age.due_in(pace),
-    };
     let look = look_in(observed).map(|left| left.max(MIN_LOOK_DELAY));
-    write_or_wait(observed, queue, due_in, [deadline_in(observed), look])
+    write_or_wait(observed, queue, [deadline_in(observed), silence_in(observed), look])
 }
 
 /// Reports that the object is being deleted.
@@ -40,20 +28,15 @@ pub fn report_deletion(observed: &Observed, queue: &CommandQueue, deletion: Dele
     if let Some(left) = deletion.due_in(observed.now) {
         return Action::Wait(left);
     }
-    write_or_wait(observed, queue, StatusAge::due_in, [None, None])
+    write_or_wait(observed, queue, [None, None, None])
 }
 
-fn write_or_wait(
-    observed: &Observed,
-    queue: &CommandQueue,
-    due_in: impl Fn(StatusAge, Pace) -> Option<Duration>,
-    others: [Option<Duration>; 2],
-) -> Action {
+fn write_or_wait(observed: &Observed, queue: &CommandQueue, others: [Option<Duration>; 3]) -> Action {
     let current = told(&observed.deployment);
     let new = status(observed);
     let is_refused = matches!(&observed.attempt, Attempt::Without(_)) && observed.attempt.holds(step::STATUS);
     let is_news = new != current && !is_refused;
-    let due = due_in(observed.status_age, pace(&current, &new, observed)).filter(|_| is_news);
+    let due = observed.status_age.due_in(pace(&current, &new, observed)).filter(|_| is_news);
     if is_news && due.is_none() {
         return Action::WriteStatus(Box::new(new));
     }

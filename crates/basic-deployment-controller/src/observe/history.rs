@@ -1,6 +1,9 @@
 use std::{collections::HashMap, sync::Arc};
 
-use basic_deployment_controller::{error::Error, revision::Revision};
+use basic_deployment_controller::{
+    error::Error,
+    revision::{Revision, find},
+};
 use catena_api::{BasicDeployment, keys};
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::{Api, Client, discovery::ApiResource};
@@ -41,9 +44,19 @@ impl History {
     /// The revisions of a `BasicDeployment`, the oldest first.
     pub fn of(&self, namespace: &str, name: &str, uid: &str) -> Vec<Arc<Revision>> {
         let mut revisions = self.cache.group(namespace, uid);
-        revisions.retain(|revision| revision.is_genuine(name, uid));
+        // An orphan is in the group of a name, which can be any text.
+        revisions.retain(|revision| revision.owner.is_some() && revision.is_genuine(name, uid));
         revisions.sort_by(|a, b| (a.number, &a.uid).cmp(&(b.number, &b.uid)));
         revisions
+    }
+
+    /// The revisions that a former `BasicDeployment` of this name has left: the last one of each rendering that has no other.
+    pub fn left(&self, namespace: &str, name: &str, known: &[Arc<Revision>]) -> Vec<Arc<Revision>> {
+        let mut left = self.cache.group(namespace, name);
+        left.retain(|revision| revision.is_left_by(name) && find(known, &revision.hash).is_none());
+        left.sort_by(|a, b| (&a.hash, b.number).cmp(&(&b.hash, a.number)));
+        left.dedup_by(|earlier, last| earlier.hash == last.hash);
+        left
     }
 
     /// The rendering in a revision; `None` if the revision was deleted meanwhile, or somebody changed its content.

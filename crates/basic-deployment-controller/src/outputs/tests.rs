@@ -27,6 +27,18 @@ fn another_kind_is_read_at_its_own_fields() {
 }
 
 #[test]
+fn an_expression_over_a_field_that_is_missing_has_not_been_reported_yet() {
+    let contract = json!({
+        "observedGeneration": {"cel": "int(object.status.observedGeneration)"},
+        "ready": {"cel": "object.status.phase.startsWith('Run') && size(object.status.pods) == 2"},
+    });
+    for child in [json!({"spec": {"replicas": 2}}), json!({"status": {"phase": "Running"}})] {
+        let outputs = mapping(contract.clone()).outputs(&child, 1);
+        assert_eq!((outputs.observed_generation, outputs.ready, outputs.problem), (None, false, None));
+    }
+}
+
+#[test]
 fn readiness_is_reported_by_a_condition_about_the_current_spec() {
     let of = |conditions: Value| {
         let child = json!({"status": {"active": 3, "conditions": conditions}});
@@ -119,6 +131,25 @@ fn what_a_mapping_does_not_use_and_what_says_nothing_breaks_nothing() {
 }
 
 #[test]
+fn a_pause_is_read_with_its_reason() {
+    let read = |pause: Value| {
+        let child = json!({"status": {"paused": pause}});
+        let outputs = mapping(json!({"paused": "status.paused"})).outputs(&child, 1);
+        (outputs.paused.map(|pause| pause.reason), outputs.problem)
+    };
+    assert_eq!(read(json!({"reason": "StepReached"})), (Some("StepReached".into()), None));
+    assert_eq!(read(json!({})), (None, None), "an empty one says nothing");
+    let (_, problem) = read(json!({"message": "why"}));
+    assert!(problem.unwrap().starts_with("contract.paused: status.paused: "), "its reason is a must");
+    let paused = |is_paused: bool| {
+        let child = json!({"spec": {"paused": is_paused}, "status": {}});
+        example("deployment").children[0].contract.outputs(&child, 1).paused
+    };
+    assert_eq!(paused(true).map(|pause| pause.reason), Some("DeploymentPaused".into()));
+    assert_eq!(paused(false), None);
+}
+
+#[test]
 fn a_new_child_without_a_status_breaks_nothing() {
     let contract = json!({"active": {"cel": "object.status.a"}, "ready": {"cel": "object.status.b == 1"}});
     assert_eq!(mapping(contract).outputs(&json!({"spec": {}}), 1), Outputs::default());
@@ -147,6 +178,27 @@ fn is_ready(name: &str, replicas: i32, status: &Value) -> bool {
 }
 
 #[test]
+fn a_restart_of_each_example_is_another_template_so_that_no_count_of_before_can_prove_it() {
+    for name in ["deployment", "statefulset", "rollout"] {
+        let token = example(name).children[0].contract.contract.restarted_at.clone();
+        let place = token.map(|token| token.to_string());
+        let expected = "spec.template.metadata.annotations['catena.dev/restartedAt']";
+        assert_eq!(place.as_deref(), Some(expected), "{name}");
+    }
+}
+
+#[test]
+fn a_new_child_of_each_example_has_not_reported_anything_and_breaks_nothing() {
+    for name in ["deployment", "replicaset", "statefulset", "rollout", "job-replicas"] {
+        let spec = json!({"replicas": 1, "selector": {"matchLabels": {"a": "b"}}});
+        let child = json!({"metadata": {"name": "web"}, "spec": spec});
+        let outputs = example(name).children[0].contract.outputs(&child, 1);
+        let reported = (outputs.ready, outputs.observed_generation, outputs.problem);
+        assert_eq!(reported, (false, None, None), "{name}");
+    }
+}
+
+#[test]
 fn a_deployment_is_ready_without_a_pod_of_an_older_template() {
     let is_ready = |replicas, status: Value| is_ready("deployment", replicas, &status);
     let done = json!({"replicas": 1, "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1});
@@ -172,6 +224,7 @@ fn a_deployment_tells_its_deadline_and_pods_that_cannot_be_created() {
     let child =
         json!({"metadata": {"name": "web"}, "spec": {"replicas": 1}, "status": {"conditions": conditions}});
     let outputs = example("deployment").children[0].contract.outputs(&child, 2);
+    assert_eq!((outputs.available, outputs.reliable()), (Some(0), 0), "a count of zero is left out");
     let stalled = Stalled { reason: "ProgressDeadlineExceeded".into(), message: "late".into() };
     assert_eq!((outputs.stalled, outputs.problem), (Some(stalled), None));
     let blocker = outputs.blocked_by.unwrap();
@@ -252,8 +305,10 @@ fn the_examples_say_where_their_pods_are() {
     let of_revision = Some("app.kubernetes.io/name=web,controller-revision-hash=web-2".to_owned());
     assert_eq!(selector("statefulset", json!({"updateRevision": "web-2"})), of_revision);
     assert_eq!(selector("statefulset", json!({})), None, "its revision is not known yet");
-    let of_hash = Some("a=b,rollouts-pod-template-hash=c".to_owned());
-    assert_eq!(selector("rollout", json!({"selector": "a=b", "currentPodHash": "c"})), of_hash);
+    // With blueGreen, the reported selector is that of the pods of the active Service.
+    let active = "app.kubernetes.io/name=web,rollouts-pod-template-hash=a";
+    let of_hash = Some("app.kubernetes.io/name=web,rollouts-pod-template-hash=c".to_owned());
+    assert_eq!(selector("rollout", json!({"selector": active, "currentPodHash": "c"})), of_hash);
     assert_eq!(Mapping::default().outputs(&json!({"status": {"selector": "a=b"}}), 1).pods, None);
 }
 

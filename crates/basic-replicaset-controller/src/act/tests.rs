@@ -1,6 +1,10 @@
 //! Each step: its requests, and the effects of each answer.
 
-use basic_replicaset_controller::{observed::Holder, pod::PodRow, revision::revision};
+use basic_replicaset_controller::{
+    observed::Holder,
+    pod::PodRow,
+    revision::{NO_POD, record, revision},
+};
 use catena_api::{BasicReplicaSetSpec, BasicReplicaSetStatus};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -10,7 +14,7 @@ use operator_kit::{
         Answer::{self, Done, Json, Lost, Refusal},
         Sent, answering, in_turn,
     },
-    watch::pod::PodState,
+    watch::pod::{Phase, PodState},
 };
 
 use super::*;
@@ -43,6 +47,10 @@ fn orphan() -> Arc<PodRow> {
         created: Timestamp::UNIX_EPOCH,
         deletion_cost: 0,
         state: PodState::Ready,
+        ready_since: None,
+        node: "".into(),
+        phase: Phase::Running,
+        restarts: 0,
     })
 }
 
@@ -65,6 +73,15 @@ fn name() -> String {
 
 /// Takes a step against a server that gives these answers, and then the last one forever.
 async fn take(action: Action, answers: &[Answer]) -> (Vec<Sent>, Result<Next, Error>, Memory) {
+    take_for(&set(), action, answers).await
+}
+
+/// The same for another set.
+async fn take_for(
+    set: &BasicReplicaSet,
+    action: Action,
+    answers: &[Answer],
+) -> (Vec<Sent>, Result<Next, Error>, Memory) {
     let (client, log) = answering(in_turn(answers));
     let memory = Memory::default();
     let executor = Executor::new(
@@ -74,7 +91,7 @@ async fn take(action: Action, answers: &[Answer]) -> (Vec<Sent>, Result<Next, Er
         memory.clone(),
         Revisions::new(LiveSettings::fixed(settings())),
     );
-    let result = executor.act(&set(), action).await;
+    let result = executor.act(set, action).await;
     (log.take(), result, memory)
 }
 
@@ -102,7 +119,8 @@ async fn a_pod_is_created_under_the_name_that_follows_from_its_place_with_all_ma
     assert_eq!((verb.as_str(), uri.split('?').next()), ("POST", Some(PODS)));
     assert!(uri.contains(&format!("fieldManager={MANAGER}&fieldValidation=Strict")), "{uri}");
     assert_eq!(body["metadata"]["name"], name());
-    assert_eq!(body["metadata"]["labels"], json!({keys::REPLICA_SET_UID: "set"}));
+    let label = &made_from()[..LABEL_LENGTH];
+    assert_eq!(body["metadata"]["labels"], json!({keys::REPLICA_SET_UID: "set", keys::REVISION: label}));
     assert_eq!(body["metadata"]["annotations"], json!({keys::HASH: made_from(), keys::SLOT: "0"}));
     assert_eq!(body["metadata"]["ownerReferences"][0]["uid"], "set");
     assert_eq!(body["metadata"]["ownerReferences"][0]["controller"], true);
@@ -114,6 +132,29 @@ async fn no_pod_is_made_from_another_content_than_its_revision_says() {
     let (sent, result, _) = take(decided_before, &[Done]).await;
     let error = result.unwrap_err();
     assert_eq!((sent.len(), error.reason(), error.is_expected()), (0, "TemplateChanged", true));
+}
+
+/// Whatever the template renders by now, after a restart of this process too.
+#[tokio::test(start_paused = true)]
+async fn a_pod_of_the_revision_that_served_last_is_made_from_its_record() {
+    let recorded = json!({
+        "apiVersion": "v1", "kind": "Pod", "spec": {"hostname": "served"},
+        "metadata": {"name": format!("web-{NO_POD}"), "namespace": "shop"},
+    });
+    let last_served = Some(record("former", &recorded));
+    let set = BasicReplicaSet {
+        status: Some(BasicReplicaSetStatus { last_served, ..BasicReplicaSetStatus::default() }),
+        ..set()
+    };
+    let create = Action::Create { revision: "former".into(), slots: vec![2] };
+    let (sent, result, _) = take_for(&set, create, &[Done]).await;
+    assert_eq!(result.unwrap(), Next::Written);
+    let suffix = Origin { set: "set", revision: "former", slot: "2" }.suffix();
+    let metadata = &sent[0].body["metadata"];
+    assert_eq!(metadata["name"], format!("web-{suffix}"));
+    assert_eq!(metadata["annotations"][keys::HASH], "former");
+    assert_eq!(metadata["labels"][keys::REVISION], "former");
+    assert_eq!(sent[0].body["spec"], recorded["spec"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -173,6 +214,33 @@ async fn a_pod_is_marked_taken_back_and_deleted_only_as_the_very_pod_that_was_se
         (sent[0].verb.as_str(), sent[0].body["preconditions"]["uid"].as_str()),
         ("DELETE", Some("pod"))
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_owner_reference_gets_the_present_version_and_nothing_else_of_the_pod_changes() {
+    let live = |uid: &str, api_version: &str| {
+        let owner = json!({"apiVersion": api_version, "kind": "BasicReplicaSet", "name": "web", "uid": "set"});
+        Json(200, json!({"metadata": {"uid": uid, "resourceVersion": "9", "ownerReferences": [owner]}}))
+    };
+    let refresh = || Action::RefreshOwner(vec![orphan()]);
+    let (sent, result, _) = take(refresh(), &[live("pod", "catena.dev/v1alpha0"), Done]).await;
+    assert_eq!(result.unwrap(), Next::Written);
+    let [read, Sent { verb, body, .. }] = &sent[..] else { panic!("{sent:?}") };
+    assert_eq!((read.verb.as_str(), verb.as_str()), ("GET", "AMEND"));
+    let path = "/metadata/ownerReferences/0/apiVersion";
+    assert_eq!(
+        *body,
+        json!([
+            {"op": "test", "path": "/metadata/uid", "value": "pod"},
+            {"op": "test", "path": "/metadata/resourceVersion", "value": "9"},
+            {"op": "replace", "path": path, "value": "catena.dev/v1alpha1"},
+        ])
+    );
+    for (uid, api_version) in [("pod", "catena.dev/v1alpha1"), ("another", "catena.dev/v1alpha0")] {
+        let (sent, result, _) = take(refresh(), &[live(uid, api_version)]).await;
+        assert_eq!((sent.len(), result.unwrap()), (1, Next::Written), "{uid} {api_version}");
+    }
+    assert_eq!(outcome(refresh(), refused(404)).await, Ok(Next::Written));
 }
 
 #[tokio::test(start_paused = true)]

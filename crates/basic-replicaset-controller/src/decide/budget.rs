@@ -43,6 +43,12 @@ impl Budget {
         if outdated == 0 { self.wanted } else { self.wanted + self.surge }
     }
 
+    /// The number of pods that one step replaces; a set without pods proves nothing.
+    #[must_use]
+    pub fn step(&self) -> usize {
+        (self.surge + self.unavailable).min(self.wanted).max(1)
+    }
+
     /// The minimum number of serving pods.
     #[must_use]
     pub fn least(&self) -> usize {

@@ -1,6 +1,8 @@
 //! Observed → Action. Pure.
 
 mod budget;
+mod pods;
+pub mod proof;
 mod ranking;
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
@@ -14,9 +16,9 @@ use operator_kit::{
 };
 
 pub use budget::Budget;
+use pods::Pods;
 
 use crate::{
-    error::DELETE_REFUSED,
     observed::{Holder, Observed, TakenName},
     pod::PodRow,
     status::{next_blocker, pace, status, told},
@@ -42,6 +44,8 @@ pub enum Action {
     },
     /// Delete these pods.
     Delete(Vec<Arc<PodRow>>),
+    /// Refresh the version in the owner references of these pods.
+    RefreshOwner(Vec<Arc<PodRow>>),
     /// Restore the marks of a pod of ours.
     Mark {
         /// Its name.
@@ -73,6 +77,7 @@ impl Action {
             Self::Adopt(_) => step::ADOPT,
             Self::Create { .. } | Self::PassOver(_) | Self::Refuse(_) => step::CREATE,
             Self::Delete(_) => step::DELETE,
+            Self::RefreshOwner(_) => step::REFRESH_OWNER,
             Self::Mark { .. } => step::MARK,
             Self::GiveUp(_) => step::LOOK_UP,
             Self::WriteStatus(_) => step::STATUS,
@@ -84,6 +89,10 @@ impl Action {
 /// The next step for a set.
 #[must_use]
 pub fn decide(observed: &Observed) -> Action {
+    // Also during a deletion, for which the garbage collector has to find the set.
+    if let Some(refresh) = refresh_owner(observed) {
+        return refresh;
+    }
     if let Some(deletion) = Deletion::of(&observed.set.metadata) {
         // The garbage collector deletes the pods; new ones would delay the end of the deletion.
         return deletion.due_in(observed.now).map_or_else(|| report(observed), Action::Wait);
@@ -96,6 +105,14 @@ pub fn decide(observed: &Observed) -> Action {
         Attempt::Deferred(_) => None,
     };
     step.unwrap_or_else(|| report(observed))
+}
+
+fn refresh_owner(observed: &Observed) -> Option<Action> {
+    let is_outdated = |pod: &&Arc<PodRow>| pod.owner.as_ref().is_some_and(|owner| owner.is_outdated);
+    let mut pods: Vec<_> = observed.pods.iter().filter(is_outdated).cloned().collect();
+    pods.retain(|pod| !observed.attempt.holds_item(step::REFRESH_OWNER, &pod.uid));
+    pods.truncate(BATCH);
+    (!pods.is_empty()).then_some(Action::RefreshOwner(pods))
 }
 
 /// Handles taken names, which belong to our pod from an earlier try or to somebody else's.
@@ -140,32 +157,23 @@ fn replace(observed: &Observed) -> Option<Action> {
     if !finished.is_empty() {
         return Some(delete(finished));
     }
-    let revision = observed.revision.as_ref();
-    let (updated, outdated): (Vec<_>, Vec<_>) = observed
-        .pods
-        .iter()
-        .filter(|pod| pod.counts())
-        .cloned()
-        // Without a template nothing can replace an old pod, so none counts as outdated.
-        .partition(|pod| revision.is_err() || revision.is_ok_and(|revision| **revision == *pod.revision));
-    // An old pod whose deletion is refused holds up no replacement, within bounds: it counts only as serving. A request that
-    // merely failed is repeated soon, and is worth no additional pod.
-    let is_stubborn = |pod: &Arc<PodRow>| {
-        let failure = observed.attempt.last_failure(step::DELETE, &pod.uid);
-        failure.is_some_and(|failure| failure.reason == DELETE_REFUSED)
-    };
-    let (stubborn, outdated): (Vec<_>, Vec<_>) = outdated.into_iter().partition(is_stubborn);
     let budget = Budget::of(&observed.set.spec);
-    let doomed = ranking::doomed(&budget, &updated, &outdated, &stubborn, may_go);
+    let pods = Pods::of(observed, &budget);
+    let doomed = ranking::doomed(observed, &budget, &pods, may_go);
     if !doomed.is_empty() {
         return Some(delete(doomed));
     }
     let ended = observed.pods.iter().filter(|pod| matches!(pod.state, PodState::Finished(_)));
     // Those that are over are still here only because they cannot be deleted.
     let (over, just_ended): (Vec<_>, Vec<_>) = ended.partition(|pod| observed.is_over(pod));
-    let missing = budget.creatable(updated.len(), outdated.len());
-    let missing =
-        missing.min(budget.room_beside(stubborn.len() + over.len(), updated.len() + outdated.len()));
+    // What served last comes first, and with a broken template it is all that can be created.
+    let former = observed.former.as_ref().filter(|_| pods.missing_former > 0 || observed.revision.is_err());
+    let missing = if pods.missing_former > 0 {
+        pods.missing_former.min(budget.most(pods.old()).saturating_sub(pods.total()))
+    } else {
+        budget.creatable(pods.updated.len(), pods.outdated.len())
+    };
+    let missing = missing.min(budget.room_beside(pods.stubborn.len() + over.len(), pods.total()));
     let missing = missing.saturating_sub(just_ended.len() + observed.unseen());
     if missing == 0 || waits_to_create(observed) {
         return None;
@@ -174,7 +182,7 @@ fn replace(observed: &Observed) -> Option<Action> {
     if let Some(time) = observed.succession {
         return Some(Action::Wait(time));
     }
-    Some(match revision {
+    Some(match former.map_or(observed.revision.as_ref(), Ok) {
         Ok(revision) => {
             Action::Create { revision: revision.clone(), slots: free_slots(observed, missing.min(BATCH)) }
         }
@@ -223,6 +231,7 @@ fn next_change(observed: &Observed) -> Option<Duration> {
         .map(|pod| observed.kept_for(pod))
         .filter(|left| !left.is_zero())
         .chain(next_blocker(observed))
+        .chain(observed.next_available())
         .chain(observed.waits_for_a_name().then_some(LOOK_UP_INTERVAL))
         .min()
 }

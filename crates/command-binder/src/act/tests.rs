@@ -161,6 +161,27 @@ async fn an_owner_is_written_as_it_was_decided() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn only_the_version_of_the_reference_to_the_target_is_refreshed() {
+    let reference = |uid: &str| json!({"apiVersion": "apps.example/v0", "kind": "Shop", "name": "a", "uid": uid});
+    let owners = json!([reference("another"), reference("target")]);
+    let bound = json!({"ownerReferences": owners, "annotations": {keys::BOUND_TO: "target"}});
+    let Taken { sent, result, .. } =
+        take_for(observed_in("Owner", &bound), Action::Refresh(owner()), &[Done]).await;
+    assert_eq!(result.unwrap(), Next::Written);
+    let [Sent { verb, body, .. }] = &sent[..] else { panic!("{sent:?}") };
+    assert_eq!(verb, "AMEND");
+    let path = "/metadata/ownerReferences/1/apiVersion";
+    assert_eq!(
+        *body,
+        json!([
+            {"op": "test", "path": "/metadata/uid", "value": "command"},
+            {"op": "test", "path": "/metadata/resourceVersion", "value": "7"},
+            {"op": "replace", "path": path, "value": "apps.example/v1"},
+        ])
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn in_mode_label_a_command_gets_a_label_and_no_owner() {
     assert_eq!(
         additions(observed_in("Label", &json!({})), owner()).await,

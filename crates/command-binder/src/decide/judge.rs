@@ -18,6 +18,8 @@ pub(super) enum Judgement {
     Ignore,
     /// Bind it to its target, which is this owner.
     Bind(OwnerReference),
+    /// Give the reference that bound it this version.
+    Refresh(OwnerReference),
     /// Report this verdict.
     Say(Verdict),
 }
@@ -30,6 +32,12 @@ pub(super) fn judge(observed: &Observed) -> Judgement {
         return Judgement::Ignore;
     }
     if let Some(failure) = observed.attempt.failure() {
+        let row = &command.row;
+        let is_bound = matches!(&row.finding, Finding::Target(to) if row.proven_target(to, false).is_some());
+        // It stays bound although its reference could not be refreshed.
+        if is_bound && !row.is_in_watched_version() {
+            return Judgement::Ignore;
+        }
         return Judgement::Say(Verdict::refused(failure.reason, failure.message.clone()));
     }
     match &command.row.finding {
@@ -58,6 +66,9 @@ pub(super) fn judge(observed: &Observed) -> Judgement {
 
 fn judge_target(observed: &Observed, to: &Reference) -> Judgement {
     let command = &observed.command;
+    if let Some(owner) = &observed.refreshed {
+        return Judgement::Refresh(owner.clone());
+    }
     if command.row.proven_target(to, observed.is_label_checked).is_some() {
         return Judgement::Say(bound(&command.row, to));
     }
@@ -79,7 +90,7 @@ fn judge_target(observed: &Observed, to: &Reference) -> Judgement {
     if let Err(verdict) = place(&command.metadata, to, kind) {
         return Judgement::Say(verdict);
     }
-    let Some(TargetObject { uid, is_terminating }) = object else {
+    let Some(TargetObject { uid, is_terminating, created }) = object else {
         // A command that represents data outlives its target, and its label still names it.
         return if command.row.label().is_some() {
             Judgement::Ignore
@@ -88,10 +99,15 @@ fn judge_target(observed: &Observed, to: &Reference) -> Judgement {
         };
     };
     if let Some(label) = command.row.label().filter(|label| *label != &**uid) {
+        let made = command.metadata.creation_timestamp.as_ref().map(|time| time.0);
+        // It was bound to a former target of that name, and outlives it like a missing one.
+        if made.zip(*created).is_some_and(|(command, target)| command < target) {
+            return Judgement::Ignore;
+        }
         return Judgement::Say(Verdict::refused(
             "TargetReplaced",
             format!(
-                "its label {} has the uid {label}, but the {to} has the uid {uid}: either it was for a former object of that name, or somebody else set the label; remove the label to have it bound to the current {to}",
+                "its label {} has the uid {label}, but the {to} has the uid {uid}, and was there when this command was created: somebody else set the label, or the command is a copy; if it is for the current {to}, remove the label to have it bound",
                 keys::TARGET_UID
             ),
         ));
@@ -111,7 +127,7 @@ fn judge_target(observed: &Observed, to: &Reference) -> Judgement {
         return Judgement::Say(Verdict::refused("TargetReplaced", message));
     }
     let row = &command.row;
-    let is_owned = row.kind.mode == Mode::Owner && row.owners.iter().any(|owner| *owner.uid == **uid);
+    let is_owned = row.kind.mode != Mode::Label && row.owners.iter().any(|owner| *owner.uid == **uid);
     if is_owned || row.label().is_some() {
         return Judgement::Say(bound(row, to));
     }
@@ -123,23 +139,34 @@ fn judge_target(observed: &Observed, to: &Reference) -> Judgement {
             ),
         ));
     }
-    let controller = row.owners.iter().find(|owner| owner.controller == Some(true));
-    if let Some(controller) = controller.filter(|_| row.kind.controller) {
-        return Judgement::Say(Verdict::refused(
-            "OwnershipRefused",
-            format!(
-                "it already has a controller, {} {}, and can have only one; set controller: false for commands of this kind",
-                controller.kind, controller.name
-            ),
-        ));
-    }
-    if row.kind.mode == Mode::Observe {
-        return Judgement::Say(Verdict::refused(
+    let refused = match (row.kind.mode, harm_of_ownership(row, to)) {
+        (Mode::Label, _) | (Mode::Owner, None) => return Judgement::Bind(owner(&row.kind, kind, to, uid)),
+        (Mode::Owner, Some(harm)) => {
+            let message = format!("{harm}; bind commands of this kind with mode: Label");
+            Verdict::refused("OwnershipRefused", message)
+        }
+        (Mode::Observe, None) => Verdict::refused(
             "WouldBind",
             format!("the {to} would become its owner; set mode: Owner for commands of this kind to bind it"),
+        ),
+        (Mode::Observe, Some(harm)) => Verdict::refused(
+            "WouldBind",
+            format!("{harm}; set mode: Label for commands of this kind to bind it without that"),
+        ),
+    };
+    Judgement::Say(refused)
+}
+
+/// The harm if the target became an owner.
+fn harm_of_ownership(row: &CommandRow, to: &Reference) -> Option<String> {
+    if let Some(controller) = row.owners.iter().find(|owner| owner.controller == Some(true)) {
+        return Some(format!(
+            "the {} {} is its controller, and the garbage collector deletes an object only when all its owners are gone: owned by the {to} too, it would outlive the {to}",
+            controller.kind, controller.name
         ));
     }
-    Judgement::Bind(owner(&row.kind, kind, to, uid))
+    let what = row.deletes_data.as_ref()?;
+    Some(format!("it has {what}: owned by the {to}, it would be deleted with it, and that may delete data"))
 }
 
 fn missing(command: &Watched<CommandRow>, to: &Reference) -> Verdict {
@@ -181,5 +208,6 @@ fn bound(row: &CommandRow, to: &Reference) -> Verdict {
         Mode::Label => format!("it carries the uid of the {to}"),
         Mode::Owner | Mode::Observe => format!("it is owned by the {to}"),
     };
-    Verdict { is_bound: true, reason: "Bound", message, may_pass: false }
+    // A version in which the target is not watched may cease to be served at any time.
+    Verdict { is_bound: true, reason: "Bound", message, may_pass: !row.is_in_watched_version() }
 }

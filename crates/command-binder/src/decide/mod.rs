@@ -24,6 +24,8 @@ const UNKNOWN_INTERVAL: Duration = Duration::from_secs(15);
 pub enum Action {
     /// Bind the command to its target, which is this owner, in one write.
     Bind(OwnerReference),
+    /// Give the reference that bound the command the version of this one.
+    Refresh(OwnerReference),
     /// Write the condition `Bound`.
     Report(Box<Condition>),
     /// Report by an Event, unless the reason was reported a short time ago.
@@ -45,6 +47,7 @@ pub fn decide(observed: &Observed) -> Action {
     match judge(observed) {
         Judgement::Ignore => Action::Settle,
         Judgement::Bind(owner) => Action::Bind(owner),
+        Judgement::Refresh(owner) => Action::Refresh(owner),
         Judgement::Say(verdict) => say(observed, verdict),
     }
 }

@@ -76,15 +76,18 @@ impl Catalog {
         loop {
             let wanted = self.wanted();
             self.watch_targets(&wanted);
-            kinds.send_replace(wanted.iter().map(watched).collect());
+            kinds.send_replace(wanted.iter().map(|kind| self.watched(kind)).collect());
             loop {
                 self.report_malformed();
                 select! {
                     () = self.settings.changed() => break,
                     () = self.changed.notified() => break,
                     () = sleep(DISCOVERY_INTERVAL) => {
-                        self.follow_targets().await;
+                        let has_changed = self.follow_targets().await;
                         self.follow_awaited().await;
+                        if has_changed {
+                            break;
+                        }
                     }
                 }
             }
@@ -133,14 +136,16 @@ impl Catalog {
         }
     }
 
-    /// If the version of a watch is no longer served, another version is watched until it is served again.
-    async fn follow_targets(&mut self) {
+    /// If the version of a watch is no longer served, another version is watched until it is served again. Returns whether any
+    /// watch was replaced.
+    async fn follow_targets(&mut self) -> bool {
         let doubted = self.targets.iter().filter_map(|(kind, (watched, notices))| {
             let is_unserved = notices.is_unserved();
             let is_doubted = is_unserved || *watched != kind.resource;
             is_doubted.then(|| (kind.clone(), watched.clone(), is_unserved))
         });
         let doubted: Vec<_> = doubted.collect();
+        let mut has_changed = false;
         for (kind, watched, is_unserved) in doubted {
             // The watch reports its failure, and so do the commands that wait for it.
             let found = self.served_kinds.find_for_watch(&kind.resource, is_unserved).await;
@@ -148,8 +153,10 @@ impl Catalog {
             if found.resource != watched {
                 let notices = self.notice(kind.clone(), &found.resource);
                 self.targets.insert(kind, (found.resource, notices));
+                has_changed = true;
             }
         }
+        has_changed
     }
 
     /// Wakes the commands whose target's kind was not served, as soon as it is.
@@ -159,6 +166,22 @@ impl Catalog {
                 self.waiting.kind_came(kind, &self.triggers);
             }
         }
+    }
+
+    /// Watches commands. When their targets are watched in another version, all of them are listed again, because the references
+    /// of those that are bound may have to be refreshed.
+    fn watched(&self, kind: &Arc<CommandKind>) -> WatchedKind<CommandRow> {
+        let watched = |target: &Arc<TargetKind>| {
+            let watched = self.targets.get(target).map(|(watched, _)| watched.clone());
+            watched.unwrap_or_else(|| target.resource.clone())
+        };
+        let watched_targets: Vec<_> = kind.target.kinds.iter().map(watched).collect();
+        let versions: Vec<_> = watched_targets.iter().map(|target| &*target.api_version).collect();
+        let fingerprint = format!("{} {}", kind.fingerprint, versions.join(" "));
+        let (id, resource, selector) = (kind.id.clone(), kind.resource.clone(), kind.selector.clone());
+        let kind = Arc::new(CommandKind { watched_targets, ..CommandKind::clone(kind) });
+        WatchedKind::new(id, resource, fingerprint, move |object| CommandRow::of(&kind, object))
+            .labelled(selector)
     }
 
     fn notice(&self, kind: Arc<TargetKind>, resource: &ApiResource) -> Notices {
@@ -171,11 +194,4 @@ impl Catalog {
             waiting.target_came(&Awaited { kind: kind.clone(), target }, &triggers);
         })
     }
-}
-
-fn watched(kind: &Arc<CommandKind>) -> WatchedKind<CommandRow> {
-    let (id, resource, fingerprint) = (kind.id.clone(), kind.resource.clone(), kind.fingerprint.to_string());
-    let (selector, kind) = (kind.selector.clone(), kind.clone());
-    WatchedKind::new(id, resource, fingerprint, move |object| CommandRow::of(&kind, object))
-        .labelled(selector)
 }

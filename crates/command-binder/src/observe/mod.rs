@@ -14,9 +14,11 @@ use command_binder::{
     place::place,
 };
 use jiff::Timestamp;
-use kube::Client;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::{Client, discovery::ApiResource};
 use operator_kit::{
     object::ObjectId,
+    render::is_object_name,
     run::Attempt,
     watch::{ReadError, ServedKind, ServedKinds, Watched, live},
 };
@@ -60,6 +62,10 @@ impl Observer {
             }
             _ => None,
         };
+        let refreshed = match &command.row.finding {
+            Finding::Target(to) if is_needed => self.refreshed(&command.row, to).await,
+            _ => None,
+        };
         let label = command.row.label();
         if let Some((_, object)) = target.as_ref().and_then(Target::found)
             && label.is_some_and(|label| *label == *object.uid)
@@ -67,7 +73,26 @@ impl Observer {
             self.memory.label_is_right(uid, &object.uid);
         }
         let can_report = self.schemas.take_condition(&command).await;
-        Ok(Observed { command, attempt, now: Timestamp::now(), target, is_label_checked, can_report })
+        let now = Timestamp::now();
+        Ok(Observed { command, attempt, now, target, refreshed, is_label_checked, can_report })
+    }
+
+    /// The reference that bound a command, in a version that is served, if its own one is not. A failed look-up is repeated with
+    /// the next look.
+    async fn refreshed(&self, row: &CommandRow, to: &Reference) -> Option<OwnerReference> {
+        let owner = row.binding().filter(|owner| to.is_named_by(owner) && !row.is_in_watched_version())?;
+        let version = owner.api_version.rsplit('/').next().filter(|version| is_object_name(version))?;
+        let named = ApiResource {
+            version: version.to_owned(),
+            api_version: owner.api_version.clone(),
+            ..to.kind.resource.clone()
+        };
+        let found = self.served_kinds.find(&named).await.ok()??;
+        if found.resource.api_version == owner.api_version {
+            return None;
+        }
+        let served = self.served_kinds.find(&to.kind.resource).await.ok()??;
+        Some(OwnerReference { api_version: served.resource.api_version, ..owner.clone() })
     }
 
     /// Forgets a command that is gone.
@@ -130,7 +155,8 @@ async fn get(
         Ok(found) => {
             let uid = found.uid.unwrap_or_default().into();
             let is_terminating = found.deletion_timestamp.is_some();
-            Ok(Target::Served { kind, object: Some(TargetObject { uid, is_terminating }) })
+            let created = found.creation_timestamp.map(|time| time.0);
+            Ok(Target::Served { kind, object: Some(TargetObject { uid, is_terminating, created }) })
         }
         // Only an answer about a missing object names it; the other one is about an unknown path.
         Err(kube::Error::Api(status)) if status.code == 404 => {

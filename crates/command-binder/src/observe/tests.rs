@@ -105,7 +105,7 @@ async fn a_target_is_looked_up_live_by_its_name_in_the_namespace_of_the_command(
         let (target, asked) = look(shops_with(shop(&metadata))).await;
         let target = target.unwrap().unwrap();
         let (kind, object) = target.found().unwrap();
-        assert_eq!(*object, TargetObject { uid: "shop".into(), is_terminating });
+        assert_eq!(*object, TargetObject { uid: "shop".into(), is_terminating, created: None });
         assert!(kind.is_namespaced && kind.resource.plural == "shops");
         assert_eq!(asked, [format!("GET {SHOPS}"), format!("GET {SHOP}")]);
     }
@@ -153,6 +153,36 @@ async fn a_command_of_which_nothing_is_to_be_decided_costs_no_request() {
         let (observer, log) = observer(serving_shops());
         let seen = observer.observe(command(&json!({}), &metadata), attempt).await.unwrap();
         assert_eq!((seen.target, log.take().len()), (None, 0), "{metadata}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reference_is_refreshed_only_where_its_version_is_not_served_and_without_a_look_at_its_target() {
+    let version = |name: &str| json!({"groupVersion": format!("apps.example/{name}"), "version": name});
+    let groups = json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": [{
+        "name": "apps.example", "versions": [version("v1"), version("v2")], "preferredVersion": version("v2"),
+    }]});
+    let mut answers = serving_shops();
+    let mut second = answers[SHOPS].clone();
+    second.1["groupVersion"] = "apps.example/v2".into();
+    answers.extend([("/apis/apps.example/v2", second), ("/apis", (Some(200), groups))]);
+    for (named, refreshed, is_free) in [
+        ("v0", Some("apps.example/v1"), false),
+        // It is served, although nothing is watched in it.
+        ("v2", None, false),
+        ("v1", None, true),
+        ("..", None, true),
+    ] {
+        let owner = json!({
+            "apiVersion": format!("apps.example/{named}"), "kind": "Shop", "name": "a", "uid": "shop",
+        });
+        let bound = json!({"ownerReferences": [owner], "annotations": {"catena.dev/bound-to": "shop"}});
+        let (observer, log) = observer(answers.clone());
+        let seen = observer.observe(command(&json!({}), &bound), Attempt::Allowed).await.unwrap();
+        let version = seen.refreshed.as_ref().map(|owner| owner.api_version.as_str());
+        let asked = asked(&log);
+        assert_eq!((version, asked.is_empty()), (refreshed, is_free), "{named}: {asked:?}");
+        assert_eq!((seen.target, asked.contains(&format!("GET {SHOP}"))), (None, false), "{named}");
     }
 }
 

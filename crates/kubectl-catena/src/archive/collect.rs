@@ -16,13 +16,13 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
+    command_kinds::command_kinds,
     commands::{COMMAND_OF_OTHERS, is_of_others},
     folder::Folder,
     index::Scope,
     manifest::{Manifest, is_going},
 };
 use crate::{
-    chain::declared_commands,
     connection::Cluster,
     errors::{Gap, no_namespace, read_failure},
     kinds::Kind,
@@ -110,8 +110,8 @@ pub async fn collect(
     if namespace.is_some() && cluster.lacks_namespace().await {
         return Err(no_namespace(&cluster.namespace));
     }
-    // Only their definitions tell which dependents are commands, which would run again.
-    let commands = declared_commands(cluster).await?;
+    // Only their kinds tell which dependents are commands, which would run again.
+    let commands = command_kinds(cluster).await?;
     let scope =
         Scope { kinds: kinds.iter().map(Kind::full_name).collect(), namespace: namespace.map(str::to_owned) };
     let folder = Folder::begin(folder, scope)?;

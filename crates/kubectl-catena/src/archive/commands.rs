@@ -7,12 +7,15 @@ use std::collections::HashSet;
 
 use catena_api::keys;
 
-use super::manifest::Manifest;
+use super::{manifest::Manifest, rebind::Uids};
 use crate::{kinds::Kind, object::Identity};
 
 /// The reason to leave out a command of another project.
 pub const COMMAND_OF_OTHERS: &str =
     "commands of others: only their own controller knows whether they have run";
+/// The reason to leave out a request of another project.
+pub const REQUEST_OF_OTHERS: &str = "its operator would carry it out again, because it comes without its status, and makes it \
+    anew if need be: --dependents brings it back nevertheless";
 
 /// What is there under the name of a command's target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +59,16 @@ pub fn way(command: &Manifest, target: Target, carried_out: &HashSet<String>) ->
 /// Whether a kind, in whatever version, is one of commands of another project, of the kinds that are declared as commands.
 pub fn is_of_others(kind: &Kind, declared: &[Kind]) -> bool {
     kind.resource.group != keys::GROUP && kind.is_among(declared)
+}
+
+/// Whether an object may be a request that an operator made for one of its own objects: its kind is of another project, and
+/// its controller, which is no object of ours, is in the backup.
+pub fn is_request_of_others(object: &Manifest, backup: &Uids) -> bool {
+    let identity = object.identity();
+    let group = identity.group();
+    let is_of_kubernetes = !group.contains('.') || group.ends_with(".k8s.io");
+    let is_foreign = |owner: &Identity| owner.group() != keys::GROUP && backup.knows(&owner.uid);
+    group != keys::GROUP && !is_of_kubernetes && object.controller().as_ref().is_some_and(is_foreign)
 }
 
 /// The objects that a command is for.

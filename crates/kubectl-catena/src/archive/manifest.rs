@@ -82,6 +82,19 @@ impl Manifest {
         owners.map(owner).collect()
     }
 
+    /// The one of them that is its controller.
+    pub fn controller(&self) -> Option<Identity> {
+        let references = self.0["metadata"]["ownerReferences"].as_array()?;
+        let place = references.iter().position(|reference| reference["controller"] == true)?;
+        self.owners().into_iter().nth(place)
+    }
+
+    /// Whether command-binder has made a target one of its owners.
+    pub fn is_bound(&self) -> bool {
+        let target = self.0["metadata"]["annotations"][keys::BOUND_TO].as_str();
+        self.owners().iter().any(|owner| Some(owner.uid.as_str()) == target)
+    }
+
     /// A label or an annotation.
     pub fn mark(&self, key: &str) -> Option<&str> {
         let metadata = &self.0["metadata"];

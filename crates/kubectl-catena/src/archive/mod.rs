@@ -1,6 +1,7 @@
 //! A backup of objects as a folder of files, and their restoration with owners of new uids.
 
 mod collect;
+mod command_kinds;
 mod commands;
 mod create;
 mod definitions;
@@ -9,12 +10,13 @@ mod index;
 mod manifest;
 mod order;
 mod rebind;
+mod references;
 mod restore;
 
 use serde::Serialize;
 
 pub use collect::{LeftOut, Saved, collect};
-pub use restore::restore;
+pub use restore::{Choices, restore};
 
 use crate::object::Identity;
 
@@ -29,6 +31,9 @@ pub struct Report {
     pub overwritten: Vec<Identity>,
     /// Objects that were there, and were left alone.
     pub present: Vec<Identity>,
+    /// Those of them that lack something of the backup.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub differing: Vec<Note>,
     /// Objects that are not brought back on purpose.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<Note>,

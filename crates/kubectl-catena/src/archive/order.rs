@@ -1,44 +1,56 @@
-//! The order of ownership. Pure.
+//! The order of a restoration. Pure.
+//!
+//! Namespaces and the data that others read come first, also before their owners: controllers make missing data anew. Everything
+//! else comes after its owners, and after the objects that its spec names.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
-use super::manifest::Manifest;
+use super::{manifest::Manifest, references::references};
 
-/// Manifests in levels: the owners of a level are in the levels before it. Owners that own each other come last. Revisions come
-/// before their siblings: a child that was rolled back is looked for among them.
-pub fn levels(manifests: Vec<Manifest>) -> Vec<Vec<Manifest>> {
-    let owners: HashMap<String, Vec<String>> = manifests
-        .iter()
-        .map(|manifest| {
-            let owners = manifest.owners().into_iter().map(|owner| owner.uid);
-            (manifest.identity().uid, owners.collect())
-        })
-        .collect();
-    let mut depths: HashMap<&str, usize> = owners.keys().map(|uid| (uid.as_str(), 0)).collect();
-    // A chain is at most as long as there are objects, and a circle ends there.
-    for _ in 0..owners.len() {
-        let mut has_changed = false;
-        for (uid, above) in &owners {
-            let deepest = above.iter().filter_map(|owner| depths.get(owner.as_str())).max();
-            let depth = deepest.map_or(0, |depth| (depth + 1).min(owners.len()));
-            if depths.insert(uid, depth) != Some(depth) {
-                has_changed = true;
-            }
+/// The core kinds that come first, in this order: a token is deleted while its ServiceAccount is missing, and a claim is bound to
+/// its volume.
+const FIRST: [&str; 6] =
+    ["Namespace", "ServiceAccount", "Secret", "ConfigMap", "PersistentVolume", "PersistentVolumeClaim"];
+
+fn place_among_first(manifest: &Manifest) -> Option<usize> {
+    let identity = manifest.identity();
+    let place = FIRST.iter().position(|kind| *kind == identity.kind)?;
+    (identity.api_version == "v1").then_some(place)
+}
+
+/// Whether an object comes before its owners, which are set later.
+pub fn comes_before_owners(manifest: &Manifest) -> bool {
+    place_among_first(manifest).is_some() && !manifest.owners().is_empty()
+}
+
+/// Manifests in the order of their restoration. In a circle, an owner counts more than an object that is only named. Revisions
+/// come before their siblings: a child that was rolled back is looked for among them.
+pub fn in_order(manifests: Vec<Manifest>) -> Vec<Manifest> {
+    let (mut ordered, mut rest): (Vec<_>, Vec<_>) =
+        manifests.into_iter().partition(|manifest| place_among_first(manifest).is_some());
+    ordered.sort_by_key(place_among_first);
+    let uid = |manifest: &Manifest| manifest.identity().uid;
+    let owners: HashMap<String, Vec<String>> = owners(&rest).into_iter().collect();
+    let named = references(&rest);
+    let mut waiting: HashSet<String> = rest.iter().map(uid).collect();
+    while !rest.is_empty() {
+        let follows = |earlier: &HashMap<String, Vec<String>>, manifest: &Manifest| {
+            !earlier.get(&uid(manifest)).into_iter().flatten().any(|uid| waiting.contains(uid))
+        };
+        let (mut next, mut later): (Vec<_>, Vec<_>) =
+            rest.into_iter().partition(|manifest| follows(&owners, manifest) && follows(&named, manifest));
+        if next.is_empty() {
+            let first = later.iter().position(|manifest| follows(&owners, manifest)).unwrap_or_default();
+            next.push(later.remove(first));
         }
-        if !has_changed {
-            break;
+        next.sort_by_key(|manifest| manifest.identity().kind != "ControllerRevision");
+        for manifest in &next {
+            waiting.remove(&uid(manifest));
         }
+        ordered.extend(next);
+        rest = later;
     }
-    let depths: HashMap<String, usize> =
-        depths.into_iter().map(|(uid, depth)| (uid.to_owned(), depth)).collect();
-    let mut levels: BTreeMap<(usize, bool), Vec<Manifest>> = BTreeMap::new();
-    for manifest in manifests {
-        let identity = manifest.identity();
-        let depth = depths.get(&identity.uid).copied().unwrap_or_default();
-        let is_revision = identity.kind == "ControllerRevision";
-        levels.entry((depth, !is_revision)).or_default().push(manifest);
-    }
-    levels.into_values().collect()
+    ordered
 }
 
 /// Owners by the uid of what they own.
@@ -72,17 +84,20 @@ mod tests {
     use super::*;
     use crate::archive::manifest::tests::manifest;
 
-    fn owned(name: &str, owners: &[&str]) -> Manifest {
+    fn owned_by(owners: &[&str]) -> Value {
         let owners: Vec<Value> = owners
             .iter()
             .map(|name| json!({"apiVersion": "v1", "kind": "X", "name": name, "uid": format!("uid-of-{name}")}))
             .collect();
-        manifest("X", name, &json!({"ownerReferences": owners}))
+        json!({"ownerReferences": owners})
     }
 
-    fn names(manifests: Vec<Manifest>) -> Vec<Vec<String>> {
-        let level = |level: Vec<Manifest>| level.iter().map(|manifest| manifest.identity().name).collect();
-        levels(manifests).into_iter().map(level).collect()
+    fn owned(name: &str, owners: &[&str]) -> Manifest {
+        manifest("X", name, &owned_by(owners))
+    }
+
+    fn names(manifests: Vec<Manifest>) -> Vec<String> {
+        in_order(manifests).iter().map(|manifest| manifest.identity().name).collect()
     }
 
     #[test]
@@ -93,24 +108,43 @@ mod tests {
             owned("top", &["gone"]),
             owned("other", &[]),
         ];
-        assert_eq!(names(all), [vec!["top", "other"], vec!["set"], vec!["pod"]]);
+        assert_eq!(names(all), ["top", "other", "set", "pod"]);
+    }
+
+    #[test]
+    fn data_comes_first_also_before_its_owner_and_then_what_is_named() {
+        let of = |kind: &str, name: &str, spec: Value| manifest(kind, name, &json!({"spec": spec}));
+        let mut secret = owned_by(&["web"]);
+        secret["apiVersion"] = "v1".into();
+        let all = vec![
+            of("Certificate", "web", json!({"secretName": "key", "issuerRef": {"name": "ca"}})),
+            of("Issuer", "ca", json!({"ca": {"secretName": "web"}})),
+            manifest("PersistentVolumeClaim", "claim", &json!({"apiVersion": "v1"})),
+            manifest("Secret", "key", &secret),
+            manifest("Secret", "foreign", &json!({})),
+            manifest("Namespace", "shop", &json!({"apiVersion": "v1"})),
+        ];
+        assert!(comes_before_owners(&all[3]) && !comes_before_owners(&all[2]));
+        assert_eq!(names(all), ["shop", "key", "claim", "ca", "foreign", "web"]);
     }
 
     #[test]
     fn revisions_come_before_what_is_looked_for_among_them() {
         let child = owned("web", &["top"]);
-        let owner = json!({"ownerReferences": [{"apiVersion": "v1", "kind": "X", "name": "top", "uid": "uid-of-top"}]});
-        let revision = manifest("ControllerRevision", "web-1", &owner);
-        assert_eq!(
-            names(vec![child, revision, owned("top", &[])]),
-            [vec!["top"], vec!["web-1"], vec!["web"]]
-        );
+        let revision = manifest("ControllerRevision", "web-1", &owned_by(&["top"]));
+        assert_eq!(names(vec![child, revision, owned("top", &[])]), ["top", "web-1", "web"]);
     }
 
     #[test]
-    fn objects_that_own_each_other_end_nothing() {
+    fn circles_end_nothing_and_an_owner_counts_more_than_a_name() {
         let all = vec![owned("a", &["b"]), owned("b", &["a"]), owned("c", &[])];
-        assert_eq!(names(all).first().unwrap(), &["c"]);
+        assert_eq!(names(all), ["c", "a", "b"]);
+        // As of a composite: it names what it owns.
+        let mut part = owned_by(&["whole"]);
+        part["spec"] = json!({"clusterName": "whole"});
+        let whole =
+            manifest("Cluster", "whole", &json!({"spec": {"parts": [{"kind": "Part", "name": "part"}]}}));
+        assert_eq!(names(vec![manifest("Part", "part", &part), whole]), ["whole", "part"]);
     }
 
     #[test]

@@ -31,6 +31,11 @@ impl Uids {
         self.new.insert(old.to_owned(), new.to_owned());
     }
 
+    /// Whether an object is in the backup.
+    pub fn knows(&self, old: &str) -> bool {
+        self.known.contains(old)
+    }
+
     /// The new uid of an object.
     pub fn get(&self, old: &str) -> Option<&str> {
         self.new.get(old).map(String::as_str)

@@ -3,9 +3,9 @@
 //!
 //! 1. Definitions that are missing.
 //! 2. Commands that have ended, with their outcomes, while their target is not there.
-//! 3. All other objects in the order of ownership. A `BasicDeployment` is paused, so that its controller neither stores a
-//!    revision nor creates a child that is about to come.
-//! 4. Commands get their owner, and each `BasicDeployment` below which everything is there is no longer paused.
+//! 3. All other objects: data, and then the rest [by ownership and reference](super::order). A `BasicDeployment` is paused, so
+//!    that its controller neither stores a revision nor creates a child that is about to come.
+//! 4. Data and commands get their owners, and each `BasicDeployment` below which everything is there is no longer paused.
 //!
 //! A restoration that was interrupted goes on where it was: see [`super::create`].
 
@@ -14,21 +14,23 @@ mod held_back;
 use std::{collections::HashSet, path::Path, time::Duration};
 
 use anyhow::Result;
+use clap::Args;
 use serde_json::{Value, json};
 
 use super::{
     Note, Report,
+    command_kinds::command_kinds,
     commands::{Target, Way, carried_out, is_for, is_restored, targets, way},
     create::{Live, creation_failure, handed_over, is_incomplete},
     definitions::create_missing,
     folder::Folder,
     manifest::{Manifest, is_going},
-    order::{levels, lose_owners, owners},
+    order::{comes_before_owners, in_order, lose_owners, owners},
     rebind::{Uids, owner_with},
 };
 use crate::{
     chain::declared_commands, connection::Cluster, errors::read_failure, kinds::Kind, object::Identity,
-    progress::Progress,
+    progress::Progress, upgrade,
 };
 
 /// The creation times of commands, which give them their order, have a resolution of one second.
@@ -38,9 +40,20 @@ const GOING: &str = "it is being deleted: restore again when it is gone";
 /// Attempts to write an object that somebody else changes meanwhile.
 const ATTEMPTS: usize = 20;
 
+/// The choices of a user.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub struct Choices {
+    /// Give objects that are there the content of the backup, instead of leaving them alone
+    #[arg(long)]
+    pub overwrite: bool,
+    /// Bring back also what operators of other projects made for their objects; requests among that are carried out again
+    #[arg(long)]
+    pub dependents: bool,
+}
+
 struct Restoration<'r> {
     cluster: &'r Cluster,
-    overwrite: bool,
+    choices: Choices,
     uids: Uids,
     carried_out: HashSet<String>,
     /// The uids in the backup of objects that could not be brought back.
@@ -52,33 +65,33 @@ struct Restoration<'r> {
 }
 
 /// Restores a backup.
-pub async fn restore(cluster: &mut Cluster, folder: &Path, overwrite: bool) -> Result<Report> {
+pub async fn restore(cluster: &mut Cluster, folder: &Path, choices: Choices) -> Result<Report> {
     let manifests = Folder::read(folder)?;
     let (definitions, objects): (Vec<_>, Vec<_>) = manifests.into_iter().partition(Manifest::is_definition);
     // Before anything is written: without these, a command of another project would run again.
     declared_commands(cluster).await?;
     let created = create_missing(cluster, &definitions).await?;
     // Also of definitions that have just come back.
-    let commands = declared_commands(cluster).await?;
+    let commands = command_kinds(cluster).await?;
     let mut result = Report::default();
     for definition in definitions {
         let identity = definition.identity();
         let is_new = created.contains(&identity.name);
         if is_new { &mut result.restored } else { &mut result.present }.push(identity);
     }
-    let mut restoration = Restoration { result, ..Restoration::new(cluster, overwrite, &objects) };
+    let mut restoration = Restoration { result, ..Restoration::new(cluster, choices, &objects) };
     restoration.all(objects, &commands).await;
     restoration.progress.clear();
     Ok(restoration.result)
 }
 
 impl<'r> Restoration<'r> {
-    fn new(cluster: &'r Cluster, overwrite: bool, objects: &[Manifest]) -> Self {
+    fn new(cluster: &'r Cluster, choices: Choices, objects: &[Manifest]) -> Self {
         let progress = Progress::new("restoring");
         progress.expect(objects.len() as u64);
         Self {
             cluster,
-            overwrite,
+            choices,
             uids: Uids::of(objects),
             carried_out: carried_out(objects),
             lost: HashSet::new(),
@@ -104,20 +117,17 @@ impl<'r> Restoration<'r> {
         for command in &ended {
             self.bring_back(command, true).await;
         }
-        let mut deployments = Vec::new();
-        let owners = owners(&others);
-        for level in levels(others) {
-            for object in level {
-                if self.belongs_to_left_out(&object) {
-                    self.leave_out(&object, "its owner is left out").await;
-                    continue;
-                }
-                self.bring_back(&object, false).await;
-                if object.is_deployment() {
-                    deployments.push(object);
-                }
+        let others = in_order(self.without_dependents_of_left_out(others).await);
+        for object in &others {
+            self.bring_back(object, false).await;
+        }
+        for data in others.iter().filter(|object| comes_before_owners(object)) {
+            if let Err(why) = self.bind(data).await {
+                self.fail(data, why);
             }
         }
+        let owners = owners(&others);
+        let deployments: Vec<_> = others.into_iter().filter(Manifest::is_deployment).collect();
         // What carries out commands must not find one without its outcome.
         let unsettled: Vec<_> = self.unsettled.iter().flat_map(targets).collect();
         let held = deployments.iter().map(Manifest::identity);
@@ -179,7 +189,8 @@ impl<'r> Restoration<'r> {
         let kind = self.cluster.kinds.of(&identity).cloned();
         let kind = kind
             .ok_or_else(|| format!("the server has no kind {} of {}", identity.kind, identity.api_version))?;
-        let owners = if is_ended_command { Vec::new() } else { self.owners(manifest).await? };
+        let is_early = is_ended_command || comes_before_owners(manifest);
+        let owners = if is_early { Vec::new() } else { self.owners(manifest).await? };
         let mut object = self.uids.bound(manifest, &owners);
         if manifest.is_deployment() {
             object["spec"]["paused"] = true.into();
@@ -193,7 +204,7 @@ impl<'r> Restoration<'r> {
                 (created.map_err(|error| creation_failure(&error))?, false)
             }
             Some(found) if is_incomplete(&found, &identity.uid) => (found, false),
-            Some(found) if self.overwrite && !manifest.is_command() => {
+            Some(found) if self.choices.overwrite && !manifest.is_command() => {
                 if manifest.is_deployment() {
                     object["spec"]["paused"] = manifest.is_paused().into();
                 }
@@ -210,14 +221,24 @@ impl<'r> Restoration<'r> {
             if is_ended_command {
                 live.write_status(&uid, &manifest.object()["status"]).await.map_err(told)?;
             }
-            // Commands and BasicDeployments are completed at the end.
-            if !is_ended_command && !manifest.is_deployment() {
+            // Data, commands and BasicDeployments are completed at the end.
+            if !is_early && !manifest.is_deployment() {
                 self.complete(&identity, manifest, json!({})).await?;
             }
         }
         self.uids.insert(&identity.uid, &uid);
+        let identity = Identity { uid, ..identity };
+        if is_complete
+            && !manifest.is_command()
+            && let Some((path, _)) = upgrade::lost(&self.uids.bound(manifest, &[]), &found).first()
+        {
+            let why = format!(
+                "it was there and differs from the backup in {path}: --overwrite gives it the content of the backup"
+            );
+            self.result.differing.push(Note { object: identity.clone(), why });
+        }
         let place = if is_complete { &mut self.result.present } else { &mut self.result.restored };
-        place.push(Identity { uid, ..identity });
+        place.push(identity);
         Ok(())
     }
 
@@ -253,22 +274,22 @@ impl<'r> Restoration<'r> {
         Ok(uid)
     }
 
-    /// Gives an ended command its owner, and completes it.
-    async fn bind(&mut self, command: &Manifest) -> Result<(), String> {
-        let identity = command.identity();
+    /// Gives data or an ended command its owners, and completes it.
+    async fn bind(&mut self, object: &Manifest) -> Result<(), String> {
+        let identity = object.identity();
         if self.uids.get(&identity.uid).is_none() {
             return Ok(());
         }
-        let owners = self.owners(command).await?;
-        let bound = self.uids.bound(command, &owners);
+        let owners = self.owners(object).await?;
+        let bound = self.uids.bound(object, &owners);
         let mut patch = json!({"metadata": {}});
-        // What command-binder may have added meanwhile is the same.
+        // What a controller may have added meanwhile is the same.
         for field in ["labels", "annotations", "ownerReferences"] {
             if let Some(value) = bound["metadata"].get(field) {
                 patch["metadata"][field] = value.clone();
             }
         }
-        self.complete(&identity, command, patch).await
+        self.complete(&identity, object, patch).await
     }
 
     /// Completes an object that this restoration created, with a last change.

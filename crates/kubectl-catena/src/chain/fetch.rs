@@ -17,6 +17,7 @@ use crate::{
     errors::Gap,
     kinds::Kind,
     object::{Identity, first_owner},
+    paint::sanitized,
     target::Target,
 };
 
@@ -42,8 +43,8 @@ pub struct Fetched {
     pub asked: String,
     /// The uid of the object at the top.
     pub top: String,
-    /// Missing owners, by the uid of the object that names them.
-    pub lost_owners: Vec<(String, Identity)>,
+    /// Missing owners.
+    pub lost_owners: Vec<LostOwner>,
     /// The target of the asked command, if it is missing.
     pub missing_target: Option<Identity>,
     /// Whether the kind of the asked object is declared as one of commands on its definition.
@@ -52,6 +53,31 @@ pub struct Fetched {
     pub gaps: Vec<Gap>,
     /// Whether dependents of the asked object may be among the unread parts.
     pub hides_dependents: bool,
+}
+
+/// An owner that is missing.
+#[derive(Debug)]
+pub struct LostOwner {
+    /// The uid of the object that names it.
+    pub of: String,
+    /// The owner.
+    pub owner: Identity,
+    /// Whether the server serves the version in which it is named.
+    is_served: bool,
+}
+
+impl LostOwner {
+    /// What becomes of the object that names it.
+    pub fn remark(&self) -> String {
+        let Self { owner, is_served, .. } = self;
+        if *is_served {
+            return format!("its owner {owner} is gone: the garbage collector will delete it");
+        }
+        let version = sanitized(&owner.api_version);
+        format!(
+            "its owner {owner} is gone, but the garbage collector cannot find that out and keeps it, because the server does not serve {version}, which the owner reference names: correct apiVersion in metadata.ownerReferences, or delete it"
+        )
+    }
 }
 
 /// Fetches the chain of an object.
@@ -88,7 +114,8 @@ async fn ascend(cluster: &Cluster, asked: DynamicObject, fetched: &mut Fetched) 
         match cluster.find(kind, owner.namespace.as_deref(), &owner.name).await {
             Ok(Some(object)) if uid(&object) == owner.uid => path.push(object),
             Ok(_) => {
-                fetched.lost_owners.push((uid(here), owner));
+                let is_served = kind.resource.api_version == owner.api_version;
+                fetched.lost_owners.push(LostOwner { of: uid(here), owner, is_served });
                 break;
             }
             Err(error) => {
@@ -256,6 +283,20 @@ mod tests {
             assert_eq!(fetched.gaps, [gap]);
         }
         assert!(requests.lock().unwrap().is_empty(), "{requests:?}");
+    }
+
+    #[tokio::test]
+    async fn the_garbage_collector_needs_a_version_that_is_served_to_find_out_that_an_owner_is_gone() {
+        let (cluster, _) = cluster();
+        for (version, expected) in [("v1alpha1", "will delete it"), ("v1alpha0", "keeps it")] {
+            let owner = json!({
+                "apiVersion": format!("catena.dev/{version}"), "kind": "BasicReplicaSet", "name": "web", "uid": "s",
+            });
+            let mut fetched = Fetched::default();
+            ascend(&cluster, pod(&[owner]), &mut fetched).await;
+            let remark = fetched.lost_owners[0].remark();
+            assert!(remark.contains(expected), "{remark}");
+        }
     }
 
     #[tokio::test]

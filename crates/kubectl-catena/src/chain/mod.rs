@@ -11,7 +11,7 @@ mod status;
 mod tree;
 
 pub use draw::{Drawing, draw};
-pub use fetch::{Scope, fetch};
+pub use fetch::{LostOwner, Scope, fetch};
 pub use health::{Health, State};
 pub use labelled_kinds::{declared_commands, is_our_command, labelled_kinds};
 pub use tree::{Finalizer, Node, grow};

@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::exit_code;
 use crate::{
-    archive::{Report, restore},
+    archive::{Choices, Report, restore},
     connection::Options,
     interrupt::{Interrupt, interrupted},
     output::Output,
@@ -21,9 +21,8 @@ pub struct Arguments {
     /// The folder of a backup
     #[arg(value_name = "DIR")]
     folder: PathBuf,
-    /// Give objects that are there the content of the backup, instead of leaving them alone
-    #[arg(long)]
-    overwrite: bool,
+    #[command(flatten)]
+    choices: Choices,
     #[command(flatten)]
     output: Output,
 }
@@ -32,14 +31,14 @@ pub struct Arguments {
 pub async fn run(options: &Options, arguments: &Arguments) -> Result<ExitCode> {
     let mut interrupt = Interrupt::new()?;
     let mut cluster = options.connect().await?;
-    let restoration = Box::pin(restore(&mut cluster, &arguments.folder, arguments.overwrite));
+    let restoration = Box::pin(restore(&mut cluster, &arguments.folder, arguments.choices));
     let Some(restored) = interrupt.or(restoration).await else {
         eprintln!("the restoration is incomplete: repeat it to continue");
         return Ok(interrupted());
     };
     let restored = restored?;
     arguments.output.print(&restored, || text(&restored, Paint::for_stdout()))?;
-    Ok(exit_code(restored.failed.is_empty()))
+    Ok(exit_code(restored.failed.is_empty() && restored.differing.is_empty()))
 }
 
 fn text(restored: &Report, paint: Paint) -> String {
@@ -48,11 +47,16 @@ fn text(restored: &Report, paint: Paint) -> String {
         0 => String::new(),
         count => format!(", {count} overwritten"),
     };
-    let mut text =
-        format!("{created} objects restored, {present} were there and are left alone{overwritten}\n");
+    let differing = match restored.differing.len() {
+        0 => String::new(),
+        count => format!(" ({count} not as in the backup)"),
+    };
+    let mut text = format!(
+        "{created} objects restored, {present} were there and are left alone{differing}{overwritten}\n"
+    );
     let mut table = Table::of(["NAMESPACE", "NOT RESTORED", "REASON"]);
     let left_out = restored.left_out.iter().map(|note| (note, Tone::Moving));
-    let failed = restored.failed.iter().map(|note| (note, Tone::Bad));
+    let failed = restored.differing.iter().chain(&restored.failed).map(|note| (note, Tone::Bad));
     for (note, tone) in left_out.chain(failed) {
         let namespace = note.object.namespace.clone().unwrap_or_default();
         table.push([namespace.into(), Cell::toned(tone, note.object.to_string()), note.why.as_str().into()]);
@@ -78,5 +82,14 @@ mod tests {
         let text = text(&restored, Paint::OFF);
         assert!(text.starts_with("0 objects restored, 0 were there"), "{text}");
         assert!(text.contains("BasicDeploymentRestart/again   it had begun"), "{text}");
+    }
+
+    #[test]
+    fn what_differs_from_the_backup_is_counted_apart() {
+        let object = Identity { kind: "Secret".into(), name: "key".into(), ..Identity::default() };
+        let differing = vec![Note { object: object.clone(), why: "it differs in data.key".into() }];
+        let text = text(&Report { present: vec![object], differing, ..Report::default() }, Paint::OFF);
+        assert!(text.contains("1 were there and are left alone (1 not as in the backup)\n"), "{text}");
+        assert!(text.contains("Secret/key") && text.contains("it differs in data.key"), "{text}");
     }
 }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::{
-    chain::{Drawing, Node, Scope, draw, fetch, grow},
+    chain::{Drawing, LostOwner, Node, Scope, draw, fetch, grow},
     connection::Options,
     errors::Gap,
     output::Output,
@@ -49,7 +49,7 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
     let scope = Scope { whole: !arguments.below, all_kinds: arguments.all_kinds };
     let fetched = fetch(&cluster, &target, scope).await?;
     let tree = grow(&fetched.top, &fetched.objects).context("the object was deleted just now")?;
-    let lost_owners = fetched.lost_owners.iter().map(|(_, owner)| owner.to_string()).collect();
+    let lost_owners = fetched.lost_owners.iter().map(|lost| lost.owner.to_string()).collect();
     let shown = Shown { tree: &tree, lost_owners, not_seen: &fetched.gaps };
     arguments.output.print(&shown, || {
         let drawing = Drawing {
@@ -58,15 +58,13 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
             now: Timestamp::now(),
             paint: Paint::for_stdout(),
         };
-        draw(&tree, &drawing) + &remarks(&shown)
+        draw(&tree, &drawing) + &remarks(&shown, &fetched.lost_owners)
     })
 }
 
 /// The objects that are missing from the tree, with the reason.
-fn remarks(shown: &Shown) -> String {
-    let lost = shown.lost_owners.iter().map(|owner| {
-        sanitized(&format!("\nits owner {owner} is gone: the garbage collector will delete it\n"))
-    });
+fn remarks(shown: &Shown, lost_owners: &[LostOwner]) -> String {
+    let lost = lost_owners.iter().map(|lost| sanitized(&format!("\n{}\n", lost.remark())));
     let unseen = shown.not_seen.iter().map(|gap| format!("\nnot read: {gap}"));
     let text: String = lost.chain(unseen).collect();
     if text.is_empty() || text.ends_with('\n') { text } else { text + "\n" }

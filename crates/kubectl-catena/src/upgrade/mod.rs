@@ -13,6 +13,7 @@ pub use check::ObjectFields;
 pub use check::{Checked, check};
 pub use definition::Definition;
 pub use migrate::{Migrated, Migration, migrate};
+pub use path::lost;
 #[cfg(test)]
 pub use path::{LostField, Path};
 pub use scratch::{Leftover, remove_leftovers, scratch_id};

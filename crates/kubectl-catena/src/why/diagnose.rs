@@ -95,9 +95,7 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
             "the namespace has been terminating for {for_how_long}: nothing can be created in it"
         ));
     }
-    if let Some(owner) = &facts.surroundings.lost_owner {
-        remarks.push(format!("its owner {owner} is gone: the garbage collector will delete it"));
-    }
+    remarks.extend(facts.surroundings.lost_owner.clone());
     remarks.extend(left_behind::orphan(facts.asked));
     match finding {
         None => {

@@ -15,7 +15,7 @@ use super::{
     relate::relate,
 };
 use crate::{
-    chain::{Scope, fetch, grow},
+    chain::{LostOwner, Scope, fetch, grow},
     connection::Cluster,
     errors::NotFound,
     target::Target,
@@ -49,10 +49,10 @@ pub async fn explanation(cluster: &Cluster, target: &Target) -> Result<Answer> {
     gaps.extend(surroundings.gaps.iter().cloned());
     let (related, unread) = relate(cluster, &top, surroundings.namespace.as_ref()).await;
     gaps.extend(unread);
-    let lost = fetched.lost_owners.into_iter().find(|(uid, _)| *uid == fetched.asked);
+    let lost_owner = fetched.lost_owners.iter().find(|lost| lost.of == fetched.asked);
     let surroundings = Surroundings {
         gaps,
-        lost_owner: lost.map(|(_, owner)| owner),
+        lost_owner: lost_owner.map(LostOwner::remark),
         missing_target: fetched.missing_target,
         is_declared_command: fetched.is_declared_command,
         related,

@@ -40,8 +40,8 @@ pub struct Surroundings {
     pub related: Related,
     /// Warnings about objects of the namespace, the newest last.
     pub warnings: Vec<Warning>,
-    /// The owner of the asked object, if it is missing.
-    pub lost_owner: Option<Identity>,
+    /// The remark about the owner of the asked object, if it is missing.
+    pub lost_owner: Option<String>,
     /// The target of the asked command, if it is missing.
     pub missing_target: Option<Identity>,
     /// Whether the kind of the asked object is declared as one of commands on its definition.

@@ -41,6 +41,10 @@ pub trait Reported: std::error::Error + Send + Sync + 'static {
     fn retry_after(&self) -> Option<Duration> {
         self.wrapped().and_then(Reported::retry_after)
     }
+    /// The only step that it holds up, if it comes from observing, which otherwise holds up everything.
+    fn step(&self) -> Option<&'static str> {
+        None
+    }
     /// The failed parts: the step as a whole, or single items of its batch, which then back off alone.
     fn parts(&self) -> Vec<Part>
     where

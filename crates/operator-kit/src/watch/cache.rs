@@ -26,6 +26,11 @@ pub trait Row: Send + Sync + 'static {
     fn equals(&self, _newer: &Self) -> bool {
         false
     }
+    /// Whether a newer row of the same object differs only in fields that no decision waits for. It takes the place of this
+    /// one, and nobody is told.
+    fn is_quiet(&self, _newer: &Self) -> bool {
+        false
+    }
 }
 
 /// The rows of one watch, by uid and by group.
@@ -145,6 +150,9 @@ impl<R: Row> Rows<R> {
         let old = self.remove(row.id().uid);
         self.join_group(&row);
         self.by_uid.insert(ByUid(row.clone()));
+        if old.as_ref().is_some_and(|old| old.is_quiet(&row)) {
+            return Vec::new();
+        }
         // The former owner needs to know only if the row moved.
         let moved = old.filter(|old| old.group() != row.group());
         moved.into_iter().chain([row]).collect()
@@ -216,6 +224,9 @@ mod tests {
         fn equals(&self, newer: &Self) -> bool {
             self == newer
         }
+        fn is_quiet(&self, newer: &Self) -> bool {
+            newer.1 == Some("quiet")
+        }
     }
 
     fn take(cache: &Cache<Pod>, event: Event<Pod>) -> Vec<(String, Option<String>)> {
@@ -250,6 +261,14 @@ mod tests {
         assert_eq!(take(&cache, Event::Apply(Pod("p", Some("a")))).len(), 1);
         assert!(take(&cache, Event::Apply(Pod("p", Some("a")))).is_empty());
         assert_eq!(uids(&cache, "a"), ["p"]);
+    }
+
+    #[test]
+    fn a_quiet_change_takes_effect_and_is_not_told() {
+        let cache = Cache::new(Task::default());
+        take(&cache, Event::Apply(Pod("p", Some("a"))));
+        assert!(take(&cache, Event::Apply(Pod("p", Some("quiet")))).is_empty());
+        assert_eq!((uids(&cache, "a").len(), uids(&cache, "quiet")), (0, vec!["p".to_owned()]));
     }
 
     #[test]

@@ -23,7 +23,7 @@ use tokio::time::Instant;
 /// deterministic and deletions carry a uid.
 const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The highest resourceVersion that a watch has delivered.
+/// The highest resourceVersion that a watch has delivered since its last list.
 #[derive(Clone, Debug, Default)]
 pub struct Watermark(Arc<AtomicU64>);
 
@@ -47,13 +47,21 @@ impl Watermark {
         }
     }
 
-    /// Whether there is a watch.
-    pub(crate) fn is_watched(&self) -> bool {
-        !self.reached(u64::MAX)
+    /// Begins anew at the version of a complete list. It is lower than before if the server's data was restored from a backup.
+    pub(crate) fn listed(&self, resource_version: &str) {
+        let Some(version) = number(Some(resource_version)) else { return };
+        let is_watched = |seen: u64| (seen != u64::MAX).then_some(version);
+        // The task of a watch that has ended may complete a list before it is aborted.
+        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, is_watched);
     }
 
-    fn reached(&self, version: u64) -> bool {
-        self.0.load(Ordering::Relaxed) >= version
+    /// Whether there is a watch.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.version() != u64::MAX
+    }
+
+    fn version(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
     }
 }
 
@@ -80,8 +88,18 @@ impl WatchedResource {
 
 struct Awaited {
     seen: Watermark,
+    /// How far the watch was at the write.
+    since: u64,
     version: u64,
     until: Instant,
+}
+
+impl Awaited {
+    /// Whether the watch shows the write, or has gone back behind it and never will.
+    fn is_over(&self) -> bool {
+        let seen = self.seen.version();
+        seen >= self.version || seen < self.since
+    }
 }
 
 /// The writes of each object that its caches have yet to show, by the object's uid.
@@ -97,13 +115,14 @@ impl Consistency {
     /// Records that decisions on the object `uid` wait until `seen` reaches a version, for some time at most.
     pub fn awaits(&self, uid: &str, seen: &Watermark, resource_version: Option<&str>, timeout: Duration) {
         let Some(version) = number(resource_version) else { return };
-        if seen.reached(version) {
+        let since = seen.version();
+        if since >= version {
             return;
         }
         let mut awaited = self.0.lock();
         let writes = awaited.entry(uid.to_owned()).or_default();
-        writes.retain(|write| !write.seen.reached(write.version));
-        writes.push(Awaited { seen: seen.clone(), version, until: Instant::now() + timeout });
+        writes.retain(|write| !write.is_over());
+        writes.push(Awaited { seen: seen.clone(), since, version, until: Instant::now() + timeout });
     }
 
     /// Whether the caches show every write for the object.
@@ -111,7 +130,7 @@ impl Consistency {
         let mut awaited = self.0.lock();
         let Some(writes) = awaited.get_mut(uid) else { return true };
         let now = Instant::now();
-        writes.retain(|write| !write.seen.reached(write.version) && now < write.until);
+        writes.retain(|write| !write.is_over() && now < write.until);
         let current = writes.is_empty();
         if current {
             awaited.remove(uid);
@@ -155,6 +174,27 @@ mod tests {
         assert!(!consistency.is_current("a"));
         pods.observe(Some("5"));
         assert!(consistency.is_current("a"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_decision_waits_for_a_write_that_was_lost_with_the_data_of_the_server() {
+        let (consistency, pods) = (Consistency::default(), Watermark::default());
+        pods.listed("1000");
+        consistency.wrote("a", &pods, Some("1010"));
+        assert!(!consistency.is_current("a"));
+        pods.listed("500");
+        assert!(consistency.is_current("a"));
+        consistency.wrote("a", &pods, Some("510"));
+        assert!(!consistency.is_current("a"), "the versions from before no longer count");
+        pods.observe(Some("510"));
+        assert!(consistency.is_current("a"));
+    }
+
+    #[test]
+    fn a_watch_that_has_ended_stays_ended() {
+        let seen = Watermark::unwatched();
+        seen.listed("5");
+        assert!(!seen.is_watched());
     }
 
     #[tokio::test(start_paused = true)]

@@ -61,10 +61,11 @@ struct PodCondition {
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 struct Container {
     name: String,
     state: State,
+    restart_count: i32,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -80,6 +81,18 @@ struct Cause {
     reason: String,
     message: String,
     exit_code: i32,
+}
+
+/// `status.phase` of a pod that has not ended, in the order in which a ReplicaSet deletes pods.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// Not all of its containers have been started.
+    #[default]
+    Pending,
+    /// Its node does not answer.
+    Unknown,
+    /// All of its containers have been started.
+    Running,
 }
 
 /// The phase of life of a pod.
@@ -117,6 +130,35 @@ impl TrimmedPod {
         }
         let created = self.metadata.creation_timestamp.as_ref().map(|time| time.0).unwrap_or_default();
         self.status.state(created, &self.spec.node_name)
+    }
+
+    /// The name of its node; empty before it is assigned to one.
+    #[must_use]
+    pub fn node(&self) -> &str {
+        &self.spec.node_name
+    }
+
+    /// Its phase.
+    #[must_use]
+    pub fn phase(&self) -> Phase {
+        match self.status.phase.as_str() {
+            "Running" => Phase::Running,
+            "Unknown" => Phase::Unknown,
+            _ => Phase::Pending,
+        }
+    }
+
+    /// The time since which it is ready, if it is and says so.
+    #[must_use]
+    pub fn ready_since(&self) -> Option<Timestamp> {
+        let ready = self.status.condition("Ready").filter(|ready| ready.status == "True")?;
+        Some(ready.last_transition_time.as_ref()?.0)
+    }
+
+    /// The number of restarts of the container that was restarted most often.
+    #[must_use]
+    pub fn restarts(&self) -> i32 {
+        self.status.container_statuses.iter().map(|container| container.restart_count).max().unwrap_or(0)
     }
 }
 

@@ -18,6 +18,7 @@ use serde_json::{Map, Value};
 #[serde(rename_all = "camelCase")]
 struct Metadata {
     name: Option<String>,
+    generate_name: Option<String>,
     namespace: Option<String>,
     uid: Option<String>,
     resource_version: Option<String>,
@@ -37,6 +38,7 @@ pub fn trimmed_metadata<'de, D: Deserializer<'de>>(decoder: D) -> Result<ObjectM
     let metadata = Metadata::deserialize(decoder)?;
     Ok(ObjectMeta {
         name: metadata.name,
+        generate_name: metadata.generate_name,
         namespace: metadata.namespace,
         uid: metadata.uid,
         resource_version: metadata.resource_version,

@@ -1,5 +1,6 @@
 //! Who controls an object: by uid, never by name or label.
 
+use json_patch::{PatchOperation, ReplaceOperation, TestOperation, jsonptr::PointerBuf};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::{Client, Resource, core::NamespaceResourceScope, discovery::ApiResource};
 
@@ -36,4 +37,56 @@ pub fn controller_reference<K: Resource<DynamicType = ()>>(owner: &K) -> Option<
     owner
         .controller_owner_ref(&())
         .map(|reference| OwnerReference { block_owner_deletion: Some(true), ..reference })
+}
+
+/// A patch that gives the reference to an owner this API version and changes nothing else, on exactly this object in this
+/// state; `None` if there is no reference to it in another version.
+///
+/// The garbage collector looks an owner up in the version of the reference. When that is not served any more, it deletes no
+/// dependents of a deleted owner, and an owner that waits for them stays.
+#[must_use]
+pub fn refreshed(dependent: &ObjectMeta, owner: &str, api_version: &str) -> Option<Vec<PatchOperation>> {
+    let mut owners = dependent.owner_references.iter().flatten();
+    let index = owners.position(|other| other.uid == owner && other.api_version != api_version)?.to_string();
+    let test = |field: &str, value: Option<&str>| {
+        let path = PointerBuf::from_tokens(["metadata", field]);
+        PatchOperation::Test(TestOperation { path, value: value.unwrap_or_default().into() })
+    };
+    let path = PointerBuf::from_tokens(["metadata", "ownerReferences", &index, "apiVersion"]);
+    Some(vec![
+        test("uid", dependent.uid.as_deref()),
+        test("resourceVersion", dependent.resource_version.as_deref()),
+        PatchOperation::Replace(ReplaceOperation { path, value: api_version.into() }),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_the_version_of_one_reference_changes_and_only_in_the_observed_state() {
+        let object = json!({"metadata": {"uid": "pod", "resourceVersion": "7", "ownerReferences": [
+            {"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "other"},
+            {
+                "apiVersion": "x.dev/v1", "kind": "Set", "name": "web", "uid": "set",
+                "controller": true, "blockOwnerDeletion": true,
+            },
+        ]}});
+        let metadata = serde_json::from_value(object["metadata"].clone()).unwrap();
+        let patch = refreshed(&metadata, "set", "x.dev/v2").unwrap();
+        let (mut changed, mut expected) = (object.clone(), object.clone());
+        json_patch::patch(&mut changed, &patch).unwrap();
+        expected["metadata"]["ownerReferences"][1]["apiVersion"] = "x.dev/v2".into();
+        assert_eq!(changed, expected);
+        for field in ["uid", "resourceVersion"] {
+            let mut another = object.clone();
+            another["metadata"][field] = "another".into();
+            assert!(json_patch::patch(&mut another, &patch).is_err(), "{field}");
+        }
+        assert_eq!(refreshed(&metadata, "set", "x.dev/v1"), None);
+        assert_eq!(refreshed(&metadata, "gone", "x.dev/v2"), None);
+    }
 }

@@ -39,6 +39,7 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Sto
             let live = server.get(&key).map(|live| TargetObject {
                 uid: live.meta.uid.as_ref().into(),
                 is_terminating: live.meta.is_deleting && !scope.has(Sabotage::BindsToTheDying),
+                created: None,
             });
             let kind = ServedKind { resource: resource(Kind::Deployment), is_namespaced: true };
             Some(Target::Served { kind, object: live })
@@ -51,6 +52,7 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Sto
         attempt,
         now: clock::time(server.clock),
         target,
+        refreshed: None,
         is_label_checked: false,
         can_report: Some(true),
     });
@@ -78,6 +80,7 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Sto
             let status = json!({"conditions": [condition]});
             vec![Write::status(command, Purpose::Other, key, uid, status, &[BOUND])]
         }
-        Action::Tell { .. } | Action::Wait(_) | Action::Settle => Vec::new(),
+        // Each kind of the model has one version.
+        Action::Refresh(_) | Action::Tell { .. } | Action::Wait(_) | Action::Settle => Vec::new(),
     }
 }

@@ -58,6 +58,8 @@ pub fn etcd(cluster: &LocalCluster, state: &State) -> Result<Component> {
             ("initial-cluster", format!("local={peers}")),
             // For short-lived clusters: a power cut may lose data, but a killed process does not.
             ("unsafe-no-fsync", "true".to_owned()),
+            // As kubeadm sets it: otherwise, a watch of a kind that does not change shows no progress.
+            ("watch-progress-notify-interval", "5s".to_owned()),
             // Room for big benchmarks; the default of 2 GiB is soon full of old versions.
             ("quota-backend-bytes", (8_u64 << 30).to_string()),
             ("log-level", "warn".to_owned()),

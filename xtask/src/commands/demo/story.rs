@@ -54,16 +54,16 @@ async fn roll_back(kubectl: &Kubectl<'_>, image: Option<&str>) -> Result<()> {
 async fn delete_and_restore(kubectl: &Kubectl<'_>) -> Result<()> {
     say("7. Deleted: it goes when its backup is proven, and not before.");
     kubectl.run(&["delete", "basicdeployment", "hello", "--timeout=120s"]).await?;
-    kubectl.run(&["--namespace=catena-system", "get", "secrets", BACKUPS_OF_HELLO]).await?;
+    let all = ["--namespace=catena-system", "get", "controllerrevisions", BACKUPS_OF_HELLO];
+    kubectl.run(&all).await?;
     say("8. And it comes back from its backup.");
-    let all = ["--namespace=catena-system", "get", "secrets", BACKUPS_OF_HELLO];
     let by_age = ["--sort-by=.metadata.creationTimestamp", "--output=name"];
     let backups = kubectl.read(&[&all[..], &by_age].concat()).await?;
     let latest = backups.lines().last().context("there is no backup of hello")?;
-    let manifest = r#"--output=go-template={{index .data "manifest.json" | base64decode}}"#;
-    let manifest = kubectl.read(&["--namespace=catena-system", "get", latest, manifest]).await?;
+    let object = "--output=jsonpath={.data.object}";
+    let object = kubectl.read(&["--namespace=catena-system", "get", latest, object]).await?;
     println!("What is in {latest}, given to");
-    kubectl.feed(&["create", "--filename", "-"], &manifest).await?;
+    kubectl.feed(&["create", "--filename", "-"], &object).await?;
     say("   Its pods come when Kubernetes has collected those of the deleted one, which can take a minute.");
     kubectl.run(&READY).await?;
     kubectl.run(&["get", "basicdeployments"]).await

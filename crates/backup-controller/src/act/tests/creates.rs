@@ -49,6 +49,24 @@ async fn a_busy_server_is_asked_again_and_a_lost_answer_is_not_repeated_blindly(
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_recorded_backup_is_about_to_be_created_until_the_server_may_have_done_so() {
+    let recorded = act(Action::Begin(status(State::BackingUp)), Answer::Done).await;
+    assert_eq!((outcome(&recorded), recorded.sent[0].verb.as_str()), (Ok(Next::Written), "MERGE"));
+    assert!(recorded.memory.is_about_to_create("u"));
+    for (answer, is_open) in
+        [(Answer::Done, false), (Answer::Lost, false), (Answer::Refusal(403, "Forbidden"), true)]
+    {
+        let said = answer.clone();
+        let (client, _) = answering(None, move |_| said.clone());
+        let (writer, events) = (Writer::over(client.clone(), MANAGER), Events::over(client, MANAGER));
+        let executor = Executor::new(writer, events, recorded.memory.clone(), HeldMetrics::default());
+        recorded.memory.begins("u");
+        executor.act(&observed(), Action::Create(backup())).await.ok();
+        assert_eq!(recorded.memory.is_about_to_create("u"), is_open, "{answer:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_missing_namespace_is_a_try_and_a_kind_that_is_not_served_is_none() {
     let namespace = json!({"kind": "namespaces", "name": "backups"});
     let namespace = json!({"kind": "Status", "reason": "NotFound", "code": 404, "details": namespace});

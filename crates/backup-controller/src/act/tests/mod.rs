@@ -80,7 +80,7 @@ fn outcome(acted: &Acted) -> Result<Next, &'static str> {
 
 fn observed() -> Observed {
     let settings = settings(TEMPLATE, "backups");
-    held(&settings, &target("shop"), Situation::Absent { backup: backup() })
+    held(&settings, &target("shop"), Situation::Absent { attempt: 1, backup: backup() })
 }
 
 fn living(finalizers: &[&str]) -> Observed {
@@ -118,7 +118,7 @@ async fn a_status_that_is_refused_keeps_nobody_and_is_remembered() {
         let settings = settings(TEMPLATE, "backups");
         let mut object = target("shop");
         object["metadata"]["annotations"] = json!({"a": "b"});
-        let mut observed = held(&settings, &object, Situation::Absent { backup: backup() });
+        let mut observed = held(&settings, &object, Situation::Absent { attempt: 1, backup: backup() });
         observed.held.as_mut().unwrap().status = Some(status(State::BackingUp));
         let released = act_on(&observed, release(Outcome::BackedUp), &[refusal, Answer::Done]).await;
         assert_eq!(outcome(&released), Ok(Next::Written));
@@ -148,6 +148,7 @@ fn refusals() -> Vec<(Answer, &'static str)> {
 async fn the_finalizer_is_put_on_the_very_object_that_was_seen_and_lives() {
     let acted = act_on(&living(&["a.example/x"]), Action::Protect, &[Answer::Done]).await;
     assert_eq!(outcome(&acted), Ok(Next::Written));
+    assert!(acted.memory.is_unmeasured("u"));
     let patch = json!([
         {"op": "test", "path": "/metadata/uid", "value": "u"},
         {"op": "test", "path": "/metadata/deletionTimestamp", "value": null},
@@ -155,6 +156,14 @@ async fn the_finalizer_is_put_on_the_very_object_that_was_seen_and_lives() {
         {"op": "add", "path": "/metadata/finalizers/-", "value": BACKUP_FINALIZER},
     ]);
     assert_eq!(acted.sent, [Sent { verb: "AMEND".into(), uri: WEB.into(), body: patch }]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_backed_up_is_told_while_it_lives() {
+    let problem = Unusable::NoNamespace { backup: "job".into() };
+    let acted = act_on(&living(&[BACKUP_FINALIZER]), Action::Warn(problem), &[Answer::Done]).await;
+    assert_eq!((outcome(&acted), acted.sent.len()), (Ok(Next::Again), 0));
+    assert_eq!(acted.told, ["BackupWithoutNamespace"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -196,6 +205,9 @@ async fn why_it_waits_is_said_on_the_very_object_and_once_in_an_event() {
     let given_up = BackupStatus { reason: OVERDUE.into(), ..status(State::Failed) };
     let given_up = Action::Hold { status: given_up, tell: true, again: Duration::ZERO };
     assert_eq!(act(given_up, Answer::Done).await.told, ["BackupOverdue"]);
+    let vanished = BackupStatus { reason: VANISHED.into(), ..status(State::Failed) };
+    let vanished = Action::Hold { status: vanished, tell: true, again: Duration::ZERO };
+    assert_eq!(act(vanished, Answer::Done).await.told, ["BackupVanished"]);
     let mut said = observed();
     said.held.as_mut().unwrap().status = Some(status(State::Failed));
     let again = act_on(&said, tell(State::Failed), &[Answer::Done]).await;
@@ -222,7 +234,7 @@ async fn an_event_about_a_backup_names_it() {
 #[tokio::test(start_paused = true)]
 async fn an_object_without_a_namespace_is_written_without_one() {
     let settings = settings(TEMPLATE, "backups");
-    let observed = held(&settings, &target(""), Situation::Absent { backup: backup() });
+    let observed = held(&settings, &target(""), Situation::Absent { attempt: 1, backup: backup() });
     for action in [tell(State::Failed), release(Outcome::BackedUp)] {
         let acted = act_on(&observed, action, &[Answer::Done]).await;
         assert!(acted.sent[0].uri.starts_with("/api/v1/configmaps/web?"), "{}", acted.sent[0].uri);
@@ -294,7 +306,7 @@ async fn no_answer_lets_an_object_go_without_a_proven_backup() {
 
 /// Whether the next pass releases an object that has been held for an hour without a backup.
 fn is_let_go(settings: &Settings, acted: &Acted) -> Option<Outcome> {
-    let mut observed = held(settings, &target("shop"), Situation::Absent { backup: backup() });
+    let mut observed = held(settings, &target("shop"), Situation::Absent { attempt: 1, backup: backup() });
     observed.held.as_mut().unwrap().refusals = acted.memory.refusals("u");
     if let Err(error) = &acted.result {
         observed.attempt = Attempt::Deferred(Failure::of(error));

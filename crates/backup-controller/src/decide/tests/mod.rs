@@ -59,7 +59,8 @@ fn held(observed: &mut Observed) -> &mut Held {
 }
 
 fn last(attempt: u32, age: i64) -> Try {
-    Try { attempt, backup: ObjectReference::default(), created: ago(age), is_given_up: false }
+    let backup = ObjectReference::default();
+    Try { attempt, backup, created: ago(age), is_given_up: false, has_vanished: false }
 }
 
 fn there(verdict: Verdict, age: i64) -> Situation {
@@ -67,7 +68,7 @@ fn there(verdict: Verdict, age: i64) -> Situation {
 }
 
 fn absent() -> Situation {
-    Situation::Absent { backup: json!({"first": true}) }
+    Situation::Absent { attempt: 1, backup: json!({"first": true}) }
 }
 
 fn failed(attempt: u32, age: i64) -> Situation {
@@ -101,6 +102,13 @@ fn the_finalizer_follows_the_selection_of_what_lives() {
     ] {
         assert_eq!(decide(&living(is_selected, finalizers)), expected, "{is_selected} {finalizers:?}");
     }
+}
+
+#[test]
+fn what_cannot_be_backed_up_is_told_before_anything_else_is_done_with_it() {
+    let problem = Unusable::NoNamespace { backup: "b".into() };
+    let observed = Observed { excess: Some(problem.clone()), ..living(false, &[BACKUP_FINALIZER]) };
+    assert_eq!(decide(&observed), Action::Warn(problem));
 }
 
 #[test]
@@ -242,6 +250,27 @@ fn the_failure_of_an_earlier_try_does_not_count_for_a_later_one() {
         (status.state, status.since, again),
         (State::Failed, held(&mut observed).now, Duration::from_secs(120))
     );
+}
+
+#[test]
+fn a_backup_that_deletes_itself_is_recorded_before_each_attempt_and_then_created_without_another_pause() {
+    let job = json!({"kind": "Job", "spec": {"ttlSecondsAfterFinished": 0}});
+    let begun = |status: &BackupStatus| status.begun_by(&kind("held").policy);
+    let mut observed = deleted("held", Situation::Absent { attempt: 1, backup: job.clone() });
+    let Action::Begin(first) = decide(&observed) else { panic!("not recorded") };
+    assert_eq!((first.state, first.attempt, begun(&first)), (State::BackingUp, 1, 1));
+    held(&mut observed).status = Some(first);
+    assert_eq!(decide(&observed), Action::Create(job.clone()));
+
+    held(&mut observed).situation =
+        Some(Situation::Failed { last: last(1, 100), next: job.clone(), seen: 1 });
+    let Action::Hold { status, again, .. } = decide(&observed) else { panic!("no pause") };
+    held(&mut observed).status = Some(status);
+    held(&mut observed).now = now() + again;
+    let Action::Begin(second) = decide(&observed) else { panic!("not recorded") };
+    assert_eq!(begun(&second), 2);
+    held(&mut observed).status = Some(second);
+    assert_eq!(decide(&observed), Action::Create(job));
 }
 
 #[test]

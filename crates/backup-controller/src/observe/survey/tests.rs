@@ -8,7 +8,7 @@ use std::{
 
 use backup_controller::{
     Settings,
-    annotation::FailedAttempts,
+    annotation::{LastAttempt, State},
     backup::{Failures, MAX_LOOK_UPS, Verdict},
     metadata,
     settings::LAST_ATTEMPT,
@@ -18,7 +18,7 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    fixtures::{TEMPLATE, created, failed, settings, target, with_policy},
+    fixtures::{TEMPLATE, created, ended, failed, settings, target, with_policy},
     mock_server::{DATE, server},
 };
 
@@ -53,6 +53,7 @@ async fn surveyed(
         kind: &settings.kinds["maps"],
         target: &target("shop"),
         now: "2026-06-01T12:00:30Z".parse().unwrap(),
+        begun: status.begun_by(&settings.kinds["maps"].policy),
     };
     survey.situation(Some(status), failures).await.unwrap()
 }
@@ -62,7 +63,7 @@ async fn situation(tries: impl Iterator<Item = u32>, first: u32) -> (Situation, 
     let settings = settings(TEMPLATE, "backups");
     let failed = |attempt| {
         let mut backup = created(&settings, &target("shop"), attempt);
-        backup["status"] = json!({"failed": 1});
+        backup["status"] = ended("Failed");
         backup
     };
     let (client, lookups) = cluster(tries.map(failed).collect());
@@ -91,7 +92,7 @@ async fn a_backup_that_took_too_long_is_given_up_for_the_next_one_unless_it_succ
     assert!(matches!(&held, Situation::There { last, .. } if !last.is_given_up), "{held:?}");
 
     let mut late = begun(&releasing, &[1, 2]);
-    late[0]["status"] = json!({"succeeded": 1, "failed": 0});
+    late[0]["status"] = ended("Complete");
     let proven = found(&releasing, late).await;
     assert!(
         matches!(&proven, Situation::There { last, verdict: Verdict::Succeeded } if last.attempt == 1),
@@ -106,7 +107,7 @@ async fn a_failed_backup_that_is_gone_counts_for_its_policy() {
     let policy = |on_failure| json!({"onFailure": on_failure, "tries": 9});
     for on_failure in ["Release", "Hold"] {
         let settings = with_policy(TEMPLATE, "backups", &policy(on_failure));
-        let of = |policy: &str| FailedAttempts { policy: policy.to_owned(), last: 2 };
+        let of = |policy: &str| LastAttempt { policy: policy.to_owned(), last: 2 };
         let own = BackupStatus { failed: Some(of(&settings.kinds["maps"].policy)), ..failed(2) };
         let policy = &settings.kinds["maps"].policy;
         for seen in [&[][..], &[1], &[1, 2], &[2]] {
@@ -139,8 +140,20 @@ async fn a_failed_backup_that_is_gone_counts_for_its_policy() {
         let by_another = BackupStatus { failed: Some(of("another")), ..failed(2) };
         let first =
             surveyed(&cluster(Vec::new()).0, &settings, &by_another, &mut Failures::none_by(policy)).await;
-        assert_eq!(first, Situation::Absent { backup: rendered(&settings, 1) }, "{on_failure}");
+        assert_eq!(first, Situation::Absent { attempt: 1, backup: rendered(&settings, 1) }, "{on_failure}");
     }
+}
+
+/// The controller may have been away while a Job ended and was deleted after its time to live.
+#[tokio::test]
+async fn an_attempt_that_was_recorded_and_is_gone_unseen_is_followed_by_the_next_one_and_releases_nothing() {
+    let settings = with_policy(TEMPLATE, "backups", &json!({"onFailure": "Release", "tries": 1}));
+    let begun = Some(LastAttempt { policy: settings.kinds["maps"].policy.clone(), last: 1 });
+    let recorded = BackupStatus { begun, state: State::BackingUp, ..failed(1) };
+    let gone = surveyed(&cluster(Vec::new()).0, &settings, &recorded, &mut Failures::default()).await;
+    let Situation::Failed { last, next, seen } = gone else { panic!("{gone:?}") };
+    assert_eq!((last.attempt, last.has_vanished, seen), (1, true, 0));
+    assert_eq!(next, rendered(&settings, 2));
 }
 
 fn rendered(settings: &Settings, attempt: u32) -> Value {

@@ -11,7 +11,7 @@ const TAKEN: Answer = Answer::Refusal(409, "AlreadyExists");
 fn writes() -> Vec<Action> {
     let of_children = [create(), apply(false), restart_with(None), scale(false), scale_former(), strip()];
     let deleted = [delete(&["old"]), prune()];
-    let of_others = [record(), renumber(), tell(), write_status()];
+    let of_others = [record(), adopt(), renumber(), tell(), write_status()];
     of_children.into_iter().chain(deleted).chain(of_others).collect()
 }
 

@@ -65,6 +65,11 @@ fn record() -> Action {
     Action::Record { rendered: rendered(), number: 4 }
 }
 
+fn adopt() -> Action {
+    let orphan = Revision { made_for: Some("former".into()), ..Revision::clone(&revision("web-old")) };
+    Action::Adopt(vec![Arc::new(orphan)])
+}
+
 fn renumber() -> Action {
     let rejects = Rejects { hash: Some("bad".into()), command: Some("undo".into()) };
     Action::Renumber { revision: revision("web-new"), number: 5, rejects }

@@ -47,6 +47,21 @@ async fn a_revision_is_renumbered_only_as_the_very_object_that_was_seen() {
     assert_eq!(request_of(renumber()).await, sent("MERGE", &uri, renumbered));
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_revision_is_adopted_with_the_uid_from_which_its_name_follows() {
+    let uri = format!("{REVISIONS}/web-old?&force=true&fieldManager={MANAGER}&fieldValidation=Strict");
+    let adopted = json!({
+        "apiVersion": "apps/v1", "kind": "ControllerRevision",
+        "metadata": {
+            "name": "web-old", "namespace": "shop", "uid": "uid-of-web-old",
+            "labels": {keys::DEPLOYMENT_UID: "deployment"},
+            "annotations": {keys::MADE_FOR: "former"},
+            "ownerReferences": [owner("deployment")],
+        },
+    });
+    assert_eq!(request_of(adopt()).await, sent("APPLY", &uri, adopted));
+}
+
 /// The applied fields of the child, with a restart token.
 fn applied(token: &str) -> Value {
     let mut object = desired().object;
@@ -96,6 +111,40 @@ async fn a_child_is_scaled_and_stripped_in_single_fields_of_the_very_object() {
     });
     let uri = format!("{CHILDREN}/old?&fieldManager={MANAGER}&fieldValidation=Strict");
     assert_eq!(request_of(scale_former()).await, sent("MERGE", &uri, former));
+}
+
+#[tokio::test(start_paused = true)]
+async fn owner_references_of_children_and_revisions_get_the_present_version() {
+    let mut reference = owner("deployment");
+    reference["apiVersion"] = "catena.dev/v1alpha0".into();
+    let live = |uid: &str| {
+        let metadata = json!({"uid": uid, "resourceVersion": "9", "ownerReferences": [reference.clone()]});
+        Answer::Object(json!({ "metadata": metadata }))
+    };
+    let refresh =
+        Action::RefreshOwner { children: vec![child("web", "child")], revisions: vec![revision("web-new")] };
+    let answers = [live("child"), Answer::Done, live("uid-of-web-new"), Answer::Done];
+    let Acted { sent, result, .. } = act(refresh, &answers).await;
+    assert_eq!(result.unwrap(), Next::Written);
+    let path = |sent: &Sent| sent.uri.split('?').next().unwrap_or_default().to_owned();
+    let asked: Vec<_> = sent.iter().map(|sent| format!("{} {}", sent.verb, path(sent))).collect();
+    let (child, revision) = (format!("{CHILDREN}/web"), format!("{REVISIONS}/web-new"));
+    let expected = [("GET", &child), ("AMEND", &child), ("GET", &revision), ("AMEND", &revision)];
+    assert_eq!(asked, expected.map(|(verb, path)| format!("{verb} {path}")));
+    for amended in [&sent[1], &sent[3]] {
+        let path = "/metadata/ownerReferences/0/apiVersion";
+        let replaced = json!({"op": "replace", "path": path, "value": "catena.dev/v1alpha1"});
+        assert_eq!(amended.body[2], replaced);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_wanted_child_is_told_for_how_long_its_replicas_have_to_be_ready() {
+    let mut observed = observed();
+    Arc::make_mut(&mut observed.deployment).spec.min_ready_seconds = 5;
+    let spec_of = async |action| act_on(&observed, action, &[DONE]).await.sent.remove(0).body["spec"].clone();
+    assert_eq!(spec_of(scale(false)).await, json!({"replicas": 3, "minReadySeconds": 5}));
+    assert_eq!(spec_of(scale_former()).await, json!({"replicas": 2}));
 }
 
 #[tokio::test(start_paused = true)]

@@ -173,6 +173,66 @@ fn a_change_of_what_the_server_made_of_the_rendering_is_named() {
     assert_eq!(field(&of("Always", 2)), None);
 }
 
+/// A child whose rendering has a list of containers, with one container changed. Its form after the last apply is known, or not.
+fn with_container(changes: Value, is_known: bool) -> Observed {
+    let mut container = json!({
+        "name": "main", "image": "a", "env": [{"name": "VERSION", "value": "1.0"}],
+        "resources": {"limits": {"cpu": "1000m", "memory": "1Gi"}},
+    });
+    let mut wanted = desired();
+    merge(&mut wanted.object, json!({"spec": {"containers": [container]}}));
+    merge(&mut container, changes);
+    let mut observed = ours(json!({"spec": {"containers": [container]}}));
+    observed.settled_as = is_known.then(|| wanted.comparable());
+    observed.desired = Ok(wanted);
+    observed
+}
+
+#[test]
+fn another_form_of_the_same_meaning_is_no_change_of_a_list() {
+    for same in [
+        json!({}),
+        json!({"livenessProbe": {}, "args": [], "lifecycle": null, "securityContext": {"capabilities": {}}}),
+        json!({"resources": {"limits": {"cpu": "1", "memory": "1024Mi"}, "requests": {}}}),
+        json!({"resources": {"limits": {"cpu": 1, "memory": 1_073_741_824}}}),
+    ] {
+        for is_known in [true, false] {
+            let mut observed = with_container(same.clone(), is_known);
+            assert!(matches!(decide(&observed), Action::WriteStatus(_)), "{same}");
+            spec(&mut observed).paused = true;
+            assert!(written(decide(&observed)).ready, "{same}");
+        }
+    }
+}
+
+#[test]
+fn whatever_else_somebody_changes_in_a_list_is_undone() {
+    for other in [
+        json!({"image": "evil"}),
+        json!({"command": ["sleep"]}),
+        json!({"securityContext": {"privileged": true}}),
+        json!({"env": [{"name": "VERSION", "value": "1"}]}),
+        json!({"env": [{"name": "VERSION", "value": "1.0"}, {"name": "EVIL", "value": ""}]}),
+        json!({"env": [{"name": "VERSION", "value": "1.0", "valueFrom": {"fieldRef": {"fieldPath": "x"}}}]}),
+        json!({"resources": {"limits": {"cpu": "1001m"}}}),
+        json!({"resources": {"limits": {"cpu": "many"}}}),
+        json!({"resources": null}),
+    ] {
+        for is_known in [true, false] {
+            let mut observed = with_container(other.clone(), is_known);
+            assert!(matches!(decide(&observed), Action::Apply { cause: Cause::Drift, .. }), "{other}");
+            spec(&mut observed).paused = true;
+            let is_told = observed.changed_in_pause().as_deref() == Some("spec.containers");
+            assert_eq!(is_told, is_known, "{other}");
+        }
+    }
+    let mut added = with_container(json!({}), true);
+    let Found::Ours(child) = &mut added.child else { panic!() };
+    let containers = Arc::make_mut(child).object["spec"]["containers"].as_array_mut().unwrap();
+    containers.push(json!({"name": "evil", "image": "evil"}));
+    assert!(matches!(decide(&added), Action::Apply { cause: Cause::Drift, .. }));
+}
+
 #[test]
 fn a_change_by_somebody_else_that_a_pause_keeps_is_not_reported_as_ready() {
     let mut observed = ours(json!({"spec": {"parameters": {"image": "theirs"}}}));

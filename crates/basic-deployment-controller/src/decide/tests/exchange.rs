@@ -59,6 +59,44 @@ fn the_former_kind_goes_step_by_step_and_is_named_meanwhile() {
     assert_eq!(decide(&observed), Action::Delete(observed.others.clone()));
 }
 
+#[test]
+fn a_new_replica_replaces_a_former_one_once_it_has_served_for_as_long_as_it_has_to() {
+    let mut observed = switched();
+    let wanted = |replicas: i32, available: i32| {
+        let status = json!({"active": replicas, "available": available});
+        Found::Ours(child(json!({"spec": {"replicas": replicas}, "status": status})))
+    };
+    observed.child = wanted(1, 0);
+    assert!(!matches!(decide(&observed), Action::ScaleFormer { .. }), "{:?}", decide(&observed));
+    observed.child = wanted(1, 1);
+    assert!(matches!(decide(&observed), Action::ScaleFormer { replicas: 2, .. }));
+    observed.child = wanted(3, 2);
+    assert!(!observed.is_served(), "one of them is ready since a moment ago");
+    observed.child = wanted(3, 3);
+    assert!(observed.is_served());
+}
+
+#[test]
+fn the_time_for_which_a_replica_has_to_serve_is_handed_to_the_child_also_in_a_pause() {
+    let mut observed = ours(json!({}));
+    spec(&mut observed).min_ready_seconds = 5;
+    spec(&mut observed).paused = true;
+    let handed = decide(&observed);
+    assert!(matches!(handed, Action::Scale { replicas: 3, heals: false, .. }), "{handed:?}");
+    assert_eq!(events::of(&observed, &handed), None, "its replicas stay");
+    observed.child = Found::Ours(child(json!({"spec": {"minReadySeconds": 5}})));
+    assert!(!matches!(decide(&observed), Action::Scale { .. }));
+    let live: Option<&Child> = observed.child.ours().map(AsRef::as_ref);
+    let body = |seconds: i32, child: Option<&Child>| {
+        let mut deployment = deployment();
+        deployment.spec.min_ready_seconds = seconds;
+        let desired = Desired::new(&deployment, rendered(NEW), replica_sets());
+        desired.body(3, child)["spec"]["minReadySeconds"].clone()
+    };
+    assert_eq!((body(5, None), body(5, live)), (json!(5), json!(5)));
+    assert_eq!((body(0, None), body(0, live)), (Value::Null, json!(0)), "a kind need not have the field");
+}
+
 pub(super) fn revision_of_deployments() -> Arc<Revision> {
     let mut former = Revision::clone(&revision(0, "former"));
     former.kind = ("apps/v1".into(), "Deployment".into());
@@ -79,6 +117,7 @@ fn no_child_is_made_or_becomes_the_wanted_one_while_the_last_one_is_of_a_kind_th
     switched.others.clear();
     for child in [Found::Nothing, Found::Ours(child(json!({}))), Found::Orphan(child(json!({})))] {
         let mut observed = unlisted(Observed { child, ..switched.clone() });
+        observed.since_progress = Duration::from_secs(6000);
         observed.commands = Some(vec![restart("a", 10, json!({})), queue::rollback("b", 20, 0)]);
         let refused = decide(&observed);
         let Action::Refuse(refusal) = &refused else { panic!("{refused:?}") };
@@ -106,6 +145,56 @@ fn the_numbers_of_a_child_that_is_not_seen_stay() {
     let lost = status(&unlisted(observed));
     assert_eq!((lost.active, lost.replicas, lost.progress, lost.ready), (3, 3, told.progress, false));
     assert_eq!(lost.child, told.child, "it is not forgotten");
+}
+
+/// A former child with its own revision.
+fn former(number: i64, replicas: i32, active: i32) -> Arc<Child> {
+    child(json!({
+        "metadata": {
+            "name": format!("web-{number}"), "uid": format!("former-{number}"),
+            "annotations": {keys::HASH: format!("r{number}")},
+        },
+        "spec": {"replicas": replicas}, "status": {"active": active},
+    }))
+}
+
+/// Former children of the revisions 1, 2 and 3, beside a wanted child that does not serve.
+fn beside_a_bad_one(others: Vec<Arc<Child>>) -> Observed {
+    let mut observed = ours(json!({"spec": {"replicas": 1}, "status": {"active": 0}}));
+    let revisions = [(1, "r1"), (2, "r2"), (3, "r3"), (4, NEW)];
+    observed.revisions = revisions.map(|(number, hash)| revision(number, hash)).to_vec();
+    observed.others = others;
+    observed
+}
+
+#[test]
+fn former_children_that_never_served_go_when_they_are_empty_but_never_the_one_that_may_have() {
+    let others = vec![former(1, 3, 3), former(2, 0, 0), former(3, 0, 0)];
+    let observed = beside_a_bad_one(others.clone());
+    assert_eq!(decide(&observed), Action::Delete(others[1..].to_vec()));
+    // Nobody knows what those still run.
+    let running = child(json!({
+        "metadata": {"uid": "former-2", "generation": 2, "annotations": {keys::HASH: "r2"}}, "spec": {"replicas": 0},
+        "status": {"active": 0},
+    }));
+    for kept in [running, former(2, 0, 1)] {
+        let observed = beside_a_bad_one(vec![former(1, 3, 3), kept]);
+        assert!(!matches!(decide(&observed), Action::Delete(_)), "{:?}", decide(&observed));
+    }
+    let mut none_needed = beside_a_bad_one(vec![former(1, 0, 0), former(2, 0, 0)]);
+    spec(&mut none_needed).max_surge = IntOrString::Int(0);
+    spec(&mut none_needed).max_unavailable = IntOrString::String("100%".into());
+    none_needed.child = Found::Ours(child(json!({"status": {"active": 0}})));
+    assert_eq!(decide(&none_needed), Action::Delete(vec![none_needed.others[1].clone()]));
+}
+
+#[test]
+fn former_children_that_serve_least_are_emptied_first() {
+    let observed = beside_a_bad_one(vec![former(1, 3, 1), former(2, 1, 0)]);
+    let Action::ScaleFormer { child, replicas: 0, .. } = decide(&observed) else {
+        panic!("{:?}", decide(&observed))
+    };
+    assert_eq!(child.uid, "former-2");
 }
 
 #[test]

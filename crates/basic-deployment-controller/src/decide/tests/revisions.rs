@@ -151,6 +151,47 @@ fn only_the_revision_that_was_stored_for_a_hash_is_one() {
 }
 
 #[test]
+fn a_revision_that_was_left_behind_is_known_by_its_label_hash_and_name() {
+    let with = |changes: Value| {
+        let mut object = json!({"metadata": {
+            "name": crate::revision::name("web", "former", "good"),
+            "labels": {keys::DEPLOYMENT_UID: "former"}, "annotations": {keys::HASH: "good"},
+        }});
+        merge(&mut object["metadata"], changes);
+        Revision::of(serde_json::from_value(object).unwrap())
+    };
+    assert!(with(json!({})).is_left_by("web"));
+    for (what, changes) in [
+        ("a copy", json!({"name": "web-copy"})),
+        ("another label", json!({"labels": {keys::DEPLOYMENT_UID: "other"}})),
+        ("another hash", json!({"annotations": {keys::HASH: "bad"}})),
+        ("one that goes", json!({"deletionTimestamp": "2026-01-01T00:00:00Z"})),
+        ("one with an owner", json!({"ownerReferences": [fixtures::owner("former")]})),
+    ] {
+        assert!(!with(changes).is_left_by("web"), "{what}");
+    }
+    assert!(!with(json!({})).is_left_by("api"));
+    let adopted = json!({
+        "labels": {keys::DEPLOYMENT_UID: "deployment"}, "annotations": {keys::MADE_FOR: "former"},
+        "ownerReferences": [fixtures::owner("deployment")],
+    });
+    assert!(with(adopted.clone()).is_genuine("web", "deployment"));
+    let mut again = adopted;
+    again["ownerReferences"] = json!([]);
+    assert!(with(again).is_left_by("web"), "it is left behind once more");
+}
+
+#[test]
+fn revisions_that_were_left_behind_are_taken_back_before_the_next_one_gets_its_number() {
+    let mut first = observed(Found::Nothing);
+    first.revisions.clear();
+    first.orphans = vec![revision(1, "a"), revision(2, "b")];
+    assert_eq!(decide(&first), Action::Adopt(first.orphans.clone()));
+    first.revisions = std::mem::take(&mut first.orphans);
+    assert_eq!(decide(&first), Action::Record { rendered: rendered(NEW), number: 3 });
+}
+
+#[test]
 fn a_rollback_is_recorded_on_its_revision_once() {
     let mut observed = ours(json!({}));
     observed.rendered = Ok(rendered("bad"));
@@ -288,4 +329,18 @@ fn a_revision_of_another_kind_is_no_target() {
     observed.revisions[1] = revision(2, NEW);
     assert!(rollback::target(1, &observed).unwrap_err().message.contains("Deployment"));
     assert!(rollback::target(0, &observed).is_err());
+}
+
+#[test]
+fn a_revision_of_another_api_version_of_a_listed_kind_is_a_target_in_the_listed_version() {
+    let mut observed = ours(json!({}));
+    let mut earlier = revision(0, "a");
+    Arc::make_mut(&mut earlier).kind = ("catena.dev/v1".into(), "BasicReplicaSet".into());
+    observed.revisions.insert(0, earlier);
+    assert_eq!(rollback::target(0, &observed).unwrap().hash, "a");
+    let mut stored = rendered("a");
+    stored.object["apiVersion"] = "catena.dev/v1".into();
+    let desired = Desired::new(&deployment(), stored, replica_sets());
+    assert_eq!(desired.object["apiVersion"], "catena.dev/v1alpha1");
+    assert_eq!(desired.hash, "a");
 }

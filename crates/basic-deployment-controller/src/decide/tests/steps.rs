@@ -196,3 +196,19 @@ fn a_rollback_whose_effect_was_replaced_is_not_carried_out_again() {
     queue::prepare(&mut observed);
     assert_eq!(told(decide(&observed), "a"), outcome("False", "Superseded"));
 }
+
+#[test]
+fn an_owner_reference_in_another_version_is_refreshed_also_during_a_deletion_and_holds_up_nothing() {
+    let mut reference = fixtures::owner("deployment");
+    reference["apiVersion"] = "catena.dev/v1alpha0".into();
+    let old = child(json!({"metadata": {"ownerReferences": [reference]}}));
+    let stored = Arc::new(Revision { owner: old.owner.clone(), ..Revision::clone(&revision(1, NEW)) });
+    let mut observed = observed(Found::Ours(old.clone()));
+    observed.revisions = vec![stored.clone()];
+    let refresh = Action::RefreshOwner { children: vec![old], revisions: vec![stored] };
+    assert_eq!(decide(&observed), refresh);
+    assert_ne!(decide(&after_failure(observed.clone())), refresh);
+    let now = k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(observed.now);
+    Arc::make_mut(&mut observed.deployment).metadata.deletion_timestamp = Some(now);
+    assert_eq!(decide(&observed), refresh);
+}

@@ -8,6 +8,7 @@ use operator_kit::report::{
 
 use super::*;
 use crate::{
+    outputs::Pause,
     stall,
     status::{CONDITIONS, deadline_in, pace},
 };
@@ -141,6 +142,45 @@ fn a_failure_blocks_in_its_own_name_and_stalls_only_where_it_waits_for_a_change(
 }
 
 #[test]
+fn a_child_that_is_paused_is_named_runs_out_of_no_time_and_is_ready_if_it_serves() {
+    let paused = |mut observed: Observed| {
+        let Found::Ours(child) = &mut observed.child else { panic!() };
+        let pause = Pause { reason: "StepReached".into(), message: "somebody has to go on".into() };
+        Arc::make_mut(child).outputs.paused = Some(pause);
+        observed.since_progress = Duration::from_secs(6000);
+        observed
+    };
+    let waiting = paused(ours(json!({"status": {"active": 1}})));
+    let told = status(&waiting);
+    let message =
+        "1 of 3 replicas are serving; BasicReplicaSet web is paused: StepReached: somebody has to go on";
+    assert_eq!(said(&told, READY).unwrap(), ["False", "ChildPaused", message]);
+    assert_eq!(said(&told, PROGRESSING).unwrap()[0], "False");
+    assert_eq!((said(&told, STALLED), said(&told, RECONCILING)), (None, None));
+    let blocker = told.blocked_by.unwrap();
+    assert_eq!((&*blocker.kind, &*blocker.name, &*blocker.reason), ("BasicReplicaSet", "web", "StepReached"));
+    assert_eq!(deadline_in(&waiting), None);
+    assert_eq!(said(&status(&paused(ours(json!({})))), READY).unwrap()[1], "Complete");
+}
+
+#[test]
+fn a_child_whose_controller_has_stopped_is_named_instead_of_its_last_blocker() {
+    let blocker = json!({"apiVersion": "v1", "kind": "Pod", "name": "web-x", "reason": "ImagePullBackOff"});
+    let mut late =
+        ours(json!({"metadata": {"generation": 2}, "status": {"active": 1, "blockedBy": blocker}}));
+    let reason = |observed: &Observed| status(observed).blocked_by.unwrap().reason;
+    late.behind_for = Duration::from_secs(59);
+    assert_eq!(reason(&late), "ImagePullBackOff");
+    assert_eq!(stall::silence_in(&late), Some(Duration::from_secs(1)));
+    late.behind_for = Duration::from_secs(60);
+    assert_eq!((reason(&late).as_str(), stall::silence_in(&late)), ("NotReported", None));
+    let [_, _, message] = said(&status(&late), READY).unwrap();
+    let told = "BasicReplicaSet web is not ready: NotReported: it reports no more: contract.observedGeneration (status.observedGeneration) is 1, and metadata.generation is 2";
+    assert!(message.contains(told), "{message}");
+    assert_eq!(stall::silence_in(&ours(json!({}))), None, "it reports");
+}
+
+#[test]
 fn a_stall_with_the_spec_before_is_not_told_for_the_present_one() {
     let stalled = json!([{"type": "Stalled", "status": "True", "reason": "Late", "message": "old"}]);
     let changes = |observed: i64| json!({"status": {"observedGeneration": observed, "active": 1, "conditions": stalled}});
@@ -256,6 +296,22 @@ fn a_stall_that_a_former_leader_reported_is_not_taken_back_by_the_next_one_befor
 }
 
 #[test]
+fn a_word_of_the_child_is_not_taken_for_a_report_of_its_parent() {
+    for own in [stall::PROGRESS_DEADLINE_EXCEEDED, "Paused"] {
+        let conditions = json!([{"type": "Stalled", "status": "True", "reason": own, "message": "late"}]);
+        let mut observed = ours(json!({"status": {"active": 1, "conditions": conditions}}));
+        let told = status(&observed);
+        assert_eq!(said(&told, STALLED).unwrap()[1], format!("Child{own}"));
+        assert_eq!(told.blocked_by.as_ref().unwrap().reason, own, "the child is named with its own word");
+        // The next leader sees a child that has gone on.
+        observed = ours(json!({"status": {"active": 1}}));
+        Arc::make_mut(&mut observed.deployment).status = Some(told);
+        let child = observed.child.ours().map(AsRef::as_ref);
+        assert_eq!(stall::reported(&observed.deployment, child, &[]), Duration::ZERO);
+    }
+}
+
+#[test]
 fn a_stalled_exchange_is_not_taken_back_either() {
     let mut stalled = ours(json!({"status": {"active": 1}}));
     let former = |active: i32| {
@@ -271,5 +327,6 @@ fn a_stalled_exchange_is_not_taken_back_either() {
         stall::reported(&stalled.deployment, stalled.child.ours().map(AsRef::as_ref), others)
     };
     assert_eq!(reported(&stalled.others), deadline);
-    assert_eq!(reported(&[former(1)]), Duration::ZERO, "another replica serves");
+    assert_eq!(reported(&[former(3)]), Duration::ZERO, "another replica serves");
+    assert_eq!(reported(&[former(1)]), deadline, "one that no longer serves is no progress");
 }

@@ -2,6 +2,7 @@
 
 mod child;
 mod commands;
+mod orphans;
 mod pauses;
 mod pods;
 mod unlisted;

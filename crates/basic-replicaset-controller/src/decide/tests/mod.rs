@@ -1,5 +1,7 @@
 mod fills;
 mod goes_on;
+mod proves;
+mod ranks;
 mod recognises;
 mod replaces;
 mod reports;
@@ -10,7 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use operator_kit::{
     report::{Category, Failure, StatusAge},
     run::HeldUp,
-    watch::pod::Trouble,
+    watch::pod::{Phase, Trouble},
 };
 
 use super::*;
@@ -32,12 +34,16 @@ fn pod(slot: u32, revision: &str, state: PodState) -> Arc<PodRow> {
         namespace: "shop".into(),
         name: format!("web-{slot}").into(),
         uid: format!("pod-{slot}").into(),
-        owner: Some(Owner { uid: "set".into(), name: "web".into() }),
+        owner: Some(Owner { uid: "set".into(), name: "web".into(), is_outdated: false }),
         revision: revision.into(),
         slot: Some(slot),
         created: ago(60),
         deletion_cost: 0,
         state,
+        ready_since: None,
+        node: "".into(),
+        phase: Phase::Running,
+        restarts: 0,
     })
 }
 
@@ -87,6 +93,8 @@ fn observed(replicas: i32, pods: Vec<Arc<PodRow>>) -> Observed {
         is_blind: false,
         now: now(),
         revision: Ok(NEW.into()),
+        former: None,
+        proven: None,
         unread: Vec::new(),
         pods,
         orphans: Vec::new(),

@@ -1,4 +1,6 @@
-//! Names that are taken, and pods that could not be looked up.
+//! Names that are taken, pods that could not be looked up, and owner references in another version.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::*;
 
@@ -73,4 +75,17 @@ fn a_look_up_that_fails_holds_up_nothing_but_the_place_of_that_pod() {
     assert_eq!(status.blocked_by.unwrap().reason, "LookUpFailed");
     Arc::make_mut(&mut observed.set).spec.replicas = 4;
     assert_eq!(created(&decide(&observed)), [2]);
+}
+
+#[test]
+fn an_owner_reference_in_another_version_is_refreshed_also_while_the_set_is_deleted() {
+    let mut old = pod(0, NEW, PodState::Ready);
+    Arc::make_mut(&mut old).owner = Some(Owner { uid: "set".into(), name: "web".into(), is_outdated: true });
+    let mut observed = observed(2, vec![old.clone(), pod(1, NEW, PodState::Ready)]);
+    assert_eq!(decide(&observed), Action::RefreshOwner(vec![old.clone()]));
+    Arc::make_mut(&mut observed.set).metadata.deletion_timestamp = Some(Time(now()));
+    assert_eq!(decide(&observed), Action::RefreshOwner(vec![old]));
+    let held = HeldUp::default().and_item(step::REFRESH_OWNER, "pod-0", failure("Forbidden"));
+    observed.attempt = Attempt::Without(held);
+    assert!(!matches!(decide(&observed), Action::RefreshOwner(_)), "it holds up nothing else");
 }

@@ -68,7 +68,7 @@ fn shops(is_namespaced: bool) -> ServedKind {
 
 #[expect(clippy::unnecessary_wraps, reason = "as it stands in what is observed")]
 fn found(uid: &str) -> Option<Target> {
-    let object = TargetObject { uid: uid.into(), is_terminating: false };
+    let object = TargetObject { uid: uid.into(), is_terminating: false, created: None };
     Some(Target::Served { kind: shops(true), object: Some(object) })
 }
 

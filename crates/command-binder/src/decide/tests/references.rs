@@ -104,7 +104,7 @@ fn a_target_outside_of_namespaces_has_none_whatever_the_command_says() {
             {"group": "apps.example", "version": "v1", "resource": "shops", "kind": "Shop", "scope": scope},
         ]}}))
     };
-    let object = Some(TargetObject { uid: UID.into(), is_terminating: false });
+    let object = Some(TargetObject { uid: UID.into(), is_terminating: false, created: None });
     let target = Some(Target::Served { kind: shops(false), object });
     let action = decide(&observed(&wide(Value::Null), &json!({}), target.clone()));
     assert_eq!(action, bind());
@@ -119,9 +119,44 @@ fn a_label_is_believed_only_when_it_was_compared_with_the_target() {
     let (reason, message) = told(&kind, &labelled("somebody-elses"), found(UID));
     assert!(reason == "TargetReplaced" && message.contains("remove the label"), "{message}");
     assert_eq!(decide(&observed(&kind, &labelled(UID), found(UID))), Action::Settle);
-    // A command that represents data outlives its target.
+    // A command that represents data outlives its target, also where another one of that name has come since, and whoever
+    // leads: only one that is younger than the present target cannot have been labelled for a former one.
     assert_eq!(decide(&observed(&kind, &labelled(UID), missing())), Action::Settle);
+    let present = |created: &str| {
+        let created = Some(created.parse().unwrap());
+        let object = Some(TargetObject { uid: UID.into(), is_terminating: false, created });
+        Some(Target::Served { kind: shops(true), object })
+    };
+    let former = labelled("former");
+    assert_eq!(decide(&observed(&kind, &former, present("2026-01-01T00:00:01Z"))), Action::Settle);
+    assert_eq!(told(&kind, &former, present("2026-01-01T00:00:00Z")).0, "TargetReplaced");
     let row = command(&kind, &labelled("somebody-elses")).row;
     let Finding::Target(to) = &row.finding else { panic!("{:?}", row.finding) };
     assert_eq!(row.proven_target(to, false), None, "so that it is looked up");
+}
+
+#[test]
+fn a_command_stays_bound_while_its_reference_is_refreshed() {
+    let mut reference = owner("Shop", "a", UID);
+    reference["apiVersion"] = json!("apps.example/v0");
+    let bound = json!({"metadata": {
+        "ownerReferences": [reference], "annotations": {"catena.dev/bound-to": UID},
+    }});
+    let kind = kind(&json!({"reportsBound": true}));
+    let mut outdated = observed(&kind, &bound, None);
+    // The version may cease to be served.
+    assert_eq!(decide(&outdated), Action::Wait(Duration::from_secs(60)));
+    let Action::Bind(refreshed) = bind() else { panic!() };
+    outdated.refreshed = Some(refreshed.clone());
+    assert_eq!(decide(&outdated), Action::Refresh(refreshed));
+    let failure = Failure {
+        category: Category::Transient,
+        reason: "Conflict",
+        message: String::new(),
+        is_expected: true,
+        next_retry: None,
+    };
+    outdated.attempt = Attempt::Deferred(failure);
+    outdated.can_report = Some(true);
+    assert_eq!(decide(&outdated), Action::Settle, "it is bound all the same");
 }

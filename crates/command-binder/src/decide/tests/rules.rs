@@ -15,11 +15,41 @@ fn ownership_is_refused_where_it_would_do_harm() {
     );
     let (reason, message) = told(&by_rule, &json!({"spec": {"type": "Restore"}}), None);
     assert!(reason == "OwnershipRefused" && message.contains("makes its target"), "{message}");
-    let as_controller = kind(&json!({"controller": true}));
-    let mut other = owner("Node", "n", "other");
-    other["controller"] = json!(true);
-    let more = json!({"metadata": {"ownerReferences": [other]}});
-    assert_eq!(told(&as_controller, &more, found(UID)).0, "OwnershipRefused");
+}
+
+fn controlled_by(mut owner: Value) -> Value {
+    owner["controller"] = json!(true);
+    json!({"metadata": {"ownerReferences": [owner]}})
+}
+
+#[test]
+fn beside_another_controller_a_command_would_outlive_its_target() {
+    let (owning, labelling) = (kind(&json!({})), kind(&json!({"mode": "Label"})));
+    let operated = controlled_by(owner("Node", "n", "other"));
+    for kind in [&owning, &kind(&json!({"controller": true}))] {
+        let (reason, message) = told(kind, &operated, found(UID));
+        assert!(reason == "OwnershipRefused" && message.contains("Node n is its controller"), "{message}");
+        assert!(message.contains("the garbage collector") && message.contains("mode: Label"), "{message}");
+    }
+    assert_eq!(decide(&observed(&labelling, &operated, found(UID))), bind());
+    let by_its_target = controlled_by(owner("Shop", "a", UID));
+    assert_eq!(decide(&observed(&owning, &by_its_target, found(UID))), Action::Settle);
+}
+
+#[test]
+fn to_observe_is_to_be_advised_a_label_where_ownership_would_do_harm() {
+    let observe = kind(&json!({"mode": "Observe"}));
+    for (more, named) in [
+        (json!({"metadata": {"finalizers": ["x.dev/data"]}}), "the finalizer x.dev/data"),
+        (json!({"spec": {"deletionPolicy": "Delete"}}), "spec.deletionPolicy Delete"),
+        (controlled_by(owner("Node", "n", "other")), "the Node n is its controller"),
+    ] {
+        let (reason, message) = told(&observe, &more, found(UID));
+        assert!(reason == "WouldBind" && message.contains(named), "{reason}: {message}");
+        assert!(message.contains("set mode: Label") && !message.contains("mode: Owner"), "{message}");
+    }
+    let retained = json!({"spec": {"deletionPolicy": "Retain"}});
+    assert!(told(&observe, &retained, found(UID)).1.contains("set mode: Owner"));
 }
 
 #[test]

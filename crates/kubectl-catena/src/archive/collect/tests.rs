@@ -113,6 +113,16 @@ async fn a_command_of_others_is_left_out_and_an_ordinary_dependent_is_saved() {
     assert_eq!(left, [("reindexes.acme.dev", 1, COMMAND_OF_OTHERS)]);
     assert!(folder.0.join("shop/basicdeployments.catena.dev/web.yaml").is_file());
     assert!(!folder.0.join("shop/reindexes.acme.dev").exists());
+    // The settings of command-binder describe it as well as its definition does.
+    let configured = Temporary::new("configured");
+    let cluster = server(|uri| {
+        let settings = json!({"settings.yaml": "kinds: [{group: acme.dev, resource: reindexes}]"});
+        let items = json!([{"metadata": {"name": "b", "namespace": "catena-system"}, "data": settings}]);
+        let list = json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": items});
+        uri.starts_with("/api/v1/configmaps?").then_some((StatusCode::OK, list))
+    });
+    let saved = backup(&cluster, &configured).await.unwrap();
+    assert_eq!(saved.left_out[0].why, COMMAND_OF_OTHERS, "{saved:?}");
     let readable = Temporary::new("readable");
     let saved = backup(&server(|_| None), &readable).await.unwrap();
     assert_eq!(saved.objects["reindexes.acme.dev"], 1, "{saved:?}");

@@ -1,12 +1,13 @@
 //! Objects that a restoration does not bring back, so that no command runs again.
 
+use catena_api::keys;
 use serde_json::Value;
 
 use super::{Restoration, text};
 use crate::{
     archive::{
         Note,
-        commands::{COMMAND_OF_OTHERS, is_of_others},
+        commands::{COMMAND_OF_OTHERS, REQUEST_OF_OTHERS, is_of_others, is_request_of_others},
         create::is_incomplete,
         manifest::{Manifest, is_going},
     },
@@ -16,24 +17,52 @@ use crate::{
 };
 
 impl Restoration<'_> {
-    /// A backup may hold commands of other projects: of a kind that was chosen, or declared as one since.
+    /// A backup may hold commands of other projects: of a kind that was chosen, or is known as one since. It also holds the
+    /// requests of their operators.
     pub(super) async fn without_foreign_commands(
         &mut self,
         objects: Vec<Manifest>,
         commands: &[Kind],
     ) -> Vec<Manifest> {
-        let cluster = self.cluster;
-        let is_foreign = |object: &Manifest| {
-            cluster.kinds.of(&object.identity()).is_some_and(|kind| is_of_others(kind, commands))
-        };
-        let (foreign, others): (Vec<_>, Vec<_>) = objects.into_iter().partition(is_foreign);
-        for command in foreign {
-            self.leave_out(&command, COMMAND_OF_OTHERS).await;
+        let mut others = Vec::new();
+        for object in objects {
+            match self.why_left_out(&object, commands) {
+                Some(why) => self.leave_out(&object, why).await,
+                None => others.push(object),
+            }
         }
         others
     }
 
-    pub(super) fn belongs_to_left_out(&self, object: &Manifest) -> bool {
+    fn why_left_out(&self, object: &Manifest, commands: &[Kind]) -> Option<&'static str> {
+        let identity = object.identity();
+        let is_declared = self.cluster.kinds.of(&identity).is_some_and(|kind| is_of_others(kind, commands));
+        if is_declared || identity.group() != keys::GROUP && object.is_bound() {
+            return Some(COMMAND_OF_OTHERS);
+        }
+        let is_request = !self.choices.dependents && is_request_of_others(object, &self.uids);
+        is_request.then_some(REQUEST_OF_OTHERS)
+    }
+
+    /// Leaves out what the left out objects own, and what that owns.
+    pub(super) async fn without_dependents_of_left_out(
+        &mut self,
+        mut objects: Vec<Manifest>,
+    ) -> Vec<Manifest> {
+        loop {
+            let (below, others): (Vec<_>, Vec<_>) =
+                objects.into_iter().partition(|object| self.belongs_to_left_out(object));
+            objects = others;
+            if below.is_empty() {
+                return objects;
+            }
+            for object in below {
+                self.leave_out(&object, "its owner is left out").await;
+            }
+        }
+    }
+
+    fn belongs_to_left_out(&self, object: &Manifest) -> bool {
         let left_out = &self.result.left_out;
         object.owners().iter().any(|owner| left_out.iter().any(|note| note.object.uid == owner.uid))
     }

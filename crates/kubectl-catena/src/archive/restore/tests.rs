@@ -1,16 +1,22 @@
 //! Restorations on a server that refuses something.
 
+use catena_api::keys;
 use http::{Method, StatusCode};
 use serde_json::json;
 
 use super::*;
 use crate::{
-    archive::{commands::COMMAND_OF_OTHERS, index::Scope, manifest::tests::manifest},
+    archive::{
+        commands::{COMMAND_OF_OTHERS, REQUEST_OF_OTHERS},
+        index::Scope,
+        manifest::tests::manifest,
+    },
     connection::tests::{Answer, answering, status},
 };
 
 const DEPLOYMENT: &str = "/apis/catena.dev/v1alpha1/namespaces/shop/basicdeployments/web";
 const RESTART: &str = "/apis/catena.dev/v1alpha1/namespaces/shop/basicdeploymentrestarts/again";
+const SECRET: &str = "/api/v1/namespaces/shop/secrets/key";
 
 fn deployment() -> Manifest {
     manifest("BasicDeployment", "web", &json!({"spec": {"replicas": 3}}))
@@ -40,7 +46,7 @@ fn store(
             return answer;
         }
         let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
-        if path.ends_with("/customresourcedefinitions") {
+        if path.ends_with("/customresourcedefinitions") || path.ends_with("/configmaps") {
             return (StatusCode::OK, definitions(&[]));
         }
         let place = path.trim_end_matches("/status");
@@ -83,8 +89,12 @@ fn definitions(names: &[&str]) -> Value {
 }
 
 async fn restored(cluster: &Cluster, objects: Vec<Manifest>) -> Report {
-    let commands = declared_commands(cluster).await.unwrap();
-    let mut restoration = Restoration::new(cluster, false, &objects);
+    restored_with(Choices::default(), cluster, objects).await
+}
+
+async fn restored_with(choices: Choices, cluster: &Cluster, objects: Vec<Manifest>) -> Report {
+    let commands = command_kinds(cluster).await.unwrap();
+    let mut restoration = Restoration::new(cluster, choices, &objects);
     restoration.all(objects, &commands).await;
     restoration.result
 }
@@ -110,6 +120,38 @@ async fn a_command_whose_outcome_cannot_be_written_is_taken_back_before_its_targ
         place(&format!("DELETE {RESTART}"))
             < place("POST /apis/catena.dev/v1alpha1/namespaces/shop/basicdeployments?")
     );
+}
+
+#[tokio::test]
+async fn data_is_there_before_its_owner_which_is_set_later() {
+    let owner = json!({"apiVersion": "catena.dev/v1alpha1", "kind": "BasicDeployment", "name": "web", "uid": "uid-of-web"});
+    let secret = json!({"apiVersion": "v1", "data": {"key": "a2V5"}, "ownerReferences": [owner]});
+    let (cluster, requests) = store(&[], |_, _| None);
+    let report = restored(&cluster, vec![deployment(), manifest("Secret", "key", &secret)]).await;
+    assert_eq!((report.restored.len(), report.failed.len()), (2, 0), "{report:?}");
+    let secret = live(&cluster, SECRET).await.unwrap();
+    assert_eq!(secret["metadata"]["ownerReferences"][0]["uid"], "new-web");
+    assert!(!is_incomplete(&secret, "uid-of-key"), "{secret}");
+    let requests = requests.lock().unwrap();
+    let place = |told: &str| requests.iter().position(|request| request.starts_with(told)).unwrap();
+    assert!(
+        place("POST /api/v1/namespaces/shop/secrets?")
+            < place("POST /apis/catena.dev/v1alpha1/namespaces/shop/basicdeployments?")
+    );
+}
+
+#[tokio::test]
+async fn an_object_that_lacks_something_of_the_backup_is_told_and_additions_of_others_are_not() {
+    for (replicas, differing) in [(3, 0), (2, 1)] {
+        let web = json!({
+            "metadata": {"name": "web", "uid": "live", "labels": {"by": "others"}},
+            "spec": {"replicas": replicas, "template": "default"}, "status": {"ready": true},
+        });
+        let (cluster, _) = store(&[(DEPLOYMENT, web)], |_, _| None);
+        let report = restored(&cluster, vec![deployment()]).await;
+        assert_eq!((report.present.len(), report.differing.len()), (1, differing), "{report:?}");
+        assert!(report.differing.iter().all(|note| note.why.contains("in spec.replicas:")), "{report:?}");
+    }
 }
 
 #[tokio::test]
@@ -180,6 +222,55 @@ async fn a_command_of_another_project_is_not_brought_back_nor_anything_below_it(
 }
 
 #[tokio::test]
+async fn a_command_of_another_project_is_known_by_the_settings_of_command_binder_and_by_its_mark() {
+    let owner = json!({"apiVersion": "catena.dev/v1alpha1", "kind": "BasicDeployment", "name": "web", "uid": "uid-of-web"});
+    for (is_configured, target, expected) in
+        [(true, "", 1), (false, "uid-of-web", 1), (false, "", 0), (false, "uid-of-another", 0)]
+    {
+        let marks = json!({keys::BOUND_TO: target});
+        let reindex = json!({"apiVersion": "acme.dev/v1", "annotations": marks, "ownerReferences": [owner]});
+        let settings = json!({
+            "metadata": {"name": "command-binder", "namespace": "catena-system"},
+            "data": {"settings.yaml": "kinds: [{group: acme.dev, version: v1, resource: reindexes, kind: Reindex}]"},
+        });
+        let (cluster, _) = store(&[], move |_, uri| {
+            let mut list = definitions(&[]);
+            list["items"] = json!([settings]);
+            (is_configured && uri.starts_with("/api/v1/configmaps?")).then_some((StatusCode::OK, list))
+        });
+        let report = restored(&cluster, vec![deployment(), manifest("Reindex", "now", &reindex)]).await;
+        assert_eq!(report.left_out.len(), expected, "{report:?}");
+        assert!(report.left_out.iter().all(|note| note.why == COMMAND_OF_OTHERS), "{report:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_an_operator_made_comes_back_only_if_it_is_asked_for() {
+    let controlled = |version: &str, kind: &str, name: &str, by: &Manifest| {
+        let Identity { api_version, kind: above, name: owner, uid, .. } = by.identity();
+        let owner =
+            json!({"apiVersion": api_version, "kind": above, "name": owner, "uid": uid, "controller": true});
+        manifest(kind, name, &json!({"apiVersion": version, "ownerReferences": [owner]}))
+    };
+    let certificate = manifest("Reindex", "certificate", &json!({"apiVersion": "acme.dev/v1"}));
+    let objects = vec![
+        controlled("acme.dev/v1", "Reindex", "request", &certificate),
+        controlled("v1", "Service", "service", &certificate),
+        controlled("acme.dev/v1", "Reindex", "child", &deployment()),
+        certificate,
+        deployment(),
+    ];
+    for (dependents, expected) in [(false, vec![("request", REQUEST_OF_OTHERS)]), (true, vec![])] {
+        let (cluster, _) = store(&[], |_, _| None);
+        let choices = Choices { dependents, ..Choices::default() };
+        let report = restored_with(choices, &cluster, objects.clone()).await;
+        let left: Vec<(&str, &str)> =
+            report.left_out.iter().map(|note| (note.object.name.as_str(), note.why.as_str())).collect();
+        assert_eq!((left, report.failed.len()), (expected, 0), "{report:?}");
+    }
+}
+
+#[tokio::test]
 async fn nothing_is_brought_back_while_definitions_cannot_be_listed() {
     let path = std::env::temp_dir().join(format!("catena-restore-{}", std::process::id()));
     let mut folder = Folder::begin(&path, Scope::default()).unwrap();
@@ -188,7 +279,8 @@ async fn nothing_is_brought_back_while_definitions_cannot_be_listed() {
     let (mut cluster, requests) = store(&[], |_, uri| {
         uri.contains("/customresourcedefinitions?").then(|| status(503, "ServiceUnavailable", "busy"))
     });
-    let told = restore(&mut cluster, &path, false).await.map(|report| format!("{report:?}"));
+    let told = restore(&mut cluster, &path, Choices::default()).await;
+    let told = told.map(|report| format!("{report:?}"));
     std::fs::remove_dir_all(&path).unwrap();
     assert_eq!(told.unwrap_err().to_string(), "cannot list customresourcedefinitions: busy");
     assert!(!requests.lock().unwrap().iter().any(|request| request.starts_with("POST")), "{requests:?}");

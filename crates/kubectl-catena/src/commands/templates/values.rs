@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, io::Read};
 
 use anyhow::{Context, Result, bail, ensure};
-use backup_controller::settings::{ATTEMPT, MANIFEST, OBJECT};
+use backup_controller::settings::VALUES;
 use operator_kit::render::Templates;
 use serde_json::{Map, Value};
 
@@ -70,8 +70,7 @@ pub fn sources(values: &Value) -> Result<Vec<Source>> {
             found.map(str::to_owned).with_context(|| format!("{field}.{key}: is missing; set it"))
         };
         let kinds = vec![(text("apiVersion")?, text("kind")?)];
-        let variables = &[OBJECT, MANIFEST, ATTEMPT];
-        sources.push(source(format!("{field}.template"), name, &backup["template"], kinds, variables)?);
+        sources.push(source(format!("{field}.template"), name, &backup["template"], kinds, &VALUES)?);
     }
     if sources.is_empty() {
         bail!(

@@ -14,6 +14,8 @@ pub enum Requirement {
     Scaling,
     /// The outputs say which generation they refer to.
     ObservedGeneration,
+    /// Each output has its type, or is not reported yet.
+    Outputs,
     /// Only replicas that serve are counted.
     Active,
     /// Ready is true if, and only if, all replicas are new and serve.

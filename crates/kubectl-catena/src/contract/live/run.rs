@@ -88,7 +88,11 @@ impl Run<'_> {
     ) -> Result<i64> {
         self.expect(None).await;
         let others = if manifest.name() == self.good.name() { BTreeSet::new() } else { self.scene.uids() };
-        let generation = self.stage.apply(&manifest.child(self.contract(), replicas, token)).await?;
+        let applied = self.stage.apply(&manifest.child(self.contract(), replicas, token)).await?;
+        let applied = self.look_at(&applied);
+        // A watch may show a new child only after its first status.
+        self.judge(&applied).await;
+        let generation = applied.generation;
         let expectation = Expectation {
             child: manifest.name().to_owned(),
             generation,

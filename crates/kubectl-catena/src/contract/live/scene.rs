@@ -150,7 +150,8 @@ impl Run<'_> {
         }
     }
 
-    fn look_at(&self, object: &DynamicObject) -> Child {
+    /// A child, by the parent's own rules.
+    pub fn look_at(&self, object: &DynamicObject) -> Child {
         let generation = object.metadata.generation.unwrap_or_default();
         let value = serde_json::to_value(object).unwrap_or_default();
         Child {
@@ -161,23 +162,100 @@ impl Run<'_> {
         }
     }
 
-    /// Judges the claim of a child to be ready, by a look at its replicas after the claim: a replaced one that is still
-    /// there was there when the claim was made.
-    async fn judge(&self, child: &Child) {
-        if child.outputs.observed_generation.is_some_and(|observed| observed > child.generation) {
-            let seen = "it is higher than the generation of the object";
-            self.ledger.fail(Requirement::ObservedGeneration, seen);
+    /// Judges the outputs of a child, and its claim to be ready by its replicas at the moment of the claim: a moment later,
+    /// they may have become what it claims.
+    pub async fn judge(&self, child: &Child) {
+        if let Some(problem) = &child.outputs.problem {
+            let seen = format!("its parent would report ContractBroken, and write nothing: {problem}");
+            self.ledger.fail(Requirement::Outputs, seen);
         }
         let Some(expected) = self.scene.expectation.borrow().clone() else { return };
         let is_meant = child.name == expected.child && child.generation >= expected.generation;
         if !(is_meant && child.is_current() && child.outputs.ready) {
             return;
         }
-        let Ok(replicas) = self.stage.replicas().await else { return };
+        let Ok(replicas) = self.stage.replicas_at(&child.resource_version).await else { return };
         if self.scene.expectation.borrow().as_ref() == Some(&expected)
             && let Some(lie) = expected.lie(&replicas)
         {
             self.ledger.fail(expected.blame, lie);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use basic_deployment_controller::outputs::Mapping;
+    use http::StatusCode;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::{
+        connection::tests::{answering, status},
+        contract::live::{manifest::Manifest, report::Ledger, requirement::Limits, stage::Stage},
+        progress::Status,
+    };
+
+    /// The results of a child that reports something with version 7. A pod serves now; there was none when that was reported,
+    /// if the server still has that state.
+    async fn judged(reported: &Value, has_that_state: bool) -> Ledger {
+        let (cluster, _requests) = answering(move |_, uri, _| {
+            let is_of_then = uri.contains("resourceVersion=7&resourceVersionMatch=Exact");
+            if is_of_then && !has_that_state {
+                return status(410, "Expired", "it is too old");
+            }
+            let serving = json!({
+                "metadata": {"name": "web-1", "uid": "new"},
+                "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+            });
+            let items = if is_of_then { json!([]) } else { json!([serving]) };
+            (StatusCode::OK, json!({"apiVersion": "v1", "kind": "PodList", "metadata": {}, "items": items}))
+        });
+        let kind = cluster.kinds.find("basicreplicasets").unwrap().clone();
+        let text = "{apiVersion: catena.dev/v1alpha1, kind: BasicReplicaSet, metadata: {name: web}}";
+        let (manifest, mapping) = (Manifest::read(text, &kind).unwrap(), Mapping::default());
+        let limits = Limits { each: Duration::ZERO, own: BTreeMap::new(), window: Duration::ZERO };
+        let run = Run {
+            stage: Stage::planned(cluster, kind).unwrap(),
+            scene: Scene::default(),
+            ledger: Ledger::default(),
+            mapping: &mapping,
+            good: &manifest,
+            bad: &manifest,
+            limits: &limits,
+            status: Status::new("web"),
+        };
+        let expectation = Expectation {
+            child: "web".into(),
+            generation: 1,
+            replicas: 1,
+            old: BTreeSet::new(),
+            others: BTreeSet::new(),
+            blame: Requirement::Restart,
+        };
+        run.expect(Some(expectation)).await;
+        let child = json!({
+            "apiVersion": "catena.dev/v1alpha1", "kind": "BasicReplicaSet",
+            "metadata": {"name": "web", "resourceVersion": "7", "generation": 1}, "status": reported,
+        });
+        run.judge(&run.look_at(&serde_json::from_value(child).unwrap())).await;
+        run.ledger
+    }
+
+    #[tokio::test]
+    async fn a_claim_to_be_ready_is_judged_by_the_pods_of_that_moment() {
+        let ready = json!({
+            "active": 1, "observedGeneration": 1, "conditions": [{"type": "Ready", "status": "True"}],
+        });
+        assert!(judged(&ready, true).await.has_failed(Requirement::Restart));
+        assert!(!judged(&ready, false).await.has_failed(Requirement::Restart), "by those of now instead");
+    }
+
+    #[tokio::test]
+    async fn an_output_of_another_type_is_told_in_any_status() {
+        let ledger = judged(&json!({"active": "none"}), true).await;
+        assert!(ledger.has_failed(Requirement::Outputs) && !ledger.has_failed(Requirement::Restart));
     }
 }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api, ResourceExt,
-    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, VersionMatch},
     core::DynamicObject,
 };
 use operator_kit::watch::Unmanaged;
@@ -101,21 +101,34 @@ impl Stage {
 
     /// Its replicas now.
     pub async fn replicas(&self) -> Result<Vec<Replica>> {
-        let listed = self.cluster.list(&self.pods, Some(self.name()), ListParams::default()).await;
-        let pods = listed.map_err(|error| self.cluster.refused(&self.pods, "", "list", error))?;
+        let listed = self.list_replicas(ListParams::default()).await;
+        listed.map_err(|error| self.cluster.refused(&self.pods, "", "list", error))
+    }
+
+    /// Its replicas when a child got this version: by default, all kinds share one store and its versions. Where the server
+    /// does not have that state, its replicas now.
+    pub async fn replicas_at(&self, version: &str) -> Result<Vec<Replica>> {
+        let then = ListParams::default().at(version).matching(VersionMatch::Exact);
+        match self.list_replicas(then).await {
+            Ok(replicas) => Ok(replicas),
+            Err(_) => self.replicas().await,
+        }
+    }
+
+    async fn list_replicas(&self, params: ListParams) -> kube::Result<Vec<Replica>> {
+        let pods = self.cluster.list(&self.pods, Some(self.name()), params).await?;
         Ok(pods.iter().map(Replica::of).collect())
     }
 
-    /// Applies a child as a parent does, and returns its generation.
-    pub async fn apply(&self, child: &Value) -> Result<i64> {
+    /// Applies a child as a parent does, and returns it as it then is.
+    pub async fn apply(&self, child: &Value) -> Result<DynamicObject> {
         let name = child["metadata"]["name"].as_str().unwrap_or_default();
         let params = PatchParams {
             field_validation: Some(kube::api::ValidationDirective::Strict),
             ..PatchParams::apply(PARENT).force()
         };
         let applied = self.api().patch(name, &params, &Patch::Apply(child)).await;
-        let applied = applied.map_err(|error| self.cluster.refused(&self.kind, name, "apply", error))?;
-        Ok(applied.metadata.generation.unwrap_or_default())
+        applied.map_err(|error| self.cluster.refused(&self.kind, name, "apply", error))
     }
 
     /// Sets a label and an annotation of somebody else on a child.

@@ -84,9 +84,10 @@ pub fn binding(reason: &str) -> Option<Description> {
             "is not bound until another controller has done its part",
             "wait; the message names the condition",
         ),
-        "WouldBind" => {
-            ("is only observed by command-binder", "set mode: Owner for commands of this kind to bind it")
-        }
+        "WouldBind" => (
+            "is only observed by command-binder",
+            "set the mode that the message names for commands of this kind to bind it",
+        ),
         _ => return None,
     })
 }

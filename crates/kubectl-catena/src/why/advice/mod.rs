@@ -222,7 +222,8 @@ fn write(reason: &str) -> Option<Description> {
 /// Reasons for holding an object.
 fn backup(reason: &str) -> Option<Description> {
     Some(match reason {
-        "HeldForBackup" | "BackupRunning" | "BackupBeingDeleted" | "BackupOverdue" | "BackupFailed" => (
+        "HeldForBackup" | "BackupRunning" | "BackupBeingDeleted" | "BackupOverdue" | "BackupFailed"
+        | "BackupVanished" => (
             "is held until it is backed up",
             "wait for the backup, fix it if it fails, or release the object without one: kubectl catena{namespace} release {object} --reason WHY",
         ),
@@ -277,6 +278,14 @@ fn course(reason: &str) -> Option<Description> {
             "create the BasicDeployment again with the same spec, and it adopts the child without downtime; or delete the child: kubectl{namespace} delete {object}",
         ),
         "Paused" => ("is paused", "set spec.paused to false"),
+        "ChildPaused" => (
+            "waits, because its child is paused",
+            "see in the message what the child waits for, and let it go on there; nothing runs out of time meanwhile",
+        ),
+        "NotReported" => (
+            "is not reported on by its controller",
+            "find the controller of this kind, and see whether it runs, and its log",
+        ),
         "ChangedWhilePaused" => (
             "is paused, and somebody else changed its child",
             "set spec.paused to false, which undoes the change, or undo it by hand",

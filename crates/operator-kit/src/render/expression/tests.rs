@@ -196,6 +196,32 @@ fn a_missing_field_and_a_wrong_type_are_told_apart() {
 }
 
 #[test]
+fn a_field_that_is_missing_inside_a_function_is_missing_too_and_is_named() {
+    for source in [
+        "int(object.status.observedGeneration)",
+        "string(int(object.status.observedGeneration) + 1)",
+        "size(object.status.observedGeneration) > 0",
+        "timestamp(object.status.observedGeneration)",
+        "math.greatest(1, object.status.observedGeneration)",
+        "sets.contains(object.status.observedGeneration, ['a'])",
+        "object.status.observedGeneration.startsWith('x')",
+        "'abc'.startsWith(object.status.observedGeneration)",
+        "quantity(string(object.status.observedGeneration)).isGreaterThan(quantity('1'))",
+        "object.status.conditions.all(c, int(c.observedGeneration) == 3)",
+        "has(object.status) && int(object.status.observedGeneration) == 3",
+    ] {
+        let error = compiled(source).optional_json(&[("object", &task())]).unwrap_err();
+        let ExpressionError::Missing { key, .. } = &error else { panic!("{source}: {error}") };
+        assert_eq!(key, "observedGeneration", "{source}");
+    }
+    let failed = text("string(int(object.spec.text))").unwrap_err();
+    assert!(matches!(&failed, ExpressionError::Failed { problem, .. } if problem.contains("int")), "{failed}");
+    let nested = "string(size(object.metadata.finalizers) + math.greatest(size('ab'), size(string(7))))";
+    assert_eq!(text(nested).unwrap().as_deref(), Some("4"));
+    assert!(holds("[2, 1].exists(n, int(string(n)) == 1 && math.greatest(n, size('abc')) == 3)"));
+}
+
+#[test]
 fn no_evaluation_runs_away() {
     let object = json!({"items": vec!["x"; 3000]});
     for source in [
@@ -273,7 +299,7 @@ fn deepest(shape: Shape) -> Expression {
 
 #[test]
 fn the_deepest_expressions_that_compile_are_evaluated_on_the_stack_of_a_thread() {
-    let shapes: [(&str, Shape); 9] = [
+    let shapes: [(&str, Shape); 10] = [
         ("list", |levels| format!("{}1{}", "[".repeat(levels), "]".repeat(levels))),
         ("map", |levels| format!("{}1{}", "{'a':".repeat(levels), "}".repeat(levels))),
         ("sum", |levels| format!("1{}", "+1".repeat(levels))),
@@ -282,6 +308,7 @@ fn the_deepest_expressions_that_compile_are_evaluated_on_the_stack_of_a_thread()
         ("choice", |levels| format!("{}1", "false?1:".repeat(levels))),
         ("and", |levels| format!("{}true{}", "true&&(".repeat(levels), ")".repeat(levels))),
         ("call", |levels| format!("{}'a'{}", "string(".repeat(levels), ")".repeat(levels))),
+        ("last argument", |levels| format!("{}1{}", "math.greatest(1,".repeat(levels), ")".repeat(levels))),
         ("loop", |levels| format!("[1].map(a,[1].map(b,{}1{}))", "[".repeat(levels), "]".repeat(levels))),
     ];
     for (name, shape) in shapes {

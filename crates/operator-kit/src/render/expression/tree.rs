@@ -6,7 +6,7 @@ use kube_cel::cel::{
     ExecutionError, Value,
     common::{
         ast::{
-            CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, SelectExpr,
+            CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, ListExpr, LiteralValue, SelectExpr,
             operators::{INDEX, LOGICAL_AND, OPT_INDEX, OPT_SELECT},
         },
         types::CelString,
@@ -18,6 +18,9 @@ use super::{FUNCTIONS, budget};
 /// Maximum nesting of loops: the text that an inner one builds is an input of the outer one.
 const LOOPS: usize = 2;
 
+/// The variable for the first argument of a function. No user can write such a name.
+const FIRST_ARGUMENT: &str = "@argument";
+
 const NO_MESSAGES: &str = "it constructs a message, but only maps are supported";
 
 /// Maximum nesting of an expression: an evaluation recurses into each level, on the stack of any thread. Without
@@ -26,7 +29,7 @@ const DEEPEST: usize = 32;
 
 /// Rejects unknown names, makes each loop check the budget before each step, and turns field accesses into map
 /// accesses: the interpreter returns `false` for a field of a value without fields, and an error for a missing optional
-/// field.
+/// field. It also replaces any error in the first argument of a function, so that this is evaluated before.
 pub(super) fn prepare(program: &mut IdedExpr, variables: &[&str]) -> Result<(), String> {
     let names = variables.iter().map(|&name| name.to_owned()).collect();
     Scope { names, depth: 0, loops: 0 }.visit(program)
@@ -61,7 +64,11 @@ impl Scope {
             Expr::Unspecified => return Err("it has an empty part".into()),
             Expr::Literal(_) => {}
             Expr::Ident(name) => self.visit_name(name)?,
-            Expr::Call(call) => self.visit_call(call)?,
+            Expr::Call(call) => {
+                if self.visit_call(call)? {
+                    node.expr = after_its_first_argument(mem::take(call));
+                }
+            }
             Expr::List(list) => list.elements.iter_mut().try_for_each(|element| self.visit(element))?,
             Expr::Map(map) => {
                 for entry in &mut map.entries {
@@ -92,22 +99,34 @@ impl Scope {
         Err(format!("there is no variable {name}; existing ones: {}", known.join(", ")))
     }
 
-    fn visit_call(&mut self, call: &mut CallExpr) -> Result<(), String> {
+    /// True for a function without a target.
+    fn visit_call(&mut self, call: &mut CallExpr) -> Result<bool, String> {
         if call.func_name == OPT_SELECT {
             OPT_INDEX.clone_into(&mut call.func_name);
         }
-        match call.target.as_mut() {
+        let has_target = match call.target.as_mut() {
             // `math.greatest(…)`: `math` is a part of the function's name.
             Some(target)
                 if matches!(&target.expr, Expr::Ident(prefix) if !self.names.contains(prefix)
-                    && is_function(&format!("{prefix}.{}", call.func_name))) => {}
+                    && is_function(&format!("{prefix}.{}", call.func_name))) =>
+            {
+                false
+            }
             _ if !is_function(&call.func_name) => {
                 return Err(format!("there is no function {}", call.func_name));
             }
-            Some(target) => self.visit(target)?,
-            None => {}
-        }
-        call.args.iter_mut().try_for_each(|argument| self.visit(argument))
+            Some(target) => {
+                self.visit(target)?;
+                true
+            }
+            None => false,
+        };
+        let is_plain = !has_target && !is_operator(&call.func_name);
+        // The evaluation of the first argument is a level of its own.
+        self.depth += usize::from(is_plain);
+        call.args.iter_mut().try_for_each(|argument| self.visit(argument))?;
+        self.depth -= usize::from(is_plain);
+        Ok(is_plain)
     }
 
     fn visit_loop(&mut self, comprehension: &mut ComprehensionExpr) -> Result<(), String> {
@@ -137,10 +156,28 @@ fn asking_the_budget(condition: IdedExpr) -> IdedExpr {
     IdedExpr { id: 0, expr: Expr::Call(CallExpr { func_name: LOGICAL_AND.to_owned(), target: None, args }) }
 }
 
-/// Whether the name is a function or an operator. No user can write the names of operators, and the parser creates no
-/// others.
+/// A call after the evaluation of its first argument, like `cel.bind`: a loop over nothing.
+fn after_its_first_argument(mut call: CallExpr) -> Expr {
+    let Some(argument) = call.args.first_mut() else { return Expr::Call(call) };
+    let variable = IdedExpr { id: 0, expr: Expr::Ident(FIRST_ARGUMENT.to_owned()) };
+    let argument = mem::replace(argument, variable);
+    Expr::Comprehension(Box::new(ComprehensionExpr {
+        iter_range: IdedExpr { id: 0, expr: Expr::List(ListExpr::default()) },
+        accu_var: FIRST_ARGUMENT.to_owned(),
+        accu_init: argument,
+        result: IdedExpr { id: 0, expr: Expr::Call(call) },
+        ..ComprehensionExpr::default()
+    }))
+}
+
+/// Whether the name is an operator. No user can write one, and the parser creates no others.
+fn is_operator(name: &str) -> bool {
+    !name.starts_with(|first: char| first.is_ascii_alphabetic())
+}
+
+/// Whether the name is a function or an operator.
 fn is_function(name: &str) -> bool {
-    if !name.starts_with(|first: char| first.is_ascii_alphabetic()) {
+    if is_operator(name) {
         return true;
     }
     let call = CallExpr { func_name: name.to_owned(), target: None, args: Vec::new() };

@@ -136,7 +136,7 @@ impl WatchStatus {
         news
     }
 
-    /// Records that the server has started the watch.
+    /// Records that the watch works.
     pub fn alive(&self) {
         let mut state = self.0.lock();
         let was_not_served = state.is_not_served();

@@ -230,7 +230,12 @@ impl<C: Controller> Passes<C> {
         attempt: Attempt,
         tried: &mut Tried,
     ) -> Result<Next, C::Error> {
-        let observed = self.controller.observe(object.clone(), attempt).await?;
+        let observed = self.controller.observe(object.clone(), attempt).await;
+        if let Some(step) = observed.as_ref().err().and_then(Reported::step) {
+            tried.step = step;
+            tried.retry_key = self.controller.step_retry_key(&object, step);
+        }
+        let observed = observed?;
         let action = self.controller.decide(&observed);
         tracing::debug!(?action, "decided");
         tried.step = self.controller.step(&action);

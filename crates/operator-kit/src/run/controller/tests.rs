@@ -227,6 +227,60 @@ async fn a_step_that_fails_backs_off_while_another_one_goes_on_and_its_progress_
     assert_eq!(*passes.controller.0.lock().unwrap(), ["create", "delete"]);
 }
 
+/// Cannot read what one of its steps needs.
+#[derive(Default)]
+struct HalfBlind(Mutex<Vec<&'static str>>);
+
+#[derive(Debug, thiserror::Error)]
+#[error("unread")]
+struct Unread;
+
+impl Reported for Unread {
+    fn category(&self) -> Category {
+        Category::Transient
+    }
+
+    fn reason(&self) -> &'static str {
+        "Unread"
+    }
+
+    fn step(&self) -> Option<&'static str> {
+        Some("look")
+    }
+}
+
+impl Controller for HalfBlind {
+    type Kind = ConfigMap;
+    type Observed = ();
+    type Action = ();
+    type Error = Unread;
+
+    async fn observe(&self, _: Arc<ConfigMap>, attempt: Attempt) -> Result<(), Unread> {
+        if attempt.holds("look") { Ok(()) } else { Err(Unread) }
+    }
+
+    fn decide(&self, (): &()) {}
+
+    fn step(&self, (): &()) -> &'static str {
+        "other"
+    }
+
+    async fn act(&self, (): (), (): ()) -> Result<Next, Unread> {
+        self.0.lock().unwrap().push("other");
+        Ok(Next::Settled)
+    }
+}
+
+#[tokio::test]
+async fn a_failed_read_that_only_one_step_needs_holds_up_no_other() {
+    let mut shown = StoreWriter::default();
+    let passes = passes_of(HalfBlind::default(), shown.as_reader(), writer("http://127.0.0.1:1"));
+    shown.apply_watcher_event(&Apply(object("a", "1")));
+    assert_eq!(passes.pass(Arc::new(object("a", "1"))).await, Some(Duration::ZERO));
+    assert!(passes.pass(Arc::new(object("a", "1"))).await.is_some(), "the step is tried again");
+    assert_eq!(*passes.controller.0.lock().unwrap(), ["other"]);
+}
+
 /// Creates the same object in every pass, and calls that a success.
 struct InVain {
     writer: Writer,

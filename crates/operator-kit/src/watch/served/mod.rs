@@ -33,6 +33,8 @@ const SHARED_LIFETIME: Duration = Duration::from_secs(1);
 const AWAITED_INTERVAL: Duration = Duration::from_secs(5);
 /// Time between look-ups of a kind that is not served while only its watch needs it.
 const UNSERVED_INTERVAL: Duration = Duration::from_secs(30);
+/// Number of cached answers: an owner reference, which may name any version, leads to a look-up, too.
+const MAX_ANSWERS: usize = 1000;
 /// Time limit of a look-up. The client itself would wait forever.
 const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time between checks of watches whose kind may no longer be served. A check makes no request.
@@ -115,7 +117,11 @@ impl ServedKinds {
                 format!("the API server did not answer within {DISCOVERY_TIMEOUT:?}"),
             )),
         };
-        self.known.lock().insert(wanted.clone(), Answer { kind: kind.clone(), since: Instant::now() });
+        let mut known = self.known.lock();
+        if known.len() >= MAX_ANSWERS {
+            known.clear();
+        }
+        known.insert(wanted.clone(), Answer { kind: kind.clone(), since: Instant::now() });
         kind
     }
 }

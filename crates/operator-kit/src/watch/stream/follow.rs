@@ -23,7 +23,10 @@ use crate::{
 
 /// Maximum silence of a watch: the server ends it, or reports its progress, at least once a minute.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(65);
-/// Minimum duration of a watch that is restarted without a pause.
+/// Time without a change or a bookmark after which all objects are listed again. A working watch reports its progress before
+/// it ends, but one from a version that the server has not reached, because its data was restored from a backup, is silent.
+const MAX_SILENCE: Duration = Duration::from_secs(55);
+/// Minimum duration of a watch that works although it shows nothing, and that is restarted without a pause.
 const SHORT_WATCH: Duration = Duration::from_secs(1);
 
 /// Follows one watch.
@@ -53,6 +56,7 @@ where
     /// Delivers all objects, then each change; after an interruption that it cannot resume from, all objects again.
     pub async fn run(mut self) {
         loop {
+            self.unread.tell_again();
             match self.list().await {
                 Ok(version) => self.watch(version).await,
                 Err(interruption) => {
@@ -79,7 +83,7 @@ where
         let version = version.filter(|version| !version.is_empty()).ok_or(Interruption::Unversioned)?;
         (self.take)(self.unread.hear(Event::InitDone));
         // From now on, readers may rely on it.
-        self.seen.observe(Some(&version));
+        self.seen.listed(&version);
         if self.status.synced() {
             tracing::info!(kind = self.kind, "watching");
         }
@@ -88,13 +92,22 @@ where
 
     /// Delivers changes until a new list is needed.
     async fn watch(&mut self, mut version: String) {
+        let mut silence = Duration::ZERO;
         loop {
             // A watch ends after a minute.
             self.unread.tell_again();
             let began = Instant::now();
             match self.hear(&mut version).await {
-                Ok(()) if began.elapsed() > SHORT_WATCH => {}
-                Ok(()) => sleep(self.backoff.before_retry()).await,
+                Ok(is_silent) => {
+                    silence = if is_silent { silence + began.elapsed() } else { Duration::ZERO };
+                    if silence > MAX_SILENCE {
+                        tracing::debug!(kind = self.kind, "the watch from {version} is silent; listing again");
+                        return;
+                    }
+                    if began.elapsed() <= SHORT_WATCH {
+                        sleep(self.backoff.before_retry()).await;
+                    }
+                }
                 Err(interruption) if interruption.is_expired() => {
                     tracing::debug!(
                         kind = self.kind,
@@ -111,15 +124,20 @@ where
         }
     }
 
-    /// Delivers the changes after a version, which is advanced, until the server ends the watch.
-    async fn hear(&mut self, version: &mut String) -> Result<(), Interruption> {
-        let mut changes = pin!(self.source.changes(version).await?);
-        self.status.alive();
+    /// Delivers the changes after a version, which is advanced, until the server ends the watch. True if it showed nothing.
+    async fn hear(&mut self, version: &mut String) -> Result<bool, Interruption> {
+        let mut changes = pin!(self.source.changes(version).await?.peekable());
+        let works = matches!(timeout(SHORT_WATCH, changes.as_mut().peek()).await, Err(_) | Ok(Some(Ok(_))));
+        if works {
+            self.status.alive();
+        }
+        let mut is_silent = true;
         while let Ok(Some(change)) = timeout(IDLE_TIMEOUT, changes.next()).await {
             let change = match change {
                 Err(interruption) if interruption.is_cut_off() => break,
                 change => change?,
             };
+            is_silent = false;
             let reached = match change {
                 Change::Applied(object) => self.deliver(object, Event::Apply),
                 Change::Deleted(object) => self.deliver(object, Event::Delete),
@@ -130,7 +148,7 @@ where
                 *version = reached;
             }
         }
-        Ok(())
+        if works { Ok(is_silent) } else { Err(Interruption::Brief) }
     }
 
     /// Delivers a changed object, and returns its version.

@@ -11,6 +11,8 @@ pub(super) enum Interruption {
     Silent(Duration),
     /// A list has no resourceVersion.
     Unversioned,
+    /// A watch ended at once, and showed nothing.
+    Brief,
 }
 
 impl From<kube::Error> for Interruption {
@@ -45,6 +47,11 @@ impl Interruption {
             Self::Unversioned => {
                 return WatchFailure::Other(format!(
                     "{kind} cannot be watched: its list has no resourceVersion; retrying"
+                ));
+            }
+            Self::Brief => {
+                return WatchFailure::Other(format!(
+                    "{kind} cannot be watched: the watch ends as soon as it has started; retrying"
                 ));
             }
         };

@@ -27,6 +27,8 @@ enum Answer {
     Silence,
     /// These events, and then silence forever.
     Events(Vec<Value>),
+    /// These events, and then the end.
+    Ended(Vec<Value>),
 }
 
 /// An API server that gives the answers of a script in turn, and is then silent; it records the requests.
@@ -81,6 +83,10 @@ impl Server {
             Answer::Events(events) => {
                 let lines = events.into_iter().map(|event| Ok::<_, Infallible>(format!("{event}\n")));
                 Response::new(Answered::from_stream(stream::iter(lines).chain(stream::pending())))
+            }
+            Answer::Ended(events) => {
+                let lines = events.into_iter().map(|event| format!("{event}\n"));
+                Response::new(Answered::from(lines.collect::<String>()))
             }
             Answer::Silence => std::future::pending().await,
         }
@@ -137,6 +143,11 @@ fn bad(uid: &str, version: u32) -> Value {
 
 fn changed(type_: &str, object: &Value) -> Value {
     json!({"type": type_, "object": object})
+}
+
+fn bookmark(version: &str) -> Value {
+    let metadata = json!({"resourceVersion": version});
+    changed("BOOKMARK", &json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata}))
 }
 
 fn kept(cache: &Cache<Map>) -> Vec<(String, String)> {
@@ -329,10 +340,69 @@ async fn a_watch_that_always_ends_at_once_is_not_begun_hot() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_watch_that_starts_and_breaks_at_once_each_time_does_not_work_until_one_lasts() {
+    let failure = json!({"status": "Failure", "code": 500, "message": "etcdserver: no leader"});
+    let broken = [Answer::Ended(vec![]), Answer::Ended(vec![changed("ERROR", &failure)])];
+    let mut answers = vec![Answer::List("5", vec![])];
+    answers.extend(broken.into_iter().cycle().take(12));
+    answers.push(Answer::Events(vec![]));
+    let server = Server::that_answers(answers);
+    let watches = Watches::default();
+    let cache = server.caches(&watches);
+    sleep(Duration::from_secs(60)).await;
+    assert!(cache.problem().unwrap().contains("ConfigMap cannot be watched"));
+    assert_eq!(watches.health.unready().len(), 1);
+    sleep(Duration::from_secs(45)).await;
+    assert_eq!((cache.problem(), watches.health.unready().len()), (None, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_ends_at_once_but_shows_its_changes_works() {
+    let mut answers = vec![Answer::List("5", vec![])];
+    answers.extend((6..60).map(|version| Answer::Ended(vec![changed("ADDED", &good("a", version, "x"))])));
+    let server = Server::that_answers(answers);
+    let watches = Watches::default();
+    let cache = server.caches(&watches);
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!((cache.problem(), kept(&cache).len()), (None, 1));
+    assert!(server.asked().len() < 40, "{}", server.asked().len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn data_that_were_restored_from_a_backup_are_listed_after_a_minute_of_silence() {
+    let server = Server::that_answers([
+        Answer::List("1000", vec![good("a", 1000, "x"), good("gone", 900, "x")]),
+        Answer::Events(vec![]),
+        Answer::List("500", vec![good("a", 400, "older")]),
+        Answer::Events(vec![changed("ADDED", &good("b", 501, "y"))]),
+    ]);
+    let watches = Watches::default();
+    let cache = server.caches(&watches);
+    until_kept(&cache, &[("a", "x"), ("gone", "x")]).await;
+    sleep(Duration::from_secs(30)).await;
+    let consistency = Consistency::default();
+    consistency.wrote("owner", cache.seen(), Some("1010"));
+    until_kept(&cache, &[("a", "older"), ("b", "y")]).await;
+    assert!(server.asked()[3].1.contains("resourceVersion=500"), "{:?}", server.asked());
+    assert!(consistency.is_current("owner"), "its write will never be shown");
+    assert_eq!((cache.problem(), watches.health.epoch()), (None, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_shows_its_progress_is_resumed_without_a_list() {
+    let mut answers = vec![Answer::List("5", vec![])];
+    answers.extend(["6", "7", "8"].map(|version| Answer::Events(vec![bookmark(version)])));
+    let server = Server::that_answers(answers);
+    let _cache = server.caches(&Watches::default());
+    sleep(Duration::from_secs(150)).await;
+    let asked = server.asked();
+    let is_watch = |(_, path): &Asked| path.contains("watch=true");
+    assert!(asked.len() == 4 && asked[1..].iter().all(is_watch), "{asked:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_reader_waits_for_its_write_until_a_list_or_a_bookmark_is_as_new() {
-    let bookmark = json!({"type": "BOOKMARK", "object": {
-        "kind": "ConfigMap", "apiVersion": "v1", "metadata": {"resourceVersion": "9"}}});
-    let server = Server::that_answers([Answer::List("5", vec![]), Answer::Events(vec![bookmark])]);
+    let server = Server::that_answers([Answer::List("5", vec![]), Answer::Events(vec![bookmark("9")])]);
     let cache = server.caches(&Watches::default());
     let consistency = Consistency::default();
     consistency.wrote("owner", cache.seen(), Some("9"));

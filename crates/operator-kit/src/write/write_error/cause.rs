@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::{
-    refusal::{self, is_unanswered_webhook},
+    refusal::{self, is_unanswered_webhook, own_words},
     unknown_field,
 };
 use crate::object::Named;
@@ -143,7 +143,8 @@ impl WriteCause {
     pub fn is_unanswered(&self) -> bool {
         matches!(
             self,
-            Self::Unknown { code, message } if matches!(code, 0 | 504) || message.contains("etcdserver")
+            Self::Unknown { code, message }
+                if matches!(code, 0 | 504) || own_words(message).contains("etcdserver")
         )
     }
 

@@ -19,10 +19,19 @@ use crate::{
 pub use cause::WriteCause;
 pub use unknown_field::unknown_fields;
 
-/// The messages of a `ResourceQuota` that refuses although it is not exhausted: a value is missing on the object,
+/// The reason for which nothing can be created of a kind whose definition is being deleted.
+const DEFINITION_TERMINATING: &str = "create not allowed while custom resource definition is terminating";
+/// The reason for which a kind that is new cannot be named as an owner.
+const OWNER_KIND_UNKNOWN: &str =
+    "cannot set blockOwnerDeletion in this case because cannot find RESTMapping for ";
+/// The reason of a `ResourceQuota` that is exhausted.
+const QUOTA_EXCEEDED: &str = "exceeded quota: ";
+/// The reasons of a `ResourceQuota` that refuses although it is not exhausted: a value is missing on the object,
 /// nothing covers its scope, or the quota is so new that its use has not been counted.
 const QUOTA_WORDS: [&str; 3] =
     ["failed quota: ", "insufficient quota to match these scopes: ", "status unknown for quota: "];
+/// The answer to a JSON patch with a failed test.
+const FAILED_TEST: &str = "the server rejected our request due to an error in our request";
 
 /// A write that failed, as far as is known.
 #[derive(Debug, Error)]
@@ -53,7 +62,7 @@ impl WriteError {
     pub(crate) fn of_failed_test(mut self) -> Self {
         if let WriteCause::Invalid { message, .. } = &mut self.cause
             // The API server does not name the failed test, but names the field of an invalid object.
-            && message.contains("rejected our request due to an error in our request")
+            && message.starts_with(FAILED_TEST)
         {
             self.cause = WriteCause::Changed { message: std::mem::take(message) };
         }
@@ -103,13 +112,13 @@ impl Reported for WriteError {
     }
 }
 
-/// The reason of a failure by the server's answer.
+/// The reason of a failure by the server's answer. Where only its message says it, a value that the message quotes counts for
+/// nothing.
 fn cause_of(status: &Status) -> WriteCause {
     let message = status.message.clone();
+    let grounds = refusal::grounds(&status.message);
     match status.code {
-        _ if message.contains("custom resource definition is terminating") => {
-            WriteCause::DefinitionTerminating
-        }
+        403 | 405 if grounds.starts_with(DEFINITION_TERMINATING) => WriteCause::DefinitionTerminating,
         409 if status.reason == "AlreadyExists" => WriteCause::AlreadyExists,
         409 => WriteCause::Changed { message },
         // The answer about a kind that is not served is a page, and has no reason.
@@ -117,9 +126,9 @@ fn cause_of(status: &Status) -> WriteCause {
         404 if is_about(status, "namespaces") => WriteCause::NamespaceMissing,
         404 => WriteCause::Gone,
         403 if has_cause(status, "NamespaceTerminating") => WriteCause::NamespaceTerminating,
-        403 if message.contains("cannot find RESTMapping") => WriteCause::OwnerKindUnknown,
-        403 if message.contains("exceeded quota") => WriteCause::QuotaExceeded { message },
-        403 if QUOTA_WORDS.iter().any(|words| message.contains(words)) => {
+        403 if grounds.starts_with(OWNER_KIND_UNKNOWN) => WriteCause::OwnerKindUnknown,
+        403 if grounds.starts_with(QUOTA_EXCEEDED) => WriteCause::QuotaExceeded { message },
+        403 if QUOTA_WORDS.iter().any(|words| grounds.starts_with(words)) => {
             WriteCause::QuotaRefused { message }
         }
         403 => WriteCause::Forbidden { message },
@@ -258,6 +267,37 @@ mod tests {
         let cause = WriteCause::Busy { message: String::new(), retry_after: Duration::ZERO };
         let busy = WriteError { object: Named::new("Pod", "web-x"), cause };
         assert_eq!(busy.of_status().reason(), "ServerBusy");
+    }
+
+    #[test]
+    fn a_value_that_the_server_quotes_does_not_decide_the_class() {
+        let error = |code, message: String| {
+            let status = Status { code, message, ..Status::default() };
+            WriteError::of(kube::Error::Api(Box::new(status)), Named::new("Pod", "web-x"))
+        };
+        for quoted in [
+            DEFINITION_TERMINATING,
+            OWNER_KIND_UNKNOWN,
+            QUOTA_EXCEEDED,
+            QUOTA_WORDS[0],
+            FAILED_TEST,
+            "strict decoding error: unknown field 'spec.a'",
+            "failed to create typed patch object (a/b; v1, Kind=Pod): .spec.a: field not declared in schema",
+            "ValidatingAdmissionPolicy 'p' denied request: no",
+        ] {
+            let denied = "ValidatingAdmissionPolicy 'p' with binding 'b' denied request";
+            let forbidden = error(403, format!("pods \"web-x\" is forbidden: {denied}: {quoted}"));
+            assert_eq!(forbidden.of_failed_test().reason(), "Forbidden", "{quoted}");
+            let invalid = format!("Pod \"web-x\" is invalid: spec.nodeName: Invalid value: \"{quoted}\": no");
+            let invalid = error(422, invalid).of_failed_test();
+            assert_eq!((invalid.reason(), invalid.cause.is_unknown_field()), ("Invalid", false), "{quoted}");
+            assert!(matches!(invalid.of_status().cause, WriteCause::StatusRefused { is_invalid: true, .. }));
+        }
+        for quoted in ["failed calling webhook", "etcdserver: no leader"] {
+            let failed = error(500, format!("Internal error occurred: cannot convert \"{quoted}\"")).cause;
+            assert!(!failed.is_unanswered() && failed.refusal().is_none(), "{quoted}");
+        }
+        assert!(error(500, "etcdserver: request timed out".into()).cause.is_unanswered());
     }
 
     #[test]

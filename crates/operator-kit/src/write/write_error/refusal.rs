@@ -8,6 +8,17 @@ const WEBHOOK: &str = "admission webhook \"";
 /// The text before the name of a webhook that does not answer.
 const UNANSWERED_WEBHOOK: &str = "failed calling webhook";
 
+/// The reason in a refusal: what follows the refused object, whose name contains no `: `.
+pub(super) fn grounds(message: &str) -> &str {
+    let refused = message.split_once(" is forbidden: ").filter(|(object, _)| !object.contains(": "));
+    refused.map_or(message, |(_, grounds)| grounds)
+}
+
+/// The server's own words at the begin of a message: what it quotes comes after them.
+pub(super) fn own_words(message: &str) -> &str {
+    message.split_once('"').map_or(message, |(words, _)| words)
+}
+
 /// Whether admission refuses, and not the API server itself.
 pub(super) fn is_of_admission(message: &str) -> bool {
     named(message).is_some()
@@ -40,14 +51,13 @@ pub(super) fn way_to_report(message: &str) -> &'static str {
 
 /// Whether a webhook does not answer, which holds up the request like a refusal.
 pub(super) fn is_unanswered_webhook(message: &str) -> bool {
-    message.contains(UNANSWERED_WEBHOOK)
+    own_words(message).contains(UNANSWERED_WEBHOOK)
 }
 
 fn named(message: &str) -> Option<&str> {
+    let grounds = grounds(message);
     [(POLICY, '\''), (WEBHOOK, '"')].into_iter().find_map(|(before, quote)| {
-        let start = message.find(before)?;
-        let name = start + before.len();
-        let end = name + message[name..].find(quote)? + quote.len_utf8();
-        message.get(start..end)
+        let name = grounds.strip_prefix(before)?;
+        grounds.get(..before.len() + name.find(quote)? + quote.len_utf8())
     })
 }

@@ -2,6 +2,10 @@
 
 /// Its words before the fields that it cannot decode.
 const REFUSED: &str = "strict decoding error: ";
+/// Its words before the object of a patch, and between that and the reason. Within the object, quotes are escaped.
+const PATCHED: [&str; 2] = ["\"\" is invalid: patch: Invalid value: ", "\": strict decoding error: "];
+/// Its words before the object of an apply.
+const TYPED: &str = "failed to create typed patch object (";
 /// Its words before each of them.
 const DECODED: [&str; 2] = ["unknown field \"", "duplicate field \""];
 /// Its words after a field of an apply that the schema lacks.
@@ -9,15 +13,36 @@ const APPLIED: &str = ": field not declared in schema";
 
 /// Whether the server refuses a write because it would drop a field of it.
 pub(super) fn is_refused(message: &str) -> bool {
-    message.contains(REFUSED) || message.contains(APPLIED)
+    is_undecoded(message) || is_undeclared(message) || reason_of_patch(message).is_some()
 }
 
-/// The message without the object: for a patch, the server repeats the whole object in front of the reason, which may
-/// be a Secret.
+/// Only the kind precedes the reason, as in `Pod in version "v1" cannot be handled as a Pod: `.
+fn is_undecoded(message: &str) -> bool {
+    message.split_once(REFUSED).is_some_and(|(before, _)| {
+        before.is_empty() || before.strip_suffix(": ").is_some_and(|kind| !kind.contains(": "))
+    })
+}
+
+/// The path of a field precedes the reason, and a value follows any other reason.
+fn is_undeclared(message: &str) -> bool {
+    let fields = message.strip_prefix(TYPED).and_then(|object| object.split_once("): "));
+    let is_undeclared = |line: &str| line.find(": ").is_some_and(|end| line[end..].starts_with(APPLIED));
+    fields.is_some_and(|(_, fields)| fields.lines().any(is_undeclared))
+}
+
+/// The reason for which a patch is refused: the server repeats the whole object in front of it, which may be a Secret.
+fn reason_of_patch(message: &str) -> Option<&str> {
+    let [before, after] = PATCHED;
+    let refused = message.trim_start().strip_prefix(before)?;
+    let (object, _) = refused.rsplit_once(after).filter(|(object, _)| !object.ends_with('\\'))?;
+    refused.get(object.len() + after.len() - REFUSED.len()..)
+}
+
+/// The message without the object of a patch.
 pub(super) fn without_object(message: String) -> String {
-    match message.rfind(REFUSED) {
-        Some(start) if message[..start].contains("Invalid value: ") => message[start..].to_owned(),
-        _ => message,
+    match reason_of_patch(&message) {
+        Some(reason) => reason.to_owned(),
+        None => message,
     }
 }
 

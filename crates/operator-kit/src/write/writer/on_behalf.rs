@@ -1,7 +1,10 @@
 //! Writes on behalf of the reconciled object, whose next pass waits until the caches show them.
 
 use json_patch::PatchOperation;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::{
+    Resource,
+    api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
+};
 use serde_json::Value;
 
 use super::{
@@ -11,8 +14,8 @@ use super::{
 };
 use crate::{
     object::ObjectId,
-    watch::{Trimmed, WatchedResource},
-    write::{WriteCause, WriteError},
+    watch::{Trimmed, WatchedResource, live},
+    write::{WriteCause, WriteError, owner::refreshed},
 };
 
 /// The result of a write.
@@ -108,6 +111,26 @@ impl OnBehalf<'_> {
         let amended: Written<Trimmed> = self.send("amend", target, build).await;
         amended.map_err(WriteError::of_failed_test)?;
         Ok(())
+    }
+
+    /// Refreshes the version in a dependent's reference to the object, whose kind is `K`, by [`refreshed`]. A dependent that is
+    /// gone needs no refresh.
+    ///
+    /// # Errors
+    /// [`WriteCause::Changed`] if the dependent was changed meanwhile.
+    pub async fn refresh_owner<K: Resource<DynamicType = ()>>(
+        &self,
+        kind: &WatchedResource,
+        dependent: ObjectId<'_>,
+    ) -> Written<()> {
+        let ObjectId { namespace, name, uid } = dependent;
+        let found = live::metadata_opt(&self.writer.client, &kind.resource, namespace, name).await;
+        let found = found.map_err(|error| Target::new(kind, dependent).error(error))?;
+        let found = found.filter(|found| found.uid.as_deref() == Some(uid));
+        match found.and_then(|found| refreshed(&found, self.whose, &K::api_version(&()))) {
+            Some(patch) => self.amend(kind, dependent, &patch).await,
+            None => Ok(()),
+        }
     }
 
     pub(super) fn patch_params(&self) -> PatchParams {

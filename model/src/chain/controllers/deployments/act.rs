@@ -124,7 +124,13 @@ pub fn writes(
             let write = Write::status(deployment, Purpose::Status, key, uid, json!(status), &CONDITIONS);
             vec![write.of_step(step::STATUS, None)]
         }
-        Action::Refuse(_) | Action::RefuseFormer(_) | Action::Wait(_) | Action::Settle => Vec::new(),
+        // Each kind of the model has one version, and each revision its owner.
+        Action::RefreshOwner { .. }
+        | Action::Adopt(_)
+        | Action::Refuse(_)
+        | Action::RefuseFormer(_)
+        | Action::Wait(_)
+        | Action::Settle => Vec::new(),
     }
 }
 

@@ -84,6 +84,7 @@ pub fn observe(process: &Process, server: &Server, scope: &Scope, deployment: &S
         now: clock::time(server.clock),
         kinds: settings.children.iter().map(listed).collect(),
         since_progress: Duration::ZERO,
+        behind_for: Duration::ZERO,
         status_age: match memory.written {
             Some(then) => StatusAge::Written(since(then)),
             None => StatusAge::Unwritten(since(deployment.meta.created)),
@@ -103,6 +104,7 @@ pub fn observe(process: &Process, server: &Server, scope: &Scope, deployment: &S
         look: None,
         others,
         revisions,
+        orphans: Vec::new(),
         deployment: Arc::new(real),
     })
 }

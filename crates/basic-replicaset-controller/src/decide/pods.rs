@@ -1,0 +1,55 @@
+//! The pods of a set by what becomes of them, and those that are missing.
+
+use std::sync::Arc;
+
+use super::{Budget, proof};
+use crate::{error::DELETE_REFUSED, observed::Observed, pod::PodRow, step};
+
+/// The pods of a set that count.
+pub struct Pods {
+    /// Those of the present revision; without a template, all of them, because nothing can replace them.
+    pub updated: Vec<Arc<PodRow>>,
+    /// Older ones.
+    pub outdated: Vec<Arc<PodRow>>,
+    /// Older ones whose deletion is refused. They hold up no replacement, within bounds, and count only as serving. A request
+    /// that merely failed is repeated soon, and is worth no additional pod.
+    pub stubborn: Vec<Arc<PodRow>>,
+    /// Number of pods of the revision that served last that are missing below the budget.
+    pub missing_former: usize,
+}
+
+impl Pods {
+    /// Those of an observation.
+    pub fn of(observed: &Observed, budget: &Budget) -> Self {
+        let is_updated = |pod: &Arc<PodRow>| {
+            !observed.revision.as_ref().is_ok_and(|revision| **revision != *pod.revision)
+        };
+        let is_stubborn = |pod: &Arc<PodRow>| {
+            let failure = observed.attempt.last_failure(step::DELETE, &pod.uid);
+            failure.is_some_and(|failure| failure.reason == DELETE_REFUSED)
+        };
+        let (updated, old): (Vec<_>, Vec<_>) =
+            observed.pods.iter().filter(|pod| pod.counts()).cloned().partition(is_updated);
+        let (stubborn, outdated): (Vec<_>, Vec<_>) = old.into_iter().partition(is_stubborn);
+        let mut pods = Self { updated, outdated, stubborn, missing_former: 0 };
+        if let Some(former) = proof::former(observed)
+            && observed.revision.is_ok()
+        {
+            let is_kept = |pod: &&Arc<PodRow>| *pod.revision == *former || observed.is_available(pod);
+            let kept = pods.updated.iter().chain(&pods.outdated).filter(is_kept).count();
+            let kept = kept + pods.stubborn.iter().filter(|pod| observed.is_available(pod)).count();
+            pods.missing_former = budget.least().saturating_sub(kept);
+        }
+        pods
+    }
+
+    /// The number of those that count for the budget.
+    pub fn total(&self) -> usize {
+        self.updated.len() + self.outdated.len()
+    }
+
+    /// The number of old ones, also of those that are missing.
+    pub fn old(&self) -> usize {
+        self.outdated.len() + self.missing_former
+    }
+}

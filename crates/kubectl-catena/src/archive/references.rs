@@ -1,0 +1,102 @@
+//! The objects of a backup that the specs of others name. Pure.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::manifest::Manifest;
+use crate::object::Identity;
+
+/// The endings of fields that hold the name of an object.
+const ENDINGS: [&str; 3] = ["Reference", "Ref", "Name"];
+
+/// A name in a spec.
+struct Mention<'m> {
+    /// The kind beside the name, or else the field that holds it.
+    of: &'m str,
+    name: &'m str,
+}
+
+/// The uids of the objects that the spec of each object names: by `kind` and `name`, or by a name in a field that is called after
+/// the kind, such as `issuerRef` or `clusterName`. An object in another namespace is not looked for.
+pub fn references(manifests: &[Manifest]) -> HashMap<String, Vec<String>> {
+    let mut by_name: HashMap<String, Vec<Identity>> = HashMap::new();
+    for identity in manifests.iter().map(Manifest::identity) {
+        by_name.entry(identity.name.clone()).or_default().push(identity);
+    }
+    let named = |manifest: &Manifest| {
+        let (own, mut mentions) = (manifest.identity(), Vec::new());
+        find("", &manifest.object()["spec"], &mut mentions);
+        let is_near = |object: &&Identity| object.namespace.is_none() || object.namespace == own.namespace;
+        let mut uids = Vec::new();
+        for mention in mentions {
+            let called = by_name.get(mention.name).into_iter().flatten().filter(is_near);
+            let meant = called.filter(|object| mention.is_of(&object.kind) && object.uid != own.uid);
+            uids.extend(meant.map(|object| object.uid.clone()));
+        }
+        (own.uid, uids)
+    };
+    manifests.iter().map(named).collect()
+}
+
+fn find<'m>(field: &'m str, value: &'m Value, mentions: &mut Vec<Mention<'m>>) {
+    match value {
+        Value::Object(fields) => {
+            if let Some(name) = fields.get("name").and_then(Value::as_str) {
+                let of = fields.get("kind").and_then(Value::as_str).unwrap_or(field);
+                mentions.push(Mention { of, name });
+            }
+            for (field, value) in fields {
+                find(field, value, mentions);
+            }
+        }
+        Value::Array(items) => {
+            for item in items {
+                find(field, item, mentions);
+            }
+        }
+        Value::String(name) => mentions.push(Mention { of: field, name }),
+        _ => {}
+    }
+}
+
+impl Mention<'_> {
+    fn is_of(&self, kind: &str) -> bool {
+        let called = ENDINGS.iter().find_map(|ending| self.of.strip_suffix(ending)).unwrap_or(self.of);
+        called.to_lowercase().ends_with(&kind.to_lowercase())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::archive::manifest::tests::manifest;
+
+    #[test]
+    fn an_object_is_named_by_its_kind_or_by_a_field_that_is_called_after_it() {
+        let cluster = manifest("Cluster", "db", &json!({}));
+        let elsewhere = manifest("Cluster", "far", &json!({"namespace": "other"}));
+        let names = |spec: Value| {
+            let asked = manifest("Pooler", "pooler", &json!({"spec": spec}));
+            let found = references(&[cluster.clone(), elsewhere.clone(), asked]);
+            found["uid-of-pooler"].iter().any(|uid| uid == "uid-of-db" || uid == "uid-of-far")
+        };
+        for spec in [
+            json!({"target": {"kind": "Cluster", "name": "db"}}),
+            json!({"clusterRef": {"name": "db"}}),
+            json!({"sources": [{"sourceClusterName": "db"}]}),
+            json!({"cluster": "db"}),
+        ] {
+            assert!(names(spec.clone()), "{spec}");
+        }
+        for spec in [
+            json!({"target": {"kind": "Pooler", "name": "db"}}),
+            json!({"secretName": "db", "labels": {"app": "db"}}),
+            json!({"clusterRef": {"name": "far"}}),
+        ] {
+            assert!(!names(spec.clone()), "{spec}");
+        }
+    }
+}
