@@ -330,9 +330,8 @@ async fn outdate_owner<K: Namespaced + Send + 'static>(namespace: &Namespace, ob
     owners[0]["apiVersion"] = "catena.dev/v1alpha0".into();
     let edit = json!({"metadata": {"ownerReferences": owners}});
     let outdated = version(&namespace.merge::<K>(&object.name_any(), edit).await?);
-    let is_refreshed = |object: &K| {
-        version(object) > outdated && object.owner_references()[0].api_version == GROUP_VERSION
-    };
+    let is_refreshed =
+        |object: &K| version(object) > outdated && object.owner_references()[0].api_version == GROUP_VERSION;
     namespace.until(&object.name_any(), "names its owner in the present version", is_refreshed).await;
     Ok(())
 }

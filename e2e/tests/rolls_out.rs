@@ -205,7 +205,8 @@ async fn a_rollout_under_a_required_anti_affinity_ends_because_pods_are_labelled
     });
     let spec = format!("\nspec:\n  affinity: {affinity}\n");
     let template = shipped_template(REPLICA_SETS)?.replacen("\nspec:\n", &spec, 1);
-    let release = Release::upgrade(&cluster, REPLICA_SETS, &json!({"templates": {"apart": template}})).await?;
+    let release =
+        Release::upgrade(&cluster, REPLICA_SETS, &json!({"templates": {"apart": template}})).await?;
     let mut set = replica_set("web", 2);
     set.spec.template = "apart".into();
     namespace.create(&set).await?;

@@ -83,7 +83,8 @@ async fn the_same_pods_go_as_in_a_replicaset() -> Result<()> {
     let nodes: Vec<_> = nodes.iter().map(ResourceExt::name_any).collect();
     let pod = "apiVersion: v1, kind: Pod, metadata: {name: {{ name ~ '-' ~ suffix }}}";
     let template = format!("{{{pod}, spec: {}}}", spec());
-    let release = Release::upgrade(&cluster, REPLICA_SETS, &json!({"templates": {"ranks": template}})).await?;
+    let release =
+        Release::upgrade(&cluster, REPLICA_SETS, &json!({"templates": {"ranks": template}})).await?;
 
     let count = i32::try_from(ROLES.len())?;
     let mut set = replica_set("web", count);
@@ -118,9 +119,8 @@ async fn the_same_pods_go_as_in_a_replicaset() -> Result<()> {
         namespace.merge::<Deployment>("control", fewer.clone()).await?;
         namespace.merge::<BasicReplicaSet>("web", fewer).await?;
         let left: BTreeSet<_> = ROLES[gone..].iter().copied().collect();
-        let both_keep = |pods: &[Pod]| {
-            roles(pods, "ReplicaSet") == left && roles(pods, "BasicReplicaSet") == left
-        };
+        let both_keep =
+            |pods: &[Pod]| roles(pods, "ReplicaSet") == left && roles(pods, "BasicReplicaSet") == left;
         namespace.until_pods(&format!("both keep {left:?}"), both_keep).await;
     }
     namespace.delete::<BasicReplicaSet>("web").await?;

@@ -77,8 +77,8 @@ impl Observer {
         };
         let id = ObjectId::of(&*target);
         let is_deleted = target.metadata.deletion_timestamp.is_some();
-        let is_read = finalizer::is_there(&target.row.finalizers)
-            && (is_deleted || self.memory.is_unmeasured(id.uid));
+        let is_read =
+            finalizer::is_there(&target.row.finalizers) && (is_deleted || self.memory.is_unmeasured(id.uid));
         let (mut held, mut excess) = (None, None);
         let (kind, turn) = match kind {
             Some(mut kind) if is_read => {

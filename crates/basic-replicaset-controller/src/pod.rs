@@ -155,7 +155,8 @@ mod tests {
             },
             "status": {"conditions": [{"type": "Ready", "status": "True"}]},
         });
-        let row = |pod: &Value| PodRow::of(serde_json::from_value(pod.clone()).unwrap(), &Interner::default());
+        let row =
+            |pod: &Value| PodRow::of(serde_json::from_value(pod.clone()).unwrap(), &Interner::default());
         let is_outdated = |row: PodRow| row.owner.is_some_and(|owner| owner.is_outdated);
         let current = row(&pod);
         assert_eq!((current.group(), current.slot, current.is_ready()), (Some("s1"), Some(2), true));

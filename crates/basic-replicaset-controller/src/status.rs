@@ -53,9 +53,7 @@ pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
         (_, Some(deletion)) => (TERMINATING, deletion.message()),
         (Some(failure), _) => (failure.reason, failure.with_next_retry()),
         _ if is_ready => ("Complete", format!("{active} of {wanted} pods are serving")),
-        _ if updated == replicas => {
-            ("Scaling", format!("{serving} of {wanted} pods are serving{waiting}"))
-        }
+        _ if updated == replicas => ("Scaling", format!("{serving} of {wanted} pods are serving{waiting}")),
         _ => (
             "Replacing",
             format!(

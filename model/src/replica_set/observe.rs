@@ -51,8 +51,7 @@ pub fn observe(process: &mut Process, server: &Server, scope: &Scope, set: &Obje
     if scope.has(Sabotage::IgnoresMinReadySeconds) {
         real.spec.min_ready_seconds = 0;
     }
-    let former =
-        revision::former(&real, Some(&revision)).filter(|_| !scope.has(Sabotage::ForgetsWhatServed));
+    let former = revision::former(&real, Some(&revision)).filter(|_| !scope.has(Sabotage::ForgetsWhatServed));
     let pods = own_pods(process, scope, set);
     let made: Vec<_> = [&revision].into_iter().chain(&former).collect();
     let taken = look_up_names(process, server, scope, set, &made, &pods);

@@ -40,8 +40,7 @@ pub fn render(
     };
     let restorable = &restorable(target);
     let manifest = &json!(serde_json::to_string_pretty(restorable).unwrap_or_default());
-    let more =
-        [(OBJECT, target), (MANIFEST, manifest), (RESTORABLE, restorable), (ATTEMPT, &json!(attempt))];
+    let more = [(OBJECT, target), (MANIFEST, manifest), (RESTORABLE, restorable), (ATTEMPT, &json!(attempt))];
     let mut backup =
         templates.render_with(template, &subject, &more, &resource.api_version, &resource.kind)?;
     let name = metadata::text(&backup, "name");

@@ -57,8 +57,7 @@ mod tests {
     #[test]
     fn a_backup_has_the_limit_of_its_kind() {
         let data = |size: usize| json!({"a": "x".repeat(size)});
-        for (kind, plain, encoded) in
-            [("Secret", "stringData", "data"), ("ConfigMap", "data", "binaryData")]
+        for (kind, plain, encoded) in [("Secret", "stringData", "data"), ("ConfigMap", "data", "binaryData")]
         {
             assert_eq!(stored("v1", kind, plain, data(MAX_DATA)), None, "{kind}");
             assert_eq!(stored("v1", kind, encoded, data(MAX_DATA / 3 * 4)), None, "{kind}");

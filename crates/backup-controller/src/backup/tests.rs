@@ -33,7 +33,8 @@ fn judged_by(api_version: &str, kind: &str, succeeded: &str, failed: &str) -> Se
 
 #[test]
 fn what_is_not_known_is_still_running_and_what_is_both_failed() {
-    let settings = judged_by("x.dev/v1", "Dump", "object.status.done == true", "object.status.broken == true");
+    let settings =
+        judged_by("x.dev/v1", "Dump", "object.status.done == true", "object.status.broken == true");
     let verdict = |object: Value| judge(&settings.kinds["maps"].backup, &object, &json!({}));
     assert_eq!(verdict(json!({"status": {"done": true, "broken": false}})), Verdict::Succeeded);
     assert_eq!(verdict(json!({"status": {"done": true}})), Verdict::Succeeded);
@@ -46,7 +47,8 @@ fn what_is_not_known_is_still_running_and_what_is_both_failed() {
         json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}, "status": {"broken": true}});
     assert_eq!(verdict(failed_and_going), Verdict::Failed);
     for time in ["2026-01-01T00:00:00Z", "someday"] {
-        let going = json!({"metadata": {"deletionTimestamp": time}, "status": {"done": true, "broken": false}});
+        let going =
+            json!({"metadata": {"deletionTimestamp": time}, "status": {"done": true, "broken": false}});
         assert_eq!(verdict(going), Verdict::Going);
     }
 }

@@ -122,7 +122,10 @@ fn an_expression_that_counts_the_pods_of_a_job_is_warned_about() {
     let complete = "object.status.conditions.exists(c, c.type == 'Complete' && c.status == 'True')";
     for count in ["object.status.failed == 1", "object.?status.?failed.orValue(0) > 0"] {
         let warnings = warned("Job", complete, count);
-        assert!(matches!(&*warnings, [one] if one.starts_with("backups.b.failed: it counts")), "{warnings:?}");
+        assert!(
+            matches!(&*warnings, [one] if one.starts_with("backups.b.failed: it counts")),
+            "{warnings:?}"
+        );
         assert!(warned("CronJob", complete, count).is_empty());
     }
     assert_eq!(warned("Job", "object.status.succeeded == 1", "object.status.failed == 1").len(), 2);

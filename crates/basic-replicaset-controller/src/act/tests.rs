@@ -219,7 +219,8 @@ async fn a_pod_is_marked_taken_back_and_deleted_only_as_the_very_pod_that_was_se
 #[tokio::test(start_paused = true)]
 async fn an_owner_reference_gets_the_present_version_and_nothing_else_of_the_pod_changes() {
     let live = |uid: &str, api_version: &str| {
-        let owner = json!({"apiVersion": api_version, "kind": "BasicReplicaSet", "name": "web", "uid": "set"});
+        let owner =
+            json!({"apiVersion": api_version, "kind": "BasicReplicaSet", "name": "web", "uid": "set"});
         Json(200, json!({"metadata": {"uid": uid, "resourceVersion": "9", "ownerReferences": [owner]}}))
     };
     let refresh = || Action::RefreshOwner(vec![orphan()]);

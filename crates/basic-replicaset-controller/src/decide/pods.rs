@@ -21,9 +21,8 @@ pub struct Pods {
 impl Pods {
     /// Those of an observation.
     pub fn of(observed: &Observed, budget: &Budget) -> Self {
-        let is_updated = |pod: &Arc<PodRow>| {
-            !observed.revision.as_ref().is_ok_and(|revision| **revision != *pod.revision)
-        };
+        let is_updated =
+            |pod: &Arc<PodRow>| !observed.revision.as_ref().is_ok_and(|revision| **revision != *pod.revision);
         let is_stubborn = |pod: &Arc<PodRow>| {
             let failure = observed.attempt.last_failure(step::DELETE, &pod.uid);
             failure.is_some_and(|failure| failure.reason == DELETE_REFUSED)

@@ -162,7 +162,8 @@ async fn an_owner_is_written_as_it_was_decided() {
 
 #[tokio::test(start_paused = true)]
 async fn only_the_version_of_the_reference_to_the_target_is_refreshed() {
-    let reference = |uid: &str| json!({"apiVersion": "apps.example/v0", "kind": "Shop", "name": "a", "uid": uid});
+    let reference =
+        |uid: &str| json!({"apiVersion": "apps.example/v0", "kind": "Shop", "name": "a", "uid": uid});
     let owners = json!([reference("another"), reference("target")]);
     let bound = json!({"ownerReferences": owners, "annotations": {keys::BOUND_TO: "target"}});
     let Taken { sent, result, .. } =

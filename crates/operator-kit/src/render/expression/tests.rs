@@ -215,7 +215,10 @@ fn a_field_that_is_missing_inside_a_function_is_missing_too_and_is_named() {
         assert_eq!(key, "observedGeneration", "{source}");
     }
     let failed = text("string(int(object.spec.text))").unwrap_err();
-    assert!(matches!(&failed, ExpressionError::Failed { problem, .. } if problem.contains("int")), "{failed}");
+    assert!(
+        matches!(&failed, ExpressionError::Failed { problem, .. } if problem.contains("int")),
+        "{failed}"
+    );
     let nested = "string(size(object.metadata.finalizers) + math.greatest(size('ab'), size(string(7))))";
     assert_eq!(text(nested).unwrap().as_deref(), Some("4"));
     assert!(holds("[2, 1].exists(n, int(string(n)) == 1 && math.greatest(n, size('abc')) == 3)"));

@@ -101,7 +101,10 @@ where
                 Ok(is_silent) => {
                     silence = if is_silent { silence + began.elapsed() } else { Duration::ZERO };
                     if silence > MAX_SILENCE {
-                        tracing::debug!(kind = self.kind, "the watch from {version} is silent; listing again");
+                        tracing::debug!(
+                            kind = self.kind,
+                            "the watch from {version} is silent; listing again"
+                        );
                         return;
                     }
                     if began.elapsed() <= SHORT_WATCH {
