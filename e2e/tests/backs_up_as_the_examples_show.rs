@@ -113,7 +113,7 @@ async fn say(backups: &Api<DynamicObject>, backup: &DynamicObject, status: Value
 async fn kept(cluster: &Cluster, namespace: &Namespace) -> Result<Vec<Value>> {
     let backups = Api::<ControllerRevision>::namespaced(cluster.client.clone(), "catena-system");
     let found = backups.list(&ListParams::default()).await?.items;
-    let objects = found.into_iter().filter_map(|backup| Some(backup.data?.0["object"].clone()));
+    let objects = found.into_iter().map(|backup| backup.data.0["object"].clone());
     Ok(objects.filter(|object| object["metadata"]["namespace"] == namespace.name).collect())
 }
 

@@ -92,7 +92,7 @@ async fn versions_that_never_serve_leave_nothing_behind(namespace: &Namespace) -
         let revisions = namespace.api::<ControllerRevision>().list(&ListParams::default()).await;
         let revisions = revisions.map_err(|error| vec![error.to_string()])?.items;
         let is_few = sets.len() <= 2 && revisions.len() <= 3;
-        if is_few { Ok(sets) } else { Err(sets.iter().map(ResourceExt::name_any).collect()) }
+        if is_few { Ok(sets) } else { Err(sets.iter().map(ResourceExt::name_any).collect::<Vec<_>>()) }
     };
     let left = eventually("the first ReplicaSet and the last one are left", WAIT_TIMEOUT, few).await;
     let first = first.context("a child")?.name;

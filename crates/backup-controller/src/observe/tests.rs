@@ -142,8 +142,8 @@ async fn a_living_object_whose_backup_would_be_too_large_is_told_once_after_it_g
         let settings = settings(template, "backups");
         for is_first in [true, false] {
             let seen = watched(&settings, &web);
-            let (observed, _) = observer.observe(seen, Attempt::Allowed).await.unwrap().unwrap();
-            assert_eq!(observed.excess.is_some(), is_too_large && is_first, "{size}");
+            let (found, _) = observer.observe(seen, Attempt::Allowed).await.unwrap().unwrap();
+            assert_eq!(found.excess.is_some(), is_too_large && is_first, "{size}");
         }
     }
 }

@@ -142,12 +142,12 @@ async fn a_pod_of_the_revision_that_served_last_is_made_from_its_record() {
         "metadata": {"name": format!("web-{NO_POD}"), "namespace": "shop"},
     });
     let last_served = Some(record("former", &recorded));
-    let set = BasicReplicaSet {
+    let owner = BasicReplicaSet {
         status: Some(BasicReplicaSetStatus { last_served, ..BasicReplicaSetStatus::default() }),
         ..set()
     };
     let create = Action::Create { revision: "former".into(), slots: vec![2] };
-    let (sent, result, _) = take_for(&set, create, &[Done]).await;
+    let (sent, result, _) = take_for(&owner, create, &[Done]).await;
     assert_eq!(result.unwrap(), Next::Written);
     let suffix = Origin { set: "set", revision: "former", slot: "2" }.suffix();
     let metadata = &sent[0].body["metadata"];

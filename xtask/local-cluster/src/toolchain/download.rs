@@ -84,13 +84,13 @@ impl Downloader {
         let expected = match &download.sum {
             Sum::Pinned(sum) => sum.clone(),
             Sum::Published(url) => {
-                let answer = self.get(&agent, url).with_context(|| url.to_string())?;
+                let answer = get(&agent, url).with_context(|| url.to_string())?;
                 let list = answer.into_body().into_with_config().limit(LIST_BYTES).read_to_string();
                 let list = list.with_context(|| url.to_string())?;
                 download.sum_in(&list).with_context(|| format!("{url} has no sum of this file"))?
             }
         };
-        let mut response = self.get(&agent, &download.url)?;
+        let mut response = get(&agent, &download.url)?;
         let mut file = unfinished(directory, ".download")?;
         let found = self.receive(&mut response, &mut file, &step)?;
         ensure!(found == expected, "its SHA-256 sum is {found} instead of {expected}, the {}", download.sum);
@@ -105,13 +105,6 @@ impl Downloader {
         program.persist(target).with_context(|| format!("could not write {}", target.display()))?;
         step.done(format!("{size} MB, checked by the {}", download.sum));
         Ok(())
-    }
-
-    fn get(&self, agent: &Agent, url: &Uri) -> Result<Response<Body>> {
-        let response = agent.get(url).call()?;
-        // The address after redirects.
-        address("redirect", &response.get_uri().to_string())?;
-        Ok(response)
     }
 
     /// Writes an answer to a file, and returns its sum.
@@ -152,6 +145,13 @@ impl Downloader {
         }
         bail!("the archive has no {}", member.display())
     }
+}
+
+fn get(agent: &Agent, url: &Uri) -> Result<Response<Body>> {
+    let response = agent.get(url).call()?;
+    // The address after redirects.
+    address("redirect", &response.get_uri().to_string())?;
+    Ok(response)
 }
 
 /// Whether a request has got no answer, or none that goes on.
@@ -339,7 +339,7 @@ mod tests {
         let server = FileServer::start([("/kubectl", Answer::File(PROGRAM.to_vec()))]);
         let url: Uri = format!("{}/kubectl", server.url).parse().unwrap();
         let downloader = Downloader::default();
-        let mut response = downloader.get(&agent(downloader.limits, &url), &url).unwrap();
+        let mut response = get(&agent(downloader.limits, &url), &url).unwrap();
         let mut full = fs::File::options().write(true).open("/dev/full").unwrap();
         let error = downloader.receive(&mut response, &mut full, &Step::start("downloading")).unwrap_err();
         assert_eq!(way_out(&error), ROOM, "{error:#}");
