@@ -201,7 +201,7 @@ mod tests {
     fn what_is_made_follows_the_schema() {
         let schema = of_spec(include_str!("../../crds/basicdeployments.catena.dev.yaml"));
         let (mut runner, made) = (TestRunner::deterministic(), specs(&schema, &[("replicas", 4)]));
-        let made: Vec<_> = (0..300).map(|_| made.new_tree(&mut runner).unwrap().current()).collect();
+        let made: Vec<_> = (0..1_000).map(|_| made.new_tree(&mut runner).unwrap().current()).collect();
         let of = |answer: Answer| made.iter().filter(move |made| made.answer == answer);
         for Generated { spec, .. } in of(Answer::Takes) {
             assert!(spec["replicas"].as_i64().is_none_or(|count| (0..=4).contains(&count)), "{spec}");

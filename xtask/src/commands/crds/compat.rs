@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::workspace;
 
 /// The revision whose definitions the policy protects until the first release is tagged.
-const POLICY_START: &str = "f0e918a85755629ba4c594b67c6c39b6fa2390d4";
+const POLICY_START: &str = "078a76ca6f36c992c41f7bb8ca5160da2ced6536";
 /// Number of releases in which a version must have been deprecated before it may go.
 const DEPRECATED_RELEASES: usize = 2;
 
