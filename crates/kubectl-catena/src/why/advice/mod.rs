@@ -227,6 +227,10 @@ fn backup(reason: &str) -> Option<Description> {
             "is held until it is backed up",
             "wait for the backup, fix it if it fails, or release the object without one: kubectl catena{namespace} release {object} --reason WHY",
         ),
+        "BackupTooLarge" => (
+            "cannot be backed up as it is, because its backup would be too large",
+            "change the template of the backup, or make the object smaller, as the message says",
+        ),
         "BackupHasOwner"
         | "BackupKindNotServed"
         | "BackupInOtherNamespace"
