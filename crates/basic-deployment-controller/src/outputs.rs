@@ -70,9 +70,10 @@ pub struct Outputs {
 
 impl Outputs {
     /// The number of its replicas that can be relied on: those that are available, or that serve, if it does not tell them apart.
+    /// None serves while that cannot be read.
     #[must_use]
     pub fn reliable(&self) -> i32 {
-        self.available.unwrap_or(self.active)
+        self.available.map_or(self.active, |available| available.min(self.active))
     }
 }
 

@@ -52,7 +52,8 @@ fn a_child_whose_outputs_cannot_be_read_is_neither_service_nor_room() {
 #[test]
 fn a_breach_holds_up_neither_former_children_nor_its_cure() {
     let mut observed = switched();
-    observed.child = Found::Ours(child(json!({"spec": {"replicas": 1}, "status": {"active": "1"}})));
+    let broken = json!({"active": "1", "available": 1});
+    observed.child = Found::Ours(child(json!({"spec": {"replicas": 1}, "status": broken})));
     let refused = decide(&observed);
     observed.attempt = without(&refused, "ContractBroken", "contract.active");
     let told = status(&observed);
