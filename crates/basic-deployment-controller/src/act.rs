@@ -225,12 +225,6 @@ impl Executor {
         let (deployment, field) = (&*observed.deployment, &child.kind.fields().replicas);
         let mut patch = json!({"metadata": child.id()});
         field.set(&mut patch, replicas.into());
-        let is_wanted = observed.child.ours().is_some_and(|wanted| wanted.uid == child.uid);
-        let seconds = deployment.spec.min_ready_seconds;
-        // A kind need not have the field as long as nobody asks for it.
-        if is_wanted && child.min_ready_seconds() != seconds {
-            child.kind.fields().min_ready_seconds.set(&mut patch, seconds.into());
-        }
         let undone = heals.then(|| field.to_string());
         self.merge(deployment, &observed.place(&child.kind), &patch, undone.as_deref()).await?;
         let whose = ObjectId::of(deployment).uid;

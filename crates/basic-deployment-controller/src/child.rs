@@ -213,12 +213,6 @@ impl Child {
         number(self.kind.fields().replicas.get(&self.object))
     }
 
-    /// The seconds for which its replicas have to be ready before they count as available.
-    #[must_use]
-    pub fn min_ready_seconds(&self) -> i32 {
-        number(self.kind.fields().min_ready_seconds.get(&self.object)).unwrap_or(0)
-    }
-
     /// Whether a `BasicDeployment` takes it back as its own, if nobody controls it.
     #[must_use]
     pub fn is_adoptable_as(&self, hash: &str) -> bool {

@@ -349,6 +349,6 @@ fn done(child: &Child) -> i32 {
     if !child.is_current() {
         return 0;
     }
-    let reliable = child.outputs.reliable();
-    child.outputs.updated.map_or(reliable, |updated| updated.min(reliable))
+    let active = child.outputs.active;
+    child.outputs.updated.map_or(active, |updated| updated.min(active))
 }

@@ -37,8 +37,6 @@ pub struct Desired {
     pub hash: String,
     /// The restart token that it is created with.
     pub token: Option<String>,
-    /// The seconds for which its replicas have to be ready before they count as available.
-    pub min_ready_seconds: i32,
 }
 
 /// The current rendering of spec and template. Its suffix follows from all the rest of it, so that a child whose name ends with
@@ -136,7 +134,7 @@ impl Desired {
         object["metadata"]["labels"][keys::DEPLOYMENT_UID] = deployment.metadata.uid.clone().into();
         object["metadata"]["annotations"][keys::HASH] = hash.as_str().into();
         object["metadata"]["ownerReferences"] = json!([controller_reference(deployment)]);
-        Self { kind, object, hash, token: None, min_ready_seconds: deployment.spec.min_ready_seconds }
+        Self { kind, object, hash, token: None }
     }
 
     /// The same with the record of commands, because an apply removes the fields that it leaves out.
@@ -163,10 +161,6 @@ impl Desired {
         let contract = self.kind.fields();
         let mut object = self.object.clone();
         contract.replicas.set(&mut object, replicas.into());
-        // A kind need not have the field as long as nobody asks for it.
-        if self.min_ready_seconds > 0 || child.is_some_and(|child| child.min_ready_seconds() > 0) {
-            contract.min_ready_seconds.set(&mut object, self.min_ready_seconds.into());
-        }
         // A token that was applied once and is missing in a later apply would be removed.
         let token = child.map_or(self.token.as_deref(), Child::restarted_at);
         if let (Some(restarted_at), Some(token)) = (&contract.restarted_at, token) {

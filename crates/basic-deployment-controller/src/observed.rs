@@ -237,7 +237,6 @@ impl Observed {
             && child.is_current()
             && outputs.ready
             && outputs.active >= wanted
-            && outputs.reliable() >= wanted
             && outputs.updated.is_none_or(|updated| updated >= wanted)
     }
 

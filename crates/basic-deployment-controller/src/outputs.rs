@@ -24,7 +24,6 @@ pub struct Mapping {
     observed_generation: Source,
     ready: Option<Source>,
     updated: Source,
-    available: Source,
     blocked_by: Source,
     stalled: Option<Source>,
     paused: Option<Source>,
@@ -52,8 +51,6 @@ pub struct Outputs {
     pub progress: String,
     /// The number of its replicas with the current template and token, if it reports that.
     pub updated: Option<i32>,
-    /// The number of its replicas that have served for as long as they have to, if it reports that.
-    pub available: Option<i32>,
     /// The reason why it cannot proceed by itself, if it cannot.
     pub stalled: Option<Stalled>,
     /// The pause in which it waits on purpose, if it reports one.
@@ -66,15 +63,6 @@ pub struct Outputs {
     pub pods: Option<String>,
     /// The first output that has no usable value, and why.
     pub problem: Option<String>,
-}
-
-impl Outputs {
-    /// The number of its replicas that can be relied on: those that are available, or that serve, if it does not tell them apart.
-    /// None serves while that cannot be read.
-    #[must_use]
-    pub fn reliable(&self) -> i32 {
-        self.available.map_or(self.active, |available| available.min(self.active))
-    }
 }
 
 /// The reason why a child cannot proceed by itself.
@@ -116,7 +104,6 @@ impl TryFrom<ReplicaContract> for Mapping {
             observed_generation: source("observedGeneration", &contract.observed_generation)?,
             ready: optional("ready", &contract.ready)?,
             updated: source("updated", &contract.updated)?,
-            available: source("available", &contract.available)?,
             blocked_by: source("blockedBy", &contract.blocked_by)?,
             stalled: optional("stalled", &contract.stalled)?,
             paused: optional("paused", &contract.paused)?,
@@ -141,7 +128,6 @@ impl Mapping {
         let active = reading.count(&self.active).unwrap_or(0);
         let observed_generation = reading.generation(&self.observed_generation, generation);
         let updated = reading.count(&self.updated);
-        let available = reading.count(&self.available);
         let selector = reading.text(&self.selector);
         let pods = self.pods.as_ref().and_then(|source| reading.text(source));
         let blocked_by = reading.map(&self.blocked_by, &["apiVersion", "kind", "name", "reason", "message"]);
@@ -168,7 +154,6 @@ impl Mapping {
             ready: ready && reading.problem.is_none(),
             progress: message.unwrap_or_default().to_owned(),
             updated,
-            available,
             stalled,
             paused,
             blocked_by,

@@ -27,7 +27,6 @@ pub struct Rollout {
     is_paused: bool,
     updated: i32,
     active: i32,
-    available: i32,
 }
 
 impl Progress {
@@ -45,7 +44,6 @@ impl Progress {
         if child.is_current() && child.hash() == rollout.hash {
             rollout.updated = child.outputs.updated.unwrap_or(0);
             rollout.active = child.outputs.active;
-            rollout.available = child.outputs.reliable();
         }
         Self::Awaited(rollout)
     }
@@ -56,12 +54,7 @@ impl Rollout {
     pub fn advances_to(&mut self, now: Self) -> bool {
         let is_same = (&self.hash, &self.token, self.is_paused) == (&now.hash, &now.token, now.is_paused);
         let next = if is_same {
-            Self {
-                updated: now.updated.max(self.updated),
-                active: now.active.max(self.active),
-                available: now.available.max(self.available),
-                ..now
-            }
+            Self { updated: now.updated.max(self.updated), active: now.active.max(self.active), ..now }
         } else {
             now
         };
@@ -106,9 +99,6 @@ mod tests {
         assert!(most.advances_to(with(2, 2)));
         assert!(!most.advances_to(with(1, 3)), "both were as high before");
         assert!(most.advances_to(with(0, 4)));
-        let available = |available| rollout(&observed(|child| child.outputs.available = Some(available)));
-        let mut most = available(1);
-        assert!(most.advances_to(available(2)) && !most.advances_to(available(1)));
     }
 
     #[test]

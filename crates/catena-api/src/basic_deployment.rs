@@ -52,21 +52,16 @@ pub struct BasicDeploymentSpec {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 100))]
     pub parameters: BTreeMap<String, String>,
-    /// While true, changes to the template and the parameters are not applied, and commands wait. Scaling and
-    /// `minReadySeconds` still take effect.
+    /// While true, changes to the template and the parameters are not applied, and commands wait. Scaling still
+    /// takes effect.
     #[serde(default, skip_serializing_if = "schema::is_false")]
     pub paused: bool,
     /// Seconds without progress after which a rollout is reported as stalled, with the reason
-    /// `ProgressDeadlineExceeded`. The rollout itself continues. Progress is a higher number of updated, serving or available
-    /// replicas than any before, of the same revision.
+    /// `ProgressDeadlineExceeded`. The rollout itself continues. Progress is a higher number of updated or serving replicas
+    /// than any before, of the same revision.
     #[serde(default = "schema::progress_deadline")]
     #[schemars(range(min = 1, max = 86_400))]
     pub progress_deadline_seconds: i32,
-    /// Seconds for which a new replica has to be ready without a failure before it counts as available. It is handed to
-    /// the child.
-    #[serde(default)]
-    #[schemars(range(min = 0))]
-    pub min_ready_seconds: i32,
     /// Number of old revisions to keep for rollbacks.
     #[serde(default = "schema::revision_history_limit")]
     #[schemars(range(min = 0, max = 1_000))]
@@ -92,7 +87,6 @@ impl Default for BasicDeploymentSpec {
             parameters: BTreeMap::new(),
             paused: false,
             progress_deadline_seconds: schema::progress_deadline(),
-            min_ready_seconds: 0,
             revision_history_limit: schema::revision_history_limit(),
             max_surge: schema::quarter(),
             max_unavailable: schema::quarter(),

@@ -72,7 +72,7 @@ pub enum Action {
         /// The token; `None` if the child's own is new enough.
         token: Option<String>,
     },
-    /// Set the child's replicas, and the seconds for which they have to be ready.
+    /// Set the child's replicas.
     Scale {
         /// The child.
         child: Arc<Child>,

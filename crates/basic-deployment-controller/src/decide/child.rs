@@ -90,12 +90,10 @@ fn adopt(child: &Arc<Child>, desired: &Desired, observed: &Observed) -> Option<A
     (!observed.attempt.holds(step::HEAL)).then(|| change(child, desired, observed, Cause::Drift))
 }
 
-/// Sets the replicas of the wanted child, and the seconds for which they have to be ready, and undoes changes of the replicas by
-/// somebody else.
+/// Sets the replicas of the wanted child, and undoes changes of them by somebody else.
 pub fn scale(child: &Arc<Child>, observed: &Observed) -> Option<Action> {
     let replicas = share_of_wanted(Some(child), observed);
-    let is_as_long = child.min_ready_seconds() == observed.deployment.spec.min_ready_seconds;
-    let heals = heals_scale(child, replicas, observed).or((!is_as_long).then_some(false))?;
+    let heals = heals_scale(child, replicas, observed)?;
     let action = Action::Scale { child: child.clone(), replicas, heals };
     (!observed.attempt.holds(action.step())).then_some(action)
 }

@@ -14,13 +14,11 @@ pub const REPLICAS_VERSION: &str = "v1";
 /// |---|---|---|
 /// | in | `replicas` | number of desired replicas |
 /// | in | `restartedAt` | restart token: replicas created under another value are to be replaced |
-/// | in, optional | `minReadySeconds` | seconds for which a replica has to be ready before it counts as available |
 /// | in, optional | `maps` | maps that belong to the template as a whole, where it renders them |
 /// | out | `active` | number of replicas that serve |
 /// | out | `observedGeneration` | the generation that the other outputs refer to |
 /// | out | `ready` | whether all replicas have the current template and token, and serve, and no older one is left |
 /// | out, optional | `updated` | number of replicas of the current template and token |
-/// | out, optional | `available` | number of replicas that have served for `minReadySeconds` |
 /// | out, optional | `blockedBy`, `stalled` | reasons for not being ready |
 /// | out, optional | `paused` | why the child waits on purpose |
 /// | out, optional | `conditions` | with `Ready` and `Stalled`, if those two are not mapped |
@@ -34,9 +32,6 @@ pub struct ReplicaContract {
     /// In: the restart token; an empty path means that the kind has none.
     #[serde(deserialize_with = "path_unless_empty")]
     pub restarted_at: Option<FieldPath>,
-    /// In, optional: seconds for which a replica has to be ready before it counts as available. Nothing is written there
-    /// unless somebody asks for it.
-    pub min_ready_seconds: FieldPath,
     /// In, optional: maps that belong to the template as a whole, where it renders them: keys added by others are removed.
     pub maps: Vec<FieldPath>,
     /// Out: number of replicas that serve.
@@ -49,8 +44,6 @@ pub struct ReplicaContract {
     pub ready: Option<Output>,
     /// Out, optional: number of replicas of the current template and token, ready or not.
     pub updated: Output,
-    /// Out, optional: number of replicas that have served for `min_ready_seconds`, of any template.
-    pub available: Output,
     /// Out, optional: first object that is not ready.
     pub blocked_by: Output,
     /// Out, optional: `{reason, message}` while the child cannot proceed by itself. By default, the condition `Stalled`
@@ -76,13 +69,11 @@ impl Default for ReplicaContract {
         Self {
             replicas: path(["spec", "replicas"]),
             restarted_at: Some(path(["spec", "restartedAt"])),
-            min_ready_seconds: path(["spec", "minReadySeconds"]),
             maps: vec![path(["spec", "parameters"])],
             active: Output::field(["status", "active"]),
             observed_generation: Output::field(["status", "observedGeneration"]),
             ready: None,
             updated: Output::field(["status", "updated"]),
-            available: Output::field(["status", "available"]),
             blocked_by: Output::field(["status", "blockedBy"]),
             stalled: None,
             paused: None,
@@ -97,8 +88,7 @@ impl ReplicaContract {
     /// The fields that the parent writes, by their names in the contract.
     pub fn written(&self) -> impl Iterator<Item = (&'static str, &FieldPath)> {
         let token = self.restarted_at.as_ref().map(|token| ("restartedAt", token));
-        let numbers = [("replicas", &self.replicas), ("minReadySeconds", &self.min_ready_seconds)];
-        numbers.into_iter().chain(token)
+        [("replicas", &self.replicas)].into_iter().chain(token)
     }
 
     /// Whether it says how readiness is reported: numbers of other fields do not tell whether an old replica is counted for

@@ -135,9 +135,7 @@ pub fn check(subject: &Subject, contract: &ReplicaContract) -> Report<Fields> {
     // Whoever names another field expects that restarts reach it.
     let is_named = contract.restarted_at != ReplicaContract::default().restarted_at;
     fields.extend(contract.restarted_at.as_ref().map(|path| field("restartedAt", path, "string", is_named)));
-    fields.push(field("minReadySeconds", &contract.min_ready_seconds, "integer", false));
     fields.push(output("updated", &contract.updated, "integer", false));
-    fields.push(output("available", &contract.available, "integer", false));
     fields.push(output("blockedBy", &contract.blocked_by, "object", false));
     fields.extend(contract.stalled.as_ref().map(|stalled| output("stalled", stalled, "object", false)));
     fields.extend(contract.paused.as_ref().map(|paused| output("paused", paused, "object", false)));

@@ -139,15 +139,6 @@ async fn owner_references_of_children_and_revisions_get_the_present_version() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_the_wanted_child_is_told_for_how_long_its_replicas_have_to_be_ready() {
-    let mut observed = observed();
-    Arc::make_mut(&mut observed.deployment).spec.min_ready_seconds = 5;
-    let spec_of = async |action| act_on(&observed, action, &[DONE]).await.sent.remove(0).body["spec"].clone();
-    assert_eq!(spec_of(scale(false)).await, json!({"replicas": 3, "minReadySeconds": 5}));
-    assert_eq!(spec_of(scale_former()).await, json!({"replicas": 2}));
-}
-
-#[tokio::test(start_paused = true)]
 async fn what_is_deleted_is_the_very_object_that_was_seen() {
     let of = |uid: &str| json!({"preconditions": {"uid": uid}});
     let mut child = of("uid-of-old");

@@ -59,44 +59,6 @@ fn the_former_kind_goes_step_by_step_and_is_named_meanwhile() {
     assert_eq!(decide(&observed), Action::Delete(observed.others.clone()));
 }
 
-#[test]
-fn a_new_replica_replaces_a_former_one_once_it_has_served_for_as_long_as_it_has_to() {
-    let mut observed = switched();
-    let wanted = |replicas: i32, available: i32| {
-        let status = json!({"active": replicas, "available": available});
-        Found::Ours(child(json!({"spec": {"replicas": replicas}, "status": status})))
-    };
-    observed.child = wanted(1, 0);
-    assert!(!matches!(decide(&observed), Action::ScaleFormer { .. }), "{:?}", decide(&observed));
-    observed.child = wanted(1, 1);
-    assert!(matches!(decide(&observed), Action::ScaleFormer { replicas: 2, .. }));
-    observed.child = wanted(3, 2);
-    assert!(!observed.is_served(), "one of them is ready since a moment ago");
-    observed.child = wanted(3, 3);
-    assert!(observed.is_served());
-}
-
-#[test]
-fn the_time_for_which_a_replica_has_to_serve_is_handed_to_the_child_also_in_a_pause() {
-    let mut observed = ours(json!({}));
-    spec(&mut observed).min_ready_seconds = 5;
-    spec(&mut observed).paused = true;
-    let handed = decide(&observed);
-    assert!(matches!(handed, Action::Scale { replicas: 3, heals: false, .. }), "{handed:?}");
-    assert_eq!(events::of(&observed, &handed), None, "its replicas stay");
-    observed.child = Found::Ours(child(json!({"spec": {"minReadySeconds": 5}})));
-    assert!(!matches!(decide(&observed), Action::Scale { .. }));
-    let live: Option<&Child> = observed.child.ours().map(AsRef::as_ref);
-    let body = |seconds: i32, child: Option<&Child>| {
-        let mut deployment = deployment();
-        deployment.spec.min_ready_seconds = seconds;
-        let desired = Desired::new(&deployment, rendered(NEW), replica_sets());
-        desired.body(3, child)["spec"]["minReadySeconds"].clone()
-    };
-    assert_eq!((body(5, None), body(5, live)), (json!(5), json!(5)));
-    assert_eq!((body(0, None), body(0, live)), (Value::Null, json!(0)), "a kind need not have the field");
-}
-
 pub(super) fn revision_of_deployments() -> Arc<Revision> {
     let mut former = Revision::clone(&revision(0, "former"));
     former.kind = ("apps/v1".into(), "Deployment".into());

@@ -88,18 +88,6 @@ fn a_finished_restart_whose_status_is_wiped_succeeds_again_without_replacing_any
 }
 
 #[test]
-fn a_restart_has_not_succeeded_while_its_replicas_are_ready_since_a_moment_ago() {
-    let fresh = with(
-        restarted("a", json!({"status": {"available": 0}})),
-        &[restart("a", 10, json!({"status": {"startTime": "1970-01-01T00:00:11Z"}}))],
-    );
-    let action = decide(&fresh);
-    assert_eq!(told(action.clone(), "a"), outcome("Unknown", "Running"));
-    let Action::Tell(news) = action else { panic!() };
-    assert_eq!(news[0].1.progress.as_deref(), Some("0/3"));
-}
-
-#[test]
 fn restarts_of_one_second_say_that_they_were_served_together() {
     let all = [restart("a", 10, json!({})), restart("b", 10, json!({})), restart("c", 11, json!({}))];
     for (count, says) in [(1, None), (2, Some("another restart of the same second")), (3, Some("another"))] {
