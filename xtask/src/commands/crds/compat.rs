@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::workspace;
 
 /// The revision whose definitions the policy protects until the first release is tagged.
-const POLICY_START: &str = "078a76ca6f36c992c41f7bb8ca5160da2ced6536";
+const POLICY_START: &str = "58a7a9b823ed136cfbb2679517cbe65c2934bc12";
 /// Number of releases in which a version must have been deprecated before it may go.
 const DEPRECATED_RELEASES: usize = 2;
 
