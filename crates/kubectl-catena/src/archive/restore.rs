@@ -123,7 +123,9 @@ impl<'r> Restoration<'r> {
         }
         for data in others.iter().filter(|object| comes_before_owners(object)) {
             if let Err(why) = self.bind(data).await {
-                self.fail(data, why);
+                let uid = self.uids.get(&data.identity().uid).map(str::to_owned);
+                self.result.restored.retain(|restored| Some(&restored.uid) != uid.as_ref());
+                self.fail(data, format!("it is there without its owner: {why}"));
             }
         }
         let owners = owners(&others);
@@ -255,6 +257,7 @@ impl<'r> Restoration<'r> {
             };
             match uid {
                 Some(uid) => bound.push(owner_with(&uid, &reference)),
+                None if self.is_left_out(&owner) => {}
                 None => return Err(format!("its owner {owner} is not there: restore or create that first")),
             }
         }

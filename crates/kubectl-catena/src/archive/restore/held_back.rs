@@ -10,6 +10,7 @@ use crate::{
         commands::{COMMAND_OF_OTHERS, REQUEST_OF_OTHERS, is_of_others, is_request_of_others},
         create::is_incomplete,
         manifest::{Manifest, is_going},
+        order::comes_before_owners,
     },
     errors::read_failure,
     kinds::Kind,
@@ -44,14 +45,15 @@ impl Restoration<'_> {
         is_request.then_some(REQUEST_OF_OTHERS)
     }
 
-    /// Leaves out what the left out objects own, and what that owns.
+    /// Leaves out what the left out objects own, and what that owns, but no data: whoever makes its owner anew looks for it.
     pub(super) async fn without_dependents_of_left_out(
         &mut self,
         mut objects: Vec<Manifest>,
     ) -> Vec<Manifest> {
         loop {
-            let (below, others): (Vec<_>, Vec<_>) =
-                objects.into_iter().partition(|object| self.belongs_to_left_out(object));
+            let (below, others): (Vec<_>, Vec<_>) = objects.into_iter().partition(|object| {
+                !comes_before_owners(object) && object.owners().iter().any(|owner| self.is_left_out(owner))
+            });
             objects = others;
             if below.is_empty() {
                 return objects;
@@ -62,9 +64,8 @@ impl Restoration<'_> {
         }
     }
 
-    fn belongs_to_left_out(&self, object: &Manifest) -> bool {
-        let left_out = &self.result.left_out;
-        object.owners().iter().any(|owner| left_out.iter().any(|note| note.object.uid == owner.uid))
+    pub(super) fn is_left_out(&self, object: &Identity) -> bool {
+        self.result.left_out.iter().any(|note| note.object.uid == object.uid)
     }
 
     /// Removes an ended command that this or an earlier restoration created without its outcome: it would run again. While it

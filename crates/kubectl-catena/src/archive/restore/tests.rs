@@ -253,8 +253,11 @@ async fn a_request_that_an_operator_made_comes_back_only_if_it_is_asked_for() {
         manifest(kind, name, &json!({"apiVersion": version, "ownerReferences": [owner]}))
     };
     let certificate = manifest("Reindex", "certificate", &json!({"apiVersion": "acme.dev/v1"}));
+    let request = controlled("acme.dev/v1", "Reindex", "request", &certificate);
     let objects = vec![
-        controlled("acme.dev/v1", "Reindex", "request", &certificate),
+        // Data: whoever makes the request anew looks for it.
+        controlled("v1", "Secret", "key", &request),
+        request,
         controlled("v1", "Service", "service", &certificate),
         controlled("acme.dev/v1", "Reindex", "child", &deployment()),
         certificate,
@@ -267,6 +270,7 @@ async fn a_request_that_an_operator_made_comes_back_only_if_it_is_asked_for() {
         let left: Vec<(&str, &str)> =
             report.left_out.iter().map(|note| (note.object.name.as_str(), note.why.as_str())).collect();
         assert_eq!((left, report.failed.len()), (expected, 0), "{report:?}");
+        assert!(report.restored.iter().any(|restored| restored.name == "key"), "{report:?}");
     }
 }
 

@@ -23,8 +23,9 @@ use crate::{
 
 /// Maximum silence of a watch: the server ends it, or reports its progress, at least once a minute.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(65);
-/// Time without a change or a bookmark after which all objects are listed again. A working watch reports its progress before
-/// it ends, but one from a version that the server has not reached, because its data was restored from a backup, is silent.
+/// Time without a change or a bookmark after which it is asked whether the server has the version at all. A watch from one that it
+/// has not reached, because its data was restored from a backup, is silent for ever; so is that of a kind at rest on a server
+/// whose storage does not report its progress.
 const MAX_SILENCE: Duration = Duration::from_secs(55);
 /// Minimum duration of a watch that works although it shows nothing, and that is restarted without a pause.
 const SHORT_WATCH: Duration = Duration::from_secs(1);
@@ -101,11 +102,14 @@ where
                 Ok(is_silent) => {
                     silence = if is_silent { silence + began.elapsed() } else { Duration::ZERO };
                     if silence > MAX_SILENCE {
-                        tracing::debug!(
-                            kind = self.kind,
-                            "the watch from {version} is silent; listing again"
-                        );
-                        return;
+                        if self.has_gone_back(&version).await {
+                            tracing::info!(
+                                kind = self.kind,
+                                "the data is older than {version}; listing again"
+                            );
+                            return;
+                        }
+                        silence = Duration::ZERO;
                     }
                     if began.elapsed() <= SHORT_WATCH {
                         sleep(self.backoff.before_retry()).await;
@@ -125,6 +129,17 @@ where
                 }
             }
         }
+    }
+
+    /// Whether the server's data is older than a version. A question without an answer is repeated after the next silence.
+    async fn has_gone_back(&self, version: &str) -> bool {
+        let now = match self.source.version().await {
+            Ok(now) => now.unwrap_or_default(),
+            Err(_) => return false,
+        };
+        let numbers = [now.as_str(), version].map(str::parse::<u64>);
+        // Other versions than numbers have no order.
+        matches!(numbers, [Ok(now), Ok(then)] if now < then)
     }
 
     /// Delivers the changes after a version, which is advanced, until the server ends the watch. True if it showed nothing.

@@ -59,9 +59,23 @@ impl<K: Clone + DeserializeOwned + Send + 'static> Source<K> {
         token: Option<String>,
         take: impl FnMut(Lenient<K>),
     ) -> Result<ListMeta, Interruption> {
+        self.list(PAGE, token, take).await
+    }
+
+    /// The version of the server's data now.
+    pub async fn version(&self) -> Result<Option<String>, Interruption> {
+        Ok(self.list(1, None, drop).await?.resource_version)
+    }
+
+    async fn list(
+        &self,
+        limit: u32,
+        token: Option<String>,
+        take: impl FnMut(Lenient<K>),
+    ) -> Result<ListMeta, Interruption> {
         let params = ListParams {
             label_selector: self.labels.clone(),
-            limit: Some(PAGE),
+            limit: Some(limit),
             continue_token: token,
             ..ListParams::default()
         };

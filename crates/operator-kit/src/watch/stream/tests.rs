@@ -373,6 +373,7 @@ async fn data_that_were_restored_from_a_backup_are_listed_after_a_minute_of_sile
     let server = Server::that_answers([
         Answer::List("1000", vec![good("a", 1000, "x"), good("gone", 900, "x")]),
         Answer::Events(vec![]),
+        Answer::List("500", vec![]),
         Answer::List("500", vec![good("a", 400, "older")]),
         Answer::Events(vec![changed("ADDED", &good("b", 501, "y"))]),
     ]);
@@ -383,9 +384,26 @@ async fn data_that_were_restored_from_a_backup_are_listed_after_a_minute_of_sile
     let consistency = Consistency::default();
     consistency.wrote("owner", cache.seen(), Some("1010"));
     until_kept(&cache, &[("a", "older"), ("b", "y")]).await;
-    assert!(server.asked()[3].1.contains("resourceVersion=500"), "{:?}", server.asked());
+    assert!(server.asked()[4].1.contains("resourceVersion=500"), "{:?}", server.asked());
     assert!(consistency.is_current("owner"), "its write will never be shown");
     assert_eq!((cache.problem(), watches.health.epoch()), (None, 1));
+}
+
+/// Not every storage reports its progress.
+#[tokio::test(start_paused = true)]
+async fn a_kind_at_rest_is_not_listed_again() {
+    let server = Server::that_answers([
+        Answer::List("5", vec![good("a", 5, "x")]),
+        Answer::Events(vec![]),
+        Answer::List("7", vec![]),
+        Answer::Events(vec![]),
+    ]);
+    let cache = server.caches(&Watches::default());
+    sleep(Duration::from_secs(100)).await;
+    until_kept(&cache, &[("a", "x")]).await;
+    let asked = server.asked();
+    assert!(asked[2].1.contains("limit=1&") || asked[2].1.ends_with("limit=1"), "{asked:?}");
+    assert!(asked[3].1.contains("resourceVersion=5") && asked.len() == 4, "{asked:?}");
 }
 
 #[tokio::test(start_paused = true)]
