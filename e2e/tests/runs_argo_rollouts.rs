@@ -1,6 +1,8 @@
 //! A BasicDeployment on the real controller of Argo Rollouts, which is built from source, so that it runs only on request:
 //! `cargo xtask e2e --on local --only runs_argo_rollouts -- --include-ignored`.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, ensure};
 use catena_api::{BasicDeployment, BasicReplicaSet};
 use e2e::{
@@ -17,17 +19,10 @@ use kube::{
 use serde_json::{Value, json};
 
 use crate::{
-    checks_the_contract_live::{File, check, with_result},
+    checks_the_contract_live::{File, check},
     exchanges_children::{change, until_on},
     runs_any_child::{ensure_never_ready, until_serving},
 };
-
-/// Readiness with the restart of Argo Rollouts itself for a token, which it reports as done beside the counts of before.
-const READY_BY_TIME: &str = "ready=object.status.phase == 'Healthy' \
-    && object.status.currentPodHash == object.status.stableRS \
-    && object.status.?updatedReplicas.orValue(0) == object.spec.replicas \
-    && object.status.?availableReplicas.orValue(0) == object.spec.replicas \
-    && object.spec.?restartAt.orValue('') == object.status.?restartedAt.orValue('')";
 
 /// The values of the example, with a template that pauses half-way, and one of another kind.
 fn values() -> Result<Value> {
@@ -61,7 +56,7 @@ async fn ask(namespace: &Namespace, status: Value) -> Result<()> {
     Ok(())
 }
 
-/// The check passes the shipped mapping, and finds out one that trusts the restart of Argo Rollouts itself.
+/// The check passes the shipped mapping. One that trusts the restart of Argo Rollouts itself is not found out by each run.
 async fn is_seen_to_honour_the_contract() -> Result<()> {
     let values = child_example("rollout")?;
     let template = values["templates"]["default"].as_str().context("a template")?;
@@ -72,15 +67,6 @@ async fn is_seen_to_honour_the_contract() -> Result<()> {
     let shipped = ["--values", values.to_str().context("the checkout is no text")?];
     let said = check("rollouts.argoproj.io", &template, &shipped).await?;
     ensure!(said.code == 0, "{said:?}");
-    let by_time = [&shipped[..], &["--path", "restartedAt=spec.restartAt", "--cel", READY_BY_TIME]].concat();
-    // Not each of its restarts shows it.
-    eventually("the claim of before is found out", 10 * WAIT_TIMEOUT, async || {
-        let said = check("rollouts.argoproj.io", &template, &by_time).await.and_then(|said| said.json());
-        let report = said.map_err(|error| json!(format!("{error:#}")))?;
-        let is_found = with_result(&report, "MUST", "failed").iter().any(|failed| failed == "ready");
-        if is_found { Ok(()) } else { Err(report) }
-    })
-    .await;
     Ok(())
 }
 
@@ -88,6 +74,8 @@ async fn is_seen_to_honour_the_contract() -> Result<()> {
 async fn restarts(namespace: &Namespace) -> Result<()> {
     let web = namespace.api::<BasicDeployment>().get("web").await?;
     for number in 0..5 {
+        // Restarts of the same second are one.
+        tokio::time::sleep(Duration::from_millis(1_100)).await;
         let before = uids(&namespace.until_ready_pods(4).await);
         let name = format!("again-{number}");
         namespace.create(&commands::restart(&web, &name)).await?;
