@@ -6,7 +6,7 @@ use catena_api::keys;
 use command_binder::{
     command::CommandRow, decide::Action, error::Error, kind::Mode, observed::Observed, verdict::Verdict,
 };
-use json_patch::{AddOperation, PatchOperation, TestOperation, jsonptr::PointerBuf};
+use json_patch::{AddOperation, PatchOperation, jsonptr::PointerBuf};
 use k8s_openapi::{
     api::core::v1::ObjectReference,
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference},
@@ -16,7 +16,10 @@ use operator_kit::{
     report::{self, EVENTS_BUSY, Events},
     run::Next,
     watch::Watched,
-    write::{Writer, owner::refreshed},
+    write::{
+        Writer,
+        owner::{exactly, refreshed},
+    },
 };
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -115,10 +118,7 @@ impl Executor {
 /// in its observed state.
 fn patch(command: &Watched<CommandRow>, owner: &OwnerReference) -> Vec<PatchOperation> {
     let row = &command.row;
-    let mut patch = vec![
-        test("uid", command.metadata.uid.as_deref()),
-        test("resourceVersion", command.metadata.resource_version.as_deref()),
-    ];
+    let mut patch = exactly(&command.metadata).to_vec();
     let (map, key) = match row.kind.mode {
         Mode::Label => ("labels", keys::TARGET_UID),
         Mode::Owner | Mode::Observe => ("annotations", keys::BOUND_TO),
@@ -136,11 +136,6 @@ fn patch(command: &Watched<CommandRow>, owner: &OwnerReference) -> Vec<PatchOper
         patch.push(add(["metadata", map].into(), json!({key: owner.uid})));
     }
     patch
-}
-
-fn test(field: &str, value: Option<&str>) -> PatchOperation {
-    let path = PointerBuf::from_tokens(["metadata", field]);
-    PatchOperation::Test(TestOperation { path, value: value.unwrap_or_default().into() })
 }
 
 fn add(path: Vec<&str>, value: Value) -> PatchOperation {

@@ -48,16 +48,19 @@ pub fn controller_reference<K: Resource<DynamicType = ()>>(owner: &K) -> Option<
 pub fn refreshed(dependent: &ObjectMeta, owner: &str, api_version: &str) -> Option<Vec<PatchOperation>> {
     let mut owners = dependent.owner_references.iter().flatten();
     let index = owners.position(|other| other.uid == owner && other.api_version != api_version)?.to_string();
-    let test = |field: &str, value: Option<&str>| {
-        let path = PointerBuf::from_tokens(["metadata", field]);
-        PatchOperation::Test(TestOperation { path, value: value.unwrap_or_default().into() })
-    };
     let path = PointerBuf::from_tokens(["metadata", "ownerReferences", &index, "apiVersion"]);
-    Some(vec![
-        test("uid", dependent.uid.as_deref()),
-        test("resourceVersion", dependent.resource_version.as_deref()),
-        PatchOperation::Replace(ReplaceOperation { path, value: api_version.into() }),
-    ])
+    let [uid, state] = exactly(dependent);
+    Some(vec![uid, state, PatchOperation::Replace(ReplaceOperation { path, value: api_version.into() })])
+}
+
+/// The tests by which a JSON patch of owners applies only to exactly this object in this state.
+#[must_use]
+pub fn exactly(object: &ObjectMeta) -> [PatchOperation; 2] {
+    let values = [("uid", &object.uid), ("resourceVersion", &object.resource_version)];
+    values.map(|(field, value)| {
+        let path = PointerBuf::from_tokens(["metadata", field]);
+        PatchOperation::Test(TestOperation { path, value: value.as_deref().unwrap_or_default().into() })
+    })
 }
 
 #[cfg(test)]
