@@ -95,7 +95,13 @@ impl Executor {
             }
             Action::GiveUp(error) => Err(error.into()),
             Action::Refuse(error) => Err(error.into()),
-            Action::WriteStatus(status) => {
+            Action::WriteStatus(mut status) => {
+                let recorded = set.status.as_ref().and_then(|status| status.last_served.clone());
+                if let Some(served) =
+                    status.last_served.as_ref().filter(|served| recorded.as_ref() != Some(*served))
+                {
+                    status.last_served = self.revisions.record(set, &served.revision).or(recorded);
+                }
                 self.writer.write_status(set, &status, &CONDITIONS).await?;
                 Ok(Next::Written)
             }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use basic_replicaset_controller::{
     Settings,
     adoption::is_own,
-    decide::proof::newly_proven,
+    decide::proof,
     error::Error,
     observed::{Holder, Observed, TakenName, succession_ends_in},
     pod::PodRow,
-    revision::former,
+    revision::{NO_POD, former, recorded_pod},
     step,
 };
 use catena_api::BasicReplicaSet;
@@ -80,7 +80,6 @@ impl Observer {
             now: Timestamp::now(),
             revision,
             former,
-            proven: None,
             unread,
             pods: self.owned(namespace, uid),
             orphans: Vec::new(),
@@ -101,7 +100,13 @@ impl Observer {
             }
         }
         observed.now = Timestamp::now();
-        observed.proven = newly_proven(&observed).and_then(|revision| self.revisions.record(&set, revision));
+        // The record is read only when pods may be made from it, since that takes longer than the rest of a pass.
+        if let Some(former) = &observed.former
+            && proof::may_make_former(&observed)
+            && recorded_pod(&set, former, NO_POD).is_none()
+        {
+            observed.former = None;
+        }
         let is_former = |pod: &PodRow| {
             let is_former = pod.owner.as_ref().is_some_and(|owner| owner.is_former(&set));
             is_former && &*pod.namespace == namespace && pod.counts()

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use catena_api::{BasicReplicaSet, BasicReplicaSetStatus, BlockedBy, keys};
+use catena_api::{BasicReplicaSet, BasicReplicaSetStatus, BlockedBy, LastServed, keys};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use operator_kit::{
     report::{
@@ -13,7 +13,7 @@ use operator_kit::{
     watch::pod::{PodState, START_TOLERANCE},
 };
 
-use crate::{observed::Observed, pod::PodRow, step};
+use crate::{decide::proof, observed::Observed, pod::PodRow, step};
 
 /// The types of this controller's conditions.
 pub const CONDITIONS: [&str; 4] = [READY, RECONCILING, STALLED, UNREAD_PARAMETERS];
@@ -68,13 +68,16 @@ pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
         .while_true(STALLED, is_stalled, reason, message)
         .with_unread_parameters(&set.spec.template, &observed.unread)
         .since(&before.conditions);
+    // The rendering is added when the status is written.
+    let newly_proven = proof::newly_proven(observed)
+        .map(|revision| LastServed { revision: revision.to_owned(), pod: String::new() });
     let new = BasicReplicaSetStatus {
         observed_generation: Some(generation),
         replicas,
         active,
         updated,
         // Scaled to zero, nothing serves any more, and what comes next is not compared with it.
-        last_served: observed.proven.clone().or(before.last_served).filter(|_| wanted > 0),
+        last_served: newly_proven.or(before.last_served).filter(|_| wanted > 0),
         selector: set.metadata.uid.as_ref().map(|uid| format!("{}={uid}", keys::REPLICA_SET_UID)),
         blocked_by: match deletion {
             Some(deletion) => Some(blocking_deletion(deletion, observed)),
