@@ -5,7 +5,7 @@ use catena_api::{
     command::{ACCEPTED, SUCCEEDED},
 };
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use operator_kit::{
     object::ObjectId,
     report::{
@@ -15,7 +15,7 @@ use operator_kit::{
 };
 
 use crate::{
-    child::{Child, Owner},
+    child::Child,
     command::{Command, Order},
     command_queue::Standing,
     observed::Observed,
@@ -81,7 +81,7 @@ fn unreported(command: &Command, has_begun: bool) -> String {
         _ if has_begun => {
             "it was carried out, but its outcome was not reported; its effect remains".to_owned()
         }
-        Some(Owner { name, .. }) => {
+        Some(OwnerReference { name, .. }) => {
             format!(
                 "the BasicDeployment {name:?}, to which it is bound, has not reported that it was carried out"
             )

@@ -32,7 +32,7 @@ use operator_kit::{
     watch::{ReadError, ServedKinds, TrimmedObject, Watches, live},
     write::{
         WriteError,
-        owner::{is_controlled_by, still_there},
+        owner::{is_controlled_by, is_former, still_there},
     },
 };
 
@@ -342,7 +342,7 @@ impl Observer {
             None => Found::Orphan(child),
             Some(owner) if owner.uid == uid => Found::Ours(child),
             // Its end comes through the watch, under the name that it shares with the new one.
-            Some(owner) if owner.is_former(deployment) => Found::Leaving(child),
+            Some(owner) if is_former(owner, deployment) => Found::Leaving(child),
             Some(_) => Found::Foreign(child),
         })
     }
