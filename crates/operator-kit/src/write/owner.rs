@@ -69,17 +69,17 @@ pub fn refreshed(dependent: &ObjectMeta, owner: &str, api_version: &str) -> Opti
     let mut owners = dependent.owner_references.iter().flatten();
     let index = owners.position(|other| other.uid == owner && other.api_version != api_version)?.to_string();
     let path = PointerBuf::from_tokens(["metadata", "ownerReferences", &index, "apiVersion"]);
-    let [uid, state] = exactly(dependent);
+    let version = dependent.resource_version.as_deref().unwrap_or_default();
+    let [uid, state] = exactly(ObjectId::from(dependent).uid, version);
     Some(vec![uid, state, PatchOperation::Replace(ReplaceOperation { path, value: api_version.into() })])
 }
 
-/// The tests by which a JSON patch of owners applies only to exactly this object in this state.
+/// The tests by which a JSON patch applies only to exactly this object in the state with this resourceVersion.
 #[must_use]
-pub fn exactly(object: &ObjectMeta) -> [PatchOperation; 2] {
-    let values = [("uid", &object.uid), ("resourceVersion", &object.resource_version)];
-    values.map(|(field, value)| {
+pub fn exactly(uid: &str, version: &str) -> [PatchOperation; 2] {
+    [("uid", uid), ("resourceVersion", version)].map(|(field, value)| {
         let path = PointerBuf::from_tokens(["metadata", field]);
-        PatchOperation::Test(TestOperation { path, value: value.as_deref().unwrap_or_default().into() })
+        PatchOperation::Test(TestOperation { path, value: value.into() })
     })
 }
 
