@@ -131,13 +131,6 @@ impl Look<'_> {
 }
 
 fn blocked_by(pod: &ObjectMeta, trouble: &Trouble) -> BlockedBy {
-    BlockedBy {
-        api_version: "v1".into(),
-        kind: "Pod".into(),
-        name: pod.name.clone().unwrap_or_default(),
-        reason: trouble.reason.to_string(),
-        message: trouble.message.to_string(),
-        since: Some(Time(trouble.since)),
-        next_retry: None,
-    }
+    let (name, since) = (pod.name.as_deref().unwrap_or_default(), Some(Time(trouble.since)));
+    BlockedBy::new(["v1", "Pod", name], &trouble.reason, &trouble.message, since)
 }

@@ -6,6 +6,7 @@ use operator_kit::{
     render::TemplateError,
     report::{Category, Failure, TERMINATING},
     run::HeldUp,
+    write::owner::is_former,
 };
 
 use super::*;
@@ -101,8 +102,8 @@ fn a_child_that_was_left_with_another_content_is_told_how_it_comes_back() {
 fn what_a_former_one_left_is_waited_for() {
     let owner = json!([{"apiVersion": "catena.dev/v1alpha1", "kind": "BasicDeployment", "name": "web", "uid": "former", "controller": true}]);
     let left = child(json!({"metadata": {"ownerReferences": owner}}));
-    assert!(left.owner.as_ref().unwrap().is_former(&deployment()));
-    assert!(!child(json!({})).owner.as_ref().unwrap().is_former(&deployment()));
+    assert!(is_former(left.owner.as_ref().unwrap(), &deployment()));
+    assert!(!is_former(child(json!({})).owner.as_ref().unwrap(), &deployment()));
     let status = written(decide(&observed(Found::Leaving(left))));
     assert_eq!(ready(&status), (false, "FormerChildLeaving".into()));
     assert!(!conditions::is_true(&status.conditions, conditions::STALLED));
