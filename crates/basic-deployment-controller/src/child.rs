@@ -17,7 +17,8 @@ use crate::{
     outputs::{Outputs, Pause, Stalled},
 };
 
-/// A child in the cache: the whole object without `managedFields`, because any of its fields may be ours.
+/// A child in the cache: the object without `managedFields`, because any of its fields may be ours, and without its status, of
+/// which only the outputs matter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Child {
     /// Its kind.
@@ -38,7 +39,7 @@ pub struct Child {
     pub owner: Option<OwnerReference>,
     /// Its outputs.
     pub outputs: Outputs,
-    /// The whole object.
+    /// The object without its status.
     pub object: Value,
 }
 
@@ -65,6 +66,7 @@ impl Row for Child {
 
 impl Child {
     /// Trims an object of a kind of children.
+    #[must_use]
     pub fn of(object: TrimmedObject, kind: &Arc<ChildKind>) -> Self {
         let TrimmedObject { metadata, mut data } = object;
         let owner = controller_of(&metadata).cloned();
@@ -76,6 +78,8 @@ impl Child {
             "name": metadata.name, "generation": generation,
             "labels": metadata.labels, "annotations": metadata.annotations,
         });
+        let outputs = kind.contract.outputs(&data, generation);
+        data.as_object_mut().map(|fields| fields.remove("status"));
         Self {
             namespace: metadata.namespace.unwrap_or_default(),
             name: metadata.name.unwrap_or_default(),
@@ -84,7 +88,7 @@ impl Child {
             generation,
             is_deleting: metadata.deletion_timestamp.is_some(),
             owner,
-            outputs: kind.contract.outputs(&data, generation),
+            outputs,
             kind: kind.clone(),
             object: data,
         }
