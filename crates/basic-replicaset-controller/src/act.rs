@@ -73,26 +73,9 @@ impl Executor {
                 // The next pass looks up their holders.
                 Ok(if has_taken { Next::Again } else { Next::Written })
             }
-            Action::Delete(pods) => {
-                let batch = slow_start(pods, |pod| self.delete(set, pod), Error::is_for_its_pod).await;
-                batch.by_item(|pod| pod.uid.to_string(), Error::is_for_its_pod)?;
-                Ok(Next::Written)
-            }
-            Action::Adopt(pods) => {
-                let batch = slow_start(pods, |pod| self.adopt(set, pod), Error::is_for_its_pod).await;
-                batch.by_item(|pod| pod.uid.to_string(), Error::is_for_its_pod)?;
-                Ok(Next::Written)
-            }
-            Action::RefreshOwner(pods) => {
-                let own = self.writer.on_behalf_of(ObjectId::of(set));
-                let refresh = async |pod: Arc<PodRow>| {
-                    let refreshed = own.refresh_owner::<BasicReplicaSet>(&self.pods, pod.id()).await;
-                    refreshed.map_err(Error::from)
-                };
-                let batch = slow_start(pods, refresh, Error::is_for_its_pod).await;
-                batch.by_item(|pod| pod.uid.to_string(), Error::is_for_its_pod)?;
-                Ok(Next::Written)
-            }
+            Action::Delete(pods) => each(pods, |pod| self.delete(set, pod)).await,
+            Action::Adopt(pods) => each(pods, |pod| self.adopt(set, pod)).await,
+            Action::RefreshOwner(pods) => each(pods, |pod| self.refresh_owner(set, pod)).await,
             Action::GiveUp(error) => Err(error.into()),
             Action::Refuse(error) => Err(error.into()),
             Action::WriteStatus(status) => {
@@ -172,6 +155,11 @@ impl Executor {
         Ok(())
     }
 
+    async fn refresh_owner(&self, set: &BasicReplicaSet, pod: Arc<PodRow>) -> Result<(), Error> {
+        let own = self.writer.on_behalf_of(ObjectId::of(set));
+        Ok(own.refresh_owner::<BasicReplicaSet>(&self.pods, pod.id()).await?)
+    }
+
     async fn delete(&self, set: &BasicReplicaSet, pod: Arc<PodRow>) -> Result<(), Error> {
         let deleted = self.writer.on_behalf_of(ObjectId::of(set)).delete(&self.pods, pod.id()).await;
         deleted.map_err(|error| match error.cause.refusal() {
@@ -179,6 +167,16 @@ impl Executor {
             None => error.into(),
         })
     }
+}
+
+/// Writes to each pod. A failure for a reason of its own holds up only its pod.
+async fn each<F>(pods: Vec<Arc<PodRow>>, write: impl Fn(Arc<PodRow>) -> F) -> Result<Next, Error>
+where
+    F: Future<Output = Result<(), Error>>,
+{
+    let batch = slow_start(pods, write, Error::is_for_its_pod).await;
+    batch.by_item(|pod| pod.uid.to_string(), Error::is_for_its_pod)?;
+    Ok(Next::Written)
 }
 
 #[cfg(test)]
