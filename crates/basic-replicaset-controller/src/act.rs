@@ -3,17 +3,15 @@
 use std::sync::Arc;
 
 use basic_replicaset_controller::{
-    Settings, adoption::Origin, decide::Action, error::Error, observed::TakenName, pod::PodRow,
-    revision::subject, status::CONDITIONS,
+    adoption::Origin, decide::Action, error::Error, observed::TakenName, pod::PodRow, revision::subject,
+    status::CONDITIONS,
 };
 use catena_api::{BasicReplicaSet, keys};
-use k8s_openapi::api::core::v1::Pod;
-use kube::discovery::ApiResource;
 use operator_kit::{
     object::ObjectId,
     report::StatusAge,
-    run::{LiveSettings, Next},
-    watch::{Row, WatchedResource, Watermark},
+    run::Next,
+    watch::{Row, WatchedResource},
     write::{Batch, WriteCause, WriteError, Writer, owner::controller_reference, slow_start},
 };
 use serde_json::{Value, json};
@@ -28,26 +26,17 @@ const LABEL_LENGTH: usize = 10;
 
 /// Takes steps.
 pub struct Executor {
-    settings: LiveSettings<Settings>,
-    writer: Writer,
-    memory: Memory,
-    revisions: Revisions,
-    pods: WatchedResource,
+    /// The only way to write.
+    pub writer: Writer,
+    /// What it notes for later passes.
+    pub memory: Memory,
+    /// What pods are made from.
+    pub revisions: Revisions,
+    /// The kind of pods, and the watch in which its writes appear.
+    pub pods: WatchedResource,
 }
 
 impl Executor {
-    /// An executor whose writes to pods appear in `seen`.
-    pub fn new(
-        settings: LiveSettings<Settings>,
-        writer: Writer,
-        seen: &Watermark,
-        memory: Memory,
-        revisions: Revisions,
-    ) -> Self {
-        let pods = WatchedResource::new(ApiResource::erase::<Pod>(&()), seen);
-        Self { settings, writer, memory, revisions, pods }
-    }
-
     /// The age of the status of a set.
     pub fn status_age(&self, set: &BasicReplicaSet) -> StatusAge {
         let is_first = set.status.as_ref().is_none_or(|status| status.observed_generation.is_none());
@@ -93,7 +82,7 @@ impl Executor {
         let suffix = Origin { set: own.uid, revision, slot: &slot }.suffix();
         let make = || -> Result<Value, Error> {
             let mut pod = self.revisions.pod(set, revision, &suffix)?;
-            let revision_label = &self.settings.current().revision_label;
+            let revision_label = &self.revisions.settings.current().revision_label;
             let metadata = &mut pod["metadata"];
             metadata["labels"][revision_label] =
                 revision.chars().take(LABEL_LENGTH).collect::<String>().into();
@@ -106,7 +95,7 @@ impl Executor {
         let created = self.writer.on_behalf_of(own).create_made(&self.pods, make).await;
         created.map_err(|error| match error {
             Error::Write(error) => {
-                let templates = &self.settings.current().templates;
+                let templates = &self.revisions.settings.current().templates;
                 error.located(templates, &set.spec.template, &subject(set, &suffix), "v1", "Pod").into()
             }
             error => error,
