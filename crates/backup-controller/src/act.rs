@@ -180,9 +180,7 @@ impl Executor {
         let target = &*observed.target;
         let id = ObjectId::of(target);
         let Some(held) = &observed.held else { return Ok(Next::Settled) };
-        let Some(removal) = finalizer::remove(id.uid, &held.finalizers) else {
-            return Ok(Next::Settled);
-        };
+        let Some(removal) = finalizer::remove(id.uid, &held.finalizers) else { return Ok(Next::Settled) };
         let stays = held.finalizers.len() > 1;
         let is_told = held.is_annotated && (stays || held.status.is_some());
         if outcome != Outcome::BackedUp {

@@ -42,7 +42,6 @@ pub use commands::Commands;
 use {
     children::{Children, Known},
     history::History,
-    pods::Pods,
 };
 
 /// Reads the input of a decision; it owns the caches.
@@ -53,7 +52,6 @@ pub struct Observer {
     children: Children,
     history: History,
     commands: Arc<Commands>,
-    pods: Pods,
     memory: Memory,
     /// The parameters that the template of each `BasicDeployment` does not read. The rendering itself is as large as the child,
     /// and is not kept.
@@ -73,9 +71,8 @@ impl Observer {
         let history = History::new(client.clone(), &watches, trigger.clone());
         let children = Children::new(client.clone(), served_kinds.clone(), watches, trigger.clone());
         children.of(&settings.current().children);
-        let pods = Pods::new(client.clone());
         let unread = Renderings::default();
-        Self { client, settings, served_kinds, children, history, commands, pods, memory, unread }
+        Self { client, settings, served_kinds, children, history, commands, memory, unread }
     }
 
     /// The kinds and watches of revisions and commands.
@@ -233,7 +230,7 @@ impl Observer {
     /// Looks for the pod that keeps the child from serving. A failure is reported, and holds up nothing.
     async fn look(&self, observed: &mut Observed, child: &Child) {
         let Some(pods) = &child.kind.fields().pods else { return };
-        let found = self.pods.blocker(child, pods).await;
+        let found = pods::blocker(&self.client, child, pods).await;
         let found = found.map_err(|error| error.to_string());
         let uid = ObjectId::of(&*observed.deployment).uid;
         self.memory.looked(uid, child, found.clone());

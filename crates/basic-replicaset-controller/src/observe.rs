@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use basic_replicaset_controller::{
-    Settings,
     adoption::is_own,
     decide::proof,
     error::Error,
@@ -20,7 +19,7 @@ use kube::{Client, discovery::ApiResource};
 use operator_kit::{
     object::ObjectId,
     report::StatusAge,
-    run::{Attempt, LiveSettings},
+    run::Attempt,
     watch::{Cache, ReadError, live, pod::PodState},
     write::{WriteError, owner::still_there},
 };
@@ -35,27 +34,17 @@ const MAX_CONCURRENT_LOOKS: usize = 16;
 
 /// Reads the state of a set.
 pub struct Observer {
-    client: Client,
-    settings: LiveSettings<Settings>,
-    pods: Arc<Cache<PodRow>>,
-    memory: Memory,
-    kind: ApiResource,
-    revisions: Revisions,
+    /// For live reads.
+    pub client: Client,
+    /// The pods of all sets.
+    pub pods: Arc<Cache<PodRow>>,
+    /// What former passes have noted.
+    pub memory: Memory,
+    /// What pods are made from.
+    pub revisions: Revisions,
 }
 
 impl Observer {
-    /// An observer of sets and the pods in a cache.
-    pub fn new(
-        client: Client,
-        settings: LiveSettings<Settings>,
-        pods: Arc<Cache<PodRow>>,
-        memory: Memory,
-        revisions: Revisions,
-    ) -> Self {
-        let kind = ApiResource::erase::<Pod>(&());
-        Self { client, settings, pods, memory, kind, revisions }
-    }
-
     /// Reads the state of a set.
     pub async fn observe(
         &self,
@@ -192,7 +181,7 @@ impl Observer {
             observed.unclear += candidates.len();
             return Ok(());
         }
-        let settings = self.settings.current();
+        let settings = self.revisions.settings.current();
         let looked_up = stream::iter(candidates)
             .map(async |pod| (self.live(&pod).await, pod))
             .buffer_unordered(MAX_CONCURRENT_LOOKS);
@@ -230,7 +219,8 @@ impl Observer {
     }
 
     async fn metadata(&self, namespace: &str, name: &str) -> Result<Option<ObjectMeta>, ReadError> {
-        let found = live::metadata_opt(&self.client, &self.kind, namespace, name).await;
+        let pods = ApiResource::erase::<Pod>(&());
+        let found = live::metadata_opt(&self.client, &pods, namespace, name).await;
         found.map_err(|error| ReadError::of(&error, "Pod", name))
     }
 }

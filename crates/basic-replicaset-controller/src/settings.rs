@@ -28,12 +28,7 @@ struct File {
     templates: BTreeMap<String, String>,
     #[serde(default)]
     parameters: Declarations,
-    #[serde(default = "revision_label")]
-    revision_label: String,
-}
-
-fn revision_label() -> String {
-    keys::REVISION.to_owned()
+    revision_label: Option<String>,
 }
 
 impl From<File> for Settings {
@@ -43,7 +38,8 @@ impl From<File> for Settings {
         if file.templates.is_empty() {
             mistakes.push("templates: is empty; add a template, by convention under the name default".into());
         }
-        Self { templates, revision_label: file.revision_label, mistakes }
+        let revision_label = file.revision_label.unwrap_or_else(|| keys::REVISION.to_owned());
+        Self { templates, revision_label, mistakes }
     }
 }
 
@@ -78,8 +74,8 @@ mod tests {
             |name: &str| format!("{{apiVersion: v1, kind: Pod, metadata: {{name: {{{{ {name} }}}}}}}}");
         let templates = [("default", template("name ~ '-' ~ suffix")), ("fixed", template("name"))];
         let templates = templates.map(|(name, text)| (name.to_owned(), text)).into();
-        let revision_label = revision_label();
-        let settings = Settings::from(File { templates, parameters: Declarations::new(), revision_label });
+        let settings =
+            Settings::from(File { templates, parameters: Declarations::new(), revision_label: None });
         assert!(settings.validate().is_ok());
         let warnings = settings.warnings();
         assert!(matches!(&warnings[..], [only] if only.contains("\"fixed\"") && only.contains("suffix")));

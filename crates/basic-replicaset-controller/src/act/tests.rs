@@ -1,15 +1,18 @@
 //! Each step: its requests, and the effects of each answer.
 
 use basic_replicaset_controller::{
+    Settings,
     observed::Holder,
     pod::PodRow,
     revision::{NO_POD, record, revision},
 };
 use catena_api::{BasicReplicaSetSpec, BasicReplicaSetStatus, LastServed};
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+use kube::discovery::ApiResource;
 use operator_kit::{
     report::Reported,
+    run::LiveSettings,
     testing::{
         Answer::{self, Done, Json, Lost, Refusal},
         Sent, answering, in_turn,
@@ -84,13 +87,12 @@ async fn take_for(
 ) -> (Vec<Sent>, Result<Next, Error>, Memory) {
     let (client, log) = answering(in_turn(answers));
     let memory = Memory::default();
-    let executor = Executor::new(
-        LiveSettings::fixed(settings()),
-        Writer::over(client, MANAGER),
-        &Watermark::unwatched(),
-        memory.clone(),
-        Revisions::new(LiveSettings::fixed(settings())),
-    );
+    let executor = Executor {
+        writer: Writer::over(client, MANAGER),
+        memory: memory.clone(),
+        revisions: Revisions::new(LiveSettings::fixed(settings())),
+        pods: WatchedResource::unwatched(ApiResource::erase::<Pod>(&())),
+    };
     let result = executor.act(set, action).await;
     (log.take(), result, memory)
 }
