@@ -65,6 +65,7 @@ impl Row for Child {
 
 impl Child {
     /// Trims an object of a kind of children.
+    #[must_use]
     pub fn of(object: TrimmedObject, kind: &Arc<ChildKind>) -> Self {
         let TrimmedObject { metadata, mut data } = object;
         let owner = controller_of(&metadata).cloned();

@@ -145,6 +145,7 @@ impl Row for Revision {
 
 impl Revision {
     /// Trims a `ControllerRevision`.
+    #[must_use]
     pub fn of(object: TrimmedObject) -> Self {
         let TrimmedObject { metadata, data } = object;
         let text = |field: &str| data["data"][field].as_str().unwrap_or_default().to_owned();
