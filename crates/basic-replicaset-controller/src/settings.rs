@@ -59,7 +59,21 @@ impl Validate for Settings {
 
 #[cfg(test)]
 mod tests {
+    use operator_kit::render::Expression;
+    use serde_json::Value;
+
     use super::*;
+
+    #[test]
+    fn a_label_that_no_server_takes_is_refused_by_the_chart() {
+        let schema = include_str!("../../../charts/basic-replicaset-controller/schema.json");
+        let schema: Value = serde_json::from_str(schema).unwrap();
+        let pattern = &schema["properties"]["revisionLabel"]["pattern"];
+        let matches = Expression::compile("pattern", "key.matches(pattern)", &["key", "pattern"]).unwrap();
+        let is_taken = |key: &str| matches.bool(&[("key", &key.into()), ("pattern", pattern)]).unwrap();
+        assert!(["catena.dev/revision", "pod-template-hash"].into_iter().all(is_taken));
+        assert!(!["", "a b", "a/b/c", "/x", "x/", "-x"].into_iter().any(is_taken));
+    }
 
     #[test]
     fn templates_are_needed_and_the_label_has_a_default() {
