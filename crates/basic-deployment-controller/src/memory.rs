@@ -191,7 +191,7 @@ impl Remembered {
         let still_wanted = known.filter(|(desired, (hash, _))| desired.hash == *hash);
         Recalled {
             settled_as: still_wanted
-                .map(|(desired, (_, form))| form.clone().unwrap_or_else(|| desired.comparable())),
+                .map(|(desired, (_, form))| desired.seen_in(form.as_ref().unwrap_or(&desired.object))),
             replicas: self.replicas.clone(),
             since_told: self.told.map(|told| told.elapsed()),
             unheard: self.unheard.clone(),

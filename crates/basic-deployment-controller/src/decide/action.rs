@@ -72,7 +72,7 @@ pub enum Action {
         /// The token; `None` if the child's own is new enough.
         token: Option<String>,
     },
-    /// Set the child's replicas.
+    /// Set the child's replicas, and the fields that are handed to it.
     Scale {
         /// The child.
         child: Arc<Child>,
@@ -81,7 +81,7 @@ pub enum Action {
         /// Whether somebody else has changed them.
         heals: bool,
     },
-    /// Set the replicas of a former child.
+    /// The same for a former child.
     ScaleFormer {
         /// The child.
         child: Arc<Child>,
