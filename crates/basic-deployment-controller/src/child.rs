@@ -168,6 +168,15 @@ impl Child {
         number(self.kind.fields().replicas.get(&self.object))
     }
 
+    /// The number of its replicas that are being deleted, or are about to be, and are not gone; `None` if it has not reported that
+    /// on its present spec.
+    #[must_use]
+    pub fn ending(&self) -> Option<i32> {
+        let terminating = self.outputs.terminating.filter(|_| self.is_current())?;
+        let kept = if self.is_deleting { 0 } else { self.replicas().unwrap_or(0) };
+        Some(terminating.saturating_add(self.outputs.active.saturating_sub(kept).max(0)))
+    }
+
     /// Whether a `BasicDeployment` takes it back as its own, if nobody controls it.
     #[must_use]
     pub fn is_adoptable_as(&self, hash: &str) -> bool {

@@ -157,7 +157,8 @@ fn mistakes(field: &str, kind: &ChildKind) -> Vec<String> {
     let is_uncounted = |path: &FieldPath| {
         path.names().first().is_some_and(|first| ["metadata", "status"].contains(&first.as_str()))
     };
-    let uncounted = kind.fields().written().filter(|(_, path)| is_uncounted(path));
+    let contract = kind.fields();
+    let uncounted = contract.written().chain(contract.handed()).filter(|(_, path)| is_uncounted(path));
     problems.extend(uncounted.map(|(name, path)| {
         format!(
             "{field}.contract.{name}: {path} is not a part of the spec, so that a change of it gives no new generation, and an old status would be taken for its effect; name a field of the spec"

@@ -69,7 +69,7 @@ pub struct Arguments {
 /// Checks a kind.
 pub async fn run(options: &Options, command: &Command) -> Result<ExitCode> {
     let Command::Check(arguments) = command;
-    let own = contract(json!({}), &arguments.path, &arguments.cel)?;
+    let own = contract(Value::Null, &arguments.path, &arguments.cel)?;
     let cluster = options.connect().await?;
     let name = arguments.kind.rsplit('/').next().unwrap_or_default();
     let kind = cluster.kinds.find(name)?;
@@ -108,13 +108,17 @@ fn print(output: Output, report: &Report<impl Serialize>) -> Result<ExitCode> {
 }
 
 /// The fields of the contract.
-const FIELDS: [&str; 10] = [
+const FIELDS: [&str; 14] = [
     "replicas",
     "restartedAt",
+    "minReadySeconds",
+    "podReplacementPolicy",
     "active",
     "observedGeneration",
     "ready",
     "updated",
+    "available",
+    "terminating",
     "blockedBy",
     "stalled",
     "conditions",
@@ -209,6 +213,7 @@ mod tests {
         let error = paths("active").unwrap_err().to_string();
         assert!(error.contains("FIELD=VALUE"), "{error}");
         assert_eq!(paths("active=status.x").unwrap().active.to_string(), "status.x");
+        assert_eq!(paths("available=status.x").unwrap().available.unwrap().to_string(), "status.x");
         let computed = contract(json!({}), &[], &["ready=object.a == 'b: c'".to_owned()]).unwrap();
         assert_eq!(computed.ready.unwrap().to_string(), "object.a == 'b: c'");
     }
