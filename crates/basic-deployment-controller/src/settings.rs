@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use catena_api::contract::{FieldPath, PodController, Pods};
+use catena_api::{
+    contract::{FieldPath, PodController, Pods},
+    keys::GROUP,
+};
 use operator_kit::{
     render::{Declarations, Templates},
     run::{Sample, Validate},
@@ -55,7 +58,7 @@ struct File {
 impl From<File> for Settings {
     fn from(File { children, templates, parameters, events }: File) -> Self {
         let is_empty = templates.is_empty();
-        let mut templates = Templates::compile(&templates);
+        let mut templates = Templates::compile(&templates, GROUP);
         Self {
             children: children.into_iter().map(Arc::new).collect(),
             mistakes: templates.declare(parameters),
@@ -129,7 +132,7 @@ impl Validate for Settings {
 
     fn warnings(&self) -> Vec<String> {
         let kinds: Vec<_> = self.children.iter().map(|kind| kind.name()).collect();
-        self.templates.problems_of_any(&kinds).iter().map(ToString::to_string).collect()
+        self.templates.problems(&kinds).iter().map(ToString::to_string).collect()
     }
 
     fn samples(&self) -> Vec<Sample> {

@@ -11,6 +11,8 @@ use operator_kit::{
 };
 use serde::Deserialize;
 
+use crate::revision::POD;
+
 /// The settings.
 #[derive(Deserialize)]
 #[serde(from = "File")]
@@ -39,7 +41,7 @@ fn revision_label() -> String {
 
 impl From<File> for Settings {
     fn from(file: File) -> Self {
-        let mut templates = Templates::compile(&file.templates);
+        let mut templates = Templates::compile(&file.templates, keys::GROUP).for_many();
         let mistakes = templates.declare(file.parameters);
         let (revision_label, is_empty) = (file.revision_label, file.templates.is_empty());
         Self { templates, revision_label, is_empty, mistakes }
@@ -63,7 +65,7 @@ impl Validate for Settings {
     }
 
     fn warnings(&self) -> Vec<String> {
-        self.templates.problems_of_many("v1", "Pod").iter().map(ToString::to_string).collect()
+        self.templates.problems(&[POD]).iter().map(ToString::to_string).collect()
     }
 
     fn samples(&self) -> Vec<Sample> {

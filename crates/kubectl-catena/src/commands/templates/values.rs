@@ -4,7 +4,8 @@ use std::{collections::BTreeMap, io::Read};
 
 use anyhow::{Context, Result, bail, ensure};
 use backup_controller::settings::VALUES;
-use operator_kit::render::Templates;
+use catena_api::keys::GROUP;
+use operator_kit::render::{Templates, from_yaml};
 use serde_json::{Map, Value};
 
 /// A template of the values.
@@ -32,7 +33,7 @@ pub fn read(files: &[String]) -> Result<Value> {
             text = std::fs::read_to_string(file)
                 .with_context(|| format!("{file} cannot be read; give a file with the values of a chart"))?;
         }
-        let more: Value = serde_saphyr::from_str(&text).with_context(|| format!("{file} is not YAML"))?;
+        let more = from_yaml(&text).with_context(|| format!("{file} is not YAML"))?;
         ensure!(more.is_object() || more.is_null(), "{file} holds no values: it must be a map, as for helm");
         merge(&mut values, more);
     }
@@ -110,7 +111,7 @@ fn source(
     variables: &'static [&'static str],
 ) -> Result<Source> {
     let text = template.as_str().with_context(|| format!("{field}: must be a text, the template"))?;
-    let templates = Templates::compile(&BTreeMap::from([(name.to_owned(), text.to_owned())]));
+    let templates = Templates::compile(&BTreeMap::from([(name.to_owned(), text.to_owned())]), GROUP);
     Ok(Source { field, name: name.to_owned(), templates, kinds, variables })
 }
 
