@@ -177,7 +177,7 @@ impl Templates {
                     "parameters.{template}: there is no template of this name; use one of those under templates ({known})"
                 ));
             }
-            let declared = Declared::read(&template, parameters, &mut mistakes);
+            let declared = Declared::read(&template, parameters, &self.mentioned(&template), &mut mistakes);
             self.declared.insert(template, declared);
         }
         mistakes
