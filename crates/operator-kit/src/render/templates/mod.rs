@@ -294,7 +294,7 @@ impl Templates {
             return Err(TemplateError::too_long(name));
         }
         let values = values::take(rendered.state());
-        self.trees.fill(name, rendered.output(), &values)
+        self.trees.fill(name, rendered.output(), &values, !input.more.is_empty())
     }
 }
 

@@ -22,6 +22,55 @@ const MAX_KEPT: usize = 128 * 1024;
 /// Maximum length of a value in a message, in bytes.
 const MAX_SHOWN: usize = 60;
 
+/// Where a node is, for texts in which the kubelet expands `$(NAME)`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Other,
+    Containers,
+    /// The environment variables or the mounts of a container.
+    Entries,
+    Expanded,
+}
+
+impl Place {
+    /// The place of a field.
+    fn of(self, field: &str) -> Self {
+        match (self, field) {
+            (_, "containers" | "initContainers" | "ephemeralContainers") => Self::Containers,
+            (Self::Containers, "env" | "volumeMounts") => Self::Entries,
+            (Self::Containers, "command" | "args") | (Self::Entries, "value" | "subPathExpr") => {
+                Self::Expanded
+            }
+            _ => Self::Other,
+        }
+    }
+
+    /// Appends a text that comes from a value. The kubelet reads `$$` as `$`, also where the first one is the template's own.
+    fn append(self, text: &str, filled: &mut String) {
+        if self != Self::Expanded {
+            filled.push_str(text);
+            return;
+        }
+        let of_the_template = filled.len() - filled.trim_end_matches('$').len();
+        if of_the_template % 2 == 1 && !text.is_empty() {
+            filled.push('$');
+        }
+        filled.push_str(&text.replace('$', "$$"));
+    }
+
+    /// A value that is a whole node.
+    fn whole(self, value: &Value) -> Value {
+        match value {
+            Value::String(text) if self == Self::Expanded => text.replace('$', "$$").into(),
+            Value::Array(items) => items.iter().map(|item| self.whole(item)).collect(),
+            Value::Object(fields) => {
+                fields.iter().map(|(name, field)| (name.clone(), self.of(name).whole(field))).collect()
+            }
+            plain => plain.clone(),
+        }
+    }
+}
+
 /// A parsed text.
 struct Tree {
     root: Value,
@@ -37,14 +86,21 @@ pub(super) struct Trees {
 }
 
 impl Trees {
-    /// The tree of a text of this template, with these values.
-    pub fn fill(&self, template: &str, text: &str, values: &[Kept]) -> Result<Value, TemplateError> {
+    /// The tree of a text of this template, with these values, which may be whole objects.
+    pub fn fill(
+        &self,
+        template: &str,
+        text: &str,
+        values: &[Kept],
+        has_objects: bool,
+    ) -> Result<Value, TemplateError> {
         let known = self.known.lock().get(text).cloned();
         let tree = match known {
             Some(tree) => tree,
             None => self.learn(template, text, values)?,
         };
-        Filling { template, texts: &tree.texts, values, left: MAX_WRITTEN }.node(&tree.root)
+        Filling { template, texts: &tree.texts, values, has_objects, left: MAX_WRITTEN }
+            .node(&tree.root, Place::Other)
     }
 
     fn learn(&self, template: &str, text: &str, values: &[Kept]) -> Result<Arc<Tree>, TemplateError> {
@@ -103,27 +159,33 @@ struct Filling<'f> {
     template: &'f str,
     texts: &'f BTreeSet<usize>,
     values: &'f [Kept],
+    /// Whether a value may be a whole object that somebody else wrote.
+    has_objects: bool,
     /// Maximum total length of the values that are still to come, in bytes: an alias may repeat them.
     left: usize,
 }
 
 impl Filling<'_> {
-    fn node(&mut self, node: &Value) -> Result<Value, TemplateError> {
+    fn node(&mut self, node: &Value, place: Place) -> Result<Value, TemplateError> {
         Ok(match node {
             Value::String(text) => {
                 let whole = number(text).filter(|number| !self.texts.contains(number));
                 if let Some(kept) = whole.and_then(|number| self.values.get(number)) {
                     self.spend(kept.length)?;
-                    return Ok(kept.value.clone());
+                    // A copy of a whole object stays what it is: what it expands is its author's.
+                    let is_object = self.has_objects && place == Place::Other;
+                    return Ok(if is_object { kept.value.clone() } else { place.whole(&kept.value) });
                 }
-                self.text(text)?.into()
+                self.text(text, place)?.into()
             }
-            Value::Array(items) => items.iter().map(|item| self.node(item)).collect::<Result<_, _>>()?,
+            Value::Array(items) => {
+                items.iter().map(|item| self.node(item, place)).collect::<Result<_, _>>()?
+            }
             Value::Object(fields) => {
                 let mut filled = Map::new();
                 for (key, field) in fields {
-                    let key = self.text(key)?;
-                    let field = self.node(field)?;
+                    let key = self.text(key, Place::Other)?;
+                    let field = self.node(field, place.of(&key))?;
                     if filled.contains_key(&key) {
                         let problem = format!("the key {key:?} is there twice");
                         return Err(not_yaml(self.template, &problem));
@@ -136,7 +198,7 @@ impl Filling<'_> {
         })
     }
 
-    fn text(&mut self, text: &str) -> Result<String, TemplateError> {
+    fn text(&mut self, text: &str, place: Place) -> Result<String, TemplateError> {
         let mut filled = String::with_capacity(text.len());
         for (before, kept) in parts(text, self.values) {
             filled.push_str(before);
@@ -147,7 +209,7 @@ impl Filling<'_> {
                     let problem = format!("none is a part of {text:?}; write (value or \"\")");
                     TemplateError::failed(self.template, &problem)
                 })?;
-                filled.push_str(&text);
+                place.append(&text, &mut filled);
             }
         }
         Ok(filled)

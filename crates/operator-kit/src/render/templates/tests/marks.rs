@@ -209,3 +209,60 @@ fn a_hash_without_a_suffix_needs_no_object() {
         assert!(render(&template.replace("[1]", rest), &[]).is_ok(), "{rest}");
     }
 }
+
+#[test]
+fn the_kubelet_expands_nothing_that_comes_from_a_value() {
+    let template = "
+apiVersion: v1
+kind: Pod
+metadata: {name: web, annotations: {a: {{ parameters.x }}}}
+spec:
+  initContainers:
+    - args: {{ [parameters.x, '$'] }}
+      command: [cost=${{ parameters.x }}, '$${{ parameters.x }}', '${{ parameters.x[1:] }}', '${{ '' }}(OWN)']
+  containers:
+    - image: {{ parameters.x }}
+      command: [sh, -c, 'echo $(OWN) $$ {{ parameters.x }}']
+      env:
+        - {name: A, value: {{ parameters.x }}}
+        - {name: {{ parameters.x }}, value: '$(A)-{{ parameters.x }}'}
+      volumeMounts: [{mountPath: {{ parameters.x }}, subPathExpr: $(A)/{{ parameters.x }}}]
+      lifecycle: {preStop: {exec: {command: [{{ parameters.x }}]}}}
+  template: {{ {'spec': {'containers': [{'args': [parameters.x], 'name': parameters.x}]}} }}
+";
+    let object = render(template, &[("x", "$(A)$")]).unwrap().object;
+    let value =
+        |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+    for (pointer, expected) in [
+        ("/metadata/annotations/a", "$(A)$"),
+        ("/spec/initContainers/0/args/0", "$$(A)$$"),
+        ("/spec/initContainers/0/args/1", "$$"),
+        // A dollar of the template's own stays one, and does not begin a name with the value after it.
+        ("/spec/initContainers/0/command/0", "cost=$$$$(A)$$"),
+        ("/spec/initContainers/0/command/1", "$$$$(A)$$"),
+        ("/spec/initContainers/0/command/2", "$$(A)$$"),
+        ("/spec/initContainers/0/command/3", "$(OWN)"),
+        ("/spec/containers/0/image", "$(A)$"),
+        ("/spec/containers/0/command/2", "echo $(OWN) $$ $$(A)$$"),
+        ("/spec/containers/0/env/0/value", "$$(A)$$"),
+        ("/spec/containers/0/env/1/name", "$(A)$"),
+        ("/spec/containers/0/env/1/value", "$(A)-$$(A)$$"),
+        ("/spec/containers/0/volumeMounts/0/mountPath", "$(A)$"),
+        ("/spec/containers/0/volumeMounts/0/subPathExpr", "$(A)/$$(A)$$"),
+        ("/spec/containers/0/lifecycle/preStop/exec/command/0", "$(A)$"),
+        ("/spec/template/spec/containers/0/args/0", "$$(A)$$"),
+        ("/spec/template/spec/containers/0/name", "$(A)$"),
+    ] {
+        assert_eq!(value(pointer), expected, "{pointer}");
+    }
+}
+
+#[test]
+fn a_whole_object_that_is_backed_up_stays_what_it_is() {
+    let object = json!({"spec": {"containers": [{"args": ["$(A)"], "env": [{"name": "A", "value": "$"}]}]}});
+    let template = "{apiVersion: v1, kind: Pod, metadata: {name: web}, data: {object: {{ object }}}, spec: {containers: [{args: [{{ object.spec.containers[0].args[0] }}]}]}}";
+    let (all, none) = (templates(&[("t", template)]), BTreeMap::new());
+    let rendered = all.render_with("t", &subject(&none, ""), &[("object", &object)], &[KIND]).unwrap();
+    assert_eq!(rendered["data"]["object"], object);
+    assert_eq!(rendered["spec"]["containers"][0]["args"], json!(["$$(A)"]));
+}
