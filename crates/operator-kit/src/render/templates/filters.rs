@@ -4,7 +4,7 @@
 use minijinja::{Environment, Error, ErrorKind, State, Value, filters, functions, value::Rest};
 
 use super::{
-    limits::{MAX_WRITTEN, check, refuse_missing, too_much},
+    limits::{MAX_WRITTEN, check, refuse, too_much},
     values::text,
 };
 
@@ -62,7 +62,7 @@ pub(super) fn add_to(environment: &mut Environment<'_>) {
 }
 
 fn join(items: &Value, between: Option<&Value>) -> Result<String, Error> {
-    refuse_missing(items)?;
+    refuse(items)?;
     let between = between.map(text).transpose()?.unwrap_or_default();
     let mut joined = String::new();
     for (number, item) in items.try_iter()?.enumerate() {
@@ -92,7 +92,7 @@ fn string(state: &State, value: &Value) -> Result<Value, Error> {
 
 /// A value is written as its type anyway.
 fn tojson(value: Value) -> Result<Value, Error> {
-    refuse_missing(&value)?;
+    refuse(&value)?;
     Ok(value)
 }
 

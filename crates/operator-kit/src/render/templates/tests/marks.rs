@@ -127,7 +127,7 @@ fn a_mode_with_a_leading_zero_is_read_as_kubectl_reads_it() {
 #[test]
 fn values_that_an_alias_repeats_take_limited_memory() {
     let long = "x".repeat(900_000);
-    let repeated: String = (0..17).map(|number| format!("\n  b{number}: *a")).collect();
+    let repeated = (0..17).map(|number| format!("\n  b{number}: *a")).collect::<Vec<_>>().concat();
     let error = spec(&format!("a: &a {{{{ parameters.team }}}}{repeated}"), &long).unwrap_err();
     assert!(error.contains("3 MiB"), "{error}");
 }
