@@ -94,7 +94,7 @@ impl Child {
         }
     }
 
-    /// The hash of the text from which it was rendered.
+    /// The hash of its rendering.
     #[must_use]
     pub fn hash(&self) -> &str {
         self.annotation(keys::HASH).unwrap_or_default()

@@ -34,7 +34,7 @@ pub struct Desired {
     pub kind: Arc<ChildKind>,
     /// The object, without replicas and restart token.
     pub object: Value,
-    /// sha256 of its text.
+    /// The hash of the rendering.
     pub hash: String,
     /// The restart token that it is created with.
     pub token: Option<String>,
@@ -48,7 +48,7 @@ pub fn render(deployment: &BasicDeployment, settings: &Settings) -> Result<Rende
     let (spec, subject, templates) = (&deployment.spec, subject(deployment), &settings.templates);
     let kinds: Vec<_> = settings.children.iter().map(|kind| kind.name()).collect();
     let of = |subject| {
-        templates.render_any(&spec.template, subject, &kinds).map_err(|error| match error {
+        templates.render(&spec.template, subject, &kinds).map_err(|error| match error {
             TemplateError::WrongKind { template, found, .. } => Refusal::KindNotListed {
                 by: format!("the template {template:?}"),
                 found,

@@ -5,7 +5,7 @@
 /// API group of every kind of the project.
 pub const GROUP: &str = "catena.dev";
 
-/// Annotation on a created object: the SHA-256 (hex) of its rendered text. For a pod it also covers the restart
+/// Annotation on a created object: the SHA-256 (hex) of the rendered object. For a pod it also covers the restart
 /// token that the pod was created under.
 pub const HASH: &str = "catena.dev/template-hash";
 

@@ -15,6 +15,7 @@ use catena_api::{
 };
 use clap::{Args, Subcommand};
 use http::Method;
+use operator_kit::render::from_yaml;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -185,7 +186,7 @@ fn contract_in(path: &Path, kind: &Kind) -> Result<Value> {
 }
 
 fn contract_of(kind: &Kind, text: &str) -> Result<Value> {
-    let values: Value = serde_saphyr::from_str(text).context("it is no YAML")?;
+    let values = from_yaml(text).context("it is no YAML")?;
     let mut children = values["children"].as_array().into_iter().flatten();
     let is_it = |child: &&Value| {
         child["apiVersion"] == *kind.resource.api_version && child["kind"] == *kind.resource.kind
