@@ -13,7 +13,7 @@ use k8s_openapi::{
 };
 use operator_kit::{
     object::ObjectId,
-    report::{self, EVENTS_BUSY, Events},
+    report::{self, EVENTS_BUSY, Events, normal, warning},
     run::Next,
     watch::Watched,
     write::{
@@ -78,9 +78,9 @@ impl Executor {
         let mut told = self.definitions.lock();
         told.retain(|uid| uids.contains(uid));
         for (definition, problem) in definitions {
-            if self.events.has_room() && told.is_due(&uid(definition), problem) {
+            if self.events.has_capacity() && told.is_due(&uid(definition), problem) {
                 tracing::warn!(definition = definition.name, "{problem}");
-                self.events.warn(definition, "InvalidBinding", problem);
+                self.events.publish(definition, warning("InvalidBinding", problem));
             }
         }
     }
@@ -100,15 +100,15 @@ impl Executor {
         if !due_in.is_zero() {
             return due_in;
         }
-        if !self.events.has_room() {
+        if !self.events.has_capacity() {
             return EVENTS_BUSY;
         }
         self.memory.note_told(uid, &reason);
         let object = command.reference();
         if command.row.kind.mode == Mode::Observe && verdict.reason == "WouldBind" {
-            self.events.tell(&object, verdict.reason, &verdict.message);
+            self.events.publish(&object, normal(verdict.reason, &verdict.message));
         } else {
-            self.events.warn(&object, verdict.reason, &verdict.message);
+            self.events.publish(&object, warning(verdict.reason, &verdict.message));
         }
         self.memory.due_in(uid, &reason)
     }

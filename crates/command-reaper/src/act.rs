@@ -7,7 +7,7 @@ use command_reaper::{decide::Action, error::Error, observed::Observed};
 use kube::api::ObjectMeta;
 use operator_kit::{
     object::ObjectId,
-    report::{EVENTS_BUSY, Events},
+    report::{EVENTS_BUSY, Events, normal, warning},
     run::Next,
     write::Writer,
 };
@@ -54,14 +54,14 @@ impl Executor {
                 Ok(Next::Written)
             }
             Action::Tell { is_warning, reason, note } => {
-                if !self.events.has_room() {
+                if !self.events.has_capacity() {
                     return Ok(Next::Wait(EVENTS_BUSY));
                 }
                 let object = command.reference();
                 if is_warning {
-                    self.events.warn(&object, reason, &note);
+                    self.events.publish(&object, warning(reason, &note));
                 } else {
-                    self.events.tell(&object, reason, &note);
+                    self.events.publish(&object, normal(reason, &note));
                 }
                 self.memory.note_told(ObjectId::of(command).uid, observed.now);
                 // The next pass knows when it is to be repeated, if at all.

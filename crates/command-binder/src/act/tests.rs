@@ -299,8 +299,8 @@ async fn an_event_that_is_refused_or_lost_fails_no_step() {
 async fn nothing_counts_as_told_while_too_many_events_are_queued() {
     let (client, _) = answering(|_| Done);
     let (events, memory) = (Events::over(client.clone(), MANAGER), Memory::default());
-    while events.has_room() {
-        events.tell(&ObjectReference::default(), "Other", "");
+    while events.has_capacity() {
+        events.publish(&ObjectReference::default(), normal("Other", ""));
     }
     let executor = Executor::new(Writer::over(client, MANAGER), events, memory.clone());
     let result = executor.act(&observed(), tell("TargetNotFound")).await;
@@ -393,8 +393,8 @@ async fn a_malformed_definition_is_reported_at_once_after_it_was_correct_or_when
 #[tokio::test(start_paused = true)]
 async fn a_malformed_definition_is_reported_as_soon_as_the_queue_of_events_has_room() {
     let (executor, log, events) = executor();
-    while events.has_room() {
-        events.tell(&ObjectReference::default(), "Other", "");
+    while events.has_capacity() {
+        events.publish(&ObjectReference::default(), normal("Other", ""));
     }
     executor.report_malformed(&[malformed("drains.ops.example")]);
     sleep(Duration::from_secs(60)).await;

@@ -207,8 +207,8 @@ async fn an_event_that_is_refused_or_lost_fails_no_step() {
 async fn nothing_counts_as_told_while_too_many_events_are_queued() {
     let (client, _) = answering(|_| Done);
     let (events, memory) = (Events::over(client.clone(), MANAGER), Memory::default());
-    while events.has_room() {
-        events.tell(&ObjectReference::default(), "Other", "");
+    while events.has_capacity() {
+        events.publish(&ObjectReference::default(), normal("Other", ""));
     }
     let executor = Executor::new(Writer::over(client, MANAGER), events, memory.clone());
     let result = executor.act(&observed(), notice::created_again()).await;

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use axum::http::StatusCode;
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::runtime::events::EventType;
+use kube::runtime::events::Event;
 use parking_lot::Mutex;
 
 use crate::{
     render::short_digest,
-    report::{Events, metrics::Metrics},
+    report::{Events, metrics::Metrics, normal, warning},
 };
 
 /// Which settings are in force, and why newer ones are not: for `/settings`, metrics, Events and the log. A version is
@@ -49,7 +49,7 @@ impl SettingsStatus {
         self.metrics.settings_in_force(version);
         tracing::info!(version, "the settings changed");
         let note = format!("the settings of the version {version} are in force");
-        events.publish(EventType::Normal, "SettingsTaken", &taking(&[version]), &note);
+        events.publish(&taking(&[version]), normal("SettingsTaken", &note));
     }
 
     /// Records that settings are not in force.
@@ -120,12 +120,12 @@ impl SettingsEvents {
 
     /// Tells a warning; those with the same reason, action and note are repeats.
     pub fn warn(&self, reason: &'static str, action: &str, note: &str) {
-        self.publish(EventType::Warning, reason, action, note);
+        self.publish(action, warning(reason, note));
     }
 
-    fn publish(&self, type_: EventType, reason: &'static str, action: &str, note: &str) {
+    fn publish(&self, action: &str, event: Event) {
         if let Some(map) = &self.config_map {
-            self.events.enqueue(type_, map, reason, action, note);
+            self.events.publish(map, Event { action: action.into(), ..event });
         }
     }
 }

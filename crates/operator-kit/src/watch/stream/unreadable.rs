@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Resource, runtime::watcher::Event};
 
 use crate::{
-    report::{Events, Told, metrics::Metrics},
+    report::{Events, Told, metrics::Metrics, warning},
     watch::lenient::{Identity, Lenient, Place, Unreadable},
 };
 
@@ -113,7 +113,7 @@ impl Drop for Unread {
 
 /// Whether an Event would not be dropped.
 fn has_room(events: Option<&Events>) -> bool {
-    events.is_none_or(Events::has_room)
+    events.is_none_or(Events::has_capacity)
 }
 
 fn tell(kind: &str, events: Option<&Events>, object: &ObjectReference, error: &str) {
@@ -122,6 +122,6 @@ fn tell(kind: &str, events: Option<&Events>, object: &ObjectReference, error: &s
     let name = [&object.namespace, &object.name].map(|part| part.as_deref().unwrap_or_default()).join("/");
     tracing::error!(kind, object = name, "{text}");
     if let Some(events) = events {
-        events.warn(object, "Unreadable", &text);
+        events.publish(object, warning("Unreadable", &text));
     }
 }
