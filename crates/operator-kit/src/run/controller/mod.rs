@@ -258,11 +258,13 @@ impl<C: Controller> Passes<C> {
 
     fn failed(&self, object: &C::Kind, uid: &str, version: Version, tried: Tried, part: Part) {
         tracing::debug!(step = tried.step, item = part.item, "{}", part.failure);
-        let may_tell = self.events.has_capacity();
-        let news = self.backoff.failed(uid, version, tried, part, may_tell);
-        if let Some(Failure { reason, message, .. }) = news {
-            tracing::warn!(reason, "{message}");
-            self.events.publish(&object.object_ref(&self.dynamic_type), warning(reason, &message));
+        if let Some(Failure { reason, message, .. }) = self.backoff.failed(uid, version, tried, part) {
+            // Of many items that fail for the same reason, one is told.
+            let (topic, state) = ((tried.step, reason), self.backoff.failing_since(uid));
+            let (about, event) = (object.object_ref(&self.dynamic_type), warning(reason, &message));
+            if self.events.publish_lasting(&about, topic, state, event).is_queued {
+                tracing::warn!(reason, "{message}");
+            }
         }
         self.metrics.backing_off.set(self.backoff.len() as u64);
     }
