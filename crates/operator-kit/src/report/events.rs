@@ -36,7 +36,7 @@ const PUBLISH_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum number of queued Events; more are dropped.
 const MAX_QUEUED: usize = 1000;
 /// Delay before something is told that the queue had no room for.
-pub const EVENTS_BUSY: Duration = Duration::from_secs(60);
+const QUEUE_RETRY: Duration = Duration::from_secs(60);
 /// Pause after each Event, unless somebody waits for the last one: at most 50 a second.
 const EVENT_INTERVAL: Duration = Duration::from_millis(20);
 /// The default lifetime of Events in the API server.
@@ -143,7 +143,7 @@ impl Events {
             return Repeat { is_queued: false, due_in };
         }
         if !self.enqueue(about, event) {
-            return Repeat { is_queued: false, due_in: EVENTS_BUSY };
+            return Repeat { is_queued: false, due_in: QUEUE_RETRY };
         }
         if lasting.len() == lasting.capacity() {
             // The older ones would be told anyway.

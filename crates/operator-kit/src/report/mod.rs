@@ -12,17 +12,15 @@ mod next_retry;
 pub(crate) mod server;
 pub(crate) mod settings_status;
 mod status_pace;
-mod told;
 
 pub(crate) use failure::with_causes;
 pub use {
     deletion::{Deletion, HAS_TO_GO_FIRST, TERMINATING},
-    events::{EVENTS_BUSY, Events, Repeat, normal, warning},
+    events::{Events, Repeat, normal, warning},
     failure::{Category, Failure, Part, Reported},
     kube::runtime::events::{Event, EventType},
     logging::LogFormat,
     next_retry::NextRetry,
     settings_status::SettingsEvents,
     status_pace::{Pace, StatusAge},
-    told::{Told, tell_again_after},
 };

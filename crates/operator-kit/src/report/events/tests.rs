@@ -112,8 +112,8 @@ async fn nothing_counts_as_told_while_too_many_events_are_queued() {
         events.publish(&about("other"), normal("Other", ""));
     }
     let tell = || events.publish_lasting(&about("web"), "", "refused", refused("it lasts"));
-    assert_eq!(tell(), Repeat { is_queued: false, due_in: EVENTS_BUSY });
-    sleep(EVENTS_BUSY).await;
+    assert_eq!(tell(), Repeat { is_queued: false, due_in: QUEUE_RETRY });
+    sleep(QUEUE_RETRY).await;
     assert!(tell().is_queued);
     assert_eq!(notes(&log).await.len(), MAX_QUEUED + 1);
     assert!(!metrics.encode().unwrap().contains("dropped"), "it was only late");
