@@ -51,7 +51,9 @@ impl Unread {
             Event::InitDone => {
                 let listed = std::mem::take(&mut self.listed);
                 let over: Vec<_> = self.known.keys().filter(|uid| !listed.contains(*uid)).cloned().collect();
-                over.iter().for_each(|uid| self.forget(Some(uid)));
+                for uid in &over {
+                    self.forget(Some(uid));
+                }
             }
         }
         event
