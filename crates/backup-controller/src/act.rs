@@ -19,8 +19,8 @@ use operator_kit::{
     object::ObjectId,
     report::{Events, Reported},
     run::Next,
-    watch::{Watched, WatchedResource},
-    write::{WriteCause, WriteError, Writer},
+    watch::{Cause, Watched, WatchedResource},
+    write::Writer,
 };
 use serde_json::{Value, json};
 
@@ -108,14 +108,14 @@ impl Executor {
         if is_refusal(&error) {
             self.memory.refused(target.uid);
         }
-        if error.cause.may_have_worked() {
+        if error.may_have_taken_effect() {
             self.memory.may_have_created(target.uid);
         }
         match error.cause {
             // It comes from a try whose answer was lost, and is judged in the next look-up.
-            WriteCause::AlreadyExists => Ok(self.created(target)),
-            WriteCause::KindNotServed => Err(not_served(&kind.backup).into()),
-            WriteCause::NamespaceMissing => {
+            Cause::AlreadyExists => Ok(self.created(target)),
+            Cause::KindNotServed => Err(not_served(&kind.backup).into()),
+            Cause::NamespaceMissing => {
                 self.memory.refused(target.uid);
                 Err(Error::NamespaceMissing {
                     backup: kind.backup.name.clone(),
@@ -123,7 +123,7 @@ impl Executor {
                     namespace: metadata::text(&backup, "namespace").to_owned(),
                 })
             }
-            WriteCause::NamespaceTerminating => Err(Error::NamespaceTerminating {
+            Cause::NamespaceTerminating => Err(Error::NamespaceTerminating {
                 backup: kind.backup.name.clone(),
                 kind: error.object.kind,
                 namespace: metadata::text(&backup, "namespace").to_owned(),
@@ -202,9 +202,7 @@ impl Executor {
                 self.tell_of_release(target, held, outcome, &status.message);
             }
             // It is gone or was changed, as the next pass sees.
-            Err(Error::Write(WriteError {
-                cause: WriteCause::Gone | WriteCause::Changed { .. }, ..
-            })) => {}
+            Err(Error::Api(error)) if error.is_stale() => {}
             Err(error) => self.metrics.note(id.uid, &kind.id, error.reason(), held.age()),
         }
         released
@@ -241,7 +239,7 @@ impl Executor {
         if let Some(status) = status {
             let annotation = finalizer::annotate(BACKUP_STATUS, &status.text());
             match self.amend(target, &[removal, &[annotation]].concat()).await {
-                Err(Error::Write(error)) if is_refusal(&error) => {
+                Err(Error::Api(error)) if is_refusal(&error) => {
                     tracing::warn!(object = %ObjectId::of(target), %error, "it is released without a last status");
                 }
                 amended => return amended,

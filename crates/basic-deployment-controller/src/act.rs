@@ -19,8 +19,8 @@ use operator_kit::{
     render::Rendered,
     report::StatusAge,
     run::Next,
-    watch::{Row, WatchedResource},
-    write::{WriteCause, WriteError, Writer, owner::controller_reference, slow_start},
+    watch::{self, Row, WatchedResource},
+    write::{Writer, owner::controller_reference, slow_start},
 };
 use serde_json::{Value, json};
 
@@ -153,7 +153,7 @@ impl Executor {
             "revision": number,
         });
         match self.writer.on_behalf_of(own).create(&self.places.revisions, &revision).await {
-            Err(WriteError { cause: WriteCause::AlreadyExists, .. }) => {
+            Err(error) if error.cause == watch::Cause::AlreadyExists => {
                 if self.memory.name_taken_for(own.uid, &rendered.hash) >= WATCH_DELAY {
                     let on = format!("--namespace {} controllerrevision {name} --overwrite", own.namespace);
                     let label = format!("kubectl label {on} {}={}", keys::DEPLOYMENT_UID, own.uid);
@@ -269,8 +269,8 @@ impl Executor {
         let Err(error) = told else { return Ok(()) };
         match error.cause {
             // The command was cancelled meanwhile.
-            WriteCause::Gone | WriteCause::Changed { .. } => Ok(()),
-            WriteCause::StatusRefused { is_invalid: true, .. } => {
+            watch::Cause::NotFound | watch::Cause::Conflict => Ok(()),
+            watch::Cause::Invalid | watch::Cause::UnknownField => {
                 tracing::warn!(
                     command = command.name,
                     "the status of a command is not written again: {error}"
@@ -308,7 +308,7 @@ fn is_known_in(observed: &Observed) -> impl Fn(&str) -> bool {
 
 /// Whether a batch continues after an error of one of its items.
 fn may_go_on(error: &Error) -> bool {
-    matches!(error, Error::Write(error) if error.cause.may_concern_one_object())
+    matches!(error, Error::Api(error) if error.concerns_one_object())
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use operator_kit::{
     render::TemplateError,
     report::{Category, Part, Reported},
-    watch::ReadError,
-    write::{Failed, WriteError},
+    watch::ApiError,
+    write::Failed,
 };
 use thiserror::Error;
 
@@ -16,18 +16,15 @@ pub enum Error {
     /// A decision not to continue.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The API server refused a write.
+    /// A request failed.
     #[error(transparent)]
-    Write(#[from] WriteError),
+    Api(#[from] ApiError),
     /// The children are not known.
     #[error("the children cannot be observed: {problem}")]
     NotObserved {
         /// Why.
         problem: String,
     },
-    /// The API server did not answer a read.
-    #[error(transparent)]
-    Read(#[from] ReadError),
     /// The prerequisites of the next command could not be read.
     #[error(transparent)]
     Unprepared(Box<Self>),
@@ -206,8 +203,7 @@ impl Reported for Error {
     fn wrapped(&self) -> Option<&dyn Reported> {
         match self {
             Self::Refused(refusal) => Some(refusal),
-            Self::Write(error) => Some(error),
-            Self::Read(error) => Some(error),
+            Self::Api(error) => Some(error),
             Self::Unprepared(error) => Some(&**error),
             Self::Untold(untold) => Some(&untold.first),
             Self::NotObserved { .. } => None,

@@ -13,8 +13,8 @@ use operator_kit::{
     object::ObjectId,
     report::StatusAge,
     run::{LiveSettings, Next},
-    watch::{Row, WatchedResource, Watermark},
-    write::{Batch, WriteCause, WriteError, Writer, owner::controller_reference, slow_start},
+    watch::{ApiError, Cause, Row, WatchedResource, Watermark},
+    write::{Batch, Writer, owner::controller_reference, slow_start},
 };
 use serde_json::{Value, json};
 
@@ -122,7 +122,7 @@ impl Executor {
         };
         let created = self.writer.on_behalf_of(own).create_made(&self.pods, make).await;
         created.map_err(|error| match error {
-            Error::Write(error) => {
+            Error::Api(error) => {
                 let templates = &self.settings.current().templates;
                 error.located(templates, &set.spec.template, &subject(set, &suffix), "v1", "Pod").into()
             }
@@ -132,7 +132,7 @@ impl Executor {
 
     /// Records a taken name, which belongs to our own pod from an earlier try or to somebody else's.
     fn is_taken(&self, set: &BasicReplicaSet, revision: &str, slot: u32, error: &Error) -> bool {
-        let Error::Write(WriteError { object, cause: WriteCause::AlreadyExists }) = error else {
+        let Error::Api(ApiError { object, cause: Cause::AlreadyExists, .. }) = error else {
             return false;
         };
         let taken = Taken { name: object.name.clone(), revision: revision.to_owned() };
@@ -174,9 +174,11 @@ impl Executor {
 
     async fn delete(&self, set: &BasicReplicaSet, pod: Arc<PodRow>) -> Result<(), Error> {
         let deleted = self.writer.on_behalf_of(ObjectId::of(set)).delete(&self.pods, pod.id()).await;
-        deleted.map_err(|error| match error.cause.refusal() {
-            Some(message) => Error::DeleteRefused { message: message.to_owned(), name: error.object.name },
-            None => error.into(),
+        deleted.map_err(|error| {
+            if error.is_refusal() {
+                return Error::DeleteRefused { message: error.message, name: error.object.name };
+            }
+            error.into()
         })
     }
 }

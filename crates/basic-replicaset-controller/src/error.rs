@@ -5,8 +5,8 @@ use std::time::Duration;
 use operator_kit::{
     render::TemplateError,
     report::{Category, Part, Reported},
-    watch::ReadError,
-    write::{Failed, WriteCause, WriteError},
+    watch::{ApiError, Cause},
+    write::Failed,
 };
 use thiserror::Error;
 
@@ -19,9 +19,9 @@ pub enum Error {
     /// The template renders no pod.
     #[error(transparent)]
     Template(#[from] TemplateError),
-    /// The API server refused a write.
+    /// A request failed.
     #[error(transparent)]
-    Write(#[from] WriteError),
+    Api(#[from] ApiError),
     /// A pod's name is taken by somebody else's pod.
     #[error(
         "the pod name {name:?} is taken by another pod, so that its slot is skipped; delete that pod, or change the name in the template"
@@ -50,9 +50,6 @@ pub enum Error {
         /// Why.
         problem: String,
     },
-    /// The API server did not answer a read.
-    #[error(transparent)]
-    Read(#[from] ReadError),
 }
 
 /// The reason of a deletion that is refused, and not merely failed.
@@ -63,10 +60,7 @@ impl Error {
     #[must_use]
     pub fn is_for_its_name(&self) -> bool {
         match self {
-            Self::Write(error) => matches!(
-                error.cause,
-                WriteCause::AlreadyExists | WriteCause::Gone | WriteCause::Changed { .. }
-            ),
+            Self::Api(error) => error.cause == Cause::AlreadyExists || error.is_stale(),
             _ => matches!(self, Self::NameTaken { .. }),
         }
     }
@@ -75,7 +69,7 @@ impl Error {
     #[must_use]
     pub fn is_for_its_pod(&self) -> bool {
         match self {
-            Self::Write(error) => error.cause.may_concern_one_object(),
+            Self::Api(error) => error.concerns_one_object(),
             _ => matches!(self, Self::DeleteRefused { .. }),
         }
     }
@@ -85,8 +79,7 @@ impl Reported for Error {
     fn category(&self) -> Category {
         match self {
             Self::Template(error) => error.category(),
-            Self::Write(error) => error.category(),
-            Self::Read(error) => error.category(),
+            Self::Api(error) => error.category(),
             Self::Some(failed) => failed.first.category(),
             Self::NameTaken { .. }
             | Self::DeleteRefused { .. }
@@ -98,19 +91,18 @@ impl Reported for Error {
     fn reason(&self) -> &'static str {
         match self {
             Self::Template(error) => error.reason(),
-            Self::Write(error) => error.reason(),
+            Self::Api(error) => error.reason(),
             Self::Some(failed) => failed.first.reason(),
             Self::NameTaken { .. } => "PodNameTaken",
             Self::DeleteRefused { .. } => DELETE_REFUSED,
             Self::TemplateChanged => "TemplateChanged",
             Self::NotObserved { .. } => "PodsNotObserved",
-            Self::Read(error) => error.reason(),
         }
     }
 
     fn wrapped(&self) -> Option<&dyn Reported> {
         match self {
-            Self::Write(error) => Some(error),
+            Self::Api(error) => Some(error),
             Self::Some(failed) => Some(&failed.first),
             _ => None,
         }

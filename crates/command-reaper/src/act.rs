@@ -36,7 +36,7 @@ impl Executor {
                 let before = self.memory.send_deletion(command, observed.now);
                 if let Err(error) = self.writer.delete_as_seen(command).await {
                     // A refusal proves nothing about an earlier deletion, which may be its very reason.
-                    if !error.cause.may_have_worked() {
+                    if !error.may_have_taken_effect() {
                         self.memory.withdraw_deletion(command, before);
                     }
                     return Err(error.into());

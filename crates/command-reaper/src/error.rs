@@ -3,7 +3,7 @@
 use operator_kit::{
     render::ExpressionError,
     report::{Category, Reported},
-    write::WriteError,
+    watch::ApiError,
 };
 use thiserror::Error;
 
@@ -15,27 +15,27 @@ pub enum Error {
     Unreadable(ExpressionError),
     /// The API server refused a write.
     #[error(transparent)]
-    Write(#[from] WriteError),
+    Api(#[from] ApiError),
 }
 
 impl Reported for Error {
     fn category(&self) -> Category {
         match self {
             Self::Unreadable(_) => Category::WaitsForChange,
-            Self::Write(error) => error.category(),
+            Self::Api(error) => error.category(),
         }
     }
 
     fn reason(&self) -> &'static str {
         match self {
             Self::Unreadable(_) => "ExpiryUnknown",
-            Self::Write(error) => error.reason(),
+            Self::Api(error) => error.reason(),
         }
     }
 
     fn wrapped(&self) -> Option<&dyn Reported> {
         match self {
-            Self::Write(error) => Some(error),
+            Self::Api(error) => Some(error),
             Self::Unreadable(_) => None,
         }
     }

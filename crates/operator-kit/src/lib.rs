@@ -24,8 +24,8 @@
 //!     object::ObjectId,
 //!     report::{Category, Reported},
 //!     run::{Arguments, Attempt, Controller, Next, Operator, Queue, Validate},
-//!     watch::{Cache, Row, Watch, WatchedResource},
-//!     write::{WriteError, Writer, owner::controller_of, owner::controller_reference},
+//!     watch::{ApiError, Cache, Row, Watch, WatchedResource},
+//!     write::{Writer, owner::controller_of, owner::controller_reference},
 //! };
 //! use serde_json::{Value, json};
 //!
@@ -59,7 +59,7 @@
 //!     #[error("the cards cannot be observed: {0}")]
 //!     NotObserved(String),
 //!     #[error(transparent)]
-//!     Write(#[from] WriteError),
+//!     Api(#[from] ApiError),
 //! }
 //!
 //! impl Reported for Error {
@@ -70,7 +70,7 @@
 //!         self.wrapped().map_or("NotObserved", Reported::reason)
 //!     }
 //!     fn wrapped(&self) -> Option<&dyn Reported> {
-//!         if let Self::Write(error) = self { Some(error) } else { None }
+//!         if let Self::Api(error) = self { Some(error) } else { None }
 //!     }
 //! }
 //!

@@ -2,7 +2,7 @@
 
 use operator_kit::{
     report::{Category, Reported},
-    write::WriteError,
+    watch::ApiError,
 };
 use thiserror::Error;
 
@@ -11,7 +11,7 @@ use thiserror::Error;
 pub enum Error {
     /// The API server refused a write.
     #[error(transparent)]
-    Write(#[from] WriteError),
+    Api(#[from] ApiError),
     /// The Jobs are not known.
     #[error("the Jobs cannot be observed: {problem}")]
     NotObserved {
@@ -30,6 +30,6 @@ impl Reported for Error {
     }
 
     fn wrapped(&self) -> Option<&dyn Reported> {
-        if let Self::Write(error) = self { Some(error) } else { None }
+        if let Self::Api(error) = self { Some(error) } else { None }
     }
 }

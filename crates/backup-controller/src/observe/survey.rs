@@ -9,10 +9,7 @@ use backup_controller::{
 };
 use jiff::Timestamp;
 use kube::Client;
-use operator_kit::{
-    render::Templates,
-    watch::{ReadCause, ReadError},
-};
+use operator_kit::{render::Templates, watch::Cause};
 use serde_json::Value;
 
 use super::live;
@@ -45,8 +42,8 @@ impl Survey<'_> {
             };
             let [namespace, name] = ["namespace", "name"].map(|field| metadata::text(&backup, field));
             let answer = match live::read(self.client, &self.kind.backup.resource, namespace, name).await {
-                Err(problem @ ReadError { cause: ReadCause::Forbidden { .. }, .. }) => {
-                    return Ok(Situation::Unusable(Unusable::OutOfReach(problem)));
+                Err(problem) if problem.cause == Cause::Forbidden => {
+                    return Ok(Situation::Unusable(Unusable::OutOfReach(problem.into())));
                 }
                 answer => answer?,
             };
@@ -57,7 +54,7 @@ impl Survey<'_> {
                 Ok(Some(found)) => search.finds(&found),
                 Ok(None) => search.misses(backup),
                 // Its metadata alone would look like that of another object.
-                Err(problem) => Some(Situation::Unusable(Unusable::OutOfReach(problem))),
+                Err(problem) => Some(Situation::Unusable(Unusable::OutOfReach(problem.into()))),
             };
             if let Some(situation) = situation {
                 return Ok(situation);

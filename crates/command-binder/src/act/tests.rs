@@ -25,7 +25,7 @@ const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/here/events";
 /// The API server's answer to a JSON patch with a failed test.
 const FAILED_TEST: &str = "the server rejected our request due to an error in our request";
 
-type Taken = testing::Taken<Observed, Memory, Error>;
+type Taken = testing::Taken<Observed, Memory, ApiError>;
 
 /// A command of a kind with this mode.
 fn observed_in(mode: &str, metadata: &Value) -> Observed {

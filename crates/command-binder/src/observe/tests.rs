@@ -31,7 +31,8 @@ fn serving_shops() -> Answers {
 
 fn failure(code: u16, about: &str) -> (Option<u16>, Value) {
     let status = json!({
-        "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": "", "message": "no",
+        "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "message": "no",
+        "reason": if code == 404 { "NotFound" } else { "" },
         "metadata": {}, "details": {"name": about},
     });
     (Some(code), status)
@@ -86,7 +87,7 @@ fn asked(log: &Log) -> Vec<String> {
 }
 
 /// The target of a command in the observation of a pass, and the requested paths.
-async fn look(answers: Answers) -> (Result<Option<Target>, Error>, Vec<String>) {
+async fn look(answers: Answers) -> (Result<Option<Target>, ApiError>, Vec<String>) {
     let (observer, log) = observer(answers);
     let seen = observer.observe(command(&json!({}), &json!({})), Attempt::Allowed).await;
     (seen.map(|seen| seen.target), asked(&log))

@@ -13,8 +13,7 @@ fn every_reason_that_a_controller_reports_is_explained() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let mut reasons = Vec::new();
     for (file, before) in [
-        ("operator-kit/src/write/write_error/cause.rs", &["=> \""][..]),
-        ("operator-kit/src/watch/read_error.rs", &["=> \""]),
+        ("operator-kit/src/watch/api_error/describe.rs", &["=> \""][..]),
         ("operator-kit/src/render/templates/error.rs", &["=> \""]),
         ("operator-kit/src/report/failure.rs", &["reason: \""]),
         ("operator-kit/src/write/repeated_writes.rs", &["reason: \""]),

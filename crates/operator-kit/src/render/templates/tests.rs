@@ -10,7 +10,7 @@ use super::*;
 use crate::report::{Category, Reported};
 use crate::{
     object::Named,
-    write::{WriteCause, WriteError},
+    watch::{ApiError, Cause, Verb},
 };
 
 const POD: &str = r"
@@ -227,8 +227,9 @@ spec:
 
 fn refused(given: &[(&str, &str)], message: &str, field: &str) -> String {
     let given = parameters(given);
-    let cause = WriteCause::Invalid { message: message.into(), fields: vec![field.to_owned()] };
-    let error = WriteError { object: Named::new("Pod", "web"), cause };
+    let cause = if message.contains("unknown field") { Cause::UnknownField } else { Cause::Invalid };
+    let mut error = ApiError::new(Verb::Write, Named::new("Pod", "web"), cause, message);
+    error.fields.push(field.to_owned());
     error.located(&templates(&[("typed", TYPED)]), "typed", &subject(&given, ""), "v1", "Pod").to_string()
 }
 
@@ -347,8 +348,8 @@ fn a_manifest_full_of_quotes_is_rendered_whole() {
 fn a_refusal_of_many_fields_is_looked_into_for_few_of_them() {
     let given = parameters(&[("image", "nginx:1"), ("port", "abc")]);
     let fields = ["kind", "apiVersion", "metadata.labels.tier", "spec.containers[0].ports[0].containerPort"];
-    let cause = WriteCause::Invalid { message: "no".into(), fields: fields.map(str::to_owned).to_vec() };
-    let error = WriteError { object: Named::new("Pod", "web"), cause };
+    let mut error = ApiError::new(Verb::Write, Named::new("Pod", "web"), Cause::Invalid, "no");
+    error.fields = fields.map(str::to_owned).to_vec();
     let templates = templates(&[("typed", TYPED)]);
     let told = error.located(&templates, "typed", &subject(&given, ""), "v1", "Pod").to_string();
     assert!(told.contains("tier is \"web\"") && !told.contains("containerPort"), "{told}");

@@ -18,8 +18,7 @@ use crate::{
     object::ObjectId,
     report::Category,
     testing::{Answer, answering},
-    watch::{WatchedResource, Watermark},
-    write::WriteError,
+    watch::{ApiError, WatchedResource, Watermark},
 };
 
 /// Records the versions of the given objects, and the objects that it is to forget.
@@ -30,9 +29,9 @@ impl Controller for Versions {
     type Kind = ConfigMap;
     type Observed = String;
     type Action = String;
-    type Error = WriteError;
+    type Error = ApiError;
 
-    async fn observe(&self, object: Arc<ConfigMap>, _: Attempt) -> Result<String, WriteError> {
+    async fn observe(&self, object: Arc<ConfigMap>, _: Attempt) -> Result<String, ApiError> {
         Ok(object.metadata.resource_version.clone().unwrap())
     }
 
@@ -40,7 +39,7 @@ impl Controller for Versions {
         version.clone()
     }
 
-    async fn act(&self, _: String, version: String) -> Result<Next, WriteError> {
+    async fn act(&self, _: String, version: String) -> Result<Next, ApiError> {
         self.0.lock().unwrap().push(version);
         Ok(Next::Settled)
     }
@@ -136,15 +135,15 @@ impl Controller for Hangs {
     type Kind = ConfigMap;
     type Observed = ();
     type Action = ();
-    type Error = WriteError;
+    type Error = ApiError;
 
-    async fn observe(&self, _: Arc<ConfigMap>, _: Attempt) -> Result<(), WriteError> {
+    async fn observe(&self, _: Arc<ConfigMap>, _: Attempt) -> Result<(), ApiError> {
         Ok(())
     }
 
     fn decide(&self, (): &()) {}
 
-    async fn act(&self, (): (), (): ()) -> Result<Next, WriteError> {
+    async fn act(&self, (): (), (): ()) -> Result<Next, ApiError> {
         std::future::pending().await
     }
 
@@ -297,9 +296,9 @@ impl Controller for InVain {
     type Kind = ConfigMap;
     type Observed = Attempt;
     type Action = Option<&'static str>;
-    type Error = WriteError;
+    type Error = ApiError;
 
-    async fn observe(&self, _: Arc<ConfigMap>, attempt: Attempt) -> Result<Attempt, WriteError> {
+    async fn observe(&self, _: Arc<ConfigMap>, attempt: Attempt) -> Result<Attempt, ApiError> {
         Ok(attempt)
     }
 
@@ -307,7 +306,7 @@ impl Controller for InVain {
         attempt.failure().is_none().then_some("create")
     }
 
-    async fn act(&self, _: Attempt, action: Option<&'static str>) -> Result<Next, WriteError> {
+    async fn act(&self, _: Attempt, action: Option<&'static str>) -> Result<Next, ApiError> {
         let Some(name) = action else { return Ok(Next::Settled) };
         let object = json!({"metadata": {"namespace": "shop", "name": name}});
         let own = ObjectId { uid: "a", ..ObjectId::default() };
@@ -356,9 +355,9 @@ impl Controller for Heals {
     type Kind = ConfigMap;
     type Observed = Attempt;
     type Action = &'static str;
-    type Error = WriteError;
+    type Error = ApiError;
 
-    async fn observe(&self, _: Arc<ConfigMap>, attempt: Attempt) -> Result<Attempt, WriteError> {
+    async fn observe(&self, _: Arc<ConfigMap>, attempt: Attempt) -> Result<Attempt, ApiError> {
         Ok(attempt)
     }
 
@@ -370,7 +369,7 @@ impl Controller for Heals {
         action
     }
 
-    async fn act(&self, _: Attempt, action: &'static str) -> Result<Next, WriteError> {
+    async fn act(&self, _: Attempt, action: &'static str) -> Result<Next, ApiError> {
         if action == EVERYTHING {
             return Ok(Next::Settled);
         }
@@ -491,15 +490,15 @@ impl Controller for Slow {
     type Kind = ConfigMap;
     type Observed = ();
     type Action = ();
-    type Error = WriteError;
+    type Error = ApiError;
 
-    async fn observe(&self, _: Arc<ConfigMap>, _: Attempt) -> Result<(), WriteError> {
+    async fn observe(&self, _: Arc<ConfigMap>, _: Attempt) -> Result<(), ApiError> {
         Ok(())
     }
 
     fn decide(&self, (): &()) {}
 
-    async fn act(&self, (): (), (): ()) -> Result<Next, WriteError> {
+    async fn act(&self, (): (), (): ()) -> Result<Next, ApiError> {
         let written = object_named("settings");
         let kind = WatchedResource::unwatched(ApiResource::erase::<ConfigMap>(&()));
         for _ in 0..5 {

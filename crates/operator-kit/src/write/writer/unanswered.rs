@@ -14,8 +14,7 @@ use tokio::time::{Instant, timeout};
 use super::{Writer, target::Target};
 use crate::{
     object::ObjectId,
-    watch::{Trimmed, WatchedResource},
-    write::WriteError,
+    watch::{ApiError, Trimmed, WatchedResource},
 };
 
 /// Time in which a write that has lost its answer may still take effect.
@@ -80,8 +79,8 @@ impl<'w> UnderWay<'w> {
         Self { unanswered, whose, write }
     }
 
-    pub fn ended<T>(mut self, result: &Result<T, WriteError>) {
-        if !result.as_ref().is_err_and(|error| error.cause.is_unanswered()) {
+    pub fn ended<T>(mut self, result: &Result<T, ApiError>) {
+        if !result.as_ref().is_err_and(|error| error.is_unanswered()) {
             self.write = None;
         }
     }
