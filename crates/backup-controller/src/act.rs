@@ -17,7 +17,7 @@ use json_patch::PatchOperation;
 use kube::runtime::events::{Event, EventType};
 use operator_kit::{
     object::ObjectId,
-    report::{Events, Reported},
+    report::Events,
     run::Next,
     watch::{Cause, Watched, WatchedResource},
     write::Writer,

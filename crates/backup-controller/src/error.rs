@@ -2,7 +2,7 @@
 
 use operator_kit::{
     render::TemplateError,
-    report::{Category, Reported},
+    report::Failure,
     watch::{ApiError, Cause},
 };
 use thiserror::Error;
@@ -176,19 +176,10 @@ impl Unusable {
     }
 }
 
-impl Reported for Error {
-    fn category(&self) -> Category {
-        match self {
-            Self::Unusable(_) | Self::NamespaceTerminating { .. } | Self::NamespaceMissing { .. } => {
-                Category::WaitsForChange
-            }
-            // A version that is served is found without any change.
-            Self::NotServed { .. } => Category::Transient,
-            Self::Api(error) => error.category(),
-        }
-    }
-
-    fn reason(&self) -> &'static str {
+impl Error {
+    /// One `PascalCase` word.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
         match self {
             Self::Unusable(problem) => problem.reason(),
             Self::Api(error) => error.reason(),
@@ -197,11 +188,15 @@ impl Reported for Error {
             Self::NotServed { .. } => "KindNotServed",
         }
     }
+}
 
-    fn wrapped(&self) -> Option<&dyn Reported> {
-        match self {
-            Self::Api(error) => Some(error),
-            _ => None,
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Api(error) => error.into(),
+            // A version that is served is found without any change.
+            Error::NotServed { .. } => Self::transient(error.reason(), error.to_string()),
+            _ => Self::stalled(error.reason(), error.to_string()),
         }
     }
 }

@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::discovery::ApiResource;
 use operator_kit::{
     object::ObjectId,
-    report::StatusAge,
+    report::{Failures, StatusAge},
     run::{LiveSettings, Next},
     watch::{ApiError, Cause, Row, WatchedResource, Watermark},
     write::{Batch, Writer, owner::controller_reference, slow_start},
@@ -55,7 +55,7 @@ impl Executor {
     }
 
     /// Takes a step.
-    pub async fn act(&self, set: &BasicReplicaSet, action: Action) -> Result<Next, Error> {
+    pub async fn act(&self, set: &BasicReplicaSet, action: Action) -> Result<Next, Failures> {
         match action {
             Action::Mark { name, uid, slot } => {
                 self.mark(set, &name, &uid, slot).await?;
@@ -94,7 +94,7 @@ impl Executor {
                 Ok(Next::Written)
             }
             Action::GiveUp(error) => Err(error.into()),
-            Action::Refuse(error) => Err(error.into()),
+            Action::Refuse(error) => Err(Error::from(error).into()),
             Action::WriteStatus(status) => {
                 self.writer.write_status(set, &status, &CONDITIONS).await?;
                 Ok(Next::Written)
@@ -141,7 +141,7 @@ impl Executor {
     }
 
     /// Reports names that belong to somebody else. Each holds up only its own slot.
-    fn pass_over(&self, set: &BasicReplicaSet, names: Vec<TakenName>) -> Result<Next, Error> {
+    fn pass_over(&self, set: &BasicReplicaSet, names: Vec<TakenName>) -> Result<Next, Failures> {
         let failed = names.into_iter().map(|TakenName { slot, name, .. }| {
             self.memory.name_settled(ObjectId::of(set).uid, slot);
             (slot, Error::NameTaken { name })

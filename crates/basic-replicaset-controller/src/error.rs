@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use operator_kit::{
     render::TemplateError,
-    report::{Category, Part, Reported},
+    report::Failure,
     watch::{ApiError, Cause},
-    write::Failed,
 };
 use thiserror::Error;
 
@@ -41,9 +40,6 @@ pub enum Error {
     /// The template changed after the decision on the revision of the pods.
     #[error("the template has just changed")]
     TemplateChanged,
-    /// A part of a batch failed.
-    #[error(transparent)]
-    Some(#[from] Box<Failed<Self>>),
     /// The pods are not known.
     #[error("the pods cannot be observed: {problem}")]
     NotObserved {
@@ -75,58 +71,20 @@ impl Error {
     }
 }
 
-impl Reported for Error {
-    fn category(&self) -> Category {
-        match self {
-            Self::Template(error) => error.category(),
-            Self::Api(error) => error.category(),
-            Self::Some(failed) => failed.first.category(),
-            Self::NameTaken { .. }
-            | Self::DeleteRefused { .. }
-            | Self::TemplateChanged
-            | Self::NotObserved { .. } => Category::Transient,
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let message = error.to_string();
+        match error {
+            Error::Template(error) => (&error).into(),
+            Error::Api(error) => error.into(),
+            Error::NameTaken { .. } => Self::transient("PodNameTaken", message),
+            Error::DeleteRefused { .. } => Self::transient(DELETE_REFUSED, message),
+            Error::NotObserved { .. } => Self::transient("PodsNotObserved", message),
+            Error::TemplateChanged => Self {
+                is_expected: true,
+                retry_after: Some(TEMPLATE_RETRY_DELAY),
+                ..Self::transient("TemplateChanged", message)
+            },
         }
-    }
-
-    fn reason(&self) -> &'static str {
-        match self {
-            Self::Template(error) => error.reason(),
-            Self::Api(error) => error.reason(),
-            Self::Some(failed) => failed.first.reason(),
-            Self::NameTaken { .. } => "PodNameTaken",
-            Self::DeleteRefused { .. } => DELETE_REFUSED,
-            Self::TemplateChanged => "TemplateChanged",
-            Self::NotObserved { .. } => "PodsNotObserved",
-        }
-    }
-
-    fn wrapped(&self) -> Option<&dyn Reported> {
-        match self {
-            Self::Api(error) => Some(error),
-            Self::Some(failed) => Some(&failed.first),
-            _ => None,
-        }
-    }
-
-    fn is_expected(&self) -> bool {
-        matches!(self, Self::TemplateChanged) || self.wrapped().is_some_and(Reported::is_expected)
-    }
-
-    fn retry_after(&self) -> Option<Duration> {
-        match self {
-            Self::TemplateChanged => Some(TEMPLATE_RETRY_DELAY),
-            _ => self.wrapped().and_then(Reported::retry_after),
-        }
-    }
-
-    fn parts(&self) -> Vec<Part> {
-        match self {
-            Self::Some(failed) => failed.parts.clone(),
-            _ => vec![Part::whole(self)],
-        }
-    }
-
-    fn has_progressed(&self) -> bool {
-        matches!(self, Self::Some(failed) if failed.has_progressed)
     }
 }

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use catena_api::keys;
-use command_reaper::{decide::Action, error::Error, observed::Observed};
+use command_reaper::{decide::Action, observed::Observed};
 use kube::api::ObjectMeta;
 use operator_kit::{
     object::ObjectId,
-    report::{EVENTS_BUSY, Events},
+    report::{EVENTS_BUSY, Events, Failure},
     run::Next,
     write::Writer,
 };
@@ -28,7 +28,7 @@ impl Executor {
     }
 
     /// Takes a step.
-    pub async fn act(&self, observed: &Observed, action: Action) -> Result<Next, Error> {
+    pub async fn act(&self, observed: &Observed, action: Action) -> Result<Next, Failure> {
         let command = &*observed.command;
         match action {
             Action::Delete => {
@@ -67,7 +67,10 @@ impl Executor {
                 // The next pass knows when it is to be repeated, if at all.
                 Ok(Next::Wait(Duration::ZERO))
             }
-            Action::Refuse(error) => Err(Error::Unreadable(*error)),
+            Action::Refuse(error) => Err(Failure::stalled(
+                "ExpiryUnknown",
+                format!("it cannot be determined when this command expires: {error}"),
+            )),
             Action::Wait(time) => Ok(Next::Wait(time)),
             Action::Settle => Ok(Next::Settled),
         }

@@ -111,7 +111,7 @@ fn refusal(code: u16, body: &[u8]) -> kube::Error {
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
-    use operator_kit::report::{Category, Reported};
+    use operator_kit::report::Failure;
 
     use super::*;
     use crate::mock_server::{DATE, server};
@@ -143,7 +143,8 @@ mod tests {
         let answer = read_web(Some(DATE), 200, json!({"metadata": metadata, "spec": deep})).await.unwrap();
         assert_eq!((&answer.object, answer.is_served), (&Some(json!({"metadata": metadata})), true));
         let error = answer.whole().unwrap_err();
-        assert_eq!((error.reason(), error.category()), ("Unreadable", Category::WaitsForChange));
+        let failure = Failure::from(error);
+        assert_eq!((failure.reason, failure.is_stalled), ("Unreadable", true));
     }
 
     #[tokio::test]

@@ -15,11 +15,10 @@ pub(crate) mod settings_status;
 mod status_pace;
 mod told;
 
-pub(crate) use failure::with_causes;
 pub use {
     deletion::{Deletion, HAS_TO_GO_FIRST, TERMINATING},
     events::{EVENTS_BUSY, Events},
-    failure::{Category, Failure, Part, Reported},
+    failure::{Failure, Failures},
     logging::LogFormat,
     next_retry::NextRetry,
     settings_status::SettingsEvents,

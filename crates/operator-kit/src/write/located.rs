@@ -18,12 +18,11 @@ impl ApiError {
         api_version: &str,
         kind: &str,
     ) -> Self {
-        let is_unknown = self.is_about_unknown_field();
-        if !is_unknown && (self.verb, self.cause) != (Verb::Write, Cause::Invalid) {
+        if self.verb != Verb::Write || !matches!(self.cause, Cause::Invalid | Cause::UnknownField) {
             return self;
         }
         let Ok(rendered) = templates.render(name, subject, api_version, kind) else { return self };
-        if is_unknown {
+        if self.cause == Cause::UnknownField {
             let is_set = !field_path::named("", &self.fields, &rendered.object).is_empty();
             return if is_set { self.set_by(&format!("the template {name:?}")) } else { self };
         }
@@ -40,13 +39,9 @@ impl ApiError {
     /// Adds the source of a field that the server does not know.
     #[must_use]
     pub fn set_by(mut self, template: &str) -> Self {
-        if self.is_about_unknown_field() {
+        if (self.verb, self.cause) == (Verb::Write, Cause::UnknownField) {
             self.message = format!("{}; {template} sets it", self.message);
         }
         self
-    }
-
-    fn is_about_unknown_field(&self) -> bool {
-        (self.verb, self.cause) == (Verb::Write, Cause::UnknownField)
     }
 }

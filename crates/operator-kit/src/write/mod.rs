@@ -10,7 +10,7 @@ mod writer;
 
 pub(crate) use writer::Gate;
 pub use {
-    slow_start::{Batch, Failed, slow_start},
+    slow_start::{Batch, slow_start},
     trial::try_create,
     writer::{OnBehalf, Writer, Written},
 };

@@ -15,9 +15,9 @@ fn every_reason_that_a_controller_reports_is_explained() {
     for (file, before) in [
         ("operator-kit/src/watch/api_error/describe.rs", &["=> \""][..]),
         ("operator-kit/src/render/templates/error.rs", &["=> \""]),
-        ("operator-kit/src/report/failure.rs", &["reason: \""]),
-        ("operator-kit/src/write/repeated_writes.rs", &["reason: \""]),
-        ("basic-deployment-controller/src/error.rs", &["=> \""]),
+        ("operator-kit/src/report/failure.rs", &["transient(\""]),
+        ("operator-kit/src/write/repeated_writes.rs", &["transient(\""]),
+        ("basic-deployment-controller/src/error.rs", &["=> \"", "transient(\""]),
         ("basic-deployment-controller/src/status.rs", &["say(\"", "= \"", "{ \"", "\n            \""]),
         (
             "basic-deployment-controller/src/command_status.rs",
@@ -27,11 +27,11 @@ fn every_reason_that_a_controller_reports_is_explained() {
             "basic-deployment-controller/src/command_queue.rs",
             &["Hindered(\"", "Impossible(\"", "            \""],
         ),
-        ("basic-replicaset-controller/src/error.rs", &["=> \""]),
+        ("basic-replicaset-controller/src/error.rs", &["transient(\"", "DELETE_REFUSED: &str = \""]),
         ("basic-replicaset-controller/src/status.rs", &["=> (\"", "            \""]),
         ("backup-controller/src/error.rs", &["=> \""]),
         ("backup-controller/src/status.rs", &["(\"", "            \"", ", \""]),
-        ("command-reaper/src/error.rs", &["=> \""]),
+        ("command-reaper/src/act.rs", &["stalled(\n                \""]),
         ("command-binder/src/decide/judge.rs", &["refused(\"", "waiting(\"", "            \""]),
         ("command-binder/src/place.rs", &["refused(\"", "            \""]),
     ] {

@@ -16,7 +16,6 @@ use serde_json::json;
 use super::*;
 use crate::{
     object::ObjectId,
-    report::Category,
     testing::{Answer, answering},
     watch::{ApiError, WatchedResource, Watermark},
 };
@@ -171,27 +170,13 @@ async fn what_is_gone_is_forgotten_also_if_its_pass_is_cut_off() {
 /// Always fails in one step, and always finds work in the other.
 struct TwoSteps(Mutex<Vec<&'static str>>);
 
-#[derive(Debug, thiserror::Error)]
-#[error("it is refused")]
-struct Refused;
-
-impl Reported for Refused {
-    fn category(&self) -> Category {
-        Category::Transient
-    }
-
-    fn reason(&self) -> &'static str {
-        "Refused"
-    }
-}
-
 impl Controller for TwoSteps {
     type Kind = ConfigMap;
     type Observed = Attempt;
     type Action = &'static str;
-    type Error = Refused;
+    type Error = Failure;
 
-    async fn observe(&self, _: Arc<ConfigMap>, attempt: Attempt) -> Result<Attempt, Refused> {
+    async fn observe(&self, _: Arc<ConfigMap>, attempt: Attempt) -> Result<Attempt, Failure> {
         Ok(attempt)
     }
 
@@ -203,9 +188,10 @@ impl Controller for TwoSteps {
         action
     }
 
-    async fn act(&self, _: Attempt, action: &'static str) -> Result<Next, Refused> {
+    async fn act(&self, _: Attempt, action: &'static str) -> Result<Next, Failure> {
         self.0.lock().unwrap().push(action);
-        if action == "create" { Err(Refused) } else { Ok(Next::Written) }
+        let refused = Failure::transient("Refused", "it is refused");
+        if action == "create" { Err(refused) } else { Ok(Next::Written) }
     }
 }
 
@@ -230,32 +216,15 @@ async fn a_step_that_fails_backs_off_while_another_one_goes_on_and_its_progress_
 #[derive(Default)]
 struct HalfBlind(Mutex<Vec<&'static str>>);
 
-#[derive(Debug, thiserror::Error)]
-#[error("unread")]
-struct Unread;
-
-impl Reported for Unread {
-    fn category(&self) -> Category {
-        Category::Transient
-    }
-
-    fn reason(&self) -> &'static str {
-        "Unread"
-    }
-
-    fn step(&self) -> Option<&'static str> {
-        Some("look")
-    }
-}
-
 impl Controller for HalfBlind {
     type Kind = ConfigMap;
     type Observed = ();
     type Action = ();
-    type Error = Unread;
+    type Error = Failures;
 
-    async fn observe(&self, _: Arc<ConfigMap>, attempt: Attempt) -> Result<(), Unread> {
-        if attempt.holds("look") { Ok(()) } else { Err(Unread) }
+    async fn observe(&self, _: Arc<ConfigMap>, attempt: Attempt) -> Result<(), Failures> {
+        let unread = Failures { step: Some("look"), ..Failure::transient("Unread", "unread").into() };
+        if attempt.holds("look") { Ok(()) } else { Err(unread) }
     }
 
     fn decide(&self, (): &()) {}
@@ -264,7 +233,7 @@ impl Controller for HalfBlind {
         "other"
     }
 
-    async fn act(&self, (): (), (): ()) -> Result<Next, Unread> {
+    async fn act(&self, (): (), (): ()) -> Result<Next, Failures> {
         self.0.lock().unwrap().push("other");
         Ok(Next::Settled)
     }
@@ -439,7 +408,7 @@ async fn whoever_undoes_what_is_undone_is_named_and_answered_once_a_minute_until
         let slow = writes[burst - 1..].windows(2).all(|two| two[1] - two[0] >= Duration::from_secs(60));
         assert!(slow, "{milliseconds} ms: {writes:?}");
         let told = told.unwrap();
-        assert_eq!((told.reason, told.category), ("RepeatedWrites", Category::Transient));
+        assert_eq!((told.reason, told.is_stalled), ("RepeatedWrites", false));
         let says = "the field manager \"rival\" keeps changing data.a of ConfigMap \"settings\", which is changed back once a minute";
         assert!(told.message.starts_with(says), "{told}");
         assert_eq!(later, None, "it has stopped");
@@ -537,17 +506,18 @@ impl Controller for WaitsForItsTurn {
     type Kind = ConfigMap;
     type Observed = ();
     type Action = ();
-    type Error = Refused;
+    type Error = Failure;
 
-    async fn observe(&self, _: Arc<ConfigMap>, _: Attempt) -> Result<(), Refused> {
+    async fn observe(&self, _: Arc<ConfigMap>, _: Attempt) -> Result<(), Failure> {
         Ok(())
     }
 
     fn decide(&self, (): &()) {}
 
-    async fn act(&self, (): (), (): ()) -> Result<Next, Refused> {
+    async fn act(&self, (): (), (): ()) -> Result<Next, Failure> {
         let has_failed = std::mem::replace(&mut *self.0.lock().unwrap(), true);
-        if has_failed { Ok(Next::NotYet(Duration::from_millis(500))) } else { Err(Refused) }
+        let refused = Failure::transient("Refused", "it is refused");
+        if has_failed { Ok(Next::NotYet(Duration::from_millis(500))) } else { Err(refused) }
     }
 }
 

@@ -15,7 +15,6 @@ use kube::{
     Api, Client,
     api::{ObjectMeta, PostParams},
 };
-use thiserror::Error;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::{
@@ -63,15 +62,6 @@ struct Seen {
     /// *our* clock.
     renewal: Option<(Option<Moment>, Instant)>,
     metadata: Option<ObjectMeta>,
-}
-
-/// A failed check of the Lease.
-#[derive(Debug, Error)]
-enum Lost {
-    #[error("another replica holds the Lease")]
-    To(String),
-    #[error("{}", .0.message)]
-    Sight(#[from] ApiError),
 }
 
 impl Candidate {
@@ -216,12 +206,12 @@ impl Leadership {
                     return Ok(());
                 }
                 Err(error) if error.is_stale() => match self.reread().await {
-                    Ok(()) => continue,
-                    Err(Lost::To(holder)) => {
+                    Ok(None) => continue,
+                    Ok(Some(holder)) => {
                         self.candidate.gate.close();
                         bail!("the Lease {} is held by {holder:?}: stopping", self.candidate.name)
                     }
-                    Err(Lost::Sight(error)) => self.candidate.warn("read", &error),
+                    Err(error) => self.candidate.warn("read", &error),
                 },
                 Err(error) => self.candidate.warn("renew", &error),
             }
@@ -240,21 +230,22 @@ impl Leadership {
         self.candidate.answer(leases.replace(name, &PostParams::default(), lease)).await
     }
 
-    /// Reads a Lease that somebody has written or deleted: fails unless it is still ours, or can be created again.
-    async fn reread(&mut self) -> Result<(), Lost> {
+    /// Reads a Lease that somebody has written or deleted, and returns its holder unless it is still ours, or was created
+    /// again.
+    async fn reread(&mut self) -> Result<Option<String>, ApiError> {
         let Candidate { leases, name, .. } = &self.candidate;
         let Some(lease) = self.candidate.answer(leases.get_opt(name)).await? else {
             let new = Lease::new(name, self.candidate.spec(None));
             let lease = new.in_place_of(Some(&self.lease.metadata));
             self.lease = self.candidate.answer(leases.create(&PostParams::default(), &lease)).await?;
-            return Ok(());
+            return Ok(None);
         };
         let holder = lease.spec.holder_identity.clone().unwrap_or_default();
         if holder != self.candidate.identity {
-            return Err(Lost::To(holder));
+            return Ok(Some(holder));
         }
         self.lease = lease;
-        Ok(())
+        Ok(None)
     }
 
     /// Releases the Lease, so that another replica need not wait for its expiry.
@@ -268,16 +259,18 @@ impl Leadership {
     async fn try_to_release(&mut self) {
         loop {
             match self.give_up().await {
-                Ok(()) => return tracing::info!("released the Lease"),
-                // An unanswered release took effect.
-                Err(Lost::To(holder)) if holder.is_empty() => return tracing::info!("released the Lease"),
+                // Without a holder, an unanswered release took effect.
+                Ok(holder) if holder.as_deref().unwrap_or_default().is_empty() => {
+                    return tracing::info!("released the Lease");
+                }
+                Ok(_) => return tracing::warn!("cannot release the Lease: another replica holds it"),
                 // It was not refused.
-                Err(Lost::Sight(ApiError { code: 0 | 429 | 500.., message, .. })) => {
+                Err(ApiError { code: 0 | 429 | 500.., message, .. }) => {
                     tracing::warn!("cannot release the Lease: {message}");
                 }
-                Err(error) => {
+                Err(ApiError { message, .. }) => {
                     return tracing::warn!(
-                        "cannot release the Lease: {error}; it is gone, or expires by itself"
+                        "cannot release the Lease: {message}; it is gone, or expires by itself"
                     );
                 }
             }
@@ -285,15 +278,20 @@ impl Leadership {
         }
     }
 
-    async fn give_up(&mut self) -> Result<(), Lost> {
+    /// Returns the holder of the Lease if it is another one.
+    async fn give_up(&mut self) -> Result<Option<String>, ApiError> {
         loop {
             let mut lease = self.lease.clone();
             lease.spec.holder_identity = Some(String::new());
             lease.spec.lease_duration_seconds = Some(1);
             lease.spec.renew_time = Some(Moment::now());
             match self.replace(&lease).await {
-                Err(error) if error.cause == Cause::Conflict => self.reread().await?,
-                released => return Ok(released.map(drop)?),
+                Err(error) if error.cause == Cause::Conflict => {
+                    if let Some(holder) = self.reread().await? {
+                        return Ok(Some(holder));
+                    }
+                }
+                released => return released.map(|_| None),
             }
         }
     }

@@ -9,11 +9,7 @@ use std::time::Duration;
 
 use kube::core::response::Status;
 
-use crate::{
-    object::Named,
-    report::{Category, Reported, with_causes},
-    watch::live::Silence,
-};
+use crate::{object::Named, report::Failure, watch::live::Silence};
 
 pub use cause::Cause;
 pub use unknown_field::unknown_fields;
@@ -162,33 +158,38 @@ impl ApiError {
     }
 }
 
-impl ApiError {
-    fn is_write(&self) -> bool {
-        matches!(self.verb, Verb::Write | Verb::WriteStatus)
+impl From<ApiError> for Failure {
+    fn from(error: ApiError) -> Self {
+        let is_write = matches!(error.verb, Verb::Write | Verb::WriteStatus);
+        let is_stalled = match error.cause {
+            Cause::Forbidden => matches!(error.verb, Verb::Read | Verb::WriteStatus),
+            Cause::Unreadable => true,
+            Cause::Invalid | Cause::UnknownField => is_write,
+            _ => false,
+        };
+        Self {
+            is_stalled,
+            is_expected: is_write && (error.is_stale() || error.cause == Cause::NamespaceTerminating),
+            retry_after: error.retry_after().filter(|_| is_write),
+            ..Self::transient(error.reason(), error.to_string())
+        }
     }
 }
 
-impl Reported for ApiError {
-    fn category(&self) -> Category {
-        match (self.verb, self.cause) {
-            (Verb::Read, Cause::Forbidden | Cause::Unreadable)
-            | (Verb::Write | Verb::WriteStatus, Cause::Invalid | Cause::UnknownField)
-            | (Verb::WriteStatus, Cause::Forbidden) => Category::WaitsForChange,
-            _ => Category::Transient,
+/// An error's text with its whole chain of causes.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut message = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let text = error.to_string();
+        // Some libraries repeat the cause in their own text.
+        if !message.contains(&text) {
+            message.push_str(": ");
+            message.push_str(&text);
         }
+        cause = error.source();
     }
-
-    fn reason(&self) -> &'static str {
-        self.reason()
-    }
-
-    fn is_expected(&self) -> bool {
-        self.is_write() && (self.is_stale() || self.cause == Cause::NamespaceTerminating)
-    }
-
-    fn retry_after(&self) -> Option<Duration> {
-        self.retry_after().filter(|_| self.is_write())
-    }
+    message
 }
 
 #[cfg(test)]

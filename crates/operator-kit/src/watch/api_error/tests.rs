@@ -20,6 +20,12 @@ fn forbidden(message: &str) -> ApiError {
     refused(403, message)
 }
 
+/// The reason of a failure, and whether somebody has to change something.
+fn reported(error: &ApiError) -> (&'static str, bool) {
+    let Failure { reason, is_stalled, .. } = error.clone().into();
+    (reason, is_stalled)
+}
+
 /// The answer that there is no object with this name.
 fn none_named(name: &str, of_kind: &str) -> Status {
     let details = json!({"kind": of_kind, "name": name});
@@ -47,11 +53,8 @@ fn only_an_answer_about_the_object_says_that_it_is_gone() {
     ] {
         let error = answered(verb, status.clone(), ("Gadget", "it"));
         assert_eq!(error.cause, cause, "{verb:?} {status:?}");
-        assert_eq!(
-            error.is_expected(),
-            (verb, cause) == (Verb::Write, Cause::NotFound),
-            "{verb:?} {status:?}"
-        );
+        let is_expected = (verb, cause) == (Verb::Write, Cause::NotFound);
+        assert_eq!(Failure::from(error).is_expected, is_expected, "{verb:?} {status:?}");
     }
     for verb in [Verb::Read, Verb::Write] {
         let error = answered(verb, none_named("shop", "namespaces"), ("Namespace", "shop"));
@@ -67,17 +70,17 @@ fn what_cannot_be_read_is_told_in_the_servers_words_and_without_how_they_came() 
         error.to_string(),
         "Job \"cook\" cannot be read: jobs is forbidden; grant get, list and watch on its kind to the controller's ServiceAccount"
     );
-    assert_eq!((error.reason(), error.category()), ("Forbidden", Category::WaitsForChange));
+    assert_eq!(reported(&error), ("Forbidden", true));
     let error = read(Status::failure("", "ServiceUnavailable").with_code(503));
     assert_eq!(
         error.to_string(),
         "cannot look up Job \"cook\": the API server answered 503 ServiceUnavailable; retrying"
     );
-    assert_eq!((error.reason(), error.category()), ("LookUpFailed", Category::Transient));
+    assert_eq!(reported(&error), ("LookUpFailed", false));
     let busy = read(Status::failure("wait", "TooManyRequests").with_code(429));
-    assert_eq!((busy.reason(), Reported::retry_after(&busy)), ("LookUpFailed", None));
+    assert_eq!((reported(&busy), Failure::from(busy).retry_after), (("LookUpFailed", false), None));
     let deep = ApiError::new(Verb::Read, Named::new("Job", "cook"), Cause::Unreadable, "too deep");
-    assert_eq!((deep.reason(), deep.category()), ("Unreadable", Category::WaitsForChange));
+    assert_eq!(reported(&deep), ("Unreadable", true));
 }
 
 #[test]
@@ -102,8 +105,8 @@ fn a_merge_into_an_object_that_was_created_again_is_a_conflict() {
         "details": {"causes": [{"reason": "FieldValueInvalid", "field": "metadata.uid"}]},
     }));
     let error = answered(Verb::Write, status.unwrap(), ("Pod", "web-x"));
-    assert_eq!((error.reason(), error.category()), ("Conflict", Category::Transient));
-    assert!(error.is_expected());
+    assert_eq!(reported(&error), ("Conflict", false));
+    assert!(Failure::from(error).is_expected);
 }
 
 #[test]
@@ -112,7 +115,7 @@ fn a_field_that_would_be_dropped_is_bad_input_whatever_code_the_server_answers()
     let applied = "failed to create typed patch object (shop/web-x; v1, Kind=Pod): .spec.readinessProb: field not declared in schema";
     for (message, code) in [(decoded, 400), (decoded, 500), (applied, 500), (applied, 400)] {
         let error = refused(code, message);
-        assert_eq!((error.reason(), error.category()), ("Invalid", Category::WaitsForChange), "{code}");
+        assert_eq!(reported(&error), ("Invalid", true), "{code}");
         let said = error.to_string();
         assert!(said.contains("would drop spec.readinessProb,") && said.contains(message), "{said}");
     }
@@ -154,7 +157,7 @@ fn a_status_that_is_refused_is_told_with_who_refuses_and_without_a_word_of_templ
     ] {
         let error = refused(code, message).of_status();
         assert_eq!(error.cause == Cause::Invalid, is_of_schema, "{message}");
-        assert_eq!((error.reason(), error.category()), ("StatusRefused", Category::WaitsForChange));
+        assert_eq!(reported(&error), ("StatusRefused", true));
         let said = error.to_string();
         assert!(said.starts_with("the status of Pod \"web-x\"") && said.contains(part), "{said}");
         assert!(!said.contains("template") && !said.contains("parameters"), "{said}");
