@@ -16,31 +16,6 @@ pub enum Error {
     /// A request failed.
     #[error(transparent)]
     Api(#[from] ApiError),
-    /// The backup would go to a namespace that is being deleted.
-    #[error(
-        "the namespace {namespace:?} is being deleted and accepts no new {kind}; set backups.{backup}.namespace in the controller's values to another one, or release the object without a backup with the \
-         annotation catena.dev/force-release: <uid> <reason>"
-    )]
-    NamespaceTerminating {
-        /// The backup's name in the settings.
-        backup: String,
-        /// The backup's kind.
-        kind: String,
-        /// The namespace.
-        namespace: String,
-    },
-    /// The backup would go to a namespace that does not exist.
-    #[error(
-        "no {kind} can be created in the namespace {namespace:?}, which was not found; create the namespace, or set backups.{backup}.namespace in the controller's values to another one"
-    )]
-    NamespaceMissing {
-        /// The backup's name in the settings.
-        backup: String,
-        /// The backup's kind.
-        kind: String,
-        /// The namespace.
-        namespace: String,
-    },
     /// The cluster has stopped serving the kind of the object itself.
     #[error(
         "{kind} {name:?} cannot be read, because {api_version} is no longer served; it stays held until a version is served: set served: true for one in the CustomResourceDefinition"
@@ -88,6 +63,31 @@ pub enum Unusable {
     NoNamespace {
         /// The backup's name in the settings.
         backup: String,
+    },
+    /// The backup would go to a namespace that is being deleted.
+    #[error(
+        "the namespace {namespace:?} is being deleted and accepts no new {kind}; set backups.{backup}.namespace in the controller's values to another one, or release the object without a backup with the \
+         annotation catena.dev/force-release: <uid> <reason>"
+    )]
+    NamespaceTerminating {
+        /// The backup's name in the settings.
+        backup: String,
+        /// The backup's kind.
+        kind: String,
+        /// The namespace.
+        namespace: String,
+    },
+    /// The backup would go to a namespace that does not exist.
+    #[error(
+        "no {kind} can be created in the namespace {namespace:?}, which was not found; create the namespace, or set backups.{backup}.namespace in the controller's values to another one"
+    )]
+    NamespaceMissing {
+        /// The backup's name in the settings.
+        backup: String,
+        /// The backup's kind.
+        kind: String,
+        /// The namespace.
+        namespace: String,
     },
     /// The look-up of the backup failed.
     #[error(transparent)]
@@ -166,6 +166,8 @@ impl Unusable {
             Self::NotUnique { .. } => "BackupNameNotUnique",
             Self::OtherNamespace { .. } => "BackupInOtherNamespace",
             Self::NoNamespace { .. } => "BackupWithoutNamespace",
+            Self::NamespaceTerminating { .. } => "NamespaceTerminating",
+            Self::NamespaceMissing { .. } => "NamespaceMissing",
             Self::OutOfReach(error) => error.reason(),
             Self::NotServed { .. } => "BackupKindNotServed",
             Self::HasOwner { .. } | Self::Owned { .. } => "BackupHasOwner",
@@ -183,8 +185,6 @@ impl Error {
         match self {
             Self::Unusable(problem) => problem.reason(),
             Self::Api(error) => error.reason(),
-            Self::NamespaceTerminating { .. } => "NamespaceTerminating",
-            Self::NamespaceMissing { .. } => "NamespaceMissing",
             Self::NotServed { .. } => "KindNotServed",
         }
     }
@@ -196,7 +196,7 @@ impl From<Error> for Failure {
             Error::Api(error) => error.into(),
             // A version that is served is found without any change.
             Error::NotServed { .. } => Self::transient(error.reason(), error.to_string()),
-            _ => Self::stalled(error.reason(), error.to_string()),
+            Error::Unusable(problem) => Self::stalled(problem.reason(), problem.to_string()),
         }
     }
 }

@@ -70,7 +70,7 @@ pub async fn metadata(
     Ok(found.map(|found| found.metadata))
 }
 
-/// An object; `None` if there is no such object. `namespace` is empty for a cluster-scoped one.
+/// An object, without `managedFields`; `None` if there is no such object. `namespace` is empty for a cluster-scoped one.
 ///
 /// # Errors
 /// [`Cause::KindNotServed`] if the server does not know the path. What is no name is refused without a request.

@@ -21,14 +21,16 @@ impl ApiError {
         if self.verb != Verb::Write || !matches!(self.cause, Cause::Invalid | Cause::UnknownField) {
             return self;
         }
-        let Ok(rendered) = templates.render(name, subject, api_version, kind) else { return self };
+        let Ok(rendered) = templates.render_object(name, subject, &[(api_version, kind)]) else {
+            return self;
+        };
         if self.cause == Cause::UnknownField {
-            let is_set = !field_path::named("", &self.fields, &rendered.object).is_empty();
+            let is_set = !field_path::named("", &self.fields, &rendered).is_empty();
             return if is_set { self.set_by(&format!("the template {name:?}")) } else { self };
         }
-        let places = field_path::named(&self.message, &self.fields, &rendered.object);
+        let places = field_path::named(&self.message, &self.fields, &rendered);
         for place in places.into_iter().take(MAX_FIELDS) {
-            let value = rendered.object.pointer(&place.pointer).and_then(field_path::text);
+            let value = rendered.pointer(&place.pointer).and_then(field_path::text);
             if let Some(value) = value.filter(|_| !self.message.contains(&place.path)) {
                 self.message = format!("{}; {} is {}", self.message, place.path, field_path::shown(&value));
             }

@@ -1,3 +1,4 @@
+mod ends;
 mod fills;
 mod goes_on;
 mod proves;
@@ -94,7 +95,6 @@ fn observed(replicas: i32, pods: Vec<Arc<PodRow>>) -> Observed {
         now: now(),
         revision: Ok(NEW.into()),
         former: None,
-        proven: None,
         unread: Vec::new(),
         pods,
         orphans: Vec::new(),

@@ -20,6 +20,8 @@ use crate::{
     watch::{ApiError, Cause, Verb, Watermark, lenient::Lenient},
 };
 
+/// Objects per page of a list. The server holds a whole page in memory, and this process one object of it.
+const PAGE: u32 = 100;
 /// Maximum silence of a watch: the server ends it, or reports its progress, at least once a minute.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(65);
 /// Time without a change or a bookmark after which it is asked whether the server has the version at all. A watch from one that it
@@ -76,7 +78,7 @@ where
         let mut token = None;
         let version = loop {
             let take = |object| (self.take)(self.unread.hear(Event::InitApply(object)));
-            let list = self.source.page(token, take).await.map_err(|error| self.failure(&error))?;
+            let list = self.source.page(PAGE, token, take).await.map_err(|error| self.failure(&error))?;
             self.status.progressed();
             token = list.continue_.filter(|token| !token.is_empty());
             if token.is_none() {
@@ -136,10 +138,8 @@ where
 
     /// Whether the server's data is older than a version. A question without an answer is repeated after the next silence.
     async fn has_gone_back(&self, version: &str) -> bool {
-        let now = match self.source.version().await {
-            Ok(now) => now.unwrap_or_default(),
-            Err(_) => return false,
-        };
+        let Ok(list) = self.source.page(1, None, drop).await else { return false };
+        let now = list.resource_version.unwrap_or_default();
         let numbers = [now.as_str(), version].map(str::parse::<u64>);
         // Other versions than numbers have no order.
         matches!(numbers, [Ok(now), Ok(then)] if now < then)

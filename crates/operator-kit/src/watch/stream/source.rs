@@ -14,8 +14,6 @@ use serde::de::DeserializeOwned;
 use super::{change::Change, page::page};
 use crate::watch::{lenient::Lenient, live::within};
 
-/// Objects per page of a list. The server holds a whole page in memory, and this process one object of it.
-const PAGE: u32 = 100;
 /// Time limit of a page: the API server gives up a list after 60 s.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time limit for starting a watch: the API server answers before the first change.
@@ -51,18 +49,9 @@ impl<K: Resource> Source<K> {
 }
 
 impl<K: Clone + DeserializeOwned + Send + 'static> Source<K> {
-    /// Requests a page of the list, the first one without a token, and passes each object to `take` as soon as it has
-    /// arrived.
-    pub async fn page(&self, token: Option<String>, take: impl FnMut(Lenient<K>)) -> kube::Result<ListMeta> {
-        self.list(PAGE, token, take).await
-    }
-
-    /// The version of the server's data now.
-    pub async fn version(&self) -> kube::Result<Option<String>> {
-        Ok(self.list(1, None, drop).await?.resource_version)
-    }
-
-    async fn list(
+    /// Requests a page of the list with at most so many objects, the first one without a token, and passes each object to `take`
+    /// as soon as it has arrived.
+    pub async fn page(
         &self,
         limit: u32,
         token: Option<String>,
