@@ -190,11 +190,17 @@ async fn an_item_that_may_be_tried_again_is_known_for_a_while_and_then_forgotten
 #[tokio::test(start_paused = true)]
 async fn an_object_begins_to_fail_anew_after_all_went_well_or_it_was_changed() {
     let backoff = Backoff::default();
-    let is_news = |failure| backoff.failed("a", VERSION, CREATE, failure).is_some();
-    assert!(is_news(failure("Broken")));
-    assert!(!is_news(failure("Broken")));
-    assert!(is_news(item("1")));
-    assert!(!is_news(item("2")));
+    let begins = async |failure| {
+        tokio::time::advance(Duration::from_secs(1)).await;
+        backoff.failed("a", VERSION, CREATE, failure);
+        backoff.failing_since("a") == Some(Instant::now())
+    };
+    assert!(begins(failure("Broken")).await);
+    assert!(!begins(failure("Broken")).await && !begins(item("1")).await);
+    backoff.attempt("a", Version { generation: 2, ..VERSION }, |_| 0);
+    assert!(begins(failure("Broken")).await, "the object was changed");
+    backoff.progressed("a", "create");
+    assert!(begins(item("1")).await, "it had worked");
 }
 
 #[tokio::test(start_paused = true)]
