@@ -4,6 +4,7 @@ use json_patch::PatchOperation;
 use kube::{
     Resource,
     api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
+    discovery::ApiResource,
 };
 use serde_json::Value;
 
@@ -36,6 +37,23 @@ impl Writer {
     #[must_use]
     pub fn on_behalf_of<'w>(&'w self, object: ObjectId<'w>) -> OnBehalf<'w> {
         OnBehalf { writer: self, whose: object.uid, undoes: None }
+    }
+
+    /// Merges a patch of the reconciled object, in exactly the state that was observed.
+    ///
+    /// # Errors
+    /// [`Cause::Conflict`] if it was changed or replaced meanwhile.
+    pub async fn merge_own<K>(&self, object: &K, mut patch: Value) -> Written<()>
+    where
+        K: Resource<DynamicType = ()>,
+    {
+        let kind = WatchedResource::new(ApiResource::erase::<K>(&()), &self.primary);
+        let (id, metadata) = (ObjectId::of(object), &mut patch["metadata"]);
+        metadata["namespace"] = id.namespace.into();
+        metadata["name"] = id.name.into();
+        metadata["uid"] = id.uid.into();
+        metadata["resourceVersion"] = object.meta().resource_version.clone().into();
+        self.on_behalf_of(id).merge(&kind, &patch).await
     }
 }
 
