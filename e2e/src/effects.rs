@@ -1,38 +1,37 @@
 use std::pin::pin;
 
-use catena_api::{BasicReplicaSet, keys};
+use catena_api::{BasicDeployment, command::RecentCommands};
 use futures::StreamExt;
-use kube::{
-    ResourceExt,
-    runtime::watcher::{self, Event, watcher},
-};
+use kube::runtime::watcher::{self, Event, watcher};
 use tokio::{sync::watch, task::JoinSet, time::timeout};
 
 use crate::{Namespace, WAIT_TIMEOUT};
 
-/// The commands that were carried out on a child, in order, recorded by a watch, so that no change is missed.
+/// The commands that were carried out on a target, in order, recorded by a watch, so that no change is missed.
 pub struct Effects {
     seen: watch::Receiver<Vec<String>>,
     _watch: JoinSet<()>,
 }
 
 impl Effects {
-    /// Records the commands in the annotations of the children of a namespace from now on.
+    /// Records the commands in the annotations of the `BasicDeployments` of a namespace from now on.
     pub async fn record(namespace: &Namespace) -> Self {
         let (sender, mut seen) = watch::channel(Vec::new());
-        let children = namespace.api::<BasicReplicaSet>();
+        let targets = namespace.api::<BasicDeployment>();
         let watch = JoinSet::from_iter([async move {
-            let mut events = pin!(watcher(children, watcher::Config::default()));
+            let mut events = pin!(watcher(targets, watcher::Config::default()));
             while let Some(event) = events.next().await {
-                let borne = match event {
-                    Ok(Event::Apply(child) | Event::InitApply(child)) => {
-                        child.annotations().get(keys::LAST_COMMAND).cloned()
+                let recent = match event {
+                    Ok(Event::Apply(target) | Event::InitApply(target)) => {
+                        RecentCommands::on(&target.metadata)
                     }
-                    _ => None,
+                    _ => RecentCommands::default(),
                 };
                 sender.send_modify(|seen: &mut Vec<String>| {
-                    if borne.is_some() && seen.last() != borne.as_ref() {
-                        seen.extend(borne);
+                    for command in recent.iter() {
+                        if !seen.contains(&command.uid) {
+                            seen.push(command.uid.clone());
+                        }
                     }
                 });
             }

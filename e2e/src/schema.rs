@@ -103,6 +103,12 @@ pub fn valid(schema: &Value) -> BoxedStrategy<Value> {
             let (least, most) = bounds(&schema);
             prop_oneof![Just(least), Just(most), least..=most].prop_map(Value::from).boxed()
         }
+        Some("string") if schema["format"] == "date-time" => {
+            let recent = (0..60_u8).prop_map(|second| format!("2026-01-01T00:00:{second:02}Z"));
+            prop_oneof![8 => recent, 1 => Just("9999-12-31T23:59:59Z".to_owned())]
+                .prop_map(Value::from)
+                .boxed()
+        }
         Some("string") => texts(&schema).prop_map(Value::from).boxed(),
         Some("object") if schema["additionalProperties"].is_object() => {
             let most = usize::try_from(schema["maxProperties"].as_u64().unwrap_or(4)).unwrap_or(4).min(4);

@@ -208,6 +208,30 @@ async fn a_rolled_back_child_that_somebody_deletes_comes_back_as_it_was() -> Res
 }
 
 #[tokio::test]
+async fn a_copy_of_a_rolled_back_object_follows_its_spec() -> Result<()> {
+    let cluster = Cluster::with(&COMMANDED).await?;
+    let namespace = cluster.namespace("copied").await?;
+    let web = on_a_bad_version(&namespace).await?;
+    namespace.create(&rollback(&web, "undo", 0)).await?;
+    until_ended(&namespace, "undo", "True", "Complete").await;
+    let pinned = until_on(&namespace, 3).await;
+    let listed = pinned.status.clone().context("status")?.revisions;
+    assert_eq!(listed.iter().map(|one| one.number).collect::<Vec<_>>(), [2, 3]);
+
+    let mut copy = deployment("copy", 1);
+    (copy.metadata.annotations, copy.spec) = (pinned.metadata.annotations.clone(), pinned.spec.clone());
+    namespace.create(&copy).await?;
+    let is_unpinned = |copy: &BasicDeployment| !copy.annotations().contains_key(keys::PINNED_REVISION);
+    namespace.until("copy", "has no pin", is_unpinned).await;
+    let is_blocked = |copy: &BasicDeployment| {
+        copy.status.as_ref().is_some_and(|status| status.blocked_by.is_some() && !is_rolled_back(copy))
+    };
+    namespace.until("copy", "serves the bad version", is_blocked).await;
+    assert!(is_rolled_back(&namespace.api::<BasicDeployment>().get("web").await?));
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_rollback_goes_to_the_number_that_it_names_and_fails_for_one_that_is_not_there() -> Result<()> {
     let cluster = Cluster::with(&COMMANDED).await?;
     let namespace = cluster.namespace("numbers").await?;

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use anyhow::{Context, Result};
 use catena_api::{
-    BasicDeployment, BasicDeploymentRestart, BasicDeploymentRestartSpec, TargetRef,
+    BasicDeployment, BasicDeploymentRestart, BasicDeploymentRestartSpec, BasicDeploymentSpec, TargetRef,
     command::{ACCEPTED, SUCCEEDED},
 };
 use e2e::{
@@ -49,7 +49,9 @@ async fn the_example_replaces_every_pod_and_can_be_waited_for() -> Result<()> {
         assert!(pod.creation_timestamp() >= restart.creation_timestamp(), "{} is older", pod.name_any());
     }
     let after = namespace.api::<BasicDeployment>().get("hello").await?;
-    assert_eq!((after.metadata.generation, &after.spec), (hello.metadata.generation, &hello.spec));
+    let asked = restart.creation_timestamp().context("creation time")?.0.to_string();
+    let changed = BasicDeploymentSpec { restarted_at: Some(asked), ..hello.spec };
+    assert_eq!(after.spec, changed, "a restart changes one field");
     let accepted = condition_of(&restart, ACCEPTED).context("Accepted")?;
     assert_eq!(accepted.status, "True");
     let status = restart.status.context("status")?;

@@ -1,11 +1,13 @@
 //! Each restart is carried out once, whatever happens to its child, its status or its neighbours.
 
+use std::collections::BTreeSet;
+
 use anyhow::{Context, Result};
 use catena_api::{BasicDeployment, BasicDeploymentRestart, BasicReplicaSet, command::SUCCEEDED};
 use e2e::{
     COMMANDED, Cluster, WAIT_TIMEOUT,
     commands::{self, condition_of, restart, until_restart_outcome, until_restarted},
-    deployment, eventually, uids,
+    condition, deployment, eventually, orphan_pods, uids, until_the_garbage_collector_knows_sets,
 };
 use futures::future::try_join_all;
 use jiff::{SignedDuration, Timestamp};
@@ -79,23 +81,80 @@ async fn a_finished_restart_whose_status_is_wiped_is_not_run_again() -> Result<(
 }
 
 #[tokio::test]
-async fn restarts_of_one_second_say_that_they_were_served_together() -> Result<()> {
+async fn restarts_of_one_second_replace_the_pods_once_and_each_is_complete() -> Result<()> {
     let cluster = Cluster::with(&COMMANDED).await?;
     let namespace = cluster.namespace("together").await?;
     let web = commands::ready(&namespace, 2).await?;
+    let child = namespace.until_set_ready("web").await;
     namespace.merge::<BasicDeployment>("web", json!({"spec": {"paused": true}})).await?;
     let commands: Vec<_> = (0..8).map(|number| restart(&web, &format!("again-{number}"))).collect();
     try_join_all(commands.iter().map(|command| namespace.create(command))).await?;
     namespace.merge::<BasicDeployment>("web", json!({"spec": {"paused": false}})).await?;
-    let mut ended = Vec::new();
+    let mut seconds = BTreeSet::new();
     for command in &commands {
-        ended.push(until_restarted(&namespace, &command.name_any()).await);
+        let ended = until_restarted(&namespace, &command.name_any()).await;
+        let message = &condition_of(&ended, SUCCEEDED).context("Succeeded")?.message;
+        assert_eq!(message, "all replicas are new and serving");
+        seconds.insert(ended.creation_timestamp());
     }
-    for one in &ended {
-        let message = &condition_of(one, SUCCEEDED).context("Succeeded")?.message;
-        let of_its_second = |other: &&Restart| other.creation_timestamp() == one.creation_timestamp();
-        let is_alone = ended.iter().filter(of_its_second).count() == 1;
-        assert_eq!(message.contains("together"), !is_alone, "{}: {message}", one.name_any());
+    let after = namespace.until_set_ready("web").await;
+    let changed = after.metadata.generation.unwrap_or(0) - child.metadata.generation.unwrap_or(0);
+    assert_eq!(usize::try_from(changed)?, seconds.len());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_restart_token_only_increases_and_one_that_is_taken_away_replaces_nothing() -> Result<()> {
+    let cluster = Cluster::with(&COMMANDED).await?;
+    let namespace = cluster.namespace("tokens").await?;
+    commands::ready(&namespace, 2).await?;
+    let token = async |token: Option<&str>| {
+        namespace.merge::<BasicDeployment>("web", json!({"spec": {"restartedAt": token}})).await
+    };
+    token(Some("2026-01-02T00:00:00Z")).await?;
+    let is_handed = |set: &BasicReplicaSet| set.spec.restarted_at.as_deref() == Some("2026-01-02T00:00:00Z");
+    namespace.until("web", "has the token", is_handed).await;
+    let child = namespace.until_set_ready("web").await;
+    let pods = namespace.until_ready_pods(2).await;
+    // As a text, the last one is the greatest.
+    for refused in ["2026-01-01T00:00:00Z", "2026-01-02T00:00:00+00:00", "by hand", "2026-01-02T00:00:0Z"] {
+        assert!(token(Some(refused)).await.is_err(), "{refused}");
     }
+    token(None).await?;
+    namespace.merge::<BasicDeployment>("web", json!({"spec": {"replicas": 3}})).await?;
+    let more = namespace.until_ready_pods(3).await;
+    assert!(uids(&more).is_superset(&uids(&pods)), "a pod was replaced");
+    let after = namespace.until_set_ready("web").await;
+    assert_eq!(after.spec.restarted_at, child.spec.restarted_at);
+
+    token(Some("9999-12-31T00:00:00Z")).await?;
+    let is_told = |web: &BasicDeployment| {
+        let status = web.status.as_ref();
+        let blocked = status.and_then(|status| condition(&status.conditions, "RestartBlocked"));
+        blocked.is_some_and(|blocked| blocked.reason == "TokenInFuture")
+    };
+    let web = namespace.until("web", "tells the future", is_told).await;
+    namespace.create(&restart(&web, "vain")).await?;
+    until_restart_outcome(&namespace, "vain", "False", "TokenInFuture").await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_set_that_is_made_anew_after_a_restart_adopts_its_pods() -> Result<()> {
+    let cluster = Cluster::with(&COMMANDED).await?;
+    let namespace = cluster.namespace("lasts").await?;
+    let gone = until_the_garbage_collector_knows_sets(&namespace).await?;
+    let web = commands::ready(&namespace, 2).await?;
+    namespace.create(&restart(&web, "again")).await?;
+    until_restarted(&namespace, "again").await;
+    // The token outlives the command.
+    namespace.delete::<Restart>("again").await?;
+    let pods = namespace.until_ready_pods(2).await;
+    let before = namespace.until_set_ready("web").await;
+    orphan_pods(&namespace, &gone).await?;
+    namespace.until("web", "is another set", |set: &BasicReplicaSet| set.uid() != before.uid()).await;
+    let after = namespace.until_set_ready("web").await;
+    assert_eq!(after.spec.restarted_at, before.spec.restarted_at);
+    assert_eq!(uids(&namespace.until_ready_pods(2).await), uids(&pods), "a pod was doubled or replaced");
     Ok(())
 }

@@ -61,7 +61,7 @@ async fn creation_change_scale_restart_and_rollback_are_told_once_each() -> Resu
 
     let described = kubectl(&["describe", "basicdeployment", "web", "--namespace", &namespace.name]).await?;
     ensure!(described.contains("scaled BasicReplicaSet web from 2 to 3 replicas"), "{described}");
-    ensure!(described.contains("restarted BasicReplicaSet web, as again asks"), "{described}");
+    ensure!(described.contains("restarted BasicReplicaSet web: spec.restartedAt is 2"), "{described}");
     Ok(())
 }
 

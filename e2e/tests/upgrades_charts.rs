@@ -280,9 +280,10 @@ mod alone {
         );
         ensure!(!is_over(&again), "it is told to be over: {:?}", again.status);
         let web = namespace.api::<BasicDeployment>().get("web").await?;
+        let status = web.status.as_ref();
         ensure!(
-            web.status.as_ref().is_some_and(|status| status.ready),
-            "the restart holds it up: {:?}",
+            status.is_some_and(|status| e2e::is_true(&status.conditions, "RestartBlocked")),
+            "no restart is told to be missing: {:?}",
             web.status
         );
         if let Some(log) = log {

@@ -3,6 +3,10 @@
 - apiGroups: [catena.dev]
   resources: [basicdeployments, basicdeploymentrestarts, basicdeploymentrollbacks]
   verbs: [get, list, watch]
+# The effect of a command, and the proof that it happened.
+- apiGroups: [catena.dev]
+  resources: [basicdeployments]
+  verbs: [patch]
 - apiGroups: [catena.dev]
   resources: [basicdeployments/status, basicdeploymentrestarts/status, basicdeploymentrollbacks/status]
   verbs: [patch]

@@ -11,10 +11,11 @@ use basic_deployment_controller::{
     error::{Error, Refusal},
     handed::Handed,
     observed::{Observed, WatchedResources},
-    revision::{self, Rejects, Revision},
+    revision::{self, Revision},
     status::CONDITIONS,
 };
 use catena_api::{BasicDeployment, CommandStatus, keys};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use operator_kit::{
     object::ObjectId,
     render::Rendered,
@@ -62,18 +63,23 @@ impl Executor {
                 let adopt = async |orphan: Arc<Revision>| self.adopt(deployment, &orphan).await;
                 slow_start(orphans, adopt, ApiError::concerns_one_object).await.all()?;
             }
-            Action::Renumber { revision, number, rejects } => {
-                self.renumber(deployment, &revision, number, &rejects).await?;
+            Action::Renumber { revision, number } => {
+                let mut patch = json!({"metadata": revision.id(), "revision": number});
+                patch["metadata"]["annotations"] = json!({keys::NUMBERED_AT: Time(observed.now)});
+                self.merge(deployment, &self.places.revisions, &patch, None).await?;
             }
-            Action::Create { desired, replicas, .. } => {
+            Action::Create { desired, replicas } => {
                 self.apply(observed, &desired, replicas, None, false).await?;
             }
             Action::Apply { child, desired, replicas, cause } => {
                 self.apply(observed, &desired, replicas, Some(&child), cause == Cause::Drift).await?;
             }
-            Action::Restart { child, command, token } => {
-                self.restart(observed, &child, &command, token).await?;
+            Action::CarryOut { patch, .. } => self.writer.merge_own(deployment, patch).await?,
+            Action::Unpin => {
+                let patch = json!({"metadata": {"annotations": {keys::PINNED_REVISION: null}}});
+                self.writer.merge_own(deployment, patch).await?;
             }
+            Action::Restart { child, token } => self.restart(observed, &child, token).await?,
             Action::Scale { child, replicas, heals, .. } => {
                 self.scale(observed, &child, replicas, heals).await?;
             }
@@ -183,32 +189,12 @@ impl Executor {
         Ok(())
     }
 
-    async fn renumber(
-        &self,
-        deployment: &BasicDeployment,
-        revision: &Revision,
-        number: i64,
-        rejects: &Rejects,
-    ) -> Result<(), ApiError> {
-        let mut patch = json!({"metadata": revision.id(), "revision": number});
-        patch["metadata"]["annotations"] =
-            json!({keys::REJECTED_HASH: rejects.hash, keys::ROLLED_BACK_BY: rejects.command});
-        self.merge(deployment, &self.places.revisions, &patch, None).await
-    }
-
-    /// Writes the effect of a restart together with the proof that it happened. It relies on the very state that was seen: a late
-    /// write of a former leader may have set a newer token meanwhile, and a lower one would make that restart happen again.
-    async fn restart(
-        &self,
-        observed: &Observed,
-        child: &Child,
-        command: &Command,
-        token: Option<String>,
-    ) -> Result<(), ApiError> {
+    /// Hands a restart token to the child. It relies on the very state that was seen: a late write of a former leader would take
+    /// a newer one back.
+    async fn restart(&self, observed: &Observed, child: &Child, token: String) -> Result<(), ApiError> {
         let mut patch = json!({"metadata": child.id()});
         patch["metadata"]["resourceVersion"] = child.version.as_str().into();
-        patch["metadata"]["annotations"] = json!({keys::LAST_COMMAND: command.uid});
-        if let (Some(restarted_at), Some(token)) = (&child.kind.fields().restarted_at, token) {
+        if let Some(restarted_at) = &child.kind.fields().restarted_at {
             restarted_at.set(&mut patch, token.into());
         }
         self.merge(&observed.deployment, &observed.place(&child.kind), &patch, None).await

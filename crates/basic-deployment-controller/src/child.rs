@@ -43,17 +43,6 @@ pub struct Child {
     pub object: Value,
 }
 
-/// The record on a child of the commands that were carried out on it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Marks {
-    /// The uid of the last one.
-    pub last_command: Option<String>,
-    /// The uid of the rollback that put it on its present rendering.
-    pub rolled_back_by: Option<String>,
-    /// The hash of the rendering that a rollback rejected.
-    pub rejected: Option<String>,
-}
-
 impl Row for Child {
     fn id(&self) -> ObjectId<'_> {
         ObjectId { namespace: &self.namespace, name: &self.name, uid: &self.uid }
@@ -119,35 +108,12 @@ impl Child {
         Refusal::ChildNotOwned { kind, name, holder }
     }
 
-    /// The record of the commands that were carried out on it.
-    #[must_use]
-    pub fn marks(&self) -> Marks {
-        let text = |key| self.annotation(key).map(str::to_owned);
-        Marks {
-            last_command: text(keys::LAST_COMMAND),
-            rolled_back_by: text(keys::ROLLED_BACK_BY),
-            rejected: text(keys::REJECTED_HASH),
-        }
-    }
-
     /// Whether the status of its `BasicDeployment` is about the present generation, and about this child and its rendering.
     #[must_use]
     pub fn is_reported_by(&self, deployment: &BasicDeployment) -> bool {
         let Some(status) = &deployment.status else { return false };
         status.observed_generation == deployment.metadata.generation
             && status.child.as_ref().is_some_and(|told| told.uid == self.uid && told.hash == self.hash())
-    }
-
-    /// Whether it has a token or a record of commands, which each apply copies.
-    #[must_use]
-    pub fn has_followed_commands(&self) -> bool {
-        self.restarted_at().is_some() || self.marks() != Marks::default()
-    }
-
-    /// Whether a command was the last one that was carried out on it.
-    #[must_use]
-    pub fn bears(&self, command: &str) -> bool {
-        self.annotation(keys::LAST_COMMAND) == Some(command)
     }
 
     /// The value of one of its annotations.

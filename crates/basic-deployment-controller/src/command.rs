@@ -5,7 +5,7 @@ use std::time::Duration;
 use catena_api::{
     BasicDeployment, BasicDeploymentRestart, BasicDeploymentRestartSpec, BasicDeploymentRollback,
     BasicDeploymentRollbackSpec, CommandStatus, TargetRef,
-    command::{ACCEPTED, SUCCEEDED},
+    command::{ACCEPTED, RecentCommand, SUCCEEDED},
 };
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
@@ -65,6 +65,15 @@ pub struct Leaving {
     pub since: Time,
     /// The finalizers that it waits for.
     pub finalizers: Vec<String>,
+}
+
+/// The reason why a command can never be carried out, or has no effect any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Impossible {
+    /// One word.
+    pub reason: &'static str,
+    /// For people.
+    pub message: String,
 }
 
 /// The request of a command.
@@ -185,6 +194,18 @@ impl Command {
         Some(&asks.target.name) == metadata.name.as_ref()
             && Some(&self.namespace) == metadata.namespace.as_ref()
             && namespace.is_none_or(|namespace| *namespace == self.namespace)
+    }
+
+    /// The order of commands: that of their creation; within one second, that of their uids.
+    #[must_use]
+    pub fn order(&self) -> (Timestamp, &str) {
+        (self.created, &self.uid)
+    }
+
+    /// Its record on its target.
+    #[must_use]
+    pub fn recent(&self) -> RecentCommand {
+        RecentCommand { created: Time(self.created), uid: self.uid.clone() }
     }
 
     /// Whether it is a rollback.

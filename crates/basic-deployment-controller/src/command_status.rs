@@ -10,17 +10,16 @@ use operator_kit::{
     object::ObjectId,
     report::{
         TERMINATING,
-        conditions::{self, Conditions, RECONCILING, STALLED, is_true},
+        conditions::{Conditions, RECONCILING, STALLED, is_true},
     },
 };
 
 use crate::{
     child::Child,
-    command::{Command, Order},
+    command::{Command, Impossible, Order},
     command_queue::Standing,
-    observed::Observed,
-    restarts::{self, TOKEN_REPLACED, covers, others_of_the_same_second},
-    revision,
+    observed::{Found, Observed},
+    restarts, revision,
 };
 
 /// Reason: its deadline has passed.
@@ -41,7 +40,7 @@ struct Report {
 #[must_use]
 pub fn news(command: &Command, standing: &Standing, observed: &Observed) -> Option<CommandStatus> {
     // An immediate effect is reported afterwards, in one write.
-    if *standing == Standing::Next && observed.failure_of_command().is_none() && !observed.is_next_blocked() {
+    if *standing == Standing::Next && observed.failure_of_command().is_none() {
         return None;
     }
     if command.deletion().is_some_and(|deletion| deletion.due_in(observed.now).is_some()) {
@@ -94,7 +93,7 @@ fn unreported(command: &Command, has_begun: bool) -> String {
 #[must_use]
 pub fn unclaimed_leaving(command: &Command, now: Timestamp) -> CommandStatus {
     let before = &command.status;
-    let message = leaving_message(command, Some(before.start_time.is_some()));
+    let message = leaving_message(command, before.start_time.is_some());
     CommandStatus {
         observed_generation: Some(command.generation),
         conditions: accepted_before(command, now, TERMINATING, &message)
@@ -116,20 +115,10 @@ fn accepted_before(command: &Command, now: Timestamp, reason: &str, message: &st
     }
 }
 
-/// Whether a command that is being deleted was told that it is not carried out, which is final.
-fn was_refused(command: &Command) -> bool {
-    let accepted = conditions::find(&command.status.conditions, ACCEPTED);
-    accepted.is_some_and(|accepted| accepted.status == "False" && accepted.reason == TERMINATING)
-}
-
-/// The message about a command that is being deleted; it is not always known whether it has begun.
-fn leaving_message(command: &Command, has_begun: Option<bool>) -> String {
+/// The message about a command that is being deleted.
+fn leaving_message(command: &Command, has_begun: bool) -> String {
     let deletion = command.deletion().map(|deletion| deletion.message()).unwrap_or_default();
-    let what = match has_begun {
-        Some(true) => "it was carried out, and its effect remains",
-        Some(false) => "it is not carried out",
-        None => "whether it was carried out is not known, because the children are not observed",
-    };
+    let what = if has_begun { "it was carried out, and its effect remains" } else { "it is not carried out" };
     format!("{deletion}; {what}")
 }
 
@@ -137,7 +126,7 @@ fn status(command: &Command, standing: &Standing, observed: &Observed) -> Comman
     let Report { succeeded, reason, message } = report(command, standing, observed);
     let before = &command.status;
     let now = Time(observed.now);
-    let has_begun = has_begun(command, observed);
+    let has_begun = observed.is_carried_out(command);
     let (is_running, is_leaving) = (*standing == Standing::Running, *standing == Standing::Leaving);
     let is_effective = is_running || is_leaving && has_begun;
     let is_accepted = match standing {
@@ -151,8 +140,6 @@ fn status(command: &Command, standing: &Standing, observed: &Observed) -> Comman
     let accepted = Conditions::new(command.generation, observed.now);
     let accepted = if is_accepted {
         accepted.with(ACCEPTED, true, "Accepted", IN_TURN)
-    } else if is_leaving && observed.is_blind && !was_refused(command) {
-        accepted.unknown(ACCEPTED, &reason, message.clone())
     } else {
         accepted.with(ACCEPTED, false, &reason, message.clone())
     };
@@ -176,19 +163,12 @@ fn status(command: &Command, standing: &Standing, observed: &Observed) -> Comman
     }
 }
 
-/// Whether the command was carried out, also if a later one has replaced its mark on the child.
-fn has_begun(command: &Command, observed: &Observed) -> bool {
-    command.status.start_time.is_some() || observed.is_carried_out(command)
-}
-
 fn report(command: &Command, standing: &Standing, observed: &Observed) -> Report {
     let name = ObjectId::of(&*observed.deployment).name;
     let say = |succeeded, reason: &str, message: String| Report { succeeded, reason: reason.into(), message };
     match standing {
         Standing::Leaving => {
-            let has_begun = has_begun(command, observed);
-            let is_known = has_begun || !observed.is_blind || was_refused(command);
-            say(None, TERMINATING, leaving_message(command, is_known.then_some(has_begun)))
+            say(None, TERMINATING, leaving_message(command, observed.is_carried_out(command)))
         }
         Standing::Malformed(why) => say(
             Some(false),
@@ -203,11 +183,9 @@ fn report(command: &Command, standing: &Standing, observed: &Observed) -> Report
             ),
         ),
         Standing::Expired => {
-            let has_begun = has_begun(command, observed);
+            let has_begun = observed.is_carried_out(command);
             let what = if observed.is_blind {
                 unreported(command, has_begun)
-            } else if has_begun && restarts::lost(command, observed).is_some() {
-                "it was carried out, but the child does not show it any more".to_owned()
             } else if has_begun {
                 let why =
                     beside_served(observed).unwrap_or_else(|| "the replicas were not ready in time".into());
@@ -217,15 +195,13 @@ fn report(command: &Command, standing: &Standing, observed: &Observed) -> Report
             };
             say(Some(false), DEADLINE_EXCEEDED, format!("spec.activeDeadlineSeconds has passed: {what}"))
         }
-        Standing::Overtaken(rollback) => say(
-            Some(false),
-            "Superseded",
-            format!("it had not ended, and the rollback {rollback:?} replaces its replicas"),
-        ),
-        Standing::Impossible(reason, message) => say(Some(false), reason, message.clone()),
+        Standing::Impossible(Impossible { reason, message }) => say(Some(false), reason, message.clone()),
         Standing::Hindered(reason, message) => say(None, reason, message.clone()),
         Standing::Queued => say(None, "Queued", "older commands are carried out first".into()),
-        Standing::Next => waiting(observed),
+        Standing::Next => match observed.failure_of_command() {
+            Some(failure) => say(None, failure.reason, failure.message.clone()),
+            None => say(None, "Queued", "it is about to be carried out".into()),
+        },
         Standing::Running => {
             let order = command.asks.as_ref().map_or(Order::Restart, |asks| asks.order);
             let (succeeded, reason, message) = outcome(command, order, observed);
@@ -234,79 +210,58 @@ fn report(command: &Command, standing: &Standing, observed: &Observed) -> Report
     }
 }
 
-/// The obstacle of the command whose turn it is.
-fn waiting(observed: &Observed) -> Report {
-    let say = |succeeded, reason: &str, message: String| Report { succeeded, reason: reason.into(), message };
-    if observed.is_taken_back() {
-        return say(Some(false), "Superseded", TOKEN_REPLACED.to_owned());
+/// The outcome of a command that was carried out.
+fn outcome(command: &Command, order: Order, observed: &Observed) -> (Option<bool>, &'static str, String) {
+    let running = |what: &str| (None, "Running", what.to_owned());
+    if let Some(failure) = observed.held_up().filter(|_| observed.is_blind) {
+        return (None, failure.reason, failure.message.clone());
     }
-    if let Some(refusal) = observed.refused_target() {
-        return say(Some(false), refusal.reason(), refusal.to_string());
+    if let Some(Impossible { reason, message }) = failed(command, order, observed) {
+        return (Some(false), reason, message);
     }
-    if let Some(failure) = observed.failure_of_command() {
-        return say(None, failure.reason, failure.message.clone());
+    let child = observed.child.ours();
+    let is_on_wanted = |child: &Child| observed.wanted_hash() == Some(child.hash());
+    if let Some(child) = child.filter(|child| is_on_wanted(child) && observed.serves_alone(child)) {
+        let number = || revision::find(&observed.revisions, child.hash()).map(|revision| revision.number);
+        let message = match (order, number()) {
+            (Order::Restart, _) => "all replicas are new and serving".to_owned(),
+            (Order::Rollback(_), Some(number)) => format!("all replicas serve revision {number}"),
+            (Order::Rollback(_), None) => "all replicas serve the revision".to_owned(),
+        };
+        return (Some(true), "Complete", message);
     }
-    if let Some(child) = observed.leaving_target() {
-        let (kind, name) = (&child.kind.kind, &child.name);
-        let message = format!("{kind} {name:?} is being deleted; it is created again once it is gone");
-        return say(None, "ChildLeaving", message);
+    if let Some(failure) = observed.failure_about_child() {
+        return (None, failure.reason, failure.message.clone());
     }
-    if let Some(child) = observed.kept_child() {
-        let (kind, name) = (&child.kind.kind, &child.name);
-        let message = format!(
-            "{kind} {name:?} is exchanged for another child only once the template can be rendered: fix the template or the parameters first"
-        );
-        return say(None, "NoExchange", message);
-    }
-    say(None, "Queued", "it is about to be carried out".into())
+    let what = match (child, order) {
+        (None, _) => "the child is being re-created",
+        (_, Order::Restart) => "replicas are being replaced",
+        (_, Order::Rollback(_)) => "replicas are being replaced by those of the older revision",
+    };
+    beside_served(observed).map_or_else(|| running(what), |beside| running(&beside))
 }
 
-/// The progress of a command that was carried out.
-fn outcome(command: &Command, order: Order, observed: &Observed) -> (Option<bool>, &'static str, String) {
-    let superseded = |why: &str| (Some(false), "Superseded", why.to_owned());
-    let running = |what: &str| (None, "Running", what.to_owned());
-    let Some(child) = observed.child.ours() else { return running("the child is being re-created") };
-    let is_carrier = child.bears(&command.uid);
-    let is_done = observed.serves_alone(child);
-    let pending =
-        |what: &str| beside_served(observed).map_or_else(|| running(what), |beside| running(&beside));
-    match order {
-        Order::Restart => match child.restarted_at() {
-            token if !is_carrier && !token.is_some_and(|token| covers(token, command, observed)) => {
-                superseded("another child replaced the one that was restarted")
-            }
-            None => (
-                Some(false),
-                "ChildHasNoRestart",
-                "the child has no restart token, although it was set: either its kind does not have the field, or somebody removed it"
-                    .into(),
-            ),
-            Some(token) if !covers(token, command, observed) => {
-                superseded(TOKEN_REPLACED)
-            }
-            Some(token) if is_done => (Some(true), "Complete", served(token, command, observed)),
-            Some(_) => pending("replicas are being replaced"),
-        },
-        Order::Rollback(_) => {
-            let revision = revision::find(&observed.revisions, child.hash());
-            let by = child.marks().rolled_back_by;
-            let by = by.as_ref().or(revision.and_then(|revision| revision.rejects.command.as_ref()));
-            let is_kept = observed.desired.as_ref().map_or(true, |desired| desired.hash == child.hash())
-                && by == Some(&command.uid);
-            let comes = observed.pin.as_ref().and_then(|pin| pin.rejects.command.as_ref()) == Some(&command.uid);
-            if !is_kept && !comes {
-                return superseded("the spec or the template has changed to another rendering");
-            }
-            let number = revision.map_or_else(
-                || "the revision".into(),
-                |revision| format!("revision {}", revision.number),
-            );
-            if is_kept && is_done {
-                (Some(true), "Complete", format!("all replicas serve {number}"))
-            } else {
-                pending("replicas are being replaced by those of the older revision")
-            }
+/// Why a command that was carried out can never succeed.
+fn failed(command: &Command, order: Order, observed: &Observed) -> Option<Impossible> {
+    match (order, &observed.child, &observed.desired) {
+        (Order::Restart, Found::Ours(child), _) if child.kind.fields().restarted_at.is_none() => {
+            Some(restarts::unsupported(&child.kind))
         }
+        (Order::Restart, ..) => (!restarts::is_covered(command, observed)).then(|| Impossible {
+            reason: "Superseded",
+            message: "spec.restartedAt of the BasicDeployment was changed to another value".to_owned(),
+        }),
+        (Order::Rollback(_), found, Ok(desired)) => {
+            let refusal = match found {
+                Found::Orphan(child) if child.is_adoptable_as(&desired.hash) => None,
+                Found::Orphan(child) | Found::Foreign(child) => Some(child.refused()),
+                // Nothing is written to it.
+                Found::Ours(child) if child.hash() != desired.hash => observed.breach_of(child),
+                Found::Ours(_) | Found::Nothing | Found::Leaving(_) => None,
+            }?;
+            Some(Impossible { reason: refusal.reason(), message: refusal.to_string() })
+        }
+        (Order::Rollback(_), ..) => None,
     }
 }
 
@@ -318,30 +273,15 @@ fn beside_served(observed: &Observed) -> Option<String> {
     observed.serves(child).then(message)
 }
 
-/// The message when all replicas are new. Restarts that share a token replace the replicas only once.
-fn served(token: &str, command: &Command, observed: &Observed) -> String {
-    let all = "all replicas are new and serving";
-    if token != command.token() {
-        return format!("{all}; it was carried out together with a later restart, that of {token}");
-    }
-    match others_of_the_same_second(command, observed) {
-        0 => all.to_owned(),
-        1 => format!("{all}; it was carried out together with another restart of the same second"),
-        others => {
-            format!("{all}; it was carried out together with {others} other restarts of the same second")
-        }
-    }
-}
-
 fn progress(observed: &Observed) -> Option<String> {
     let child = observed.child.ours()?;
     let wanted = observed.deployment.spec.replicas;
-    Some(format!("{}/{wanted}", done(child).min(wanted)))
+    Some(format!("{}/{wanted}", done(child, observed).min(wanted)))
 }
 
 /// The number of new serving replicas, as far as the child reports it.
-fn done(child: &Child) -> i32 {
-    if !child.is_current() {
+fn done(child: &Child, observed: &Observed) -> i32 {
+    if !observed.is_about_wanted(child) {
         return 0;
     }
     let available = child.outputs.available;

@@ -2,7 +2,7 @@
 //!
 //! 1. [`Observer::observe`] reads the present state: from the caches, and live where a cache is not enough.
 //! 2. [`CommandQueue::of`] finds the standing of each of its commands.
-//! 3. [`Observer::prepare`] reads live what the next command needs.
+//! 3. [`Observer::confirm`] reads live whether the next command still waits.
 //! 4. [`decide`] chooses one step.
 //! 5. [`Executor::act`] takes it: one write, or one batch of writes of the same kind.
 //! 6. If it wrote the child, an Event tells it.
@@ -57,8 +57,8 @@ impl Controller for Deployments {
         let status_age = self.executor.status_age(&deployment);
         let mut observed = self.observer.observe(deployment, attempt, status_age).await?;
         let queue = CommandQueue::of(&observed);
-        let prepared = self.observer.prepare(&observed, queue.next()).await;
-        observed.prepared = prepared.map_err(|error| Error::Unprepared(Box::new(error)))?;
+        let confirmed = self.observer.confirm(&observed, queue.next()).await;
+        observed.confirmed = confirmed.map_err(|error| Error::Unconfirmed(Box::new(error)))?;
         Ok((observed, queue))
     }
 
@@ -81,9 +81,9 @@ impl Controller for Deployments {
         acted.map_err(|error| self.observer.located(error, &observed))
     }
 
-    /// A command, such as a rollback, may end the failure.
+    /// A command or a pin may end the failure, and is no new generation.
     fn retry_key(&self, deployment: &BasicDeployment) -> u64 {
-        self.observer.commands_fingerprint(deployment)
+        self.observer.fingerprint(deployment)
     }
 
     fn longest_backoff(&self) -> Duration {

@@ -12,15 +12,12 @@ use operator_kit::{
 use serde_json::{Value, json};
 
 use crate::{
-    child::{Child, Marks, projection},
+    child::{Child, projection},
     child_kind::ChildKind,
     error::Refusal,
     handed::Handed,
     settings::Settings,
 };
-
-/// The annotations of commands, whose values do not belong to the template.
-const MARKS: [&str; 3] = [keys::LAST_COMMAND, keys::ROLLED_BACK_BY, keys::REJECTED_HASH];
 
 /// The metadata that a template can set.
 const OWN_METADATA: [&str; 3] = ["name", "labels", "annotations"];
@@ -34,7 +31,7 @@ pub struct Desired {
     pub object: Value,
     /// The hash of the rendering.
     pub hash: String,
-    /// The restart token that it is created with.
+    /// The restart token of the `BasicDeployment`, if that has one.
     pub token: Option<String>,
     /// The fields that it gets beside the replicas.
     pub handed: Handed,
@@ -136,25 +133,14 @@ impl Desired {
         object["metadata"]["labels"][keys::DEPLOYMENT_UID] = deployment.metadata.uid.clone().into();
         object["metadata"]["annotations"][keys::HASH] = hash.as_str().into();
         object["metadata"]["ownerReferences"] = json!([controller_reference(deployment)]);
-        Self { handed: Handed::of(&deployment.spec, &kind), kind, object, hash, token: None }
+        let token = deployment.spec.restarted_at.clone();
+        Self { handed: Handed::of(&deployment.spec, &kind), kind, object, hash, token }
     }
 
-    /// The same with the record of commands, because an apply removes the fields that it leaves out.
+    /// The restart token of an apply, if any: one that was applied once and is missing in a later apply would be removed.
     #[must_use]
-    pub fn marked(mut self, marks: Marks) -> Self {
-        let Marks { last_command, rolled_back_by, rejected } = marks;
-        for (key, value) in MARKS.into_iter().zip([last_command, rolled_back_by, rejected]) {
-            if let Some(value) = value {
-                self.object["metadata"]["annotations"][key] = value.into();
-            }
-        }
-        self
-    }
-
-    /// The same, to be created with a restart token.
-    #[must_use]
-    pub fn under(self, token: Option<String>) -> Self {
-        Self { token, ..self }
+    pub fn token_for<'t>(&'t self, child: Option<&'t Child>) -> Option<&'t str> {
+        self.token.as_deref().or_else(|| child?.restarted_at())
     }
 
     /// The body of an apply to a child, or of the creation of one.
@@ -163,16 +149,15 @@ impl Desired {
         let contract = self.kind.fields();
         let mut object = self.object.clone();
         contract.replicas.set(&mut object, replicas.into());
-        // A token that was applied once and is missing in a later apply would be removed.
-        let token = child.map_or(self.token.as_deref(), Child::restarted_at);
+        let token = self.token_for(child);
         if let (Some(restarted_at), Some(token)) = (&contract.restarted_at, token) {
             restarted_at.set(&mut object, token.into());
         }
         self.handed.set_in(&mut object);
         if let Some(child) = child {
             object["metadata"]["uid"] = child.uid.as_str().into();
-            // The copied token has to be the present one: an older one would take a restart back.
-            if child.has_followed_commands() {
+            // A token of before, such as that of a former leader, would take a restart back.
+            if token.is_some() {
                 object["metadata"]["resourceVersion"] = child.version.as_str().into();
             }
         }
@@ -199,9 +184,6 @@ impl Desired {
         object.as_object_mut().map(|fields| fields.remove("status"));
         if let Some(metadata) = object["metadata"].as_object_mut() {
             metadata.retain(|field, _| OWN_METADATA.contains(&field.as_str()));
-        }
-        if let Some(annotations) = object["metadata"]["annotations"].as_object_mut() {
-            annotations.retain(|key, _| !MARKS.contains(&key.as_str()));
         }
         // The parent's values hold, and are compared apart.
         self.handed.0.iter().for_each(|(path, _)| path.remove(&mut object));

@@ -24,9 +24,9 @@ pub enum Error {
         /// Why.
         problem: String,
     },
-    /// The prerequisites of the next command could not be read.
+    /// The next command could not be read.
     #[error(transparent)]
-    Unprepared(Box<Self>),
+    Unconfirmed(Box<Self>),
     /// The statuses of some commands could not be written.
     #[error("the statuses of some commands could not be written")]
     Untold(Failures),
@@ -199,7 +199,7 @@ impl From<Error> for Failures {
             Error::Refused(refusal) => refusal.into(),
             Error::Api(error) => error.into(),
             Error::NotObserved { .. } => Failure::transient("ChildrenNotObserved", message).into(),
-            Error::Unprepared(error) => Self { step: Some(step::CARRY_OUT), ..(*error).into() },
+            Error::Unconfirmed(error) => Self { step: Some(step::CARRY_OUT), ..(*error).into() },
             Error::Untold(failures) => failures,
         }
     }

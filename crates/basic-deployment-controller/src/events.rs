@@ -16,7 +16,7 @@ use crate::{
 #[must_use]
 pub fn of(observed: &Observed, action: &Action) -> Option<Event> {
     match action {
-        Action::Create { desired, replicas, .. } => {
+        Action::Create { desired, replicas } => {
             let (kind, name, wanted) =
                 (&desired.kind.kind, desired.name(), observed.deployment.spec.replicas);
             let revision = number_of(observed, &desired.hash);
@@ -33,8 +33,8 @@ pub fn of(observed: &Observed, action: &Action) -> Option<Event> {
             let note = format!("{verb} {} {}, which is on {revision} now", child.kind.kind, child.name);
             Some(normal(reason, &note))
         }
-        Action::Restart { child, command, token: Some(_) } => {
-            let note = format!("restarted {} {}, as {} asks", child.kind.kind, child.name, command.name);
+        Action::Restart { child, token } => {
+            let note = format!("restarted {} {}: spec.restartedAt is {token}", child.kind.kind, child.name);
             Some(normal("ChildRestarted", &note))
         }
         Action::Scale { child, replicas, heals: false, .. }

@@ -12,9 +12,9 @@ use basic_deployment_controller::{
     desired::Desired,
     observed::{Found, ListedKind, Observed},
     outputs::Mapping,
-    revision::{Rejects, Revision},
+    revision::Revision,
 };
-use catena_api::{BasicDeployment, BasicDeploymentSpec, keys};
+use catena_api::{BasicDeployment, BasicDeploymentSpec, command::RecentCommands, keys};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use operator_kit::{
@@ -31,6 +31,7 @@ pub fn deployment() -> BasicDeployment {
         name: Some("web".into()),
         namespace: Some("shop".into()),
         uid: Some("deployment".into()),
+        resource_version: Some("7".into()),
         generation: Some(1),
         ..ObjectMeta::default()
     };
@@ -104,7 +105,7 @@ pub fn revision(name: &str) -> Arc<Revision> {
         hash: "new".into(),
         kind: ("catena.dev/v1alpha1".into(), "BasicReplicaSet".into()),
         child: "web".into(),
-        rejects: Rejects::default(),
+        numbered_at: None,
         is_deleting: false,
     })
 }
@@ -148,7 +149,8 @@ pub fn observed() -> Observed {
         revisions: vec![revision("web-new")],
         orphans: Vec::new(),
         commands: Some(Vec::new()),
-        prepared: None,
+        recent: RecentCommands::default(),
+        confirmed: None,
         unheard: HashSet::new(),
         since_told: None,
         settled_as: None,

@@ -15,7 +15,6 @@ pub mod drift;
 pub mod error;
 pub mod events;
 pub mod handed;
-mod next_command;
 pub mod observed;
 pub mod outputs;
 pub mod progress;

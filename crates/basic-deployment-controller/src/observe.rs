@@ -11,17 +11,16 @@ use basic_deployment_controller::{
     Settings, blocking_pod,
     child::Child,
     child_kind::{ChildKind, api_resource},
-    command::{Command, Order},
+    command::Command,
     desired::{Desired, located, render, unread},
     drift::means_the_same,
     error::{Error, Refusal},
-    observed::{Found, Look, Observed, Prepared, WatchedResources},
+    observed::{Found, Look, Observed, WatchedResources},
     progress::Progress,
-    restarts,
-    revision::{self, Pin, Revision},
-    rollback, stall, step,
+    revision::{self, Revision},
+    stall, step,
 };
-use catena_api::BasicDeployment;
+use catena_api::{BasicDeployment, Pin, command::RecentCommands, keys};
 use jiff::Timestamp;
 use kube::Client;
 use operator_kit::{
@@ -83,10 +82,12 @@ impl Observer {
         self.commands.clone()
     }
 
-    /// A number that identifies the set of commands that are bound to a `BasicDeployment`.
-    pub fn commands_fingerprint(&self, deployment: &BasicDeployment) -> u64 {
+    /// A number that identifies the pin of a `BasicDeployment`, and the set of commands that are bound to it.
+    pub fn fingerprint(&self, deployment: &BasicDeployment) -> u64 {
         let ObjectId { namespace, uid, .. } = ObjectId::of(deployment);
-        self.commands.fingerprint(namespace, uid)
+        let annotations = deployment.metadata.annotations.as_ref();
+        let pin = annotations.and_then(|all| all.get(keys::PINNED_REVISION));
+        self.commands.fingerprint(namespace, uid, pin)
     }
 
     /// Adds the responsible parameters to an error, if the server rejects the child and names fields.
@@ -107,7 +108,7 @@ impl Observer {
         self.unread.forget(uid);
     }
 
-    /// Reads the present state, without the facts that only the next command needs.
+    /// Reads the present state, without the live read of the next command.
     pub async fn observe(
         &self,
         deployment: Arc<BasicDeployment>,
@@ -137,8 +138,9 @@ impl Observer {
         let orphans = if may_adopt { self.orphans(&deployment, &revisions).await? } else { Vec::new() };
         let mut own = seen.children.clone();
         let unlisted = self.unlisted(&deployment, &kinds, &revisions, is_allowed).await?;
-        let pin = rendered.as_ref().ok().and_then(|rendered| Pin::of(&rendered.hash, &own, &revisions));
-        let desired = self.desired(&deployment, &settings, rendered.clone(), pin.as_ref()).await?;
+        let holds = |pin: &Pin| rendered.as_ref().map_or(true, |rendered| rendered.hash == pin.rejects);
+        let pin = Pin::on(&deployment).filter(holds);
+        let desired = self.desired(&deployment, &settings, &rendered, pin.as_ref(), &revisions).await?;
         let is_stored = |desired: &Desired| revision::find(&revisions, &desired.hash).is_some();
         // A rendering is recorded before it is used, so until then no look-up is needed.
         let is_looked_for = |desired: &Desired| is_observed && (deployment.spec.paused || is_stored(desired));
@@ -162,11 +164,6 @@ impl Observer {
         if is_observed && is_remade {
             ensure_exists(&self.client, &*deployment).await?;
         }
-        let desired = desired.map(|desired| {
-            let live = child.ours().map(AsRef::as_ref);
-            let marks = revision::kept_marks(&desired.hash, pin.as_ref(), live);
-            desired.marked(marks)
-        });
         own.retain(|other| !matches!(&child, Found::Ours(child) if child.uid == other.uid));
         let remembered = self.recall(uid, desired.as_ref().ok(), child.ours());
         let reported = stall::reported(&deployment, child.ours().map(AsRef::as_ref), &own);
@@ -183,7 +180,8 @@ impl Observer {
             since_told: remembered.since_told,
             unheard: remembered.unheard,
             commands: self.commands.of(namespace, uid),
-            prepared: None,
+            recent: RecentCommands::on(&deployment.metadata),
+            confirmed: None,
             unread: self.unread.of(&deployment.metadata, version, || unread(&deployment, &settings)),
             rendered,
             pin,
@@ -234,34 +232,16 @@ impl Observer {
         observed.look = Some(Look { age: Duration::ZERO, found });
     }
 
-    /// Reads live what the next command needs; `None` if it no longer waits.
-    pub async fn prepare(
+    /// The uid of the next command, if it still waits.
+    pub async fn confirm(
         &self,
         observed: &Observed,
         next: Option<&Arc<Command>>,
-    ) -> Result<Option<Prepared>, Error> {
+    ) -> Result<Option<String>, Error> {
         let is_held = observed.held_up().is_some() || observed.attempt.holds(step::CARRY_OUT);
         let Some(command) = next.filter(|_| !is_held) else { return Ok(None) };
-        if !self.commands.still_waits(command).await? {
-            return Ok(None);
-        }
-        let Ok(Order::Rollback(to)) = command.asks.as_ref().map(|asks| asks.order) else {
-            let is_taken_back =
-                self.commands.is_taken_back(command, restarts::lost(command, observed)).await?;
-            let Some(is_taken_back) = is_taken_back else { return Ok(None) };
-            return Ok(Some(Prepared { command: command.uid.clone(), target: None, is_taken_back }));
-        };
-        let Ok(revision) = rollback::target(to, observed) else { return Ok(None) };
-        let Some(rendered) = self.stored(&observed.deployment, revision).await? else { return Ok(None) };
-        let (api_version, kind) = &revision.kind;
-        let kind = observed.kinds.iter().find(|listed| listed.kind.is((api_version, kind)));
-        let Some(kind) = kind.map(|listed| listed.kind.clone()) else { return Ok(None) };
-        let marks = rollback::marks(&command.uid, revision, observed);
-        let desired = Desired::new(&observed.deployment, rendered, kind).marked(marks);
-        let own: Vec<_> = observed.children().cloned().collect();
-        let found = self.find(&desired, &own, &observed.deployment).await?;
-        let target = Some((desired, found));
-        Ok(Some(Prepared { command: command.uid.clone(), target, is_taken_back: false }))
+        let still_waits = self.commands.still_waits(command).await?;
+        Ok(still_waits.then(|| command.uid.clone()))
     }
 
     /// The refusal to make another child while that of the last revision may still run: its kind is no longer listed, so that no
@@ -357,20 +337,22 @@ impl Observer {
         error.into()
     }
 
-    /// The desired child: on the rendering that a rollback holds, or on the current one.
+    /// The desired child: on the revision that a rollback holds, or on the current rendering.
     async fn desired(
         &self,
         deployment: &BasicDeployment,
         settings: &Settings,
-        rendered: Result<Rendered, Refusal>,
+        rendered: &Result<Rendered, Refusal>,
         pin: Option<&Pin>,
+        revisions: &[Arc<Revision>],
     ) -> Result<Result<Desired, Refusal>, Error> {
         let desired = |rendered: Rendered| {
             let kind = settings.kind_of(&rendered.object)?;
             Ok(Desired::new(deployment, rendered, kind))
         };
-        let Some(pin) = pin else { return Ok(rendered.and_then(desired)) };
-        let stored = match &pin.revision {
+        let is_other = |pin: &&Pin| rendered.as_ref().map_or(true, |rendered| rendered.hash != pin.hash);
+        let Some(pin) = pin.filter(is_other) else { return Ok(rendered.clone().and_then(desired)) };
+        let stored = match revision::find(revisions, &pin.hash) {
             Some(revision) => self.stored(deployment, revision).await?,
             None => None,
         };

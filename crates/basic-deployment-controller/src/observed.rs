@@ -6,7 +6,9 @@ use std::{
     time::Duration,
 };
 
-use catena_api::{BasicDeployment, BlockedBy, PodReplacementPolicy::TerminationComplete};
+use catena_api::{
+    BasicDeployment, BlockedBy, Pin, PodReplacementPolicy::TerminationComplete, command::RecentCommands, keys,
+};
 use jiff::Timestamp;
 use operator_kit::{
     render::Rendered,
@@ -24,7 +26,7 @@ use crate::{
     desired::Desired,
     drift::changed_field,
     error::Refusal,
-    revision::{Pin, Revision},
+    revision::Revision,
     step,
 };
 
@@ -45,7 +47,7 @@ pub struct Observed {
     pub rendered: Result<Rendered, Refusal>,
     /// The parameters that the template does not read.
     pub unread: Vec<String>,
-    /// The rollback that holds the child on another rendering.
+    /// The rollback that holds the child on its revision.
     pub pin: Option<Pin>,
     /// The refusal to make another child, while the last one may still run and is of a kind that is no longer listed.
     pub unlisted: Option<Refusal>,
@@ -63,8 +65,10 @@ pub struct Observed {
     pub orphans: Vec<Arc<Revision>>,
     /// The commands that are bound to it, the oldest first; `None` while they are unknown.
     pub commands: Option<Vec<Arc<Command>>>,
-    /// The prerequisites of the next command, if it may be carried out.
-    pub prepared: Option<Prepared>,
+    /// The last commands that were carried out on it.
+    pub recent: RecentCommands,
+    /// The uid of the next command, if a live read has shown that it still waits.
+    pub confirmed: Option<String>,
     /// Commands whose status the server does not accept, and which are skipped.
     pub unheard: HashSet<String>,
     /// The time since a command's status was written.
@@ -125,17 +129,6 @@ pub struct Look {
     pub found: Result<Option<BlockedBy>, String>,
 }
 
-/// The prerequisites of a command, read live.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Prepared {
-    /// The uid of the command, which still waits.
-    pub command: String,
-    /// For a rollback: the desired child, and the object that has its name.
-    pub target: Option<(Desired, Found)>,
-    /// For a restart that had begun: whether somebody took its token back.
-    pub is_taken_back: bool,
-}
-
 impl Observed {
     /// The failure that holds up everything.
     #[must_use]
@@ -154,6 +147,7 @@ impl Observed {
         self.held_up()
             .or_else(|| told(step::READ_CHILD).filter(|_| is_broken()))
             .or_else(|| told(step::FOLLOW))
+            .or_else(|| told(step::RESTART))
             .or_else(|| told(step::SCALE))
             .or_else(|| self.failure_to_heal())
     }
@@ -170,7 +164,29 @@ impl Observed {
     #[must_use]
     pub fn failure_of_command(&self) -> Option<&Failure> {
         let refused = || self.attempt.step_failure(step::CARRY_OUT).filter(|failure| !failure.is_expected);
-        self.failure_about_child().or_else(refused)
+        self.held_up().or_else(refused)
+    }
+
+    /// Whether a pin is recorded that holds nothing.
+    #[must_use]
+    pub fn has_spent_pin(&self) -> bool {
+        let annotations = self.deployment.metadata.annotations.as_ref();
+        self.pin.is_none() && annotations.is_some_and(|all| all.contains_key(keys::PINNED_REVISION))
+    }
+
+    /// Whether a child's report is about the wanted rendering and restart token.
+    #[must_use]
+    pub fn is_about_wanted(&self, child: &Child) -> bool {
+        let is_wanted = self.wanted_hash() == Some(child.hash());
+        is_wanted && child.is_current() && self.token_for(child).is_none()
+    }
+
+    /// The restart token, if a child is to have it and does not. A kind without one replaces nothing.
+    #[must_use]
+    pub fn token_for(&self, child: &Child) -> Option<&str> {
+        let token = self.deployment.spec.restarted_at.as_deref()?;
+        let has_field = child.kind.fields().restarted_at.is_some();
+        (has_field && child.restarted_at() != Some(token)).then_some(token)
     }
 
     /// The output of a child that cannot be read.
@@ -240,6 +256,7 @@ impl Observed {
     pub fn serves(&self, child: &Child) -> bool {
         let (outputs, wanted) = (&child.outputs, self.deployment.spec.replicas);
         !child.is_deleting
+            && self.token_for(child).is_none()
             && child.replicas() == Some(wanted)
             && child.is_current()
             && outputs.ready
@@ -288,19 +305,10 @@ impl Observed {
         self.may_tell(command) && command.deletion.is_none() && command.is_directed_at(&self.deployment)
     }
 
-    /// The child on which a command was carried out.
-    #[must_use]
-    pub fn carrier(&self, command: &Command) -> Option<&Arc<Child>> {
-        self.children().find(|child| child.bears(&command.uid))
-    }
-
-    /// Whether a command was carried out: the child, the desired child, or a revision carries its uid.
+    /// Whether a command was carried out. One whose proof is gone, but whose status says so, is not repeated.
     #[must_use]
     pub fn is_carried_out(&self, command: &Command) -> bool {
-        let is_it = |named: Option<&String>| named == Some(&command.uid);
-        self.carrier(command).is_some()
-            || self.pin.as_ref().is_some_and(|pin| is_it(pin.rejects.command.as_ref()))
-            || self.revisions.iter().any(|revision| is_it(revision.rejects.command.as_ref()))
+        self.recent.has(&command.uid) || command.status.start_time.is_some()
     }
 }
 

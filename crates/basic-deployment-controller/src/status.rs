@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use catena_api::{BasicDeployment, BasicDeploymentStatus, BlockedBy, ChildStatus};
+use catena_api::{BasicDeployment, BasicDeploymentStatus, BlockedBy, ChildStatus, Pin, StoredRevision};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use operator_kit::{
     object::ObjectId,
@@ -16,14 +16,17 @@ use crate::{
     blocking_pod,
     budget::Count,
     child::Child,
+    command::Impossible,
     observed::{Found, Observed},
     outputs::{Pause, Stalled},
-    revision::{Pin, find},
-    stall, step,
+    restarts::{self, TOKEN_IN_FUTURE},
+    revision::find,
+    rollback, stall, step,
 };
 
 /// The types of this controller's conditions.
-pub const CONDITIONS: [&str; 6] = [READY, PROGRESSING, RECONCILING, STALLED, ROLLED_BACK, UNREAD_PARAMETERS];
+pub const CONDITIONS: [&str; 7] =
+    [READY, PROGRESSING, RECONCILING, STALLED, ROLLED_BACK, RESTART_BLOCKED, UNREAD_PARAMETERS];
 
 /// The last reported status, without conditions of other controllers.
 #[must_use]
@@ -55,13 +58,16 @@ pub fn status(observed: &Observed) -> BasicDeploymentStatus {
     let is_paused = matches!(reason.as_str(), PAUSED | CHANGED_WHILE_PAUSED | CHILD_PAUSED);
     let goes_on = !is_stalled && !is_paused && deletion.is_none();
     let progressing = if is_ready { "Complete" } else { &reason };
-    let held = observed.pin.as_ref().filter(|_| observed.desired.is_ok());
+    let held = rollback::held(observed).filter(|_| observed.desired.is_ok());
+    let held = held.map(|pin| rolled_back(pin, observed));
+    let (blocked, why) = restart_blocked(observed).unwrap_or_default();
     let conditions = Conditions::new(generation, observed.now)
         .with(READY, is_ready, &reason, message.clone())
         .with(PROGRESSING, goes_on, progressing, message.clone())
         .while_true(RECONCILING, !is_ready && goes_on, &reason, message.clone())
         .while_true(STALLED, is_stalled, &reason, message)
-        .while_true(ROLLED_BACK, held.is_some(), "Rollback", held.map(rolled_back).unwrap_or_default())
+        .while_true(ROLLED_BACK, held.is_some(), "Rollback", held.unwrap_or_default())
+        .while_true(RESTART_BLOCKED, !blocked.is_empty(), blocked, why)
         .with_unread_parameters(&deployment.spec.template, &observed.unread)
         .since(&before);
     let new = BasicDeploymentStatus {
@@ -73,6 +79,8 @@ pub fn status(observed: &Observed) -> BasicDeploymentStatus {
         revision: child
             .and_then(|child| find(&observed.revisions, child.hash()))
             .map(|revision| revision.number),
+        updated: child.and_then(|child| updated(child, observed)),
+        revisions: revisions(observed),
         selector: main_server(observed).and_then(|child| child.outputs.selector.clone()),
         child: child.map(child_status),
         former_children: observed.leftovers().map(|former| child_status(former)).collect(),
@@ -93,6 +101,45 @@ pub fn status(observed: &Observed) -> BasicDeploymentStatus {
         },
         None => new,
     }
+}
+
+/// The number of replicas of the desired revision and restart token, as far as the child reports it.
+fn updated(child: &Child, observed: &Observed) -> Option<i32> {
+    let updated = child.outputs.updated?;
+    Some(if observed.is_about_wanted(child) { updated } else { 0 })
+}
+
+/// The revisions to which a rollback can return.
+fn revisions(observed: &Observed) -> Vec<StoredRevision> {
+    let kept =
+        usize::try_from(observed.deployment.spec.revision_history_limit).unwrap_or(0).saturating_add(1);
+    let surplus = observed.revisions.len().saturating_sub(kept);
+    let listed = observed.revisions[surplus..].iter().filter(|revision| observed.lists(&revision.kind));
+    let stored = listed.filter_map(|revision| {
+        let (hash, at) = (revision.hash.clone(), revision.numbered_at.clone()?);
+        Some(StoredRevision { number: revision.number, hash, at })
+    });
+    stored.collect()
+}
+
+/// Why the restart token has no effect, or keeps later restarts from having one: a reason and a message.
+fn restart_blocked(observed: &Observed) -> Option<(&'static str, String)> {
+    let token = observed.deployment.spec.restarted_at.as_ref()?;
+    if let Some(at) = restarts::token_in_future(observed) {
+        let message = format!(
+            "spec.restartedAt is {at}, which is later than now, so that no command restarts anything before that time; remove the field"
+        );
+        return Some((TOKEN_IN_FUTURE, message));
+    }
+    let child = observed.child.ours()?;
+    let kind = &child.kind;
+    if kind.fields().restarted_at.is_none() {
+        let Impossible { reason, message } = restarts::unsupported(kind);
+        return Some((reason, format!("spec.restartedAt is {token}, but {message}")));
+    }
+    observed.token_for(child)?;
+    let failure = observed.attempt.step_failure(step::RESTART).filter(|failure| !failure.is_expected)?;
+    Some((failure.reason, format!("spec.restartedAt cannot be handed to the child: {}", failure.message)))
 }
 
 /// The child with the most serving replicas, preferably the wanted one, for autoscalers to measure.
@@ -172,8 +219,8 @@ fn failure_about_former(observed: &Observed) -> Option<&Failure> {
     failures_about_former(observed).next().map(|(_, failure)| failure)
 }
 
-fn rolled_back(pin: &Pin) -> String {
-    let number = pin.revision.as_ref().map(|revision| revision.number).unwrap_or_default();
+fn rolled_back(pin: &Pin, observed: &Observed) -> String {
+    let number = find(&observed.revisions, &pin.hash).map(|revision| revision.number).unwrap_or_default();
     format!(
         "revision {number} stays until the spec or the template changes; fix there what was rolled back, or the next change brings it back"
     )
@@ -237,6 +284,8 @@ const FORMER_CHILD_LEAVING: &str = "FormerChildLeaving";
 /// Reasons of the parent that are read back from its status: by the next leader, and by people.
 const OWN_REASONS: [&str; 4] =
     [PAUSED, CHANGED_WHILE_PAUSED, FORMER_CHILD_LEAVING, stall::PROGRESS_DEADLINE_EXCEEDED];
+/// Condition: present only while a restart token has no effect, or keeps later ones from having one.
+const RESTART_BLOCKED: &str = "RestartBlocked";
 /// Condition: present only while the child is held on an older revision than spec and template give.
 const ROLLED_BACK: &str = "RolledBack";
 
@@ -266,8 +315,10 @@ fn summary(
     // It is told with the former children.
     let blocker = blocker.filter(|_| failure_about_former(observed).is_none());
     let whom = blocker.map_or(unknown, not_ready);
-    let is_outdated =
-        matches!((child, &observed.desired), (Some(child), Ok(desired)) if child.hash() != desired.hash);
+    let is_outdated = matches!(
+        (child, &observed.desired),
+        (Some(child), Ok(desired)) if child.hash() != desired.hash || observed.token_for(child).is_some()
+    );
     if observed.deployment.spec.paused && (is_outdated || child.is_none()) {
         let kept = if child.is_some() {
             "nothing but replicas, minReadySeconds and podReplacementPolicy of the child is changed"

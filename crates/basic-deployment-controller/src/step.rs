@@ -24,8 +24,12 @@ pub const CLEAN_UP: &str = "cleanUp";
 pub const ADOPT: &str = "adopt";
 /// Deleting revisions.
 pub const PRUNE: &str = "prune";
-/// Carrying out a command.
+/// Carrying out a command on the `BasicDeployment`.
 pub const CARRY_OUT: &str = "carryOut";
+/// Removing a pin.
+pub const UNPIN: &str = "unpin";
+/// Handing the restart token to the child.
+pub const RESTART: &str = "restart";
 /// Reading the outputs of a former child.
 pub const READ_FORMER: &str = "readFormer";
 /// Writing the own status.

@@ -1,6 +1,9 @@
 use std::collections::BTreeMap;
 
-use k8s_openapi::apimachinery::pkg::{apis::meta::v1::Condition, util::intstr::IntOrString};
+use k8s_openapi::apimachinery::pkg::{
+    apis::meta::v1::{Condition, Time},
+    util::intstr::IntOrString,
+};
 use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
@@ -52,8 +55,8 @@ pub struct BasicDeploymentSpec {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 100))]
     pub parameters: BTreeMap<String, String>,
-    /// While true, changes to the template and the parameters are not applied, and commands wait. Other changes, such as
-    /// scaling, still take effect.
+    /// While true, changes to the template, the parameters and `restartedAt` are not applied, and commands wait. Other changes,
+    /// such as scaling, still take effect.
     #[serde(default, skip_serializing_if = "schema::is_false")]
     pub paused: bool,
     /// Seconds without progress after which a rollout is reported as stalled, with the reason
@@ -88,6 +91,13 @@ pub struct BasicDeploymentSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", extend("enum" = ["TerminationStarted", "TerminationComplete"]))]
     pub pod_replacement_policy: Option<PodReplacementPolicy>,
+    /// Restart token: the time of the last restart, in UTC. A `BasicDeploymentRestart` sets it, and it can only increase. It is
+    /// handed to the child, which replaces all replicas that were created under another one. Where it is removed, the child
+    /// keeps its own, and nothing is replaced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64), extend("format" = "date-time", "pattern" = "^[0-9-]+T[0-9:.]+Z$"))]
+    #[x_kube(validation = Rule::new("timestamp(self) >= timestamp(oldSelf)").message("can only increase: set a later time, or remove the field first"))]
+    pub restarted_at: Option<String>,
 }
 
 impl Default for BasicDeploymentSpec {
@@ -103,6 +113,7 @@ impl Default for BasicDeploymentSpec {
             max_unavailable: schema::quarter(),
             min_ready_seconds: None,
             pod_replacement_policy: None,
+            restarted_at: None,
         }
     }
 }
@@ -132,6 +143,12 @@ pub struct BasicDeploymentStatus {
     /// Number of the revision that the child is on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<i64>,
+    /// Number of replicas of the desired revision and restart token, ready or not, if the child reports it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updated: Option<i32>,
+    /// Revisions to which a rollback can return, the oldest first: at most `revisionHistoryLimit` and the desired one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub revisions: Vec<StoredRevision>,
     /// Label selector of the pods, for the scale subresource. While children are exchanged, it is that of the child
     /// with the most serving replicas.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -146,11 +163,23 @@ pub struct BasicDeploymentStatus {
     /// cannot proceed, or if it is being deleted and a finalizer keeps it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked_by: Option<BlockedBy>,
-    /// Conditions. `Ready` and `Progressing` are always present; `Reconciling`, `Stalled`, `RolledBack` and
-    /// `UnreadParameters` are present only while they are true.
+    /// Conditions. `Ready` and `Progressing` are always present; `Reconciling`, `Stalled`, `RolledBack`, `RestartBlocked`
+    /// and `UnreadParameters` are present only while they are true.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,
+}
+
+/// A stored rendering of a `BasicDeployment`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StoredRevision {
+    /// Number of the revision.
+    pub number: i64,
+    /// SHA-256 of the text that it stores.
+    pub hash: String,
+    /// Time at which it got its number.
+    pub at: Time,
 }
 
 /// The child of a `BasicDeployment`.

@@ -10,7 +10,7 @@ use crate::{CommandStatus, TargetRef};
     version = "v1alpha1",
     kind = "BasicDeploymentRollback",
     namespaced,
-    doc = "BasicDeploymentRollback is a command that returns a BasicDeployment to an earlier revision once. The BasicDeployment stays on it until its spec and template render to something other than the rejected revision. The commands of a BasicDeployment run one at a time, oldest first, except that a rollback overtakes a stuck command. Deleting a waiting command cancels it.",
+    doc = "BasicDeploymentRollback is a command that returns a BasicDeployment to an earlier revision once. The BasicDeployment stays on it until its spec and template render to something other than the rejected revision. The commands of a BasicDeployment run one at a time, oldest first, but a rollback goes first, and ends all older ones once it has run. Deleting a waiting command cancels it.",
     status = "CommandStatus",
     derive = "Default",
     derive = "PartialEq",

@@ -57,22 +57,22 @@ pub const FORCE_RELEASE: &str = "catena.dev/force-release";
 /// copy of it has.
 pub const CONFIRM_DELETE: &str = "catena.dev/confirm-delete";
 
-/// Annotation on the child of a `BasicDeployment`: the uid of the last command that was carried out on it.
+/// Annotation on a target: the last commands that were carried out on it
+/// ([`RecentCommands`](crate::command::RecentCommands), JSON).
 ///
-/// It is written together with the effect of the command, so that no crash makes the effect happen twice.
-pub const LAST_COMMAND: &str = "catena.dev/last-command";
+/// It is written together with the effect of a command, so that no crash makes the effect happen twice.
+pub const COMMANDS: &str = "catena.dev/commands";
 
 /// Annotation on the child of a `BasicDeployment`: the fields that the `BasicDeployment` has handed to it beside the replicas, by
 /// their paths (JSON).
 pub const HANDED: &str = "catena.dev/handed";
 
-/// Annotation on the child of a `BasicDeployment` that was rolled back, and on its `ControllerRevision`: the uid of
-/// the command. The next rendering removes it from the child. It stays on the revision, as a proof that outlives the child.
-pub const ROLLED_BACK_BY: &str = "catena.dev/rolled-back-by";
+/// Annotation on a `BasicDeployment` that was rolled back: the revision on which its child stays
+/// ([`Pin`](crate::Pin), JSON). It is removed when it holds no longer.
+pub const PINNED_REVISION: &str = "catena.dev/pinned-revision";
 
-/// Annotation on the child of a `BasicDeployment` that was rolled back, and on its `ControllerRevision`: the hash
-/// of the rejected rendering. As long as spec and template produce that rendering, the child stays as it is.
-pub const REJECTED_HASH: &str = "catena.dev/rejected-hash";
+/// Annotation on a `ControllerRevision` that became the wanted one again: when it got its present number.
+pub const NUMBERED_AT: &str = "catena.dev/numbered-at";
 
 /// Annotation on a command: the uid of the target that it was bound to. An object of the same name with another uid
 /// is not its target.

@@ -11,15 +11,19 @@ pub mod command;
 pub mod compatibility;
 pub mod contract;
 pub mod keys;
+mod pin;
 mod pod_replacement_policy;
 mod schema;
 
-pub use basic_deployment::{BasicDeployment, BasicDeploymentSpec, BasicDeploymentStatus, ChildStatus};
+pub use basic_deployment::{
+    BasicDeployment, BasicDeploymentSpec, BasicDeploymentStatus, ChildStatus, StoredRevision,
+};
 pub use basic_deployment_restart::{BasicDeploymentRestart, BasicDeploymentRestartSpec};
 pub use basic_deployment_rollback::{BasicDeploymentRollback, BasicDeploymentRollbackSpec};
 pub use basic_replica_set::{BasicReplicaSet, BasicReplicaSetSpec, BasicReplicaSetStatus, LastServed};
 pub use blocked_by::BlockedBy;
 pub use command::{CommandStatus, TargetRef};
+pub use pin::Pin;
 pub use pod_replacement_policy::PodReplacementPolicy;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;

@@ -10,6 +10,7 @@ use basic_deployment_controller::{
     revision::Revision,
 };
 use basic_replicaset_controller::pod::PodRow;
+use catena_api::{Pin, command::RecentCommands};
 use jiff::Timestamp;
 use operator_kit::{
     bytes,
@@ -60,13 +61,17 @@ pub fn read(input: &[u8]) {
     );
     let _ = Revision::rendering(object.clone());
     let whole: Value = serde_json::from_str(&text).unwrap_or_default();
+    let _ = RecentCommands::on(&object.metadata);
+    if let Ok(deployment) = serde_json::from_value(whole.clone()) {
+        let _ = Pin::on(&deployment);
+    }
     let _ = BackupStatus::of(&whole);
 }
 
 fn read_child(object: TrimmedObject) {
     let kind = DEPLOYMENT.as_ref().unwrap_or_else(|| panic!("the example is not understood"));
     let child = Child::of(object, kind);
-    let _ = (child.marks(), child.hash(), child.restarted_at(), child.replicas());
+    let _ = (child.hash(), child.restarted_at(), child.replicas());
     assert!(
         child.outputs.problem.is_none() || !child.outputs.ready,
         "a child that breaks the contract is not ready"

@@ -37,7 +37,7 @@ pub enum Rule {
 impl Rule {
     pub fn sentence(self) -> &'static str {
         match self {
-            Self::Once => "a command takes effect at most once on a child",
+            Self::Once => "a command takes effect at most once, and no restart is taken back",
             Self::Waiting => "only a command that still waits is carried out",
             Self::Own => "no object of another owner is written, and none is adopted for a dead one",
             Self::Meant => "each write meets the object that it was decided for",
@@ -61,7 +61,7 @@ impl Rule {
 pub struct Ledger {
     /// The rules that were broken, as bits.
     broken: u16,
-    /// The effects of commands: the uids of the command and the child.
+    /// The effects of commands: the uids of the command and its target.
     effects: BTreeSet<(Text, Text)>,
     /// The objects of backups, by their uid.
     backups: BTreeMap<Text, Text>,
@@ -148,9 +148,12 @@ impl Ledger {
         if controller == Controller::Deployments && is_child && controlled_by.is_some_and(|uid| uid != own) {
             self.breaks(Rule::Own);
         }
+        let token = |object: &Stored| object.spec.value()["spec"]["restartedAt"].as_str().map(str::to_owned);
+        if token(after) < token(before) {
+            self.breaks(Rule::Once);
+        }
         match &write.purpose {
             Purpose::Restart(command) => {
-                let token = |child: &Stored| child.spec.value()["spec"]["restartedAt"].clone();
                 let effect = (command.clone(), before.meta.uid.clone());
                 if token(before) != token(after) && !self.effects.insert(effect) {
                     self.breaks(Rule::Once);

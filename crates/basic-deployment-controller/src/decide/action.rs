@@ -6,14 +6,7 @@ use catena_api::{BasicDeploymentStatus, CommandStatus};
 use operator_kit::render::Rendered;
 use serde_json::Value;
 
-use crate::{
-    child::Child,
-    command::Command,
-    desired::Desired,
-    error::Refusal,
-    revision::{Rejects, Revision},
-    step,
-};
+use crate::{child::Child, command::Command, desired::Desired, error::Refusal, revision::Revision, step};
 
 /// One step for a `BasicDeployment`.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,8 +33,6 @@ pub enum Action {
         revision: Arc<Revision>,
         /// Its new number.
         number: i64,
-        /// The record of a rollback on it.
-        rejects: Rejects,
     },
     /// Create the child.
     Create {
@@ -49,8 +40,6 @@ pub enum Action {
         desired: Desired,
         /// The replicas that there is room for beside former children.
         replicas: i32,
-        /// Why it is created.
-        cause: Cause,
     },
     /// Bring the child to its desired state: change it to another rendering, or undo somebody's change.
     Apply {
@@ -63,14 +52,21 @@ pub enum Action {
         /// Why it is changed.
         cause: Cause,
     },
-    /// Record a restart on the child, and set its restart token.
+    /// Carry out a command: its effect on the `BasicDeployment`, and the proof that it happened, as one patch.
+    CarryOut {
+        /// The command.
+        command: Arc<Command>,
+        /// The patch, without what identifies the object.
+        patch: Value,
+    },
+    /// Remove the pin, which holds no longer.
+    Unpin,
+    /// Hand the restart token to the child.
     Restart {
         /// The child.
         child: Arc<Child>,
-        /// The command.
-        command: Arc<Command>,
-        /// The token; `None` if the child's own is new enough.
-        token: Option<String>,
+        /// The token.
+        token: String,
     },
     /// Set the replicas of a child, and the fields that are handed to it.
     Scale {
@@ -117,8 +113,6 @@ pub enum Cause {
     Rendering,
     /// Somebody else has changed it, or taken its owner away.
     Drift,
-    /// A rollback asks for it.
-    Rollback,
 }
 
 impl Action {
@@ -127,9 +121,9 @@ impl Action {
     pub fn step(&self) -> &'static str {
         match self {
             Self::RefreshOwner { .. } => step::REFRESH_OWNER,
-            Self::Restart { .. }
-            | Self::Create { cause: Cause::Rollback, .. }
-            | Self::Apply { cause: Cause::Rollback, .. } => step::CARRY_OUT,
+            Self::CarryOut { .. } => step::CARRY_OUT,
+            Self::Unpin => step::UNPIN,
+            Self::Restart { .. } => step::RESTART,
             Self::Apply { cause: Cause::Drift, .. } => step::HEAL,
             Self::Strip { .. } => step::STRIP,
             Self::Scale { heals: true, is_former: false, .. } => step::HEAL_SCALE,

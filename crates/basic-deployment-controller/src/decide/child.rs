@@ -6,10 +6,8 @@ use serde_json::Value;
 
 use crate::{
     child::Child,
-    command_queue::CommandQueue,
     decide::{
         action::{Action, Cause},
-        commands,
         exchange::{change, create, next_former, share_of_wanted},
         history,
     },
@@ -22,10 +20,23 @@ use crate::{
     step,
 };
 
-/// Creates, adopts, changes or heals the child, and carries out commands on it.
-pub fn keep(desired: &Desired, observed: &Observed, queue: &CommandQueue) -> Option<Action> {
+/// Stores the next rendering of a child that may be written.
+pub fn record(observed: &Observed) -> Option<Action> {
+    let desired = observed.desired.as_ref().ok()?;
+    let may_be_written = match &observed.child {
+        Found::Nothing => true,
+        Found::Ours(child) => !child.is_deleting,
+        Found::Orphan(child) => child.is_adoptable_as(&desired.hash),
+        Found::Leaving(_) | Found::Foreign(_) => false,
+    };
+    let is_held = observed.attempt.holds(step::FOLLOW) || observed.unlisted.is_some();
+    let may = may_be_written && !is_held && !observed.deployment.spec.paused;
+    history::record(desired, observed).filter(|_| may)
+}
+
+/// Creates, adopts, changes or heals the child.
+pub fn keep(desired: &Desired, observed: &Observed) -> Option<Action> {
     let is_held = observed.attempt.holds(step::FOLLOW);
-    let record = || history::record(desired, observed).filter(|_| !is_held);
     let is_paused = observed.deployment.spec.paused;
     // No other child is made the wanted one beside one that may still run, but is not seen.
     if let Some(refusal) = &observed.unlisted {
@@ -33,24 +44,18 @@ pub fn keep(desired: &Desired, observed: &Observed, queue: &CommandQueue) -> Opt
         return scaled.or_else(|| refuse(observed, refusal.clone()));
     }
     match &observed.child {
-        Found::Nothing if is_paused => None,
-        Found::Nothing => record()
-            .or_else(|| commands::start(observed, queue))
-            .or_else(|| (!is_held).then(|| create(desired, observed, Cause::Rendering))),
-        // A rollback to another child need not wait for the end of this one.
-        Found::Ours(child) if child.is_deleting => commands::start(observed, queue),
-        Found::Leaving(_) => commands::start(observed, queue),
+        Found::Nothing => (!is_held && !is_paused).then(|| create(desired, observed)),
+        // Its end comes first.
+        Found::Ours(child) if child.is_deleting => None,
+        Found::Leaving(_) => None,
         Found::Ours(child) if is_paused => scale(child, observed),
-        Found::Ours(child) => record()
-            .or_else(|| commands::start(observed, queue))
-            .or_else(|| align(child, desired, observed))
+        Found::Ours(child) => align(child, desired, observed)
+            .or_else(|| restart(child, observed))
             .or_else(|| scale(child, observed)),
-        Found::Orphan(child) if child.is_adoptable_as(&desired.hash) => {
-            record().or_else(|| commands::start(observed, queue)).or_else(|| adopt(child, desired, observed))
+        Found::Orphan(child) if child.is_adoptable_as(&desired.hash) => adopt(child, desired, observed),
+        Found::Orphan(child) | Found::Foreign(child) => {
+            history::prune(observed).or_else(|| refuse(observed, child.refused()))
         }
-        Found::Orphan(child) | Found::Foreign(child) => commands::start(observed, queue)
-            .or_else(|| history::prune(observed))
-            .or_else(|| refuse(observed, child.refused())),
     }
 }
 
@@ -91,6 +96,13 @@ fn align(child: &Arc<Child>, desired: &Desired, observed: &Observed) -> Option<A
 /// Takes a child back whose owner reference somebody removed, or that a deletion without its dependents has left.
 fn adopt(child: &Arc<Child>, desired: &Desired, observed: &Observed) -> Option<Action> {
     (!observed.attempt.holds(step::HEAL)).then(|| change(child, desired, observed, Cause::Drift))
+}
+
+/// Hands the restart token to the child.
+pub fn restart(child: &Arc<Child>, observed: &Observed) -> Option<Action> {
+    let token = observed.token_for(child).filter(|_| !child.is_deleting)?.to_owned();
+    let may = !observed.deployment.spec.paused && !observed.attempt.holds(step::RESTART);
+    may.then(|| Action::Restart { child: child.clone(), token })
 }
 
 /// Sets the replicas of the wanted child and the fields that are handed to it, and undoes changes of them by somebody else.

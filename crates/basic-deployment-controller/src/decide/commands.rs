@@ -2,50 +2,46 @@
 
 use std::time::Duration;
 
+use catena_api::keys;
+use serde_json::json;
+
 use crate::{
+    command::Order,
     command_queue::CommandQueue,
     command_status::{self, is_progress},
-    decide::{
-        action::{Action, Cause},
-        exchange, history,
-    },
-    observed::{Found, Observed},
-    restarts, step,
+    decide::action::Action,
+    observed::Observed,
+    restarts, rollback, step,
 };
 
 /// Minimum time between writes of a command's status in which only the progress changes.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Carries out the next command: the effect, and the proof that it happened, in one write.
+/// Carries out the next command on the `BasicDeployment`: the effect, and the proof that it happened, in one write.
 pub fn start(observed: &Observed, queue: &CommandQueue) -> Option<Action> {
-    let (command, prepared) = (queue.next()?, observed.prepared.as_ref()?);
-    if prepared.command != command.uid
-        || observed.is_next_blocked()
-        || observed.deployment.spec.paused
-        || observed.attempt.holds(step::CARRY_OUT)
-        || history::prove(observed).is_some()
-    {
+    let command = queue.next()?;
+    if observed.confirmed.as_ref() != Some(&command.uid) || observed.attempt.holds(step::CARRY_OUT) {
         return None;
     }
-    match &prepared.target {
-        None => {
-            let child = observed.child.ours()?.clone();
-            let token = restarts::token(&child, command, observed);
-            Some(Action::Restart { child, command: command.clone(), token })
+    let recent = observed.recent.with(command.recent());
+    let mut patch = json!({"metadata": {"annotations": {keys::COMMANDS: recent.to_json()}}});
+    match command.asks.as_ref().ok()?.order {
+        Order::Restart => {
+            if let Some(token) = restarts::token(command, observed).ok()? {
+                patch["spec"]["restartedAt"] = token.into();
+            }
         }
-        Some((desired, Found::Ours(child) | Found::Orphan(child))) => {
-            Some(exchange::change(child, desired, observed, Cause::Rollback))
+        Order::Rollback(to) => {
+            let pin = rollback::pin(rollback::target(to, observed).ok()?, observed);
+            patch["metadata"]["annotations"][keys::PINNED_REVISION] = pin.to_json().into();
         }
-        Some((desired, _)) => Some(exchange::create(desired, observed, Cause::Rollback)),
     }
+    Some(Action::CarryOut { command: command.clone(), patch })
 }
 
-/// Carries out the next command if it is a rollback to another child: only that leads away from one that breaks the contract.
-pub fn leave(observed: &Observed, queue: &CommandQueue) -> Option<Action> {
-    let (_, target) = observed.prepared.as_ref()?.target.as_ref()?;
-    let present = observed.child.ours()?;
-    let is_other = target.ours().is_none_or(|target| target.uid != present.uid);
-    is_other.then(|| start(observed, queue)).flatten()
+/// Removes a pin that holds no longer: if the rejected rendering came back, it would hold again.
+pub fn unpin(observed: &Observed) -> Option<Action> {
+    (observed.has_spent_pin() && !observed.attempt.holds(step::UNPIN)).then_some(Action::Unpin)
 }
 
 /// Writes the status of each command where it has changed.
@@ -71,7 +67,7 @@ pub fn due_in(observed: &Observed, queue: &CommandQueue) -> Option<Duration> {
     let has_news = |command, standing| command_status::news(command, standing, observed).is_some();
     let progress =
         progress_in(observed).filter(|_| queue.iter().any(|(command, standing)| has_news(command, standing)));
-    deadlines.chain(deletions).chain(progress).chain(queue.stuck_in).filter(|left| !left.is_zero()).min()
+    deadlines.chain(deletions).chain(progress).filter(|left| !left.is_zero()).min()
 }
 
 /// The time until progress alone may be reported.

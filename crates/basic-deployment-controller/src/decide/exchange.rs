@@ -12,10 +12,9 @@ use crate::{
     decide::action::{Action, Cause},
     desired::Desired,
     observed::Observed,
-    restarts,
 };
 
-/// The replicas of the wanted child, or of the one that a rollback makes the wanted one; `None` is one to be created.
+/// The replicas of the wanted child; `None` is one to be created.
 #[must_use]
 pub fn share_of_wanted(wanted: Option<&Arc<Child>>, observed: &Observed) -> i32 {
     let is_other = |child: &&Arc<Child>| wanted.is_none_or(|wanted| wanted.uid != child.uid);
@@ -58,9 +57,8 @@ pub fn next_former(observed: &Observed) -> Option<(&Arc<Child>, i32)> {
 }
 
 /// Creates a child, with the replicas that there is room for beside former ones.
-pub fn create(desired: &Desired, observed: &Observed, cause: Cause) -> Action {
-    let token = restarts::token_of_new(&desired.kind, observed);
-    Action::Create { desired: desired.clone().under(token), replicas: share_of_wanted(None, observed), cause }
+pub fn create(desired: &Desired, observed: &Observed) -> Action {
+    Action::Create { desired: desired.clone(), replicas: share_of_wanted(None, observed) }
 }
 
 /// Changes a child to a rendering.

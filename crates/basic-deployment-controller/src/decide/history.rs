@@ -1,14 +1,10 @@
 //! Stores and prunes revisions.
 
-use std::{collections::HashSet, sync::Arc};
+use std::collections::HashSet;
 
 use crate::{
-    command::Order,
-    decide::action::Action,
-    desired::Desired,
-    observed::Observed,
-    revision::{Revision, find},
-    rollback, step,
+    command::Order, decide::action::Action, desired::Desired, observed::Observed, revision::find, rollback,
+    step,
 };
 
 /// Stores the next rendering of the child before the child is changed to it, as the revision with the highest number. Revisions
@@ -18,31 +14,14 @@ pub fn record(desired: &Desired, observed: &Observed) -> Option<Action> {
         return Some(Action::Adopt(observed.orphans.clone()));
     }
     if let Some(revision) = find(&observed.revisions, &desired.hash) {
-        return renumber(revision, desired, observed);
+        // One that comes back is the last one again.
+        let is_last = observed.revisions.last().is_some_and(|last| last.uid == revision.uid);
+        let (revision, number) = (revision.clone(), next_number(observed));
+        return (!is_last).then_some(Action::Renumber { revision, number });
     }
     // A rendering that a rollback holds has a revision, or is refused.
     let rendered = observed.rendered.as_ref().ok().filter(|rendered| rendered.hash == desired.hash)?;
     Some(Action::Record { rendered: rendered.clone(), number: next_number(observed) })
-}
-
-/// Records a rollback on its revision. The next one waits for that: a child alone proves only the last one.
-pub fn prove(observed: &Observed) -> Option<Action> {
-    let desired = observed.desired.as_ref().ok()?;
-    renumber(find(&observed.revisions, &desired.hash)?, desired, observed)
-}
-
-/// Makes a stored revision the last one, with the record of the rollback that went to it.
-fn renumber(revision: &Arc<Revision>, desired: &Desired, observed: &Observed) -> Option<Action> {
-    let mut rejects = observed.pin.as_ref().map(|pin| pin.rejects.clone()).unwrap_or_default();
-    let on_child = observed.child.ours().filter(|child| child.hash() == desired.hash);
-    let by = on_child.and_then(|child| child.marks().rolled_back_by);
-    rejects.command = rejects.command.or(by).or_else(|| revision.rejects.command.clone());
-    let is_last = observed.revisions.last().is_some_and(|last| last.uid == revision.uid);
-    (!is_last || revision.rejects != rejects).then(|| Action::Renumber {
-        revision: revision.clone(),
-        number: if is_last { revision.number } else { next_number(observed) },
-        rejects,
-    })
 }
 
 fn next_number(observed: &Observed) -> i64 {
@@ -59,6 +38,7 @@ pub fn prune(observed: &Observed) -> Option<Action> {
     let commands = observed.commands.as_ref()?;
     let mut kept: HashSet<&str> = observed.children().map(|child| child.hash()).collect();
     kept.extend(observed.wanted_hash());
+    kept.extend(observed.pin.as_ref().map(|pin| pin.hash.as_str()));
     kept.extend(observed.rendered.as_ref().ok().map(|rendered| rendered.hash.as_str()));
     for command in commands.iter().filter(|command| observed.is_open(command)) {
         if let Ok(Order::Rollback(to)) = command.asks.as_ref().map(|asks| asks.order) {

@@ -60,36 +60,38 @@ fn report_first(report: Action, observed: &Observed, queue: &CommandQueue) -> Ac
     }
 }
 
-/// The child comes first, so that no report can hold it up; then commands, before a child is deleted that proves one of
-/// them.
+/// Each rendering has its number before a command may name it. Commands only change the `BasicDeployment`, which the child
+/// follows then. The child comes before reports, so that none can hold it up.
 fn step(observed: &Observed, queue: &CommandQueue) -> Option<Action> {
     // Former children serve also beside one that breaks the contract.
-    if let Some(kept) = child::scale_former(observed) {
-        return Some(kept);
-    }
+    child::scale_former(observed)
+        .or_else(|| child::record(observed))
+        .or_else(|| commands::start(observed, queue))
+        .or_else(|| commands::unpin(observed))
+        .or_else(|| follow(observed, queue))
+}
+
+/// Brings the child in line with the `BasicDeployment`, and reports on commands.
+fn follow(observed: &Observed, queue: &CommandQueue) -> Option<Action> {
+    let tell = || commands::tell(observed, queue);
     if let Some(refusal) = observed.child.ours().and_then(|child| observed.breach_of(child)) {
-        let is_held = observed.attempt.holds(step::FOLLOW);
-        return history::prove(observed)
-            .filter(|_| !is_held)
-            .or_else(|| commands::leave(observed, queue))
-            .or_else(|| child::refuse(observed, refusal))
-            .or_else(|| commands::tell(observed, queue));
+        return child::refuse(observed, refusal).or_else(tell);
     }
-    let desired = match &observed.desired {
-        Ok(desired) => desired,
-        // An existing child still follows commands, and is scaled.
+    match &observed.desired {
+        Ok(desired) => child::keep(desired, observed)
+            .or_else(tell)
+            .or_else(|| child::clean_up(observed))
+            .or_else(|| history::prune(observed))
+            .or_else(|| child::breach_of_former(observed).map(Action::RefuseFormer)),
+        // An existing child is still restarted and scaled.
         Err(refusal) => {
-            return commands::start(observed, queue)
-                .or_else(|| observed.child.ours().and_then(|child| child::scale(child, observed)))
-                .or_else(|| commands::tell(observed, queue))
-                .or_else(|| child::refuse(observed, refusal.clone()));
+            let child = observed.child.ours();
+            child
+                .and_then(|child| child::restart(child, observed).or_else(|| child::scale(child, observed)))
+                .or_else(tell)
+                .or_else(|| child::refuse(observed, refusal.clone()))
         }
-    };
-    child::keep(desired, observed, queue)
-        .or_else(|| commands::tell(observed, queue))
-        .or_else(|| child::clean_up(observed))
-        .or_else(|| history::prune(observed))
-        .or_else(|| child::breach_of_former(observed).map(Action::RefuseFormer))
+    }
 }
 
 #[cfg(test)]

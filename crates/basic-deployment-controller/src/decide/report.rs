@@ -9,6 +9,7 @@ use crate::{
     command_queue::CommandQueue,
     decide::{action::Action, commands},
     observed::Observed,
+    restarts::token_in_future,
     stall::silence_in,
     status::{deadline_in, pace, status, told},
     step,
@@ -17,10 +18,16 @@ use crate::{
 /// Minimum delay of the pass that looks for a blocking pod.
 const MIN_LOOK_DELAY: Duration = Duration::from_secs(1);
 
+/// Longest time until a restart token in the future is looked at again.
+const TOKEN_INTERVAL: Duration = Duration::from_secs(3600);
+
 /// Writes a changed status when it is due, or waits until something becomes due.
 pub fn report(observed: &Observed, queue: &CommandQueue) -> Action {
     let look = look_in(observed).map(|left| left.max(MIN_LOOK_DELAY));
-    write_or_wait(observed, queue, [deadline_in(observed), silence_in(observed), look])
+    let token = token_in_future(observed).map(|at| {
+        Duration::try_from(at.duration_since(observed.now)).unwrap_or_default().min(TOKEN_INTERVAL)
+    });
+    write_or_wait(observed, queue, [deadline_in(observed), silence_in(observed), look, token])
 }
 
 /// Reports that the object is being deleted.
@@ -28,10 +35,10 @@ pub fn report_deletion(observed: &Observed, queue: &CommandQueue, deletion: Dele
     if let Some(left) = deletion.due_in(observed.now) {
         return Action::Wait(left);
     }
-    write_or_wait(observed, queue, [None, None, None])
+    write_or_wait(observed, queue, [None; 4])
 }
 
-fn write_or_wait(observed: &Observed, queue: &CommandQueue, others: [Option<Duration>; 3]) -> Action {
+fn write_or_wait(observed: &Observed, queue: &CommandQueue, others: [Option<Duration>; 4]) -> Action {
     let current = told(&observed.deployment);
     let new = status(observed);
     let is_refused = matches!(&observed.attempt, Attempt::Without(_)) && observed.attempt.holds(step::STATUS);

@@ -3,10 +3,7 @@ use std::{
     sync::Arc,
 };
 
-use basic_deployment_controller::{
-    child::Child,
-    command::{Command, CommandKind},
-};
+use basic_deployment_controller::command::{Command, CommandKind};
 use catena_api::BasicDeployment;
 use kube::{Api, Client, discovery::ApiResource};
 use operator_kit::{
@@ -67,10 +64,11 @@ impl Commands {
         Some(commands)
     }
 
-    /// A number that identifies the set of commands that are bound to a `BasicDeployment`, and those that have ended: the
-    /// failure of one is not that of the next.
-    pub fn fingerprint(&self, namespace: &str, uid: &str) -> u64 {
+    /// A number that identifies a pin and the set of commands that are bound to a `BasicDeployment`, and those that have ended:
+    /// the failure of one is not that of the next.
+    pub fn fingerprint(&self, namespace: &str, uid: &str, pin: Option<&String>) -> u64 {
         let mut hasher = DefaultHasher::new();
+        pin.hash(&mut hasher);
         for command in self.of(namespace, uid).into_iter().flatten() {
             (&command.uid, command.has_ended()).hash(&mut hasher);
         }
@@ -86,20 +84,6 @@ impl Commands {
         Ok(now.is_some_and(|now| {
             now.uid == command.uid && now.owner == command.owner && now.deletion.is_none() && !now.has_ended()
         }))
-    }
-
-    /// Whether somebody took back the token of a restart that had begun on a child; `None` while the cache shows an older state of
-    /// the child. The replicas of one that was created after the restart are newer in any case.
-    pub async fn is_taken_back(
-        &self,
-        restart: &Command,
-        child: Option<&Arc<Child>>,
-    ) -> Result<Option<bool>, ApiError> {
-        let Some(child) = child else { return Ok(Some(false)) };
-        let kind = child.kind.api_resource();
-        let live = live::metadata(&self.client, &kind, &child.namespace, &child.name).await?;
-        let live = live.filter(|live| live.resource_version.as_deref() == Some(&child.version));
-        Ok(live.map(|live| live.creation_timestamp.is_some_and(|created| created.0 < restart.created)))
     }
 
     /// The kinds and watches of commands, in the order of [`CommandKind::ALL`].

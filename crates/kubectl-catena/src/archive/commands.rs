@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use catena_api::keys;
+use catena_api::{command::RecentCommands, keys};
 
 use super::{manifest::Manifest, rebind::Uids};
 use crate::{kinds::Kind, object::Identity};
@@ -37,7 +37,7 @@ pub enum Way {
     NotAtAll(&'static str),
 }
 
-/// The way of a command. `carried_out` are the uids of commands that left a mark on other objects of the backup.
+/// The way of a command. `carried_out` are the uids of commands that their targets in the backup record.
 pub fn way(command: &Manifest, target: Target, carried_out: &HashSet<String>) -> Way {
     let has_begun = command.has_begun() || carried_out.contains(&command.identity().uid);
     match (command.has_ended(), target) {
@@ -93,11 +93,12 @@ pub fn is_for(targets: &[Identity], object: &Identity) -> bool {
     targets.iter().any(|target| object.group() == target.group() && place(object) == place(target))
 }
 
-/// The uids of commands that the marks on children and revisions name.
+/// The uids of the commands that targets record.
 pub fn carried_out(manifests: &[Manifest]) -> HashSet<String> {
-    let marks = [keys::LAST_COMMAND, keys::ROLLED_BACK_BY];
-    let marked = manifests.iter().flat_map(|manifest| marks.map(|key| manifest.mark(key)));
-    marked.flatten().map(str::to_owned).collect()
+    let recorded = manifests.iter().filter_map(|manifest| manifest.mark(keys::COMMANDS));
+    let recent: Vec<RecentCommands> =
+        recorded.filter_map(|recorded| serde_json::from_str(recorded).ok()).collect();
+    recent.iter().flat_map(RecentCommands::iter).map(|command| command.uid.clone()).collect()
 }
 
 #[cfg(test)]
@@ -137,15 +138,13 @@ mod tests {
         assert!(why.contains("may have carried it out since"), "{why}");
         for target in [Target::Held, Target::Live] {
             assert!(matches!(way(&restart(&begun), target, &none), Way::NotAtAll(_)));
-            // The mark on the child is written before the status.
-            let marked = carried_out(&[manifest(
-                "BasicReplicaSet",
-                "web",
-                &json!({
-                    "annotations": {keys::LAST_COMMAND: "uid-of-again"},
-                }),
-            )]);
-            assert!(matches!(way(&restart(&json!({})), target, &marked), Way::NotAtAll(_)));
+            // The record on the target is written before the status.
+            let recent = r#"[{"created": "2026-01-01T00:00:00Z", "uid": "uid-of-again"}]"#;
+            let target_of = |recent: &str| {
+                manifest("BasicDeployment", "web", &json!({"annotations": {keys::COMMANDS: recent}}))
+            };
+            let recorded = carried_out(&[target_of("odd"), target_of(recent)]);
+            assert!(matches!(way(&restart(&json!({})), target, &recorded), Way::NotAtAll(_)));
         }
     }
 

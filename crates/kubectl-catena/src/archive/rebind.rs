@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use basic_deployment_controller::revision;
-use catena_api::keys;
+use catena_api::{Pin, keys};
 use serde_json::{Value, json};
 
 use super::manifest::Manifest;
@@ -95,6 +95,14 @@ impl Uids {
         new.unwrap_or(name)
     }
 
+    /// The pin of a `BasicDeployment`, for the new one; `None` if it has none of its own.
+    pub fn pin(&self, manifest: &Manifest) -> Option<String> {
+        let pin: Pin = serde_json::from_str(manifest.mark(keys::PINNED_REVISION)?).ok()?;
+        let old = manifest.identity().uid;
+        let uid = self.get(&old).filter(|_| pin.uid == old)?.to_owned();
+        Some(Pin { uid, ..pin }.to_json())
+    }
+
     /// The record of who applied which fields: keys of lists contain uids of owners.
     pub fn managed_fields(&self, manifest: &Manifest) -> Option<Value> {
         let mut text = manifest.managed_fields()?.to_string();
@@ -134,7 +142,7 @@ mod tests {
             "set",
             &json!({
                 "labels": {keys::DEPLOYMENT_UID: "uid-of-web", "team": "uid-of-web"},
-                "annotations": {keys::LAST_COMMAND: "uid-of-gone", keys::ROLLED_BACK_BY: "reaped"},
+                "annotations": {keys::BOUND_TO: "uid-of-gone", keys::MADE_FOR: "reaped"},
             }),
         );
         let bound = uids(&[web, gone, set.clone()]).bound(&set, &[json!({"uid": "new-web"})]);
@@ -144,9 +152,21 @@ mod tests {
                 "namespace": "shop", "name": "set", "ownerReferences": [{"uid": "new-web"}],
                 "labels": {keys::DEPLOYMENT_UID: "new-web", "team": "uid-of-web"},
                 // An unknown uid is harmless; one of an object that is not there would point nowhere.
-                "annotations": {keys::ROLLED_BACK_BY: "reaped"},
+                "annotations": {keys::MADE_FOR: "reaped"},
             })
         );
+    }
+
+    #[test]
+    fn a_pin_holds_the_new_object_if_it_held_the_old_one() {
+        let pin = |uid: &str| Pin { uid: uid.into(), hash: "good".into(), rejects: "bad".into() }.to_json();
+        let pinned = |by: &str| {
+            let annotations = json!({keys::PINNED_REVISION: pin(by)});
+            manifest("BasicDeployment", "web", &json!({"annotations": annotations}))
+        };
+        let (own, copied) = (pinned("uid-of-web"), pinned("uid-of-another"));
+        assert_eq!(uids(std::slice::from_ref(&own)).pin(&own), Some(pin("new-web")));
+        assert_eq!(uids(std::slice::from_ref(&copied)).pin(&copied), None);
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod held_back;
 use std::{collections::HashSet, path::Path, time::Duration};
 
 use anyhow::Result;
+use catena_api::keys;
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -329,7 +330,11 @@ impl<'r> Restoration<'r> {
             }
             return;
         }
-        let change = json!({"spec": {"paused": deployment.object()["spec"]["paused"]}});
+        let mut change = json!({"spec": {"paused": deployment.object()["spec"]["paused"]}});
+        // Meanwhile, the controller has removed the one of the former object.
+        if let Some(pin) = self.uids.pin(deployment) {
+            change["metadata"]["annotations"][keys::PINNED_REVISION] = pin.into();
+        }
         if let Err(why) = self.complete(&identity, deployment, change).await {
             self.fail(deployment, why);
         }

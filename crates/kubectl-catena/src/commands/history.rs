@@ -1,7 +1,7 @@
 //! `kubectl catena history`
 
 use anyhow::{Context, Result, bail};
-use catena_api::keys;
+use catena_api::{Pin, keys};
 use clap::Args;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::ControllerRevision;
@@ -52,7 +52,7 @@ struct Revision {
     /// The child that was rendered, if the rendering names one.
     #[serde(skip_serializing_if = "Option::is_none")]
     child: Option<Identity>,
-    /// The hash that was rejected by rolling back to this one.
+    /// The hash that is rejected by a rollback to this one that holds.
     #[serde(skip_serializing_if = "Option::is_none")]
     rejects: Option<String>,
     /// The rendering.
@@ -77,8 +77,11 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
     let kind = cluster.kinds.find("controllerrevisions.apps")?;
     let found = found.map_err(|error| cluster.refused(kind, "", "list", error))?;
     let current = number(&deployment, "/status/revision");
+    let pin = deployment.annotations().get(keys::PINNED_REVISION);
+    let pin = pin.and_then(|pin| serde_json::from_str(pin).ok());
+    let pin = pin.filter(|pin: &Pin| pin.uid == uid && pin.is_rejection());
     let owned = found.into_iter().filter(|item| item.owner_references().iter().any(|owner| owner.uid == uid));
-    let mut revisions: Vec<Revision> = owned.map(|item| Revision::of(item, current)).collect();
+    let mut revisions: Vec<Revision> = owned.map(|item| Revision::of(item, current, pin.as_ref())).collect();
     revisions.sort_by_key(|revision| revision.number);
     let Some(number) = arguments.revision else {
         for revision in &mut revisions {
@@ -107,15 +110,16 @@ fn find(revisions: &[Revision], number: i64) -> Result<&Revision> {
 }
 
 impl Revision {
-    fn of(item: ControllerRevision, current: Option<i64>) -> Self {
-        let annotation = |key: &str| item.annotations().get(key).cloned();
+    fn of(item: ControllerRevision, current: Option<i64>, pin: Option<&Pin>) -> Self {
+        let hash = item.annotations().get(keys::HASH).cloned();
+        let pin = pin.filter(|pin| Some(&pin.hash) == hash.as_ref());
         Self {
             number: item.revision.unwrap_or_default(),
             current: item.revision.is_some() && item.revision == current,
             created: created(&item.metadata),
-            hash: annotation(keys::HASH),
+            hash,
             child: child(&item.data.0),
-            rejects: annotation(keys::REJECTED_HASH),
+            rejects: pin.map(|pin| pin.rejects.clone()),
             rendered: Some(item.data.0).filter(|data| !data.is_null()),
         }
     }
@@ -238,12 +242,13 @@ mod tests {
             "metadata": {"name": "web-1"}, "revision": 1,
             "data": {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "web"}, "spec": {}},
         });
-        let shown = Revision { rendered: None, ..Revision::of(serde_json::from_value(item).unwrap(), None) };
+        let shown =
+            Revision { rendered: None, ..Revision::of(serde_json::from_value(item).unwrap(), None, None) };
         let child = json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web"});
         assert_eq!(json!(shown)["child"], child);
         let odd =
             serde_json::from_value(json!({"metadata": {}, "revision": 1, "data": {"kind": 7}})).unwrap();
-        assert_eq!(json!(Revision::of(odd, None)).get("child"), None);
+        assert_eq!(json!(Revision::of(odd, None, None)).get("child"), None);
     }
 
     #[test]

@@ -72,16 +72,12 @@ fn adopt() -> Action {
 }
 
 fn renumber() -> Action {
-    let rejects = Rejects { hash: Some("bad".into()), command: Some("undo".into()) };
-    Action::Renumber { revision: revision("web-new"), number: 5, rejects }
+    Action::Renumber { revision: revision("web-new"), number: 5 }
 }
 
 fn create() -> Action {
-    Action::Create {
-        desired: desired().under(Some("2026-01-03T00:00:00Z".into())),
-        replicas: 3,
-        cause: Cause::Rendering,
-    }
+    let token = Some("2026-01-03T00:00:00Z".into());
+    Action::Create { desired: Desired { token, ..desired() }, replicas: 3 }
 }
 
 fn apply(heals: bool) -> Action {
@@ -91,9 +87,16 @@ fn apply(heals: bool) -> Action {
     Action::Apply { child, desired: desired(), replicas: 3, cause }
 }
 
-fn restart_with(token: Option<&str>) -> Action {
-    let token = token.map(str::to_owned);
-    Action::Restart { child: child("web", "child"), command: restart(), token }
+fn hand_token() -> Action {
+    Action::Restart { child: child("web", "child"), token: "2026-01-02T00:00:00Z".into() }
+}
+
+fn carry_out() -> Action {
+    let annotations = json!({keys::COMMANDS: "the record"});
+    let patch = json!({
+        "metadata": {"annotations": annotations}, "spec": {"restartedAt": "2026-01-02T00:00:00Z"},
+    });
+    Action::CarryOut { command: restart(), patch }
 }
 
 fn scale(heals: bool) -> Action {

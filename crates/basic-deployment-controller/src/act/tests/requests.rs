@@ -40,7 +40,7 @@ async fn a_revision_is_renumbered_only_as_the_very_object_that_was_seen() {
     let renumbered = json!({
         "metadata": {
             "name": "web-new", "namespace": "shop", "uid": "uid-of-web-new",
-            "annotations": {keys::REJECTED_HASH: "bad", keys::ROLLED_BACK_BY: "undo"},
+            "annotations": {keys::NUMBERED_AT: "2026-01-03T00:26:40Z"},
         },
         "revision": 5,
     });
@@ -86,16 +86,29 @@ async fn a_child_is_applied_by_uid_and_keeps_its_own_restart_token_if_that_is_th
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_restart_sets_its_token_and_its_proof_in_one_write() {
-    let uri = format!("{CHILDREN}/web?&fieldManager={MANAGER}&fieldValidation=Strict");
-    let metadata = json!({
-        "name": "web", "namespace": "shop", "uid": "child", "resourceVersion": "5",
-        "annotations": {keys::LAST_COMMAND: "command"},
+async fn a_command_is_carried_out_with_its_proof_in_one_write_to_exactly_what_was_observed() {
+    let metadata = |annotations: Value| {
+        json!({
+            "namespace": "shop", "name": "web", "uid": "deployment", "resourceVersion": "7",
+            "annotations": annotations,
+        })
+    };
+    let uri = format!("{DEPLOYMENTS}/web?&fieldManager={MANAGER}&fieldValidation=Strict");
+    let both = json!({
+        "metadata": metadata(json!({keys::COMMANDS: "the record"})),
+        "spec": {"restartedAt": "2026-01-02T00:00:00Z"},
     });
-    let both = json!({"metadata": metadata.clone(), "spec": {"restartedAt": "2026-01-02T00:00:00Z"}});
-    assert_eq!(request_of(restart_with(Some("2026-01-02T00:00:00Z"))).await, sent("MERGE", &uri, both));
-    let proof = json!({"metadata": metadata});
-    assert_eq!(request_of(restart_with(None)).await, sent("MERGE", &uri, proof), "its own is new enough");
+    assert_eq!(request_of(carry_out()).await, sent("MERGE", &uri, both));
+    let unpinned = json!({"metadata": metadata(json!({keys::PINNED_REVISION: null}))});
+    assert_eq!(request_of(Action::Unpin).await, sent("MERGE", &uri, unpinned));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_is_handed_a_restart_token_in_exactly_the_state_that_was_seen() {
+    let uri = format!("{CHILDREN}/web?&fieldManager={MANAGER}&fieldValidation=Strict");
+    let metadata = json!({"name": "web", "namespace": "shop", "uid": "child", "resourceVersion": "5"});
+    let handed = json!({"metadata": metadata, "spec": {"restartedAt": "2026-01-02T00:00:00Z"}});
+    assert_eq!(request_of(hand_token()).await, sent("MERGE", &uri, handed));
 }
 
 #[tokio::test(start_paused = true)]
@@ -127,7 +140,7 @@ async fn a_child_is_handed_fields_with_its_replicas_and_loses_those_that_are_no_
     }
     observed.desired = Ok(Desired::new(&observed.deployment, rendered(), child("web", "child").kind.clone()));
     let (desired, replicas) = (observed.desired.clone().unwrap(), 3);
-    let body = body_of(&observed, Action::Create { desired, replicas, cause: Cause::Rendering }).await;
+    let body = body_of(&observed, Action::Create { desired, replicas }).await;
     assert_eq!(body["spec"]["minReadySeconds"], 5);
     assert_eq!(body["metadata"]["annotations"], json!({keys::HASH: "new", keys::HANDED: record}));
 

@@ -3,6 +3,7 @@
 use super::{
     exchange::{deployment_child, deployments, revision_of_deployments, switched},
     former::without,
+    queue::{carry_out, confirm, next, outcome, told},
     *,
 };
 
@@ -69,31 +70,23 @@ fn a_breach_holds_up_neither_former_children_nor_its_cure() {
 #[test]
 fn a_rollback_leads_away_from_a_child_that_breaks_the_contract_and_a_restart_does_not_reach_it() {
     let mut observed = switched();
-    let broken = child(json!({"spec": {"replicas": 1}, "status": {"active": "1"}}));
-    observed.child = Found::Ours(broken.clone());
+    observed.child = Found::Ours(child(json!({"spec": {"replicas": 1}, "status": {"active": "1"}})));
     observed.revisions.insert(0, revision_of_deployments());
     assert!(matches!(decide(&observed), Action::Refuse(_)));
+    let commands = [
+        command(CommandKind::Restart, "again", 5, json!({})),
+        command(CommandKind::Rollback, "back", 10, json!({})),
+    ];
+    observed.commands = Some(commands.to_vec());
+    confirm(&mut observed);
+    assert_eq!(next(decide(&observed)), "back", "it waits for no restart");
 
-    observed.commands = Some(vec![command(CommandKind::Rollback, "back", 10, json!({}))]);
-    let to = |hash: &str, kind: Arc<ChildKind>, found: Found| {
-        let target = Desired::new(&deployment(), rendered(hash), kind);
-        Some(Prepared { command: "back".into(), target: Some((target, found)), is_taken_back: false })
-    };
-    let former = observed.others[0].clone();
-    observed.prepared = to("former", deployments(), Found::Ours(former.clone()));
-    let Action::Apply { child, .. } = decide(&observed) else { panic!() };
-    assert_eq!(child.uid, former.uid);
-    for broken in [broken, deployment_child(json!({"status": {"active": "3"}}))] {
-        observed.prepared = to("former", broken.kind.clone(), Found::Ours(broken));
-        assert!(matches!(decide(&observed), Action::Refuse(_)), "its effect cannot be seen there");
-    }
-
-    let restart = command(CommandKind::Restart, "again", 5, json!({}));
-    observed.commands.as_mut().unwrap().insert(0, restart);
-    assert_eq!(CommandQueue::of(&observed).next().unwrap().name, "back", "nothing can be restarted there");
-    observed.commands.as_mut().unwrap().pop();
-    observed.prepared = Some(Prepared { command: "again".into(), target: None, is_taken_back: false });
-    assert!(matches!(decide(&observed), Action::Refuse(_)));
+    observed.commands = Some(vec![commands[0].clone()]);
+    carry_out(&mut observed, &commands[0]);
+    let refused = decide(&observed);
+    assert!(matches!(refused, Action::Refuse(_)), "no token is handed to it: {refused:?}");
+    observed.attempt = without(&refused, "ContractBroken", "it is odd");
+    assert_eq!(told(decide(&observed), "again"), outcome("Unknown", "ContractBroken"));
 }
 
 #[test]
@@ -101,15 +94,15 @@ fn a_rollback_to_a_former_child_that_breaks_the_contract_fails_and_says_so() {
     let mut observed = ours(json!({}));
     observed.kinds.push(fixtures::listed(deployments()));
     observed.revisions.insert(0, revision_of_deployments());
-    observed.others = vec![deployment_child(json!({"status": {"active": "3"}}))];
-    observed.commands = Some(vec![command(CommandKind::Rollback, "back", 10, json!({}))]);
-    let target = Desired::new(&deployment(), rendered("former"), deployments());
-    let found = Found::Ours(observed.others[0].clone());
-    observed.prepared =
-        Some(Prepared { command: "back".into(), target: Some((target, found)), is_taken_back: false });
-    let Action::Tell(news) = decide(&observed) else { panic!() };
-    let succeeded = conditions::find(&news[0].1.conditions, "Succeeded").unwrap();
-    assert_eq!((&*succeeded.status, &*succeeded.reason), ("False", "ContractBroken"));
+    let back = command(CommandKind::Rollback, "back", 10, json!({}));
+    observed.commands = Some(vec![back.clone()]);
+    observed.pin = Some(pin("former", NEW));
+    carry_out(&mut observed, &back);
+    observed.desired = Ok(Desired::new(&deployment(), rendered("former"), deployments()));
+    let other = json!({"metadata": {"annotations": {keys::HASH: "even older"}}, "status": {"active": "3"}});
+    observed.child = Found::Ours(deployment_child(other));
+    let told_now = commands::tell(&observed, &CommandQueue::of(&observed)).unwrap();
+    assert_eq!(told(told_now, "back"), outcome("False", "ContractBroken"));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use operator_kit::{
     run::HeldUp,
 };
 
-use super::{queue::restart, *};
+use super::*;
 use crate::step;
 
 /// A child with an additional key in the map that its template renders.
@@ -114,10 +114,9 @@ fn the_wishes_of_the_deployment_itself_do_not_wait_for_the_end_of_a_fight() {
     let old = json!({"metadata": {"annotations": {keys::HASH: "old"}}});
     let outdated = slowed_down(ours(old), &[step::HEAL, step::STRIP]);
     assert!(matches!(decide(&outdated), Action::Apply { cause: Cause::Rendering, .. }));
-    let mut commanded = scaled();
-    commanded.commands = Some(vec![restart("again", 10, json!({}))]);
-    queue::prepare(&mut commanded);
-    assert!(matches!(decide(&slowed_down(commanded, &[step::HEAL_SCALE])), Action::Restart { .. }));
+    let mut restarted = scaled();
+    spec(&mut restarted).restarted_at = Some("2026-01-01T00:00:00Z".into());
+    assert!(matches!(decide(&slowed_down(restarted, &[step::HEAL_SCALE])), Action::Restart { .. }));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use operator_kit::report::TERMINATING;
 
 use super::{
-    queue::{outcome, restart, restarted, told, with},
+    queue::{outcome, restart, restarted, running, told, with},
     *,
 };
 
@@ -23,8 +23,8 @@ fn held(mut observed: Observed) -> Observed {
 fn a_restart_under_way_is_reported_to_its_end_and_no_other_begins() {
     let commands = [restart("a", 10, json!({})), restart("b", 20, json!({}))];
     for (updated, wanted) in [(1, outcome("Unknown", "Running")), (3, outcome("True", "Complete"))] {
-        let child = restarted("a", json!({"status": {"updated": updated}}));
-        let action = decide(&held(with(child, &commands)));
+        let child = restarted(json!({"status": {"updated": updated}}));
+        let action = decide(&held(running(child, &commands)));
         assert_eq!(told(action.clone(), "a"), wanted);
         assert_eq!(told(action, "b"), outcome("Unknown", TERMINATING), "it never gets its turn");
     }
@@ -38,7 +38,7 @@ fn what_was_carried_out_on_a_child_that_goes_says_so() {
     let leaving = json!({"metadata": {"deletionTimestamp": "1970-01-12T00:00:00Z"}});
     let mut without = with(json!({}), &begun);
     without.child = Found::Nothing;
-    for observed in [with(restarted("a", leaving), &begun), without] {
+    for observed in [with(restarted(leaving), &begun), without] {
         let Action::Tell(news) = decide(&held(observed)) else { panic!() };
         let succeeded = conditions::find(&news[0].1.conditions, "Succeeded").unwrap();
         assert!(succeeded.message.contains("it was carried out"), "{}", succeeded.message);

@@ -2,7 +2,7 @@
 
 use operator_kit::report::EventType;
 
-use super::{queue::restart, *};
+use super::*;
 use crate::events::of;
 
 /// The type, the reason and the note of the Event about the next step.
@@ -34,13 +34,12 @@ fn each_written_child_is_told_once() {
         (reason.as_str(), note.as_str()),
         ("ChildScaled", "scaled BasicReplicaSet web from 1 to 3 replicas")
     );
-    let mut commanded = ours(json!({}));
-    commanded.commands = Some(vec![restart("again", 10, json!({}))]);
-    queue::prepare(&mut commanded);
-    let (reason, note) = told(&commanded);
+    let mut restarted = ours(json!({}));
+    spec(&mut restarted).restarted_at = Some("2026-01-01T00:00:00Z".into());
+    let (reason, note) = told(&restarted);
     assert_eq!(
         (reason.as_str(), note.as_str()),
-        ("ChildRestarted", "restarted BasicReplicaSet web, as again asks")
+        ("ChildRestarted", "restarted BasicReplicaSet web: spec.restartedAt is 2026-01-01T00:00:00Z")
     );
     assert_eq!(told(&observed(Found::Orphan(child(json!({}))))).0, "ChildAdopted");
 }

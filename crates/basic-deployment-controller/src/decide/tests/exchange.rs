@@ -191,7 +191,7 @@ fn no_child_is_made_or_becomes_the_wanted_one_while_the_last_one_is_of_a_kind_th
         let Action::Refuse(refusal) = &refused else { panic!("{refused:?}") };
         assert!(refusal.to_string().contains("Deployment \"web\", is of a kind that children"), "{refusal}");
         observed.attempt = without(&refused, "KindNotListed", "it may still run");
-        assert_eq!(told(decide(&observed), "a"), outcome("Unknown", "KindNotListed"));
+        assert_eq!(told(decide(&observed), "b"), outcome("Unknown", "KindNotListed"));
         observed.commands = Some(Vec::new());
         spec(&mut observed).revision_history_limit = 0;
         let status = written(decide(&observed));
@@ -266,23 +266,17 @@ fn former_children_that_serve_least_are_emptied_first() {
 }
 
 #[test]
-fn a_rollback_makes_the_child_of_the_former_kind_the_wanted_one() {
-    let mut observed = ours(json!({}));
+fn a_pin_makes_the_child_of_the_former_kind_the_wanted_one() {
+    let mut observed = observed(Found::Nothing);
+    observed.others = vec![child(json!({}))];
     observed.kinds.push(fixtures::listed(deployments()));
-    let mut former = Revision::clone(&revision(0, "former"));
+    let mut former = Revision::clone(&revision(2, "former"));
     former.kind = ("apps/v1".into(), "Deployment".into());
-    observed.revisions.insert(0, Arc::new(former.clone()));
+    observed.revisions.push(Arc::new(former));
     assert_eq!(rollback::target(0, &observed).unwrap().hash, "former");
-    let command = command(CommandKind::Rollback, "back", 10, json!({}));
-    observed.commands = Some(vec![command]);
     let target = Desired::new(&deployment(), rendered("former"), deployments());
-    let prepared = |target, found| Prepared {
-        command: "back".into(),
-        target: Some((target, found)),
-        is_taken_back: false,
-    };
-    observed.prepared = Some(prepared(target.clone(), Found::Nothing));
-    assert_eq!(decide(&observed), Action::Create { desired: target, replicas: 1, cause: Cause::Rollback });
+    let pinned = Observed { pin: Some(pin("former", NEW)), desired: Ok(target.clone()), ..observed.clone() };
+    assert_eq!(decide(&pinned), Action::Create { desired: target, replicas: 1 });
     observed.kinds.pop();
     let refused = rollback::target(0, &observed).unwrap_err();
     assert!(refused.message.contains("list the kind there"), "{refused:?}");
@@ -298,14 +292,10 @@ fn a_rollback_returns_to_the_former_kind_before_the_new_child_could_be_created()
         Revision { kind: ("apps/v1".into(), "Deployment".into()), ..Revision::clone(&revision(0, "former")) };
     observed.revisions.insert(0, Arc::new(former));
     observed.commands = Some(vec![command(CommandKind::Rollback, "back", 10, json!({}))]);
-    let target = Desired::new(&deployment(), rendered("former"), deployments());
-    let found = Found::Ours(observed.others[0].clone());
-    observed.prepared =
-        Some(Prepared { command: "back".into(), target: Some((target, found)), is_taken_back: false });
     for wanted in [Found::Nothing, Found::Foreign(child(json!({})))] {
         observed.child = wanted;
-        let Action::Apply { child, replicas: 3, .. } = decide(&observed) else { panic!() };
-        assert_eq!(child.uid, "deployment-child");
+        queue::confirm(&mut observed);
+        assert_eq!(queue::next(decide(&observed)), "back");
     }
     observed.others.clear();
     let queue = CommandQueue::of(&observed);

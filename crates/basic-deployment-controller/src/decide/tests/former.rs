@@ -87,8 +87,8 @@ fn a_child_of_an_earlier_name_that_cannot_be_scaled_holds_up_nothing_else() {
     let blocker = status.blocked_by.unwrap();
     assert_eq!((&*blocker.kind, &*blocker.name, &*blocker.reason), ("BasicDeployment", "web", "Forbidden"));
     observed.commands = Some(vec![queue::restart("again", 10, json!({}))]);
-    queue::prepare(&mut observed);
-    assert!(matches!(decide(&observed), Action::Restart { .. }));
+    queue::confirm(&mut observed);
+    assert!(matches!(decide(&observed), Action::CarryOut { .. }));
 
     observed.commands = Some(Vec::new());
     observed.child = Found::Ours(child(json!({})));

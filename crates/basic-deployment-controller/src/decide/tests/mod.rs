@@ -24,8 +24,8 @@ mod unobserved_commands;
 use std::{sync::Arc, time::Duration};
 
 use catena_api::{
-    BasicDeployment, BasicDeploymentSpec, BasicDeploymentStatus, CommandStatus, contract::ReplicaContract,
-    keys,
+    BasicDeployment, BasicDeploymentSpec, BasicDeploymentStatus, CommandStatus, Pin,
+    contract::ReplicaContract, keys,
 };
 use jiff::Timestamp;
 use operator_kit::{
@@ -44,8 +44,8 @@ use crate::{
     drift::changed_field,
     error::Refusal,
     fixtures::{self, deployment, desired, replica_sets},
-    observed::{Found, Prepared},
-    revision::{Pin, Rejects, Revision, kept_marks},
+    observed::Found,
+    revision::Revision,
     rollback,
     status::status,
 };
@@ -89,7 +89,7 @@ fn create(desired: Desired) -> Action {
 }
 
 fn create_with(desired: Desired, replicas: i32) -> Action {
-    Action::Create { desired, replicas, cause: Cause::Rendering }
+    Action::Create { desired, replicas }
 }
 
 fn merge(object: &mut Value, changes: Value) {
@@ -116,6 +116,20 @@ fn command(kind: CommandKind, uid: &str, second: i64, changes: Value) -> Arc<Com
     object["metadata"]["creationTimestamp"] = Timestamp::from_second(second).unwrap().to_string().into();
     merge(&mut object, changes);
     Arc::new(Command::of(serde_json::from_value(object).unwrap(), kind))
+}
+
+/// A pin of the deployment.
+fn pin(hash: &str, rejects: &str) -> Pin {
+    Pin { uid: "deployment".into(), hash: hash.into(), rejects: rejects.into() }
+}
+
+/// The same, held on a revision instead of the present rendering.
+fn pinned(mut observed: Observed, hash: &str) -> Observed {
+    let rejects =
+        observed.rendered.as_ref().map_or_else(|_| NEW.to_owned(), |rendered| rendered.hash.clone());
+    observed.pin = Some(pin(hash, &rejects));
+    observed.desired = Ok(Desired::new(&observed.deployment, rendered(hash), replica_sets()));
+    observed
 }
 
 /// The observation of a deployment whose rendering is stored as its first revision.

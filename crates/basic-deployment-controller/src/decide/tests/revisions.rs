@@ -2,17 +2,6 @@
 
 use super::*;
 
-fn rejecting(mut revision: Arc<Revision>, hash: &str, command: &str) -> Arc<Revision> {
-    Arc::make_mut(&mut revision).rejects = Rejects { hash: Some(hash.into()), command: Some(command.into()) };
-    revision
-}
-
-fn marked(hash: &str, marks: Value) -> Arc<Child> {
-    let mut annotations = marks;
-    annotations[keys::HASH] = hash.into();
-    child(json!({"metadata": {"annotations": annotations}}))
-}
-
 fn pruned(action: Action) -> Vec<i64> {
     match action {
         Action::Prune(revisions) => revisions.iter().map(|revision| revision.number).collect(),
@@ -34,8 +23,8 @@ fn a_rendering_is_stored_before_the_child_is_created_or_changed() {
 fn a_rendering_that_comes_back_gets_a_new_number_and_no_second_revision() {
     let mut observed = ours(json!({"metadata": {"annotations": {keys::HASH: "old"}}}));
     observed.revisions = vec![revision(1, NEW), revision(2, "old")];
-    let Action::Renumber { revision, number, rejects } = decide(&observed) else { panic!() };
-    assert_eq!((revision.hash.as_str(), number, rejects), (NEW, 3, Rejects::default()));
+    let Action::Renumber { revision, number } = decide(&observed) else { panic!() };
+    assert_eq!((revision.hash.as_str(), number), (NEW, 3));
 }
 
 #[test]
@@ -57,88 +46,42 @@ fn the_status_tells_the_number_of_the_live_revision() {
 }
 
 #[test]
-fn a_rejected_rendering_is_not_followed_and_another_one_is() {
-    let revisions = [revision(2, "bad"), rejecting(revision(3, "good"), "bad", "undo")];
-    let held = [marked("good", json!({keys::REJECTED_HASH: "bad", keys::ROLLED_BACK_BY: "undo"}))];
-    let pin = Pin::of("bad", &held, &revisions).unwrap();
-    assert_eq!((pin.hash.as_str(), pin.rejects.command.as_deref()), ("good", Some("undo")));
-    assert_eq!(pin.revision.unwrap().number, 3);
-    assert_eq!(Pin::of("better", &held, &revisions), None);
-    assert_eq!(Pin::of("bad", &[marked("good", json!({}))], &revisions), None, "the child is the truth");
-}
-
-/// The pin in both orders of the children, which has to be the same.
-fn pinned(rendered: &str, children: [Arc<Child>; 2], revisions: &[Arc<Revision>]) -> Option<Pin> {
-    let [first, second] = children;
-    let pin = Pin::of(rendered, &[first.clone(), second.clone()], revisions);
-    assert_eq!(pin, Pin::of(rendered, &[second, first], revisions), "the order of the children matters");
-    pin
-}
-
-fn held(hash: &str, by: &str) -> Arc<Child> {
-    marked(hash, json!({keys::REJECTED_HASH: "bad", keys::ROLLED_BACK_BY: by}))
-}
-
-#[test]
-fn of_two_children_that_were_rolled_back_to_the_newest_rollback_holds() {
-    let children = || [held("good", "first"), held("older", "second")];
-    let mut revisions =
-        vec![revision(1, "older"), revision(2, "bad"), rejecting(revision(3, "good"), "bad", "first")];
-    assert_eq!(
-        pinned("bad", children(), &revisions).unwrap().hash,
-        "older",
-        "before its revision records it"
-    );
-    revisions.push(rejecting(revision(4, "older"), "bad", "second"));
-    revisions.remove(0);
-    let pin = pinned("bad", children(), &revisions).unwrap();
-    assert_eq!((pin.hash.as_str(), pin.rejects.command.as_deref()), ("older", Some("second")));
-    // It asked for the rendering of spec and template.
-    let follows = marked("bad", json!({keys::ROLLED_BACK_BY: "third"}));
-    assert_eq!(pinned("bad", [held("older", "second"), follows], &revisions), None);
-}
-
-#[test]
-fn a_rollback_holds_without_the_child_that_bears_it_and_beside_another_one() {
-    let revisions = [revision(2, "bad"), rejecting(revision(3, "good"), "bad", "undo")];
-    let pin = Pin::of("bad", &[marked("bad", json!({}))], &revisions).unwrap();
-    assert_eq!((pin.hash.as_str(), pin.rejects.command.as_deref()), ("good", Some("undo")));
-}
-
-#[test]
-fn a_former_child_does_not_revive_the_rollback_that_a_change_has_ended() {
-    let children = [held("good", "undo"), marked("better", json!({}))];
-    let revisions =
-        [revision(2, "bad"), rejecting(revision(3, "good"), "bad", "undo"), revision(4, "better")];
-    assert_eq!(pinned("bad", children, &revisions), None);
-}
-
-#[test]
-fn a_child_that_somebody_deletes_comes_back_as_the_rollback_left_it() {
-    let revisions = [revision(2, "bad"), rejecting(revision(3, "good"), "bad", "undo")];
-    let pin = Pin::of("bad", &[], &revisions).unwrap();
-    assert_eq!(pin.hash, "good");
-    let marks = kept_marks("good", Some(&pin), None);
-    assert_eq!((marks.rejected.as_deref(), marks.rolled_back_by.as_deref()), (Some("bad"), Some("undo")));
-    assert_eq!(marks.last_command.as_deref(), Some("undo"), "or the command would be carried out again");
-    assert_eq!(Pin::of("better", &[], &revisions), None);
-}
-
-#[test]
-fn a_rollback_that_its_revision_names_was_carried_out_also_without_its_child_and_its_status() {
-    let undo = || command(CommandKind::Rollback, "undo", 10, json!({"spec": {"toRevision": 1}}));
-    // Spec and template have changed since, and no mark on the child shows it any more.
+fn the_status_lists_the_revisions_of_listed_kinds_up_to_the_limit_with_their_times() {
     let mut observed = ours(json!({}));
-    observed.commands = Some(vec![undo()]);
-    observed.revisions = vec![rejecting(revision(1, "good"), "bad", "undo"), revision(2, NEW)];
-    assert!(CommandQueue::of(&observed).next().is_none(), "it would be rolled back once more");
-    // It gave the wanted rendering: the revision that names it is the live one.
-    observed.revisions = vec![rejecting(revision(1, NEW), "bad", "undo")];
-    let Action::Renumber { rejects, .. } = decide(&observed) else { panic!() };
-    assert_eq!(rejects, Rejects { hash: None, command: Some("undo".into()) }, "its proof stays");
-    observed.revisions = vec![Arc::new(Revision { rejects, ..(*revision(1, NEW)).clone() })];
-    let Action::Tell(news) = decide(&observed) else { panic!() };
-    assert!(conditions::is_true(&news[0].1.conditions, "Succeeded"));
+    let at = |second: i64| {
+        Timestamp::from_second(second).ok().map(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time)
+    };
+    let numbered = |number: i64, hash: &str, kind: &str| {
+        let kind = ("catena.dev/v1alpha1".to_owned(), kind.to_owned());
+        Arc::new(Revision { numbered_at: at(number), kind, ..Revision::clone(&revision(number, hash)) })
+    };
+    let set = "BasicReplicaSet";
+    observed.revisions = vec![
+        numbered(1, "oldest", set),
+        numbered(2, "old", set),
+        numbered(3, "other", "Unlisted"),
+        numbered(4, NEW, set),
+    ];
+    spec(&mut observed).revision_history_limit = 2;
+    let told: Vec<_> = status(&observed).revisions.into_iter().map(|one| (one.number, one.hash)).collect();
+    assert_eq!(told, [(2, "old".to_owned()), (4, NEW.to_owned())]);
+    assert_eq!(Some(status(&observed).revisions[1].at.clone()), at(4));
+}
+
+#[test]
+fn the_time_of_a_revision_is_that_of_its_number() {
+    let numbered_at = |annotations: Value| {
+        let object = json!({"metadata": {
+            "name": "web-a", "creationTimestamp": "2026-01-01T00:00:00Z", "annotations": annotations,
+        }});
+        let revision = Revision::of(serde_json::from_value(object).unwrap());
+        revision.numbered_at.map(|at| at.0.to_string())
+    };
+    let later = "2026-01-02T00:00:00Z";
+    assert_eq!(numbered_at(json!({keys::NUMBERED_AT: later})).as_deref(), Some(later));
+    for odd in [json!({}), json!({keys::NUMBERED_AT: "yesterday"})] {
+        assert_eq!(numbered_at(odd).as_deref(), Some("2026-01-01T00:00:00Z"));
+    }
 }
 
 #[test]
@@ -192,32 +135,20 @@ fn revisions_that_were_left_behind_are_taken_back_before_the_next_one_gets_its_n
 }
 
 #[test]
-fn a_rollback_is_recorded_on_its_revision_once() {
+fn a_pinned_revision_becomes_the_last_one_and_is_kept() {
     let mut observed = ours(json!({}));
     observed.rendered = Ok(rendered("bad"));
+    observed.pin = Some(pin(NEW, "bad"));
     observed.revisions = vec![revision(1, NEW), revision(2, "bad")];
-    let rejects = Rejects { hash: Some("bad".into()), command: Some("undo".into()) };
-    let (hash, stored) = (NEW.to_owned(), observed.revisions[0].clone());
-    observed.pin = Some(Pin { hash, revision: Some(stored), rejects: rejects.clone() });
-    let Action::Renumber { number: 3, rejects: recorded, .. } = decide(&observed) else { panic!() };
-    assert_eq!(recorded, rejects);
-    observed.revisions = vec![revision(2, "bad"), rejecting(revision(3, NEW), "bad", "undo")];
+    let Action::Renumber { revision: held, number: 3 } = decide(&observed) else { panic!() };
+    assert_eq!(held.hash, NEW);
+    observed.revisions = vec![revision(2, "bad"), revision(3, NEW)];
     let status = written(decide(&observed));
     assert!(conditions::is_true(&status.conditions, "RolledBack"));
     assert_eq!(ready(&status), (true, "Complete".into()));
-}
-
-#[test]
-fn a_restart_is_no_longer_recorded_when_the_next_rendering_comes_but_a_rollback_is_over() {
-    let child = marked(
-        "old",
-        json!({keys::LAST_COMMAND: "c", keys::ROLLED_BACK_BY: "b", keys::REJECTED_HASH: "bad"}),
-    );
-    let marks = kept_marks(NEW, None, Some(&child));
-    assert_eq!(
-        (marks.last_command.as_deref(), marks.rolled_back_by, marks.rejected),
-        (Some("c"), None, None)
-    );
+    spec(&mut observed).revision_history_limit = 0;
+    (observed.child, observed.desired) = (Found::Nothing, Err(Refusal::RevisionGone { hash: NEW.into() }));
+    assert_eq!(history::prune(&observed), None, "also while it cannot be read");
 }
 
 #[test]

@@ -1,35 +1,61 @@
 //! Rollbacks: their targets, what they reject, and what supersedes them.
 
 use super::{queue::*, *};
+use crate::command::Order;
+
+/// The pin of the rollback that a decision carries out.
+fn pin_set(action: Action) -> Pin {
+    match action {
+        Action::CarryOut { patch, .. } => {
+            serde_json::from_str(patch["metadata"]["annotations"][keys::PINNED_REVISION].as_str().unwrap())
+                .unwrap()
+        }
+        action => panic!("{action:?}"),
+    }
+}
+
+/// A rollback to the previous revision of two.
+fn back() -> Observed {
+    let mut observed = with(json!({}), &[rollback("a", 10, 0), restart("b", 20, json!({}))]);
+    observed.revisions = vec![revision(1, "good"), revision(2, NEW)];
+    confirm(&mut observed);
+    observed
+}
 
 #[test]
-fn a_rollback_puts_the_child_on_a_revision_and_says_what_it_rejects() {
-    let mut observed = with(json!({}), &[rollback("a", 10, 0)]);
-    observed.revisions = vec![revision(1, "good"), revision(2, NEW)];
-    prepare(&mut observed);
-    let Action::Apply { desired, cause: Cause::Rollback, .. } = decide(&observed) else { panic!() };
-    assert_eq!(desired.hash, "good");
-    let annotations = &desired.object["metadata"]["annotations"];
-    assert_eq!(annotations[keys::HASH], "good");
-    assert_eq!(annotations[keys::REJECTED_HASH], NEW);
-    assert_eq!(annotations[keys::LAST_COMMAND], "a");
-    assert_eq!(annotations[keys::ROLLED_BACK_BY], "a");
+fn a_rollback_pins_a_revision_and_says_what_it_rejects() {
+    let observed = back();
+    assert_eq!(pin_set(decide(&observed)), pin("good", NEW));
+    let Action::CarryOut { command, patch } = decide(&observed) else { panic!() };
+    assert_eq!(command.asks.as_ref().unwrap().order, Order::Rollback(0));
+    assert!(patch["metadata"]["annotations"][keys::COMMANDS].as_str().unwrap().contains("\"a\""));
+    assert!(patch.get("spec").is_none());
 }
 
 #[test]
 fn a_rollback_to_what_spec_and_template_give_rejects_nothing() {
-    let mut observed = with(json!({"metadata": {"annotations": {keys::HASH: "good"}}}), &[]);
+    let mut observed = pinned(with(json!({"metadata": {"annotations": {keys::HASH: "good"}}}), &[]), "good");
     observed.revisions = vec![revision(2, NEW), revision(3, "good")];
-    observed.desired = Ok(Desired::new(&deployment(), rendered("good"), replica_sets()));
-    let rejects = Rejects { hash: Some(NEW.into()), command: Some("before".into()) };
-    let held = observed.revisions[1].clone();
-    observed.revisions[1] = Arc::new(Revision { rejects: rejects.clone(), ..(*held).clone() });
-    observed.pin = Some(Pin { hash: "good".into(), revision: Some(observed.revisions[1].clone()), rejects });
     observed.commands = Some(vec![rollback("a", 10, 0)]);
-    prepare(&mut observed);
-    let Action::Apply { desired, .. } = decide(&observed) else { panic!() };
-    assert_eq!(desired.hash, NEW);
-    assert!(desired.object["metadata"]["annotations"][keys::REJECTED_HASH].is_null());
+    confirm(&mut observed);
+    let set = pin_set(decide(&observed));
+    assert_eq!(set, pin(NEW, NEW));
+    observed.pin = Some(set);
+    assert_eq!(conditions::find(&status(&observed).conditions, "RolledBack"), None);
+}
+
+#[test]
+fn while_the_template_renders_nothing_what_was_rendered_last_is_rejected() {
+    let broken = || Refusal::RevisionGone { hash: NEW.into() };
+    let mut observed = back();
+    (observed.rendered, observed.desired) = (Err(broken()), Err(broken()));
+    assert_eq!(pin_set(decide(&observed)), pin("good", NEW));
+    let mut held = pinned(observed, "good");
+    held.pin = Some(pin("good", "rejected before"));
+    held.revisions = vec![revision(1, "older"), revision(2, NEW), revision(3, "good")];
+    held.commands = Some(vec![rollback("a", 10, 1)]);
+    confirm(&mut held);
+    assert_eq!(pin_set(decide(&held)), pin("older", "rejected before"));
 }
 
 #[test]
@@ -42,92 +68,85 @@ fn a_revision_that_is_not_there_fails_the_rollback_and_not_the_next_command() {
     );
 }
 
+/// The observation after the rollback was carried out, before the child follows.
+fn rolled_back() -> Observed {
+    let mut observed = pinned(back(), "good");
+    observed.revisions = vec![revision(2, NEW), revision(3, "good")];
+    let commands = observed.commands.clone().unwrap();
+    carry_out(&mut observed, &commands[0]);
+    observed
+}
+
 #[test]
-fn a_rollback_to_a_name_that_somebody_else_has_fails_and_creates_nothing() {
-    let holders = [Found::Orphan, Found::Leaving, Found::Foreign];
-    for holder in holders {
-        let mut observed = with(json!({}), &[rollback("a", 10, 0), restart("b", 20, json!({}))]);
-        observed.revisions = vec![revision(1, "good"), revision(2, NEW)];
-        prepare(&mut observed);
-        let (_, found) = observed.prepared.as_mut().unwrap().target.as_mut().unwrap();
-        *found = holder(child(json!({})));
+fn the_child_follows_a_pin_and_the_rollback_succeeds_when_it_serves() {
+    let mut observed = rolled_back();
+    let Action::Apply { desired, cause: Cause::Rendering, .. } = decide(&observed) else { panic!() };
+    assert_eq!(desired.hash, "good");
+    let tells = |observed: &Observed| commands::tell(observed, &CommandQueue::of(observed)).unwrap();
+    assert_eq!(told(tells(&observed), "a"), outcome("Unknown", "Running"), "it serves the rejected one");
+    assert_eq!(told(tells(&observed), "b"), outcome("Unknown", "Queued"));
+    observed.child = Found::Ours(child(json!({"metadata": {"annotations": {keys::HASH: "good"}}})));
+    assert_eq!(told(decide(&observed), "a"), outcome("True", "Complete"));
+    assert!(conditions::is_true(&status(&observed).conditions, "RolledBack"));
+}
+
+#[test]
+fn a_rollback_to_a_name_that_somebody_else_has_fails_and_stalls_the_deployment() {
+    for holder in [Found::Orphan, Found::Foreign] {
+        let mut observed = rolled_back();
+        observed.child = holder(child(json!({})));
+        let refused = decide(&observed);
+        assert!(matches!(refused, Action::Refuse(_)), "{refused:?}");
+        observed.attempt = former::without(&refused, "ChildNotOwned", "it is somebody else's");
         assert_eq!(told(decide(&observed), "a"), outcome("False", "ChildNotOwned"));
-        assert_eq!(told(decide(&observed), "b"), outcome("Unknown", "Queued"));
+        assert_eq!(ready(&status(&observed)), (false, "ChildNotOwned".into()));
     }
 }
 
 #[test]
-fn a_rollback_to_a_former_child_does_not_wait_for_the_end_of_the_wanted_one() {
-    let leaving = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}});
-    let of_former = |changes: Value| {
-        let mut object =
-            json!({"metadata": {"name": "good", "uid": "former", "annotations": {keys::HASH: "good"}}});
-        merge(&mut object, changes);
-        child(object)
-    };
-    let mut observed = with(leaving.clone(), &[rollback("a", 10, 1)]);
-    observed.revisions = vec![revision(1, "good"), revision(2, NEW)];
-    observed.others = vec![of_former(json!({}))];
-    prepare(&mut observed);
-    let target = |observed: &mut Observed, to: Arc<Child>| {
-        let (_, found) = observed.prepared.as_mut().unwrap().target.as_mut().unwrap();
-        *found = Found::Ours(to);
-    };
-    for wanted in [Found::Ours(child(leaving.clone())), Found::Leaving(child(json!({})))] {
-        observed.child = wanted;
-        target(&mut observed, of_former(json!({})));
-        let keep = |observed: &Observed| {
-            crate::decide::child::keep(
-                observed.desired.as_ref().unwrap(),
-                observed,
-                &CommandQueue::of(observed),
-            )
-        };
-        assert!(matches!(keep(&observed), Some(Action::Apply { child, .. }) if child.uid == "former"));
-        target(&mut observed, of_former(leaving.clone()));
-        let Some(Action::Tell(news)) = commands::tell(&observed, &CommandQueue::of(&observed)) else {
-            panic!()
-        };
-        let succeeded = conditions::find(&news[0].1.conditions, "Succeeded").unwrap();
-        assert_eq!((&*succeeded.status, &*succeeded.reason), ("Unknown", "ChildLeaving"));
-        assert_eq!(keep(&observed), None);
+fn a_rollback_waits_for_no_child_that_is_leaving() {
+    let leaving = child(json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}));
+    let former = child(json!({"metadata": {"name": "old", "uid": "old"}, "spec": {"replicas": 3}}));
+    for wanted in [Found::Ours(leaving), Found::Leaving(child(json!({})))] {
+        let mut observed = back();
+        (observed.child, observed.others) = (wanted, vec![former.clone()]);
+        confirm(&mut observed);
+        assert_eq!(pin_set(decide(&observed)).hash, "good");
     }
 }
 
 #[test]
 fn a_rollback_is_superseded_when_spec_or_template_move_on() {
-    let marks = json!({keys::LAST_COMMAND: "a"});
-    let moved =
-        with(json!({"metadata": {"annotations": marks}, "status": {"active": 1}}), &[rollback("a", 10, 0)]);
+    let mut moved = rolled_back();
+    (moved.pin, moved.desired) = (None, Ok(desired()));
+    moved.revisions.push(revision(4, NEW));
+    moved.revisions.remove(0);
     assert_eq!(told(decide(&moved), "a"), outcome("False", "Superseded"));
 }
 
 #[test]
-fn a_rollback_comes_before_the_rendering_that_the_server_does_not_take() {
-    let mut observed =
-        with(json!({"metadata": {"annotations": {keys::HASH: "good"}}}), &[rollback("a", 10, 0)]);
-    observed.revisions = vec![revision(1, "good"), revision(2, NEW)];
-    prepare(&mut observed);
-    let Action::Apply { desired, .. } = decide(&observed) else { panic!() };
-    assert_eq!(desired.hash, "good");
+fn a_pin_that_holds_nothing_is_removed_also_in_a_pause_and_one_that_holds_stays() {
+    let annotated = |mut observed: Observed| {
+        let pin = [(keys::PINNED_REVISION.to_owned(), "any".to_owned())];
+        Arc::make_mut(&mut observed.deployment).metadata.annotations = Some(pin.into());
+        observed
+    };
+    let mut spent = annotated(ours(json!({})));
+    spec(&mut spent).paused = true;
+    assert_eq!(decide(&spent), Action::Unpin);
+    spent.attempt = former::without(&Action::Unpin, "Forbidden", "no");
+    assert!(matches!(decide(&spent), Action::WriteStatus(_)), "it holds up nothing else");
+    assert!(!matches!(decide(&annotated(rolled_back())), Action::Unpin));
 }
 
 #[test]
-fn a_rollback_to_another_child_waits_while_the_template_cannot_be_rendered() {
-    let mut observed = with(json!({}), &[rollback("a", 10, 1)]);
-    observed.revisions = vec![revision(1, "good"), revision(2, NEW)];
-    prepare(&mut observed);
-    observed.desired = Err(Refusal::RevisionGone { hash: NEW.into() });
-    assert!(
-        matches!(decide(&observed), Action::Apply { child, .. } if child.uid == "child"),
-        "the same child"
+fn a_rollback_comes_before_the_rendering_that_the_server_does_not_take() {
+    let mut observed = back();
+    observed.child = Found::Ours(child(json!({"metadata": {"annotations": {keys::HASH: "good"}}})));
+    observed.attempt = former::without(
+        &decide(&with(json!({"metadata": {"annotations": {keys::HASH: "good"}}}), &[])),
+        "Invalid",
+        "no",
     );
-    let target = |observed: &mut Observed, found: Found| {
-        observed.prepared.as_mut().unwrap().target.as_mut().unwrap().1 = found;
-    };
-    let other = child(json!({"metadata": {"name": "good", "uid": "other"}}));
-    for found in [Found::Nothing, Found::Ours(other)] {
-        target(&mut observed, found);
-        assert_eq!(told(decide(&observed), "a"), outcome("Unknown", "NoExchange"));
-    }
+    assert_eq!(pin_set(decide(&observed)).hash, "good");
 }

@@ -81,55 +81,21 @@ fn revisions_that_cannot_be_deleted_hold_up_nothing() {
 }
 
 #[test]
-fn a_rollback_does_not_wait_for_one_that_is_stuck() {
-    let by = |command: &str, number, hash: &str| {
-        let rejects = Rejects { hash: None, command: Some(command.into()) };
-        Arc::new(Revision { rejects, ..Revision::clone(&revision(number, hash)) })
-    };
-    let mut observed = ours(json!({}));
-    observed.commands = Some(vec![rollback("bad", 10, 3), rollback("way-out", 20, 2)]);
-    observed.revisions = vec![revision(1, NEW), revision(2, "good"), by("bad", 3, "bad")];
-    let begun = Arc::make_mut(&mut observed.commands.as_mut().unwrap()[0]);
-    begun.status.start_time = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(observed.now));
-    let marks = json!({keys::HASH: "bad", keys::LAST_COMMAND: "bad", keys::ROLLED_BACK_BY: "bad"});
-    let on_bad = |active| child(json!({"metadata": {"annotations": marks}, "status": {"active": active}}));
-    observed.child = Found::Ours(on_bad(1));
-    observed.desired = Ok(Desired::new(&deployment(), rendered("bad"), replica_sets()));
-    queue::prepare(&mut observed);
-    assert!(observed.prepared.is_none(), "it may still end well");
-    observed.since_progress = Duration::from_secs(30);
-    queue::prepare(&mut observed);
-    let Action::Apply { desired, cause: Cause::Rollback, .. } = decide(&observed) else { panic!() };
-    assert_eq!(desired.hash, "good");
-
-    let marks = json!({keys::HASH: "good", keys::LAST_COMMAND: "way-out", keys::ROLLED_BACK_BY: "way-out"});
-    observed.child = Found::Ours(child(json!({"metadata": {"annotations": marks}, "status": {"active": 1}})));
-    observed.desired = Ok(Desired::new(&deployment(), rendered("good"), replica_sets()));
-    observed.revisions = vec![revision(1, NEW), by("bad", 3, "bad"), by("way-out", 4, "good")];
-    queue::prepare(&mut observed);
-    let next = commands::tell(&observed, &CommandQueue::of(&observed)).unwrap();
-    assert_eq!(told(next, "bad"), outcome("False", "Superseded"));
-}
-
-#[test]
-fn a_rollback_takes_back_an_orphan_of_its_revision_and_no_other_one() {
-    let mut observed = ours(json!({}));
-    observed.revisions = vec![revision(1, "good"), revision(2, NEW)];
-    observed.commands = Some(vec![rollback("back", 10, 1)]);
-    queue::prepare(&mut observed);
+fn a_pin_takes_back_an_orphan_of_its_revision_and_no_other_one() {
+    let mut observed = pinned(ours(json!({})), "good");
+    observed.revisions = vec![revision(1, NEW), revision(2, "good")];
     let orphan = |hash: &str| {
         let metadata = json!({"uid": "orphan", "ownerReferences": null, "annotations": {keys::HASH: hash}});
         Found::Orphan(child(json!({"metadata": metadata})))
     };
     let mut to = |found: Found| {
-        observed.prepared.as_mut().unwrap().target.as_mut().unwrap().1 = found;
+        observed.child = found;
         decide(&observed)
     };
     let Action::Apply { child, .. } = to(orphan("good")) else { panic!() };
     assert_eq!(child.uid, "orphan");
-    let Action::Tell(news) = to(orphan("other")) else { panic!() };
-    let succeeded = conditions::find(&news[0].1.conditions, "Succeeded").unwrap();
-    assert!(succeeded.message.contains("restore those to have it adopted"), "{}", succeeded.message);
+    let Action::Refuse(refusal) = to(orphan("other")) else { panic!() };
+    assert!(refusal.to_string().contains("restore those to have it adopted"), "{refusal}");
 }
 
 #[test]
@@ -149,23 +115,14 @@ fn a_breach_that_is_over_holds_up_nothing_and_another_failure_hides_none() {
 }
 
 #[test]
-fn a_rollback_waits_until_the_one_before_it_is_recorded() {
-    let marks = json!({keys::HASH: "bad", keys::LAST_COMMAND: "bad", keys::ROLLED_BACK_BY: "bad"});
-    for active in [json!(1), json!("1")] {
-        let mut observed = ours(json!({"metadata": {"annotations": marks}, "status": {"active": active}}));
-        observed.desired = Ok(Desired::new(&deployment(), rendered("bad"), replica_sets()));
-        observed.revisions = vec![revision(1, "bad"), revision(2, NEW), revision(3, "good")];
-        observed.commands = Some(vec![rollback("way-out", 20, 3)]);
-        let target = Desired::new(&deployment(), rendered("good"), replica_sets());
-        observed.prepared = Some(Prepared {
-            command: "way-out".into(),
-            target: Some((target, Found::Nothing)),
-            is_taken_back: false,
-        });
-        assert!(matches!(decide(&observed), Action::Renumber { .. }));
-        let next = decide(&after_failure(observed));
-        assert!(!matches!(next, Action::Create { .. }), "{next:?}");
-    }
+fn a_rendering_gets_its_number_before_a_rollback_may_name_it() {
+    let mut observed = ours(json!({"metadata": {"annotations": {keys::HASH: "old"}}}));
+    observed.revisions = vec![revision(1, "older"), revision(2, "old")];
+    observed.commands = Some(vec![rollback("back", 20, 0)]);
+    queue::confirm(&mut observed);
+    assert!(matches!(decide(&observed), Action::Record { .. }));
+    let Action::CarryOut { command, .. } = decide(&after_failure(observed)) else { panic!() };
+    assert_eq!(command.uid, "back", "it does not wait for a server that refuses that");
 }
 
 #[test]
@@ -176,14 +133,8 @@ fn a_rollback_does_not_wait_for_an_adoption_that_is_refused() {
     observed.kinds.push(fixtures::listed(deployment_child(json!({})).kind.clone()));
     observed.revisions.insert(0, revision_of_deployments());
     observed.commands = Some(vec![rollback("back", 10, 0)]);
-    let former = observed.others[0].clone();
-    let target = Desired::new(&deployment(), rendered("former"), former.kind.clone());
-    observed.prepared = Some(Prepared {
-        command: "back".into(),
-        target: Some((target, Found::Ours(former))),
-        is_taken_back: false,
-    });
-    assert!(matches!(decide(&observed), Action::Apply { cause: Cause::Rollback, .. }));
+    queue::confirm(&mut observed);
+    assert!(matches!(decide(&observed), Action::CarryOut { .. }));
 }
 
 #[test]
@@ -193,7 +144,7 @@ fn a_rollback_whose_effect_was_replaced_is_not_carried_out_again() {
     observed.commands = Some(vec![rollback("a", 10, 1)]);
     Arc::make_mut(&mut observed.commands.as_mut().unwrap()[0]).status.start_time =
         Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(observed.now));
-    queue::prepare(&mut observed);
+    queue::confirm(&mut observed);
     assert_eq!(told(decide(&observed), "a"), outcome("False", "Superseded"));
 }
 

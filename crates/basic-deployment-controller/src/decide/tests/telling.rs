@@ -199,11 +199,7 @@ fn what_is_paused_neither_goes_on_nor_is_stalled() {
 #[test]
 fn a_rollback_is_told_with_its_revision_while_it_holds_the_child() {
     let mut observed = ours(json!({}));
-    observed.pin = Some(Pin {
-        hash: NEW.into(),
-        revision: Some(revision(1, NEW)),
-        rejects: Rejects { hash: Some("bad".into()), command: Some("undo".into()) },
-    });
+    observed.pin = Some(pin(NEW, "bad"));
     let [is, reason, message] = said(&status(&observed), "RolledBack").unwrap();
     assert_eq!((is.as_str(), reason.as_str()), ("True", "Rollback"));
     assert!(message.starts_with("revision 1 stays until the spec or the template changes"), "{message}");

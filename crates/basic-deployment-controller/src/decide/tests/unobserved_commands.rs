@@ -3,8 +3,7 @@
 use operator_kit::report::Failure;
 
 use super::{
-    overtaking::rolled_back,
-    queue::{outcome, restart, restarted, told, with},
+    queue::{carry_out, outcome, restart, restarted, told, with},
     *,
 };
 
@@ -58,13 +57,11 @@ fn a_deadline_that_passes_meanwhile_denies_no_effect() {
 
 #[test]
 fn a_begun_rollback_is_not_superseded_by_revisions_that_are_not_seen() {
-    let mut unrecorded = blind(&[begun_rollback()]);
+    let mut unrecorded = pinned(blind(&[begun_rollback()]), "good");
     unrecorded.revisions.clear();
+    Arc::make_mut(&mut unrecorded.deployment).status = Some(status(&unrecorded));
     assert_eq!(told(decide(&unrecorded), "a"), outcome("Unknown", "ChildrenNotObserved"));
-    let mut proven = unrecorded;
-    let rejects = Rejects { hash: Some("bad".into()), command: Some("a".into()) };
-    proven.revisions = vec![Arc::new(Revision { rejects, ..(*revision(1, NEW)).clone() })];
-    assert_eq!(message(&decide(&proven), "a"), UNSEEN);
+    assert_eq!(message(&decide(&unrecorded), "a"), UNSEEN);
 }
 
 #[test]
@@ -79,29 +76,24 @@ fn a_command_that_cannot_be_read_or_names_another_object_is_told_so_also_then() 
 #[test]
 fn a_deadline_that_passed_after_the_begin_was_reported_is_told_with_the_effect() {
     let late = json!({"activeDeadlineSeconds": 60});
-    let other = with(restarted("other", json!({})), &[restart("a", 10, begun(&late))]);
-    let told_now = decide(&other);
+    let slow = restarted(json!({"status": {"updated": 1}}));
+    let told_now = decide(&with(slow, &[restart("a", 10, begun(&late))]));
     assert_eq!(told(told_now.clone(), "a"), outcome("False", "DeadlineExceeded"));
     assert!(message(&told_now, "a").contains("its effect remains"), "{}", message(&told_now, "a"));
 }
 
 #[test]
-fn a_command_that_was_overtaken_before_its_deadline_names_the_rollback_also_after_it() {
-    let mut observed = rolled_back();
-    let stuck = observed.commands.iter_mut().flatten().find(|command| command.uid == "stuck").unwrap();
-    Arc::make_mut(stuck).asks.as_mut().unwrap().deadline = Some(Duration::from_secs(60));
-    assert_eq!(told(decide(&observed), "stuck"), outcome("False", "Superseded"));
-}
-
-#[test]
-fn a_deleted_command_is_not_told_that_it_has_no_effect() {
+fn a_deleted_command_is_told_whether_it_had_begun_by_the_record_of_its_target() {
     let deleted =
         json!({"metadata": {"deletionTimestamp": "1970-01-12T00:00:00Z", "finalizers": ["a.dev/b"]}});
-    let told_now = decide(&blind(&[restart("a", 10, deleted)]));
-    assert!(message(&told_now, "a").contains("is not known"), "{}", message(&told_now, "a"));
-    let Action::Tell(news) = told_now else { panic!("{told_now:?}") };
-    let accepted = conditions::find(&news[0].1.conditions, "Accepted").unwrap();
-    assert_eq!(accepted.status, "Unknown");
+    let command = restart("a", 10, deleted);
+    let mut blind = blind(std::slice::from_ref(&command));
+    let said = message(&decide(&blind), "a");
+    assert!(said.ends_with("it is not carried out"), "{said}");
+    carry_out(&mut blind, &command);
+    Arc::make_mut(&mut blind.deployment).status = Some(status(&blind));
+    let said = message(&decide(&blind), "a");
+    assert!(said.ends_with("its effect remains"), "{said}");
 }
 
 #[test]

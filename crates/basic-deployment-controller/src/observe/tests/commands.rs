@@ -1,9 +1,8 @@
-//! The next command's prerequisites are read before it is carried out.
+//! The next command is read live before it is carried out, and the revision that a pin holds while it does.
 
 use super::*;
 
 const RESTART: &str = "/apis/catena.dev/v1alpha1/namespaces/shop/basicdeploymentrestarts/again";
-const ROLLBACK: &str = "/apis/catena.dev/v1alpha1/namespaces/shop/basicdeploymentrollbacks/again";
 
 /// A restart on the server, with one change of its metadata.
 fn changed(field: &str, value: Value) -> Answer {
@@ -19,31 +18,32 @@ fn earlier(name: &str) -> Rendered {
     Rendered { object, hash: "earlier".into() }
 }
 
-/// A cluster with the child in its desired state, a command, and two revisions of which the first is `earlier`.
+/// A cluster with the child in its desired state, and two revisions of which the first is `earlier`.
 async fn cluster(
-    command: (&'static str, Value),
+    command: Option<Value>,
     earlier: &Rendered,
     answer: impl FnMut(&Sent) -> Answer + Send + 'static,
 ) -> Cluster {
     let first = ("controllerrevisions", revision_object(earlier, 1, "first", "deployment"));
     let second = ("controllerrevisions", revision_object(&rendering(), 2, "second", "deployment"));
     let mut child = child_object("web", "child");
-    child["metadata"]["annotations"][catena_api::keys::HASH] = rendering().hash.into();
-    Cluster::of(vec![first, second, ("basicreplicasets", child), command], answer).await
+    child["metadata"]["annotations"][keys::HASH] = rendering().hash.into();
+    let command = command.map(|command| ("basicdeploymentrestarts", command));
+    let others = [first, second, ("basicreplicasets", child)];
+    Cluster::of(others.into_iter().chain(command).collect(), answer).await
 }
 
-async fn restarting(answer: Answer) -> (Result<Option<Prepared>, Error>, Vec<String>) {
-    let command = ("basicdeploymentrestarts", command_object("command", &json!({})));
-    let cluster = cluster(command, &earlier("web"), move |_| answer.clone()).await;
+async fn restarting(answer: Answer) -> (Result<Option<String>, Error>, Vec<String>) {
+    let command = command_object("command", &json!({}));
+    let cluster = cluster(Some(command), &earlier("web"), move |_| answer.clone()).await;
     let observed = cluster.observe(deployment(), Attempt::Allowed).await;
-    (observed.map(|observed| observed.prepared), cluster.asked())
+    (observed.map(|observed| observed.confirmed), cluster.asked())
 }
 
 #[tokio::test]
-async fn a_restart_is_prepared_only_while_the_very_command_waits() {
-    let (prepared, asked) = restarting(changed("name", "again".into())).await;
-    let expected = Prepared { command: "command".into(), target: None, is_taken_back: false };
-    assert_eq!((prepared.unwrap(), asked), (Some(expected), vec![format!("GET {RESTART}")]));
+async fn a_command_is_confirmed_only_while_the_very_command_waits() {
+    let (confirmed, asked) = restarting(changed("name", "again".into())).await;
+    assert_eq!((confirmed.unwrap().as_deref(), asked), (Some("command"), vec![format!("GET {RESTART}")]));
     let mut ended = command_object("command", &json!({}));
     ended["status"]["conditions"] = json!([{
         "type": "Succeeded", "status": "False", "reason": "DeadlineExceeded", "message": "",
@@ -70,23 +70,26 @@ async fn a_command_that_cannot_be_looked_up_is_not_run_and_holds_up_nothing_else
     }
 }
 
-/// Prepares a rollback to the first revision, which stores `earlier`, with these answers about the revision and about a
-/// child with another name.
-async fn rolling_back(
+/// The `BasicDeployment` with a pin to `earlier`.
+fn pinned(uid: &str, rejects: &str) -> BasicDeployment {
+    let pin = Pin { uid: uid.into(), hash: "earlier".into(), rejects: rejects.into() };
+    let mut pinned = deployment();
+    pinned.metadata.annotations = Some([(keys::PINNED_REVISION.to_owned(), pin.to_json())].into());
+    pinned
+}
+
+/// The observation of a pinned `BasicDeployment`, with these answers about the revision and about a child with another name.
+async fn holding(
+    pinned: BasicDeployment,
     earlier: Rendered,
     stored: Answer,
     child: Answer,
-) -> (Result<Option<Prepared>, Error>, Vec<String>) {
-    let command = command_object("command", &json!({"toRevision": 1}));
-    let waits = command.clone();
-    let answer = move |sent: &Sent| match sent.uri.as_str() {
-        uri if uri.starts_with(ROLLBACK) => Answer::Object(waits.clone()),
-        uri if uri.starts_with(REVISIONS) => stored.clone(),
-        _ => child.clone(),
-    };
-    let cluster = cluster(("basicdeploymentrollbacks", command), &earlier, answer).await;
-    let observed = cluster.observe(deployment(), Attempt::Allowed).await;
-    (observed.map(|observed| observed.prepared), cluster.asked())
+) -> (Observed, Vec<String>) {
+    let answer =
+        move |sent: &Sent| if sent.uri.starts_with(REVISIONS) { stored.clone() } else { child.clone() };
+    let cluster = cluster(None, &earlier, answer).await;
+    let observed = cluster.observe(pinned, Attempt::Allowed).await;
+    (observed.unwrap(), cluster.asked())
 }
 
 fn stored_as(earlier: &Rendered, uid: &str) -> Answer {
@@ -94,36 +97,54 @@ fn stored_as(earlier: &Rendered, uid: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn a_rollback_takes_what_the_very_revision_stores() {
-    let earlier = earlier("web");
-    let (prepared, asked) = rolling_back(earlier.clone(), stored_as(&earlier, "first"), MISSING).await;
-    let (desired, found) = prepared.unwrap().unwrap().target.unwrap();
-    assert_eq!((desired.hash.as_str(), desired.name()), ("earlier", "web"));
-    assert!(matches!(found, Found::Ours(child) if child.uid == "child"));
-    let revision = format!("{REVISIONS}/{}", name_of("earlier"));
-    assert_eq!(asked, [format!("GET {ROLLBACK}"), format!("GET {revision}")]);
+async fn a_pin_holds_what_the_very_revision_stores() {
+    let (earlier, rejecting) = (earlier("web"), pinned("deployment", &rendering().hash));
+    let (held, asked) =
+        holding(rejecting.clone(), earlier.clone(), stored_as(&earlier, "first"), MISSING).await;
+    assert_eq!(held.desired.as_ref().map(|desired| &*desired.hash), Ok("earlier"));
+    assert!(matches!(&held.child, Found::Ours(child) if child.uid == "child"));
+    assert_eq!(asked, [format!("GET {REVISIONS}/{}", name_of("earlier"))]);
     let mut emptied = revision_object(&earlier, 1, "first", "deployment");
     emptied["data"] = json!({"spec": 1});
     for other in [MISSING, stored_as(&earlier, "replaced"), Answer::Object(emptied)] {
-        let (prepared, _) = rolling_back(earlier.clone(), other.clone(), MISSING).await;
-        assert_eq!(prepared.unwrap(), None, "{other:?}");
+        let (held, _) = holding(rejecting.clone(), earlier.clone(), other.clone(), MISSING).await;
+        assert!(matches!(held.desired, Err(Refusal::RevisionGone { .. })), "{other:?}");
     }
 }
 
 #[tokio::test]
-async fn a_rollback_to_another_name_looks_who_has_it() {
-    let earlier = earlier("formerly");
+async fn a_pin_of_another_object_or_against_another_rendering_holds_nothing_and_is_spent() {
+    let rendered = rendering().hash;
+    for (uid, rejects) in [("copied", &*rendered), ("deployment", "former")] {
+        let (observed, asked) = holding(pinned(uid, rejects), earlier("web"), MISSING, MISSING).await;
+        assert_eq!(observed.desired.as_ref().map(|desired| &desired.hash), Ok(&rendered));
+        assert!(observed.pin.is_none() && observed.has_spent_pin() && asked.is_empty(), "{uid} {asked:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_pin_holds_while_the_template_renders_nothing() {
+    let earlier = earlier("web");
+    let mut broken = pinned("deployment", "former");
+    broken.spec.template = "missing".into();
+    let (held, _) = holding(broken, earlier.clone(), stored_as(&earlier, "first"), MISSING).await;
+    assert!(held.rendered.is_err() && !held.has_spent_pin());
+    assert_eq!(held.desired.map(|desired| desired.hash), Ok("earlier".to_owned()));
+}
+
+#[tokio::test]
+async fn a_pin_to_another_name_looks_who_has_it() {
+    let (earlier, pinned) = (earlier("formerly"), pinned("deployment", &rendering().hash));
     let stored = stored_as(&earlier, "first");
-    let (prepared, asked) = rolling_back(earlier.clone(), stored.clone(), MISSING).await;
-    assert_eq!(prepared.unwrap().unwrap().target.unwrap().1, Found::Nothing);
-    assert_eq!(asked.len(), 3);
-    assert!(asked[2].ends_with("/basicreplicasets/formerly"), "{asked:?}");
+    let (held, asked) = holding(pinned.clone(), earlier.clone(), stored.clone(), MISSING).await;
+    assert_eq!(held.child, Found::Nothing);
+    assert!(asked.len() == 2 && asked[1].ends_with("/basicreplicasets/formerly"), "{asked:?}");
     let mut theirs = child_object("formerly", "theirs");
     theirs["metadata"]["ownerReferences"] = json!([{
         "apiVersion": "v1", "kind": "Other", "name": "it", "uid": "it", "controller": true,
     }]);
-    let (prepared, _) = rolling_back(earlier, stored, Answer::Object(theirs)).await;
-    assert!(matches!(prepared.unwrap().unwrap().target.unwrap().1, Found::Foreign(_)));
+    let (held, _) = holding(pinned, earlier, stored, Answer::Object(theirs)).await;
+    assert!(matches!(held.child, Found::Foreign(_)));
 }
 
 #[tokio::test]
@@ -135,30 +156,4 @@ async fn a_rollback_waits_for_no_restarts_where_their_kind_is_not_served() {
     let cluster = Cluster::of(listed, |_| MISSING).await;
     let observed = cluster.observe(deployment(), Attempt::Allowed).await.unwrap();
     assert_eq!(observed.commands.map(|commands| commands.len()), Some(1));
-}
-
-#[tokio::test]
-async fn a_lost_restart_is_given_up_only_on_the_child_that_is_there_now() {
-    let begun = json!({"startTime": "2026-01-01T00:00:01Z"});
-    for (version, created, expected) in [
-        ("5", "2025-12-31T00:00:00Z", Some(true)),
-        ("5", "2026-01-05T00:00:00Z", Some(false)),
-        ("6", "2025-12-31T00:00:00Z", None),
-    ] {
-        let mut command = command_object("command", &json!({}));
-        command["status"] = begun.clone();
-        let answered = command.clone();
-        let live = move |sent: &Sent| {
-            if sent.uri.contains("basicdeploymentrestarts") {
-                return Answer::Object(answered.clone());
-            }
-            let mut child = child_object("web", "child");
-            child["metadata"]["resourceVersion"] = version.into();
-            child["metadata"]["creationTimestamp"] = created.into();
-            Answer::Object(child)
-        };
-        let cluster = cluster(("basicdeploymentrestarts", command), &earlier("web"), live).await;
-        let prepared = cluster.observe(deployment(), Attempt::Allowed).await.unwrap().prepared;
-        assert_eq!(prepared.map(|prepared| prepared.is_taken_back), expected, "{version} {created}");
-    }
 }

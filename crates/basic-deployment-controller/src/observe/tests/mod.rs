@@ -157,8 +157,8 @@ fn revision_object(rendered: &Rendered, number: i64, uid: &str, owner_uid: &str)
     json!({
         "metadata": {
             "name": name_of(&rendered.hash), "namespace": "shop", "uid": uid,
-            "labels": {catena_api::keys::DEPLOYMENT_UID: "deployment"},
-            "annotations": {catena_api::keys::HASH: rendered.hash},
+            "labels": {keys::DEPLOYMENT_UID: "deployment"},
+            "annotations": {keys::HASH: rendered.hash},
             "ownerReferences": [owner(owner_uid)],
         },
         "data": rendered.object,

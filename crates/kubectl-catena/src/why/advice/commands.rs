@@ -26,6 +26,10 @@ pub fn command(reason: &str) -> Option<Description> {
             "asks for a restart, which the kind of the child does not support",
             "map restartedAt of the replica contract in the values of the chart, if the kind has such a field",
         ),
+        "TokenInFuture" => (
+            "asks for a restart, while the restart token of its target is a time that has not come yet",
+            "remove spec.restartedAt of its target, and issue the command again",
+        ),
         "NoChild" => {
             ("waits until its target has a child", "find out why its target has none: kubectl catena why")
         }

@@ -30,9 +30,6 @@ use crate::{
     },
 };
 
-/// The annotations that an apply removes if the controller no longer sets them.
-const MARKS: [&str; 3] = [keys::LAST_COMMAND, keys::ROLLED_BACK_BY, keys::REJECTED_HASH];
-
 /// The writes of a step.
 pub fn writes(
     server: &Server,
@@ -52,18 +49,11 @@ pub fn writes(
     let step = action.step();
     match action {
         Action::Record { rendered, number } => vec![record(deployment, &rendered, number)],
-        Action::Renumber { revision, number, rejects } => {
-            let mark = |key: &str, value: Option<String>| {
-                Change::Annotation(key.into(), value.map(|value| (&*value).into()))
-            };
-            let changes = vec![
-                mark(keys::REJECTED_HASH, rejects.hash),
-                mark(keys::ROLLED_BACK_BY, rejects.command),
-                Change::Spec(json!({"revision": number}).into()),
-            ];
+        Action::Renumber { revision, number } => {
+            let changes = vec![Change::Spec(json!({"revision": number}).into())];
             vec![patch(Purpose::Other, key(Kind::Revision, &revision.name), &revision.uid, changes)]
         }
-        Action::Create { desired, replicas, .. } => {
+        Action::Create { desired, replicas } => {
             let all = observed.deployment.spec.replicas;
             let replicas = if scope.has(Sabotage::StartsAllAtOnce) { all } else { replicas };
             vec![apply(deployment, &desired, replicas, None)]
@@ -71,18 +61,28 @@ pub fn writes(
         Action::Apply { child, desired, replicas, .. } => {
             vec![apply(deployment, &desired, replicas, Some(&child))]
         }
-        Action::Restart { child, command, token } => {
-            let by_the_clock = || Some(clock::time(server.clock).to_string());
-            let token = if scope.has(Sabotage::RestartsByTheClock) { by_the_clock() } else { token };
-            let mut changes =
-                vec![Change::Annotation(keys::LAST_COMMAND.into(), Some((&*command.uid).into()))];
-            changes.extend(token.map(|token| Change::Spec(json!({"spec": {"restartedAt": token}}).into())));
-            let purpose = Purpose::Restart((&*command.uid).into());
+        Action::CarryOut { command, mut patch } => {
+            let is_blind = scope.has(Sabotage::RestartsByTheClock);
+            if is_blind {
+                patch["spec"]["restartedAt"] = clock::time(server.clock).to_string().into();
+            }
+            let annotations = texts(&patch, "annotations").into_iter();
+            let mut changes: Vec<_> =
+                annotations.map(|(key, value)| Change::Annotation(key, Some(value))).collect();
+            if patch["spec"].is_object() {
+                changes.push(Change::Spec(json!({"spec": patch["spec"]}).into()));
+            }
+            let version = Some(deployment.meta.version).filter(|_| !is_blind);
+            let preconditions = Preconditions { uid: Some(deployment.meta.uid.clone()), version };
+            let (key, purpose) = (deployment.meta.key.clone(), Purpose::Restart((&*command.uid).into()));
+            vec![Write::patch(deployment, purpose, key, preconditions, changes).of_step(step, None)]
+        }
+        Action::Restart { child, token } => {
             let key = key(kind_of(&child.object), &child.name);
             let version = child.version.parse().ok().map(Version);
-            let version = version.filter(|_| !scope.has(Sabotage::RestartsByTheClock));
             let preconditions = Preconditions { uid: Some(uid_of(&child.uid)), version };
-            vec![Write::patch(deployment, purpose, key, preconditions, changes)]
+            let changes = vec![Change::Spec(json!({"spec": {"restartedAt": token}}).into())];
+            vec![Write::patch(deployment, Purpose::Other, key, preconditions, changes).of_step(step, None)]
         }
         Action::Scale { child, replicas, .. } => {
             let is_ended = scope.has(Sabotage::EndsTheFormerFirst) && step == step::SCALE_FORMER;
@@ -124,8 +124,9 @@ pub fn writes(
             let write = Write::status(deployment, Purpose::Status, key, uid, json!(status), &CONDITIONS);
             vec![write.of_step(step::STATUS, None)]
         }
-        // Each kind of the model has one version, and each revision its owner.
+        // Each kind of the model has one version, each revision its owner, and each command is a restart.
         Action::RefreshOwner { .. }
+        | Action::Unpin
         | Action::Adopt(_)
         | Action::Refuse(_)
         | Action::RefuseFormer(_)
@@ -149,7 +150,7 @@ fn apply(deployment: &Stored, desired: &Desired, replicas: i32, child: Option<&C
     let contract = desired.kind.fields();
     let mut spec = json!({"spec": desired.object["spec"]});
     contract.replicas.set(&mut spec, replicas.into());
-    let token = child.map_or(desired.token.as_deref(), Child::restarted_at);
+    let token = desired.token_for(child);
     if let (Some(restarted_at), Some(token)) = (&contract.restarted_at, token) {
         restarted_at.set(&mut spec, token.into());
     }
@@ -163,13 +164,11 @@ fn apply(deployment: &Stored, desired: &Desired, replicas: i32, child: Option<&C
     };
     let mut changes: Vec<_> =
         labels.into_iter().map(|(key, value)| Change::Label(key, Some(value))).collect();
-    let dropped = MARKS.into_iter().filter(|mark| !annotations.contains_key(*mark));
-    changes.extend(dropped.map(|mark| Change::Annotation(mark.into(), None)));
     changes.extend(annotations.into_iter().map(|(key, value)| Change::Annotation(key, Some(value))));
     changes.push(Change::AddOwner(Owner::controller(&deployment.meta)));
     changes.push(Change::Spec(spec.into()));
     let key = Key { kind: kind_of(&desired.object), name: (&*child.name).into() };
-    let version = child.version.parse().ok().map(Version).filter(|_| child.has_followed_commands());
+    let version = child.version.parse().ok().map(Version).filter(|_| token.is_some());
     let preconditions = Preconditions { uid: Some((&*child.uid).into()), version };
     Write::patch(deployment, purpose, key, preconditions, changes)
 }

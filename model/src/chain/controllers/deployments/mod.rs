@@ -7,7 +7,6 @@ use basic_deployment_controller::{
     child::{Child, projection},
     command_queue::CommandQueue,
     decide::{Action, decide},
-    observed::Prepared,
 };
 
 use super::super::{
@@ -25,9 +24,8 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, deployment: &
     };
     let queue = CommandQueue::of(&observed);
     let next = queue.next().filter(|_| observed.held_up().is_none());
-    observed.prepared = next
-        .filter(|command| observe::still_waits(server, scope, command))
-        .map(|command| Prepared { command: command.uid.clone(), target: None, is_taken_back: false });
+    let next = next.filter(|command| observe::still_waits(server, scope, command));
+    observed.confirmed = next.map(|command| command.uid.clone());
     let action = decide(&observed, &queue);
     if matches!(action, Action::Refuse(_) | Action::RefuseFormer(_)) {
         process.fails(deployment, action.step(), None);

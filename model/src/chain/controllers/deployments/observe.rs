@@ -13,9 +13,9 @@ use basic_deployment_controller::{
     desired::{Desired, render},
     error::Refusal,
     observed::{Found, ListedKind, Observed},
-    revision::{self, Pin, Revision},
+    revision::{self, Revision},
 };
-use catena_api::BasicDeployment;
+use catena_api::{BasicDeployment, command::RecentCommands};
 use operator_kit::{
     render::Rendered,
     report::StatusAge,
@@ -54,7 +54,6 @@ pub fn observe(process: &Process, server: &Server, scope: &Scope, deployment: &S
     revisions.sort_by(|a, b| (a.number, &a.uid).cmp(&(b.number, &b.uid)));
     let mut others: Vec<_> =
         CHILDREN.into_iter().flat_map(own).map(|row| Arc::new(child_of(row, scope))).collect();
-    let pin = rendered.as_ref().ok().and_then(|rendered| Pin::of(&rendered.hash, &others, &revisions));
     let desired = rendered.clone().and_then(|rendered| {
         let kind = settings.kind_of(&rendered.object)?;
         Ok(Desired::new(&real, rendered, kind))
@@ -71,10 +70,6 @@ pub fn observe(process: &Process, server: &Server, scope: &Scope, deployment: &S
         Err(_) => others.first().cloned().map_or(Found::Nothing, Found::Ours),
     };
     let memory = &process.memory;
-    let desired = desired.map(|desired| {
-        let marks = revision::kept_marks(&desired.hash, pin.as_ref(), child.ours().map(AsRef::as_ref));
-        desired.marked(marks)
-    });
     others.retain(|other| child.ours().is_none_or(|child| child.uid != other.uid));
     let wanted = desired.as_ref().ok().map(|desired| desired.hash.as_str());
     let settled_as = memory.applied.as_ref().filter(|(hash, _)| wanted == Some(&**hash));
@@ -95,10 +90,11 @@ pub fn observe(process: &Process, server: &Server, scope: &Scope, deployment: &S
         since_told: memory.told.map(since),
         unheard: HashSet::new(),
         commands: Some(commands(process, uid)),
-        prepared: None,
+        recent: RecentCommands::on(&real.metadata),
+        confirmed: None,
         rendered,
         unread: Vec::new(),
-        pin,
+        pin: None,
         unlisted: None,
         desired,
         child,
