@@ -44,10 +44,12 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<ExitCode> {
     let Some(saved) = interrupt.or(collected).await else { return Ok(interrupted()) };
     let saved = saved?;
     arguments.output.print(&saved, || text(&saved))?;
-    if !saved.complete {
+    if saved.keeps_former {
         eprintln!(
             "the backup is incomplete, and no file was removed: correct what was not read, and make it again"
         );
+    } else if !saved.complete {
+        eprintln!("the backup is incomplete: it lacks the objects that cannot be kept, as listed above");
     }
     Ok(exit_code(saved.complete))
 }

@@ -127,3 +127,43 @@ async fn a_command_of_others_is_left_out_and_an_ordinary_dependent_is_saved() {
     let saved = backup(&server(|_| None), &readable).await.unwrap();
     assert_eq!(saved.objects["reindexes.acme.dev"], 1, "{saved:?}");
 }
+
+#[tokio::test]
+async fn a_chosen_kind_that_may_not_be_listed_is_named_and_takes_nothing_from_the_former_backup() {
+    let folder = Temporary::new("second-kind");
+    let backup = async |cluster: &Cluster| {
+        let kinds = ["basicdeployments", "reindexes"].map(|word| cluster.kinds.find(word).unwrap().clone());
+        collect(cluster, &folder.0, &kinds, Some("shop")).await.unwrap()
+    };
+    assert!(backup(&server(|_| None)).await.complete);
+    let saved = backup(&server(|uri| uri.contains("/reindexes").then(|| forbidden("reindexes")))).await;
+    assert!(!saved.complete && saved.keeps_former, "{saved:?}");
+    assert_eq!(saved.not_seen, [Gap::new("reindexes", "no permission")]);
+    assert_eq!(Folder::read(&folder.0).unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn an_object_that_cannot_be_kept_is_named_and_stops_no_other() {
+    // The first one is too deep for the YAML of the backup, and the second one for this program.
+    for depth in [100, 1000] {
+        let folder = Temporary::new(&format!("deep-{depth}"));
+        let deep = (0..depth).fold("{}".to_owned(), |inner, _| format!("{{\"a\": {inner}}}"));
+        let cluster = server(move |uri| {
+            let items = format!(
+                "{{\"kind\": \"List\", \"apiVersion\": \"v1\", \"metadata\": {{}}, \"items\": [\
+                 {{\"metadata\": {{\"name\": \"deep\", \"namespace\": \"shop\", \"uid\": \"u3\"}}, \"spec\": {deep}}}, \
+                 {{\"metadata\": {{\"name\": \"web\", \"namespace\": \"shop\", \"uid\": \"u1\"}}}}]}}"
+            );
+            // As it stands: a `Value` is not as deep.
+            uri.contains("/basicdeployments?").then_some((StatusCode::OK, Value::String(items)))
+        });
+        let saved = backup(&cluster, &folder).await.unwrap();
+        assert!(!saved.complete && !saved.keeps_former, "{saved:?}");
+        assert_eq!(saved.objects["basicdeployments.catena.dev"], 1, "{saved:?}");
+        let named: Vec<&str> = saved.not_seen.iter().map(|gap| &*gap.what).collect();
+        assert_eq!(named, ["basicdeployments/deep"], "{saved:?}");
+        let read: Vec<_> =
+            Folder::read(&folder.0).unwrap().iter().map(|object| object.identity().name).collect();
+        assert!(read.contains(&"web".to_owned()) && !read.contains(&"deep".to_owned()), "{read:?}");
+    }
+}

@@ -278,8 +278,8 @@ async fn a_request_that_an_operator_made_comes_back_only_if_it_is_asked_for() {
 async fn nothing_is_brought_back_while_definitions_cannot_be_listed() {
     let path = std::env::temp_dir().join(format!("catena-restore-{}", std::process::id()));
     let mut folder = Folder::begin(&path, Scope::default()).unwrap();
-    folder.write("basicdeployments", &deployment()).unwrap();
-    folder.end(Vec::new()).unwrap();
+    folder.add("basicdeployments.catena.dev", &deployment()).unwrap();
+    folder.end(Vec::new(), Vec::new()).unwrap();
     let (mut cluster, requests) = store(&[], |_, uri| {
         uri.contains("/customresourcedefinitions?").then(|| status(503, "ServiceUnavailable", "busy"))
     });
