@@ -60,7 +60,11 @@ enum Command {
     #[command(subcommand)]
     Contract(commands::contract::Command),
     /// Write objects with their owners and dependents to a folder, one file each
-    #[command(after_help = "Example: kubectl catena backup shop-backup -n shop")]
+    #[command(
+        after_help = "Example: kubectl catena backup shop-backup -n shop --kind catena --kind deployments --kind secrets\n\nExit \
+        codes: 0 everything is in the folder; 1 something could not be read or kept, or there was nothing to save; 130 \
+        interrupted."
+    )]
     Backup(commands::backup::Arguments),
     /// Create the objects of a backup again, with their owners
     #[command(

@@ -21,6 +21,7 @@ use super::{
     folder::Folder,
     index::Scope,
     manifest::{Manifest, is_going},
+    uses::find_uses,
 };
 use crate::{
     connection::Cluster,
@@ -34,11 +35,13 @@ use crate::{
 const MAX_CONCURRENT_READS: usize = 16;
 /// The category of all kinds of the project.
 const CATEGORY: &str = "catena";
+/// The kind that is left out only because a backup may be read by others.
+const SECRETS: &str = "secrets";
 /// Kinds that would do harm or nothing if they were created again, with the reason.
 const LEFT_OUT: [(&str, &str); 9] = [
     ("pods", "their controllers adopt the live ones, and replace the others"),
     ("jobs.batch", "they would run again"),
-    ("secrets", "a backup may be read by others; choose them with --kind secrets"),
+    (SECRETS, "a backup may be read by others"),
     ("events", "they tell of the past"),
     ("events.events.k8s.io", "they tell of the past"),
     ("endpoints", "their controller writes them"),
@@ -46,6 +49,20 @@ const LEFT_OUT: [(&str, &str); 9] = [
     ("leases.coordination.k8s.io", "their holders write them"),
     ("replicasets.apps", "their Deployment creates them again, and they adopt the live pods"),
 ];
+/// Kinds whose objects are written by controllers, or soon are of the past.
+const NO_CONTENT: [&str; 6] = [
+    "events",
+    "events.events.k8s.io",
+    "endpoints",
+    "endpointslices.discovery.k8s.io",
+    "leases.coordination.k8s.io",
+    "pods.metrics.k8s.io",
+];
+/// Objects that Kubernetes puts into each namespace.
+const OF_EACH_NAMESPACE: [(&str, &str); 2] =
+    [("configmaps", "kube-root-ca.crt"), ("serviceaccounts", "default")];
+/// The number of names in a sentence.
+const MAX_NAMES: usize = 5;
 
 /// The content of a backup.
 #[derive(Debug, Default, Serialize)]
@@ -55,7 +72,7 @@ pub struct Saved {
     pub complete: bool,
     /// The numbers of objects, by kind.
     pub objects: BTreeMap<String, usize>,
-    /// The numbers of dependents that were left out, by kind.
+    /// The numbers of objects that are not in the backup, by kind: dependents; what pods use; other objects of the namespace.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOut>,
     /// Lists and objects that could not be read or kept.
@@ -66,7 +83,7 @@ pub struct Saved {
     pub keeps_former: bool,
 }
 
-/// Dependents that are not in the backup.
+/// Objects that are not in the backup.
 #[derive(Debug, Serialize)]
 pub struct LeftOut {
     /// Their kind.
@@ -77,7 +94,7 @@ pub struct LeftOut {
     pub why: String,
 }
 
-/// A dependent that may belong to a chosen object.
+/// An object that may belong to a chosen one.
 struct Candidate {
     kind: Kind,
     metadata: ObjectMeta,
@@ -88,6 +105,8 @@ struct Collection<'c> {
     cluster: &'c Cluster,
     namespace: Option<&'c str>,
     chosen: Vec<&'c Kind>,
+    /// The options that choose the same kinds again, before further ones.
+    choice: &'static str,
     /// The kinds of commands.
     commands: Vec<Kind>,
     folder: Folder,
@@ -96,6 +115,8 @@ struct Collection<'c> {
     /// Owners that are still to be read.
     owners: Vec<Identity>,
     definitions: BTreeSet<String>,
+    /// What pods of the objects need: kinds and objects.
+    used: BTreeSet<(&'static str, Identity)>,
     /// What may still be there, although it was not read.
     unread: Vec<String>,
     /// What was read, and cannot be kept.
@@ -105,7 +126,8 @@ struct Collection<'c> {
     saved: Saved,
 }
 
-/// Writes the objects of these kinds in a namespace, or in all, to a folder; by default all kinds of the project.
+/// Writes the objects of these kinds in a namespace, or in all, to a folder; by default all kinds of the project. If there are
+/// none, an earlier backup in the folder stays as it is.
 ///
 /// # Errors
 /// When nothing can be read, or the folder cannot be written. An earlier backup in it stays as it is.
@@ -131,12 +153,14 @@ pub async fn collect(
         cluster,
         namespace,
         chosen,
+        choice: if kinds.is_empty() { "--kind catena " } else { "" },
         // Only their kinds tell which dependents are commands, which would run again.
         commands: command_kinds(cluster).await?,
         folder: Folder::begin(folder, scope)?,
         known: HashSet::new(),
         owners: Vec::new(),
         definitions: BTreeSet::new(),
+        used: BTreeSet::new(),
         unread: Vec::new(),
         unkept: Vec::new(),
         refused: None,
@@ -150,9 +174,8 @@ pub async fn collect(
     collection.owners().await?;
     collection.definitions().await?;
     let Collection { folder, unread, unkept, refused, mut saved, .. } = collection;
-    // Without these, it would be no backup.
-    if let Some(error) = refused.filter(|_| saved.objects.is_empty()) {
-        return Err(error);
+    if saved.objects.is_empty() {
+        return refused.map_or(Ok(saved), Err);
     }
     saved.complete = unread.is_empty() && unkept.is_empty();
     saved.keeps_former = !unread.is_empty();
@@ -244,6 +267,11 @@ impl Collection<'_> {
             self.cannot_keep(kind, &identity, &why);
             return Ok(());
         }
+        let mut uses = BTreeSet::new();
+        find_uses(manifest.object(), &mut uses);
+        let namespace = identity.namespace.as_deref();
+        self.used
+            .extend(uses.into_iter().map(|(kind, name)| (kind, Identity::new("", "", namespace, &name))));
         if !kind.resource.group.is_empty() {
             self.definitions.insert(full_name.clone());
         }
@@ -307,18 +335,71 @@ impl Collection<'_> {
                 }
             }
         }
-        let left_out = left_out.into_iter();
-        self.saved.left_out =
-            left_out.map(|((kind, why), count)| LeftOut { kind, count, why: why.to_owned() }).collect();
+        for ((kind, why), count) in left_out {
+            let choice =
+                if kind == SECRETS { format!(": add {}", self.choice_of(&kind)) } else { String::new() };
+            let why = why.to_owned() + &choice;
+            self.saved.left_out.push(LeftOut { kind, count, why });
+        }
+        self.name_used();
+        self.count_others(&candidates);
         Ok(())
     }
 
-    /// All objects that have an owner, by their metadata.
+    /// The options that also choose a kind.
+    fn choice_of(&self, kind: &str) -> String {
+        format!("{}--kind {kind}", self.choice)
+    }
+
+    fn is_chosen(&self, kind: &str) -> bool {
+        self.chosen.iter().any(|chosen| chosen.full_name() == kind)
+    }
+
+    /// Names what pods of the saved objects need, and the backup lacks.
+    fn name_used(&mut self) {
+        let mut lacking: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        for (kind, object) in &self.used {
+            if !self.is_chosen(kind) && !self.folder.holds(kind, object) {
+                let place = object.namespace.as_ref().filter(|_| self.namespace.is_none());
+                let place = place.map_or_else(String::new, |namespace| format!("{namespace}/"));
+                lacking.entry(*kind).or_default().push(place + &object.name);
+            }
+        }
+        for (kind, names) in lacking {
+            let more = if names.len() > MAX_NAMES { ", …" } else { "" };
+            let some = names.iter().take(MAX_NAMES).map(String::as_str).collect::<Vec<_>>().join(", ");
+            let why = format!("pods use {some}{more}: add {}", self.choice_of(kind));
+            self.saved.left_out.push(LeftOut { kind: kind.to_owned(), count: names.len(), why });
+        }
+    }
+
+    /// Counts what else the namespace holds: objects of other kinds that nothing owns.
+    fn count_others(&mut self, candidates: &[Candidate]) {
+        let mut others: BTreeMap<String, usize> = BTreeMap::new();
+        for Candidate { kind, metadata } in candidates {
+            let (kind, name) = (kind.full_name(), metadata.name.as_deref().unwrap_or_default());
+            let object = Identity::new("", "", metadata.namespace.as_deref(), name);
+            let is_known = metadata.uid.as_ref().is_some_and(|uid| self.known.contains(uid))
+                || self.used.contains(&(&*kind, object));
+            let is_content = !NO_CONTENT.contains(&&*kind)
+                && !OF_EACH_NAMESPACE.contains(&(&*kind, name))
+                && !is_owned(metadata);
+            if is_content && !is_known && !self.is_chosen(&kind) {
+                *others.entry(kind).or_default() += 1;
+            }
+        }
+        for (kind, count) in others {
+            let why = format!("not chosen: add {}", self.choice_of(&kind));
+            self.saved.left_out.push(LeftOut { kind, count, why });
+        }
+    }
+
+    /// The objects that have an owner, by their metadata; in a single namespace also those that have none.
     async fn candidates(&mut self) -> Vec<Candidate> {
         let (cluster, namespace) = (self.cluster, self.namespace);
         let kinds = cluster.kinds.preferred().filter(|kind| kind.is_listed);
         let kinds: Vec<&Kind> = kinds.filter(|kind| kind.is_namespaced || namespace.is_none()).collect();
-        let lists = stream::iter(kinds).map(async |kind| (kind, owned(cluster, kind, namespace).await));
+        let lists = stream::iter(kinds).map(async |kind| (kind, listed(cluster, kind, namespace).await));
         let lists: Vec<_> = lists.buffered(MAX_CONCURRENT_READS).collect().await;
         let mut candidates = Vec::new();
         for (kind, list) in lists {
@@ -342,10 +423,10 @@ impl Collection<'_> {
 
     /// Why dependents of a kind are left out; `None` if they are not.
     fn why_left_out(&self, kind: &Kind) -> Option<&'static str> {
-        if self.chosen.iter().any(|chosen| chosen.resource == kind.resource) {
+        let name = kind.full_name();
+        if self.is_chosen(&name) {
             return None;
         }
-        let name = kind.full_name();
         let harm = LEFT_OUT.iter().find(|(left_out, _)| *left_out == name).map(|(_, why)| *why);
         harm.or_else(|| is_of_others(kind, &self.commands).then_some(COMMAND_OF_OTHERS))
     }
@@ -365,17 +446,20 @@ impl Collection<'_> {
     }
 }
 
-/// The metadata of the objects of a kind that have an owner.
-async fn owned(cluster: &Cluster, kind: &Kind, namespace: Option<&str>) -> kube::Result<Vec<Candidate>> {
+/// The objects of a kind in a namespace; those in all namespaces only if they have an owner.
+async fn listed(cluster: &Cluster, kind: &Kind, namespace: Option<&str>) -> kube::Result<Vec<Candidate>> {
     let mut pages = Pages::metadata(&cluster.api::<DynamicObject>(kind, namespace), ListParams::default());
     let mut candidates = Vec::new();
     while let Some(page) = pages.next::<Trimmed>().await? {
         let metadata = page.into_iter().map(|object| object.metadata);
-        let owned =
-            metadata.filter(|metadata| metadata.owner_references.as_ref().is_some_and(|all| !all.is_empty()));
-        candidates.extend(owned.map(|metadata| Candidate { kind: kind.clone(), metadata }));
+        let counted = metadata.filter(|metadata| namespace.is_some() || is_owned(metadata));
+        candidates.extend(counted.map(|metadata| Candidate { kind: kind.clone(), metadata }));
     }
     Ok(candidates)
+}
+
+fn is_owned(metadata: &ObjectMeta) -> bool {
+    metadata.owner_references.as_ref().is_some_and(|owners| !owners.is_empty())
 }
 
 #[cfg(test)]

@@ -108,6 +108,11 @@ impl Folder {
         }
     }
 
+    /// Whether the new backup holds an object.
+    pub fn holds(&self, kind: &str, object: &Identity) -> bool {
+        self.files.contains(&relative(kind, object))
+    }
+
     /// Keeps the former file of an object that is not taken anew. Returns whether there is one.
     pub fn keep(&mut self, kind: &str, object: &Identity) -> bool {
         let file = relative(kind, object);

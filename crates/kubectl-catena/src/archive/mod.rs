@@ -12,6 +12,7 @@ mod order;
 mod rebind;
 mod references;
 mod restore;
+mod uses;
 
 use serde::Serialize;
 

@@ -167,3 +167,57 @@ async fn an_object_that_cannot_be_kept_is_named_and_stops_no_other() {
         assert!(read.contains(&"web".to_owned()) && !read.contains(&"deep".to_owned()), "{read:?}");
     }
 }
+
+/// A list of objects.
+fn list(items: &[Value]) -> Answer {
+    (StatusCode::OK, json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": items}))
+}
+
+fn left_out(saved: &Saved) -> Vec<(&str, usize, &str)> {
+    saved.left_out.iter().map(|left| (&*left.kind, left.count, &*left.why)).collect()
+}
+
+#[tokio::test]
+async fn a_backup_without_any_object_says_what_the_namespace_holds_and_leaves_the_earlier_one_alone() {
+    let folder = Temporary::new("empty");
+    assert!(backup(&server(|_| None), &folder).await.unwrap().complete);
+    let named = |name: &str| json!({"metadata": {"name": name, "namespace": "shop", "uid": name}});
+    let owned = json!({"metadata": {"name": "x", "namespace": "shop", "uid": "x", "ownerReferences": [
+        {"apiVersion": "v1", "kind": "X", "name": "x", "uid": "elsewhere"}]}});
+    let cluster = server(move |uri| {
+        let items = match uri.split('?').next()?.rsplit('/').next()? {
+            "deployments" => vec![named("a"), named("b")],
+            "pods" => vec![owned.clone()],
+            "secrets" => vec![named("key")],
+            "basicdeployments" | "reindexes" => Vec::new(),
+            _ => return None,
+        };
+        Some(list(&items))
+    });
+    let saved = backup(&cluster, &folder).await.unwrap();
+    assert!(saved.objects.is_empty() && !saved.complete, "{saved:?}");
+    let others = [
+        ("deployments.apps", 2, "not chosen: add --kind deployments.apps"),
+        ("secrets", 1, "not chosen: add --kind secrets"),
+    ];
+    assert_eq!(left_out(&saved), others);
+    assert_eq!(Folder::read(&folder.0).unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn what_pods_of_the_saved_objects_use_is_named() {
+    let folder = Temporary::new("used");
+    let tls = json!({"metadata": {"name": "tls", "namespace": "shop", "uid": "tls"}});
+    let web = json!({
+        "metadata": {"name": "web", "namespace": "shop", "uid": "u1"},
+        "spec": {"volumes": [{"secret": {"secretName": "tls"}}, {"secret": {"secretName": "db"}}]},
+    });
+    let cluster = server(move |uri| match uri.split('?').next()?.rsplit('/').next()? {
+        "basicdeployments" => Some(list(std::slice::from_ref(&web))),
+        "secrets" => Some(list(std::slice::from_ref(&tls))),
+        _ => None,
+    });
+    let saved = backup(&cluster, &folder).await.unwrap();
+    assert!(saved.complete, "{saved:?}");
+    assert_eq!(left_out(&saved), [("secrets", 2, "pods use db, tls: add --kind secrets")]);
+}
