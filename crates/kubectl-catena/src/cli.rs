@@ -66,7 +66,7 @@ enum Command {
         interrupted."
     )]
     Backup(commands::backup::Arguments),
-    /// Create the objects of a backup again, with their owners
+    /// Create the objects of a backup again, with their owners; with --namespace only those of a namespace
     #[command(
         after_help = "Example: kubectl catena restore shop-backup\n\nExit codes: 0 everything is there; 1 some objects could \
         not be brought back, or are there and differ from the backup; 130 interrupted. Repeat it to continue."

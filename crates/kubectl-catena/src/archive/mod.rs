@@ -12,6 +12,7 @@ mod order;
 mod rebind;
 mod references;
 mod restore;
+mod selection;
 mod uses;
 
 use serde::Serialize;

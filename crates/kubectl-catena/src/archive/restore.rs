@@ -25,8 +25,9 @@ use super::{
     definitions::create_missing,
     folder::Folder,
     manifest::{Manifest, is_going},
-    order::{comes_before_owners, in_order, lose_owners, owners},
+    order::{add_owners, comes_before_owners, in_order, owners},
     rebind::{Uids, owner_with},
+    selection::only_in,
 };
 use crate::{
     chain::declared_commands, connection::Cluster, errors::read_failure, kinds::Kind, object::Identity,
@@ -64,9 +65,17 @@ struct Restoration<'r> {
     progress: Progress,
 }
 
-/// Restores a backup.
-pub async fn restore(cluster: &mut Cluster, folder: &Path, choices: Choices) -> Result<Report> {
-    let manifests = Folder::read(folder)?;
+/// Restores a backup, or what it holds of a namespace.
+pub async fn restore(
+    cluster: &mut Cluster,
+    folder: &Path,
+    namespace: Option<&str>,
+    choices: Choices,
+) -> Result<Report> {
+    let mut manifests = Folder::read(folder)?;
+    if let Some(namespace) = namespace {
+        manifests = only_in(namespace, folder, manifests)?;
+    }
     let (definitions, objects): (Vec<_>, Vec<_>) = manifests.into_iter().partition(Manifest::is_definition);
     // Before anything is written: without these, a command of another project would run again.
     declared_commands(cluster).await?;
@@ -134,7 +143,8 @@ impl<'r> Restoration<'r> {
         let unsettled: Vec<_> = self.unsettled.iter().flat_map(targets).collect();
         let held = deployments.iter().map(Manifest::identity);
         self.lost.extend(held.filter(|target| is_for(&unsettled, target)).map(|target| target.uid));
-        lose_owners(&mut self.lost, &owners);
+        // What owns a lost object must not go on without it.
+        add_owners(&mut self.lost, &owners);
         for command in &ended {
             if let Err(why) = self.bind(command).await {
                 self.fail(command, why);

@@ -283,7 +283,7 @@ async fn nothing_is_brought_back_while_definitions_cannot_be_listed() {
     let (mut cluster, requests) = store(&[], |_, uri| {
         uri.contains("/customresourcedefinitions?").then(|| status(503, "ServiceUnavailable", "busy"))
     });
-    let told = restore(&mut cluster, &path, Choices::default()).await;
+    let told = restore(&mut cluster, &path, None, Choices::default()).await;
     let told = told.map(|report| format!("{report:?}"));
     std::fs::remove_dir_all(&path).unwrap();
     assert_eq!(told.unwrap_err().to_string(), "cannot list customresourcedefinitions: busy");
