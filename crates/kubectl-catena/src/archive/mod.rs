@@ -18,6 +18,7 @@ mod uses;
 use serde::Serialize;
 
 pub use collect::{LeftOut, Saved, collect};
+pub use command_kinds::configured_commands;
 pub use restore::{Choices, restore};
 
 use crate::object::Identity;

@@ -1,4 +1,4 @@
-//! The Secrets, ConfigMaps and claims that an object names as a pod or a pod template does. Pure.
+//! The Secrets, `ConfigMaps` and claims that an object names as a pod or a pod template does. Pure.
 
 use std::collections::BTreeSet;
 

@@ -123,6 +123,20 @@ async fn a_command_of_others_is_left_out_and_an_ordinary_dependent_is_saved() {
     });
     let saved = backup(&cluster, &configured).await.unwrap();
     assert_eq!(saved.left_out[0].why, COMMAND_OF_OTHERS, "{saved:?}");
+    // A ConfigMap of anybody else does not.
+    let forged = Temporary::new("forged");
+    let cluster = server(|uri| {
+        let settings = json!({"settings.yaml": "kinds: [{group: acme.dev, resource: reindexes}]"});
+        let items = json!([{"metadata": {"name": "b", "namespace": "tenant"}, "data": settings}]);
+        if uri.contains("/clusterroles/catena.dev:once-per-cluster:command-binder") {
+            let annotations = json!({"meta.helm.sh/release-namespace": "catena-system"});
+            return Some((StatusCode::OK, json!({"metadata": {"name": "once", "annotations": annotations}})));
+        }
+        let list = json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": items});
+        uri.starts_with("/api/v1/configmaps?").then_some((StatusCode::OK, list))
+    });
+    let saved = backup(&cluster, &forged).await.unwrap();
+    assert_eq!(saved.objects["reindexes.acme.dev"], 1, "{saved:?}");
     let readable = Temporary::new("readable");
     let saved = backup(&server(|_| None), &readable).await.unwrap();
     assert_eq!(saved.objects["reindexes.acme.dev"], 1, "{saved:?}");
