@@ -108,7 +108,7 @@ fn check(text: &str, mut is_text: impl FnMut(&str)) -> Result<(), YamlError> {
             Event::Alias(_) => {}
             Event::Scalar(scalar, ScalarStyle::Plain, _, None) => {
                 // A key that is a block has an empty value.
-                block_with_break = block_with_break.filter(|_| scalar.is_empty());
+                block_with_break = block_with_break.filter(|_| span.start.index() == span.end.index());
                 remedy = remedy_for(&scalar, open.last() == Some(&Some(true)));
             }
             Event::Scalar(scalar, style, ..) => {
