@@ -3,11 +3,11 @@
 use catena_api::{BasicReplicaSet, LastServed};
 use operator_kit::{
     object::ObjectId,
-    render::{ApiKind, Rendered, Subject, TemplateError, Templates, is_object_name, sha256},
+    render::{ApiKind, Rendered, Subject, TemplateError, Templates, is_object_name, sha256, short_digest},
 };
 use serde_json::Value;
 
-/// The suffix for renderings that are of no pod: those that compute the revision, and records.
+/// The suffix for renderings that are of no pod: those that compute the revision.
 pub const NO_POD: &str = "bcdfghjk";
 /// What templates render.
 pub const POD: ApiKind<'static> = ("v1", "Pod");
@@ -51,7 +51,14 @@ pub fn subject<'s>(set: &'s BasicReplicaSet, suffix: &'s str) -> Subject<'s> {
     }
 }
 
-/// The record of a revision, from its rendering with the suffix [`NO_POD`].
+/// The suffix in the record of a revision, which each pod replaces by its own. It follows from everything that is rendered, so
+/// that no value of a user is the same.
+#[must_use]
+pub fn placeholder(revision: &str) -> String {
+    short_digest(&["record", revision])
+}
+
+/// The record of a revision, from its rendering with its [`placeholder`].
 #[must_use]
 pub fn record(revision: &str, rendering: &Value) -> LastServed {
     let pod = Some(rendering.to_string()).filter(|pod| pod.len() <= LONGEST_RECORD);
@@ -72,7 +79,7 @@ pub fn recorded_pod(set: &BasicReplicaSet, revision: &str, suffix: &str) -> Opti
     if recorded.revision != revision {
         return None;
     }
-    let pod: Value = serde_json::from_str(&recorded.pod.replace(NO_POD, suffix)).ok()?;
+    let pod: Value = serde_json::from_str(&recorded.pod.replace(&placeholder(revision), suffix)).ok()?;
     let metadata = pod.get("metadata").filter(|metadata| metadata.is_object())?;
     let is_map = |field: &str| metadata.get(field).is_none_or(|map| map.is_object() || map.is_null());
     let is_its = metadata["namespace"] == *ObjectId::of(set).namespace
@@ -82,17 +89,33 @@ pub fn recorded_pod(set: &BasicReplicaSet, revision: &str, suffix: &str) -> Opti
 
 #[cfg(test)]
 mod tests {
+    use catena_api::{BasicReplicaSetStatus, keys};
     use serde_json::json;
 
     use super::*;
 
-    fn set(pod: &Value) -> BasicReplicaSet {
+    const TEMPLATE: &str = "{apiVersion: v1, kind: Pod, metadata: {name: {{ name ~ '-' ~ suffix }}}, \
+        spec: {hostname: {{ parameters.host }}}}";
+
+    fn set(parameters: &Value) -> BasicReplicaSet {
         let set = json!({
             "apiVersion": "catena.dev/v1alpha1", "kind": "BasicReplicaSet",
-            "metadata": {"name": "web", "namespace": "shop", "uid": "s1"}, "spec": {},
-            "status": {"lastServed": record("old", pod)},
+            "metadata": {"name": "web", "namespace": "shop", "uid": "s1"}, "spec": {"parameters": parameters},
         });
         serde_json::from_value(set).unwrap()
+    }
+
+    fn with_record(set: BasicReplicaSet, last_served: LastServed) -> BasicReplicaSet {
+        let status = BasicReplicaSetStatus { last_served: Some(last_served), ..Default::default() };
+        BasicReplicaSet { status: Some(status), ..set }
+    }
+
+    /// A set with the record of a rendering with the suffix [`NO_POD`], and its revision.
+    fn recorded(pod: &Value) -> (BasicReplicaSet, String) {
+        let revision = sha256(&pod.to_string().replace(NO_POD, ""));
+        let pod = pod.to_string().replace(NO_POD, &placeholder(&revision));
+        let record = record(&revision, &serde_json::from_str(&pod).unwrap());
+        (with_record(set(&json!({})), record), revision)
     }
 
     fn rendering(namespace: &str, name: &str) -> Value {
@@ -101,14 +124,29 @@ mod tests {
 
     #[test]
     fn a_pod_of_the_revision_that_served_last_is_made_from_its_record_under_its_own_name() {
-        let set = set(&rendering("shop", &format!("web-{NO_POD}")));
-        assert_eq!(former(&set, Some("new")).as_deref(), Some("old"));
-        assert_eq!(former(&set, None).as_deref(), Some("old"), "the template may be broken");
-        assert_eq!(former(&set, Some("old")), None, "it is the present one");
-        assert_eq!(recorded_pod(&set, "old", "xxxxxxxx"), Some(rendering("shop", "web-xxxxxxxx")));
+        let (set, old) = recorded(&rendering("shop", &format!("web-{NO_POD}")));
+        assert_eq!(former(&set, Some("new")), Some(old.clone()));
+        assert_eq!(former(&set, None), Some(old.clone()), "the template may be broken");
+        assert_eq!(former(&set, Some(&old)), None, "it is the present one");
+        assert_eq!(recorded_pod(&set, &old, "xxxxxxxx"), Some(rendering("shop", "web-xxxxxxxx")));
         assert_eq!(recorded_pod(&set, "new", "xxxxxxxx"), None);
-        let long = rendering("shop", &"x".repeat(LONGEST_RECORD));
-        assert_eq!(former(&self::set(&long), Some("new")), None, "it is too long to be recorded");
+        let (long, _) = recorded(&rendering("shop", &"x".repeat(LONGEST_RECORD)));
+        assert_eq!(former(&long, Some("new")), None, "it is too long to be recorded");
+    }
+
+    #[test]
+    fn a_pod_from_a_record_is_what_its_template_rendered_whatever_the_values_are() {
+        let templates =
+            Templates::compile(&[("default".to_owned(), TEMPLATE.to_owned())].into(), keys::GROUP);
+        for host in ["web", NO_POD, "bcdfghjk-1"] {
+            let set = set(&json!({"host": host}));
+            let revision = revision(&templates, &set).unwrap();
+            let pod =
+                |suffix: &str| templates.render_object("default", &subject(&set, suffix), &[POD]).unwrap();
+            let record = record(&revision, &pod(&placeholder(&revision)));
+            let set = with_record(set.clone(), record);
+            assert_eq!(recorded_pod(&set, &revision, "xxxxxxxx"), Some(pod("xxxxxxxx")), "{host}");
+        }
     }
 
     #[test]
@@ -118,7 +156,8 @@ mod tests {
         let long = rendering("shop", &format!("web-{NO_POD}-{}", "x".repeat(LONGEST_RECORD)));
         let elsewhere = rendering("lab", &format!("web-{NO_POD}"));
         for pod in [labels, long, elsewhere, rendering("shop", "web"), json!("x"), json!({"metadata": 1})] {
-            assert_eq!(recorded_pod(&set(&pod), "old", NO_POD), None, "{pod}");
+            let (set, revision) = recorded(&pod);
+            assert_eq!(recorded_pod(&set, &revision, "xxxxxxxx"), None, "{pod}");
         }
     }
 }
