@@ -57,7 +57,7 @@ impl Revisions {
 
     /// The record of a revision that was decided on before; `None` if the template is another one by now.
     pub fn record(&self, set: &BasicReplicaSet, decided: &str) -> Option<LastServed> {
-        Some(record(decided, &self.pod(set, decided, &placeholder(decided)).ok()?))
+        Some(record(decided, set, &self.pod(set, decided, &placeholder(decided)).ok()?))
     }
 
     /// Forgets a set that is gone.

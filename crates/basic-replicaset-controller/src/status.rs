@@ -75,7 +75,7 @@ pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
         .since(&before.conditions);
     // The rendering is added when the status is written.
     let newly_proven = proof::newly_proven(observed)
-        .map(|revision| LastServed { revision: revision.to_owned(), pod: String::new() });
+        .map(|revision| LastServed { revision: revision.to_owned(), ..LastServed::default() });
     let new = BasicReplicaSetStatus {
         observed_generation: Some(generation),
         replicas,
