@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use catena_api::{BasicReplicaSet, BasicReplicaSetStatus, BlockedBy, LastServed, keys};
+use catena_api::{BasicReplicaSet, BasicReplicaSetStatus, BlockedBy, LastServed, keys, reason};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use operator_kit::{
     object::ObjectId,
@@ -69,9 +69,11 @@ pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
         (_, Some(deletion)) => (TERMINATING, deletion.message()),
         (Some(failure), _) => (failure.reason, failure.with_next_retry()),
         _ if is_ready => ("Complete", format!("{active} of {wanted} pods are serving")),
-        _ if updated == replicas => ("Scaling", format!("{serving} of {wanted} pods are serving{waiting}")),
+        _ if updated == replicas => {
+            (reason::SCALING, format!("{serving} of {wanted} pods are serving{waiting}"))
+        }
         _ => (
-            "Replacing",
+            reason::REPLACING,
             format!(
                 "{serving} of {wanted} pods of the current template are serving, {} are old{waiting}",
                 replicas - updated
