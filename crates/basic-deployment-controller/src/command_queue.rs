@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use catena_api::reason;
 use operator_kit::report::TERMINATING;
 
 use crate::{
@@ -132,12 +133,13 @@ impl<'o> Line<'o> {
         }
         if observed.deployment.spec.paused {
             let message = "the BasicDeployment is paused, so that no command changes its child; set its spec.paused to false";
-            return Standing::Hindered("Paused", message.to_owned());
+            return Standing::Hindered(reason::PAUSED, message.to_owned());
         }
         if let Some(refusal) = &observed.unlisted {
             return Standing::Hindered(refusal.reason(), refusal.to_string());
         }
-        let no_child = || Standing::Hindered("NoChild", "the BasicDeployment has no child yet".to_owned());
+        let no_child =
+            || Standing::Hindered(reason::NO_CHILD, "the BasicDeployment has no child yet".to_owned());
         let child = observed.child.ours().filter(|child| !child.is_deleting);
         let obstacle = match asks.order {
             Order::Restart => match child {
@@ -156,7 +158,7 @@ impl<'o> Line<'o> {
 
     /// The reason why a command has no effect of its own any more, or never will.
     fn replaced(&self, command: &Command) -> Option<Impossible> {
-        let superseded = |message: String| Some(Impossible { reason: "Superseded", message });
+        let superseded = |message: String| Some(Impossible { reason: reason::SUPERSEDED, message });
         if let Some(rollback) = self.rollback.filter(|rollback| rollback.order() > command.order()) {
             let name = &rollback.name;
             return superseded(format!("it had not ended, and the rollback {name:?} replaces its replicas"));

@@ -3,6 +3,7 @@
 use catena_api::{
     CommandStatus,
     command::{ACCEPTED, SUCCEEDED},
+    reason::{self, DEADLINE_EXCEEDED},
 };
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
@@ -21,9 +22,6 @@ use crate::{
     observed::{Found, Observed},
     restarts, revision,
 };
-
-/// Reason: its deadline has passed.
-const DEADLINE_EXCEEDED: &str = "DeadlineExceeded";
 
 /// The message of an accepted command.
 const IN_TURN: &str = "it is carried out when its turn comes";
@@ -172,12 +170,12 @@ fn report(command: &Command, standing: &Standing, observed: &Observed) -> Report
         }
         Standing::Malformed(why) => say(
             Some(false),
-            "Malformed",
+            reason::MALFORMED,
             format!("the command cannot be read: {why}; delete it and create a corrected one"),
         ),
         Standing::Misdirected => say(
             None,
-            "NotTheTarget",
+            reason::NOT_THE_TARGET,
             format!(
                 "the command is owned by the BasicDeployment {name:?}, but spec.targetRef names another object, so that it is not carried out; delete it and create it again"
             ),
@@ -197,10 +195,10 @@ fn report(command: &Command, standing: &Standing, observed: &Observed) -> Report
         }
         Standing::Impossible(Impossible { reason, message }) => say(Some(false), reason, message.clone()),
         Standing::Hindered(reason, message) => say(None, reason, message.clone()),
-        Standing::Queued => say(None, "Queued", "older commands are carried out first".into()),
+        Standing::Queued => say(None, reason::QUEUED, "older commands are carried out first".into()),
         Standing::Next => match observed.failure_of_command() {
             Some(failure) => say(None, failure.reason, failure.message.clone()),
-            None => say(None, "Queued", "it is about to be carried out".into()),
+            None => say(None, reason::QUEUED, "it is about to be carried out".into()),
         },
         Standing::Running => {
             let order = command.asks.as_ref().map_or(Order::Restart, |asks| asks.order);
@@ -212,7 +210,7 @@ fn report(command: &Command, standing: &Standing, observed: &Observed) -> Report
 
 /// The outcome of a command that was carried out.
 fn outcome(command: &Command, order: Order, observed: &Observed) -> (Option<bool>, &'static str, String) {
-    let running = |what: &str| (None, "Running", what.to_owned());
+    let running = |what: &str| (None, reason::RUNNING, what.to_owned());
     if let Some(failure) = observed.held_up().filter(|_| observed.is_blind) {
         return (None, failure.reason, failure.message.clone());
     }
@@ -248,7 +246,7 @@ fn failed(command: &Command, order: Order, observed: &Observed) -> Option<Imposs
             Some(restarts::unsupported(&child.kind))
         }
         (Order::Restart, ..) => (!restarts::is_covered(command, observed)).then(|| Impossible {
-            reason: "Superseded",
+            reason: reason::SUPERSEDED,
             message: "spec.restartedAt of the BasicDeployment was changed to another value".to_owned(),
         }),
         (Order::Rollback(_), found, Ok(desired)) => {

@@ -1,6 +1,7 @@
 //! Restart tokens. A token is the creation time of a restart: pods that were created with it are newer than every
 //! restart up to that time. So a token only ever rises, and setting it twice has no further effect.
 
+use catena_api::reason::{CHILD_HAS_NO_RESTART, SUPERSEDED, TOKEN_IN_FUTURE};
 use jiff::Timestamp;
 
 use crate::{
@@ -8,9 +9,6 @@ use crate::{
     command::{Command, Impossible},
     observed::Observed,
 };
-
-/// Reason: the restart token is a time that has not come yet.
-pub const TOKEN_IN_FUTURE: &str = "TokenInFuture";
 
 /// The token that a restart sets; `None` if that of another restart is as new. Nobody knows which replicas are newer than a
 /// later token that no command has set, so that such a restart fails instead of succeeding without an effect.
@@ -29,7 +27,7 @@ pub fn token(restart: &Command, observed: &Observed) -> Result<Option<String>, I
     let (reason, remedy) = if at > observed.now {
         (TOKEN_IN_FUTURE, "remove spec.restartedAt of the BasicDeployment, and restart again")
     } else {
-        ("Superseded", "restart again")
+        (SUPERSEDED, "restart again")
     };
     let message = format!(
         "the restart token is {at}, which no command has set and which is not before this restart, so that it would restart nothing: {remedy}"
@@ -68,7 +66,7 @@ pub fn unsupported(kind: &ChildKind) -> Impossible {
         "the replica contract maps no restartedAt for the kind {}, so that it cannot be restarted; map it in the controller's values if the kind has such a field",
         kind.kind
     );
-    Impossible { reason: "ChildHasNoRestart", message }
+    Impossible { reason: CHILD_HAS_NO_RESTART, message }
 }
 
 fn is_set_by_command(at: Timestamp, observed: &Observed) -> bool {

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use catena_api::Pin;
+use catena_api::{Pin, reason};
 use operator_kit::object::ObjectId;
 
 use crate::{command::Impossible, observed::Observed, revision::Revision};
 
 /// The revision that a rollback requests.
 pub fn target(to: i64, observed: &Observed) -> Result<&Arc<Revision>, Impossible> {
-    let not_found = |message| Impossible { reason: "RevisionNotFound", message };
+    let not_found = |message| Impossible { reason: reason::REVISION_NOT_FOUND, message };
     if to == 0 {
         let wanted = observed.wanted_hash();
         let earlier = observed.revisions.iter().rev().find(|revision| Some(revision.hash.as_str()) != wanted);
@@ -30,7 +30,7 @@ fn listed<'r>(found: &'r Arc<Revision>, observed: &Observed) -> Result<&'r Arc<R
     }
     let (number, (api_version, kind)) = (found.number, &found.kind);
     Err(Impossible {
-        reason: "KindNotListed",
+        reason: reason::KIND_NOT_LISTED,
         message: format!(
             "revision {number} is a {kind} of {api_version}, which children in the controller's settings does not list; list the kind there"
         ),

@@ -13,6 +13,7 @@ pub mod contract;
 pub mod keys;
 mod pin;
 mod pod_replacement_policy;
+pub mod reason;
 mod schema;
 
 pub use basic_deployment::{
