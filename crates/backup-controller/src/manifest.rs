@@ -7,8 +7,14 @@ use serde_json::{Map, Value};
 /// gone: with a stale owner, the garbage collector would delete the restored object, and a finalizer belongs to the
 /// controller that added it.
 const METADATA: [&str; 4] = ["name", "namespace", "labels", "annotations"];
-/// Annotations about the object's deletion.
-const ANNOTATIONS: [&str; 3] = [keys::BACKUP_STATUS, keys::FORCE_RELEASE, keys::CONFIRM_DELETE];
+/// Annotations about the object's deletion, and about commands that its successor has not seen.
+const ANNOTATIONS: [&str; 5] = [
+    keys::BACKUP_STATUS,
+    keys::FORCE_RELEASE,
+    keys::CONFIRM_DELETE,
+    keys::COMMANDS,
+    keys::PINNED_REVISION,
+];
 
 /// The object as `kubectl create -f` creates it again.
 #[must_use]
@@ -39,7 +45,10 @@ mod tests {
             "apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {
                 "name": "a", "namespace": "b", "labels": {"c": "d"},
-                "annotations": {keys::FORCE_RELEASE: "x", keys::BACKUP_STATUS: "{}"},
+                "annotations": {
+                    keys::FORCE_RELEASE: "x", keys::BACKUP_STATUS: "{}", keys::COMMANDS: "[]",
+                    keys::PINNED_REVISION: "{}",
+                },
                 "uid": "u", "resourceVersion": "1", "generation": 3, "creationTimestamp": "t",
                 "deletionTimestamp": "t", "deletionGracePeriodSeconds": 0, "managedFields": [],
                 "finalizers": [keys::BACKUP_FINALIZER], "ownerReferences": [{"uid": "gone"}],
