@@ -8,13 +8,8 @@ use serde_json::{Map, Value};
 /// controller that added it.
 const METADATA: [&str; 4] = ["name", "namespace", "labels", "annotations"];
 /// Annotations about the object's deletion, and about commands that its successor has not seen.
-const ANNOTATIONS: [&str; 5] = [
-    keys::BACKUP_STATUS,
-    keys::FORCE_RELEASE,
-    keys::CONFIRM_DELETE,
-    keys::COMMANDS,
-    keys::PINNED_REVISION,
-];
+const ANNOTATIONS: [&str; 5] =
+    [keys::BACKUP_STATUS, keys::FORCE_RELEASE, keys::CONFIRM_DELETE, keys::COMMANDS, keys::PINNED_REVISION];
 
 /// The object as `kubectl create -f` creates it again.
 #[must_use]
