@@ -168,10 +168,17 @@ impl<'o> Line<'o> {
             let message = "so many newer commands have been carried out that nobody knows whether it was one of those before them";
             return superseded(message.to_owned());
         }
-        if is_carried_out && command.is_rollback() && self.observed.pin.is_none() {
-            return superseded("the spec or the template has changed to another rendering".to_owned());
+        if !is_carried_out {
+            return None;
         }
-        None
+        let (is_gone, message) = if command.is_rollback() {
+            (self.observed.pin.is_none(), "the spec or the template has changed to another rendering")
+        } else {
+            let is_known = !self.observed.is_blind;
+            let is_gone = is_known && !restarts::is_covered(command, self.observed);
+            (is_gone, "the restart token was changed to another value, or removed")
+        };
+        superseded(message.to_owned()).filter(|_| is_gone)
     }
 
     /// The standing of a command whose target is being deleted, unless it is carried out on a child that stays for now.

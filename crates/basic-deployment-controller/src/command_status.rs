@@ -202,24 +202,24 @@ fn report(command: &Command, standing: &Standing, observed: &Observed) -> Report
         },
         Standing::Running => {
             let order = command.asks.as_ref().map_or(Order::Restart, |asks| asks.order);
-            let (succeeded, reason, message) = outcome(command, order, observed);
+            let (succeeded, reason, message) = outcome(order, observed);
             say(succeeded, reason, message)
         }
     }
 }
 
 /// The outcome of a command that was carried out.
-fn outcome(command: &Command, order: Order, observed: &Observed) -> (Option<bool>, &'static str, String) {
+fn outcome(order: Order, observed: &Observed) -> (Option<bool>, &'static str, String) {
     let running = |what: &str| (None, reason::RUNNING, what.to_owned());
     if let Some(failure) = observed.held_up().filter(|_| observed.is_blind) {
         return (None, failure.reason, failure.message.clone());
     }
-    if let Some(Impossible { reason, message }) = failed(command, order, observed) {
+    if let Some(Impossible { reason, message }) = failed(order, observed) {
         return (Some(false), reason, message);
     }
     let child = observed.child.ours();
-    let is_on_wanted = |child: &Child| observed.wanted_hash() == Some(child.hash());
-    if let Some(child) = child.filter(|child| is_on_wanted(child) && observed.serves_alone(child)) {
+    let is_there = |child: &Child| order == Order::Restart || observed.wanted_hash() == Some(child.hash());
+    if let Some(child) = child.filter(|child| is_there(child) && observed.serves_alone(child)) {
         let number = || revision::find(&observed.revisions, child.hash()).map(|revision| revision.number);
         let message = match (order, number()) {
             (Order::Restart, _) => "all replicas are new and serving".to_owned(),
@@ -240,15 +240,11 @@ fn outcome(command: &Command, order: Order, observed: &Observed) -> (Option<bool
 }
 
 /// Why a command that was carried out can never succeed.
-fn failed(command: &Command, order: Order, observed: &Observed) -> Option<Impossible> {
+fn failed(order: Order, observed: &Observed) -> Option<Impossible> {
     match (order, &observed.child, &observed.desired) {
         (Order::Restart, Found::Ours(child), _) if child.kind.fields().restarted_at.is_none() => {
             Some(restarts::unsupported(&child.kind))
         }
-        (Order::Restart, ..) => (!restarts::is_covered(command, observed)).then(|| Impossible {
-            reason: reason::SUPERSEDED,
-            message: "spec.restartedAt of the BasicDeployment was changed to another value".to_owned(),
-        }),
         (Order::Rollback(_), found, Ok(desired)) => {
             let refusal = match found {
                 Found::Orphan(child) if child.is_adoptable_as(&desired.hash) => None,
@@ -259,7 +255,7 @@ fn failed(command: &Command, order: Order, observed: &Observed) -> Option<Imposs
             }?;
             Some(Impossible { reason: refusal.reason(), message: refusal.to_string() })
         }
-        (Order::Rollback(_), ..) => None,
+        (Order::Restart | Order::Rollback(_), ..) => None,
     }
 }
 

@@ -9,16 +9,8 @@ const TAKEN: Answer = Answer::Refusal(409, "AlreadyExists");
 
 /// All actions that write one object.
 fn writes() -> Vec<Action> {
-    let of_children = [
-        create(),
-        apply(false),
-        hand_token(),
-        carry_out(),
-        Action::Unpin,
-        scale(false),
-        scale_former(),
-        strip(),
-    ];
+    let of_children =
+        [create(), apply(false), hand_token(), carry_out(), scale(false), scale_former(), strip()];
     let deleted = [delete(&["old"]), prune()];
     let of_others = [record(), adopt(), renumber(), tell(), write_status()];
     of_children.into_iter().chain(deleted).chain(of_others).collect()

@@ -100,7 +100,9 @@ async fn a_command_is_carried_out_with_its_proof_in_one_write_to_exactly_what_wa
     });
     assert_eq!(request_of(carry_out()).await, sent("MERGE", &uri, both));
     let unpinned = json!({"metadata": metadata(json!({keys::PINNED_REVISION: null}))});
-    assert_eq!(request_of(Action::Unpin).await, sent("MERGE", &uri, unpinned));
+    let answer = Answer::Object(json!({"metadata": {"name": "web", "uid": "deployment"}}));
+    let Acted { sent: asked, result, .. } = act(Action::Unpin, &[answer]).await;
+    assert_eq!((result.unwrap(), asked), (Next::Written, vec![sent("MERGE", &uri, unpinned)]));
 }
 
 #[tokio::test(start_paused = true)]

@@ -36,7 +36,7 @@ fn a_restart_under_way_is_reported_to_its_end_and_no_other_begins() {
 fn what_was_carried_out_on_a_child_that_goes_says_so() {
     let begun = [restart("a", 10, json!({"status": {"startTime": "1970-01-01T00:00:11Z"}}))];
     let leaving = json!({"metadata": {"deletionTimestamp": "1970-01-12T00:00:00Z"}});
-    let mut without = with(json!({}), &begun);
+    let mut without = running(json!({}), &begun);
     without.child = Found::Nothing;
     for observed in [with(restarted(leaving), &begun), without] {
         let Action::Tell(news) = decide(&held(observed)) else { panic!() };

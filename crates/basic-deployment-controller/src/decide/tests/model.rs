@@ -185,7 +185,13 @@ impl World {
             !is_restart(later) && is_ours(later) && self.has_run(later) && later.order() > command.order()
         };
         let is_late = command.is_expired(Timestamp::from_second(self.now).unwrap());
-        let is_replaced = has_run && !is_restart(command) && self.pin().is_none();
+        let on_child = || self.child.as_ref()?["spec"]["restartedAt"].as_str().map(str::to_owned);
+        let token = self.deployment.spec.restarted_at.clone().or_else(on_child);
+        let is_gone = match token.map(|token| token.parse::<Timestamp>().unwrap()) {
+            _ if !is_restart(command) => self.pin().is_none(),
+            token => token < Some(command.created),
+        };
+        let is_replaced = has_run && is_gone;
         let is_forgotten = !has_run && self.recent().may_have_forgotten(&command.recent());
         let is_out = command.has_ended() || is_late || is_replaced || is_forgotten;
         is_ours(command) && !is_out && !self.commands.iter().any(has_rolled_back)
