@@ -148,6 +148,19 @@ mod tests {
     }
 
     #[test]
+    fn the_restart_token_of_a_parent_is_a_time_in_utc_that_only_increases() {
+        let schema = crds()[0].spec.versions[0].schema.clone().and_then(|schema| schema.open_api_v3_schema);
+        let spec = schema.unwrap().properties.unwrap().remove("spec").unwrap().properties.unwrap();
+        let token = &spec["restartedAt"];
+        assert_eq!((token.type_.as_deref(), token.format.as_deref()), (Some("string"), Some("date-time")));
+        assert!(token.pattern.as_ref().is_some_and(|pattern| pattern.ends_with("Z$")), "{token:?}");
+        // The texts of one time differ in length.
+        let rules = token.x_kubernetes_validations.as_ref().unwrap();
+        assert_eq!(rules[0].rule, "timestamp(self) >= timestamp(oldSelf)");
+        assert_eq!(token.default, None, "a default would restart everything");
+    }
+
+    #[test]
     fn parent_and_set_refuse_an_empty_budget_in_the_same_words() {
         let rules: Vec<_> = crds()
             .into_iter()
