@@ -45,8 +45,13 @@ async fn main() -> anyhow::Result<()> {
     });
     let memory = Memory::default();
     let revisions = Revisions::new(operator.settings());
-    let executor =
-        Executor::new(operator.settings(), operator.writer(), pods.seen(), memory.clone(), revisions.clone());
+    let executor = Executor::new(
+        operator.settings(),
+        operator.writer(),
+        pods.watch().seen(),
+        memory.clone(),
+        revisions.clone(),
+    );
     let observer = Observer::new(operator.client(), operator.settings(), pods, memory, revisions);
     operator.run(ReplicaSets { observer, executor }, queue).await
 }

@@ -64,7 +64,7 @@ impl Observer {
         status_age: StatusAge,
     ) -> Result<Observed, Error> {
         // Pods that are missing in an incomplete cache would be created again.
-        let problem = self.pods.problem();
+        let problem = self.pods.watch().problem();
         let is_blind = problem.is_some();
         let is_deferred = matches!(attempt, Attempt::Deferred(_));
         if let Some(problem) = problem.filter(|_| !is_deferred) {

@@ -81,7 +81,7 @@
 //!     type Error = Error;
 //!
 //!     async fn observe(&self, account: Arc<ServiceAccount>, _: Attempt) -> Result<Observed, Error> {
-//!         if let Some(problem) = self.cards.problem() {
+//!         if let Some(problem) = self.cards.watch().problem() {
 //!             return Err(Error::NotObserved(problem));
 //!         }
 //!         let ObjectId { namespace, uid, .. } = ObjectId::of(&*account);
@@ -107,7 +107,7 @@
 //!
 //!     async fn act(&self, observed: Observed, action: Action) -> Result<Next, Error> {
 //!         let Action::Create(card) = action else { return Ok(Next::Settled) };
-//!         let cards = WatchedResource::new(ApiResource::erase::<ConfigMap>(&()), self.cards.seen());
+//!         let cards = WatchedResource::new(ApiResource::erase::<ConfigMap>(&()), self.cards.watch().seen());
 //!         self.writer.on_behalf_of(ObjectId::of(&*observed.account)).create(&cards, &card).await?;
 //!         Ok(Next::Written)
 //!     }

@@ -11,7 +11,7 @@ use catena_api::keys::{BACKUP_OF, BACKUP_TARGET};
 use kube::{Api, Client, discovery::ApiResource};
 use operator_kit::{
     run::Triggers,
-    watch::{Notices, TrimmedObject, Watch, Watches, Watermark},
+    watch::{TrimmedObject, Watch, WatchHandle, Watches, Watermark},
 };
 use parking_lot::Mutex;
 
@@ -21,7 +21,7 @@ pub struct BackupWatches {
     client: Client,
     watches: Watches,
     triggers: Triggers<Row>,
-    running: Arc<Mutex<BTreeMap<Place, Notices>>>,
+    running: Arc<Mutex<BTreeMap<Place, WatchHandle>>>,
 }
 
 /// Version, kind and namespace.
@@ -51,7 +51,7 @@ impl BackupWatches {
         notices.map_or_else(Watermark::unwatched, |notices| notices.seen().clone())
     }
 
-    fn start(&self, backup: &Backup) -> Notices {
+    fn start(&self, backup: &Backup) -> WatchHandle {
         let (resource, kind) = (&backup.resource, &backup.resource.kind);
         let (api, title) = match &backup.namespace {
             Some(namespace) => (
@@ -62,7 +62,7 @@ impl BackupWatches {
         };
         let triggers = self.triggers.clone();
         let watch = Watch::metadata(api, title).labelled(BACKUP_OF);
-        self.watches.notice(watch, move |backup: &TrimmedObject| {
+        self.watches.watch_changes(watch, move |backup: &TrimmedObject| {
             let annotations = backup.metadata.annotations.as_ref();
             let about = annotations.and_then(|annotations| annotations.get(BACKUP_TARGET));
             if let Some(target) = about.and_then(|about| serde_json::from_str::<Target>(about).ok()) {

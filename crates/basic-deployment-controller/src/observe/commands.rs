@@ -58,8 +58,8 @@ impl Commands {
     /// The commands that are bound to a `BasicDeployment`, in its namespace, the oldest first; `None` while some may be
     /// unknown. Of a kind that is not served there are none.
     pub fn of(&self, namespace: &str, uid: &str) -> Option<Vec<Arc<Command>>> {
-        let served = || self.caches.iter().filter(|(_, _, cache)| !cache.is_unserved());
-        if served().any(|(_, _, cache)| cache.problem().is_some()) {
+        let served = || self.caches.iter().filter(|(_, _, cache)| !cache.watch().is_unserved());
+        if served().any(|(_, _, cache)| cache.watch().problem().is_some()) {
             return None;
         }
         let of_kind = served().map(|(_, _, cache)| cache.group(namespace, uid));
@@ -115,6 +115,6 @@ impl Commands {
             CommandKind::Restart => restarts,
             CommandKind::Rollback => rollbacks,
         };
-        WatchedResource::new(resource.clone(), cache.seen())
+        WatchedResource::new(resource.clone(), cache.watch().seen())
     }
 }

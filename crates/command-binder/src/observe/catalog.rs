@@ -16,7 +16,7 @@ use kube::{Api, Client, discovery::ApiResource};
 use operator_kit::{
     object::ObjectId,
     run::{LiveSettings, Operator, Triggers},
-    watch::{Notices, ServedKinds, TrimmedObject, Watch, WatchedKind, Watches},
+    watch::{ServedKinds, TrimmedObject, Watch, WatchHandle, WatchedKind, Watches},
 };
 use tokio::{
     select,
@@ -45,7 +45,7 @@ pub struct Catalog {
     settings: LiveSettings<Settings>,
     waiting: Waiting,
     triggers: Triggers<CommandRow>,
-    targets: HashMap<Arc<TargetKind>, (ApiResource, Notices)>,
+    targets: HashMap<Arc<TargetKind>, (ApiResource, WatchHandle)>,
     definitions: Option<Definitions>,
     changed: Arc<Notify>,
 }
@@ -184,11 +184,11 @@ impl Catalog {
             .labelled(selector)
     }
 
-    fn notice(&self, kind: Arc<TargetKind>, resource: &ApiResource) -> Notices {
+    fn notice(&self, kind: Arc<TargetKind>, resource: &ApiResource) -> WatchHandle {
         let (waiting, triggers) = (self.waiting.clone(), self.triggers.clone());
         let api = Api::all_with(self.client.clone(), resource);
         let watch = Watch::metadata(api, format!("{} (as a target)", kind.resource.kind));
-        self.watches.notice(watch, move |target: &TrimmedObject| {
+        self.watches.watch_changes(watch, move |target: &TrimmedObject| {
             let ObjectId { namespace, name, .. } = ObjectId::of(target);
             let target = Some(TargetName { namespace: namespace.into(), name: name.into() });
             waiting.target_came(&Awaited { kind: kind.clone(), target }, &triggers);

@@ -19,7 +19,7 @@ pub use {
     lenient::Unmanaged,
     read_error::{ReadCause, ReadError},
     served::{ServedKind, ServedKinds},
-    stream::{Notices, Watch, Watches},
+    stream::{Watch, WatchHandle, Watches},
     trimmed::{Trimmed, TrimmedObject, trimmed_metadata, trimmed_time},
     watched_kind::{Source, Watched, WatchedKind},
 };
@@ -29,9 +29,5 @@ pub(crate) use {
     stream::{read_change, read_page},
 };
 pub(crate) use {
-    lenient::readable,
-    read_error::words,
-    served::follow as follow_served,
-    stream::{Follower, Task, Unread},
-    watched_kind::Intake,
+    lenient::readable, read_error::words, served::follow as follow_served, watched_kind::Intake,
 };

@@ -6,8 +6,8 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Api, Client, Resource, api::ObjectMeta, discovery::ApiResource};
 
 use crate::{
-    report::health::{Health, Need},
-    watch::{Task, TrimmedObject, Watch, WatchedResource, Watermark, trimmed::resource_of_any_kind},
+    report::health::{Health, Need, WatchStatus},
+    watch::{TrimmedObject, Watch, WatchedResource, Watermark, trimmed::resource_of_any_kind},
 };
 
 /// An object of a kind that is known only at run time, trimmed to the fields that its controller reads.
@@ -117,8 +117,8 @@ impl<R> WatchedKind<R> {
         if let Some(selector) = selector {
             watch = watch.labelled(&selector);
         }
-        let source = Arc::new(Source { id, watched: WatchedResource::new(resource, &Watermark::default()) });
-        let task = Task::of(health.watch(watch.kind(), Need::Never), source.watched.seen.clone());
+        let (status, seen) = (health.watch(watch.kind(), Need::Never), Watermark::default());
+        let source = Arc::new(Source { id, watched: WatchedResource::new(resource, &seen) });
         let trim = move |object: TrimmedObject| {
             let metadata = ObjectMeta {
                 name: object.metadata.name.clone(),
@@ -132,7 +132,7 @@ impl<R> WatchedKind<R> {
             };
             Watched { metadata, source: source.clone(), row: trim(object) }
         };
-        Intake { watch, task, trim: Box::new(trim) }
+        Intake { watch, status, seen, trim: Box::new(trim) }
     }
 }
 
@@ -153,7 +153,9 @@ impl<R> Watched<R> {
 /// The intake of objects of a kind: their watch, and the trimming of each object.
 pub(crate) struct Intake<Raw, K> {
     pub watch: Watch<Raw>,
-    pub task: Task,
+    pub status: WatchStatus,
+    /// The highest version that the watch has delivered.
+    pub seen: Watermark,
     pub trim: Box<dyn Fn(Raw) -> K + Send + Sync>,
 }
 

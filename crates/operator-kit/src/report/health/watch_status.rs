@@ -1,14 +1,6 @@
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::time::Duration;
 
-use parking_lot::Mutex;
-
-use tokio::{sync::Notify, time::Instant};
+use tokio::{sync::watch, time::Instant};
 
 /// Time of continuous failure of a watch after which the process is not ready.
 pub(super) const FAILURE_TOLERANCE: Duration = Duration::from_secs(30);
@@ -19,33 +11,10 @@ pub(super) const REQUEUE_WINDOW: Duration = Duration::from_secs(60);
 /// Time after which an unanswered list will never be answered, neither with a page nor with an error.
 pub(super) const FIRST_LIST_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// The status of one watch.
-#[derive(Debug, Default)]
-pub(crate) struct WatchStatus(Mutex<State>);
-
-#[derive(Debug, Default)]
-struct State {
-    need: Need,
-    listed: bool,
-    ended: bool,
-    failing: Option<Failing>,
-    /// The time of the last answer to the current list.
-    listing: Option<Instant>,
-    /// The begin of the current [`REQUEUE_WINDOW`].
-    window: Option<Instant>,
-    /// The number of recoveries and losses in it.
-    turns: u32,
-    /// Another one is due as soon as it is allowed.
-    is_owed: bool,
-    epoch: Arc<AtomicU64>,
-    changed: Arc<Notify>,
-}
-
 /// The readiness of the process while a watch fails.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Need {
     /// Not ready.
-    #[default]
     Always,
     /// Ready while the cluster does not know the kind: another installation brings it, in any order, and may wait for this
     /// process. Objects that wait for the kind report that themselves.
@@ -73,147 +42,36 @@ impl WatchFailure {
     }
 }
 
-#[derive(Debug)]
-struct Failing {
-    since: Instant,
-    error: WatchFailure,
+/// What is known of one watch.
+#[derive(Debug, Default)]
+pub(crate) struct WatchState {
+    listed: bool,
+    /// The last failure, and the time of the first one since it worked.
+    failing: Option<(WatchFailure, Instant)>,
+    /// The time of the last answer to the current list.
+    listing: Option<Instant>,
 }
 
-impl State {
-    /// Records that earlier findings may be outdated.
-    fn turned(&mut self) {
-        if self.is_window_over() {
-            (self.window, self.turns) = (Some(Instant::now()), 0);
-        }
-        self.is_owed = self.turns >= MAX_REQUEUES;
-        if !self.is_owed {
-            self.turns += 1;
-            self.epoch.fetch_add(1, Ordering::Relaxed);
-        }
-        self.changed.notify_waiters();
-    }
-
-    fn is_window_over(&self) -> bool {
-        self.window.is_none_or(|since| since.elapsed() > REQUEUE_WINDOW)
-    }
-
-    fn progressed(&mut self) {
-        if let Some(listing) = &mut self.listing {
-            *listing = Instant::now();
-        }
-    }
-
-    fn is_not_served(&self) -> bool {
-        self.failing.as_ref().is_some_and(|failing| matches!(failing.error, WatchFailure::NotServed(_)))
-    }
-}
-
-impl WatchStatus {
-    pub(super) fn new(need: Need, epoch: Arc<AtomicU64>, changed: Arc<Notify>) -> Self {
-        Self(Mutex::new(State { need, epoch, changed, ..State::default() }))
-    }
-
-    /// Records the start of a list, which is unreliable until it is complete.
-    pub fn listing(&self) {
-        self.0.lock().listing.get_or_insert_with(Instant::now);
-    }
-
-    /// Records the arrival of a part of the list.
-    pub fn progressed(&self) {
-        self.0.lock().progressed();
-    }
-
-    /// Records that the list is complete. True if it was incomplete before, or the watch had failed.
-    pub fn synced(&self) -> bool {
-        let mut state = self.0.lock();
-        let news = !state.listed || state.failing.is_some();
-        state.listed = true;
-        state.listing = None;
-        state.failing = None;
-        if news {
-            state.turned();
-        }
-        news
-    }
-
-    /// Records that the watch works.
-    pub fn alive(&self) {
-        let mut state = self.0.lock();
-        let was_not_served = state.is_not_served();
-        if !state.listed {
-            return;
-        }
-        let Some(failing) = state.failing.take() else { return };
-        // Nobody was told of a shorter failure, so that no pass has failed for it.
-        if was_not_served || failing.since.elapsed() > FAILURE_TOLERANCE {
-            state.turned();
-        } else {
-            state.changed.notify_waiters();
-        }
+impl WatchState {
+    /// Whether it has either delivered its list or failed once.
+    pub fn is_settled(&self) -> bool {
+        self.listed || self.failing.is_some()
     }
 
     /// Whether it fails because the cluster does not serve its kind.
     pub fn is_unserved(&self) -> bool {
-        let state = self.0.lock();
-        !state.ended && state.is_not_served()
-    }
-
-    /// Waits until the first list is complete, or has failed, but no longer than `limit`.
-    pub async fn first_list(&self, limit: Duration) {
-        let changed = self.0.lock().changed.clone();
-        let is_waiting = || {
-            let state = self.0.lock();
-            !state.listed && state.failing.is_none()
-        };
-        let ended = async {
-            loop {
-                let told = changed.notified();
-                tokio::pin!(told);
-                told.as_mut().enable();
-                if !is_waiting() {
-                    return;
-                }
-                told.await;
-            }
-        };
-        // Whoever asks sees in the problem whether it has come.
-        tokio::time::timeout(limit, ended).await.ok();
-    }
-
-    /// Records a failure. True if it differs from the one before.
-    pub fn failed(&self, error: WatchFailure) -> bool {
-        let mut state = self.0.lock();
-        if !matches!(error, WatchFailure::Silent(_)) {
-            state.progressed();
-        }
-        let (since, news) = match &state.failing {
-            Some(failing) => (failing.since, failing.error != error),
-            None => (Instant::now(), true),
-        };
-        let was_served = state.listed && !state.is_not_served();
-        state.failing = Some(Failing { since, error });
-        if was_served && state.is_not_served() && state.need != Need::Never {
-            state.turned();
-        } else {
-            state.changed.notify_waiters();
-        }
-        news
-    }
-
-    pub fn ended(&self) {
-        self.0.lock().ended = true;
+        matches!(self.failing, Some((WatchFailure::NotServed(_), _)))
     }
 
     /// The reason why its cache is unreliable, if it is.
     pub fn problem(&self) -> Option<String> {
-        let state = self.0.lock();
-        match (&state.failing, state.listed) {
-            (Some(Failing { since, error }), listed)
-                if !listed || state.is_not_served() || since.elapsed() > FAILURE_TOLERANCE =>
+        match &self.failing {
+            Some((failure, since))
+                if !self.listed || self.is_unserved() || since.elapsed() > FAILURE_TOLERANCE =>
             {
-                Some(error.text().to_owned())
+                Some(failure.text().to_owned())
             }
-            (None, false) => Some("waiting for the first list".into()),
+            None if !self.listed => Some("waiting for the first list".into()),
             _ => None,
         }
     }
@@ -221,41 +79,104 @@ impl WatchStatus {
     /// The reason why it has been failing for some time, unless its kind is not served, which another installation may
     /// change in any order.
     pub(super) fn lasting_failure(&self) -> Option<String> {
-        let state = self.0.lock();
-        let failing = state.failing.as_ref().filter(|_| !state.ended && !state.is_not_served())?;
-        (failing.since.elapsed() > FAILURE_TOLERANCE).then(|| failing.error.text().to_owned())
+        let (failure, since) = self.failing.as_ref().filter(|_| !self.is_unserved())?;
+        (since.elapsed() > FAILURE_TOLERANCE).then(|| failure.text().to_owned())
     }
 
     /// The time without an answer to its list, if that is longer than a list can take.
     pub(super) fn stalled(&self) -> Option<Duration> {
-        let state = self.0.lock();
-        state.listing.map(|since| since.elapsed()).filter(|silent| *silent > FIRST_LIST_TIMEOUT)
+        self.listing.map(|since| since.elapsed()).filter(|silent| *silent > FIRST_LIST_TIMEOUT)
     }
 
-    /// Performs a deferred turn as soon as it is allowed.
-    pub(super) fn catch_up(&self) {
-        let mut state = self.0.lock();
-        if state.is_owed && state.is_window_over() {
-            state.turned();
+    fn progressed(&mut self) {
+        self.listing = self.listing.map(|_| Instant::now());
+    }
+}
+
+/// Reports the state of one watch; the watch has ended when this is dropped.
+pub(crate) struct WatchStatus {
+    need: Need,
+    state: watch::Sender<WatchState>,
+    requeue_epoch: watch::Sender<u64>,
+    /// The begin of the current [`REQUEUE_WINDOW`], and the number of requeues in it.
+    window: Option<(Instant, u32)>,
+    /// A requeue is due as soon as it is allowed.
+    is_requeue_due: bool,
+}
+
+impl WatchStatus {
+    pub(super) fn new(need: Need, requeue_epoch: watch::Sender<u64>) -> Self {
+        Self { need, state: watch::Sender::default(), requeue_epoch, window: None, is_requeue_due: false }
+    }
+
+    /// The state, for its readers.
+    pub fn subscribe(&self) -> watch::Receiver<WatchState> {
+        self.state.subscribe()
+    }
+
+    /// Records the start of a list, which is unreliable until it is complete.
+    pub fn listing(&mut self) {
+        self.state.send_modify(|state| state.listing = state.listing.or_else(|| Some(Instant::now())));
+    }
+
+    /// Records the arrival of a part of the list.
+    pub fn progressed(&mut self) {
+        self.state.send_modify(WatchState::progressed);
+    }
+
+    /// Records that the list is complete. True if it was incomplete before, or the watch had failed.
+    pub fn synced(&mut self) -> bool {
+        let before = self.state.send_replace(WatchState { listed: true, ..WatchState::default() });
+        let news = !before.listed || before.failing.is_some();
+        if news {
+            self.requeue_all();
+        }
+        news
+    }
+
+    /// Records that the watch works, and requeues every object if that is due.
+    pub fn alive(&mut self) {
+        let mut failed = None;
+        self.state.send_if_modified(|state| {
+            failed = state.failing.take_if(|_| state.listed);
+            failed.is_some()
+        });
+        // Nobody was told of a shorter failure, so that no pass has failed for it.
+        let was_told = |(failure, since): (WatchFailure, Instant)| {
+            matches!(failure, WatchFailure::NotServed(_)) || since.elapsed() > FAILURE_TOLERANCE
+        };
+        if self.is_requeue_due || failed.is_some_and(was_told) {
+            self.requeue_all();
         }
     }
 
-    pub(super) fn is_needed(&self) -> bool {
-        let state = self.0.lock();
-        match state.need {
-            _ if state.ended => false,
-            Need::Always => true,
-            Need::WhileServed => !state.is_not_served(),
-            Need::Never => false,
+    /// Records a failure. True if it differs from the one before.
+    pub fn failed(&mut self, failure: WatchFailure) -> bool {
+        let (mut was_served, mut news) = (false, true);
+        self.state.send_modify(|state| {
+            if !matches!(failure, WatchFailure::Silent(_)) {
+                state.progressed();
+            }
+            was_served = state.listed && !state.is_unserved();
+            let before = state.failing.take();
+            news = before.as_ref().is_none_or(|(before, _)| *before != failure);
+            state.failing = Some((failure, before.map_or_else(Instant::now, |(_, since)| since)));
+        });
+        if was_served && self.state.borrow().is_unserved() && self.need != Need::Never {
+            self.requeue_all();
         }
+        news
     }
 
-    pub(super) fn has_ended(&self) -> bool {
-        self.0.lock().ended
-    }
-
-    pub(super) fn settled(&self) -> bool {
-        let state = self.0.lock();
-        state.ended || state.listed || state.failing.is_some()
+    /// Records that earlier findings may be outdated.
+    fn requeue_all(&mut self) {
+        let now = Instant::now();
+        let (since, requeues) =
+            self.window.filter(|(since, _)| now - *since <= REQUEUE_WINDOW).unwrap_or((now, 0));
+        self.is_requeue_due = requeues >= MAX_REQUEUES;
+        if !self.is_requeue_due {
+            self.window = Some((since, requeues + 1));
+            self.requeue_epoch.send_modify(|epoch| *epoch += 1);
+        }
     }
 }

@@ -218,7 +218,8 @@ mod tests {
         let (client, log) = answering(|_| Answer::Done);
         let events = SettingsEvents::over(Events::over(client, "binder"), "system", "settings");
         let (health, mut told) = (Health::default(), Told::default());
-        health.watch("Pod", Need::Always).failed(WatchFailure::Other("Pod: no right".into()));
+        let mut pods = health.watch("Pod", Need::Always);
+        pods.failed(WatchFailure::Other("Pod: no right".into()));
         let beats = 55 * 60 / HEARTBEAT_INTERVAL.as_secs();
         for _ in 0..beats {
             tell_of_failures(&health, &mut told, &events);

@@ -117,7 +117,7 @@ async fn the_wanted_version_is_watched_again_once_it_is_served_and_counts_as_not
     let served = ServedKinds::new(changing_cluster(serves_v1.clone()));
     let (health, metrics) = (Arc::<Health>::default(), Arc::<Metrics>::default());
     let kind = WatchedKind::new("moves", moves("v1"), "", |_| ());
-    let of_v1 = health.watch(&kind.for_people(), Need::Never);
+    let mut of_v1 = health.watch(&kind.for_people(), Need::Never);
     of_v1.failed(WatchFailure::NotServed("no v1".into()));
     let (_wanted, wanted) = channel(vec![kind.clone()]);
     let mut followed = follow(served, health.clone(), metrics.clone(), wanted);
@@ -129,8 +129,9 @@ async fn the_wanted_version_is_watched_again_once_it_is_served_and_counts_as_not
     let not_served = || metrics.encode().unwrap().contains("catena_kinds_not_served 1");
 
     assert_eq!(watched().await, "v2");
-    of_v1.ended();
-    health.watch(&kind.for_people(), Need::Never).synced();
+    drop(of_v1);
+    let mut of_v2 = health.watch(&kind.for_people(), Need::Never);
+    of_v2.synced();
     sleep(3 * WATCH_CHECK_INTERVAL).await;
     assert!(not_served(), "{}", metrics.encode().unwrap());
     serves_v1.store(true, Relaxed);

@@ -10,9 +10,7 @@ use kube::{Resource, runtime::watcher::Event};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{
-    Task, Unread, Watch, backoff::WatchBackoff, change::Change, interruption::Interruption, source::Source,
-};
+use super::{Unread, backoff::WatchBackoff, change::Change, interruption::Interruption, source::Source};
 use crate::{
     report::{
         health::{WatchFailure, WatchStatus},
@@ -31,15 +29,17 @@ const MAX_SILENCE: Duration = Duration::from_secs(55);
 const SHORT_WATCH: Duration = Duration::from_secs(1);
 
 /// Follows one watch.
-pub(crate) struct Follower<K, F> {
-    kind: String,
-    source: Source<K>,
-    status: Arc<WatchStatus>,
-    seen: Watermark,
-    metrics: Arc<Metrics>,
-    backoff: WatchBackoff,
-    unread: Unread,
-    take: F,
+pub(super) struct Follower<K, F> {
+    pub kind: String,
+    pub source: Source<K>,
+    pub status: WatchStatus,
+    pub seen: Watermark,
+    pub metrics: Arc<Metrics>,
+    pub backoff: WatchBackoff,
+    /// Unreadable objects are reported to it.
+    pub unread: Unread,
+    /// Each event is passed to it.
+    pub take: F,
 }
 
 impl<K, F> Follower<K, F>
@@ -47,13 +47,6 @@ where
     K: Resource + Clone + DeserializeOwned + Send + 'static,
     F: FnMut(Event<Lenient<K>>),
 {
-    /// Passes each event to `take`; unreadable objects are also reported to `unread`.
-    pub fn new(watch: Watch<K>, task: &Task, metrics: Arc<Metrics>, unread: Unread, take: F) -> Self {
-        let Watch { kind, source } = watch;
-        let (status, seen) = (task.status.clone(), task.seen.clone());
-        Self { kind, source, status, seen, metrics, backoff: WatchBackoff::default(), unread, take }
-    }
-
     /// Delivers all objects, then each change; after an interruption that it cannot resume from, all objects again.
     pub async fn run(mut self) {
         loop {
