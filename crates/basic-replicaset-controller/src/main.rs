@@ -45,13 +45,8 @@ async fn main() -> anyhow::Result<()> {
     });
     let memory = Memory::default();
     let revisions = Revisions::new(operator.settings());
-    let executor = Executor::new(
-        operator.settings(),
-        operator.writer(),
-        pods.watch().seen(),
-        memory.clone(),
-        revisions.clone(),
-    );
+    let (writer, seen) = (operator.writer(), pods.watch().seen());
+    let executor = Executor::new(operator.settings(), writer, seen, memory.clone(), revisions.clone());
     let observer = Observer::new(operator.client(), operator.settings(), pods, memory, revisions);
     operator.run(ReplicaSets { observer, executor }, queue).await
 }

@@ -47,8 +47,8 @@ impl BackupWatches {
     /// The highest version that the watch of these backups has delivered.
     pub fn seen(&self, backup: &Backup) -> Watermark {
         let running = self.running.lock();
-        let notices = running.get(&place(backup)).filter(|notices| notices.problem().is_none());
-        notices.map_or_else(Watermark::unwatched, |notices| notices.seen().clone())
+        let watch = running.get(&place(backup)).filter(|watch| watch.problem().is_none());
+        watch.map_or_else(Watermark::unwatched, |watch| watch.seen().clone())
     }
 
     fn start(&self, backup: &Backup) -> WatchHandle {
@@ -61,7 +61,7 @@ impl BackupWatches {
             None => (Api::all_with(self.client.clone(), resource), format!("{kind} (backups)")),
         };
         let triggers = self.triggers.clone();
-        let watch = Watch::metadata(api, title).labelled(BACKUP_OF);
+        let watch = Watch::new(api, title).metadata_only().labelled(BACKUP_OF);
         self.watches.watch_changes(watch, move |backup: &TrimmedObject| {
             let annotations = backup.metadata.annotations.as_ref();
             let about = annotations.and_then(|annotations| annotations.get(BACKUP_TARGET));

@@ -163,11 +163,11 @@ fn watch<C: Controller, Raw>(
 where
     Raw: Resource + Clone + DeserializeOwned + Send + 'static,
 {
-    let Intake { watch, status, seen, trim } = intake;
+    let Intake { watch, status, seen, mut trim } = intake;
     let known = store.as_reader();
     watches.start(watch, status, seen, move |event| {
         let find = |place: &Place| find(&known, &passes.dynamic_type, place);
-        let Some(event) = readable(event, &trim, find) else { return };
+        let Some(event) = readable(event, &mut trim, find) else { return };
         let before = if matches!(event, Event::InitDone) { known.state() } else { Vec::new() };
         store.apply_watcher_event(&event);
         match &event {

@@ -28,6 +28,4 @@ pub(crate) use {
     lenient::Lenient,
     stream::{read_change, read_page},
 };
-pub(crate) use {
-    lenient::readable, read_error::words, served::follow as follow_served, watched_kind::Intake,
-};
+pub(crate) use {lenient::readable, read_error::words, watched_kind::Intake};

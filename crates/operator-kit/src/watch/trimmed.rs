@@ -113,7 +113,7 @@ impl<'de> Visitor<'de> for Fields {
 
 /// Makes a type with a field `metadata` a resource whose kind is known only at run time.
 macro_rules! resource_of_any_kind {
-    ($type:ty, $kind:ty $(, $parameter:ident)?) => {
+    ($type:ty, $kind:ty $(, $parameter:ident)? $(; $($other:tt)+)?) => {
         impl$(<$parameter>)? kube::Resource for $type {
             type DynamicType = $kind;
             type Scope = kube::core::DynamicResourceScope;
@@ -145,6 +145,8 @@ macro_rules! resource_of_any_kind {
             fn meta_mut(&mut self) -> &mut kube::api::ObjectMeta {
                 &mut self.metadata
             }
+
+            $($($other)+)?
         }
     };
 }

@@ -63,15 +63,6 @@ impl Health {
         status
     }
 
-    /// Whether the newest watch of a kind fails because the cluster does not serve it.
-    pub fn is_unserved(&self, kind: &str) -> bool {
-        let watches = self.watches();
-        watches
-            .iter()
-            .rfind(|watch| watch.kind == kind)
-            .is_some_and(|watch| watch.state.borrow().is_unserved())
-    }
-
     /// Waits until each watch has either delivered its list or failed once.
     pub async fn settled(&self) {
         loop {
@@ -141,6 +132,14 @@ impl Health {
             *kinds.entry(kind.clone()).or_insert(true) &= state.borrow().problem().is_none();
         }
         kinds
+    }
+
+    /// The number of watches of one kind of many that the cluster does not serve in the wanted version.
+    pub fn unserved(&self) -> u64 {
+        let is_unserved = |state: &WatchState| state.substitute.is_some() || state.is_unserved();
+        let watches = self.watches();
+        let of_many = watches.iter().filter(|watch| watch.need == Need::Never);
+        of_many.filter(|watch| is_unserved(&watch.state.borrow())).count() as u64
     }
 
     /// The reason to restart the process, if there is one.

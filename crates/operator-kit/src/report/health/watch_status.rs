@@ -1,5 +1,6 @@
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
+use kube::discovery::ApiResource;
 use tokio::{sync::watch, time::Instant};
 
 /// Time of continuous failure of a watch after which the process is not ready.
@@ -50,6 +51,8 @@ pub(crate) struct WatchState {
     failing: Option<(WatchFailure, Instant)>,
     /// The time of the last answer to the current list.
     listing: Option<Instant>,
+    /// The version that is watched because the wanted one is not served.
+    pub substitute: Option<Arc<ApiResource>>,
 }
 
 impl WatchState {
@@ -114,6 +117,11 @@ impl WatchStatus {
         self.state.subscribe()
     }
 
+    /// Records the version that is watched instead of the wanted one, if it is not that.
+    pub fn substituted(&mut self, substitute: Option<Arc<ApiResource>>) {
+        self.state.send_modify(|state| state.substitute = substitute);
+    }
+
     /// Records the start of a list, which is unreliable until it is complete.
     pub fn listing(&mut self) {
         self.state.send_modify(|state| state.listing = state.listing.or_else(|| Some(Instant::now())));
@@ -126,8 +134,11 @@ impl WatchStatus {
 
     /// Records that the list is complete. True if it was incomplete before, or the watch had failed.
     pub fn synced(&mut self) -> bool {
-        let before = self.state.send_replace(WatchState { listed: true, ..WatchState::default() });
-        let news = !before.listed || before.failing.is_some();
+        let mut news = false;
+        self.state.send_modify(|state| {
+            news = !state.listed || state.failing.is_some();
+            (state.listed, state.listing, state.failing) = (true, None, None);
+        });
         if news {
             self.requeue_all();
         }

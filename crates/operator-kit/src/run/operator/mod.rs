@@ -32,7 +32,7 @@ use crate::{
         reconciler::{Phase, Reconciler},
         settings::SettingsFile,
     },
-    watch::{Intake, ServedKinds, Unmanaged, Watch, Watched, WatchedKind, Watches, follow_served},
+    watch::{Intake, ServedKinds, Unmanaged, Watch, Watched, WatchedKind, Watches},
     write::Writer,
 };
 
@@ -224,7 +224,6 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         R: Clone + Debug + Send + Sync + 'static,
     {
         let (phase, follow_phase) = flag::channel(Phase::Standby);
-        let kinds = follow_served(self.served_kinds(), self.health.clone(), self.metrics.clone(), kinds);
         let work = self.follow_kinds(Arc::new(controller), kinds, triggers, follow_phase);
         self.steer(phase, Box::pin(work)).await
     }
@@ -260,7 +259,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
                 if running.iter().any(|(running, ..)| running.is_same(&kind)) {
                     continue;
                 }
-                let intake = kind.clone().intake(&self.client, &self.health);
+                let intake = kind.clone().intake(&self.client, &self.served_kinds, &self.health);
                 let (queue, filled) = triggers.open(&kind);
                 let reconciler = self.reconciler(controller.clone(), queue, filled, backoff.clone());
                 let passes = reconciler.passes.clone();

@@ -6,17 +6,19 @@
 use std::{pin::pin, sync::Arc, time::Duration};
 
 use futures::StreamExt;
-use kube::{Resource, runtime::watcher::Event};
+use kube::{Resource, api::DynamicObject, runtime::watcher::Event};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{Unread, backoff::WatchBackoff, change::Change, interruption::Interruption, source::Source};
+use super::{
+    Unread, Versions, backoff::WatchBackoff, change::Change, interruption::Interruption, source::Source,
+};
 use crate::{
     report::{
         health::{WatchFailure, WatchStatus},
         metrics::Metrics,
     },
-    watch::{Watermark, lenient::Lenient},
+    watch::{ServedKind, Watermark, lenient::Lenient},
 };
 
 /// Maximum silence of a watch: the server ends it, or reports its progress, at least once a minute.
@@ -32,6 +34,7 @@ const SHORT_WATCH: Duration = Duration::from_secs(1);
 pub(super) struct Follower<K, F> {
     pub kind: String,
     pub source: Source<K>,
+    pub versions: Option<Versions>,
     pub status: WatchStatus,
     pub seen: Watermark,
     pub metrics: Arc<Metrics>,
@@ -90,6 +93,9 @@ where
         loop {
             // A watch ends after a minute.
             self.unread.tell_again();
+            if self.changes_version(false).await {
+                return;
+            }
             let began = Instant::now();
             match self.hear(&mut version).await {
                 Ok(is_silent) => {
@@ -169,6 +175,34 @@ where
         reached
     }
 
+    /// Looks for a served version if the watched one is not, and for the wanted one while another is watched. True if it is to be
+    /// listed now.
+    async fn changes_version(&mut self, is_unserved: bool) -> bool {
+        let Some(Versions { served, wanted, substitute }) = &mut self.versions else { return false };
+        let found = match (is_unserved, &substitute) {
+            (true, _) => served.find_again(wanted).await,
+            (false, Some(_)) => served.find(wanted).await,
+            (false, None) => return false,
+        };
+        // A failed look-up is repeated with the next request.
+        let Ok(Some(ServedKind { resource: found, .. })) = found else { return false };
+        if found == **substitute.as_ref().unwrap_or(wanted) {
+            return false;
+        }
+        self.source.path = DynamicObject::url_path(&found, None);
+        *substitute = Some(found).filter(|found| *found != **wanted).map(Arc::new);
+        if let Some(other) = substitute {
+            tracing::warn!(
+                kind = self.kind,
+                "{} is not served, so {} is used instead; set a served version in the settings",
+                wanted.api_version,
+                other.api_version
+            );
+        }
+        self.status.substituted(substitute.clone());
+        true
+    }
+
     /// Reports an interruption and pauses. True if the kind is gone, because a new kind with its name is another one.
     async fn pause(&mut self, interruption: Interruption) -> bool {
         self.metrics.watch_errors.get_or_create(&Metrics::of(&self.kind)).inc();
@@ -177,6 +211,9 @@ where
         let text = failure.text().to_owned();
         if self.status.failed(failure) {
             tracing::warn!(kind = self.kind, "{text}");
+        }
+        if is_gone && self.changes_version(true).await {
+            return true;
         }
         let delay = if is_gone { WatchBackoff::while_not_served() } else { self.backoff.after_failure() };
         sleep(delay).await;

@@ -16,7 +16,7 @@ mod unreadable;
 
 use std::{sync::Arc, time::Duration};
 
-use kube::{Api, Resource, runtime::watcher::Event};
+use kube::{Api, Resource, discovery::ApiResource, runtime::watcher::Event};
 use parking_lot::RwLock;
 use serde::de::DeserializeOwned;
 use tokio::{sync::watch::Receiver, time::timeout};
@@ -33,7 +33,7 @@ use crate::{
         metrics::Metrics,
     },
     watch::{
-        Cache, Row, TrimmedObject, Watermark,
+        Cache, Row, ServedKinds, TrimmedObject, Watermark,
         cache::Rows,
         lenient::{Lenient, Place},
         readable,
@@ -44,21 +44,39 @@ use crate::{
 pub struct Watch<K> {
     kind: String,
     source: Source<K>,
+    versions: Option<Versions>,
+}
+
+/// The versions of a kind that is watched in another one while the wanted one is not served.
+struct Versions {
+    served: ServedKinds,
+    wanted: Arc<ApiResource>,
+    substitute: Option<Arc<ApiResource>>,
 }
 
 impl<K: Resource + Clone + DeserializeOwned + Send + 'static> Watch<K> {
     /// Watches everything that `api` covers. `kind` is its name in messages.
     #[must_use]
     pub fn new(api: Api<K>, kind: impl Into<String>) -> Self {
-        Self { kind: kind.into(), source: Source::of(api) }
+        Self { kind: kind.into(), source: Source::of(api), versions: None }
     }
 }
 
 impl Watch<TrimmedObject> {
-    /// Watches only the metadata of everything that `api` covers; the other fields are not there.
+    /// Watches only the metadata; the other fields are not there.
     #[must_use]
-    pub fn metadata(api: Api<TrimmedObject>, kind: impl Into<String>) -> Self {
-        Self { kind: kind.into(), source: Source::of(api).metadata_only() }
+    pub fn metadata_only(mut self) -> Self {
+        self.source.is_metadata_only = true;
+        self
+    }
+}
+
+impl<K: Resource<DynamicType = ApiResource>> Watch<K> {
+    /// Watches all objects of a kind in another version than the `wanted` one while that is not served.
+    #[must_use]
+    pub fn in_any_version(mut self, served: &ServedKinds, wanted: impl Into<Arc<ApiResource>>) -> Self {
+        self.versions = Some(Versions { served: served.clone(), wanted: wanted.into(), substitute: None });
+        self
     }
 }
 
@@ -100,6 +118,13 @@ impl WatchHandle {
     #[must_use]
     pub fn is_unserved(&self) -> bool {
         self.state.borrow().is_unserved()
+    }
+
+    /// The version that is watched instead of the wanted one while that is not served, of a kind that is watched [in any
+    /// version](Watch::in_any_version).
+    #[must_use]
+    pub fn substitute(&self) -> Option<Arc<ApiResource>> {
+        self.state.borrow().substitute.clone()
     }
 
     /// Waits until the first list is complete, or has failed, but no longer than `limit`: usually, it takes only a moment.
@@ -182,12 +207,13 @@ impl Watches {
     where
         K: Resource + Clone + DeserializeOwned + Send + 'static,
     {
-        let Watch { kind, source } = watch;
+        let Watch { kind, source, versions } = watch;
         let state = status.subscribe();
         let follower = Follower {
             unread: Unread::new(&kind, self.events.clone(), self.metrics.clone()),
             kind,
             source,
+            versions,
             status,
             seen: seen.clone(),
             metrics: self.metrics.clone(),

@@ -27,8 +27,8 @@ const WATCH_SECONDS: u32 = 60;
 /// Where objects come from.
 pub(super) struct Source<K> {
     client: Client,
-    path: String,
-    is_metadata_only: bool,
+    pub path: String,
+    pub is_metadata_only: bool,
     pub labels: Option<String>,
     objects: PhantomData<fn() -> K>,
 }
@@ -42,12 +42,6 @@ impl<K: Resource> Source<K> {
             labels: None,
             objects: PhantomData,
         }
-    }
-
-    /// Asks for nothing but the metadata.
-    pub fn metadata_only(mut self) -> Self {
-        self.is_metadata_only = true;
-        self
     }
 }
 
