@@ -106,16 +106,21 @@ fn replicas_of(set: &ReplicaSet) -> i32 {
     set.spec.replicas.unwrap_or_default()
 }
 
-#[tokio::test]
-async fn somebody_who_scales_or_keeps_a_former_child_neither_ends_its_service_nor_hides_it() -> Result<()> {
-    let cluster = Cluster::changing_one_of(&CHAIN, DEPLOYMENTS).await?;
-    let release =
-        Release::upgrade(&cluster, DEPLOYMENTS, &values(&["deployment", "replicaset"], &[])?).await?;
-    DEPLOYMENTS.until_ready(&cluster).await;
-    versions_that_never_serve_leave_nothing_behind(&cluster.namespace("versions").await?).await?;
-    former_child_is_raised_again(&cluster.namespace("scaled").await?).await?;
-    ready_is_reported_beside_no_former_pod(&cluster.namespace("held").await?).await?;
-    release.restore().await?;
-    DEPLOYMENTS.until_ready(&cluster).await;
-    Ok(())
+mod long {
+    use super::*;
+
+    #[tokio::test]
+    async fn somebody_who_scales_or_keeps_a_former_child_neither_ends_its_service_nor_hides_it() -> Result<()>
+    {
+        let cluster = Cluster::changing_one_of(&CHAIN, DEPLOYMENTS).await?;
+        let release =
+            Release::upgrade(&cluster, DEPLOYMENTS, &values(&["deployment", "replicaset"], &[])?).await?;
+        DEPLOYMENTS.until_ready(&cluster).await;
+        versions_that_never_serve_leave_nothing_behind(&cluster.namespace("versions").await?).await?;
+        former_child_is_raised_again(&cluster.namespace("scaled").await?).await?;
+        ready_is_reported_beside_no_former_pod(&cluster.namespace("held").await?).await?;
+        release.restore().await?;
+        DEPLOYMENTS.until_ready(&cluster).await;
+        Ok(())
+    }
 }

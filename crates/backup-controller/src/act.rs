@@ -6,7 +6,7 @@ use backup_controller::{
     annotation::{BackupStatus, State},
     backup::not_served,
     decide::Action,
-    error::{Error, is_refusal},
+    error::{Error, Unusable, is_refusal},
     finalizer, metadata,
     observed::{Held, Observed, Row},
     settings::ProtectedKind,
@@ -111,25 +111,20 @@ impl Executor {
         if error.cause.may_have_worked() {
             self.memory.may_have_created(target.uid);
         }
-        match error.cause {
+        let (name, namespace) = (kind.backup.name.clone(), metadata::text(&backup, "namespace").to_owned());
+        Err(match error.cause {
             // It comes from a try whose answer was lost, and is judged in the next look-up.
-            WriteCause::AlreadyExists => Ok(self.created(target)),
-            WriteCause::KindNotServed => Err(not_served(&kind.backup).into()),
+            WriteCause::AlreadyExists => return Ok(self.created(target)),
+            WriteCause::KindNotServed => not_served(&kind.backup).into(),
             WriteCause::NamespaceMissing => {
                 self.memory.refused(target.uid);
-                Err(Error::NamespaceMissing {
-                    backup: kind.backup.name.clone(),
-                    kind: error.object.kind,
-                    namespace: metadata::text(&backup, "namespace").to_owned(),
-                })
+                Unusable::NamespaceMissing { backup: name, kind: error.object.kind, namespace }.into()
             }
-            WriteCause::NamespaceTerminating => Err(Error::NamespaceTerminating {
-                backup: kind.backup.name.clone(),
-                kind: error.object.kind,
-                namespace: metadata::text(&backup, "namespace").to_owned(),
-            }),
-            _ => Err(error.set_by(&format!("backups.{}.template", kind.backup.name)).into()),
-        }
+            WriteCause::NamespaceTerminating => {
+                Unusable::NamespaceTerminating { backup: name, kind: error.object.kind, namespace }.into()
+            }
+            _ => error.set_by(&format!("backups.{name}.template")).into(),
+        })
     }
 
     fn created(&self, target: ObjectId<'_>) -> Next {
@@ -185,9 +180,7 @@ impl Executor {
         let target = &*observed.target;
         let id = ObjectId::of(target);
         let Some(held) = &observed.held else { return Ok(Next::Settled) };
-        let Some(removal) = finalizer::remove(id.uid, &held.finalizers) else {
-            return Ok(Next::Settled);
-        };
+        let Some(removal) = finalizer::remove(id.uid, &held.finalizers) else { return Ok(Next::Settled) };
         let stays = held.finalizers.len() > 1;
         let is_told = held.is_annotated && (stays || held.status.is_some());
         if outcome != Outcome::BackedUp {

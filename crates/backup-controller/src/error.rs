@@ -17,31 +17,6 @@ pub enum Error {
     /// The API server refused a write.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// The backup would go to a namespace that is being deleted.
-    #[error(
-        "the namespace {namespace:?} is being deleted and accepts no new {kind}; set backups.{backup}.namespace in the controller's values to another one, or release the object without a backup with the \
-         annotation catena.dev/force-release: <uid> <reason>"
-    )]
-    NamespaceTerminating {
-        /// The backup's name in the settings.
-        backup: String,
-        /// The backup's kind.
-        kind: String,
-        /// The namespace.
-        namespace: String,
-    },
-    /// The backup would go to a namespace that does not exist.
-    #[error(
-        "no {kind} can be created in the namespace {namespace:?}, which was not found; create the namespace, or set backups.{backup}.namespace in the controller's values to another one"
-    )]
-    NamespaceMissing {
-        /// The backup's name in the settings.
-        backup: String,
-        /// The backup's kind.
-        kind: String,
-        /// The namespace.
-        namespace: String,
-    },
     /// The cluster has stopped serving the kind of the object itself.
     #[error(
         "{kind} {name:?} cannot be read, because {api_version} is no longer served; it stays held until a version is served: set served: true for one in the CustomResourceDefinition"
@@ -92,6 +67,31 @@ pub enum Unusable {
     NoNamespace {
         /// The backup's name in the settings.
         backup: String,
+    },
+    /// The backup would go to a namespace that is being deleted.
+    #[error(
+        "the namespace {namespace:?} is being deleted and accepts no new {kind}; set backups.{backup}.namespace in the controller's values to another one, or release the object without a backup with the \
+         annotation catena.dev/force-release: <uid> <reason>"
+    )]
+    NamespaceTerminating {
+        /// The backup's name in the settings.
+        backup: String,
+        /// The backup's kind.
+        kind: String,
+        /// The namespace.
+        namespace: String,
+    },
+    /// The backup would go to a namespace that does not exist.
+    #[error(
+        "no {kind} can be created in the namespace {namespace:?}, which was not found; create the namespace, or set backups.{backup}.namespace in the controller's values to another one"
+    )]
+    NamespaceMissing {
+        /// The backup's name in the settings.
+        backup: String,
+        /// The backup's kind.
+        kind: String,
+        /// The namespace.
+        namespace: String,
     },
     /// The look-up of the backup failed.
     #[error(transparent)]
@@ -161,15 +161,19 @@ pub enum Unusable {
     },
 }
 
-impl Unusable {
-    /// One `PascalCase` word.
-    #[must_use]
-    pub fn reason(&self) -> &'static str {
+impl Reported for Unusable {
+    fn category(&self) -> Category {
+        Category::WaitsForChange
+    }
+
+    fn reason(&self) -> &'static str {
         match self {
             Self::Template(error) => error.reason(),
             Self::NotUnique { .. } => "BackupNameNotUnique",
             Self::OtherNamespace { .. } => "BackupInOtherNamespace",
             Self::NoNamespace { .. } => "BackupWithoutNamespace",
+            Self::NamespaceTerminating { .. } => "NamespaceTerminating",
+            Self::NamespaceMissing { .. } => "NamespaceMissing",
             Self::OutOfReach(error) => error.reason(),
             Self::NotServed { .. } => "BackupKindNotServed",
             Self::HasOwner { .. } | Self::Owned { .. } => "BackupHasOwner",
@@ -181,33 +185,17 @@ impl Unusable {
 }
 
 impl Reported for Error {
-    fn category(&self) -> Category {
-        match self {
-            Self::Unusable(_) | Self::NamespaceTerminating { .. } | Self::NamespaceMissing { .. } => {
-                Category::WaitsForChange
-            }
-            // A version that is served is found without any change.
-            Self::NotServed { .. } => Category::Transient,
-            Self::Write(error) => error.category(),
-            Self::Read(error) => error.category(),
-        }
-    }
-
     fn reason(&self) -> &'static str {
-        match self {
-            Self::Unusable(problem) => problem.reason(),
-            Self::Write(error) => error.reason(),
-            Self::NamespaceTerminating { .. } => "NamespaceTerminating",
-            Self::NamespaceMissing { .. } => "NamespaceMissing",
-            Self::NotServed { .. } => "KindNotServed",
-            Self::Read(error) => error.reason(),
-        }
+        self.wrapped().map_or("KindNotServed", Reported::reason)
     }
 
     fn wrapped(&self) -> Option<&dyn Reported> {
         match self {
+            Self::Unusable(problem) => Some(problem),
             Self::Write(error) => Some(error),
-            _ => None,
+            Self::Read(error) => Some(error),
+            // A version that is served is found without any change.
+            Self::NotServed { .. } => None,
         }
     }
 }

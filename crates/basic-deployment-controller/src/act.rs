@@ -73,7 +73,7 @@ impl Executor {
             Action::Restart { child, command, token } => {
                 self.restart(observed, &child, &command, token).await?;
             }
-            Action::Scale { child, replicas, heals } | Action::ScaleFormer { child, replicas, heals } => {
+            Action::Scale { child, replicas, heals, .. } => {
                 self.scale(observed, &child, replicas, heals).await?;
             }
             Action::Strip { child, field, patch } => {

@@ -33,22 +33,17 @@ const MAX_BACKOFF: Duration = Duration::from_secs(50);
 
 /// The controller of `BasicDeployments`.
 pub struct Deployments {
-    observer: Observer,
-    executor: Executor,
-    events: Events,
-    settings: LiveSettings<Settings>,
+    /// The only reader.
+    pub observer: Observer,
+    /// The only writer.
+    pub executor: Executor,
+    /// Tells what was written.
+    pub events: Events,
+    /// Say which Events are published.
+    pub settings: LiveSettings<Settings>,
 }
 
 impl Deployments {
-    pub fn new(
-        observer: Observer,
-        executor: Executor,
-        events: Events,
-        settings: LiveSettings<Settings>,
-    ) -> Self {
-        Self { observer, executor, events, settings }
-    }
-
     fn tell(&self, deployment: &BasicDeployment, event: Event) {
         let about = deployment.object_ref(&());
         match event {

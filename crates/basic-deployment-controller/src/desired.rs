@@ -182,8 +182,8 @@ impl Desired {
         self.object["metadata"]["name"].as_str().unwrap_or_default()
     }
 
-    /// The values of an object in the fields that this one sets. The owner is compared by uid elsewhere, and the
-    /// namespace is known from the look-up.
+    /// The values of an object in the fields that this one sets. The owner is compared by uid elsewhere, the
+    /// namespace is known from the look-up, and the status is its controller's.
     #[must_use]
     pub fn seen_in(&self, observed: &Value) -> Value {
         projection(&self.comparable(), observed)
@@ -193,6 +193,7 @@ impl Desired {
     #[must_use]
     pub fn comparable(&self) -> Value {
         let mut object = self.object.clone();
+        object.as_object_mut().map(|fields| fields.remove("status"));
         if let Some(metadata) = object["metadata"].as_object_mut() {
             metadata.retain(|field, _| OWN_METADATA.contains(&field.as_str()));
         }

@@ -195,10 +195,6 @@ impl Reported for Refusal {
 }
 
 impl Reported for Error {
-    fn category(&self) -> Category {
-        self.wrapped().map_or(Category::Transient, Reported::category)
-    }
-
     fn reason(&self) -> &'static str {
         self.wrapped().map_or("ChildrenNotObserved", Reported::reason)
     }

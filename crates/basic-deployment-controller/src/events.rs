@@ -45,7 +45,9 @@ pub fn of(observed: &Observed, action: &Action) -> Option<Event> {
             let note = format!("restarted {} {}, as {} asks", child.kind.kind, child.name, command.name);
             Some(Event::Written("ChildRestarted", note))
         }
-        Action::Scale { child, replicas, heals: false } if observed.former_children().next().is_none() => {
+        Action::Scale { child, replicas, heals: false, .. }
+            if observed.former_children().next().is_none() =>
+        {
             let (kind, name, before) = (&child.kind.kind, &child.name, child.replicas().unwrap_or_default());
             let note = format!("scaled {kind} {name} from {before} to {replicas} replicas");
             Some(Event::Written("ChildScaled", note))

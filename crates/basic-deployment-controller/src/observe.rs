@@ -11,7 +11,7 @@ use basic_deployment_controller::{
     Settings, blocking_pod,
     child::Child,
     child_kind::{ChildKind, api_resource},
-    command::{Command, CommandKind, Order},
+    command::{Command, Order},
     desired::{Desired, located, render, unread},
     drift::means_the_same,
     error::{Error, Refusal},
@@ -23,16 +23,16 @@ use basic_deployment_controller::{
 };
 use catena_api::BasicDeployment;
 use jiff::Timestamp;
-use kube::{Api, Client};
+use kube::Client;
 use operator_kit::{
     object::ObjectId,
     render::{Rendered, Renderings, is_object_name},
     report::StatusAge,
     run::{Attempt, LiveSettings, Trigger},
-    watch::{ReadError, ServedKinds, TrimmedObject, Watches, live},
+    watch::{ReadError, ServedKinds, Watches, live},
     write::{
         WriteError,
-        owner::{is_controlled_by, still_there},
+        owner::{is_controlled_by, is_former, still_there},
     },
 };
 
@@ -42,7 +42,6 @@ pub use commands::Commands;
 use {
     children::{Children, Known},
     history::History,
-    pods::Pods,
 };
 
 /// Reads the input of a decision; it owns the caches.
@@ -53,7 +52,6 @@ pub struct Observer {
     children: Children,
     history: History,
     commands: Arc<Commands>,
-    pods: Pods,
     memory: Memory,
     /// The parameters that the template of each `BasicDeployment` does not read. The rendering itself is as large as the child,
     /// and is not kept.
@@ -73,14 +71,13 @@ impl Observer {
         let history = History::new(client.clone(), &watches, trigger.clone());
         let children = Children::new(client.clone(), served_kinds.clone(), watches, trigger.clone());
         children.of(&settings.current().children);
-        let pods = Pods::new(client.clone());
         let unread = Renderings::default();
-        Self { client, settings, served_kinds, children, history, commands, pods, memory, unread }
+        Self { client, settings, served_kinds, children, history, commands, memory, unread }
     }
 
     /// The kinds and watches of revisions and commands.
     pub fn places(&self) -> WatchedResources {
-        let [restarts, rollbacks] = CommandKind::ALL.map(|kind| self.commands.place(kind));
+        let [restarts, rollbacks] = self.commands.places();
         WatchedResources { revisions: self.history.place(), restarts, rollbacks }
     }
 
@@ -148,24 +145,16 @@ impl Observer {
         let is_stored = |desired: &Desired| revision::find(&revisions, &desired.hash).is_some();
         // A rendering is recorded before it is used, so until then no look-up is needed.
         let is_looked_for = |desired: &Desired| is_observed && (deployment.spec.paused || is_stored(desired));
-        let desired = desired.and_then(|desired| {
-            if is_looked_for(&desired) {
-                seen.serves(&desired.kind)?;
-            }
-            Ok(desired)
-        });
-        let found = match desired {
-            Ok(desired) if is_looked_for(&desired) => {
-                self.find(&desired, &own, &deployment).await.map(|found| (desired, found))
-            }
-            Ok(desired) => {
-                let found = known(&own, &desired).map_or(Found::Nothing, Found::Ours);
-                Ok((desired, found))
-            }
-            Err(refusal) => Err(refusal.into()),
+        let found = match &desired {
+            Ok(desired) if is_looked_for(desired) => match seen.serves(&desired.kind) {
+                Ok(()) => self.find(desired, &own, &deployment).await,
+                Err(refusal) => Err(refusal.into()),
+            },
+            Ok(desired) => Ok(known(&own, desired).map_or(Found::Nothing, Found::Ours)),
+            Err(refusal) => Err(refusal.clone().into()),
         };
         let (desired, child) = match found {
-            Ok((desired, found)) => (Ok(desired), found),
+            Ok(found) => (desired, found),
             // An existing child still follows commands, and is scaled.
             Err(Error::Refused(refusal)) => {
                 (Err(refusal), last_wanted(&own, &revisions).map_or(Found::Nothing, Found::Ours))
@@ -241,7 +230,7 @@ impl Observer {
     /// Looks for the pod that keeps the child from serving. A failure is reported, and holds up nothing.
     async fn look(&self, observed: &mut Observed, child: &Child) {
         let Some(pods) = &child.kind.fields().pods else { return };
-        let found = self.pods.blocker(child, pods).await;
+        let found = pods::blocker(&self.client, child, pods).await;
         let found = found.map_err(|error| error.to_string());
         let uid = ObjectId::of(&*observed.deployment).uid;
         self.memory.looked(uid, child, found.clone());
@@ -328,9 +317,7 @@ impl Observer {
             return Ok(Found::Ours(child));
         }
         let (kind, name) = (&desired.kind, desired.name());
-        let api: Api<TrimmedObject> =
-            Api::namespaced_with(self.client.clone(), namespace, &kind.api_resource());
-        let child = match live::object(&api, name).await {
+        let child = match live::object(&self.client, &kind.api_resource(), namespace, name).await {
             Ok(Some(object)) => Arc::new(Child::of(object, kind)),
             Ok(None) => return Ok(Found::Nothing),
             Err(error) => return Err(self.unfound(&error, kind, name).await),
@@ -342,7 +329,7 @@ impl Observer {
             None => Found::Orphan(child),
             Some(owner) if owner.uid == uid => Found::Ours(child),
             // Its end comes through the watch, under the name that it shares with the new one.
-            Some(owner) if owner.is_former(deployment) => Found::Leaving(child),
+            Some(owner) if is_former(owner, deployment) => Found::Leaving(child),
             Some(_) => Found::Foreign(child),
         })
     }

@@ -22,7 +22,6 @@ pub struct Settings {
     pub templates: Templates,
     /// The published Events.
     pub events: PublishedEvents,
-    is_empty: bool,
     mistakes: Vec<String>,
 }
 
@@ -53,16 +52,13 @@ struct File {
 }
 
 impl From<File> for Settings {
-    fn from(File { children, templates, parameters, events }: File) -> Self {
-        let is_empty = templates.is_empty();
-        let mut templates = Templates::compile(&templates);
-        Self {
-            children: children.into_iter().map(Arc::new).collect(),
-            mistakes: templates.declare(parameters),
-            templates,
-            events,
-            is_empty,
+    fn from(File { children, templates: sources, parameters, events }: File) -> Self {
+        let mut templates = Templates::compile(&sources);
+        let mut mistakes = templates.declare(parameters);
+        if sources.is_empty() {
+            mistakes.push("templates: is empty; add a template, by convention under the name default".into());
         }
+        Self { children: children.into_iter().map(Arc::new).collect(), templates, events, mistakes }
     }
 }
 
@@ -108,9 +104,6 @@ fn mistakes_about_pods(field: &str, pods: &Pods) -> impl Iterator<Item = String>
 impl Validate for Settings {
     fn validate(&self) -> Result<(), Vec<String>> {
         let mut problems = self.mistakes.clone();
-        if self.is_empty {
-            problems.push("templates: is empty; add a template, by convention under the name default".into());
-        }
         if self.children.is_empty() {
             problems.push(
                 "children: is empty; list the kinds that the templates render, such as {apiVersion: catena.dev/v1alpha1, kind: BasicReplicaSet}"

@@ -4,9 +4,12 @@ use std::time::Duration;
 
 use catena_api::{BasicDeployment, BasicDeploymentStatus, BlockedBy, ChildStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use operator_kit::report::{
-    Category, Deletion, Failure, HAS_TO_GO_FIRST, NextRetry, Pace, TERMINATING,
-    conditions::{self, Conditions, PROGRESSING, READY, RECONCILING, STALLED, UNREAD_PARAMETERS},
+use operator_kit::{
+    object::ObjectId,
+    report::{
+        Category, Deletion, Failure, HAS_TO_GO_FIRST, NextRetry, Pace, TERMINATING,
+        conditions::{self, Conditions, PROGRESSING, READY, RECONCILING, STALLED, UNREAD_PARAMETERS},
+    },
 };
 
 use crate::{
@@ -318,14 +321,14 @@ fn blocked_by(observed: &Observed, child: Option<&Child>) -> Option<BlockedBy> {
         same.map_or(Some(Time(observed.now)), |same| same.since.clone())
     };
     if let Some(failure) = observed.failure_about_child().or_else(|| failure_about_former(observed)) {
-        let own = itself(deployment);
-        let since = since(&own.name, failure.reason);
+        let own @ [.., name] = itself(deployment);
         let next_retry = failure.next_retry.and_then(NextRetry::at).map(Time);
-        return Some(BlockedBy { next_retry, ..blocker(own, failure.reason, &failure.message, since) });
+        let blocker = BlockedBy::new(own, failure.reason, &failure.message, since(name, failure.reason));
+        return Some(BlockedBy { next_retry, ..blocker });
     }
     let child = child?;
     let by_itself = |reason: &str, message: &str| {
-        blocker(child_status(child), reason, message, since(&child.name, reason))
+        BlockedBy::new(identity(child), reason, message, since(&child.name, reason))
     };
     if let Some(silence) = stall::silence(observed, child) {
         return Some(by_itself(NOT_REPORTED, &format!("it {silence}")));
@@ -335,33 +338,25 @@ fn blocked_by(observed: &Observed, child: Option<&Child>) -> Option<BlockedBy> {
         .or_else(|| child.paused().map(|Pause { reason, message }| by_itself(reason, message)))
 }
 
-fn blocker(object: ChildStatus, reason: &str, message: &str, since: Option<Time>) -> BlockedBy {
-    let ChildStatus { api_version, kind, name, .. } = object;
-    let (reason, message) = (reason.to_owned(), message.to_owned());
-    BlockedBy { api_version, kind, name, reason, message, since, next_retry: None }
-}
-
 /// The object that its deletion waits for: a child that has to be gone before, or itself while it has finalizers.
 fn blocking_deletion(deletion: Deletion<'_>, observed: &Observed) -> BlockedBy {
     let child = observed.children().next().filter(|_| deletion.is_foreground());
     let message = child.map_or_else(|| deletion.message(), |_| HAS_TO_GO_FIRST.to_owned());
-    let object = child.map_or_else(|| itself(&observed.deployment), |child| child_status(child));
-    blocker(object, TERMINATING, &message, Some(deletion.since()))
+    let object = child.map_or_else(|| itself(&observed.deployment), |child| identity(child));
+    BlockedBy::new(object, TERMINATING, &message, Some(deletion.since()))
 }
 
-fn itself(deployment: &BasicDeployment) -> ChildStatus {
-    let name = deployment.metadata.name.clone().unwrap_or_default();
-    let (api_version, kind) = ("catena.dev/v1alpha1".into(), "BasicDeployment".into());
-    ChildStatus { api_version, kind, name, ..ChildStatus::default() }
+/// The API version, the kind and the name of a `BasicDeployment`.
+fn itself(deployment: &BasicDeployment) -> [&str; 3] {
+    ["catena.dev/v1alpha1", "BasicDeployment", ObjectId::of(deployment).name]
+}
+
+/// Those of a child.
+fn identity(child: &Child) -> [&str; 3] {
+    [&child.kind.api_version, &child.kind.kind, &child.name]
 }
 
 fn child_status(child: &Child) -> ChildStatus {
-    let text = |field: &str| child.object[field].as_str().unwrap_or_default().to_owned();
-    ChildStatus {
-        api_version: text("apiVersion"),
-        kind: text("kind"),
-        name: child.name.clone(),
-        uid: child.uid.clone(),
-        hash: child.hash().to_owned(),
-    }
+    let [api_version, kind, name] = identity(child).map(str::to_owned);
+    ChildStatus { api_version, kind, name, uid: child.uid.clone(), hash: child.hash().to_owned() }
 }

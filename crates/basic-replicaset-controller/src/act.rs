@@ -3,17 +3,15 @@
 use std::sync::Arc;
 
 use basic_replicaset_controller::{
-    Settings, adoption::Origin, decide::Action, error::Error, observed::TakenName, pod::PodRow,
-    revision::subject, status::CONDITIONS,
+    adoption::Origin, decide::Action, error::Error, observed::TakenName, pod::PodRow, revision::subject,
+    status::CONDITIONS,
 };
 use catena_api::{BasicReplicaSet, keys};
-use k8s_openapi::api::core::v1::Pod;
-use kube::discovery::ApiResource;
 use operator_kit::{
     object::ObjectId,
     report::StatusAge,
-    run::{LiveSettings, Next},
-    watch::{Row, WatchedResource, Watermark},
+    run::Next,
+    watch::{Row, WatchedResource},
     write::{Batch, WriteCause, WriteError, Writer, owner::controller_reference, slow_start},
 };
 use serde_json::{Value, json};
@@ -28,26 +26,17 @@ const LABEL_LENGTH: usize = 10;
 
 /// Takes steps.
 pub struct Executor {
-    settings: LiveSettings<Settings>,
-    writer: Writer,
-    memory: Memory,
-    revisions: Revisions,
-    pods: WatchedResource,
+    /// The only way to write.
+    pub writer: Writer,
+    /// What it notes for later passes.
+    pub memory: Memory,
+    /// What pods are made from.
+    pub revisions: Revisions,
+    /// The kind of pods, and the watch in which its writes appear.
+    pub pods: WatchedResource,
 }
 
 impl Executor {
-    /// An executor whose writes to pods appear in `seen`.
-    pub fn new(
-        settings: LiveSettings<Settings>,
-        writer: Writer,
-        seen: &Watermark,
-        memory: Memory,
-        revisions: Revisions,
-    ) -> Self {
-        let pods = WatchedResource::new(ApiResource::erase::<Pod>(&()), seen);
-        Self { settings, writer, memory, revisions, pods }
-    }
-
     /// The age of the status of a set.
     pub fn status_age(&self, set: &BasicReplicaSet) -> StatusAge {
         let is_first = set.status.as_ref().is_none_or(|status| status.observed_generation.is_none());
@@ -73,29 +62,18 @@ impl Executor {
                 // The next pass looks up their holders.
                 Ok(if has_taken { Next::Again } else { Next::Written })
             }
-            Action::Delete(pods) => {
-                let batch = slow_start(pods, |pod| self.delete(set, pod), Error::is_for_its_pod).await;
-                batch.by_item(|pod| pod.uid.to_string(), Error::is_for_its_pod)?;
-                Ok(Next::Written)
-            }
-            Action::Adopt(pods) => {
-                let batch = slow_start(pods, |pod| self.adopt(set, pod), Error::is_for_its_pod).await;
-                batch.by_item(|pod| pod.uid.to_string(), Error::is_for_its_pod)?;
-                Ok(Next::Written)
-            }
-            Action::RefreshOwner(pods) => {
-                let own = self.writer.on_behalf_of(ObjectId::of(set));
-                let refresh = async |pod: Arc<PodRow>| {
-                    let refreshed = own.refresh_owner::<BasicReplicaSet>(&self.pods, pod.id()).await;
-                    refreshed.map_err(Error::from)
-                };
-                let batch = slow_start(pods, refresh, Error::is_for_its_pod).await;
-                batch.by_item(|pod| pod.uid.to_string(), Error::is_for_its_pod)?;
-                Ok(Next::Written)
-            }
+            Action::Delete(pods) => each(pods, |pod| self.delete(set, pod)).await,
+            Action::Adopt(pods) => each(pods, |pod| self.adopt(set, pod)).await,
+            Action::RefreshOwner(pods) => each(pods, |pod| self.refresh_owner(set, pod)).await,
             Action::GiveUp(error) => Err(error.into()),
             Action::Refuse(error) => Err(error.into()),
-            Action::WriteStatus(status) => {
+            Action::WriteStatus(mut status) => {
+                let recorded = set.status.as_ref().and_then(|status| status.last_served.clone());
+                if let Some(served) =
+                    status.last_served.as_ref().filter(|served| recorded.as_ref() != Some(*served))
+                {
+                    status.last_served = self.revisions.record(set, &served.revision).or(recorded);
+                }
                 self.writer.write_status(set, &status, &CONDITIONS).await?;
                 Ok(Next::Written)
             }
@@ -110,7 +88,7 @@ impl Executor {
         let suffix = Origin { set: own.uid, revision, slot: &slot }.suffix();
         let make = || -> Result<Value, Error> {
             let mut pod = self.revisions.pod(set, revision, &suffix)?;
-            let revision_label = &self.settings.current().revision_label;
+            let revision_label = &self.revisions.settings.current().revision_label;
             let metadata = &mut pod["metadata"];
             metadata["labels"][revision_label] =
                 revision.chars().take(LABEL_LENGTH).collect::<String>().into();
@@ -123,7 +101,7 @@ impl Executor {
         let created = self.writer.on_behalf_of(own).create_made(&self.pods, make).await;
         created.map_err(|error| match error {
             Error::Write(error) => {
-                let templates = &self.settings.current().templates;
+                let templates = &self.revisions.settings.current().templates;
                 error.located(templates, &set.spec.template, &subject(set, &suffix), "v1", "Pod").into()
             }
             error => error,
@@ -172,6 +150,11 @@ impl Executor {
         Ok(())
     }
 
+    async fn refresh_owner(&self, set: &BasicReplicaSet, pod: Arc<PodRow>) -> Result<(), Error> {
+        let own = self.writer.on_behalf_of(ObjectId::of(set));
+        Ok(own.refresh_owner::<BasicReplicaSet>(&self.pods, pod.id()).await?)
+    }
+
     async fn delete(&self, set: &BasicReplicaSet, pod: Arc<PodRow>) -> Result<(), Error> {
         let deleted = self.writer.on_behalf_of(ObjectId::of(set)).delete(&self.pods, pod.id()).await;
         deleted.map_err(|error| match error.cause.refusal() {
@@ -179,6 +162,16 @@ impl Executor {
             None => error.into(),
         })
     }
+}
+
+/// Writes to each pod. A failure for a reason of its own holds up only its pod.
+async fn each<F>(pods: Vec<Arc<PodRow>>, write: impl Fn(Arc<PodRow>) -> F) -> Result<Next, Error>
+where
+    F: Future<Output = Result<(), Error>>,
+{
+    let batch = slow_start(pods, write, Error::is_for_its_pod).await;
+    batch.by_item(|pod| pod.uid.to_string(), Error::is_for_its_pod)?;
+    Ok(Next::Written)
 }
 
 #[cfg(test)]

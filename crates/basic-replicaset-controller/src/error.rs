@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use operator_kit::{
     render::TemplateError,
-    report::{Category, Part, Reported},
+    report::{Part, Reported},
     watch::ReadError,
     write::{Failed, WriteCause, WriteError},
 };
@@ -82,35 +82,20 @@ impl Error {
 }
 
 impl Reported for Error {
-    fn category(&self) -> Category {
-        match self {
-            Self::Template(error) => error.category(),
-            Self::Write(error) => error.category(),
-            Self::Read(error) => error.category(),
-            Self::Some(failed) => failed.first.category(),
-            Self::NameTaken { .. }
-            | Self::DeleteRefused { .. }
-            | Self::TemplateChanged
-            | Self::NotObserved { .. } => Category::Transient,
-        }
-    }
-
     fn reason(&self) -> &'static str {
         match self {
-            Self::Template(error) => error.reason(),
-            Self::Write(error) => error.reason(),
-            Self::Some(failed) => failed.first.reason(),
             Self::NameTaken { .. } => "PodNameTaken",
             Self::DeleteRefused { .. } => DELETE_REFUSED,
             Self::TemplateChanged => "TemplateChanged",
-            Self::NotObserved { .. } => "PodsNotObserved",
-            Self::Read(error) => error.reason(),
+            _ => self.wrapped().map_or("PodsNotObserved", Reported::reason),
         }
     }
 
     fn wrapped(&self) -> Option<&dyn Reported> {
         match self {
+            Self::Template(error) => Some(error),
             Self::Write(error) => Some(error),
+            Self::Read(error) => Some(error),
             Self::Some(failed) => Some(&failed.first),
             _ => None,
         }

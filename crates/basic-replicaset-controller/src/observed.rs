@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use catena_api::{BasicReplicaSet, LastServed, keys};
+use catena_api::{BasicReplicaSet, keys};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use operator_kit::{
@@ -39,8 +39,6 @@ pub struct Observed {
     pub revision: Result<String, TemplateError>,
     /// The revision that served last, if it is another one and pods can be made from its record.
     pub former: Option<String>,
-    /// The record of the present revision; only when it has proven itself and is not recorded.
-    pub proven: Option<LastServed>,
     /// The parameters of the set that its template does not read.
     pub unread: Vec<String>,
     /// The pods that the set controls.

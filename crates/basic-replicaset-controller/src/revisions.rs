@@ -20,7 +20,8 @@ pub type Outcome = (Result<String, TemplateError>, Vec<String>);
 /// Revisions of sets; clones share them.
 #[derive(Clone)]
 pub struct Revisions {
-    settings: LiveSettings<Settings>,
+    /// The settings that they follow.
+    pub settings: LiveSettings<Settings>,
     renderings: Arc<Renderings<Outcome>>,
 }
 

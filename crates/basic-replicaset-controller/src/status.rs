@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use catena_api::{BasicReplicaSet, BasicReplicaSetStatus, BlockedBy, keys};
+use catena_api::{BasicReplicaSet, BasicReplicaSetStatus, BlockedBy, LastServed, keys};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use operator_kit::{
+    object::ObjectId,
     report::{
         Category, Deletion, Failure, HAS_TO_GO_FIRST, NextRetry, Pace, TERMINATING,
         conditions::{self, Conditions, READY, RECONCILING, STALLED, UNREAD_PARAMETERS},
@@ -13,7 +14,7 @@ use operator_kit::{
     watch::pod::{PodState, START_TOLERANCE},
 };
 
-use crate::{observed::Observed, pod::PodRow, step};
+use crate::{decide::proof, observed::Observed, pod::PodRow, step};
 
 /// The types of this controller's conditions.
 pub const CONDITIONS: [&str; 4] = [READY, RECONCILING, STALLED, UNREAD_PARAMETERS];
@@ -68,18 +69,21 @@ pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
         .while_true(STALLED, is_stalled, reason, message)
         .with_unread_parameters(&set.spec.template, &observed.unread)
         .since(&before.conditions);
+    // The rendering is added when the status is written.
+    let newly_proven = proof::newly_proven(observed)
+        .map(|revision| LastServed { revision: revision.to_owned(), pod: String::new() });
     let new = BasicReplicaSetStatus {
         observed_generation: Some(generation),
         replicas,
         active,
         updated,
         // Scaled to zero, nothing serves any more, and what comes next is not compared with it.
-        last_served: observed.proven.clone().or(before.last_served).filter(|_| wanted > 0),
+        last_served: newly_proven.or(before.last_served).filter(|_| wanted > 0),
         selector: set.metadata.uid.as_ref().map(|uid| format!("{}={uid}", keys::REPLICA_SET_UID)),
         blocked_by: match deletion {
             Some(deletion) => Some(blocking_deletion(deletion, observed)),
             None if is_ready => None,
-            None => blocked_by(observed, failure),
+            None => blocked_by(observed, failure.as_ref()),
         },
         conditions,
     };
@@ -149,55 +153,36 @@ fn failure(observed: &Observed, is_complete: bool) -> Option<Failure> {
 }
 
 /// The set itself while it cannot create pods, otherwise the first pod with a trouble, in the order of their slots.
-fn blocked_by(observed: &Observed, failure: Option<Failure>) -> Option<BlockedBy> {
+fn blocked_by(observed: &Observed, failure: Option<&Failure>) -> Option<BlockedBy> {
     let set = &observed.set;
     let before = set.status.as_ref().and_then(|status| status.blocked_by.as_ref());
     if let Some(failure) = failure {
-        let name = set.metadata.name.clone().unwrap_or_default();
+        let own @ [.., name] = itself(set);
         let same = before.filter(|before| before.name == name && before.reason == failure.reason);
-        return Some(BlockedBy {
-            api_version: "catena.dev/v1alpha1".into(),
-            kind: "BasicReplicaSet".into(),
-            name,
-            reason: failure.reason.into(),
-            message: failure.message,
-            next_retry: failure.next_retry.and_then(NextRetry::at).map(Time),
-            since: same.map_or(Some(Time(observed.now)), |same| same.since.clone()),
-        });
+        let since = same.map_or(Some(Time(observed.now)), |same| same.since.clone());
+        let next_retry = failure.next_retry.and_then(NextRetry::at).map(Time);
+        let blocker = BlockedBy::new(own, failure.reason, &failure.message, since);
+        return Some(BlockedBy { next_retry, ..blocker });
     }
     let first =
         observed.pods.iter().filter_map(|pod| pod.state.blocker(observed.now).map(|trouble| (pod, trouble)));
     let (pod, trouble) =
         first.min_by_key(|(pod, trouble)| (!trouble.is_known, pod.slot, pod.name.clone()))?;
-    Some(BlockedBy {
-        api_version: "v1".into(),
-        kind: "Pod".into(),
-        name: pod.name.clone().into(),
-        reason: trouble.reason.to_string(),
-        message: trouble.message.to_string(),
-        since: Some(Time(trouble.since)),
-        next_retry: None,
-    })
+    let since = Some(Time(trouble.since));
+    Some(BlockedBy::new(["v1", "Pod", &pod.name], &trouble.reason, &trouble.message, since))
 }
 
 /// The object that its deletion waits for: a pod that has to be gone before, or itself while it has finalizers.
 fn blocking_deletion(deletion: Deletion<'_>, observed: &Observed) -> BlockedBy {
     let first = observed.pods.iter().filter(|_| deletion.is_foreground()).min_by_key(|pod| pod.slot);
     let message = first.map_or_else(|| deletion.message(), |_| HAS_TO_GO_FIRST.to_owned());
-    let own_name = || observed.set.metadata.name.clone().unwrap_or_default();
-    let (api_version, kind, name) = first.map_or_else(
-        || ("catena.dev/v1alpha1", "BasicReplicaSet", own_name()),
-        |pod| ("v1", "Pod", pod.name.clone().into()),
-    );
-    BlockedBy {
-        api_version: api_version.into(),
-        kind: kind.into(),
-        name,
-        reason: TERMINATING.into(),
-        message,
-        since: Some(deletion.since()),
-        next_retry: None,
-    }
+    let object = first.map_or_else(|| itself(&observed.set), |pod| ["v1", "Pod", &*pod.name]);
+    BlockedBy::new(object, TERMINATING, &message, Some(deletion.since()))
+}
+
+/// The API version, the kind and the name of a set.
+fn itself(set: &BasicReplicaSet) -> [&str; 3] {
+    ["catena.dev/v1alpha1", "BasicReplicaSet", ObjectId::of(set).name]
 }
 
 fn number(count: usize) -> i32 {

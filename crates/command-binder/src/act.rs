@@ -117,8 +117,8 @@ impl Executor {
 /// Adds fields only: the owners, labels and annotations of others stay. It applies only to exactly the observed object
 /// in its observed state.
 fn patch(command: &Watched<CommandRow>, owner: &OwnerReference) -> Vec<PatchOperation> {
-    let row = &command.row;
-    let mut patch = exactly(&command.metadata).to_vec();
+    let (row, version) = (&command.row, command.metadata.resource_version.as_deref().unwrap_or_default());
+    let mut patch = exactly(ObjectId::of(command).uid, version).to_vec();
     let (map, key) = match row.kind.mode {
         Mode::Label => ("labels", keys::TARGET_UID),
         Mode::Owner | Mode::Observe => ("annotations", keys::BOUND_TO),

@@ -1,10 +1,6 @@
 //! An obstacle to binding a command, besides its reference.
 
-use operator_kit::{
-    report::{Category, Reported},
-    watch::ReadError,
-    write::WriteError,
-};
+use operator_kit::{report::Reported, watch::ReadError, write::WriteError};
 use thiserror::Error;
 
 /// An obstacle to binding a command, besides its reference.
@@ -19,13 +15,6 @@ pub enum Error {
 }
 
 impl Reported for Error {
-    fn category(&self) -> Category {
-        match self {
-            Self::Write(error) => error.category(),
-            Self::Read(error) => error.category(),
-        }
-    }
-
     fn reason(&self) -> &'static str {
         match self {
             Self::Write(error) => error.reason(),
@@ -36,7 +25,7 @@ impl Reported for Error {
     fn wrapped(&self) -> Option<&dyn Reported> {
         match self {
             Self::Write(error) => Some(error),
-            Self::Read(_) => None,
+            Self::Read(error) => Some(error),
         }
     }
 }

@@ -1,10 +1,6 @@
 //! An obstacle to the deletion of a command.
 
-use operator_kit::{
-    render::ExpressionError,
-    report::{Category, Reported},
-    write::WriteError,
-};
+use operator_kit::{render::ExpressionError, report::Reported, write::WriteError};
 use thiserror::Error;
 
 /// An obstacle to the deletion of a command.
@@ -19,13 +15,6 @@ pub enum Error {
 }
 
 impl Reported for Error {
-    fn category(&self) -> Category {
-        match self {
-            Self::Unreadable(_) => Category::WaitsForChange,
-            Self::Write(error) => error.category(),
-        }
-    }
-
     fn reason(&self) -> &'static str {
         match self {
             Self::Unreadable(_) => "ExpiryUnknown",
@@ -36,7 +25,7 @@ impl Reported for Error {
     fn wrapped(&self) -> Option<&dyn Reported> {
         match self {
             Self::Write(error) => Some(error),
-            Self::Unreadable(_) => None,
+            Self::Unreadable(error) => Some(error),
         }
     }
 }

@@ -10,14 +10,11 @@ use crate::memory::Memory;
 
 /// Reads the state of a command.
 pub struct Observer {
-    memory: Memory,
+    /// What this process knows about it.
+    pub memory: Memory,
 }
 
 impl Observer {
-    pub fn new(memory: Memory) -> Self {
-        Self { memory }
-    }
-
     /// Reads the state of a command.
     pub fn observe(&self, command: Arc<Watched<CommandRow>>, attempt: Attempt) -> Observed {
         let (is_deleted, came_back) = (self.memory.is_deleted(&command), self.memory.came_back(&command));

@@ -76,8 +76,7 @@ impl Options {
             config.read_timeout = Some(limit);
             config.connect_timeout = Some(limit.min(CONNECT_TIMEOUT));
         }
-        let headers = self.impersonation.headers(&config.auth_info)?;
-        config.headers.extend(headers);
+        self.impersonation.apply(&mut config.auth_info)?;
         // A person waits: report the failure at once, and leave the retry to them.
         config.default_retry = false;
         let namespace = self.namespace_or(&config.default_namespace)?;

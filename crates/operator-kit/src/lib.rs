@@ -22,7 +22,7 @@
 //! use kube::{Api, discovery::ApiResource};
 //! use operator_kit::{
 //!     object::ObjectId,
-//!     report::{Category, Reported},
+//!     report::Reported,
 //!     run::{Arguments, Attempt, Controller, Next, Operator, Queue, Validate},
 //!     watch::{Cache, Row, Watch, WatchedResource},
 //!     write::{WriteError, Writer, owner::controller_of, owner::controller_reference},
@@ -63,9 +63,6 @@
 //! }
 //!
 //! impl Reported for Error {
-//!     fn category(&self) -> Category {
-//!         self.wrapped().map_or(Category::Transient, Reported::category)
-//!     }
 //!     fn reason(&self) -> &'static str {
 //!         self.wrapped().map_or("NotObserved", Reported::reason)
 //!     }

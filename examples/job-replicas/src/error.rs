@@ -1,9 +1,6 @@
 //! An obstacle between a `JobReplicas` and its Jobs.
 
-use operator_kit::{
-    report::{Category, Reported},
-    write::WriteError,
-};
+use operator_kit::{report::Reported, write::WriteError};
 use thiserror::Error;
 
 /// An obstacle between a `JobReplicas` and its Jobs.
@@ -21,10 +18,6 @@ pub enum Error {
 }
 
 impl Reported for Error {
-    fn category(&self) -> Category {
-        self.wrapped().map_or(Category::Transient, Reported::category)
-    }
-
     fn reason(&self) -> &'static str {
         self.wrapped().map_or("JobsNotObserved", Reported::reason)
     }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use basic_replicaset_controller::{
     adoption::Origin,
-    decide::proof::newly_proven,
     observed::{Holder, Observed, TakenName, succession_ends_in, wanted},
     pod::{Owner, PodRow},
     revision,
@@ -12,7 +11,7 @@ use basic_replicaset_controller::{
 use catena_api::BasicReplicaSet;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use operator_kit::{render::Rendered, watch::pod::PodState};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{
     content::{Object, Server, Stored, pod_row, real_set, set_spec},
@@ -63,14 +62,13 @@ pub fn observe(process: &mut Process, server: &Server, scope: &Scope, set: &Obje
     let succession =
         succession_ends_in(&real, now).filter(|_| process.pods.rows().any(|pod| is_former(&pod_row(pod))));
     let unclear = taken.iter().filter(|taken| taken.holder == Holder::Unclear).count();
-    let mut observed = Observed {
+    Observed {
         set: Arc::new(real),
         attempt,
         is_blind: false,
         now,
         revision: Ok(revision),
         former,
-        proven: None,
         unread: Vec::new(),
         pods,
         orphans,
@@ -79,14 +77,7 @@ pub fn observe(process: &mut Process, server: &Server, scope: &Scope, set: &Obje
         unanswered: None,
         succession,
         status_age: process.status_age(server.clock),
-    };
-    observed.proven = newly_proven(&observed).map(|revision| revision::record(revision, &rendering()));
-    observed
-}
-
-/// The rendering of every template: what a pod runs makes no difference here.
-fn rendering() -> Value {
-    json!({"metadata": {"name": format!("web-{}", revision::NO_POD), "namespace": ""}})
+    }
 }
 
 fn own_pods(process: &Process, scope: &Scope, set: &Object) -> Vec<Arc<PodRow>> {

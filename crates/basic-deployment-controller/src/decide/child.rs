@@ -92,16 +92,15 @@ fn adopt(child: &Arc<Child>, desired: &Desired, observed: &Observed) -> Option<A
 
 /// Sets the replicas of the wanted child, and undoes changes of them by somebody else.
 pub fn scale(child: &Arc<Child>, observed: &Observed) -> Option<Action> {
-    let replicas = share_of_wanted(Some(child), observed);
-    let heals = heals_scale(child, replicas, observed)?;
-    let action = Action::Scale { child: child.clone(), replicas, heals };
-    (!observed.attempt.holds(action.step())).then_some(action)
+    set_replicas(child, share_of_wanted(Some(child), observed), false, observed)
 }
 
-/// Whether setting a child's replicas undoes a change by somebody else; `None` if it has them.
-fn heals_scale(child: &Child, replicas: i32, observed: &Observed) -> Option<bool> {
-    let is_given = observed.given_replicas.get(&child.uid) == Some(&replicas);
-    (child.replicas() != Some(replicas)).then_some(is_given)
+/// Sets the replicas of a child that has others. That undoes a change by somebody else if it was given these before.
+fn set_replicas(child: &Arc<Child>, replicas: i32, is_former: bool, observed: &Observed) -> Option<Action> {
+    let heals = observed.given_replicas.get(&child.uid) == Some(&replicas);
+    let action = Action::Scale { child: child.clone(), replicas, heals, is_former };
+    let is_held = observed.attempt.holds(action.step());
+    (child.replicas() != Some(replicas) && !is_held).then_some(action)
 }
 
 /// Scales a former child, which serves until the wanted one does.
@@ -110,9 +109,7 @@ pub fn scale_former(observed: &Observed) -> Option<Action> {
         return None;
     }
     let (child, replicas) = next_former(observed)?;
-    let heals = heals_scale(child, replicas, observed)?;
-    let action = Action::ScaleFormer { child: child.clone(), replicas, heals };
-    (!observed.attempt.holds(action.step())).then_some(action)
+    set_replicas(child, replicas, true, observed)
 }
 
 /// Deletes former children when the wanted one serves, and before that those that are spent.

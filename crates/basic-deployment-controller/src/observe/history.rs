@@ -64,11 +64,8 @@ impl History {
         if let Some((_, rendering)) = self.read.lock().get(whose).filter(|(read, _)| *read == revision.uid) {
             return Ok(Some(rendering.clone()));
         }
-        let api: Api<TrimmedObject> =
-            Api::namespaced_with(self.client.clone(), &revision.namespace, &self.resource);
-        let found = live::object(&api, &revision.name)
-            .await
-            .map_err(|error| ReadError::of(&error, &self.resource.kind, &revision.name))?;
+        let found = live::object(&self.client, &self.resource, &revision.namespace, &revision.name).await;
+        let found = found.map_err(|error| ReadError::of(&error, &self.resource.kind, &revision.name))?;
         let Some(found) = found.filter(|found| found.metadata.uid.as_deref() == Some(&revision.uid)) else {
             return Ok(None);
         };

@@ -5,7 +5,7 @@ use std::{collections::HashMap, time::Duration};
 use basic_deployment_controller::{blocking_pod::works_for, child::Child, child_kind::api_resource};
 use catena_api::{
     BlockedBy,
-    contract::{self, PodController},
+    contract::{PodController, Pods},
 };
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
@@ -28,11 +28,6 @@ const MAX_CONTROLLERS: usize = 10;
 /// Time limit of a look.
 const LOOK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The pods of children.
-pub struct Pods {
-    client: Client,
-}
-
 /// A look for one pod of a child.
 struct Look<'a> {
     client: &'a Client,
@@ -42,33 +37,19 @@ struct Look<'a> {
     controllers: HashMap<String, bool>,
 }
 
-impl Pods {
-    pub fn new(client: Client) -> Self {
-        Self { client }
-    }
-
-    /// The first pod of a child that keeps it from serving: one with a known trouble, otherwise one that has been starting
-    /// for too long.
-    pub async fn blocker(
-        &self,
-        child: &Child,
-        pods: &contract::Pods,
-    ) -> Result<Option<BlockedBy>, ReadError> {
-        // With an empty selector, it would look into the pods of others.
-        let Some(selector) = child.outputs.pods.as_deref().filter(|selector| !selector.trim().is_empty())
-        else {
-            return Ok(None);
-        };
-        let controller = pods.controller.as_ref();
-        let look = Look { client: &self.client, child, controller, controllers: HashMap::new() };
-        let limit = LOOK_TIMEOUT.as_secs();
-        let unanswered = |_| look_failed(child, format!("there was no answer within {limit} s"));
-        timeout(LOOK_TIMEOUT, look.first(selector)).await.map_err(unanswered)?
-    }
-}
-
-fn look_failed(child: &Child, message: String) -> ReadError {
-    ReadError::unanswered(&subject(child), &child.name, message)
+/// The first pod of a child that keeps it from serving: one with a known trouble, otherwise one that has been starting
+/// for too long.
+pub async fn blocker(client: &Client, child: &Child, pods: &Pods) -> Result<Option<BlockedBy>, ReadError> {
+    // With an empty selector, it would look into the pods of others.
+    let Some(selector) = child.outputs.pods.as_deref().filter(|selector| !selector.trim().is_empty()) else {
+        return Ok(None);
+    };
+    let look = Look { client, child, controller: pods.controller.as_ref(), controllers: HashMap::new() };
+    let unanswered = |_| {
+        let message = format!("there was no answer within {} s", LOOK_TIMEOUT.as_secs());
+        ReadError::unanswered(&subject(child), &child.name, message)
+    };
+    timeout(LOOK_TIMEOUT, look.first(selector)).await.map_err(unanswered)?
 }
 
 fn subject(child: &Child) -> String {
@@ -131,13 +112,6 @@ impl Look<'_> {
 }
 
 fn blocked_by(pod: &ObjectMeta, trouble: &Trouble) -> BlockedBy {
-    BlockedBy {
-        api_version: "v1".into(),
-        kind: "Pod".into(),
-        name: pod.name.clone().unwrap_or_default(),
-        reason: trouble.reason.to_string(),
-        message: trouble.message.to_string(),
-        since: Some(Time(trouble.since)),
-        next_retry: None,
-    }
+    let (name, since) = (pod.name.as_deref().unwrap_or_default(), Some(Time(trouble.since)));
+    BlockedBy::new(["v1", "Pod", name], &trouble.reason, &trouble.message, since)
 }

@@ -1,15 +1,18 @@
 //! Each step: its requests, and the effects of each answer.
 
 use basic_replicaset_controller::{
+    Settings,
     observed::Holder,
     pod::PodRow,
     revision::{NO_POD, record, revision},
 };
-use catena_api::{BasicReplicaSetSpec, BasicReplicaSetStatus};
+use catena_api::{BasicReplicaSetSpec, BasicReplicaSetStatus, LastServed};
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+use kube::discovery::ApiResource;
 use operator_kit::{
     report::Reported,
+    run::LiveSettings,
     testing::{
         Answer::{self, Done, Json, Lost, Refusal},
         Sent, answering, in_turn,
@@ -84,13 +87,12 @@ async fn take_for(
 ) -> (Vec<Sent>, Result<Next, Error>, Memory) {
     let (client, log) = answering(in_turn(answers));
     let memory = Memory::default();
-    let executor = Executor::new(
-        LiveSettings::fixed(settings()),
-        Writer::over(client, MANAGER),
-        &Watermark::unwatched(),
-        memory.clone(),
-        Revisions::new(LiveSettings::fixed(settings())),
-    );
+    let executor = Executor {
+        writer: Writer::over(client, MANAGER),
+        memory: memory.clone(),
+        revisions: Revisions::new(LiveSettings::fixed(settings())),
+        pods: WatchedResource::unwatched(ApiResource::erase::<Pod>(&())),
+    };
     let result = executor.act(set, action).await;
     (log.take(), result, memory)
 }
@@ -273,6 +275,28 @@ async fn an_orphan_that_cannot_be_taken_back_holds_up_itself_alone() {
         assert_eq!(items, [Some("pod".into())], "{answer:?}");
     }
     assert_eq!(outcome(adopt(), refused(429)).await, Err(("ServerBusy", vec![None])));
+}
+
+/// The decision names the revision; it is rendered only when it is written.
+#[tokio::test(start_paused = true)]
+async fn the_record_of_a_revision_is_written_with_its_pod_and_that_of_another_template_is_kept() {
+    let served = |revision: &str| LastServed { revision: revision.into(), pod: String::new() };
+    let former = LastServed { pod: "{}".into(), ..served("former") };
+    let owner = BasicReplicaSet {
+        status: Some(BasicReplicaSetStatus { last_served: Some(former), ..BasicReplicaSetStatus::default() }),
+        ..set()
+    };
+    let written = async |revision: &str| {
+        let status =
+            BasicReplicaSetStatus { last_served: Some(served(revision)), ..BasicReplicaSetStatus::default() };
+        let (sent, result, _) = take_for(&owner, Action::WriteStatus(Box::new(status)), &[Done]).await;
+        assert_eq!(result.unwrap(), Next::Written);
+        sent[0].body["status"]["lastServed"].clone()
+    };
+    let present = written(&made_from()).await;
+    assert_eq!(present["revision"], made_from());
+    assert!(present["pod"].as_str().unwrap().contains(NO_POD), "{present}");
+    assert_eq!(written("no longer rendered").await, json!({"revision": "former", "pod": "{}"}));
 }
 
 #[tokio::test(start_paused = true)]

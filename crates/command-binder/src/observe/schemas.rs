@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use command_binder::{command::CommandRow, kind::CommandKind};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::{Api, Client, discovery::ApiResource};
+use kube::{Client, discovery::ApiResource};
 use operator_kit::watch::{ReadCause, ReadError, Source, TrimmedObject, Watched, live};
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -82,9 +82,8 @@ impl Schemas {
             return Ok(None);
         }
         let definitions = ApiResource::erase::<CustomResourceDefinition>(&());
-        let definitions: Api<TrimmedObject> = Api::all_with(self.client.clone(), &definitions);
         let name = format!("{}.{}", kind.resource.plural, kind.resource.group);
-        let found = live::object(&definitions, &name).await;
+        let found = live::object(&self.client, &definitions, "", &name).await;
         found.map_err(|error| ReadError::of(&error, "CustomResourceDefinition", &name))
     }
 }

@@ -25,11 +25,13 @@ impl Category {
 
 /// An error that a controller can report on the object it concerns.
 pub trait Reported: std::error::Error + Send + Sync + 'static {
-    /// The way out of it.
-    fn category(&self) -> Category;
+    /// The way out of it: that of the wrapped error, or the next attempt.
+    fn category(&self) -> Category {
+        self.wrapped().map_or(Category::Transient, Reported::category)
+    }
     /// One `PascalCase` word for a condition or an Event.
     fn reason(&self) -> &'static str;
-    /// The wrapped error, if that one knows whether it is expected and when to retry.
+    /// The wrapped error, if there is one: it knows the way out, whether it is expected and when to retry.
     fn wrapped(&self) -> Option<&dyn Reported> {
         None
     }

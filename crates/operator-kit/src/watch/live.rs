@@ -1,6 +1,6 @@
 //! Live reads, for decisions that must not rely on a stale cache.
 
-use std::{fmt::Debug, time::Duration};
+use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{
@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use crate::{
     render::is_object_name,
-    watch::{Trimmed, lenient::Lenient, stream},
+    watch::{Trimmed, TrimmedObject, lenient::Lenient, stream},
 };
 
 /// Time within which the API server has to answer a request: a webhook may take up to 30 s before the server goes on
@@ -71,11 +71,18 @@ pub async fn metadata_opt(
     }
 }
 
-/// An object; `None` if there is no such object.
-pub async fn object<K: Clone + DeserializeOwned + Debug>(
-    api: &Api<K>,
+/// An object, without `managedFields`; `None` if there is no such object. `namespace` is empty for a cluster-wide one.
+pub async fn object(
+    client: &Client,
+    resource: &ApiResource,
+    namespace: &str,
     name: &str,
-) -> kube::Result<Option<K>> {
+) -> kube::Result<Option<TrimmedObject>> {
+    let client = client.clone();
+    let api: Api<TrimmedObject> = match namespace {
+        "" => Api::all_with(client, resource),
+        namespace => Api::namespaced_with(client, namespace, resource),
+    };
     in_time(api.get_opt(name)).await
 }
 
@@ -120,7 +127,7 @@ mod tests {
         let began = Instant::now();
         let failures = [
             metadata(&client, &maps, "shop", "web").await.err(),
-            object(&api, "web").await.err(),
+            object(&client, &maps, "shop", "web").await.err(),
             page(&api, "", 1, None).await.err(),
         ];
         for failure in failures {

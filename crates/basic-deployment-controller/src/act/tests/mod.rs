@@ -96,11 +96,11 @@ fn restart_with(token: Option<&str>) -> Action {
 }
 
 fn scale(heals: bool) -> Action {
-    Action::Scale { child: child("web", "child"), replicas: 3, heals }
+    Action::Scale { child: child("web", "child"), replicas: 3, heals, is_former: false }
 }
 
 fn scale_former() -> Action {
-    Action::ScaleFormer { child: child("old", "former"), replicas: 2, heals: false }
+    Action::Scale { child: child("old", "former"), replicas: 2, heals: false, is_former: true }
 }
 
 fn strip() -> Action {

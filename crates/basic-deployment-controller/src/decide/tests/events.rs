@@ -41,7 +41,7 @@ fn each_written_child_is_told_once() {
 fn what_is_undone_or_at_rest_is_not_told() {
     let mut healed = ours(json!({"spec": {"replicas": 1}}));
     healed.given_replicas.insert("child".into(), 3);
-    assert!(matches!(decide(&healed), Action::Scale { heals: true, .. }));
+    assert!(matches!(decide(&healed), Action::Scale { heals: true, is_former: false, .. }));
     assert_eq!(next(&healed), None);
     let changed = ours(json!({"spec": {"parameters": {"image": "theirs"}}}));
     assert!(matches!(decide(&changed), Action::Apply { cause: Cause::Drift, .. }));

@@ -52,9 +52,12 @@ fn the_former_kind_goes_step_by_step_and_is_named_meanwhile() {
     assert_eq!(message, "3 of 3 replicas are serving, 3 of them of the former Deployment \"web\"");
     observed.child = Found::Ours(child(replicas(1, 1)));
     let former = observed.others[0].clone();
-    assert_eq!(decide(&observed), Action::ScaleFormer { child: former, replicas: 2, heals: false });
+    assert_eq!(
+        decide(&observed),
+        Action::Scale { child: former, replicas: 2, heals: false, is_former: true }
+    );
     observed.others = vec![deployment_child(replicas(2, 3))];
-    let Action::Scale { replicas: 2, .. } = decide(&observed) else { panic!() };
+    let Action::Scale { replicas: 2, is_former: false, .. } = decide(&observed) else { panic!() };
     observed.child = Found::Ours(child(json!({})));
     assert_eq!(decide(&observed), Action::Delete(observed.others.clone()));
 }
@@ -153,7 +156,7 @@ fn former_children_that_never_served_go_when_they_are_empty_but_never_the_one_th
 #[test]
 fn former_children_that_serve_least_are_emptied_first() {
     let observed = beside_a_bad_one(vec![former(1, 3, 1), former(2, 1, 0)]);
-    let Action::ScaleFormer { child, replicas: 0, .. } = decide(&observed) else {
+    let Action::Scale { child, replicas: 0, is_former: true, .. } = decide(&observed) else {
         panic!("{:?}", decide(&observed))
     };
     assert_eq!(child.uid, "former-2");
@@ -213,7 +216,7 @@ fn a_new_child_leaves_the_room_of_a_former_one_that_somebody_scaled_down() {
     observed.others = vec![deployment_child(json!({"spec": {"replicas": 0}, "status": {"active": 0}}))];
     observed.given_replicas.insert("deployment-child".into(), 3);
     let healed = decide(&observed);
-    assert!(matches!(healed, Action::ScaleFormer { heals: true, replicas: 3, .. }));
+    assert!(matches!(healed, Action::Scale { heals: true, replicas: 3, is_former: true, .. }));
     observed.attempt = without(&healed, "RepeatedWrites", "the field manager \"hpa\" keeps changing it");
     let told = written(decide(&observed));
     assert_eq!(ready(&told), (false, "Exchanging".into()));
@@ -223,7 +226,7 @@ fn a_new_child_leaves_the_room_of_a_former_one_that_somebody_scaled_down() {
     observed.given_replicas.insert("deployment-child".into(), 2);
     let wish = decide(&observed);
     assert!(
-        matches!(wish, Action::ScaleFormer { heals: false, replicas: 3, .. }),
+        matches!(wish, Action::Scale { heals: false, replicas: 3, is_former: true, .. }),
         "no fight holds it up: {wish:?}"
     );
 }

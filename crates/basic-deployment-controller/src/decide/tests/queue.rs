@@ -315,7 +315,7 @@ fn a_command_that_the_server_refuses_holds_up_neither_scaling_nor_changes() {
         observed.attempt = former::without(&decide(&observed), "Invalid", "no such field");
         assert_eq!(told(decide(&observed), "a"), outcome("Unknown", "Invalid"));
         observed.child = Found::Ours(child(json!({"spec": {"replicas": 1}})));
-        assert!(matches!(decide(&observed), Action::Scale { .. }));
+        assert!(matches!(decide(&observed), Action::Scale { is_former: false, .. }));
         observed.child = Found::Ours(child(json!({"metadata": {"annotations": {keys::HASH: "old"}}})));
         assert!(matches!(decide(&observed), Action::Apply { cause: Cause::Rendering, .. }));
     }

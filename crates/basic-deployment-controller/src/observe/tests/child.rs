@@ -165,7 +165,9 @@ async fn a_kind_that_is_cluster_scoped_is_refused_and_leaves_the_former_child_to
     let observed = cluster.deployments.observe(Arc::new(more), Attempt::Allowed).await.unwrap();
     let refusal = observed.0.desired.as_ref().unwrap_err();
     assert_eq!((refusal.reason(), refusal.category()), ("KindNotNamespaced", Category::WaitsForChange));
-    let Action::Scale { child, .. } = cluster.deployments.decide(&observed) else { panic!() };
+    let Action::Scale { child, is_former: false, .. } = cluster.deployments.decide(&observed) else {
+        panic!()
+    };
     assert_eq!(child.uid, "former");
 }
 
@@ -179,6 +181,8 @@ async fn a_kind_that_the_cluster_does_not_serve_leaves_the_former_child_to_be_sc
     let observed = cluster.deployments.observe(Arc::new(more), Attempt::Allowed).await.unwrap();
     let refusal = observed.0.desired.as_ref().unwrap_err();
     assert_eq!((refusal.reason(), refusal.category()), ("KindNotServed", Category::Transient));
-    let Action::Scale { child, .. } = cluster.deployments.decide(&observed) else { panic!() };
+    let Action::Scale { child, is_former: false, .. } = cluster.deployments.decide(&observed) else {
+        panic!()
+    };
     assert_eq!(child.uid, "former");
 }

@@ -108,7 +108,7 @@ impl Cluster {
         };
         tokio::time::timeout(Duration::from_secs(20), known).await.expect("the caches are filled");
         drop(log.take());
-        Self { deployments: Deployments::new(observer, executor, events, settings), log }
+        Self { deployments: Deployments { observer, executor, events, settings }, log }
     }
 
     async fn observe(&self, deployment: BasicDeployment, attempt: Attempt) -> Result<Observed, Error> {

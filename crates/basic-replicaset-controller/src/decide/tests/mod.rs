@@ -94,7 +94,6 @@ fn observed(replicas: i32, pods: Vec<Arc<PodRow>>) -> Observed {
         now: now(),
         revision: Ok(NEW.into()),
         former: None,
-        proven: None,
         unread: Vec::new(),
         pods,
         orphans: Vec::new(),

@@ -114,9 +114,7 @@ impl Backoff {
         retry_key: impl Fn(&'static str) -> u64,
     ) -> (Attempt, Option<Duration>) {
         let mut objects = self.objects.lock();
-        let Some(object) = objects.by_uid.get_mut(uid) else {
-            return (Attempt::Allowed, None);
-        };
+        let Some(object) = objects.by_uid.get_mut(uid) else { return (Attempt::Allowed, None) };
         if object.version != version {
             objects.remove(uid);
             return (Attempt::Allowed, None);

@@ -21,6 +21,8 @@ use crate::{
     watch::{ServedKind, Watermark, lenient::Lenient},
 };
 
+/// Objects per page of a list. The server holds a whole page in memory, and this process one object of it.
+const PAGE: u32 = 100;
 /// Maximum silence of a watch: the server ends it, or reports its progress, at least once a minute.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(65);
 /// Time without a change or a bookmark after which it is asked whether the server has the version at all. A watch from one that it
@@ -70,7 +72,7 @@ where
         let mut token = None;
         let version = loop {
             let take = |object| (self.take)(self.unread.hear(Event::InitApply(object)));
-            let list = self.source.page(token, take).await?;
+            let list = self.source.page(PAGE, token, take).await?;
             self.status.progressed();
             token = list.continue_.filter(|token| !token.is_empty());
             if token.is_none() {
@@ -132,10 +134,8 @@ where
 
     /// Whether the server's data is older than a version. A question without an answer is repeated after the next silence.
     async fn has_gone_back(&self, version: &str) -> bool {
-        let now = match self.source.version().await {
-            Ok(now) => now.unwrap_or_default(),
-            Err(_) => return false,
-        };
+        let Ok(list) = self.source.page(1, None, drop).await else { return false };
+        let now = list.resource_version.unwrap_or_default();
         let numbers = [now.as_str(), version].map(str::parse::<u64>);
         // Other versions than numbers have no order.
         matches!(numbers, [Ok(now), Ok(then)] if now < then)

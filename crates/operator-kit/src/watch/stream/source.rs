@@ -15,8 +15,6 @@ use tokio::time::timeout;
 use super::{change::Change, interruption::Interruption, page::page};
 use crate::watch::lenient::Lenient;
 
-/// Objects per page of a list. The server holds a whole page in memory, and this process one object of it.
-const PAGE: u32 = 100;
 /// Time limit of a page: the API server gives up a list after 60 s.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time limit for starting a watch: the API server answers before the first change.
@@ -46,22 +44,9 @@ impl<K: Resource> Source<K> {
 }
 
 impl<K: Clone + DeserializeOwned + Send + 'static> Source<K> {
-    /// Requests a page of the list, the first one without a token, and passes each object to `take` as soon as it has
-    /// arrived.
+    /// Requests a page of the list with at most so many objects, the first one without a token, and passes each object to `take`
+    /// as soon as it has arrived.
     pub async fn page(
-        &self,
-        token: Option<String>,
-        take: impl FnMut(Lenient<K>),
-    ) -> Result<ListMeta, Interruption> {
-        self.list(PAGE, token, take).await
-    }
-
-    /// The version of the server's data now.
-    pub async fn version(&self) -> Result<Option<String>, Interruption> {
-        Ok(self.list(1, None, drop).await?.resource_version)
-    }
-
-    async fn list(
         &self,
         limit: u32,
         token: Option<String>,

@@ -1,7 +1,7 @@
 //! Writes of statuses. A status that belongs to this controller as a whole has no other content afterwards, by any
 //! writer: an apply alone removes only the fields without another manager.
 
-use json_patch::{PatchOperation, RemoveOperation, TestOperation, jsonptr::PointerBuf};
+use json_patch::{PatchOperation, RemoveOperation};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{
     Resource,
@@ -20,7 +20,7 @@ use super::{
 use crate::{
     object::ObjectId,
     watch::{Watched, WatchedResource, live::in_time, trimmed_metadata},
-    write::{WriteCause, WriteError},
+    write::{WriteCause, WriteError, owner::exactly},
 };
 
 /// An object, reduced to its status.
@@ -137,11 +137,7 @@ impl OnBehalf<'_> {
         if excess.is_empty() {
             return Ok(false);
         }
-        let version = found.resource_version().unwrap_or_default();
-        let tests = [("uid", target.uid), ("resourceVersion", version)].map(|(field, value)| {
-            let path = PointerBuf::from_tokens(["metadata", field]);
-            PatchOperation::Test(TestOperation { path, value: value.into() })
-        });
+        let tests = exactly(target.uid, found.resource_version().unwrap_or_default());
         let removals = excess.into_iter().map(|path| PatchOperation::Remove(RemoveOperation { path }));
         let patch: Patch<()> = Patch::Json(json_patch::Patch(tests.into_iter().chain(removals).collect()));
         let params = self.patch_params();
