@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use catena_api::keys::GROUP;
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::{
@@ -160,7 +161,7 @@ impl From<File> for Settings {
         let mut mistakes = Vec::new();
         let named: BTreeSet<String> = file.backups.keys().cloned().collect();
         let sources = file.backups.iter().map(|(name, entry)| (name.clone(), entry.template.clone()));
-        let templates = Templates::compile(&sources.collect());
+        let templates = Templates::compile(&sources.collect(), GROUP);
         let read = |(name, entry): (String, BackupEntry)| {
             let backup = Arc::new(entry.read(&name, &mut mistakes)?);
             Some((name, backup))
@@ -212,7 +213,8 @@ impl Settings {
     /// The trial rendering of a template for an object that has every field.
     fn tried(&self, backup: &Backup) -> Result<Value, TemplateError> {
         let Backup { name, resource, .. } = backup;
-        self.templates.tried(name, &VALUES, &resource.api_version, &resource.kind)
+        let kind = (&*resource.api_version, &*resource.kind);
+        Ok(self.templates.samples(name, &BTreeMap::new(), &VALUES, &[kind])?.swap_remove(0))
     }
 }
 

@@ -9,6 +9,7 @@ use basic_deployment_controller::{
     desired::Desired,
     drift::changed_field,
     error::{Error, Refusal},
+    handed::Handed,
     observed::{Observed, WatchedResources},
     revision::{self, Rejects, Revision},
     status::CONDITIONS,
@@ -225,7 +226,11 @@ impl Executor {
         let (deployment, field) = (&*observed.deployment, &child.kind.fields().replicas);
         let mut patch = json!({"metadata": child.id()});
         field.set(&mut patch, replicas.into());
-        let undone = heals.then(|| field.to_string());
+        let handed = Handed::of(&deployment.spec, &child.kind);
+        let desired = observed.desired.as_ref().ok().filter(|desired| desired.hash == child.hash());
+        handed.set_in_patch(&mut patch, child, desired.map(|desired| &desired.object));
+        let changed = handed.changed_on(child).filter(|_| child.replicas() == Some(replicas));
+        let undone = heals.then(|| changed.unwrap_or(field).to_string());
         self.merge(deployment, &observed.place(&child.kind), &patch, undone.as_deref()).await?;
         let whose = ObjectId::of(deployment).uid;
         self.memory.scaled(whose, &child.uid, replicas, is_known_in(observed));

@@ -94,7 +94,7 @@ impl Child {
         }
     }
 
-    /// The hash of the text from which it was rendered.
+    /// The hash of its rendering.
     #[must_use]
     pub fn hash(&self) -> &str {
         self.annotation(keys::HASH).unwrap_or_default()
@@ -166,6 +166,15 @@ impl Child {
     #[must_use]
     pub fn replicas(&self) -> Option<i32> {
         number(self.kind.fields().replicas.get(&self.object))
+    }
+
+    /// The number of its replicas that are being deleted, or are about to be, and are not gone; `None` if it has not reported that
+    /// on its present spec.
+    #[must_use]
+    pub fn ending(&self) -> Option<i32> {
+        let terminating = self.outputs.terminating.filter(|_| self.is_current())?;
+        let kept = if self.is_deleting { 0 } else { self.replicas().unwrap_or(0) };
+        Some(terminating.saturating_add(self.outputs.active.saturating_sub(kept).max(0)))
     }
 
     /// Whether a `BasicDeployment` takes it back as its own, if nobody controls it.

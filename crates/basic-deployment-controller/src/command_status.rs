@@ -344,6 +344,6 @@ fn done(child: &Child) -> i32 {
     if !child.is_current() {
         return 0;
     }
-    let active = child.outputs.active;
-    child.outputs.updated.map_or(active, |updated| updated.min(active))
+    let available = child.outputs.available;
+    child.outputs.updated.map_or(available, |updated| updated.min(available))
 }

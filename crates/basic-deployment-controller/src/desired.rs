@@ -17,6 +17,7 @@ use crate::{
     child::{Child, Marks, projection},
     child_kind::ChildKind,
     error::Refusal,
+    handed::Handed,
     settings::Settings,
 };
 
@@ -33,10 +34,12 @@ pub struct Desired {
     pub kind: Arc<ChildKind>,
     /// The object, without replicas and restart token.
     pub object: Value,
-    /// sha256 of its text.
+    /// The hash of the rendering.
     pub hash: String,
     /// The restart token that it is created with.
     pub token: Option<String>,
+    /// The fields that it gets beside the replicas.
+    pub handed: Handed,
 }
 
 /// The current rendering of spec and template. Its suffix follows from all the rest of it, so that a child whose name ends with
@@ -45,7 +48,7 @@ pub fn render(deployment: &BasicDeployment, settings: &Settings) -> Result<Rende
     let (spec, subject, templates) = (&deployment.spec, subject(deployment), &settings.templates);
     let kinds: Vec<_> = settings.children.iter().map(|kind| kind.name()).collect();
     let of = |subject| {
-        templates.render_any(&spec.template, subject, &kinds).map_err(|error| match error {
+        templates.render(&spec.template, subject, &kinds).map_err(|error| match error {
             TemplateError::WrongKind { template, found, .. } => Refusal::KindNotListed {
                 by: format!("the template {template:?}"),
                 found,
@@ -97,8 +100,9 @@ pub fn located(error: WriteError, deployment: &BasicDeployment, settings: &Setti
     let is_it = |kind: &&Arc<ChildKind>| kind.kind == error.object.kind;
     let Some(kind) = settings.children.iter().find(is_it) else { return error };
     let WriteCause::Invalid { fields, .. } = &error.cause else { return error };
+    let contract = kind.fields();
     let is_named = |path: &FieldPath| error.cause.is_unknown_field() && fields.contains(&path.to_string());
-    if let Some((name, _)) = kind.fields().written().find(|(_, path)| is_named(path)) {
+    if let Some((name, _)) = contract.written().chain(contract.handed()).find(|(_, path)| is_named(path)) {
         return error.set_by(&format!("contract.{name} of {} in the controller's settings", kind.kind));
     }
     let (template, subject) = (&deployment.spec.template, subject(deployment));
@@ -134,7 +138,7 @@ impl Desired {
         object["metadata"]["labels"][keys::DEPLOYMENT_UID] = deployment.metadata.uid.clone().into();
         object["metadata"]["annotations"][keys::HASH] = hash.as_str().into();
         object["metadata"]["ownerReferences"] = json!([controller_reference(deployment)]);
-        Self { kind, object, hash, token: None }
+        Self { handed: Handed::of(&deployment.spec, &kind), kind, object, hash, token: None }
     }
 
     /// The same with the record of commands, because an apply removes the fields that it leaves out.
@@ -166,6 +170,7 @@ impl Desired {
         if let (Some(restarted_at), Some(token)) = (&contract.restarted_at, token) {
             restarted_at.set(&mut object, token.into());
         }
+        self.handed.set_in(&mut object);
         if let Some(child) = child {
             object["metadata"]["uid"] = child.uid.as_str().into();
             // The copied token has to be the present one: an older one would take a restart back.
@@ -200,6 +205,8 @@ impl Desired {
         if let Some(annotations) = object["metadata"]["annotations"].as_object_mut() {
             annotations.retain(|key, _| !MARKS.contains(&key.as_str()));
         }
+        // The parent's values hold, and are compared apart.
+        self.handed.0.iter().for_each(|(path, _)| path.remove(&mut object));
         object
     }
 }

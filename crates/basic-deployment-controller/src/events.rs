@@ -46,7 +46,7 @@ pub fn of(observed: &Observed, action: &Action) -> Option<Event> {
             Some(Event::Written("ChildRestarted", note))
         }
         Action::Scale { child, replicas, heals: false, .. }
-            if observed.former_children().next().is_none() =>
+            if observed.former_children().next().is_none() && child.replicas() != Some(*replicas) =>
         {
             let (kind, name, before) = (&child.kind.kind, &child.name, child.replicas().unwrap_or_default());
             let note = format!("scaled {kind} {name} from {before} to {replicas} replicas");

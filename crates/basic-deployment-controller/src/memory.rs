@@ -80,7 +80,8 @@ impl Memory {
         let Some(remembered) = memory.get(uid) else { return Recalled::default() };
         let settled = desired.zip(remembered.settled.as_ref());
         let wanted = settled.filter(|(desired, (hash, _))| desired.hash == *hash);
-        let form = wanted.map(|(desired, (_, form))| form.clone().unwrap_or_else(|| desired.comparable()));
+        let form =
+            wanted.map(|(desired, (_, form))| desired.seen_in(form.as_ref().unwrap_or(&desired.object)));
         Recalled {
             settled_as: form,
             replicas: remembered.replicas.clone(),

@@ -29,7 +29,7 @@ pub struct Revision {
     pub made_for: Option<String>,
     /// Its number; the highest is the wanted one.
     pub number: i64,
-    /// sha256 of the rendered text.
+    /// The hash of the rendering.
     pub hash: String,
     /// API version and kind of the child.
     pub kind: (String, String),

@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use catena_api::contract::{FieldPath, PodController, Pods};
+use catena_api::{
+    contract::{FieldPath, PodController, Pods},
+    keys::GROUP,
+};
 use operator_kit::{
     render::{Declarations, Templates},
     run::{Sample, Validate},
@@ -53,7 +56,7 @@ struct File {
 
 impl From<File> for Settings {
     fn from(File { children, templates: sources, parameters, events }: File) -> Self {
-        let mut templates = Templates::compile(&sources);
+        let mut templates = Templates::compile(&sources, GROUP);
         let mut mistakes = templates.declare(parameters);
         if sources.is_empty() {
             mistakes.push("templates: is empty; add a template, by convention under the name default".into());
@@ -122,7 +125,7 @@ impl Validate for Settings {
 
     fn warnings(&self) -> Vec<String> {
         let kinds: Vec<_> = self.children.iter().map(|kind| kind.name()).collect();
-        self.templates.problems_of_any(&kinds).iter().map(ToString::to_string).collect()
+        self.templates.problems(&kinds).iter().map(ToString::to_string).collect()
     }
 
     fn samples(&self) -> Vec<Sample> {
@@ -157,7 +160,8 @@ fn mistakes(field: &str, kind: &ChildKind) -> Vec<String> {
     let is_uncounted = |path: &FieldPath| {
         path.names().first().is_some_and(|first| ["metadata", "status"].contains(&first.as_str()))
     };
-    let uncounted = kind.fields().written().filter(|(_, path)| is_uncounted(path));
+    let contract = kind.fields();
+    let uncounted = contract.written().chain(contract.handed()).filter(|(_, path)| is_uncounted(path));
     problems.extend(uncounted.map(|(name, path)| {
         format!(
             "{field}.contract.{name}: {path} is not a part of the spec, so that a change of it gives no new generation, and an old status would be taken for its effect; name a field of the spec"

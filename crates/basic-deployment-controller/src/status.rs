@@ -102,7 +102,7 @@ fn main_server(observed: &Observed) -> Option<&Child> {
     children.max_by_key(|child| child.outputs.active).map(AsRef::as_ref)
 }
 
-/// A message about former children.
+/// A message about former children, and about replicas that are waited for.
 fn by_former(observed: &Observed) -> String {
     let serving = observed.former_children().filter(|child| child.outputs.active > 0);
     let said = serving.map(|child| {
@@ -130,7 +130,27 @@ fn by_former(observed: &Observed) -> String {
             kind.kind, outputs.active
         )
     });
-    said.chain(broken).chain(failed).chain(leaving).collect::<Vec<_>>().concat()
+    said.chain(broken).chain(failed).chain(leaving).collect::<Vec<_>>().concat() + &by_handed(observed)
+}
+
+/// A message about the fields that are handed to children, and what they wait for.
+fn by_handed(observed: &Observed) -> String {
+    let child = observed.child.ours();
+    let young = child.map(|child| child.outputs.active - child.outputs.available).filter(|young| *young > 0);
+    let young = young.map(|young| format!("; {young} are ready for less than minReadySeconds"));
+    let awaited = observed.awaited().filter(|child| child.is_current()).map(|child| {
+        let ending = child.ending().map_or_else(|| "an unknown number".to_owned(), |ending| ending.to_string());
+        format!(
+            "; spec.podReplacementPolicy waits for the end of {ending} of the replicas of {} {:?} (contract.terminating)",
+            child.kind.kind, child.name
+        )
+    });
+    let is_asked = observed.deployment.spec.min_ready_seconds.is_some();
+    let is_lost = is_asked && child.is_some_and(|child| child.kind.fields().min_ready_seconds.is_none());
+    let lost = is_lost.then(|| {
+        "; contract.minReadySeconds of the child's kind names no field, so that it does not get spec.minReadySeconds".to_owned()
+    });
+    young.into_iter().chain(lost).chain(awaited).collect()
 }
 
 /// The failures that stop an exchange, because a former child cannot be changed, by step.
@@ -250,7 +270,7 @@ fn summary(
         matches!((child, &observed.desired), (Some(child), Ok(desired)) if child.hash() != desired.hash);
     if observed.deployment.spec.paused && (is_outdated || child.is_none()) {
         let kept = if child.is_some() {
-            "nothing but the replicas of the child is changed"
+            "nothing but replicas, minReadySeconds and podReplacementPolicy of the child is changed"
         } else {
             "no child is created"
         };

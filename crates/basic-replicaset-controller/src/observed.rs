@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use catena_api::{BasicReplicaSet, keys};
+use catena_api::{BasicReplicaSet, PodReplacementPolicy, keys};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use operator_kit::{
@@ -125,6 +125,14 @@ impl Observed {
             Holder::Other | Holder::Unclear => false,
         });
         self.unclear + own.count()
+    }
+
+    /// The number of terminating pods, if their end is awaited.
+    #[must_use]
+    pub fn awaited(&self) -> Option<usize> {
+        let is_awaited = self.set.spec.pod_replacement_policy == PodReplacementPolicy::TerminationComplete;
+        let ending = self.pods.iter().filter(|pod| pod.state == PodState::Terminating);
+        is_awaited.then(|| ending.count())
     }
 
     /// Whether the watch is about to show another pod of the set. Failed marks and names of others have backoffs of

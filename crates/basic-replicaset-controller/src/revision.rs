@@ -3,21 +3,23 @@
 use catena_api::{BasicReplicaSet, LastServed};
 use operator_kit::{
     object::ObjectId,
-    render::{Rendered, Subject, TemplateError, Templates, is_object_name, sha256},
+    render::{ApiKind, Rendered, Subject, TemplateError, Templates, is_object_name, sha256},
 };
 use serde_json::Value;
 
 /// The suffix for renderings that are of no pod: those that compute the revision, and records.
 pub const NO_POD: &str = "bcdfghjk";
+/// What templates render.
+pub const POD: ApiKind<'static> = ("v1", "Pod");
 /// Maximum length of a recorded pod, in bytes.
 const LONGEST_RECORD: usize = 256 * 1024;
 
-/// The revision of the pods of a set: a hash of the rendered text, and of the restart token if there is one.
+/// The revision of the pods of a set: a hash of the rendered object, and of the restart token if there is one.
 ///
 /// # Errors
 /// When the template renders no pod, or pods whose names do not differ.
 pub fn revision(templates: &Templates, set: &BasicReplicaSet) -> Result<String, TemplateError> {
-    let rendered = templates.render_one_of_many(&set.spec.template, &subject(set, NO_POD), "v1", "Pod")?;
+    let rendered = templates.render(&set.spec.template, &subject(set, NO_POD), &[POD])?;
     Ok(of(&rendered, set))
 }
 

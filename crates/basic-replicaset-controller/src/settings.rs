@@ -11,6 +11,8 @@ use operator_kit::{
 };
 use serde::Deserialize;
 
+use crate::revision::POD;
+
 /// The settings.
 #[derive(Deserialize)]
 #[serde(from = "File")]
@@ -33,7 +35,7 @@ struct File {
 
 impl From<File> for Settings {
     fn from(file: File) -> Self {
-        let mut templates = Templates::compile(&file.templates);
+        let mut templates = Templates::compile(&file.templates, keys::GROUP).for_many();
         let mut mistakes = templates.declare(file.parameters);
         if file.templates.is_empty() {
             mistakes.push("templates: is empty; add a template, by convention under the name default".into());
@@ -49,7 +51,7 @@ impl Validate for Settings {
     }
 
     fn warnings(&self) -> Vec<String> {
-        self.templates.problems_of_many("v1", "Pod").iter().map(ToString::to_string).collect()
+        self.templates.problems(&[POD]).iter().map(ToString::to_string).collect()
     }
 
     fn samples(&self) -> Vec<Sample> {

@@ -37,14 +37,18 @@ pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
         |pod: &&&PodRow| observed.revision.as_ref().is_ok_and(|revision| **revision == *pod.revision);
     let replicas = number(pods.len());
     let active = number(pods.iter().filter(|pod| pod.is_ready()).count());
+    let available = number(pods.iter().filter(|pod| observed.is_available(pod)).count());
+    let terminating = observed.awaited().map(number);
     let updated = number(pods.iter().filter(is_updated).count());
     let serving = number(pods.iter().filter(is_updated).filter(|pod| observed.is_available(pod)).count());
-    let waiting = match pods.iter().filter(|pod| pod.is_ready() && !observed.is_available(pod)).count() {
-        0 => String::new(),
-        count => format!("; {count} are ready for less than spec.minReadySeconds"),
-    };
+    let waiting = [
+        (active - available, "are ready for less than spec.minReadySeconds"),
+        (terminating.unwrap_or(0), "terminate, and spec.podReplacementPolicy waits for their end"),
+    ];
+    let waiting = waiting.into_iter().filter(|(count, _)| *count > 0);
+    let waiting = waiting.map(|(count, what)| format!("; {count} {what}")).collect::<Vec<_>>().concat();
     let wanted = set.spec.replicas;
-    let is_complete = serving == wanted && replicas == wanted;
+    let is_complete = serving == wanted && replicas == wanted && terminating.unwrap_or(0) == 0;
     let deletion = Deletion::of(&set.metadata);
     let failure = failure(observed, is_complete).filter(|_| deletion.is_none());
     let is_stalled = failure.as_ref().is_some_and(|failure| failure.category == Category::WaitsForChange);
@@ -76,6 +80,8 @@ pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
         observed_generation: Some(generation),
         replicas,
         active,
+        available,
+        terminating,
         updated,
         // Scaled to zero, nothing serves any more, and what comes next is not compared with it.
         last_served: newly_proven.or(before.last_served).filter(|_| wanted > 0),
@@ -89,8 +95,8 @@ pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
     };
     match set.status.clone().filter(|_| observed.is_blind) {
         // Without an observation, the last values remain.
-        Some(BasicReplicaSetStatus { replicas, active, updated, .. }) => {
-            BasicReplicaSetStatus { replicas, active, updated, ..new }
+        Some(BasicReplicaSetStatus { replicas, active, available, terminating, updated, .. }) => {
+            BasicReplicaSetStatus { replicas, active, available, terminating, updated, ..new }
         }
         None => new,
     }

@@ -8,7 +8,7 @@ use basic_replicaset_controller::{
     pod::{Owner, PodRow},
     revision,
 };
-use catena_api::BasicReplicaSet;
+use catena_api::{BasicReplicaSet, PodReplacementPolicy};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use operator_kit::{render::Rendered, watch::pod::PodState};
 use serde_json::Value;
@@ -49,6 +49,9 @@ pub fn observe(process: &mut Process, server: &Server, scope: &Scope, set: &Obje
     }
     if scope.has(Sabotage::IgnoresMinReadySeconds) {
         real.spec.min_ready_seconds = 0;
+    }
+    if scope.has(Sabotage::AwaitsNoEnd) {
+        real.spec.pod_replacement_policy = PodReplacementPolicy::TerminationStarted;
     }
     let former = revision::former(&real, Some(&revision)).filter(|_| !scope.has(Sabotage::ForgetsWhatServed));
     let pods = own_pods(process, scope, set);

@@ -72,7 +72,7 @@ pub enum Action {
         /// The token; `None` if the child's own is new enough.
         token: Option<String>,
     },
-    /// Set the replicas of a child.
+    /// Set the replicas of a child, and the fields that are handed to it.
     Scale {
         /// The child.
         child: Arc<Child>,

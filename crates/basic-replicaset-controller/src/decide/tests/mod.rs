@@ -1,3 +1,4 @@
+mod ends;
 mod fills;
 mod goes_on;
 mod proves;

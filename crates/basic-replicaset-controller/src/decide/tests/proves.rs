@@ -91,7 +91,7 @@ fn a_pod_that_has_just_become_ready_replaces_nobody_before_it_has_served_for_lon
     Arc::make_mut(&mut observed.set).spec.min_ready_seconds = 10;
     let status = written(decide(&observed));
     let said = conditions::find(&status.conditions, conditions::READY).unwrap();
-    assert_eq!((said.status.as_str(), status.active), ("False", 2));
+    assert_eq!((said.status.as_str(), status.active, status.available), ("False", 2, 1));
     assert!(said.message.contains("1 are ready for less than spec.minReadySeconds"), "{}", said.message);
     Arc::make_mut(&mut observed.set).status = Some(status);
     assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(8)));

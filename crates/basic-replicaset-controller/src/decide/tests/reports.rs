@@ -48,7 +48,7 @@ fn while_pods_are_not_known_the_last_numbers_stay() {
     });
     let blind = written(decide(&observed));
     assert!(!conditions::is_true(&blind.conditions, conditions::READY));
-    assert_eq!((blind.active, blind.replicas, blind.updated), (1, 1, 1));
+    assert_eq!((blind.active, blind.available, blind.replicas, blind.updated), (1, 1, 1, 1));
 }
 
 #[test]
@@ -131,6 +131,26 @@ fn numbers_that_came_to_rest_are_told_soon_also_where_the_set_is_not_ready() {
     observed.pods.truncate(1);
     observed.status_age = StatusAge::Written(Duration::from_secs(1));
     assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(4)));
+}
+
+#[test]
+fn a_pod_that_becomes_available_by_time_alone_is_told_at_that_moment() {
+    let mut pods: Vec<_> = (0..2).map(|slot| pod(slot, NEW, PodState::Ready)).collect();
+    for (pod, since) in pods.iter_mut().zip([2, 4]) {
+        Arc::make_mut(pod).ready_since = Some(ago(since));
+    }
+    let mut observed = observed(3, pods);
+    observed.pods.push(pod(2, NEW, stuck("Unschedulable")));
+    Arc::make_mut(&mut observed.set).spec.min_ready_seconds = 10;
+    let status = written(decide(&observed));
+    assert_eq!((status.active, status.available), (2, 0));
+    Arc::make_mut(&mut observed.set).status = Some(status);
+    assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(6)));
+    observed.now = now() + SignedDuration::from_secs(6);
+    let status = written(decide(&observed));
+    assert_eq!((status.active, status.available), (2, 1));
+    Arc::make_mut(&mut observed.set).status = Some(status);
+    assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(2)));
 }
 
 #[test]

@@ -2,10 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use operator_kit::{
-    render::TemplateError,
-    write::{WriteCause, WriteError, try_create},
-};
+use operator_kit::write::{WriteCause, WriteError, try_create};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -53,7 +50,7 @@ pub async fn of(cluster: &Cluster, source: &Source, parameters: &BTreeMap<String
         note,
     };
     match rendered(source, parameters) {
-        Err(error) => trial("", "", (Outcome::Refused, error.to_string())),
+        Err(problem) => trial("", "", (Outcome::Refused, problem)),
         Ok((api_version, kind, objects)) => {
             trial(&api_version, &kind, accepts(cluster, &api_version, &kind, &objects).await)
         }
@@ -61,12 +58,19 @@ pub async fn of(cluster: &Cluster, source: &Source, parameters: &BTreeMap<String
 }
 
 /// The sample objects, and their kind.
+///
+/// # Errors
+/// With the mistakes in the template or the declarations of its parameters.
 fn rendered(
     source: &Source,
     parameters: &BTreeMap<String, String>,
-) -> Result<(String, String, Vec<Value>), TemplateError> {
+) -> Result<(String, String, Vec<Value>), String> {
+    if !source.mistakes.is_empty() {
+        return Err(source.mistakes.join("; "));
+    }
     let kinds: Vec<_> = source.kinds.iter().map(|(api_version, kind)| (&**api_version, &**kind)).collect();
-    let samples = source.templates.samples(&source.name, parameters, source.variables, &kinds)?;
+    let samples = source.templates.samples(&source.name, parameters, source.variables, &kinds);
+    let samples = samples.map_err(|error| error.to_string())?;
     let text = |field: &str| {
         let text = samples.first().and_then(|sample| sample[field].as_str());
         text.unwrap_or_default().to_owned()

@@ -18,13 +18,15 @@ impl WriteError {
     ) -> Self {
         let is_unknown = self.cause.is_unknown_field();
         let WriteCause::Invalid { message, fields } = &mut self.cause else { return self };
-        let Ok(rendered) = templates.render(name, subject, api_version, kind) else { return self };
+        let Ok(rendered) = templates.render_object(name, subject, &[(api_version, kind)]) else {
+            return self;
+        };
         if is_unknown {
-            let is_set = !field_path::named("", fields, &rendered.object).is_empty();
+            let is_set = !field_path::named("", fields, &rendered).is_empty();
             return if is_set { self.set_by(&format!("the template {name:?}")) } else { self };
         }
-        for place in field_path::named(message, fields, &rendered.object).into_iter().take(MAX_FIELDS) {
-            let value = rendered.object.pointer(&place.pointer).and_then(field_path::text);
+        for place in field_path::named(message, fields, &rendered).into_iter().take(MAX_FIELDS) {
+            let value = rendered.pointer(&place.pointer).and_then(field_path::text);
             if let Some(value) = value.filter(|_| !message.contains(&place.path)) {
                 *message = format!("{message}; {} is {}", place.path, field_path::shown(&value));
             }

@@ -9,9 +9,8 @@ fn a_declared_template_refuses_other_parameters_and_reads_defaults() {
     let declarations = "{default: [{name: size, default: small}], lost: []}";
     let mistakes = templates.declare(serde_saphyr::from_str(declarations).unwrap());
     assert!(matches!(&mistakes[..], [only] if only.starts_with("parameters.lost: there is no template")));
-    let rendered = |given: &[(&str, &str)]| {
-        templates.render_one_of_many("default", &subject(&parameters(given), "x"), "v1", "Pod")
-    };
+    let rendered =
+        |given: &[(&str, &str)]| templates.render("default", &subject(&parameters(given), "x"), &[KIND]);
     assert_eq!(rendered(&[]).unwrap().object["spec"]["x"], "small");
     assert_eq!(rendered(&[("size", "big")]).unwrap().object["spec"]["x"], "big");
     let refused = rendered(&[("szie", "big")]).unwrap_err();
