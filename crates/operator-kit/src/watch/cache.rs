@@ -33,8 +33,8 @@ pub trait Row: Send + Sync + 'static {
 ///
 /// A new list replaces the old one at once when it is complete, so that a reader never sees half of it.
 pub struct Cache<R> {
-    rows: Arc<RwLock<Rows<R>>>,
-    watch: WatchHandle,
+    pub(super) rows: Arc<RwLock<Rows<R>>>,
+    pub(super) watch: WatchHandle,
 }
 
 pub(crate) struct Rows<R> {
@@ -75,10 +75,6 @@ impl<R> Default for Rows<R> {
 }
 
 impl<R: Row> Cache<R> {
-    pub(crate) fn new(rows: Arc<RwLock<Rows<R>>>, watch: WatchHandle) -> Self {
-        Self { rows, watch }
-    }
-
     /// The watch that fills it.
     #[must_use]
     pub fn watch(&self) -> &WatchHandle {

@@ -103,6 +103,7 @@ impl<R> WatchedKind<R> {
     {
         let kind = format!("{} ({})", self.resource.kind, self.id);
         let Self { id, resource, selector, is_metadata_only, trim, .. } = self;
+        let (status, seen) = (health.watch(&kind, Need::Never), Watermark::default());
         let api = Api::all_with(client.clone(), &*resource);
         let mut watch = Watch::new(api, kind).in_any_version(served, resource.clone());
         if is_metadata_only {
@@ -111,7 +112,6 @@ impl<R> WatchedKind<R> {
         if let Some(selector) = selector {
             watch = watch.labelled(&selector);
         }
-        let (status, seen) = (health.watch(watch.kind(), Need::Never), Watermark::default());
         let watched = WatchedResource::new(resource.clone(), &seen);
         let (mut source, state) = (Arc::new(Source { id, watched }), status.subscribe());
         let trim = move |object: TrimmedObject| {

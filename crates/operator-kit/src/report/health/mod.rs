@@ -65,13 +65,8 @@ impl Health {
 
     /// Waits until each watch has either delivered its list or failed once.
     pub async fn settled(&self) {
-        loop {
-            let waiting = self
-                .watches()
-                .iter()
-                .find(|watch| !watch.state.borrow().is_settled())
-                .map(|watch| watch.state.clone());
-            let Some(mut state) = waiting else { return };
+        let states: Vec<_> = self.watches().iter().map(|watch| watch.state.clone()).collect();
+        for mut state in states {
             // It fails only if the watch has ended.
             state.wait_for(WatchState::is_settled).await.ok();
         }

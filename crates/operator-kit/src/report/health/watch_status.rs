@@ -44,7 +44,7 @@ impl WatchFailure {
 }
 
 /// What is known of one watch.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct WatchState {
     listed: bool,
     /// The last failure, and the time of the first one since it worked.
@@ -134,11 +134,10 @@ impl WatchStatus {
 
     /// Records that the list is complete. True if it was incomplete before, or the watch had failed.
     pub fn synced(&mut self) -> bool {
-        let mut news = false;
-        self.state.send_modify(|state| {
-            news = !state.listed || state.failing.is_some();
+        let before = self.modify(|state| {
             (state.listed, state.listing, state.failing) = (true, None, None);
         });
+        let news = !before.listed || before.failing.is_some();
         if news {
             self.requeue_all();
         }
@@ -147,36 +146,38 @@ impl WatchStatus {
 
     /// Records that the watch works, and requeues every object if that is due.
     pub fn alive(&mut self) {
-        let mut failed = None;
-        self.state.send_if_modified(|state| {
-            failed = state.failing.take_if(|_| state.listed);
-            failed.is_some()
-        });
+        let before = self.modify(|state| state.failing = state.failing.take().filter(|_| !state.listed));
         // Nobody was told of a shorter failure, so that no pass has failed for it.
-        let was_told = |(failure, since): (WatchFailure, Instant)| {
-            matches!(failure, WatchFailure::NotServed(_)) || since.elapsed() > FAILURE_TOLERANCE
-        };
-        if self.is_requeue_due || failed.is_some_and(was_told) {
+        let was_told = before.failing.as_ref().is_some_and(|(_, since)| {
+            before.listed && (before.is_unserved() || since.elapsed() > FAILURE_TOLERANCE)
+        });
+        if was_told || self.is_requeue_due {
             self.requeue_all();
         }
     }
 
     /// Records a failure. True if it differs from the one before.
     pub fn failed(&mut self, failure: WatchFailure) -> bool {
-        let (mut was_served, mut news) = (false, true);
-        self.state.send_modify(|state| {
+        let before = self.modify(|state| {
             if !matches!(failure, WatchFailure::Silent(_)) {
                 state.progressed();
             }
-            was_served = state.listed && !state.is_unserved();
-            let before = state.failing.take();
-            news = before.as_ref().is_none_or(|(before, _)| *before != failure);
-            state.failing = Some((failure, before.map_or_else(Instant::now, |(_, since)| since)));
+            let since = state.failing.as_ref().map_or_else(Instant::now, |(_, since)| *since);
+            state.failing = Some((failure, since));
         });
+        let was_served = before.listed && !before.is_unserved();
+        let news = self.state.borrow().failing != before.failing;
         if was_served && self.state.borrow().is_unserved() && self.need != Need::Never {
             self.requeue_all();
         }
         news
+    }
+
+    /// Changes the state, and returns the one before.
+    fn modify(&mut self, change: impl FnOnce(&mut WatchState)) -> WatchState {
+        let before = self.state.borrow().clone();
+        self.state.send_modify(change);
+        before
     }
 
     /// Records that earlier findings may be outdated.

@@ -11,7 +11,9 @@ use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{
-    Unread, Versions, backoff::WatchBackoff, change::Change, interruption::Interruption, source::Source,
+    Unread, Watch,
+    interruption::Interruption,
+    source::{Change, Versions},
 };
 use crate::{
     report::{
@@ -31,12 +33,18 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(65);
 const MAX_SILENCE: Duration = Duration::from_secs(55);
 /// Minimum duration of a watch that works although it shows nothing, and that is restarted without a pause.
 const SHORT_WATCH: Duration = Duration::from_secs(1);
+/// The first pause after a failure, and the longest one.
+const MIN_DELAY: Duration = Duration::from_millis(800);
+const MAX_DELAY: Duration = Duration::from_secs(10);
+/// Time between tries while a kind is not served: an object that is created right after its kind must not wait long for
+/// its controller.
+const UNSERVED_DELAY: Duration = Duration::from_secs(2);
+/// Time without a failure after which the backoff is reset.
+const RESET_AFTER: Duration = Duration::from_secs(25);
 
 /// Follows one watch.
 pub(super) struct Follower<K, F> {
-    pub kind: String,
-    pub source: Source<K>,
-    pub versions: Option<Versions>,
+    pub watch: Watch<K>,
     pub status: WatchStatus,
     pub seen: Watermark,
     pub metrics: Arc<Metrics>,
@@ -49,7 +57,7 @@ pub(super) struct Follower<K, F> {
 
 impl<K, F> Follower<K, F>
 where
-    K: Resource + Clone + DeserializeOwned + Send + 'static,
+    K: Resource + DeserializeOwned,
     F: FnMut(Event<Lenient<K>>),
 {
     /// Delivers all objects, then each change; after an interruption that it cannot resume from, all objects again.
@@ -72,7 +80,7 @@ where
         let mut token = None;
         let version = loop {
             let take = |object| (self.take)(self.unread.hear(Event::InitApply(object)));
-            let list = self.source.page(PAGE, token, take).await?;
+            let list = self.watch.page(PAGE, token, take).await?;
             self.status.progressed();
             token = list.continue_.filter(|token| !token.is_empty());
             if token.is_none() {
@@ -84,7 +92,7 @@ where
         // From now on, readers may rely on it.
         self.seen.listed(&version);
         if self.status.synced() {
-            tracing::info!(kind = self.kind, "watching");
+            tracing::info!(kind = self.watch.kind, "watching");
         }
         Ok(version)
     }
@@ -105,7 +113,7 @@ where
                     if silence > MAX_SILENCE {
                         if self.has_gone_back(&version).await {
                             tracing::info!(
-                                kind = self.kind,
+                                kind = self.watch.kind,
                                 "the data is older than {version}; listing again"
                             );
                             return;
@@ -118,7 +126,7 @@ where
                 }
                 Err(interruption) if interruption.is_expired() => {
                     tracing::debug!(
-                        kind = self.kind,
+                        kind = self.watch.kind,
                         "the resourceVersion {version} has expired; listing again"
                     );
                     return sleep(self.backoff.before_retry()).await;
@@ -134,7 +142,7 @@ where
 
     /// Whether the server's data is older than a version. A question without an answer is repeated after the next silence.
     async fn has_gone_back(&self, version: &str) -> bool {
-        let Ok(list) = self.source.page(1, None, drop).await else { return false };
+        let Ok(list) = self.watch.page(1, None, drop).await else { return false };
         let now = list.resource_version.unwrap_or_default();
         let numbers = [now.as_str(), version].map(str::parse::<u64>);
         // Other versions than numbers have no order.
@@ -143,7 +151,7 @@ where
 
     /// Delivers the changes after a version, which is advanced, until the server ends the watch. True if it showed nothing.
     async fn hear(&mut self, version: &mut String) -> Result<bool, Interruption> {
-        let mut changes = pin!(self.source.changes(version).await?.peekable());
+        let mut changes = pin!(self.watch.changes(version).await?.peekable());
         let works = matches!(timeout(SHORT_WATCH, changes.as_mut().peek()).await, Err(_) | Ok(Some(Ok(_))));
         if works {
             self.status.alive();
@@ -178,7 +186,7 @@ where
     /// Looks for a served version if the watched one is not, and for the wanted one while another is watched. True if it is to be
     /// listed now.
     async fn changes_version(&mut self, is_unserved: bool) -> bool {
-        let Some(Versions { served, wanted, substitute }) = &mut self.versions else { return false };
+        let Some(Versions { served, wanted, substitute }) = &mut self.watch.versions else { return false };
         let found = match (is_unserved, &substitute) {
             (true, _) => served.find_again(wanted).await,
             (false, Some(_)) => served.find(wanted).await,
@@ -189,11 +197,11 @@ where
         if found == **substitute.as_ref().unwrap_or(wanted) {
             return false;
         }
-        self.source.path = DynamicObject::url_path(&found, None);
+        self.watch.path = DynamicObject::url_path(&found, None);
         *substitute = Some(found).filter(|found| *found != **wanted).map(Arc::new);
         if let Some(other) = substitute {
             tracing::warn!(
-                kind = self.kind,
+                kind = self.watch.kind,
                 "{} is not served, so {} is used instead; set a served version in the settings",
                 wanted.api_version,
                 other.api_version
@@ -205,18 +213,53 @@ where
 
     /// Reports an interruption and pauses. True if the kind is gone, because a new kind with its name is another one.
     async fn pause(&mut self, interruption: Interruption) -> bool {
-        self.metrics.watch_errors.get_or_create(&Metrics::of(&self.kind)).inc();
-        let failure = interruption.explain(&self.kind);
+        self.metrics.watch_errors.get_or_create(&Metrics::of(&self.watch.kind)).inc();
+        let failure = interruption.explain(&self.watch.kind);
         let is_gone = matches!(failure, WatchFailure::NotServed(_));
         let text = failure.text().to_owned();
         if self.status.failed(failure) {
-            tracing::warn!(kind = self.kind, "{text}");
+            tracing::warn!(kind = self.watch.kind, "{text}");
         }
         if is_gone && self.changes_version(true).await {
             return true;
         }
-        let delay = if is_gone { WatchBackoff::while_not_served() } else { self.backoff.after_failure() };
+        let delay = if is_gone { jittered(UNSERVED_DELAY) } else { self.backoff.after_failure() };
         sleep(delay).await;
         is_gone
     }
+}
+
+/// The backoff of a watch: 0.8 s, doubling to 10 s, with jitter.
+#[derive(Default)]
+pub(super) struct WatchBackoff {
+    next: Duration,
+    last: Option<Instant>,
+}
+
+impl WatchBackoff {
+    /// The pause after a failure.
+    fn after_failure(&mut self) -> Duration {
+        let pause = if self.is_recent() { self.next.max(MIN_DELAY) } else { MIN_DELAY };
+        let delay = jittered(pause);
+        self.next = (pause * 2).min(MAX_DELAY);
+        self.last = Some(Instant::now() + delay);
+        delay
+    }
+
+    /// The pause before a remedy that usually helps at once: none, unless it was tried just now.
+    fn before_retry(&mut self) -> Duration {
+        if self.is_recent() {
+            return self.after_failure();
+        }
+        self.last = Some(Instant::now());
+        Duration::ZERO
+    }
+
+    fn is_recent(&self) -> bool {
+        self.last.is_some_and(|last| last.elapsed() < RESET_AFTER)
+    }
+}
+
+fn jittered(delay: Duration) -> Duration {
+    delay.mul_f64(0.8 + 0.2 * rand::random::<f64>())
 }

@@ -3,12 +3,9 @@
 //! The stock `Controller` puts all its triggers behind one joint backoff: with one missing child CRD, events of every
 //! other kind were delayed by up to 5.9 s.
 
-mod backoff;
-mod change;
 mod follow;
 mod interruption;
 mod items;
-mod page;
 mod source;
 #[cfg(test)]
 mod tests;
@@ -16,16 +13,20 @@ mod unreadable;
 
 use std::{sync::Arc, time::Duration};
 
-use kube::{Api, Resource, discovery::ApiResource, runtime::watcher::Event};
+use kube::{Resource, discovery::ApiResource, runtime::watcher::Event};
 use parking_lot::RwLock;
 use serde::de::DeserializeOwned;
 use tokio::{sync::watch::Receiver, time::timeout};
 use tokio_util::task::AbortOnDropHandle;
 
-pub(super) use self::page::page;
-use self::{backoff::WatchBackoff, follow::Follower, source::Source, unreadable::Unread};
+pub use self::source::Watch;
+pub(super) use self::source::page;
 #[cfg(feature = "testing")]
-pub(crate) use self::{change::read_change, page::read_page};
+pub(crate) use self::source::{read_change, read_page};
+use self::{
+    follow::{Follower, WatchBackoff},
+    unreadable::Unread,
+};
 use crate::{
     report::{
         Events,
@@ -33,66 +34,12 @@ use crate::{
         metrics::Metrics,
     },
     watch::{
-        Cache, Row, ServedKinds, TrimmedObject, Watermark,
+        Cache, Row, Watermark,
         cache::Rows,
         lenient::{Lenient, Place},
         readable,
     },
 };
-
-/// The objects to watch, and the name of their kind in messages.
-pub struct Watch<K> {
-    kind: String,
-    source: Source<K>,
-    versions: Option<Versions>,
-}
-
-/// The versions of a kind that is watched in another one while the wanted one is not served.
-struct Versions {
-    served: ServedKinds,
-    wanted: Arc<ApiResource>,
-    substitute: Option<Arc<ApiResource>>,
-}
-
-impl<K: Resource + Clone + DeserializeOwned + Send + 'static> Watch<K> {
-    /// Watches everything that `api` covers. `kind` is its name in messages.
-    #[must_use]
-    pub fn new(api: Api<K>, kind: impl Into<String>) -> Self {
-        Self { kind: kind.into(), source: Source::of(api), versions: None }
-    }
-}
-
-impl Watch<TrimmedObject> {
-    /// Watches only the metadata; the other fields are not there.
-    #[must_use]
-    pub fn metadata_only(mut self) -> Self {
-        self.source.is_metadata_only = true;
-        self
-    }
-}
-
-impl<K: Resource<DynamicType = ApiResource>> Watch<K> {
-    /// Watches all objects of a kind in another version than the `wanted` one while that is not served.
-    #[must_use]
-    pub fn in_any_version(mut self, served: &ServedKinds, wanted: impl Into<Arc<ApiResource>>) -> Self {
-        self.versions = Some(Versions { served: served.clone(), wanted: wanted.into(), substitute: None });
-        self
-    }
-}
-
-impl<K> Watch<K> {
-    /// The watched kind, for messages.
-    pub(crate) fn kind(&self) -> &str {
-        &self.kind
-    }
-
-    /// Narrows the watch to objects with a label; others never reach this process.
-    #[must_use]
-    pub fn labelled(mut self, selector: &str) -> Self {
-        self.source.labels = Some(selector.to_owned());
-        self
-    }
-}
 
 /// A watch in the background, which ends when this is dropped.
 pub struct WatchHandle {
@@ -153,14 +100,11 @@ pub struct Watches {
 impl Watches {
     /// Passes every object that exists, comes, changes or goes to `changed`, and keeps none of them. The process is
     /// ready even without this watch.
-    pub fn watch_changes<K>(
+    pub fn watch_changes<K: Resource + DeserializeOwned + Send + 'static>(
         &self,
         watch: Watch<K>,
         changed: impl Fn(&K) + Send + Sync + 'static,
-    ) -> WatchHandle
-    where
-        K: Resource + Clone + DeserializeOwned + Send + 'static,
-    {
+    ) -> WatchHandle {
         let status = self.health.watch(&watch.kind, Need::Never);
         self.start(watch, status, Watermark::default(), move |event| {
             if let Event::Apply(object) | Event::Delete(object) | Event::InitApply(object) = &event
@@ -174,16 +118,12 @@ impl Watches {
     /// Keeps a cache of the watched objects, each trimmed to a row, and passes each row that comes, changes or goes to
     /// `changed`. Dropping the cache ends the watch. While the kind is not served, the process is ready nevertheless,
     /// and [`WatchHandle::problem`] reports it.
-    pub fn cache<K, R>(
+    pub fn cache<K: Resource + DeserializeOwned + Send + 'static, R: Row>(
         &self,
         watch: Watch<K>,
         trim: impl Fn(K) -> R + Send + Sync + 'static,
         changed: impl Fn(&R) + Send + Sync + 'static,
-    ) -> Arc<Cache<R>>
-    where
-        K: Resource + Clone + DeserializeOwned + Send + 'static,
-        R: Row,
-    {
+    ) -> Arc<Cache<R>> {
         let status = self.health.watch(&watch.kind, Need::WhileServed);
         let rows = Arc::<RwLock<Rows<R>>>::default();
         let filled = rows.clone();
@@ -193,27 +133,21 @@ impl Watches {
             let affected = filled.write().take(event);
             affected.iter().for_each(|row| changed(row));
         });
-        Arc::new(Cache::new(rows, handle))
+        Arc::new(Cache { rows, watch: handle })
     }
 
     /// Starts a watch that passes each event to `take`.
-    pub(crate) fn start<K>(
+    pub(crate) fn start<K: Resource + DeserializeOwned + Send + 'static>(
         &self,
         watch: Watch<K>,
         status: WatchStatus,
         seen: Watermark,
         take: impl FnMut(Event<Lenient<K>>) + Send + Sync + 'static,
-    ) -> WatchHandle
-    where
-        K: Resource + Clone + DeserializeOwned + Send + 'static,
-    {
-        let Watch { kind, source, versions } = watch;
+    ) -> WatchHandle {
         let state = status.subscribe();
         let follower = Follower {
-            unread: Unread::new(&kind, self.events.clone(), self.metrics.clone()),
-            kind,
-            source,
-            versions,
+            unread: Unread::new(&watch.kind, self.events.clone(), self.metrics.clone()),
+            watch,
             status,
             seen: seen.clone(),
             metrics: self.metrics.clone(),

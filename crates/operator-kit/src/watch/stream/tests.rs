@@ -8,7 +8,7 @@ use axum::{
 };
 use futures::{StreamExt, stream};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{Client, client::Body};
+use kube::{Api, Client, client::Body};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
