@@ -156,7 +156,7 @@ async fn old_and_new_never_run_at_once(namespace: &Namespace) -> Result<()> {
         })
         .await;
     assert_eq!(names(&namespace.pods().await?), BTreeSet::from([held.clone()]));
-    assert_eq!(namespace.api::<Deployment>().get("web").await?.spec.and_then(|spec| spec.replicas), Some(0));
+    assert_eq!(namespace.api::<Deployment>().get("web").await?.spec.replicas, Some(0));
     namespace.merge::<Pod>(&held, json!({"metadata": {"finalizers": null}})).await?;
     until_on::<Deployment>(namespace, &["BasicReplicaSet"]).await
 }

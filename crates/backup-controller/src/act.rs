@@ -14,10 +14,9 @@ use backup_controller::{
 };
 use catena_api::keys::BACKUP_STATUS;
 use json_patch::PatchOperation;
-use kube::runtime::events::{Event, EventType};
 use operator_kit::{
     object::ObjectId,
-    report::{Events, Reported},
+    report::{Event, Events, Reported, normal, warning},
     run::Next,
     watch::{Watched, WatchedResource},
     write::{WriteCause, WriteError, Writer},
@@ -59,7 +58,7 @@ impl Executor {
             }
             Action::Warn(problem) => {
                 tracing::warn!(object = %id, entry = kind.id, %problem, "it cannot be backed up");
-                self.events.warn(&target.reference(), problem.reason(), &problem.to_string());
+                self.events.publish(&target.reference(), warning(problem.reason(), &problem.to_string()));
                 Ok(Next::Again)
             }
             Action::TakeBack => {
@@ -156,16 +155,15 @@ impl Executor {
         let before = held.and_then(|held| held.status.as_ref()).map(|status| (status.state, status.attempt));
         if before != Some((status.state, status.attempt)) && status.state != State::Blocked {
             let backup = status.backup.as_deref().unwrap_or("the backup");
-            let (type_, reason) = match status.state {
-                State::Failed if status.reason == VANISHED => (EventType::Warning, VANISHED),
-                State::Failed if status.reason != OVERDUE => (EventType::Warning, FAILED),
-                State::Failed | State::Overdue => (EventType::Warning, OVERDUE),
-                _ => (EventType::Normal, "BackupRunning"),
+            let note = format!("{backup}: {}", status.message);
+            let event = match status.state {
+                State::Failed if status.reason == VANISHED => warning(VANISHED, &note),
+                State::Failed if status.reason != OVERDUE => warning(FAILED, &note),
+                State::Failed | State::Overdue => warning(OVERDUE, &note),
+                _ => normal("BackupRunning", &note),
             };
-            let note = Some(format!("{backup}: {}", status.message));
-            let (reason, secondary) = (reason.into(), held.and_then(Held::last_backup));
-            let event = Event { type_, reason, note, action: "BackUp".into(), secondary };
-            self.events.publish(&target.reference(), event);
+            let secondary = held.and_then(Held::last_backup);
+            self.events.publish(&target.reference(), Event { action: "BackUp".into(), secondary, ..event });
         }
         Ok(is_written)
     }
@@ -205,22 +203,19 @@ impl Executor {
 
     /// Publishes the Event of a release. Nobody was told of a backup that took no time.
     fn tell_of_release(&self, target: &Watched<Row>, held: &Held, outcome: Outcome, message: &str) {
-        let (type_, reason, note) = match outcome {
+        let event = match outcome {
             Outcome::BackedUp if held.status.is_none() => return,
-            Outcome::BackedUp => (EventType::Normal, "BackedUp", message.to_owned()),
-            Outcome::GivenUp => (
-                EventType::Warning,
-                "ReleasedWithoutBackup",
-                format!("released without a backup, as the settings allow: {message}"),
-            ),
-            Outcome::Forced => (
-                EventType::Warning,
-                "ForceReleased",
-                format!("released without a proven backup, by annotation: {message}"),
-            ),
+            Outcome::BackedUp => normal("BackedUp", message),
+            Outcome::GivenUp => {
+                let note = format!("released without a backup, as the settings allow: {message}");
+                warning("ReleasedWithoutBackup", &note)
+            }
+            Outcome::Forced => {
+                let note = format!("released without a proven backup, by annotation: {message}");
+                warning("ForceReleased", &note)
+            }
         };
-        let (reason, secondary) = (reason.into(), held.last_backup());
-        let event = Event { type_, reason, note: Some(note), action: "Release".into(), secondary };
+        let event = Event { action: "Release".into(), secondary: held.last_backup(), ..event };
         self.events.publish(&target.reference(), event);
     }
 

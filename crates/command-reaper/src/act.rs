@@ -1,13 +1,11 @@
 //! Action → one write. The only writer.
 
-use std::time::Duration;
-
 use catena_api::keys;
 use command_reaper::{decide::Action, error::Error, observed::Observed};
 use kube::api::ObjectMeta;
 use operator_kit::{
     object::ObjectId,
-    report::{EVENTS_BUSY, Events},
+    report::{Events, normal, warning},
     run::Next,
     write::Writer,
 };
@@ -54,18 +52,9 @@ impl Executor {
                 Ok(Next::Written)
             }
             Action::Tell { is_warning, reason, note } => {
-                if !self.events.has_room() {
-                    return Ok(Next::Wait(EVENTS_BUSY));
-                }
-                let object = command.reference();
-                if is_warning {
-                    self.events.warn(&object, reason, &note);
-                } else {
-                    self.events.tell(&object, reason, &note);
-                }
-                self.memory.note_told(ObjectId::of(command).uid, observed.now);
-                // The next pass knows when it is to be repeated, if at all.
-                Ok(Next::Wait(Duration::ZERO))
+                let event = if is_warning { warning(reason, &note) } else { normal(reason, &note) };
+                let told = self.events.publish_lasting(&command.reference(), reason, (), event);
+                Ok(Next::Wait(told.due_in))
             }
             Action::Refuse(error) => Err(Error::Unreadable(*error)),
             Action::Wait(time) => Ok(Next::Wait(time)),

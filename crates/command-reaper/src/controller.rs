@@ -1,6 +1,6 @@
 //! A pass over a command:
 //!
-//! 1. [`Observer`] reads the memory of this process about it: a deletion, and the last report.
+//! 1. [`Observer`] reads the memory of this process about it: a deletion.
 //! 2. [`decide`] chooses one step: deleting it once its TTL has expired, reporting why it is kept, or waiting.
 //! 3. [`Executor`] takes it.
 

@@ -5,7 +5,7 @@ mod discovery;
 mod schemas;
 mod waiting;
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use command_binder::{
     command::{CommandRow, Finding, Reference},
@@ -22,8 +22,8 @@ use operator_kit::{
     run::Attempt,
     watch::{ReadError, ServedKind, ServedKinds, Watched, live},
 };
+use parking_lot::Mutex;
 
-use crate::memory::Memory;
 use schemas::Schemas;
 pub use waiting::Waiting;
 use waiting::{Awaited, TargetName};
@@ -34,13 +34,14 @@ pub struct Observer {
     served_kinds: ServedKinds,
     waiting: Waiting,
     schemas: Schemas,
-    memory: Memory,
+    /// The labels that were found to name the targets of commands, by the uids of these.
+    right_labels: Mutex<HashMap<String, Box<str>>>,
 }
 
 impl Observer {
-    pub fn new(client: Client, served_kinds: ServedKinds, waiting: Waiting, memory: Memory) -> Self {
+    pub fn new(client: Client, served_kinds: ServedKinds, waiting: Waiting) -> Self {
         let schemas = Schemas::new(client.clone());
-        Self { client, served_kinds, waiting, schemas, memory }
+        Self { client, served_kinds, waiting, schemas, right_labels: Mutex::default() }
     }
 
     /// Reads the state of a command, and its target live unless the command shows that it is bound.
@@ -50,7 +51,8 @@ impl Observer {
         attempt: Attempt,
     ) -> Result<Observed, Error> {
         let uid = ObjectId::of(&*command).uid;
-        let is_label_checked = self.memory.is_label_checked(uid, &command.row);
+        let bound_to = command.row.bound_to.as_ref();
+        let is_label_checked = bound_to.is_some() && self.right_labels.lock().get(uid) == bound_to;
         if attempt == Attempt::Allowed {
             // The next look-up enters whatever is still missing.
             self.waiting.leave(uid);
@@ -70,7 +72,7 @@ impl Observer {
         if let Some((_, object)) = target.as_ref().and_then(Target::found)
             && label.is_some_and(|label| *label == *object.uid)
         {
-            self.memory.label_is_right(uid, &object.uid);
+            self.right_labels.lock().insert(uid.to_owned(), object.uid.clone());
         }
         let can_report = self.schemas.take_condition(&command).await;
         let now = Timestamp::now();
@@ -98,7 +100,7 @@ impl Observer {
     /// Forgets a command that is gone.
     pub fn forget(&self, uid: &str) {
         self.waiting.leave(uid);
-        self.memory.forget(uid);
+        self.right_labels.lock().remove(uid);
     }
 
     async fn look_up(&self, command: &Watched<CommandRow>, to: &Reference) -> Result<Target, Error> {

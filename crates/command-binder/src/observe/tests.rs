@@ -73,7 +73,7 @@ fn observer(answers: Answers) -> (Observer, Log) {
         }
     });
     let served_kinds = ServedKinds::new(client.clone());
-    (Observer::new(client, served_kinds, Waiting::default(), Memory::default()), log)
+    (Observer::new(client, served_kinds, Waiting::default()), log)
 }
 
 fn path(sent: &Sent) -> &str {

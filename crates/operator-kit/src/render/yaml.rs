@@ -232,7 +232,10 @@ mod tests {
         ] {
             let error = from_yaml(&format!("first: 1\n{text}")).unwrap_err().to_string();
             let line = if text.contains('\n') { 3 } else { 2 };
-            assert!(error.starts_with(&format!("line {line}: ")) && error.contains(remedy), "{text}: {error}");
+            assert!(
+                error.starts_with(&format!("line {line}: ")) && error.contains(remedy),
+                "{text}: {error}"
+            );
         }
         let tagged = from_yaml("a: 1\nb: !secret x").unwrap_err().to_string();
         assert!(tagged.contains("secret"), "{tagged}");

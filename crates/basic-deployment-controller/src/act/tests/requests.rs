@@ -134,7 +134,8 @@ async fn a_child_is_handed_fields_with_its_replicas_and_loses_those_that_are_no_
     Arc::make_mut(&mut observed.deployment).spec.min_ready_seconds = None;
     let mut given = child("web", "child");
     Arc::make_mut(&mut given).object["metadata"]["annotations"][keys::HANDED] = record.into();
-    let body = body_of(&observed, Action::Scale { child: given, replicas: 3, heals: false, is_former: false }).await;
+    let body =
+        body_of(&observed, Action::Scale { child: given, replicas: 3, heals: false, is_former: false }).await;
     assert_eq!(body["spec"], json!({"replicas": 3, "minReadySeconds": null}));
     assert_eq!(body["metadata"]["annotations"], json!({keys::HANDED: null}));
 }

@@ -5,7 +5,7 @@ use super::{
     queue::{outcome, restart, told},
     *,
 };
-use crate::events::{self, Event};
+use crate::events;
 use catena_api::PodReplacementPolicy;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
@@ -34,7 +34,7 @@ pub(super) fn switched() -> Observed {
 fn a_child_of_another_kind_is_created_beside_the_former_one_with_the_room_that_there_is() {
     let mut observed = switched();
     assert_eq!(decide(&observed), create_with(desired(), 1));
-    let Some(Event::Written(_, note)) = events::of(&observed, &decide(&observed)) else { panic!() };
+    let note = events::of(&observed, &decide(&observed)).unwrap().note.unwrap();
     assert!(note.starts_with("created BasicReplicaSet web with 1 of 3 replicas, "), "{note}");
     spec(&mut observed).max_surge = IntOrString::Int(0);
     assert_eq!(decide(&observed), create_with(desired(), 0));

@@ -68,7 +68,7 @@ fn a_template_decides_until_the_deployment_does_and_again_when_it_no_longer_does
     let mut observed = rendering(Some(3));
     assert!(is_at_rest(&observed));
     set(&mut observed, Some(10), Some(3));
-    assert_eq!(events::of(&observed, &decide(&observed)), None, "it is not scaled");
+    assert!(events::of(&observed, &decide(&observed)).is_none(), "it is not scaled");
     assert!(!take(&mut observed), "it is a wish");
     assert_eq!(seconds_of(&mut observed), Some(10));
     assert!(is_at_rest(&observed), "the value of the template is not put back");

@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::{
     object::ObjectId,
-    report::{Events, Failure, Part, Reported, health::Health, metrics::Metrics},
+    report::{Events, Failure, Part, Reported, health::Health, metrics::Metrics, warning},
     run::{
         Attempt,
         backoff::{Backoff, EVERYTHING, MAX_DELAY, Tried, Version},
@@ -258,11 +258,13 @@ impl<C: Controller> Passes<C> {
 
     fn failed(&self, object: &C::Kind, uid: &str, version: Version, tried: Tried, part: Part) {
         tracing::debug!(step = tried.step, item = part.item, "{}", part.failure);
-        let may_tell = self.events.has_room();
-        let news = self.backoff.failed(uid, version, tried, part, may_tell);
-        if let Some(Failure { reason, message, .. }) = news {
-            tracing::warn!(reason, "{message}");
-            self.events.warn(&object.object_ref(&self.dynamic_type), reason, &message);
+        if let Some(Failure { reason, message, .. }) = self.backoff.failed(uid, version, tried, part) {
+            // Of many items that fail for the same reason, one is told.
+            let (topic, state) = ((tried.step, reason), self.backoff.failing_since(uid));
+            let (about, event) = (object.object_ref(&self.dynamic_type), warning(reason, &message));
+            if self.events.publish_lasting(&about, topic, state, event).is_queued {
+                tracing::warn!(reason, "{message}");
+            }
         }
         self.metrics.backing_off.set(self.backoff.len() as u64);
     }

@@ -227,6 +227,31 @@ async fn a_step_that_fails_backs_off_while_another_one_goes_on_and_its_progress_
     assert_eq!(*passes.controller.0.lock().unwrap(), ["create", "delete"]);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_failure_is_told_once_while_it_lasts_and_again_before_its_event_expires_or_at_once_after_a_change()
+{
+    let mut shown = StoreWriter::default();
+    let (client, log) = answering(|_| Answer::Done);
+    let passes = Passes {
+        events: Events::over(client, "versions"),
+        ..passes_of(TwoSteps(Mutex::default()), shown.as_reader(), writer("http://127.0.0.1:1"))
+    };
+    let mut object = object("a", "1");
+    shown.apply_watcher_event(&Apply(object.clone()));
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(55 * 60) {
+        passes.pass(Arc::new(object.clone())).await;
+        tokio::time::sleep(Duration::from_secs(5)).await;
+    }
+    assert_eq!(log.take().len(), 2);
+    object.metadata.generation = Some(2);
+    shown.apply_watcher_event(&Apply(object.clone()));
+    passes.pass(Arc::new(object)).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let told: Vec<_> = log.take().into_iter().map(|sent| sent.body["note"].clone()).collect();
+    assert_eq!(told, ["it is refused"]);
+}
+
 /// Cannot read what one of its steps needs.
 #[derive(Default)]
 struct HalfBlind(Mutex<Vec<&'static str>>);
