@@ -114,7 +114,7 @@ async fn what_crashes_soon_replaces_nobody(namespace: &Namespace) -> Result<()> 
     namespace.until_ready("web").await;
     let old = uids(&namespace.until_ready_pods(4).await);
     let recording = Recording::start(namespace).await;
-    change(namespace, json!({"template": "deployment", "minReadySeconds": 600})).await?;
+    change(namespace, json!({"template": "deployment", "minReadySeconds": 500})).await?;
     let is_new = |pod: &&Pod| !old.contains(&pod.uid().unwrap_or_default()) && is_ready(pod);
     let pods = namespace.until_pods("a new pod is ready", |pods| pods.iter().any(|pod| is_new(&pod))).await;
     let crash = json!({"metadata": {"annotations": {"catena.dev/play": "crash-loop"}}});
@@ -127,7 +127,7 @@ async fn what_crashes_soon_replaces_nobody(namespace: &Namespace) -> Result<()> 
         })
         .await;
     let child = namespace.api::<BasicReplicaSet>().get("web").await?;
-    assert_eq!((child.spec.replicas, child.spec.min_ready_seconds), (4, 600));
+    assert_eq!((child.spec.replicas, child.spec.min_ready_seconds), (4, 500));
     assert_eq!(recording.so_far().fewest_ready, 4);
 
     change(namespace, json!({"template": "default", "minReadySeconds": null})).await?;

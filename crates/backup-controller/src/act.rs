@@ -16,10 +16,10 @@ use catena_api::keys::BACKUP_STATUS;
 use json_patch::PatchOperation;
 use operator_kit::{
     object::ObjectId,
-    report::{Event, Events, Reported, normal, warning},
+    report::{Event, Events, normal, warning},
     run::Next,
-    watch::{Watched, WatchedResource},
-    write::{WriteCause, WriteError, Writer},
+    watch::{Cause, Watched, WatchedResource},
+    write::Writer,
 };
 use serde_json::{Value, json};
 
@@ -107,19 +107,19 @@ impl Executor {
         if is_refusal(&error) {
             self.memory.refused(target.uid);
         }
-        if error.cause.may_have_worked() {
+        if error.may_have_taken_effect() {
             self.memory.may_have_created(target.uid);
         }
         let (name, namespace) = (kind.backup.name.clone(), metadata::text(&backup, "namespace").to_owned());
         Err(match error.cause {
             // It comes from a try whose answer was lost, and is judged in the next look-up.
-            WriteCause::AlreadyExists => return Ok(self.created(target)),
-            WriteCause::KindNotServed => not_served(&kind.backup).into(),
-            WriteCause::NamespaceMissing => {
+            Cause::AlreadyExists => return Ok(self.created(target)),
+            Cause::KindNotServed => not_served(&kind.backup).into(),
+            Cause::NamespaceMissing => {
                 self.memory.refused(target.uid);
                 Unusable::NamespaceMissing { backup: name, kind: error.object.kind, namespace }.into()
             }
-            WriteCause::NamespaceTerminating => {
+            Cause::NamespaceTerminating => {
                 Unusable::NamespaceTerminating { backup: name, kind: error.object.kind, namespace }.into()
             }
             _ => error.set_by(&format!("backups.{name}.template")).into(),
@@ -193,9 +193,7 @@ impl Executor {
                 self.tell_of_release(target, held, outcome, &status.message);
             }
             // It is gone or was changed, as the next pass sees.
-            Err(Error::Write(WriteError {
-                cause: WriteCause::Gone | WriteCause::Changed { .. }, ..
-            })) => {}
+            Err(Error::Api(error)) if error.is_stale() => {}
             Err(error) => self.metrics.note(id.uid, &kind.id, error.reason(), held.age()),
         }
         released
@@ -229,7 +227,7 @@ impl Executor {
         if let Some(status) = status {
             let annotation = finalizer::annotate(BACKUP_STATUS, &status.text());
             match self.amend(target, &[removal, &[annotation]].concat()).await {
-                Err(Error::Write(error)) if is_refusal(&error) => {
+                Err(Error::Api(error)) if is_refusal(&error) => {
                     tracing::warn!(object = %ObjectId::of(target), %error, "it is released without a last status");
                 }
                 amended => return amended,

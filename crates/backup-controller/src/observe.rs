@@ -167,7 +167,7 @@ impl Observer {
         let situation = if matches!(force_release, ForceRelease::Granted(_)) {
             None
         } else if let Some(problem) = answer.unreadable {
-            Some(Situation::Unusable(Unusable::OutOfReach(problem)))
+            Some(Situation::Unusable(Unusable::OutOfReach(problem.into())))
         } else {
             let (client, templates) = (&self.client, &settings.templates);
             let recorded = status.as_ref().map_or(0, |status| status.begun_by(&kind.policy));

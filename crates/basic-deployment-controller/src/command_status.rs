@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use operator_kit::{
     object::ObjectId,
     report::{
-        Reported, TERMINATING,
+        TERMINATING,
         conditions::{self, Conditions, RECONCILING, STALLED, is_true},
     },
 };

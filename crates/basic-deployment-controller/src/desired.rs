@@ -6,10 +6,8 @@ use catena_api::{BasicDeployment, contract::FieldPath, keys};
 use operator_kit::{
     object::ObjectId,
     render::{Rendered, Subject, TemplateError, short_digest},
-    write::{
-        WriteCause, WriteError,
-        owner::{controller_of, controller_reference},
-    },
+    watch::{ApiError, Cause},
+    write::owner::{controller_of, controller_reference},
 };
 use serde_json::{Value, json};
 
@@ -96,12 +94,12 @@ pub fn unread(deployment: &BasicDeployment, settings: &Settings) -> Vec<String> 
 }
 
 /// Adds the values of the fields to an error, if the server rejects the child and names fields.
-pub fn located(error: WriteError, deployment: &BasicDeployment, settings: &Settings) -> WriteError {
+pub fn located(error: ApiError, deployment: &BasicDeployment, settings: &Settings) -> ApiError {
     let is_it = |kind: &&Arc<ChildKind>| kind.kind == error.object.kind;
     let Some(kind) = settings.children.iter().find(is_it) else { return error };
-    let WriteCause::Invalid { fields, .. } = &error.cause else { return error };
+    let is_unknown = error.cause == Cause::UnknownField;
+    let is_named = |path: &FieldPath| is_unknown && error.fields.contains(&path.to_string());
     let contract = kind.fields();
-    let is_named = |path: &FieldPath| error.cause.is_unknown_field() && fields.contains(&path.to_string());
     if let Some((name, _)) = contract.written().chain(contract.handed()).find(|(_, path)| is_named(path)) {
         return error.set_by(&format!("contract.{name} of {} in the controller's settings", kind.kind));
     }

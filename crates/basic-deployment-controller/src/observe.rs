@@ -29,11 +29,8 @@ use operator_kit::{
     render::{Rendered, Renderings, is_object_name},
     report::StatusAge,
     run::{Attempt, LiveSettings, Trigger},
-    watch::{ReadError, ServedKinds, Watches, live},
-    write::{
-        WriteError,
-        owner::{is_controlled_by, is_former, still_there},
-    },
+    watch::{ApiError, Cause, ServedKinds, Watches, live},
+    write::owner::{ensure_exists, is_controlled_by, is_former},
 };
 
 use crate::memory::{Memory, Recalled};
@@ -96,7 +93,7 @@ impl Observer {
     pub fn located(&self, error: Error, observed: &Observed) -> Error {
         match error {
             // The rendering of a rollback comes from another template or other parameters.
-            Error::Write(error) if observed.pin.is_none() => {
+            Error::Api(error) if observed.pin.is_none() => {
                 located(error, &observed.deployment, &self.settings.current()).into()
             }
             error => error,
@@ -163,7 +160,7 @@ impl Observer {
         };
         let is_remade = child == Found::Nothing && desired.is_ok() && self.memory.had_child(uid);
         if is_observed && is_remade {
-            self.ensure_still_there(&deployment).await?;
+            ensure_exists(&self.client, &*deployment).await?;
         }
         let desired = desired.map(|desired| {
             let live = child.ours().map(AsRef::as_ref);
@@ -281,7 +278,7 @@ impl Observer {
         let ((api_version, kind), name) = (&last.kind, &last.child);
         let is_listed = kinds.iter().any(|known| known.kind.is((api_version, kind)));
         // Whoever may write revisions may put any text there.
-        if is_listed || !api_version.split('/').all(is_object_name) {
+        if is_listed || !api_version.split('/').chain([&**name]).all(is_object_name) {
             return Ok(None);
         }
         let refusal = Refusal::FormerKindNotListed { kind: kind.clone(), name: name.clone() };
@@ -291,15 +288,14 @@ impl Observer {
         let Some(served) = self.served_kinds.find(&api_resource(api_version, kind, Some(""))).await? else {
             return Ok(None);
         };
-        let may_run = match live::metadata_opt(&self.client, &served.resource, namespace, name).await {
+        let may_run = match live::metadata(&self.client, &served.resource, namespace, name).await {
             Ok(found) => found.is_some_and(|found| is_controlled_by(&found, uid)),
-            Err(kube::Error::BuildRequest(_)) => false,
             // The right to read it went with its entry in the settings. It may have been recorded, but never made.
-            Err(kube::Error::Api(status)) if status.code == 403 => {
+            Err(error) if error.cause == Cause::Forbidden => {
                 let reported = deployment.status.as_ref().and_then(|status| status.child.as_ref());
                 reported.is_some() || self.memory.had_child(uid)
             }
-            Err(error) => return Err(ReadError::of(&error, kind, name).into()),
+            Err(error) => return Err(error.into()),
         };
         Ok(may_run.then_some(refusal))
     }
@@ -316,14 +312,15 @@ impl Observer {
         if let Some(child) = known(own, desired) {
             return Ok(Found::Ours(child));
         }
-        let (kind, name) = (&desired.kind, desired.name());
-        let child = match live::object(&self.client, &kind.api_resource(), namespace, name).await {
+        let kind = &desired.kind;
+        let found = live::object(&self.client, &kind.api_resource(), namespace, desired.name()).await;
+        let child = match found {
             Ok(Some(object)) => Arc::new(Child::of(object, kind)),
             Ok(None) => return Ok(Found::Nothing),
-            Err(error) => return Err(self.unfound(&error, kind, name).await),
+            Err(error) => return Err(self.unfound(error, kind).await),
         };
         if child.owner.is_none() {
-            self.ensure_still_there(deployment).await?;
+            ensure_exists(&self.client, deployment).await?;
         }
         Ok(match &child.owner {
             None => Found::Orphan(child),
@@ -343,32 +340,21 @@ impl Observer {
         let ObjectId { namespace, name, .. } = ObjectId::of(deployment);
         let orphans = self.history.left(namespace, name, known);
         if !orphans.is_empty() {
-            self.ensure_still_there(deployment).await?;
+            ensure_exists(&self.client, deployment).await?;
         }
         Ok(orphans)
     }
 
-    /// Fails if it is gone or being deleted, which a watch that lags behind does not show: what is created or adopted for it then
-    /// would be deleted again, and created again.
-    async fn ensure_still_there(&self, deployment: &BasicDeployment) -> Result<(), Error> {
-        let name = ObjectId::of(deployment).name;
-        match still_there(self.client.clone(), deployment).await {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(WriteError::gone("BasicDeployment", name).into()),
-            Err(error) => Err(ReadError::of(&error, "BasicDeployment", name).into()),
-        }
-    }
-
     /// The error of a failed look-up. The API server does not know the path of a cluster-scoped kind in a namespace.
-    async fn unfound(&self, error: &kube::Error, kind: &ChildKind, name: &str) -> Error {
-        if matches!(error, kube::Error::Api(status) if status.code == 404)
+    async fn unfound(&self, error: ApiError, kind: &ChildKind) -> Error {
+        if error.cause == Cause::KindNotServed
             && let Ok(Some(served)) = self.served_kinds.find(&kind.api_resource()).await
             && !served.is_namespaced
         {
             let (api_version, kind) = (kind.api_version.clone(), kind.kind.clone());
             return Refusal::KindNotNamespaced { api_version, kind }.into();
         }
-        ReadError::of(error, &kind.kind, name).into()
+        error.into()
     }
 
     /// The desired child: on the rendering that a rollback holds, or on the current one.

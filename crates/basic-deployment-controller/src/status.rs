@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use operator_kit::{
     object::ObjectId,
     report::{
-        Category, Deletion, Failure, HAS_TO_GO_FIRST, NextRetry, Pace, TERMINATING,
+        Deletion, Failure, HAS_TO_GO_FIRST, NextRetry, Pace, TERMINATING,
         conditions::{self, Conditions, PROGRESSING, READY, RECONCILING, STALLED, UNREAD_PARAMETERS},
     },
 };
@@ -256,7 +256,7 @@ fn summary(
         let beside = child.filter(|_| observed.failure_to_heal().is_some());
         let beside = beside.and_then(|child| blocker_of(observed, child)).as_ref().map(not_ready);
         let message = failure.with_next_retry() + &beside.unwrap_or_default();
-        return say(failure.reason, message, failure.category == Category::WaitsForChange);
+        return say(failure.reason, message, failure.is_stalled);
     }
     if is_ready {
         return say("Complete", counted, false);

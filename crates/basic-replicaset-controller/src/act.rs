@@ -9,10 +9,10 @@ use basic_replicaset_controller::{
 use catena_api::{BasicReplicaSet, keys};
 use operator_kit::{
     object::ObjectId,
-    report::StatusAge,
+    report::{Failures, StatusAge},
     run::Next,
-    watch::{Row, WatchedResource},
-    write::{Batch, WriteCause, WriteError, Writer, owner::controller_reference, slow_start},
+    watch::{ApiError, Cause, Row, WatchedResource},
+    write::{Batch, Writer, owner::controller_reference, slow_start},
 };
 use serde_json::{Value, json};
 
@@ -44,7 +44,7 @@ impl Executor {
     }
 
     /// Takes a step.
-    pub async fn act(&self, set: &BasicReplicaSet, action: Action) -> Result<Next, Error> {
+    pub async fn act(&self, set: &BasicReplicaSet, action: Action) -> Result<Next, Failures> {
         match action {
             Action::Mark { name, uid, slot } => {
                 self.mark(set, &name, &uid, slot).await?;
@@ -66,7 +66,7 @@ impl Executor {
             Action::Adopt(pods) => each(pods, |pod| self.adopt(set, pod)).await,
             Action::RefreshOwner(pods) => each(pods, |pod| self.refresh_owner(set, pod)).await,
             Action::GiveUp(error) => Err(error.into()),
-            Action::Refuse(error) => Err(error.into()),
+            Action::Refuse(error) => Err(Error::from(error).into()),
             Action::WriteStatus(mut status) => {
                 let recorded = set.status.as_ref().and_then(|status| status.last_served.clone());
                 if let Some(served) =
@@ -100,7 +100,7 @@ impl Executor {
         };
         let created = self.writer.on_behalf_of(own).create_made(&self.pods, make).await;
         created.map_err(|error| match error {
-            Error::Write(error) => {
+            Error::Api(error) => {
                 let templates = &self.revisions.settings.current().templates;
                 error.located(templates, &set.spec.template, &subject(set, &suffix), "v1", "Pod").into()
             }
@@ -110,7 +110,7 @@ impl Executor {
 
     /// Records a taken name, which belongs to our own pod from an earlier try or to somebody else's.
     fn is_taken(&self, set: &BasicReplicaSet, revision: &str, slot: u32, error: &Error) -> bool {
-        let Error::Write(WriteError { object, cause: WriteCause::AlreadyExists }) = error else {
+        let Error::Api(ApiError { object, cause: Cause::AlreadyExists, .. }) = error else {
             return false;
         };
         let taken = Taken { name: object.name.clone(), revision: revision.to_owned() };
@@ -119,7 +119,7 @@ impl Executor {
     }
 
     /// Reports names that belong to somebody else. Each holds up only its own slot.
-    fn pass_over(&self, set: &BasicReplicaSet, names: Vec<TakenName>) -> Result<Next, Error> {
+    fn pass_over(&self, set: &BasicReplicaSet, names: Vec<TakenName>) -> Result<Next, Failures> {
         let failed = names.into_iter().map(|TakenName { slot, name, .. }| {
             self.memory.name_settled(ObjectId::of(set).uid, slot);
             (slot, Error::NameTaken { name })
@@ -157,15 +157,17 @@ impl Executor {
 
     async fn delete(&self, set: &BasicReplicaSet, pod: Arc<PodRow>) -> Result<(), Error> {
         let deleted = self.writer.on_behalf_of(ObjectId::of(set)).delete(&self.pods, pod.id()).await;
-        deleted.map_err(|error| match error.cause.refusal() {
-            Some(message) => Error::DeleteRefused { message: message.to_owned(), name: error.object.name },
-            None => error.into(),
+        deleted.map_err(|error| {
+            if error.is_refusal() {
+                return Error::DeleteRefused { message: error.message, name: error.object.name };
+            }
+            error.into()
         })
     }
 }
 
 /// Writes to each pod. A failure for a reason of its own holds up only its pod.
-async fn each<F>(pods: Vec<Arc<PodRow>>, write: impl Fn(Arc<PodRow>) -> F) -> Result<Next, Error>
+async fn each<F>(pods: Vec<Arc<PodRow>>, write: impl Fn(Arc<PodRow>) -> F) -> Result<Next, Failures>
 where
     F: Future<Output = Result<(), Error>>,
 {

@@ -20,8 +20,8 @@ use operator_kit::{
     object::ObjectId,
     report::StatusAge,
     run::Attempt,
-    watch::{Cache, ReadError, live, pod::PodState},
-    write::{WriteError, owner::still_there},
+    watch::{ApiError, Cache, Cause, live, pod::PodState},
+    write::owner::ensure_exists,
 };
 
 use crate::{
@@ -172,9 +172,9 @@ impl Observer {
     }
 
     /// The pods without a controller that may belong to the set. A failed look-up is counted, and stops no other.
-    async fn look_up_orphans(&self, observed: &mut Observed, revision: &str) -> Result<(), Error> {
+    async fn look_up_orphans(&self, observed: &mut Observed, revision: &str) -> Result<(), ApiError> {
         let set = observed.set.clone();
-        let ObjectId { namespace, name, uid } = ObjectId::of(&*set);
+        let ObjectId { namespace, uid, .. } = ObjectId::of(&*set);
         let mut candidates = self.pods.group(namespace, revision);
         candidates.retain(|pod| pod.owner.is_none() && pod.counts() && !self.memory.is_known_other(uid, pod));
         if observed.attempt.holds(step::LOOK_UP) {
@@ -201,27 +201,24 @@ impl Observer {
         if observed.orphans.is_empty() {
             return Ok(());
         }
-        match still_there(self.client.clone(), &*set).await {
-            Ok(true) => {}
-            Ok(false) => return Err(WriteError::gone("BasicReplicaSet", name).into()),
-            Err(error) => {
+        match ensure_exists(&self.client, &*set).await {
+            Err(error) if error.cause != Cause::NotFound => {
                 observed.unclear += std::mem::take(&mut observed.orphans).len();
-                observed.unanswered = Some(ReadError::of(&error, "BasicReplicaSet", name));
+                observed.unanswered = Some(error);
+                Ok(())
             }
+            ended => ended,
         }
-        Ok(())
     }
 
     /// The present metadata of a pod; `None` if it is gone, or its name belongs to another one.
-    async fn live(&self, pod: &PodRow) -> Result<Option<ObjectMeta>, ReadError> {
+    async fn live(&self, pod: &PodRow) -> Result<Option<ObjectMeta>, ApiError> {
         let found = self.metadata(&pod.namespace, &pod.name).await?;
         Ok(found.filter(|found| found.uid.as_deref() == Some(&pod.uid)))
     }
 
-    async fn metadata(&self, namespace: &str, name: &str) -> Result<Option<ObjectMeta>, ReadError> {
-        let pods = ApiResource::erase::<Pod>(&());
-        let found = live::metadata_opt(&self.client, &pods, namespace, name).await;
-        found.map_err(|error| ReadError::of(&error, "Pod", name))
+    async fn metadata(&self, namespace: &str, name: &str) -> Result<Option<ObjectMeta>, ApiError> {
+        live::metadata(&self.client, &ApiResource::erase::<Pod>(&()), namespace, name).await
     }
 }
 

@@ -9,7 +9,7 @@ use operator_kit::{
     render::TemplateError,
     report::StatusAge,
     run::Attempt,
-    watch::{ReadError, pod::PodState},
+    watch::{ApiError, pod::PodState},
     write::owner::is_controlled_by,
 };
 
@@ -50,7 +50,7 @@ pub struct Observed {
     /// Orphans and pods of taken names that could not be looked up.
     pub unclear: usize,
     /// The reason why one of them could not be looked up in this pass.
-    pub unanswered: Option<ReadError>,
+    pub unanswered: Option<ApiError>,
     /// The time for which pods of a former set of this name are waited for, if there are any.
     pub succession: Option<Duration>,
     /// The age of the status.

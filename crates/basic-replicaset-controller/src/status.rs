@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use operator_kit::{
     object::ObjectId,
     report::{
-        Category, Deletion, Failure, HAS_TO_GO_FIRST, NextRetry, Pace, TERMINATING,
+        Deletion, Failure, HAS_TO_GO_FIRST, NextRetry, Pace, TERMINATING,
         conditions::{self, Conditions, READY, RECONCILING, STALLED, UNREAD_PARAMETERS},
     },
     run::Attempt,
@@ -51,7 +51,7 @@ pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
     let is_complete = serving == wanted && replicas == wanted && terminating.unwrap_or(0) == 0;
     let deletion = Deletion::of(&set.metadata);
     let failure = failure(observed, is_complete).filter(|_| deletion.is_none());
-    let is_stalled = failure.as_ref().is_some_and(|failure| failure.category == Category::WaitsForChange);
+    let is_stalled = failure.as_ref().is_some_and(|failure| failure.is_stalled);
     let is_ready = failure.is_none() && is_complete && deletion.is_none();
 
     let (reason, message) = match (&failure, deletion) {
@@ -155,7 +155,7 @@ fn failure(observed: &Observed, is_complete: bool) -> Option<Failure> {
             attempt.failure().or(of_place).or(attempt.item_failure(step::DELETE, stays))
         }
     };
-    of_step.cloned().or_else(|| observed.revision.as_ref().err().map(Failure::of))
+    of_step.cloned().or_else(|| observed.revision.as_ref().err().map(Failure::from))
 }
 
 /// The set itself while it cannot create pods, otherwise the first pod with a trouble, in the order of their slots.

@@ -3,9 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use catena_api::keys;
-use command_binder::{
-    command::CommandRow, decide::Action, error::Error, kind::Mode, observed::Observed, verdict::Verdict,
-};
+use command_binder::{command::CommandRow, decide::Action, kind::Mode, observed::Observed, verdict::Verdict};
 use json_patch::{AddOperation, PatchOperation, jsonptr::PointerBuf};
 use k8s_openapi::{
     api::core::v1::ObjectReference,
@@ -15,7 +13,7 @@ use operator_kit::{
     object::ObjectId,
     report::{Events, normal, warning},
     run::Next,
-    watch::Watched,
+    watch::{ApiError, Watched},
     write::{
         Writer,
         owner::{exactly, refreshed},
@@ -44,7 +42,7 @@ impl Executor {
     }
 
     /// Takes a step.
-    pub async fn act(&self, observed: &Observed, action: Action) -> Result<Next, Error> {
+    pub async fn act(&self, observed: &Observed, action: Action) -> Result<Next, ApiError> {
         let command = &*observed.command;
         match action {
             Action::Bind(owner) => {
@@ -89,9 +87,9 @@ impl Executor {
         }
     }
 
-    async fn amend(&self, command: &Watched<CommandRow>, patch: &[PatchOperation]) -> Result<(), Error> {
+    async fn amend(&self, command: &Watched<CommandRow>, patch: &[PatchOperation]) -> Result<(), ApiError> {
         let id = ObjectId::of(command);
-        Ok(self.writer.on_behalf_of(id).amend(&command.source.watched, id, patch).await?)
+        self.writer.on_behalf_of(id).amend(&command.source.watched, id, patch).await
     }
 
     /// Reports a verdict, unless its reason was reported of the same spec a short time ago, and returns the time until it is

@@ -1,11 +1,11 @@
 //! Action → one write. The only writer.
 
 use catena_api::keys;
-use command_reaper::{decide::Action, error::Error, observed::Observed};
+use command_reaper::{decide::Action, observed::Observed};
 use kube::api::ObjectMeta;
 use operator_kit::{
     object::ObjectId,
-    report::{Events, normal, warning},
+    report::{Events, Failure, normal, warning},
     run::Next,
     write::Writer,
 };
@@ -26,7 +26,7 @@ impl Executor {
     }
 
     /// Takes a step.
-    pub async fn act(&self, observed: &Observed, action: Action) -> Result<Next, Error> {
+    pub async fn act(&self, observed: &Observed, action: Action) -> Result<Next, Failure> {
         let command = &*observed.command;
         match action {
             Action::Delete => {
@@ -34,7 +34,7 @@ impl Executor {
                 let before = self.memory.send_deletion(command, observed.now);
                 if let Err(error) = self.writer.delete_as_seen(command).await {
                     // A refusal proves nothing about an earlier deletion, which may be its very reason.
-                    if !error.cause.may_have_worked() {
+                    if !error.may_have_taken_effect() {
                         self.memory.withdraw_deletion(command, before);
                     }
                     return Err(error.into());
@@ -56,7 +56,10 @@ impl Executor {
                 let told = self.events.publish_lasting(&command.reference(), reason, (), event);
                 Ok(Next::Wait(told.due_in))
             }
-            Action::Refuse(error) => Err(Error::Unreadable(*error)),
+            Action::Refuse(error) => Err(Failure::stalled(
+                "ExpiryUnknown",
+                format!("it cannot be determined when this command expires: {error}"),
+            )),
             Action::Wait(time) => Ok(Next::Wait(time)),
             Action::Settle => Ok(Next::Settled),
         }

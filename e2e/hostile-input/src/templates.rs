@@ -6,7 +6,7 @@ use catena_api::keys::GROUP;
 use operator_kit::{
     object::Named,
     render::{Subject, Templates, is_object_name},
-    write::{WriteCause, WriteError},
+    watch::{ApiError, Cause, Verb},
 };
 use serde_json::Value;
 
@@ -39,9 +39,8 @@ pub fn read(input: &[u8]) {
         );
         assert!(is_object_name(text("/metadata/name")), "{}", rendered.object);
         sent::arrives(&rendered.object);
-        let fields = ["spec.containers[0].image".to_owned(), "metadata.labels".to_owned()].into();
-        let cause = WriteCause::Invalid { message: "Invalid value".to_owned(), fields };
-        let error = WriteError { object: Named::new(kind, "web"), cause };
+        let mut error = ApiError::new(Verb::Write, Named::new(kind, "web"), Cause::Invalid, "Invalid value");
+        error.fields = ["spec.containers[0].image", "metadata.labels"].map(str::to_owned).to_vec();
         let _ = error.located(&templates, "default", &subject, version, kind);
     }
     let object = serde_json::json!({"metadata": {"name": "web"}, "spec": parameters});

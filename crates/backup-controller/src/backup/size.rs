@@ -44,7 +44,6 @@ fn decoded(map: &Value) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use operator_kit::report::Reported;
     use serde_json::json;
 
     use super::*;

@@ -1,5 +1,4 @@
 use catena_api::keys::{BACKUP_OF, BACKUP_TARGET};
-use operator_kit::report::Reported;
 use serde_json::json;
 
 use super::{judge::Doubt, *};

@@ -6,10 +6,7 @@ use backup_controller::{
     metadata,
 };
 use kube::Client;
-use operator_kit::{
-    render::Templates,
-    watch::{ReadCause, ReadError},
-};
+use operator_kit::{render::Templates, watch::Cause};
 
 use super::live;
 
@@ -27,8 +24,8 @@ pub async fn situation(
         let [namespace, name] = ["namespace", "name"].map(|field| metadata::text(&backup, field));
         let kind = &search.kind().backup;
         let answer = match live::read(client, &kind.resource, namespace, name).await {
-            Err(problem @ ReadError { cause: ReadCause::Forbidden { .. }, .. }) => {
-                return Ok(Situation::Unusable(Unusable::OutOfReach(problem)));
+            Err(problem) if problem.cause == Cause::Forbidden => {
+                return Ok(Situation::Unusable(Unusable::OutOfReach(problem.into())));
             }
             answer => answer?,
         };
@@ -39,7 +36,7 @@ pub async fn situation(
             Ok(Some(found)) => search.finds(&found),
             Ok(None) => search.misses(backup),
             // Its metadata alone would look like that of another object.
-            Err(problem) => Some(Situation::Unusable(Unusable::OutOfReach(problem))),
+            Err(problem) => Some(Situation::Unusable(Unusable::OutOfReach(problem.into()))),
         };
         if let Some(situation) = situation {
             return Ok(situation);

@@ -6,13 +6,12 @@ use std::{
 use basic_deployment_controller::{
     child::Child,
     command::{Command, CommandKind},
-    error::Error,
 };
 use catena_api::BasicDeployment;
 use kube::{Api, Client, discovery::ApiResource};
 use operator_kit::{
     run::Trigger,
-    watch::{Cache, ReadError, TrimmedObject, Watch, WatchedResource, Watches, live},
+    watch::{ApiError, Cache, TrimmedObject, Watch, WatchedResource, Watches, live},
 };
 use tokio::sync::Notify;
 
@@ -81,10 +80,9 @@ impl Commands {
 
     /// Whether a command still exists and waits: read live, because with a stale cache it could run although it was
     /// cancelled, or a second time.
-    pub async fn still_waits(&self, command: &Command) -> Result<bool, Error> {
-        let resource = command.kind.resource();
-        let found = live::object(&self.client, &resource, &command.namespace, &command.name).await;
-        let found = found.map_err(|error| ReadError::of(&error, &resource.kind, &command.name))?;
+    pub async fn still_waits(&self, command: &Command) -> Result<bool, ApiError> {
+        let Command { namespace, name, kind, .. } = command;
+        let found = live::object(&self.client, &kind.resource(), namespace, name).await?;
         let now = found.map(|object| Command::of(object, command.kind));
         Ok(now.is_some_and(|now| {
             now.uid == command.uid && now.owner == command.owner && now.deletion.is_none() && !now.has_ended()
@@ -97,11 +95,10 @@ impl Commands {
         &self,
         restart: &Command,
         child: Option<&Arc<Child>>,
-    ) -> Result<Option<bool>, Error> {
+    ) -> Result<Option<bool>, ApiError> {
         let Some(child) = child else { return Ok(Some(false)) };
         let kind = child.kind.api_resource();
-        let live = live::metadata_opt(&self.client, &kind, &child.namespace, &child.name).await;
-        let live = live.map_err(|error| ReadError::of(&error, &kind.kind, &child.name))?;
+        let live = live::metadata(&self.client, &kind, &child.namespace, &child.name).await?;
         let live = live.filter(|live| live.resource_version.as_deref() == Some(&child.version));
         Ok(live.map(|live| live.creation_timestamp.is_some_and(|created| created.0 < restart.created)))
     }

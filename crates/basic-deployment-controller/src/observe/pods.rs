@@ -11,8 +11,10 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::{Api, Client};
 use operator_kit::{
+    object::Named,
+    render::is_object_name,
     watch::{
-        ReadError, live,
+        ApiError, Cause, Verb, live,
         pod::{TrimmedPod, Trouble},
     },
     write::owner::controller_of,
@@ -39,31 +41,28 @@ struct Look<'a> {
 
 /// The first pod of a child that keeps it from serving: one with a known trouble, otherwise one that has been starting
 /// for too long.
-pub async fn blocker(client: &Client, child: &Child, pods: &Pods) -> Result<Option<BlockedBy>, ReadError> {
+pub async fn blocker(client: &Client, child: &Child, pods: &Pods) -> Result<Option<BlockedBy>, ApiError> {
     // With an empty selector, it would look into the pods of others.
     let Some(selector) = child.outputs.pods.as_deref().filter(|selector| !selector.trim().is_empty()) else {
         return Ok(None);
     };
     let look = Look { client, child, controller: pods.controller.as_ref(), controllers: HashMap::new() };
-    let unanswered = |_| {
-        let message = format!("there was no answer within {} s", LOOK_TIMEOUT.as_secs());
-        ReadError::unanswered(&subject(child), &child.name, message)
-    };
+    let why = format!("there was no answer within {} s", LOOK_TIMEOUT.as_secs());
+    let unanswered = |_| ApiError::new(Verb::Read, subject(child), Cause::Silent, why);
     timeout(LOOK_TIMEOUT, look.first(selector)).await.map_err(unanswered)?
 }
 
-fn subject(child: &Child) -> String {
-    format!("the pods of {}", child.kind.kind)
+fn subject(child: &Child) -> Named {
+    Named::new(format!("the pods of {}", child.kind.kind), &child.name)
 }
 
 impl Look<'_> {
-    async fn first(mut self, selector: &str) -> Result<Option<BlockedBy>, ReadError> {
+    async fn first(mut self, selector: &str) -> Result<Option<BlockedBy>, ApiError> {
         let pods: Api<TrimmedPod> = Api::namespaced(self.client.clone(), &self.child.namespace);
         let (now, mut starting, mut token) = (Timestamp::now(), None, None);
         for _ in 0..PAGES {
             let page = live::page(&pods, selector, PAGE_SIZE, token).await;
-            let (page, next) =
-                page.map_err(|error| ReadError::of(&error, &subject(self.child), &self.child.name))?;
+            let (page, next) = page.map_err(|error| ApiError::of(Verb::Read, &error, subject(self.child)))?;
             for pod in &page {
                 let state = pod.state();
                 let Some(trouble) = state.blocker(now) else { continue };
@@ -84,7 +83,7 @@ impl Look<'_> {
     }
 
     /// Whether a pod is one of the child's, and has its current template as far as its kind tells.
-    async fn is_own(&mut self, pod: &ObjectMeta) -> Result<bool, ReadError> {
+    async fn is_own(&mut self, pod: &ObjectMeta) -> Result<bool, ApiError> {
         let Some(owner) = controller_of(pod) else { return Ok(false) };
         let Some(kind) = self.controller else { return Ok(owner.uid == self.child.uid) };
         if !kind.is_kind_of(owner) {
@@ -93,16 +92,11 @@ impl Look<'_> {
         if let Some(known) = self.controllers.get(&owner.uid) {
             return Ok(*known);
         }
-        if self.controllers.len() == MAX_CONTROLLERS {
+        if self.controllers.len() == MAX_CONTROLLERS || !is_object_name(&owner.name) {
             return Ok(false);
         }
         let resource = api_resource(&kind.api_version, &kind.kind, Some(&kind.resource));
-        let found = match live::metadata_opt(self.client, &resource, &self.child.namespace, &owner.name).await
-        {
-            // It is no object name, so that there is no such object.
-            Err(kube::Error::BuildRequest(_)) => None,
-            found => found.map_err(|error| ReadError::of(&error, &kind.kind, &owner.name))?,
-        };
+        let found = live::metadata(self.client, &resource, &self.child.namespace, &owner.name).await?;
         let is_own = found.is_some_and(|found| {
             found.uid.as_ref() == Some(&owner.uid) && works_for(&found, self.child, kind)
         });

@@ -11,7 +11,6 @@ use jiff::Timestamp;
 use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::discovery::ApiResource;
 use operator_kit::{
-    report::Reported,
     run::LiveSettings,
     testing::{
         Answer::{self, Done, Json, Lost, Refusal},
@@ -75,7 +74,7 @@ fn name() -> String {
 }
 
 /// Takes a step against a server that gives these answers, and then the last one forever.
-async fn take(action: Action, answers: &[Answer]) -> (Vec<Sent>, Result<Next, Error>, Memory) {
+async fn take(action: Action, answers: &[Answer]) -> (Vec<Sent>, Result<Next, Failures>, Memory) {
     take_for(&set(), action, answers).await
 }
 
@@ -84,7 +83,7 @@ async fn take_for(
     set: &BasicReplicaSet,
     action: Action,
     answers: &[Answer],
-) -> (Vec<Sent>, Result<Next, Error>, Memory) {
+) -> (Vec<Sent>, Result<Next, Failures>, Memory) {
     let (client, log) = answering(in_turn(answers));
     let memory = Memory::default();
     let executor = Executor {
@@ -110,7 +109,9 @@ fn refused(code: u16) -> Answer {
 /// The effect of an answer: the reported reason, and the slots or pods that are held up; without any, the whole step.
 async fn outcome(action: Action, answer: Answer) -> Result<Next, (&'static str, Vec<Option<String>>)> {
     let (_, result, _) = take(action, &[answer]).await;
-    result.map_err(|error| (error.reason(), error.parts().into_iter().map(|part| part.item).collect()))
+    result.map_err(|Failures { parts, .. }| {
+        (parts[0].reason, parts.into_iter().map(|failure| failure.item).collect())
+    })
 }
 
 #[tokio::test(start_paused = true)]
@@ -132,8 +133,8 @@ async fn a_pod_is_created_under_the_name_that_follows_from_its_place_with_all_ma
 async fn no_pod_is_made_from_another_content_than_its_revision_says() {
     let decided_before = Action::Create { revision: "former".into(), slots: vec![0, 1, 2] };
     let (sent, result, _) = take(decided_before, &[Done]).await;
-    let error = result.unwrap_err();
-    assert_eq!((sent.len(), error.reason(), error.is_expected()), (0, "TemplateChanged", true));
+    let failure = &result.unwrap_err().parts[0];
+    assert_eq!((sent.len(), failure.reason, failure.is_expected), (0, "TemplateChanged", true));
 }
 
 /// Whatever the template renders by now, after a restart of this process too.

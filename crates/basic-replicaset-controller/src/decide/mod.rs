@@ -12,7 +12,7 @@ use operator_kit::{
     render::TemplateError,
     report::Deletion,
     run::Attempt,
-    watch::{ReadError, pod::PodState},
+    watch::{ApiError, pod::PodState},
 };
 
 pub use budget::Budget;
@@ -58,7 +58,7 @@ pub enum Action {
     /// Report names that belong to somebody else, so that their slots are skipped.
     PassOver(Vec<TakenName>),
     /// Report that pods that may be ours could not be looked up.
-    GiveUp(ReadError),
+    GiveUp(ApiError),
     /// Report that there is no template to create pods from.
     Refuse(TemplateError),
     /// Write the status.

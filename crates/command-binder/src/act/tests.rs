@@ -6,7 +6,7 @@ use catena_api::command::BOUND;
 use command_binder::kind::CommandKind;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use operator_kit::{
-    report::{Category, Reported},
+    report::Failure,
     testing::{
         self,
         Answer::{self, Done, Json, Lost},
@@ -25,7 +25,7 @@ const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/here/events";
 /// The API server's answer to a JSON patch with a failed test.
 const FAILED_TEST: &str = "the server rejected our request due to an error in our request";
 
-type Taken = testing::Taken<Observed, (), Error>;
+type Taken = testing::Taken<Observed, (), ApiError>;
 
 /// A command of a kind with this mode.
 fn observed_in(mode: &str, metadata: &Value) -> Observed {
@@ -195,22 +195,23 @@ async fn in_mode_label_a_command_gets_a_label_and_no_owner() {
 
 #[tokio::test(start_paused = true)]
 async fn a_command_that_was_not_bound_for_certain_is_tried_again() {
-    for (answer, reason, category, tries) in [
-        (refused(403), "Forbidden", Category::Transient, 1),
-        (refused(404), "NotFound", Category::Transient, 1),
-        (refused(409), "Conflict", Category::Transient, 1),
-        (failed_test(), "Conflict", Category::Transient, 1),
-        (refused(422), "Invalid", Category::WaitsForChange, 1),
-        (refused(429), "ServerBusy", Category::Transient, 5),
-        (refused(500), "WriteFailed", Category::Transient, 1),
+    for (answer, reason, is_stalled, tries) in [
+        (refused(403), "Forbidden", false, 1),
+        (refused(404), "NotFound", false, 1),
+        (refused(409), "Conflict", false, 1),
+        (failed_test(), "Conflict", false, 1),
+        (refused(422), "Invalid", true, 1),
+        (refused(429), "ServerBusy", false, 5),
+        (refused(500), "WriteFailed", false, 1),
         // The next pass sends it again, if it is still needed.
-        (Lost, "WriteFailed", Category::Transient, 1),
+        (Lost, "WriteFailed", false, 1),
     ] {
         let Taken { sent, result, .. } = take(Action::Bind(owner()), std::slice::from_ref(&answer)).await;
-        let error = result.unwrap_err();
-        assert_eq!((error.reason(), error.category(), sent.len()), (reason, category, tries), "{answer:?}");
+        let failure = Failure::from(result.unwrap_err());
+        let told = (failure.reason, failure.is_stalled, sent.len());
+        assert_eq!(told, (reason, is_stalled, tries), "{answer:?}");
         let is_stale = matches!(reason, "NotFound" | "Conflict");
-        assert_eq!(Reported::is_expected(&error), is_stale, "{answer:?}");
+        assert_eq!(failure.is_expected, is_stale, "{answer:?}");
     }
     let Taken { sent, result, .. } = take(Action::Bind(owner()), &[refused(429), Done]).await;
     assert_eq!((sent.len(), result.unwrap()), (2, Next::Written));
@@ -241,18 +242,19 @@ async fn a_condition_is_applied_alone_and_to_the_very_command() {
 
 #[tokio::test(start_paused = true)]
 async fn a_condition_that_was_not_written_for_certain_is_written_again() {
-    for (answer, reason, category, tries) in [
-        (refused(403), "StatusRefused", Category::WaitsForChange, 1),
-        (refused(404), "NotFound", Category::Transient, 1),
-        (refused(409), "Conflict", Category::Transient, 1),
-        (refused(422), "StatusRefused", Category::WaitsForChange, 1),
-        (refused(429), "ServerBusy", Category::Transient, 5),
-        (refused(500), "WriteFailed", Category::Transient, 1),
-        (Lost, "WriteFailed", Category::Transient, 1),
+    for (answer, reason, is_stalled, tries) in [
+        (refused(403), "StatusRefused", true, 1),
+        (refused(404), "NotFound", false, 1),
+        (refused(409), "Conflict", false, 1),
+        (refused(422), "StatusRefused", true, 1),
+        (refused(429), "ServerBusy", false, 5),
+        (refused(500), "WriteFailed", false, 1),
+        (Lost, "WriteFailed", false, 1),
     ] {
         let Taken { sent, result, .. } = take(report(), std::slice::from_ref(&answer)).await;
-        let error = result.unwrap_err();
-        assert_eq!((error.reason(), error.category(), sent.len()), (reason, category, tries), "{answer:?}");
+        let failure = Failure::from(result.unwrap_err());
+        let told = (failure.reason, failure.is_stalled, sent.len());
+        assert_eq!(told, (reason, is_stalled, tries), "{answer:?}");
     }
 }
 

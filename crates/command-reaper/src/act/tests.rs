@@ -6,7 +6,6 @@ use command_reaper::{command::CommandRow, decide::notice};
 use k8s_openapi::api::core::v1::ObjectReference;
 use operator_kit::{
     render::Expression,
-    report::{Category, Reported},
     run::Attempt,
     testing::{
         self,
@@ -25,7 +24,7 @@ const MANAGER: &str = "command-reaper";
 const TASK: &str = "/apis/example.com/v1/namespaces/shop/tasks/dump";
 const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/shop/events";
 
-type Taken = testing::Taken<Observed, Memory, Error>;
+type Taken = testing::Taken<Observed, Memory, Failure>;
 
 fn observed() -> Observed {
     Observed {
@@ -127,21 +126,22 @@ async fn a_command_that_is_gone_already_counts_as_deleted() {
 
 #[tokio::test(start_paused = true)]
 async fn a_command_that_was_not_deleted_for_certain_is_tried_again() {
-    for (answer, reason, category, tries) in [
-        (refused(403), "Forbidden", Category::Transient, 1),
+    for (answer, reason, is_stalled, tries) in [
+        (refused(403), "Forbidden", false, 1),
         // It changed meanwhile: the next pass sees its new state.
-        (refused(409), "Conflict", Category::Transient, 1),
+        (refused(409), "Conflict", false, 1),
         // Its kind is not served for a while, and it is still stored.
-        (Json(404, json!("404 page not found")), "KindNotServed", Category::Transient, 1),
-        (refused(422), "Invalid", Category::WaitsForChange, 1),
-        (refused(429), "ServerBusy", Category::Transient, 5),
-        (refused(500), "WriteFailed", Category::Transient, 1),
-        (Lost, "WriteFailed", Category::Transient, 1),
+        (Json(404, json!("404 page not found")), "KindNotServed", false, 1),
+        (refused(422), "Invalid", true, 1),
+        (refused(429), "ServerBusy", false, 5),
+        (refused(500), "WriteFailed", false, 1),
+        (Lost, "WriteFailed", false, 1),
     ] {
         let Taken { sent, result, memory, observed } =
             take(Action::Delete, std::slice::from_ref(&answer)).await;
-        let error = result.unwrap_err();
-        assert_eq!((error.reason(), error.category(), sent.len()), (reason, category, tries), "{answer:?}");
+        let failure = result.unwrap_err();
+        let told = (failure.reason, failure.is_stalled, sent.len());
+        assert_eq!(told, (reason, is_stalled, tries), "{answer:?}");
         assert!(!memory.is_deleted(&observed.command), "{answer:?}");
     }
     let Taken { sent, result, .. } = take(Action::Delete, &[refused(429), Done]).await;
@@ -166,7 +166,7 @@ async fn a_command_is_marked_as_kept_with_its_own_uid_and_only_itself() {
 async fn a_mark_that_was_not_written_is_an_error_and_nobody_is_told() {
     for (answer, reason) in [(refused(403), "Forbidden"), (refused(409), "Conflict"), (Lost, "WriteFailed")] {
         let Taken { sent, result, .. } = take(Action::Keep, std::slice::from_ref(&answer)).await;
-        assert_eq!((result.unwrap_err().reason(), sent.len()), (reason, 1), "{answer:?}");
+        assert_eq!((result.unwrap_err().reason, sent.len()), (reason, 1), "{answer:?}");
     }
 }
 
@@ -233,9 +233,10 @@ async fn nothing_counts_as_told_while_too_many_events_are_queued() {
 async fn a_command_that_cannot_be_read_is_reported_and_left_alone() {
     let unreadable = Expression::compile("finishedAt", "object.", &["object"]).unwrap_err();
     let Taken { sent, result, .. } = take(Action::Refuse(Box::new(unreadable)), &[Done]).await;
-    let error = result.unwrap_err();
+    let failure = result.unwrap_err();
     assert!(sent.is_empty(), "{sent:?}");
-    assert_eq!((error.reason(), error.category()), ("ExpiryUnknown", Category::WaitsForChange));
+    assert_eq!((failure.reason, failure.is_stalled), ("ExpiryUnknown", true));
+    assert!(failure.message.starts_with("it cannot be determined when this command expires: "), "{failure}");
 }
 
 #[tokio::test(start_paused = true)]

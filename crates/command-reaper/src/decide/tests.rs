@@ -7,7 +7,7 @@ use kube::{
 };
 use operator_kit::{
     render::Expression,
-    report::{Category, Failure},
+    report::Failure,
     watch::{Source, Watched, WatchedResource},
 };
 use proptest::prelude::*;
@@ -134,13 +134,7 @@ fn a_command_that_was_deleted_is_not_deleted_again_while_a_cache_shows_it() {
 
 #[test]
 fn a_command_that_is_backing_off_is_not_tried() {
-    let failure = Failure {
-        category: Category::Transient,
-        reason: "X",
-        message: String::new(),
-        is_expected: false,
-        next_retry: None,
-    };
+    let failure = Failure::transient("X", "");
     let deferred = Observed { attempt: Attempt::Deferred(failure), ..expired_command() };
     assert_eq!(decide(&deferred), Action::Settle);
 }

@@ -13,11 +13,10 @@ pub(crate) mod server;
 pub(crate) mod settings_status;
 mod status_pace;
 
-pub(crate) use failure::with_causes;
 pub use {
     deletion::{Deletion, HAS_TO_GO_FIRST, TERMINATING},
     events::{Events, Repeat, normal, warning},
-    failure::{Category, Failure, Part, Reported},
+    failure::{Failure, Failures},
     kube::runtime::events::{Event, EventType},
     logging::LogFormat,
     next_retry::NextRetry,

@@ -4,7 +4,10 @@ use json_patch::{PatchOperation, ReplaceOperation, TestOperation, jsonptr::Point
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::{Client, Resource, core::NamespaceResourceScope, discovery::ApiResource};
 
-use crate::{object::ObjectId, watch::live};
+use crate::{
+    object::{Named, ObjectId},
+    watch::{ApiError, Cause, Verb, live},
+};
 
 /// The owner reference that marks the controller of an object.
 #[must_use]
@@ -38,17 +41,24 @@ pub fn is_former<K: Resource<DynamicType = ()>>(owner: &OwnerReference, object: 
     is_of_kind::<K>(owner) && owner.name == name && owner.uid != uid
 }
 
-/// Whether exactly this object still exists and is not being deleted, by a live read.
+/// Fails unless exactly this object still exists and is not being deleted, by a live read.
 ///
 /// Call this before an adoption: an object that is deleted with `--cascade=orphan` leaves its dependents behind on
 /// purpose, and adopting them again would delete them with it. kube-controller-manager does the same.
-pub async fn still_there<K>(client: Client, object: &K) -> kube::Result<bool>
+///
+/// # Errors
+/// [`Cause::NotFound`] if it is gone or being deleted, and those of the look-up.
+pub async fn ensure_exists<K>(client: &Client, object: &K) -> Result<(), ApiError>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
 {
-    let ObjectId { namespace, name, uid } = ObjectId::of(object);
-    let found = live::metadata_opt(&client, &ApiResource::erase::<K>(&()), namespace, name).await?;
-    Ok(found.is_some_and(|found| ObjectId::from(&found).uid == uid && found.deletion_timestamp.is_none()))
+    let (kind, ObjectId { namespace, name, uid }) = (ApiResource::erase::<K>(&()), ObjectId::of(object));
+    let found = live::metadata(client, &kind, namespace, name).await?;
+    let is_it = |found: &ObjectMeta| ObjectId::from(found).uid == uid && found.deletion_timestamp.is_none();
+    if found.as_ref().is_some_and(is_it) {
+        return Ok(());
+    }
+    Err(ApiError::new(Verb::Write, Named::new(kind.kind, name), Cause::NotFound, ""))
 }
 
 /// An owner reference that makes `owner` the controller of a dependent, and makes a foreground deletion of the owner

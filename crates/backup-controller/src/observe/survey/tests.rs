@@ -14,7 +14,6 @@ use backup_controller::{
     settings::LAST_ATTEMPT,
     status::OVERDUE,
 };
-use operator_kit::report::Reported;
 use serde_json::{Value, json};
 
 use super::*;

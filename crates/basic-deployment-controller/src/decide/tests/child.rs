@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use operator_kit::{
     render::TemplateError,
-    report::{Category, Failure, TERMINATING},
+    report::{Failure, TERMINATING},
     run::HeldUp,
     write::owner::is_former,
 };
@@ -122,13 +122,7 @@ fn an_orphan_that_comes_from_the_same_rendering_is_taken_back() {
 fn a_refusal_stalls_and_names_itself() {
     let mut observed = observed(Found::Nothing);
     let message = "BasicReplicaSet \"web\" belongs to somebody".to_owned();
-    observed.attempt = Attempt::Deferred(Failure {
-        category: Category::WaitsForChange,
-        reason: "ChildNotOwned",
-        message,
-        is_expected: false,
-        next_retry: None,
-    });
+    observed.attempt = Attempt::Deferred(Failure::stalled("ChildNotOwned", message));
     let status = written(decide(&observed));
     assert!(conditions::is_true(&status.conditions, conditions::STALLED));
     assert_eq!(ready(&status), (false, "ChildNotOwned".into()));
@@ -137,13 +131,7 @@ fn a_refusal_stalls_and_names_itself() {
 
 #[test]
 fn a_status_that_is_refused_is_not_written_again_and_stops_nothing_else() {
-    let refused = Failure {
-        category: Category::WaitsForChange,
-        reason: "StatusRefused",
-        message: String::new(),
-        is_expected: false,
-        next_retry: None,
-    };
+    let refused = Failure::stalled("StatusRefused", "");
     let settled = ours(json!({}));
     let step = decide(&settled).step();
     let held = || Attempt::Without(HeldUp::default().and_step(step, refused.clone()));
@@ -163,13 +151,7 @@ fn while_children_are_not_known_the_last_numbers_stay() {
     Arc::make_mut(&mut observed.deployment).status = Some(status.clone());
     observed.child = Found::Nothing;
     observed.is_blind = true;
-    observed.attempt = Attempt::Deferred(Failure {
-        category: Category::Transient,
-        reason: "ChildrenNotObserved",
-        message: String::new(),
-        is_expected: false,
-        next_retry: None,
-    });
+    observed.attempt = Attempt::Deferred(Failure::transient("ChildrenNotObserved", ""));
     let blind = written(decide(&observed));
     assert_eq!(ready(&blind), (false, "ChildrenNotObserved".into()));
     assert_eq!((blind.active, blind.progress, blind.child), (3, status.progress, status.child));

@@ -2,7 +2,7 @@
 
 use operator_kit::{
     report::{
-        Category, Failure,
+        Failure,
         conditions::{RECONCILING, STALLED},
     },
     run::HeldUp,
@@ -25,13 +25,7 @@ fn scaled() -> Observed {
 
 /// The same after a change was undone too often in each of these steps.
 fn slowed_down(observed: Observed, steps: &[&'static str]) -> Observed {
-    let failure = Failure {
-        category: Category::Transient,
-        reason: "RepeatedWrites",
-        message: "the field manager \"hpa\" keeps changing it".into(),
-        is_expected: false,
-        next_retry: None,
-    };
+    let failure = Failure::transient("RepeatedWrites", "the field manager \"hpa\" keeps changing it");
     let held = steps.iter().fold(HeldUp::default(), |held, step| held.and_step(step, failure.clone()));
     Observed { attempt: Attempt::Without(held), ..observed }
 }

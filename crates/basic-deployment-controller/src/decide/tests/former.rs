@@ -1,9 +1,6 @@
 //! A child of an earlier name is scaled and told until the new one serves.
 
-use operator_kit::{
-    report::{Category, Failure},
-    run::HeldUp,
-};
+use operator_kit::{report::Failure, run::HeldUp};
 
 use super::{queue, *};
 
@@ -66,13 +63,7 @@ fn a_child_of_an_earlier_name_that_somebody_scales_is_put_back() {
 
 /// An attempt after an action has failed.
 pub fn without(failed: &Action, reason: &'static str, message: &str) -> Attempt {
-    let failure = Failure {
-        category: Category::WaitsForChange,
-        reason,
-        message: message.into(),
-        is_expected: false,
-        next_retry: None,
-    };
+    let failure = Failure::stalled(reason, message);
     Attempt::Without(HeldUp::default().and_step(failed.step(), failure))
 }
 

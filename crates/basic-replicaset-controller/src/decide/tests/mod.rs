@@ -11,7 +11,7 @@ use catena_api::{BasicReplicaSet, BasicReplicaSetSpec};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use operator_kit::{
-    report::{Category, Failure, StatusAge},
+    report::{Failure, StatusAge},
     run::HeldUp,
     watch::pod::{Phase, Trouble},
 };
@@ -128,11 +128,5 @@ fn written(action: Action) -> BasicReplicaSetStatus {
 }
 
 fn failure(reason: &'static str) -> Failure {
-    Failure {
-        category: Category::Transient,
-        reason,
-        message: "why".into(),
-        is_expected: false,
-        next_retry: None,
-    }
+    Failure::transient(reason, "why")
 }

@@ -17,13 +17,7 @@ fn a_template_that_is_gone_is_told_while_its_pods_still_run() {
 #[test]
 fn backing_off_means_to_report_and_nothing_else() {
     let mut observed = observed(3, vec![pod(0, NEW, PodState::Ready)]);
-    let failure = Failure {
-        category: Category::Transient,
-        reason: "QuotaExceeded",
-        message: "no more pods".into(),
-        is_expected: false,
-        next_retry: None,
-    };
+    let failure = Failure::transient("QuotaExceeded", "no more pods");
     observed.attempt = Attempt::Deferred(failure);
     let status = written(decide(&observed));
     let blocker = status.blocked_by.unwrap();
@@ -39,13 +33,7 @@ fn while_pods_are_not_known_the_last_numbers_stay() {
     Arc::make_mut(&mut observed.set).status = Some(status);
     observed.pods.clear();
     observed.is_blind = true;
-    observed.attempt = Attempt::Deferred(Failure {
-        category: Category::Transient,
-        reason: "PodsNotObserved",
-        message: String::new(),
-        is_expected: false,
-        next_retry: None,
-    });
+    observed.attempt = Attempt::Deferred(Failure::transient("PodsNotObserved", ""));
     let blind = written(decide(&observed));
     assert!(!conditions::is_true(&blind.conditions, conditions::READY));
     assert_eq!((blind.active, blind.available, blind.replicas, blind.updated), (1, 1, 1, 1));
@@ -54,13 +42,7 @@ fn while_pods_are_not_known_the_last_numbers_stay() {
 #[test]
 fn what_waits_for_a_change_is_stalled() {
     let mut observed = observed(1, Vec::new());
-    let failure = Failure {
-        category: Category::WaitsForChange,
-        reason: "ParameterMissing",
-        message: "image".into(),
-        is_expected: false,
-        next_retry: None,
-    };
+    let failure = Failure::stalled("ParameterMissing", "image");
     observed.attempt = Attempt::Deferred(failure);
     let status = written(decide(&observed));
     assert!(conditions::is_true(&status.conditions, conditions::STALLED));

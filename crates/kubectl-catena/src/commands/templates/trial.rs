@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use operator_kit::write::{WriteCause, WriteError, try_create};
+use operator_kit::{
+    watch::{ApiError, Cause},
+    write::try_create,
+};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -99,19 +102,19 @@ async fn accepts(cluster: &Cluster, api_version: &str, kind: &str, objects: &[Va
 }
 
 /// Admission comes after the check of the fields, so that its refusal proves that all fields are known.
-fn judge(tried: Result<(), WriteError>) -> (Outcome, String) {
+fn judge(tried: Result<(), ApiError>) -> (Outcome, String) {
     let Err(error) = tried else { return (Outcome::Accepted, String::new()) };
     let said = error.to_string();
-    match &error.cause {
-        WriteCause::AlreadyExists => (Outcome::Accepted, String::new()),
-        WriteCause::Invalid { .. } if error.cause.is_unknown_field() => (Outcome::Refused, said),
-        WriteCause::Invalid { .. } => {
+    match error.cause {
+        Cause::AlreadyExists => (Outcome::Accepted, String::new()),
+        Cause::UnknownField => (Outcome::Refused, said),
+        Cause::Invalid => {
             let note =
                 format!("{said}; if the value is that of a parameter, give a real one with --parameters");
             (Outcome::Refused, note)
         }
-        WriteCause::Forbidden { message } if !is_missing_right(message) => in_this_namespace(&said),
-        WriteCause::QuotaExceeded { .. } | WriteCause::QuotaRefused { .. } => in_this_namespace(&said),
+        Cause::Forbidden if !is_missing_right(&error.message) => in_this_namespace(&said),
+        Cause::QuotaExceeded | Cause::QuotaRefused => in_this_namespace(&said),
         _ => (Outcome::Unknown, said),
     }
 }
@@ -122,28 +125,26 @@ fn in_this_namespace(said: &str) -> (Outcome, String) {
 
 #[cfg(test)]
 mod tests {
-    use operator_kit::object::Named;
+    use operator_kit::{object::Named, watch::Verb};
 
     use super::*;
 
-    fn judged(cause: WriteCause) -> Outcome {
-        judge(Err(WriteError { object: Named::new("Pod", "web"), cause })).0
+    fn judged(cause: Cause, message: &str) -> Outcome {
+        judge(Err(ApiError::new(Verb::Write, Named::new("Pod", "web"), cause, message))).0
     }
 
     #[test]
     fn only_a_server_that_has_read_the_fields_has_accepted_them() {
-        let message = |text: &str| text.to_owned();
-        let invalid = |text: &str| WriteCause::Invalid { message: message(text), fields: Vec::new() };
         let unknown = "strict decoding error: unknown field \"spec.readinessProb\"";
         let policy = "pods \"web\" is forbidden: violates PodSecurity \"restricted:latest\"";
         let right = "pods is forbidden: User \"jane\" cannot create resource \"pods\" in API group \"\"";
         assert_eq!(judge(Ok(())).0, Outcome::Accepted);
-        assert_eq!(judged(invalid(unknown)), Outcome::Refused);
-        assert_eq!(judged(invalid("spec.containers: Required value")), Outcome::Refused);
-        assert_eq!(judged(WriteCause::Forbidden { message: message(policy) }), Outcome::Accepted);
-        assert_eq!(judged(WriteCause::QuotaExceeded { message: message("q") }), Outcome::Accepted);
-        assert_eq!(judged(WriteCause::Forbidden { message: message(right) }), Outcome::Unknown);
-        assert_eq!(judged(WriteCause::Gone), Outcome::Unknown);
-        assert_eq!(judged(WriteCause::Unknown { code: 0, message: message("") }), Outcome::Unknown);
+        assert_eq!(judged(Cause::UnknownField, unknown), Outcome::Refused);
+        assert_eq!(judged(Cause::Invalid, "spec.containers: Required value"), Outcome::Refused);
+        assert_eq!(judged(Cause::Forbidden, policy), Outcome::Accepted);
+        assert_eq!(judged(Cause::QuotaExceeded, "q"), Outcome::Accepted);
+        assert_eq!(judged(Cause::Forbidden, right), Outcome::Unknown);
+        assert_eq!(judged(Cause::NotFound, ""), Outcome::Unknown);
+        assert_eq!(judged(Cause::Silent, ""), Outcome::Unknown);
     }
 }

@@ -1,6 +1,6 @@
 use thiserror::Error;
 
-use crate::report::{Category, Reported};
+use crate::report::Failure;
 
 /// A template that did not render an object.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -89,14 +89,10 @@ impl TemplateError {
     pub(super) fn too_long(template: &str) -> Self {
         Self::refused(template, "renders more than 3 MiB, which no API server accepts; make it smaller")
     }
-}
 
-impl Reported for TemplateError {
-    fn category(&self) -> Category {
-        Category::WaitsForChange
-    }
-
-    fn reason(&self) -> &'static str {
+    /// One `PascalCase` word for a condition or an Event.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
         match self {
             Self::Unknown { .. } => "TemplateNotFound",
             Self::MissingParameter { .. } => "ParameterMissing",
@@ -105,5 +101,11 @@ impl Reported for TemplateError {
             Self::NotUnique { .. } => "NotUnique",
             _ => "TemplateFailed",
         }
+    }
+}
+
+impl From<&TemplateError> for Failure {
+    fn from(error: &TemplateError) -> Self {
+        Self::stalled(error.reason(), error.to_string())
     }
 }

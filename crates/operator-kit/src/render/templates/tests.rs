@@ -6,10 +6,9 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::report::{Category, Reported};
 use crate::{
     object::Named,
-    write::{WriteCause, WriteError},
+    watch::{ApiError, Cause, Verb},
 };
 
 /// What all templates here render.
@@ -203,7 +202,7 @@ fn names_of_many_objects_have_to_hold_the_suffix_and_only_the_template_without_i
     let render = |name| templates.render(name, &subject(&given, "bcdfg"), &[KIND]);
     assert!(render("default").is_ok() && render("short").is_ok());
     let error = render("fixed").unwrap_err();
-    assert_eq!((error.reason(), error.category()), ("NotUnique", Category::WaitsForChange));
+    assert_eq!(error.reason(), "NotUnique");
 }
 
 #[test]
@@ -234,8 +233,9 @@ spec:
 
 fn refused(given: &[(&str, &str)], message: &str, field: &str) -> String {
     let given = parameters(given);
-    let cause = WriteCause::Invalid { message: message.into(), fields: vec![field.to_owned()] };
-    let error = WriteError { object: Named::new("Pod", "web"), cause };
+    let cause = if message.contains("unknown field") { Cause::UnknownField } else { Cause::Invalid };
+    let mut error = ApiError::new(Verb::Write, Named::new("Pod", "web"), cause, message);
+    error.fields.push(field.to_owned());
     error.located(&templates(&[("typed", TYPED)]), "typed", &subject(&given, ""), "v1", "Pod").to_string()
 }
 
@@ -300,7 +300,7 @@ fn a_template_that_renders_anything_but_one_object_is_told_what_it_renders() {
         (&*format!("{one}\n---\n{one}"), "several YAML documents"),
     ] {
         let error = render(template, &[]).unwrap_err();
-        assert_eq!((error.reason(), error.category()), ("TemplateFailed", Category::WaitsForChange));
+        assert_eq!(error.reason(), "TemplateFailed");
         let told = error.to_string();
         assert!(told.contains(&format!("renders {found}, but must render one object")), "{template}: {told}");
     }
@@ -354,8 +354,8 @@ fn a_manifest_full_of_quotes_is_rendered_whole() {
 fn a_refusal_of_many_fields_is_looked_into_for_few_of_them() {
     let given = parameters(&[("image", "nginx:1"), ("port", "abc")]);
     let fields = ["kind", "apiVersion", "metadata.labels.tier", "spec.containers[0].ports[0].containerPort"];
-    let cause = WriteCause::Invalid { message: "no".into(), fields: fields.map(str::to_owned).to_vec() };
-    let error = WriteError { object: Named::new("Pod", "web"), cause };
+    let mut error = ApiError::new(Verb::Write, Named::new("Pod", "web"), Cause::Invalid, "no");
+    error.fields = fields.map(str::to_owned).to_vec();
     let templates = templates(&[("typed", TYPED)]);
     let told = error.located(&templates, "typed", &subject(&given, ""), "v1", "Pod").to_string();
     assert!(told.contains("tier is \"web\"") && !told.contains("containerPort"), "{told}");

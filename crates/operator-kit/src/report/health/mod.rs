@@ -10,7 +10,7 @@ use std::{
 use parking_lot::{Mutex, MutexGuard};
 use tokio::{sync::watch, time::Instant};
 
-pub(crate) use self::watch_status::{Need, WatchFailure, WatchState, WatchStatus};
+pub(crate) use self::watch_status::{Need, WatchState, WatchStatus};
 
 /// Time without a turn of the main loop after which the process is not alive.
 const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(60);

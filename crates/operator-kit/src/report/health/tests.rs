@@ -1,7 +1,10 @@
 use super::{
-    WatchFailure,
     watch_status::{FAILURE_TOLERANCE, FIRST_LIST_TIMEOUT, MAX_REQUEUES, REQUEUE_WINDOW},
     *,
+};
+use crate::{
+    object::Named,
+    watch::{ApiError, Cause, Verb},
 };
 
 fn epoch(health: &Health) -> u64 {
@@ -26,7 +29,7 @@ async fn a_watch_that_only_fails_makes_the_process_unready_and_recovers_with_the
     pods.failed(refused());
     assert!(health.unready().is_empty(), "a short failure is tolerated");
     tokio::time::advance(FAILURE_TOLERANCE + Duration::from_secs(1)).await;
-    assert_eq!(health.unready(), ["Pod: connection refused"]);
+    assert_eq!(health.unready(), [format!("Pod: {}", refused())]);
     let before = epoch(&health);
     pods.alive();
     assert!(health.unready().is_empty());
@@ -52,7 +55,7 @@ async fn a_kind_that_others_bring_is_told_and_does_not_make_the_process_unready(
     child.synced();
     child.failed(refused());
     tokio::time::advance(FAILURE_TOLERANCE + Duration::from_secs(1)).await;
-    assert_eq!(health.unready(), ["Child: connection refused"], "but it is served, and has to be seen");
+    assert_eq!(health.unready(), [format!("Child: {}", refused())], "but it is served, and has to be seen");
 }
 
 #[tokio::test(start_paused = true)]
@@ -61,7 +64,7 @@ async fn a_missing_kind_is_settled_so_that_others_can_start() {
     let mut missing = health.watch("Child", Need::Always);
     missing.failed(not_served());
     health.settled().await;
-    assert_eq!(health.unready(), ["Child: Child is not served"]);
+    assert_eq!(health.unready(), [format!("Child: {}", not_served())]);
     let before = epoch(&health);
     missing.synced();
     assert!(epoch(&health) > before, "what waited for it is tried again");
@@ -75,7 +78,7 @@ fn a_kind_that_is_taken_away_is_no_short_failure_and_all_is_looked_at_again_once
     sets.failed(refused());
     let before = epoch(&health);
     sets.failed(not_served());
-    assert_eq!(health.unready(), ["Child: Child is not served"]);
+    assert_eq!(health.unready(), [format!("Child: {}", not_served())]);
     assert_eq!(epoch(&health), before + 1);
     sets.failed(not_served());
     assert_eq!(epoch(&health), before + 1);
@@ -91,12 +94,16 @@ fn a_kind_without_which_the_others_go_on_can_be_taken_away_unheard() {
     assert_eq!(epoch(&health), before);
 }
 
-fn refused() -> WatchFailure {
-    WatchFailure::Other("connection refused".into())
+fn failed(cause: Cause, message: &str) -> ApiError {
+    ApiError::new(Verb::Watch, Named::new("Kind", ""), cause, message)
 }
 
-fn not_served() -> WatchFailure {
-    WatchFailure::NotServed("Child is not served".into())
+fn refused() -> ApiError {
+    failed(Cause::Unanswered, "connection refused")
+}
+
+fn not_served() -> ApiError {
+    failed(Cause::KindNotServed, "")
 }
 
 #[tokio::test(start_paused = true)]
@@ -106,10 +113,6 @@ async fn a_main_loop_that_hangs_is_dead() {
     assert_eq!(health.dead(), None);
     tokio::time::advance(HEARTBEAT_TIMEOUT + Duration::from_secs(1)).await;
     assert!(health.dead().is_some());
-}
-
-fn silent() -> WatchFailure {
-    WatchFailure::Silent("no answer".into())
 }
 
 #[tokio::test(start_paused = true)]
@@ -126,7 +129,7 @@ async fn a_list_that_nobody_answers_is_not_alive_after_minutes_and_one_that_is_r
         assert_eq!(health.dead(), None);
     }
     tokio::time::advance(FIRST_LIST_TIMEOUT / 2).await;
-    pods.failed(silent());
+    pods.failed(failed(Cause::Silent, "no answer"));
     pods.listing();
     tokio::time::advance(FIRST_LIST_TIMEOUT).await;
     health.beat();
@@ -186,11 +189,11 @@ async fn a_watch_that_may_not_read_its_kind_is_told_after_some_time_and_a_kind_t
     let health = Health::default();
     let (mut forbidden, mut missing) =
         (health.watch("Drain", Need::Never), health.watch("Widget", Need::Never));
-    forbidden.failed(WatchFailure::Other("Drain cannot be watched".into()));
-    missing.failed(WatchFailure::NotServed("Widget is not served".into()));
+    forbidden.failed(failed(Cause::Forbidden, "no right"));
+    missing.failed(not_served());
     assert!(health.lasting_failures().is_empty());
     tokio::time::advance(FAILURE_TOLERANCE * 2).await;
-    assert_eq!(health.lasting_failures(), ["Drain cannot be watched".to_owned()].into());
+    assert_eq!(health.lasting_failures(), [failed(Cause::Forbidden, "no right").to_string()].into());
     forbidden.synced();
     assert!(health.lasting_failures().is_empty());
 }

@@ -3,6 +3,8 @@ use std::{sync::Arc, time::Duration};
 use kube::discovery::ApiResource;
 use tokio::{sync::watch, time::Instant};
 
+use crate::watch::{ApiError, Cause};
+
 /// Time of continuous failure of a watch after which the process is not ready.
 pub(super) const FAILURE_TOLERANCE: Duration = Duration::from_secs(30);
 /// How often one watch may requeue every object in [`REQUEUE_WINDOW`]: a start, an outage and its end.
@@ -24,31 +26,12 @@ pub(crate) enum Need {
     Never,
 }
 
-/// Why a watch fails.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum WatchFailure {
-    /// The cluster does not know its kind, so all its objects are gone.
-    NotServed(String),
-    /// No answer came in time.
-    Silent(String),
-    /// Anything else; it may pass before the watch misses a change.
-    Other(String),
-}
-
-impl WatchFailure {
-    /// The state and the remedy.
-    pub fn text(&self) -> &str {
-        let (Self::NotServed(text) | Self::Silent(text) | Self::Other(text)) = self;
-        text
-    }
-}
-
 /// What is known of one watch.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WatchState {
     listed: bool,
     /// The last failure, and the time of the first one since it worked.
-    failing: Option<(WatchFailure, Instant)>,
+    failing: Option<(ApiError, Instant)>,
     /// The time of the last answer to the current list.
     listing: Option<Instant>,
     /// The version that is watched because the wanted one is not served.
@@ -63,16 +46,16 @@ impl WatchState {
 
     /// Whether it fails because the cluster does not serve its kind.
     pub fn is_unserved(&self) -> bool {
-        matches!(self.failing, Some((WatchFailure::NotServed(_), _)))
+        self.failing.as_ref().is_some_and(|(error, _)| error.cause == Cause::KindNotServed)
     }
 
     /// The reason why its cache is unreliable, if it is.
     pub fn problem(&self) -> Option<String> {
         match &self.failing {
-            Some((failure, since))
+            Some((error, since))
                 if !self.listed || self.is_unserved() || since.elapsed() > FAILURE_TOLERANCE =>
             {
-                Some(failure.text().to_owned())
+                Some(error.to_string())
             }
             None if !self.listed => Some("waiting for the first list".into()),
             _ => None,
@@ -82,8 +65,8 @@ impl WatchState {
     /// The reason why it has been failing for some time, unless its kind is not served, which another installation may
     /// change in any order.
     pub(super) fn lasting_failure(&self) -> Option<String> {
-        let (failure, since) = self.failing.as_ref().filter(|_| !self.is_unserved())?;
-        (since.elapsed() > FAILURE_TOLERANCE).then(|| failure.text().to_owned())
+        let (error, since) = self.failing.as_ref().filter(|_| !self.is_unserved())?;
+        (since.elapsed() > FAILURE_TOLERANCE).then(|| error.to_string())
     }
 
     /// The time without an answer to its list, if that is longer than a list can take.
@@ -157,13 +140,13 @@ impl WatchStatus {
     }
 
     /// Records a failure. True if it differs from the one before.
-    pub fn failed(&mut self, failure: WatchFailure) -> bool {
+    pub fn failed(&mut self, error: ApiError) -> bool {
         let before = self.modify(|state| {
-            if !matches!(failure, WatchFailure::Silent(_)) {
+            if error.cause != Cause::Silent {
                 state.progressed();
             }
             let since = state.failing.as_ref().map_or_else(Instant::now, |(_, since)| *since);
-            state.failing = Some((failure, since));
+            state.failing = Some((error, since));
         });
         let was_served = before.listed && !before.is_unserved();
         let news = self.state.borrow().failing != before.failing;

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use crate::{
-    report::{Failure, NextRetry, Part},
+    report::{Failure, NextRetry},
     run::{Attempt, HeldUp},
 };
 
@@ -149,13 +149,13 @@ impl Backoff {
     }
 
     /// Records a failed part of a step, and returns the failure unless it is expected.
-    pub fn failed(&self, uid: &str, version: Version, tried: Tried, part: Part) -> Option<Failure> {
+    pub fn failed(&self, uid: &str, version: Version, tried: Tried, mut failure: Failure) -> Option<Failure> {
         let objects = &mut *self.objects.lock();
         let longest = tried.longest.max(spread(objects.parts));
         let new = || Object { version, since: Instant::now(), failed: HashMap::default() };
         let object = objects.by_uid.entry(uid.to_owned()).or_insert_with(new);
-        let Part { item, mut failure, retry_after } = part;
-        let place = FailedPart { step: tried.step, item };
+        let retry_after = failure.retry_after;
+        let place = FailedPart { step: tried.step, item: failure.item.clone() };
         let before = object.failed.get(&place).filter(|_| place.item.is_some() || !tried.has_progressed);
         let failures = before.map_or(1, |before| before.failures.saturating_add(1));
         let passes = failure.is_expected || retry_after.is_some();

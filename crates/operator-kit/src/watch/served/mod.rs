@@ -11,9 +11,12 @@ use kube::{
     discovery::{self, ApiGroup, ApiResource, Scope},
     error::DiscoveryError,
 };
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
-use crate::watch::ReadError;
+use crate::{
+    object::Named,
+    watch::{ApiError, Verb, live::within},
+};
 
 /// Lifetime of an answer that nothing contradicts.
 const ANSWER_LIFETIME: Duration = Duration::from_secs(300);
@@ -46,7 +49,7 @@ pub struct ServedKinds {
 
 #[derive(Clone)]
 struct Answer {
-    kind: Result<Option<ServedKind>, ReadError>,
+    kind: Result<Option<ServedKind>, ApiError>,
     since: Instant,
 }
 
@@ -59,12 +62,12 @@ impl ServedKinds {
 
     /// A kind in the wanted version if that is served, otherwise in the preferred one; `None` if it is served in no
     /// version. An empty plural stands for any.
-    pub async fn find(&self, wanted: &ApiResource) -> Result<Option<ServedKind>, ReadError> {
+    pub async fn find(&self, wanted: &ApiResource) -> Result<Option<ServedKind>, ApiError> {
         self.answer(wanted, ANSWER_LIFETIME, AWAITED_INTERVAL).await
     }
 
     /// Like [`Self::find`], after a request was answered as if the kind were not served.
-    pub async fn find_again(&self, wanted: &ApiResource) -> Result<Option<ServedKind>, ReadError> {
+    pub async fn find_again(&self, wanted: &ApiResource) -> Result<Option<ServedKind>, ApiError> {
         self.answer(wanted, DOUBTED_LIFETIME, UNSERVED_INTERVAL).await
     }
 
@@ -75,20 +78,15 @@ impl ServedKinds {
         wanted: &ApiResource,
         if_served: Duration,
         if_not: Duration,
-    ) -> Result<Option<ServedKind>, ReadError> {
+    ) -> Result<Option<ServedKind>, ApiError> {
         if let Some(Answer { kind, since }) = self.known.lock().get(wanted)
             && since.elapsed() < if matches!(kind, Ok(Some(_))) { if_served } else { if_not }
         {
             return kind.clone();
         }
-        let kind = match timeout(DISCOVERY_TIMEOUT, ask(&self.client, wanted)).await {
-            Ok(answer) => answer.map_err(|error| ReadError::of(&error, "the API group", &wanted.group)),
-            Err(_) => Err(ReadError::unanswered(
-                "the API group",
-                &wanted.group,
-                format!("the API server did not answer within {DISCOVERY_TIMEOUT:?}"),
-            )),
-        };
+        let kind = within(DISCOVERY_TIMEOUT, ask(&self.client, wanted)).await;
+        let group = Named::new("the API group", &*wanted.group);
+        let kind = kind.map_err(|error| ApiError::of(Verb::Read, &error, group));
         let mut known = self.known.lock();
         if known.len() >= MAX_ANSWERS {
             known.clear();

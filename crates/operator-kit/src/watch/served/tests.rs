@@ -12,7 +12,7 @@ use axum::{
 use futures::stream;
 use kube::{Api, Config, client::Body, core::GroupVersionKind};
 use serde_json::{Value, json};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tower::service_fn;
 
 use super::*;

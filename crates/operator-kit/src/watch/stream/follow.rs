@@ -12,15 +12,12 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::{
     Unread, Watch,
-    interruption::Interruption,
     source::{Change, Versions},
 };
 use crate::{
-    report::{
-        health::{WatchFailure, WatchStatus},
-        metrics::Metrics,
-    },
-    watch::{ServedKind, Watermark, lenient::Lenient},
+    object::Named,
+    report::{health::WatchStatus, metrics::Metrics},
+    watch::{ApiError, Cause, ServedKind, Verb, Watermark, lenient::Lenient},
 };
 
 /// Objects per page of a list. The server holds a whole page in memory, and this process one object of it.
@@ -31,6 +28,9 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(65);
 /// has not reached, because its data was restored from a backup, is silent for ever; so is that of a kind at rest on a server
 /// whose storage does not report its progress.
 const MAX_SILENCE: Duration = Duration::from_secs(55);
+/// The code of an answer that the version is too old, or belongs to a former definition of the kind, so that a new list is
+/// needed.
+const EXPIRED: u16 = 410;
 /// Minimum duration of a watch that works although it shows nothing, and that is restarted without a pause.
 const SHORT_WATCH: Duration = Duration::from_secs(1);
 /// The first pause after a failure, and the longest one.
@@ -66,28 +66,29 @@ where
             self.unread.tell_again();
             match self.list().await {
                 Ok(version) => self.watch(version).await,
-                Err(interruption) => {
-                    self.pause(interruption).await;
+                Err(error) => {
+                    self.pause(error).await;
                 }
             }
         }
     }
 
     /// Delivers all objects, and returns their resourceVersion.
-    async fn list(&mut self) -> Result<String, Interruption> {
+    async fn list(&mut self) -> Result<String, ApiError> {
         self.status.listing();
         (self.take)(self.unread.hear(Event::Init));
         let mut token = None;
         let version = loop {
             let take = |object| (self.take)(self.unread.hear(Event::InitApply(object)));
-            let list = self.watch.page(PAGE, token, take).await?;
+            let list = self.watch.page(PAGE, token, take).await.map_err(|error| self.failure(&error))?;
             self.status.progressed();
             token = list.continue_.filter(|token| !token.is_empty());
             if token.is_none() {
                 break list.resource_version;
             }
         };
-        let version = version.filter(|version| !version.is_empty()).ok_or(Interruption::Unversioned)?;
+        let version = version.filter(|version| !version.is_empty());
+        let version = version.ok_or_else(|| self.useless("its list has no resourceVersion"))?;
         (self.take)(self.unread.hear(Event::InitDone));
         // From now on, readers may rely on it.
         self.seen.listed(&version);
@@ -124,15 +125,15 @@ where
                         sleep(self.backoff.before_retry()).await;
                     }
                 }
-                Err(interruption) if interruption.is_expired() => {
+                Err(error) if error.code == EXPIRED => {
                     tracing::debug!(
                         kind = self.watch.kind,
                         "the resourceVersion {version} has expired; listing again"
                     );
                     return sleep(self.backoff.before_retry()).await;
                 }
-                Err(interruption) => {
-                    if self.pause(interruption).await {
+                Err(error) => {
+                    if self.pause(error).await {
                         return;
                     }
                 }
@@ -150,8 +151,9 @@ where
     }
 
     /// Delivers the changes after a version, which is advanced, until the server ends the watch. True if it showed nothing.
-    async fn hear(&mut self, version: &mut String) -> Result<bool, Interruption> {
-        let mut changes = pin!(self.watch.changes(version).await?.peekable());
+    async fn hear(&mut self, version: &mut String) -> Result<bool, ApiError> {
+        let changes = self.watch.changes(version).await.map_err(|error| self.failure(&error))?;
+        let mut changes = pin!(changes.peekable());
         let works = matches!(timeout(SHORT_WATCH, changes.as_mut().peek()).await, Err(_) | Ok(Some(Ok(_))));
         if works {
             self.status.alive();
@@ -159,8 +161,9 @@ where
         let mut is_silent = true;
         while let Ok(Some(change)) = timeout(IDLE_TIMEOUT, changes.next()).await {
             let change = match change {
-                Err(interruption) if interruption.is_cut_off() => break,
-                change => change?,
+                // The line was cut off with the connection.
+                Err(kube::Error::SerdeError(error)) if error.is_eof() => break,
+                change => change.map_err(|error| self.failure(&error))?,
             };
             is_silent = false;
             let reached = match change {
@@ -173,7 +176,7 @@ where
                 *version = reached;
             }
         }
-        if works { Ok(is_silent) } else { Err(Interruption::Brief) }
+        if works { Ok(is_silent) } else { Err(self.useless("the watch ends as soon as it has started")) }
     }
 
     /// Delivers a changed object, and returns its version.
@@ -211,13 +214,20 @@ where
         true
     }
 
-    /// Reports an interruption and pauses. True if the kind is gone, because a new kind with its name is another one.
-    async fn pause(&mut self, interruption: Interruption) -> bool {
+    fn failure(&self, error: &kube::Error) -> ApiError {
+        ApiError::of(Verb::Watch, error, Named::new(&*self.watch.kind, ""))
+    }
+
+    /// The failure of a request with a useless answer.
+    fn useless(&self, why: &str) -> ApiError {
+        ApiError::new(Verb::Watch, Named::new(&*self.watch.kind, ""), Cause::Failed, why)
+    }
+
+    /// Reports a failure and pauses. True if the kind is gone, because a new kind with its name is another one.
+    async fn pause(&mut self, error: ApiError) -> bool {
         self.metrics.watch_errors.get_or_create(&Metrics::of(&self.watch.kind)).inc();
-        let failure = interruption.explain(&self.watch.kind);
-        let is_gone = matches!(failure, WatchFailure::NotServed(_));
-        let text = failure.text().to_owned();
-        if self.status.failed(failure) {
+        let (text, is_gone) = (error.to_string(), error.cause == Cause::KindNotServed);
+        if self.status.failed(error) {
             tracing::warn!(kind = self.watch.kind, "{text}");
         }
         if is_gone && self.changes_version(true).await {

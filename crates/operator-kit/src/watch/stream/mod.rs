@@ -4,7 +4,6 @@
 //! other kind were delayed by up to 5.9 s.
 
 mod follow;
-mod interruption;
 mod items;
 mod source;
 #[cfg(test)]

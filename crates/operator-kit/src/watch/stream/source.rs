@@ -15,10 +15,9 @@ use serde::{
     de::{DeserializeOwned, IgnoredAny},
 };
 use serde_json::value::RawValue;
-use tokio::time::timeout;
 
-use super::{interruption::Interruption, items::Items};
-use crate::watch::{ServedKinds, TrimmedObject, lenient::Lenient};
+use super::items::Items;
+use crate::watch::{ServedKinds, TrimmedObject, lenient::Lenient, live::within};
 
 /// Time limit of a page: the API server gives up a list after 60 s.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -92,7 +91,7 @@ impl<K: DeserializeOwned> Watch<K> {
         limit: u32,
         token: Option<String>,
         take: impl FnMut(Lenient<K>),
-    ) -> Result<ListMeta, Interruption> {
+    ) -> kube::Result<ListMeta> {
         let params = ListParams {
             label_selector: self.labels.clone(),
             limit: Some(limit),
@@ -102,15 +101,14 @@ impl<K: DeserializeOwned> Watch<K> {
         let all = Request::new(&*self.path);
         let request = if self.is_metadata_only { all.list_metadata(&params) } else { all.list(&params) };
         let request = request.map_err(kube::Error::BuildRequest)?;
-        let list = timeout(PAGE_TIMEOUT, page(&self.client, request, take)).await;
-        Ok(list.map_err(|_| Interruption::Silent(PAGE_TIMEOUT))??)
+        within(PAGE_TIMEOUT, page(&self.client, request, take)).await
     }
 
     /// The changes since a version; `Ok` as soon as the server has started the watch.
     pub async fn changes(
         &self,
         version: &str,
-    ) -> Result<impl Stream<Item = Result<Change<K>, Interruption>> + use<K>, Interruption> {
+    ) -> kube::Result<impl Stream<Item = kube::Result<Change<K>>> + use<K>> {
         let params = WatchParams {
             label_selector: self.labels.clone(),
             timeout: Some(WATCH_SECONDS),
@@ -126,8 +124,7 @@ impl<K: DeserializeOwned> Watch<K> {
         let mut request = request.map_err(kube::Error::BuildRequest)?;
         // Each event would be a separate gzip member, of which the client decodes only the first.
         request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        let answer = timeout(START_TIMEOUT, self.client.request_stream(request)).await;
-        let lines = answer.map_err(|_| Interruption::Silent(START_TIMEOUT))??.lines();
+        let lines = within(START_TIMEOUT, self.client.request_stream(request)).await?.lines();
         // A broken connection ends the watch, as the server itself does; a line that it cuts off comes again.
         let is_told = |line: &io::Result<String>| match line {
             Ok(_) => true,
@@ -209,7 +206,7 @@ struct Bookmark {
 }
 
 impl<K: DeserializeOwned> Change<K> {
-    pub fn read(text: &str) -> Result<Self, Interruption> {
+    pub fn read(text: &str) -> kube::Result<Self> {
         Self::read_at_once(text).map_or_else(|| Self::read_in_steps(text), Ok)
     }
 
@@ -227,7 +224,7 @@ impl<K: DeserializeOwned> Change<K> {
         object.0.is_ok().then(|| change(object))
     }
 
-    fn read_in_steps(text: &str) -> Result<Self, Interruption> {
+    fn read_in_steps(text: &str) -> kube::Result<Self> {
         let Line { r#type, object } = serde_json::from_str(text).map_err(kube::Error::SerdeError)?;
         Ok(match &*r#type {
             "ADDED" | "MODIFIED" => Self::Applied(Lenient::read(object.get())),
@@ -239,7 +236,7 @@ impl<K: DeserializeOwned> Change<K> {
             }
             _ => {
                 let status: Status = serde_json::from_str(object.get()).map_err(kube::Error::SerdeError)?;
-                return Err(kube::Error::Api(Box::new(status)).into());
+                return Err(kube::Error::Api(Box::new(status)));
             }
         })
     }

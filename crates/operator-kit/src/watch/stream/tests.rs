@@ -14,10 +14,9 @@ use tokio::time::{Instant, sleep};
 
 use super::*;
 use crate::{
-    object::ObjectId,
-    report::health::WatchFailure,
+    object::{Named, ObjectId},
     testing::answering,
-    watch::{consistency::Consistency, lenient::Unmanaged},
+    watch::{ApiError, Cause, Verb, consistency::Consistency, lenient::Unmanaged},
 };
 
 /// An answer of the API server.
@@ -460,7 +459,7 @@ async fn a_first_list_is_waited_for_until_it_comes_or_fails_or_takes_too_long() 
     let soon = async {
         sleep(Duration::from_millis(300)).await;
         pods.synced();
-        sets.failed(WatchFailure::NotServed("Set is not served".into()));
+        sets.failed(ApiError::new(Verb::Watch, Named::new("Set", ""), Cause::KindNotServed, ""));
     };
     let (of_pods, of_sets, ()) = tokio::join!(waited(&handles[1]), waited(&handles[2]), soon);
     assert_eq!([of_pods, of_sets], [Duration::from_millis(300); 2]);
