@@ -3,12 +3,12 @@
 //! The stock `Controller` puts all its triggers behind one joint backoff: with one missing child CRD, events of every
 //! other kind were delayed by up to 5.9 s.
 
-mod follow;
 mod items;
-mod source;
+mod requests;
 #[cfg(test)]
 mod tests;
 mod unreadable;
+mod watch_loop;
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,13 +18,13 @@ use serde::de::DeserializeOwned;
 use tokio::{sync::watch::Receiver, time::timeout};
 use tokio_util::task::AbortOnDropHandle;
 
-pub use self::source::Watch;
-pub(super) use self::source::page;
+pub use self::requests::Watch;
+pub(super) use self::requests::page;
 #[cfg(feature = "testing")]
-pub(crate) use self::source::{read_change, read_page};
+pub(crate) use self::requests::{read_change, read_page};
 use self::{
-    follow::{Follower, WatchBackoff},
     unreadable::Unread,
+    watch_loop::{WatchBackoff, WatchLoop},
 };
 use crate::{
     report::{
@@ -144,7 +144,7 @@ impl Watches {
         take: impl FnMut(Event<Lenient<K>>) + Send + Sync + 'static,
     ) -> WatchHandle {
         let state = status.subscribe();
-        let follower = Follower {
+        let watch_loop = WatchLoop {
             unread: Unread::new(&watch.kind, self.events.clone(), self.metrics.clone()),
             watch,
             status,
@@ -153,6 +153,6 @@ impl Watches {
             backoff: WatchBackoff::default(),
             take,
         };
-        WatchHandle { state, seen, _task: AbortOnDropHandle::new(tokio::spawn(follower.run())) }
+        WatchHandle { state, seen, _task: AbortOnDropHandle::new(tokio::spawn(watch_loop.run())) }
     }
 }

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::{
     Unread, Watch,
-    source::{Change, Versions},
+    requests::{Change, Versions},
 };
 use crate::{
     object::Named,
@@ -42,8 +42,8 @@ const UNSERVED_DELAY: Duration = Duration::from_secs(2);
 /// Time without a failure after which the backoff is reset.
 const RESET_AFTER: Duration = Duration::from_secs(25);
 
-/// Follows one watch.
-pub(super) struct Follower<K, F> {
+/// The list and the watch of one kind.
+pub(super) struct WatchLoop<K, F> {
     pub watch: Watch<K>,
     pub status: WatchStatus,
     pub seen: Watermark,
@@ -55,7 +55,7 @@ pub(super) struct Follower<K, F> {
     pub take: F,
 }
 
-impl<K, F> Follower<K, F>
+impl<K, F> WatchLoop<K, F>
 where
     K: Resource + DeserializeOwned,
     F: FnMut(Event<Lenient<K>>),
@@ -108,7 +108,7 @@ where
                 return;
             }
             let began = Instant::now();
-            match self.hear(&mut version).await {
+            match self.receive(&mut version).await {
                 Ok(is_silent) => {
                     silence = if is_silent { silence + began.elapsed() } else { Duration::ZERO };
                     if silence > MAX_SILENCE {
@@ -151,7 +151,7 @@ where
     }
 
     /// Delivers the changes after a version, which is advanced, until the server ends the watch. True if it showed nothing.
-    async fn hear(&mut self, version: &mut String) -> Result<bool, ApiError> {
+    async fn receive(&mut self, version: &mut String) -> Result<bool, ApiError> {
         let changes = self.watch.changes(version).await.map_err(|error| self.failure(&error))?;
         let mut changes = pin!(changes.peekable());
         let works = matches!(timeout(SHORT_WATCH, changes.as_mut().peek()).await, Err(_) | Ok(Some(Ok(_))));
