@@ -10,6 +10,7 @@ use e2e::{
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{ResourceExt, api::ListParams, core::DynamicObject};
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 /// The label by whose value an entry selects.
 const LABEL: &str = "e2e.catena.dev/crash";
@@ -108,6 +109,23 @@ async fn slow(objects: &OwnKind, backups: &Namespace, name: &str) -> Result<()> 
     Ok(())
 }
 
+/// Plays a story in which the controller is killed after this write.
+async fn killed_after(
+    crash_at: usize,
+    proxy: &ChaosProxy,
+    run: &mut OwnProcess,
+    story: impl Future<Output = Result<()>>,
+) -> Result<()> {
+    let crashed = proxy.crash_after(crash_at);
+    let disturb = async {
+        timeout(WAIT_TIMEOUT, crashed).await.context("it did not come to the crash")??;
+        run.crash().await
+    };
+    tokio::try_join!(story, disturb)
+        .with_context(|| format!("killed after write {crash_at}: {:#?}", proxy.writes()))?;
+    Ok(())
+}
+
 mod long {
     use super::*;
 
@@ -134,27 +152,11 @@ mod long {
 
         for crash_at in 1..=of_instant.len() {
             let name = format!("instant-{crash_at}");
-            let crashed = proxy.crash_after(crash_at);
-            let disturb = async {
-                tokio::time::timeout(WAIT_TIMEOUT, crashed)
-                    .await
-                    .context("it did not come to the crash")??;
-                run.crash().await
-            };
-            tokio::try_join!(instant(&objects, &backups, &name), disturb)
-                .with_context(|| format!("killed after write {crash_at}: {:#?}", proxy.writes()))?;
+            killed_after(crash_at, &proxy, &mut run, instant(&objects, &backups, &name)).await?;
         }
         for crash_at in 1..=of_slow.len() {
             let name = format!("slow-{crash_at}");
-            let crashed = proxy.crash_after(crash_at);
-            let disturb = async {
-                tokio::time::timeout(WAIT_TIMEOUT, crashed)
-                    .await
-                    .context("it did not come to the crash")??;
-                run.crash().await
-            };
-            tokio::try_join!(slow(&objects, &backups, &name), disturb)
-                .with_context(|| format!("killed after write {crash_at}: {:#?}", proxy.writes()))?;
+            killed_after(crash_at, &proxy, &mut run, slow(&objects, &backups, &name)).await?;
         }
         Ok(())
     }

@@ -60,7 +60,7 @@ impl Executor {
             }
             Action::Adopt(orphans) => {
                 let adopt = async |orphan: Arc<Revision>| self.adopt(deployment, &orphan).await;
-                slow_start(orphans, adopt, may_go_on).await.all()?;
+                slow_start(orphans, adopt, ApiError::concerns_one_object).await.all()?;
             }
             Action::Renumber { revision, number, rejects } => {
                 self.renumber(deployment, &revision, number, &rejects).await?;
@@ -86,19 +86,19 @@ impl Executor {
                     // Until its replicas are gone, so that ready is not reported beside them.
                     own.delete_in_foreground(&observed.place(&child.kind), child.id()).await
                 };
-                slow_start(children, delete, may_go_on).await.all()?;
+                slow_start(children, delete, ApiError::concerns_one_object).await.all()?;
             }
             Action::Prune(revisions) => {
                 let own = self.writer.on_behalf_of(ObjectId::of(deployment));
                 let delete = async |old: Arc<Revision>| own.delete(&self.places.revisions, old.id()).await;
-                slow_start(revisions, delete, may_go_on).await.all()?;
+                slow_start(revisions, delete, ApiError::concerns_one_object).await.all()?;
             }
             Action::Tell(news) => {
                 let tell = async |(command, status): (Arc<Command>, CommandStatus)| {
                     self.tell(deployment, &command, &status).await
                 };
-                let told = slow_start(news, tell, may_go_on).await;
-                let told = told.by_item(|(command, _)| command.uid.clone(), may_go_on);
+                let told = slow_start(news, tell, ApiError::concerns_one_object).await;
+                let told = told.by_item(|(command, _)| command.uid.clone(), ApiError::concerns_one_object);
                 told.map_err(Error::Untold)?;
             }
             Action::Refuse(refusal) | Action::RefuseFormer(refusal) => return Err(refusal.into()),
@@ -124,8 +124,8 @@ impl Executor {
             let place = &self.places.revisions;
             own.refresh_owner::<BasicDeployment>(place, revision.id()).await
         };
-        let children = slow_start(children, of_child, may_go_on).await.all();
-        slow_start(revisions, of_revision, may_go_on).await.all()?;
+        let children = slow_start(children, of_child, ApiError::concerns_one_object).await.all();
+        slow_start(revisions, of_revision, ApiError::concerns_one_object).await.all()?;
         children
     }
 
@@ -307,11 +307,6 @@ impl Executor {
 
 fn is_known_in(observed: &Observed) -> impl Fn(&str) -> bool {
     |uid| observed.children().any(|child| child.uid == uid)
-}
-
-/// Whether a batch continues after an error of one of its items.
-fn may_go_on(error: &ApiError) -> bool {
-    error.concerns_one_object()
 }
 
 #[cfg(test)]

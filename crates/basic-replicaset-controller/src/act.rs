@@ -68,11 +68,12 @@ impl Executor {
             Action::GiveUp(error) => Err(error.into()),
             Action::Refuse(error) => Err(Error::from(error).into()),
             Action::WriteStatus(mut status) => {
-                let recorded = set.status.as_ref().and_then(|status| status.last_served.clone());
-                if let Some(served) =
-                    status.last_served.as_ref().filter(|served| recorded.as_ref() != Some(*served))
+                let recorded = set.status.as_ref().and_then(|status| status.last_served.as_ref());
+                if let Some(served) = &status.last_served
+                    && recorded != Some(served)
                 {
-                    status.last_served = self.revisions.record(set, &served.revision).or(recorded);
+                    let record = self.revisions.record(set, &served.revision);
+                    status.last_served = record.or_else(|| recorded.cloned());
                 }
                 self.writer.write_status(set, &status, &CONDITIONS).await?;
                 Ok(Next::Written)

@@ -1,12 +1,20 @@
 //! The text of a template before the engine compiles it: what it must not have, and the values that it joins by `~`.
 
+use std::sync::LazyLock;
+
 use regex::Regex;
 
+type Pattern = LazyLock<Result<Regex, regex::Error>>;
+
 /// What matters outside of blocks: comments, raw text, and the start of a block.
-const OUTSIDE: &str = r"(?s)\{#.*?#\}|\{%[-+]?\s*raw\b.*?endraw\b|\{[\{%][-+]?";
+static OUTSIDE: Pattern =
+    LazyLock::new(|| Regex::new(r"(?s)\{#.*?#\}|\{%[-+]?\s*raw\b.*?endraw\b|\{[\{%][-+]?"));
 /// The tokens in a block; the first one is its end.
-const INSIDE: &str =
-    r#"(?s)[-+]?[%\}]\}|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\.\w+|\bis\s+(?:not\s+)?\w+|\w+|[=!<>]=|\s+|."#;
+static INSIDE: Pattern = LazyLock::new(|| {
+    Regex::new(
+        r#"(?s)[-+]?[%\}]\}|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\.\w+|\bis\s+(?:not\s+)?\w+|\w+|[=!<>]=|\s+|."#,
+    )
+});
 /// The tokens that end an operand of `~`.
 const ENDS: &str = ") ] } , : = == != < <= > >= + - and do elif else for if in not or recursive set with";
 /// The blocks by which a template would read its own output.
@@ -29,13 +37,13 @@ struct Level {
 /// # Errors
 /// With the mistake and its remedy.
 pub(super) fn prepare(source: &str) -> Result<String, String> {
-    let compile = |pattern| Regex::new(pattern).map_err(|error| error.to_string());
+    let compiled = |pattern: &'static Pattern| pattern.as_ref().map_err(ToString::to_string);
     let is_one_of = |list: &str, token: &str| list.split(' ').any(|listed| listed == token);
-    let (outside, inside) = (compile(OUTSIDE)?, compile(INSIDE)?);
+    let (outside, inside) = (compiled(&OUTSIDE)?, compiled(&INSIDE)?);
     let (mut prepared, mut at, mut keyword) = (String::with_capacity(source.len()), 0, "");
     let mut levels: Vec<Level> = Vec::new();
     loop {
-        let tokens = if levels.is_empty() { &outside } else { &inside };
+        let tokens = if levels.is_empty() { outside } else { inside };
         let Some(found) = tokens.find_at(source, at) else { break };
         let looks_like_end = found.len() > 1 && found.as_str().ends_with('}');
         let is_block_end = looks_like_end && levels.len() == 1;
