@@ -71,8 +71,9 @@ impl<C: Controller> Reconciler<C> {
         let Self { passes, filled, queue, concurrency, settings, watches } = self;
         let (store, trigger) = (filled.as_reader(), queue.trigger());
         let relisted = Arc::<Notify>::default();
-        let _watching = watch(&watches, intake, filled, trigger.clone(), passes.clone(), relisted.clone());
+        let watching = watch(&watches, intake, filled, trigger.clone(), passes.clone(), relisted.clone());
         select! {
+            () = watching.ended() => Err(anyhow::anyhow!("the watch ended")),
             never = retrigger(settings, &passes.health, &relisted, &store, &trigger) => match never {},
             ended = work(passes.clone(), &store, &trigger, &queue.requests, concurrency, phase) => ended,
         }

@@ -65,8 +65,11 @@ impl Health {
 
     /// Waits until each watch has either delivered its list or failed once.
     pub async fn settled(&self) {
-        let states: Vec<_> = self.watches().iter().map(|watch| watch.state.clone()).collect();
-        for mut state in states {
+        let unsettled = || {
+            let watches = self.watches();
+            watches.iter().map(|watch| watch.state.clone()).find(|state| !state.borrow().is_settled())
+        };
+        while let Some(mut state) = unsettled() {
             // It fails only if the watch has ended.
             state.wait_for(WatchState::is_settled).await.ok();
         }
@@ -129,12 +132,12 @@ impl Health {
         kinds
     }
 
-    /// The number of watches of one kind of many that the cluster does not serve in the wanted version.
+    /// The number of configured kinds that the cluster does not serve in the wanted version.
     pub fn unserved(&self) -> u64 {
-        let is_unserved = |state: &WatchState| state.substitute.is_some() || state.is_unserved();
-        let watches = self.watches();
-        let of_many = watches.iter().filter(|watch| watch.need == Need::Never);
-        of_many.filter(|watch| is_unserved(&watch.state.borrow())).count() as u64
+        let is_unserved = |state: &WatchState| {
+            state.is_in_any_version && (state.substitute.is_some() || state.is_unserved())
+        };
+        self.watches().iter().filter(|watch| is_unserved(&watch.state.borrow())).count() as u64
     }
 
     /// The reason to restart the process, if there is one.

@@ -70,6 +70,27 @@ async fn a_missing_kind_is_settled_so_that_others_can_start() {
     assert!(epoch(&health) > before, "what waited for it is tried again");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_begins_while_others_are_waited_for_is_waited_for_too() {
+    let health = Health::default();
+    let mut pods = health.watch("Pod", Need::Always);
+    let second = Duration::from_secs(1);
+    let watches = async {
+        let mut sets = health.watch("Set", Need::Always);
+        tokio::time::sleep(second).await;
+        pods.synced();
+        tokio::time::sleep(second).await;
+        sets.synced();
+    };
+    let settled = async {
+        let began = Instant::now();
+        health.settled().await;
+        began.elapsed()
+    };
+    let (waited, ()) = tokio::join!(settled, watches);
+    assert_eq!(waited, 2 * second);
+}
+
 #[test]
 fn a_kind_that_is_taken_away_is_no_short_failure_and_all_is_looked_at_again_once() {
     let health = Health::default();
@@ -92,6 +113,17 @@ fn a_kind_without_which_the_others_go_on_can_be_taken_away_unheard() {
     let before = epoch(&health);
     one_of_many.failed(not_served());
     assert_eq!(epoch(&health), before);
+}
+
+#[test]
+fn a_kind_that_is_not_configured_does_not_count_as_not_served() {
+    let health = Health::default();
+    let [mut backups, mut gadgets] = ["Job (backups)", "Gadget"].map(|kind| health.watch(kind, Need::Never));
+    gadgets.in_any_version();
+    for watch in [&mut backups, &mut gadgets] {
+        watch.failed(not_served());
+    }
+    assert_eq!(health.unserved(), 1);
 }
 
 fn failed(cause: Cause, message: &str) -> ApiError {
@@ -152,12 +184,26 @@ async fn a_watch_that_fails_and_recovers_again_and_again_voids_few_backoffs_and_
         pods.alive();
     }
     assert_eq!(epoch(&health), u64::from(MAX_REQUEUES));
-    pods.alive();
+    tokio::time::sleep(REQUEUE_WINDOW - Duration::from_secs(1)).await;
     assert_eq!(epoch(&health), u64::from(MAX_REQUEUES));
-    tokio::time::advance(REQUEUE_WINDOW + Duration::from_secs(1)).await;
-    pods.alive();
-    pods.alive();
+    tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(epoch(&health), u64::from(MAX_REQUEUES) + 1);
+    tokio::time::sleep(2 * REQUEUE_WINDOW).await;
+    assert_eq!(epoch(&health), u64::from(MAX_REQUEUES) + 1);
+}
+
+/// Nothing is heard of its watch afterwards.
+#[tokio::test(start_paused = true)]
+async fn the_loss_of_a_kind_that_came_and_went_counts_although_it_stays_away() {
+    let health = Health::default();
+    let mut sets = health.watch("Child", Need::Always);
+    for _ in 0..MAX_REQUEUES {
+        sets.synced();
+        sets.failed(not_served());
+    }
+    let before = epoch(&health);
+    tokio::time::sleep(2 * REQUEUE_WINDOW).await;
+    assert_eq!(epoch(&health), before + 1);
 }
 
 /// It restarts every minute, and an API server that sheds load refuses it now and then.

@@ -1,7 +1,10 @@
 use std::{sync::Arc, time::Duration};
 
 use kube::discovery::ApiResource;
-use tokio::{sync::watch, time::Instant};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep_until},
+};
 
 use crate::watch::{ApiError, Cause};
 
@@ -34,6 +37,8 @@ pub(crate) struct WatchState {
     failing: Option<(ApiError, Instant)>,
     /// The time of the last answer to the current list.
     listing: Option<Instant>,
+    /// Whether its kind is configured and may be watched in another version.
+    pub is_in_any_version: bool,
     /// The version that is watched because the wanted one is not served.
     pub substitute: Option<Arc<ApiResource>>,
 }
@@ -84,20 +89,23 @@ pub(crate) struct WatchStatus {
     need: Need,
     state: watch::Sender<WatchState>,
     requeue_epoch: watch::Sender<u64>,
-    /// The begin of the current [`REQUEUE_WINDOW`], and the number of requeues in it.
-    window: Option<(Instant, u32)>,
-    /// A requeue is due as soon as it is allowed.
-    is_requeue_due: bool,
+    /// The begin of the current [`REQUEUE_WINDOW`], which comes while a requeue waits for it, and the number of requeues in it.
+    window: (Instant, u32),
 }
 
 impl WatchStatus {
     pub(super) fn new(need: Need, requeue_epoch: watch::Sender<u64>) -> Self {
-        Self { need, state: watch::Sender::default(), requeue_epoch, window: None, is_requeue_due: false }
+        Self { need, state: watch::Sender::default(), requeue_epoch, window: (Instant::now(), 0) }
     }
 
     /// The state, for its readers.
     pub fn subscribe(&self) -> watch::Receiver<WatchState> {
         self.state.subscribe()
+    }
+
+    /// Records that its kind may be watched in another version.
+    pub fn in_any_version(&mut self) {
+        self.state.send_modify(|state| state.is_in_any_version = true);
     }
 
     /// Records the version that is watched instead of the wanted one, if it is not that.
@@ -127,14 +135,14 @@ impl WatchStatus {
         news
     }
 
-    /// Records that the watch works, and requeues every object if that is due.
+    /// Records that the watch works.
     pub fn alive(&mut self) {
         let before = self.modify(|state| state.failing = state.failing.take().filter(|_| !state.listed));
         // Nobody was told of a shorter failure, so that no pass has failed for it.
         let was_told = before.failing.as_ref().is_some_and(|(_, since)| {
             before.listed && (before.is_unserved() || since.elapsed() > FAILURE_TOLERANCE)
         });
-        if was_told || self.is_requeue_due {
+        if was_told {
             self.requeue_all();
         }
     }
@@ -163,15 +171,23 @@ impl WatchStatus {
         before
     }
 
-    /// Records that earlier findings may be outdated.
+    /// Requeues every object, because earlier findings may be outdated: now, or when the current window is over.
     fn requeue_all(&mut self) {
-        let now = Instant::now();
-        let (since, requeues) =
-            self.window.filter(|(since, _)| now - *since <= REQUEUE_WINDOW).unwrap_or((now, 0));
-        self.is_requeue_due = requeues >= MAX_REQUEUES;
-        if !self.is_requeue_due {
-            self.window = Some((since, requeues + 1));
-            self.requeue_epoch.send_modify(|epoch| *epoch += 1);
+        let (now, (since, requeues)) = (Instant::now(), self.window);
+        if since > now {
+            return;
         }
+        let next = since + REQUEUE_WINDOW;
+        if now <= next && requeues >= MAX_REQUEUES {
+            self.window = (next, 1);
+            let epoch = self.requeue_epoch.clone();
+            tokio::spawn(async move {
+                sleep_until(next).await;
+                epoch.send_modify(|epoch| *epoch += 1);
+            });
+            return;
+        }
+        self.window = if now <= next { (since, requeues + 1) } else { (now, 1) };
+        self.requeue_epoch.send_modify(|epoch| *epoch += 1);
     }
 }

@@ -73,6 +73,12 @@ impl WatchHandle {
         self.state.borrow().substitute.clone()
     }
 
+    /// Waits until its task has ended, which it does only by a panic.
+    pub(crate) async fn ended(&self) {
+        // It fails when the task is gone.
+        self.state.clone().wait_for(|_| false).await.ok();
+    }
+
     /// Waits until the first list is complete, or has failed, but no longer than `limit`: usually, it takes only a moment.
     pub async fn first_list(&self, limit: Duration) {
         let mut state = self.state.clone();
@@ -139,10 +145,13 @@ impl Watches {
     pub(crate) fn start<K: Resource + DeserializeOwned + Send + 'static>(
         &self,
         watch: Watch<K>,
-        status: WatchStatus,
+        mut status: WatchStatus,
         seen: Watermark,
         take: impl FnMut(Event<Lenient<K>>) + Send + Sync + 'static,
     ) -> WatchHandle {
+        if watch.versions.is_some() {
+            status.in_any_version();
+        }
         let state = status.subscribe();
         let watch_loop = WatchLoop {
             unread: Unread::new(&watch.kind, self.events.clone(), self.metrics.clone()),
