@@ -3,15 +3,13 @@
 use catena_api::{
     CommandStatus,
     command::{ACCEPTED, SUCCEEDED},
+    deletion::TERMINATING,
 };
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use operator_kit::{
     object::ObjectId,
-    report::{
-        TERMINATING,
-        conditions::{self, Conditions, RECONCILING, STALLED, is_true},
-    },
+    report::conditions::{self, Conditions, RECONCILING, STALLED, is_true},
 };
 
 use crate::{

@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
-use catena_api::{BasicDeployment, BasicDeploymentStatus, BlockedBy, ChildStatus};
+use catena_api::{
+    BasicDeployment, BasicDeploymentStatus, BlockedBy, ChildStatus,
+    deletion::{Deletion, HAS_TO_GO_FIRST, TERMINATING},
+};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use operator_kit::{
     object::ObjectId,
     report::{
-        Deletion, Failure, HAS_TO_GO_FIRST, NextRetry, Pace, TERMINATING,
+        Failure, NextRetry, Pace,
         conditions::{self, Conditions, PROGRESSING, READY, RECONCILING, STALLED, UNREAD_PARAMETERS},
     },
 };

@@ -20,9 +20,10 @@ use operator_kit::{
     object::ObjectId,
     report::StatusAge,
     run::Attempt,
-    watch::{ApiError, Cache, Cause, live, pod::PodState},
+    watch::{ApiError, Cache, Cause, live},
     write::owner::ensure_exists,
 };
+use pod_state::PodState;
 
 use crate::{
     memory::{Memory, Taken},

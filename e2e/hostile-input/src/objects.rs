@@ -9,12 +9,10 @@ use basic_deployment_controller::{
     command::{Command, CommandKind},
     revision::Revision,
 };
-use basic_replicaset_controller::pod::PodRow;
+use basic_replicaset_controller::{interner::Interner, pod::PodRow};
 use jiff::Timestamp;
-use operator_kit::{
-    bytes,
-    watch::{Interner, TrimmedObject, pod::TrimmedPod},
-};
+use operator_kit::{bytes, watch::TrimmedObject};
+use pod_state::TrimmedPod;
 use serde_json::Value;
 
 static BOUND: LazyLock<Option<Arc<command_binder::kind::CommandKind>>> = LazyLock::new(|| {

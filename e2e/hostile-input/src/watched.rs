@@ -5,8 +5,9 @@ use k8s_openapi::api::core::v1::{ConfigMap, Node, Service};
 use kube::Resource;
 use operator_kit::{
     bytes,
-    watch::{Trimmed, TrimmedObject, Unmanaged, pod::TrimmedPod},
+    watch::{Trimmed, TrimmedObject, Unmanaged},
 };
+use pod_state::TrimmedPod;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 

@@ -3,10 +3,8 @@
 mod api_error;
 mod cache;
 pub(crate) mod consistency;
-mod interner;
 pub(crate) mod lenient;
 pub mod live;
-pub mod pod;
 mod served;
 mod stream;
 mod trimmed;
@@ -16,7 +14,6 @@ pub use {
     api_error::{ApiError, Cause, Verb, unknown_fields},
     cache::{Cache, Row},
     consistency::{WatchedResource, Watermark},
-    interner::Interner,
     lenient::Unmanaged,
     served::{ServedKind, ServedKinds},
     stream::{Watch, WatchHandle, Watches},
