@@ -117,8 +117,6 @@
 //! }
 //! ```
 
-#[cfg(feature = "testing")]
-pub mod bytes;
 pub mod object;
 pub mod render;
 pub mod report;
