@@ -188,7 +188,7 @@ mod tests {
     fn a_status_that_somebody_spoiled_is_none() {
         let object =
             json!({"metadata": {"name": "a"}, "spec": {"unschedulable": true}, "status": {"phase": 7}});
-        let read = |object: &serde_json::Value| serde_json::from_str::<Unmanaged<Node>>(&object.to_string());
+        let read = |object: &Value| serde_json::from_str::<Unmanaged<Node>>(&object.to_string());
         let Unmanaged(node) = read(&object).unwrap();
         assert_eq!((node.spec.unwrap().unschedulable, node.status), (Some(true), None));
         let error = read(&json!({"metadata": {"name": "a"}, "spec": 7})).unwrap_err();

@@ -86,7 +86,7 @@ impl Watch<TrimmedObject> {
 impl<K: DeserializeOwned> Watch<K> {
     /// Requests a page of the list with at most so many objects, the first one without a token, and passes each object to `take`
     /// as soon as it has arrived.
-    pub async fn page(
+    pub(super) async fn page(
         &self,
         limit: u32,
         token: Option<String>,
@@ -105,7 +105,7 @@ impl<K: DeserializeOwned> Watch<K> {
     }
 
     /// The changes since a version; `Ok` as soon as the server has started the watch.
-    pub async fn changes(
+    pub(super) async fn changes(
         &self,
         version: &str,
     ) -> kube::Result<impl Stream<Item = kube::Result<Change<K>>> + use<K>> {
@@ -275,17 +275,13 @@ mod tests {
     }
 
     impl futures::AsyncRead for Counting<'_> {
-        fn poll_read(
-            self: Pin<&mut Self>,
-            _: &mut Context<'_>,
-            _: &mut [u8],
-        ) -> Poll<std::io::Result<usize>> {
+        fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, _: &mut [u8]) -> Poll<io::Result<usize>> {
             unreachable!("its buffer is read")
         }
     }
 
     impl AsyncBufRead for Counting<'_> {
-        fn poll_fill_buf(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<&[u8]>> {
+        fn poll_fill_buf(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
             let text = self.get_mut().text;
             Poll::Ready(Ok(&text[..text.len().min(PIECE)]))
         }
