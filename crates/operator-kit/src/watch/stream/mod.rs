@@ -136,7 +136,9 @@ impl Watches {
             let known = |place: &Place| filled.read().row(place.uid.as_deref()?);
             let Some(event) = readable(event, |object| Arc::new(trim(object)), known) else { return };
             let affected = filled.write().take(event);
-            affected.iter().for_each(|row| changed(row));
+            for row in &affected {
+                changed(row);
+            }
         });
         Arc::new(Cache { rows, watch: handle })
     }
