@@ -14,11 +14,12 @@ use kube::{
     Api, Client,
     api::{ObjectMeta, PostParams},
 };
+use serde_json::{Value, json};
 use thiserror::Error;
 use tokio::time::{Instant, error::Elapsed, sleep, timeout};
 
 use crate::{report::health::Health, write::Gate};
-use lease::{Lease, Moment, Spec};
+use lease::{Lease, now};
 
 /// Validity of a Lease after its last renewal.
 pub(crate) const LEASE_DURATION: Duration = Duration::from_secs(15);
@@ -34,12 +35,13 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
 /// end.
 pub(crate) const RELEASE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A candidate for leadership.
+/// A candidate for leadership, which keeps the gate open while it leads.
 pub(crate) struct Candidate {
     leases: Api<Lease>,
     name: String,
     identity: String,
     gate: Gate,
+    /// Where lasting failures are reported.
     health: Arc<Health>,
 }
 
@@ -55,13 +57,15 @@ pub(crate) struct Leadership {
 struct Seen {
     /// Another's last renewal, and when it was seen: the Lease has expired if it is not renewed for its duration, measured by
     /// *our* clock.
-    renewal: Option<(Option<Moment>, Instant)>,
-    metadata: Option<ObjectMeta>,
+    renewal: Option<(Value, Instant)>,
+    metadata: ObjectMeta,
 }
 
-/// A failed request.
+/// A failed request for the Lease.
 #[derive(Debug, Error)]
 enum Failed {
+    #[error("another replica holds the Lease")]
+    HeldBy(String),
     #[error(transparent)]
     Answered(#[from] kube::Error),
     #[error("the API server did not answer in time")]
@@ -72,19 +76,16 @@ impl Failed {
     /// Whether the same request may succeed soon: it was not refused.
     fn may_pass(&self) -> bool {
         match self {
+            Self::HeldBy(_) => false,
             Self::Answered(kube::Error::Api(status)) => status.code == 429 || status.code >= 500,
             Self::Answered(_) | Self::Unanswered(_) => true,
         }
     }
-}
 
-/// A failed check of the Lease.
-#[derive(Debug, Error)]
-enum Lost {
-    #[error("another replica holds the Lease")]
-    To(String),
-    #[error(transparent)]
-    Sight(#[from] Failed),
+    /// Whether the Lease is not the one that was last seen: somebody has written or deleted it.
+    fn is_outdated(&self) -> bool {
+        matches!(self, Self::Answered(kube::Error::Api(status)) if status.is_conflict() || status.is_not_found())
+    }
 }
 
 /// The answer to one request, each of which has its own time: on a slow API server, two would take too long together.
@@ -93,20 +94,16 @@ async fn answer<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T, 
 }
 
 impl Candidate {
-    /// A candidate that keeps the gate open while it leads.
-    pub fn new(client: Client, namespace: &str, name: &str, identity: &str, gate: Gate) -> Self {
-        Self {
-            leases: Api::namespaced(client, namespace),
-            name: name.to_owned(),
-            identity: identity.to_owned(),
-            gate,
-            health: Arc::default(),
-        }
-    }
-
-    /// The same, which tells of lasting failures.
-    pub fn reporting_to(self, health: Arc<Health>) -> Self {
-        Self { health, ..self }
+    pub fn new(
+        client: Client,
+        namespace: &str,
+        name: &str,
+        identity: &str,
+        gate: Gate,
+        health: Arc<Health>,
+    ) -> Self {
+        let (name, identity) = (name.to_owned(), identity.to_owned());
+        Self { leases: Api::namespaced(client, namespace), name, identity, gate, health }
     }
 
     /// Waits until this process leads, or is to stop: then the Lease is returned that a request under way has taken. As
@@ -117,18 +114,17 @@ impl Candidate {
             let taken = self.take(&mut seen).await;
             let is_answered = !matches!(taken, Err(Failed::Unanswered(_)));
             match taken {
-                Ok(taken) => {
+                Ok(Some((lease, renewed))) => {
+                    tracing::info!(lease = self.name, identity = self.identity, "leading");
                     self.health.election_works();
-                    if let Some((lease, renewed)) = taken {
-                        tracing::info!(lease = self.name, identity = self.identity, "leading");
-                        self.gate.open_until(renewed + RENEW_DEADLINE);
-                        let leadership = Leadership { candidate: self, lease, renewed };
-                        return match stopped {
-                            Some(_) => ControlFlow::Break(Some(leadership)),
-                            None => ControlFlow::Continue(leadership),
-                        };
-                    }
+                    self.gate.open_until(renewed + RENEW_DEADLINE);
+                    let leadership = Leadership { candidate: self, lease, renewed };
+                    return match stopped {
+                        Some(_) => ControlFlow::Break(Some(leadership)),
+                        None => ControlFlow::Continue(leadership),
+                    };
                 }
+                Ok(None) => self.health.election_works(),
                 Err(error) => self.warn("acquire", &error),
             }
             if stopped.is_some_and(|since| is_answered || since.elapsed() > RELEASE_TIMEOUT) {
@@ -153,120 +149,98 @@ impl Candidate {
 
     /// Takes a Lease that is free. Returns it with the begin of its validity.
     async fn take(&self, seen: &mut Seen) -> Result<Option<(Lease, Instant)>, Failed> {
-        let Some(mut lease) = answer(self.leases.get_opt(&self.name)).await? else {
-            // The holder of a deleted Lease still writes, and creates it again at its next renewal.
-            if seen.renewal.as_ref().is_some_and(|(_, since)| since.elapsed() < LEASE_DURATION) {
-                return Ok(None);
-            }
-            let before = Instant::now();
-            let lease = Lease::new(&self.name, self.spec(None)).in_place_of(seen.metadata.as_ref());
-            let created = answer(self.leases.create(&PostParams::default(), &lease)).await?;
-            return Ok(Some((created, before)));
-        };
-        seen.metadata = Some(lease.metadata.clone());
-        let spec = lease.spec.clone();
-        let holder = spec.holder_identity.as_deref().unwrap_or_default();
-        if !holder.is_empty() && holder != self.identity {
-            let holds = spec
-                .lease_duration_seconds
-                .map_or(LEASE_DURATION, |seconds| Duration::from_secs(u64::try_from(seconds).unwrap_or(0)));
-            let (renewal, since) =
-                seen.renewal.get_or_insert_with(|| (spec.renew_time.clone(), Instant::now()));
-            if *renewal != spec.renew_time {
-                seen.renewal = Some((spec.renew_time, Instant::now()));
-                return Ok(None);
-            }
-            if since.elapsed() < holds {
-                return Ok(None);
+        let found = answer(self.leases.get_opt(&self.name)).await?;
+        // The holder of a deleted Lease still writes, and creates it again at its next renewal.
+        let (mut is_held, mut validity) = (true, LEASE_DURATION);
+        if let Some(lease) = &found {
+            seen.metadata = lease.metadata.clone();
+            is_held = !lease.holder().is_empty() && lease.holder() != self.identity;
+            validity = lease.validity().unwrap_or(LEASE_DURATION);
+            let renewal = &lease.spec["renewTime"];
+            if is_held && seen.renewal.as_ref().is_none_or(|(last, _)| last != renewal) {
+                seen.renewal = Some((renewal.clone(), Instant::now()));
             }
         }
+        if is_held && seen.renewal.as_ref().is_some_and(|(_, since)| since.elapsed() < validity) {
+            return Ok(None);
+        }
         let before = Instant::now();
-        lease.spec = self.spec(Some(&spec));
-        // The write carries the resourceVersion of the read, so one of two candidates gets a conflict.
-        let taken = answer(self.leases.replace(&self.name, &PostParams::default(), &lease)).await?;
+        let taken = match found {
+            None => self.create(&seen.metadata).await?,
+            Some(lease) => self.replace(&lease, self.spec(&lease.spec)).await?,
+        };
         Ok(Some((taken, before)))
     }
 
-    fn spec(&self, before: Option<&Spec>) -> Spec {
-        let now = Some(Moment::now());
-        let same = before.is_some_and(|before| before.holder_identity.as_deref() == Some(&self.identity));
-        let transitions = before.and_then(|before| before.lease_transitions).unwrap_or(0);
-        Spec {
-            holder_identity: Some(self.identity.clone()),
-            lease_duration_seconds: i64::try_from(LEASE_DURATION.as_secs()).ok(),
-            acquire_time: before
-                .filter(|_| same)
-                .and_then(|before| before.acquire_time.clone())
-                .or_else(|| now.clone()),
-            renew_time: now,
-            lease_transitions: Some(if same || before.is_none() { transitions } else { transitions + 1 }),
-        }
+    /// Creates the Lease in the place of a deleted one.
+    async fn create(&self, former: &ObjectMeta) -> Result<Lease, Failed> {
+        let lease = Lease::in_place_of(former, &self.name, self.spec(&Value::Null));
+        answer(self.leases.create(&PostParams::default(), &lease)).await
+    }
+
+    /// Writes a spec. The write carries the resourceVersion of `last`, so that one of two candidates gets a conflict.
+    async fn replace(&self, last: &Lease, spec: Value) -> Result<Lease, Failed> {
+        let lease = Lease { spec, ..last.clone() };
+        answer(self.leases.replace(&self.name, &PostParams::default(), &lease)).await
+    }
+
+    /// The spec by which this process holds the Lease; `before` is null for a new one.
+    fn spec(&self, before: &Value) -> Value {
+        let now = now();
+        let is_own = before["holderIdentity"] == *self.identity;
+        let is_kept = is_own && !before["acquireTime"].is_null();
+        let transitions = before["leaseTransitions"].as_i64().unwrap_or(0);
+        json!({
+            "holderIdentity": self.identity,
+            "leaseDurationSeconds": LEASE_DURATION.as_secs(),
+            "leaseTransitions": transitions + i64::from(!is_own && !before.is_null()),
+            "acquireTime": if is_kept { &before["acquireTime"] } else { &now },
+            "renewTime": now,
+        })
     }
 }
 
 impl Leadership {
     /// Renews the Lease; ends with an error when another replica has it.
     pub async fn keep(&mut self) -> anyhow::Result<()> {
+        let mut pause = RENEW_INTERVAL.saturating_sub(self.renewed.elapsed());
         loop {
-            sleep(RENEW_INTERVAL.saturating_sub(self.renewed.elapsed())).await;
-            self.renew().await?;
-        }
-    }
-
-    async fn renew(&mut self) -> anyhow::Result<()> {
-        loop {
+            sleep(pause).await;
+            pause = RETRY_INTERVAL;
             let before = Instant::now();
-            match self.write().await {
+            let spec = self.candidate.spec(&self.lease.spec);
+            match self.candidate.replace(&self.lease, spec).await {
                 Ok(lease) => {
                     self.lease = lease;
                     self.renewed = before;
                     self.candidate.gate.open_until(before + RENEW_DEADLINE);
                     self.candidate.health.election_works();
-                    return Ok(());
+                    pause = RENEW_INTERVAL.saturating_sub(before.elapsed());
                 }
-                Err(Failed::Answered(kube::Error::Api(status)))
-                    if status.is_conflict() || status.is_not_found() =>
-                {
-                    match self.reread().await {
-                        Ok(()) => continue,
-                        Err(Lost::To(holder)) => {
-                            self.candidate.gate.close();
-                            bail!("the Lease {} is held by {holder:?}: stopping", self.candidate.name)
-                        }
-                        Err(Lost::Sight(error)) => self.candidate.warn("read", &error),
+                Err(error) if error.is_outdated() => match self.reread().await {
+                    Ok(()) => pause = Duration::ZERO,
+                    Err(Failed::HeldBy(holder)) => {
+                        self.candidate.gate.close();
+                        bail!("the Lease {} is held by {holder:?}: stopping", self.candidate.name)
                     }
-                }
+                    Err(error) => self.candidate.warn("read", &error),
+                },
                 Err(error) => self.candidate.warn("renew", &error),
             }
-            sleep(RETRY_INTERVAL).await;
         }
-    }
-
-    async fn write(&self) -> Result<Lease, Failed> {
-        let mut lease = self.lease.clone();
-        lease.spec = self.candidate.spec(Some(&self.lease.spec));
-        self.replace(&lease).await
-    }
-
-    async fn replace(&self, lease: &Lease) -> Result<Lease, Failed> {
-        let Candidate { leases, name, .. } = &self.candidate;
-        answer(leases.replace(name, &PostParams::default(), lease)).await
     }
 
     /// Reads a Lease that somebody has written or deleted: fails unless it is still ours, or can be created again.
-    async fn reread(&mut self) -> Result<(), Lost> {
-        let Candidate { leases, name, .. } = &self.candidate;
-        let Some(lease) = answer(leases.get_opt(name)).await? else {
-            let new = Lease::new(name, self.candidate.spec(None));
-            let lease = new.in_place_of(Some(&self.lease.metadata));
-            self.lease = answer(leases.create(&PostParams::default(), &lease)).await?;
-            return Ok(());
+    async fn reread(&mut self) -> Result<(), Failed> {
+        let Candidate { leases, name, identity, .. } = &self.candidate;
+        let found = answer(leases.get_opt(name)).await?;
+        self.lease = match found {
+            Some(lease) if lease.holder() != identity => {
+                return Err(Failed::HeldBy(lease.holder().to_owned()));
+            }
+            Some(lease) => lease,
+            None => self.candidate.create(&self.lease.metadata).await?,
         };
-        let holder = lease.spec.holder_identity.clone().unwrap_or_default();
-        if holder != self.candidate.identity {
-            return Err(Lost::To(holder));
-        }
-        self.lease = lease;
         Ok(())
     }
 
@@ -280,13 +254,26 @@ impl Leadership {
 
     async fn try_to_release(&mut self) {
         loop {
-            match self.give_up().await {
+            let mut spec = self.lease.spec.clone();
+            spec["holderIdentity"] = "".into();
+            spec["leaseDurationSeconds"] = 1.into();
+            spec["renewTime"] = now();
+            let released = match self.candidate.replace(&self.lease, spec).await {
+                Err(Failed::Answered(kube::Error::Api(status))) if status.is_conflict() => {
+                    match self.reread().await {
+                        Ok(()) => continue,
+                        lost => lost,
+                    }
+                }
+                released => released.map(drop),
+            };
+            match released {
                 Ok(()) => return tracing::info!("released the Lease"),
                 // An unanswered release took effect.
-                Err(Lost::To(holder)) if holder.is_empty() => return tracing::info!("released the Lease"),
-                Err(Lost::Sight(error)) if error.may_pass() => {
-                    tracing::warn!("cannot release the Lease: {error}");
+                Err(Failed::HeldBy(holder)) if holder.is_empty() => {
+                    return tracing::info!("released the Lease");
                 }
+                Err(error) if error.may_pass() => tracing::warn!("cannot release the Lease: {error}"),
                 Err(error) => {
                     return tracing::warn!(
                         "cannot release the Lease: {error}; it is gone, or expires by itself"
@@ -294,21 +281,6 @@ impl Leadership {
                 }
             }
             sleep(RETRY_INTERVAL).await;
-        }
-    }
-
-    async fn give_up(&mut self) -> Result<(), Lost> {
-        loop {
-            let mut lease = self.lease.clone();
-            lease.spec.holder_identity = Some(String::new());
-            lease.spec.lease_duration_seconds = Some(1);
-            lease.spec.renew_time = Some(Moment::now());
-            match self.replace(&lease).await {
-                Err(Failed::Answered(kube::Error::Api(status))) if status.is_conflict() => {
-                    self.reread().await?;
-                }
-                released => return Ok(released.map(drop)?),
-            }
         }
     }
 }

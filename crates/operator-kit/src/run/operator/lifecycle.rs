@@ -159,9 +159,10 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         }
         let namespace = self.namespace();
         let name = self.arguments.lease_name.as_deref().unwrap_or(self.name);
-        let gate = self.writer.gate().clone();
-        let candidate = Candidate::new(self.client.clone(), namespace, name, &self.arguments.identity, gate);
-        candidate.reporting_to(self.health.clone()).lead(stop.as_mut()).await.map_continue(Some)
+        let (identity, gate, health) =
+            (&self.arguments.identity, self.writer.gate().clone(), self.health.clone());
+        let candidate = Candidate::new(self.client.clone(), namespace, name, identity, gate, health);
+        candidate.lead(stop.as_mut()).await.map_continue(Some)
     }
 
     /// Sends heartbeats, and tells of watches that keep failing, forever.
