@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use crate::{
     render::short_digest,
-    report::{Events, metrics::Metrics},
+    report::{Events, Told, metrics::Metrics},
 };
 
 /// Which settings are in force, and why newer ones are not: for `/settings`, metrics, Events and the log. A version is
@@ -17,15 +17,18 @@ use crate::{
 pub(crate) struct SettingsStatus {
     state: Mutex<State>,
     metrics: Arc<Metrics>,
+    events: SettingsEvents,
 }
 
 struct State {
     in_force: String,
     /// The version of newer settings, and why they are not in force.
     newer: Option<(String, Problem)>,
+    told: Told,
 }
 
 /// The reason why settings are not in force.
+#[derive(PartialEq, Eq)]
 pub(crate) enum Problem {
     /// A mistake in them.
     Mistake(String),
@@ -33,60 +36,61 @@ pub(crate) enum Problem {
     Rights(String),
 }
 
+impl Problem {
+    /// The reason of its Event, its HTTP status, and what it is.
+    fn parts(&self) -> (&'static str, StatusCode, &str) {
+        match self {
+            Self::Mistake(mistake) => ("SettingsRefused", StatusCode::UNPROCESSABLE_ENTITY, mistake),
+            Self::Rights(missing) => ("SettingsWaitForRights", StatusCode::SERVICE_UNAVAILABLE, missing),
+        }
+    }
+}
+
 impl SettingsStatus {
     /// The status after the start with settings of this version.
-    pub fn new(version: &str, metrics: Arc<Metrics>) -> Self {
+    pub fn new(version: &str, metrics: Arc<Metrics>, events: SettingsEvents) -> Self {
         metrics.settings_in_force(version);
-        Self { state: Mutex::new(State { in_force: version.to_owned(), newer: None }), metrics }
+        let state = State { in_force: version.to_owned(), newer: None, told: Told::default() };
+        Self { state: Mutex::new(state), metrics, events }
     }
 
-    /// Records that settings are in force, and tells it if they replaced others.
-    pub fn taken(&self, version: &str, events: &SettingsEvents) {
-        let mut state = self.state.lock();
-        version.clone_into(&mut state.in_force);
-        state.newer = None;
-        drop(state);
+    /// Records that settings have replaced others, and tells it.
+    pub fn taken(&self, version: &str) {
+        *self.state.lock() = State { in_force: version.to_owned(), newer: None, told: Told::default() };
         self.metrics.settings_in_force(version);
         tracing::info!(version, "the settings changed");
         let note = format!("the settings of the version {version} are in force");
-        events.publish(EventType::Normal, "SettingsTaken", &taking(&[version]), &note);
+        self.events.publish(EventType::Normal, "SettingsTaken", &taking(&[version]), &note);
     }
 
-    /// Records that settings are not in force.
+    /// Records why newer settings are not in force, and tells it; it is called again and again while that lasts.
     pub fn kept_out(&self, version: &str, problem: Problem) {
-        if matches!(problem, Problem::Mistake(_)) {
+        let State { newer, told, .. } = &mut *self.state.lock();
+        let (reason, _, what) = problem.parts();
+        let note = format!("{what}; this process keeps the previous settings until that is fixed");
+        if told.is_due("settings", &format!("{version} {note}")) {
+            tracing::error!("{note}");
+            self.events.warn(reason, &taking(&[version, &note]), &note);
+        }
+        let is_mistake = matches!(problem, Problem::Mistake(_));
+        let kept_out = Some((version.to_owned(), problem));
+        if is_mistake && *newer != kept_out {
             self.metrics.settings_errors.inc();
         }
-        self.state.lock().newer = Some((version.to_owned(), problem));
         self.metrics.settings_kept_out.set(1);
-    }
-
-    /// Tells why newer settings are not in force, if there are any.
-    pub fn tell_problem(&self, events: &SettingsEvents) {
-        let state = self.state.lock();
-        let Some((version, problem)) = &state.newer else { return };
-        let (reason, problem) = match problem {
-            Problem::Mistake(mistake) => ("SettingsRefused", mistake),
-            Problem::Rights(missing) => ("SettingsWaitForRights", missing),
-        };
-        let note = format!("{problem}; this process keeps the previous settings until that is fixed");
-        tracing::error!("{note}");
-        events.warn(reason, &taking(&[version, &note]), &note);
+        *newer = kept_out;
     }
 
     /// The page about the settings. With the version that somebody waits for: success once it is in force, 422 when it is
     /// refused, and 503 until then. Without: success unless newer settings than those in force are known.
     pub fn page(&self, wanted: Option<&str>) -> (StatusCode, String) {
-        let State { in_force, newer } = &*self.state.lock();
+        let State { in_force, newer, .. } = &*self.state.lock();
         if wanted == Some(in_force) || (wanted.is_none() && newer.is_none()) {
             return (StatusCode::OK, format!("the settings of the version {in_force} are in force\n"));
         }
-        let (code, problem) = match newer {
-            Some((version, problem)) if wanted.is_none_or(|wanted| wanted == version) => match problem {
-                Problem::Mistake(mistake) => (StatusCode::UNPROCESSABLE_ENTITY, &**mistake),
-                Problem::Rights(missing) => (StatusCode::SERVICE_UNAVAILABLE, &**missing),
-            },
-            _ => (StatusCode::SERVICE_UNAVAILABLE, "these settings have not arrived yet"),
+        let (_, code, problem) = match newer {
+            Some((version, problem)) if wanted.is_none_or(|wanted| wanted == version) => problem.parts(),
+            _ => ("", StatusCode::SERVICE_UNAVAILABLE, "these settings have not arrived yet"),
         };
         (code, format!("{problem}; the settings of the version {in_force} are in force\n"))
     }
@@ -100,22 +104,22 @@ fn taking(about: &[&str]) -> String {
 /// Tells of settings, and of kinds that they name, in Events about their `ConfigMap`, if that is known.
 #[derive(Clone)]
 pub struct SettingsEvents {
-    pub(crate) events: Events,
-    pub(crate) config_map: Option<ObjectReference>,
+    events: Events,
+    config_map: Option<ObjectReference>,
 }
 
 impl SettingsEvents {
-    /// Events about a `ConfigMap`, without an [`Operator`](crate::run::Operator).
+    /// Events about a `ConfigMap`; none without its name.
     #[must_use]
-    pub fn over(events: Events, namespace: &str, config_map: &str) -> Self {
-        let config_map = ObjectReference {
+    pub fn over(events: Events, namespace: &str, config_map: Option<&str>) -> Self {
+        let config_map = config_map.map(|name| ObjectReference {
             api_version: Some("v1".into()),
             kind: Some("ConfigMap".into()),
-            name: Some(config_map.into()),
+            name: Some(name.into()),
             namespace: Some(namespace.into()),
             ..ObjectReference::default()
-        };
-        Self { events, config_map: Some(config_map) }
+        });
+        Self { events, config_map }
     }
 
     /// Tells a warning; those with the same reason, action and note are repeats.
@@ -139,16 +143,18 @@ mod tests {
     #[tokio::test]
     async fn a_version_is_waited_for_and_a_refused_one_is_told_at_once() {
         let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
-        let events = SettingsEvents { events: Events::over(client, "binder"), config_map: None };
+        let events = SettingsEvents::over(Events::over(client, "binder"), "system", None);
         let metrics = Arc::<Metrics>::default();
-        let status = SettingsStatus::new("a", metrics.clone());
+        let status = SettingsStatus::new("a", metrics.clone(), events);
         let page = |wanted: Option<&str>| {
             let (code, text) = status.page(wanted);
             (code.as_u16(), text)
         };
         assert_eq!((page(None).0, page(Some("a")).0, page(Some("b")).0), (200, 200, 503));
 
-        status.kept_out("b", Problem::Mistake("kinds.x: lost".into()));
+        for _ in 0..2 {
+            status.kept_out("b", Problem::Mistake("kinds.x: lost".into()));
+        }
         assert_eq!((page(None).0, page(Some("a")).0, page(Some("b")).0), (422, 200, 422));
         assert!(
             page(Some("b")).1.contains("kinds.x: lost; the settings of the version a"),
@@ -167,7 +173,7 @@ mod tests {
 
         status.kept_out("c", Problem::Rights("may not create secrets".into()));
         assert_eq!((page(None).0, page(Some("c")).0), (503, 503));
-        status.taken("c", &events);
+        status.taken("c");
         assert_eq!((page(None).0, page(Some("c")).0, page(Some("a")).0), (200, 200, 503));
         let exposed = metrics.encode().unwrap();
         for line in [

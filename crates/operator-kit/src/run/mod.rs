@@ -10,7 +10,7 @@ mod probe;
 mod queue;
 mod reconciler;
 mod requests;
-mod self_test;
+mod selftest;
 mod settings;
 mod triggers;
 mod work_queue;

@@ -24,7 +24,7 @@ use crate::{
         Validate,
         leader::{Candidate, Leadership, RELEASE_TIMEOUT},
         reconciler::Phase,
-        self_test::SelfTest,
+        selftest::SelfTest,
     },
 };
 
@@ -217,7 +217,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_watch_that_keeps_failing_is_told_again_before_the_event_expires() {
         let (client, log) = answering(|_| Answer::Done);
-        let events = SettingsEvents::over(Events::over(client, "binder"), "system", "settings");
+        let events = SettingsEvents::over(Events::over(client, "binder"), "system", Some("settings"));
         let (health, mut told) = (Health::default(), Told::default());
         health.watch("Pod", Need::Always).failed(WatchFailure::Other("Pod: no right".into()));
         let beats = 55 * 60 / HEARTBEAT_INTERVAL.as_secs();

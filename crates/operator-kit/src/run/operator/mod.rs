@@ -75,8 +75,8 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         logging::start(&arguments.log, arguments.log_format)?;
         tracing::info!(controller = name, version = env!("CARGO_PKG_VERSION"), "starting");
         let metrics = Arc::<Metrics>::default();
-        let file = SettingsFile::<S>::read(arguments.settings.clone()).await?;
-        let settings_status = Arc::new(SettingsStatus::new(&file.version, metrics.clone()));
+        let file = SettingsFile::read(&arguments.settings).await?;
+        let settings = file.parse::<S>()?;
         let mut config =
             Config::infer().await.context("no cluster is configured: run in a pod, or set KUBECONFIG")?;
         // It would repeat a POST whose answer was lost (kube-rs/kube#2082).
@@ -85,12 +85,12 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         let client = Client::try_from(config).context("the configuration of the cluster cannot be used")?;
         let writer = Writer::new(client.clone(), name, metrics.clone());
         let events = Events::new(client.clone(), name, &arguments.identity, metrics.clone());
-        let settings_events = match &arguments.settings_config_map {
-            Some(map) => SettingsEvents::over(events.clone(), arguments.lease_namespace(&client), map),
-            None => SettingsEvents { events: events.clone(), config_map: None },
-        };
-        let settings =
-            LiveSettings::follow(file, client.clone(), settings_status.clone(), settings_events.clone());
+        let namespace = arguments.lease_namespace(&client);
+        let config_map = arguments.settings_config_map.as_deref();
+        let settings_events = SettingsEvents::over(events.clone(), namespace, config_map);
+        let status = SettingsStatus::new(&file.version(), metrics.clone(), settings_events.clone());
+        let settings_status = Arc::new(status);
+        let settings = LiveSettings::follow(file, settings, client.clone(), settings_status.clone());
         Ok(Self {
             name,
             arguments,
