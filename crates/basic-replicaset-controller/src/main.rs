@@ -8,7 +8,6 @@ mod revisions;
 
 use basic_replicaset_controller::{Settings, pod::PodRow};
 use catena_api::{BasicReplicaSet, keys};
-use clap::Parser;
 use kube::Api;
 use operator_kit::{
     run::{Arguments, Operator, Queue},
@@ -19,20 +18,12 @@ use crate::{
     act::Executor, controller::ReplicaSets, memory::Memory, observe::Observer, revisions::Revisions,
 };
 
-/// Keeps the pods of `BasicReplicaSets` running, and replaces them within a budget when their template changes.
-#[derive(Parser)]
-#[command(
-    version,
-    after_help = "Example: basic-replicaset-controller --settings settings.yaml --log-format text"
-)]
-struct Cli {
-    #[command(flatten)]
-    arguments: Arguments,
-}
-
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
-    let operator = Operator::<Settings>::start(env!("CARGO_PKG_NAME"), Cli::parse().arguments).await?;
+    let about = "Keeps the pods of `BasicReplicaSets` running, and replaces them within a budget when their template changes";
+    let (name, version) = (env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
+    let arguments = Arguments::parse(name, version, about);
+    let operator = Operator::<Settings>::start(name, arguments).await?;
     let queue = Queue::<BasicReplicaSet>::default();
     let trigger = queue.trigger();
     let watch = Watch::new(Api::all(operator.client()), "Pod").labelled(keys::REPLICA_SET_UID);

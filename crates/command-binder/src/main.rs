@@ -7,7 +7,6 @@ mod fixtures;
 mod memory;
 mod observe;
 
-use clap::Parser;
 use command_binder::Settings;
 use operator_kit::run::{Arguments, Operator, Triggers};
 use tokio::sync::watch;
@@ -19,17 +18,12 @@ use crate::{
     observe::{Observer, Waiting, catalog::Catalog},
 };
 
-/// Finds the target of each command, of any kind, and makes it the command's owner.
-#[derive(Parser)]
-#[command(version, after_help = "Example: command-binder --settings settings.yaml --log-format text")]
-struct Cli {
-    #[command(flatten)]
-    arguments: Arguments,
-}
-
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
-    let operator = Operator::<Settings>::start(env!("CARGO_PKG_NAME"), Cli::parse().arguments).await?;
+    let about = "Finds the target of each command, of any kind, and makes it the command's owner";
+    let (name, version) = (env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
+    let arguments = Arguments::parse(name, version, about);
+    let operator = Operator::<Settings>::start(name, arguments).await?;
     let (memory, waiting, triggers) = (Memory::default(), Waiting::default(), Triggers::default());
     let executor = Executor::new(operator.writer(), operator.events(), memory.clone());
     let observer = Observer::new(operator.client(), operator.served_kinds(), waiting.clone(), memory);
