@@ -278,11 +278,15 @@ async fn an_orphan_that_cannot_be_taken_back_holds_up_itself_alone() {
 #[tokio::test(start_paused = true)]
 async fn the_status_is_written_by_itself_and_of_the_very_set() {
     let status = BasicReplicaSetStatus { replicas: 1, ..BasicReplicaSetStatus::default() };
-    let (sent, result, _) = take(Action::WriteStatus(Box::new(status)), &[Done]).await;
+    let (sent, result, _) = take(Action::WriteStatus(Box::new(status.clone())), &[Done]).await;
     assert_eq!(result.unwrap(), Next::Written);
-    let first = &sent[0];
-    assert!(first.uri.contains("/namespaces/shop/basicreplicasets/web/status"), "{}", first.uri);
-    assert_eq!(first.body["metadata"]["uid"], "set");
-    assert_eq!(first.body["status"]["replicas"], 1);
-    assert!(first.body.get("spec").is_none());
+    let [Sent { verb, uri, body }] = &sent[..] else { panic!("{sent:?}") };
+    assert!(verb == "AMEND" && uri.contains("/namespaces/shop/basicreplicasets/web/status"), "{verb} {uri}");
+    let patch = json!([
+        {"op": "test", "path": "/status/conditions", "value": null},
+        {"op": "test", "path": "/metadata/uid", "value": "set"},
+        {"op": "test", "path": "/metadata/resourceVersion", "value": "7"},
+        {"op": "add", "path": "/status", "value": status},
+    ]);
+    assert_eq!(*body, patch);
 }

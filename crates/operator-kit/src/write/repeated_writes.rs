@@ -197,27 +197,28 @@ fn content(request: &Request<Vec<u8>>) -> u64 {
     let may_rely_on_version = || memchr::memmem::find(request.body(), b"\"resourceVersion\"").is_some();
     let decode = || serde_json::from_slice::<Value>(request.body());
     if is_json_patch && let Ok(Value::Array(operations)) = decode() {
-        let effective = operations.iter().filter(|operation| operation["op"] != "test");
-        effective.for_each(|operation| operation.hash(&mut hasher));
+        let effective = operations.into_iter().filter(|operation| operation["op"] != "test");
+        effective.for_each(|operation| timeless(operation, "/value/conditions").hash(&mut hasher));
     } else if (is_status || may_rely_on_version())
         && let Ok(mut object) = decode()
     {
         if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("resourceVersion");
         }
-        timeless(object).hash(&mut hasher);
+        timeless(object, "/status/conditions").hash(&mut hasher);
     } else {
         request.body().hash(&mut hasher);
     }
     hasher.finish()
 }
 
-fn timeless(mut status: Value) -> Value {
-    let conditions = status.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
+/// A value without the transition times of the conditions at this place.
+fn timeless(mut value: Value, conditions: &str) -> Value {
+    let conditions = value.pointer_mut(conditions).and_then(Value::as_array_mut);
     for condition in conditions.into_iter().flatten().filter_map(Value::as_object_mut) {
         condition.remove("lastTransitionTime");
     }
-    status
+    value
 }
 
 #[cfg(test)]
@@ -253,6 +254,15 @@ mod tests {
         };
         assert_eq!(status("True", "then"), status("True", "now"));
         assert_ne!(status("True", "then"), status("False", "then"));
+        let replaced = |ready: &str, time: &str| {
+            let condition =
+                format!(r#"{{"type": "Ready", "status": "{ready}", "lastTransitionTime": "{time}"}}"#);
+            patch(&format!(
+                r#"[{{"op": "add", "path": "/status", "value": {{"conditions": [{condition}]}}}}]"#
+            ))
+        };
+        assert_eq!(replaced("True", "then"), replaced("True", "now"));
+        assert_ne!(replaced("True", "then"), replaced("False", "then"));
     }
 
     #[test]
