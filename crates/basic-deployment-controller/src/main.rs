@@ -9,7 +9,6 @@ mod observe;
 mod unclaimed;
 
 use basic_deployment_controller::Settings;
-use catena_api::BasicDeployment;
 use operator_kit::run::{Arguments, Operator, Queue};
 
 use crate::{
@@ -22,11 +21,11 @@ async fn main() -> anyhow::Result<()> {
     let (name, version) = (env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
     let arguments = Arguments::parse(name, version, about);
     let operator = Operator::<Settings>::start(name, arguments).await?;
-    let queue = Queue::<BasicDeployment>::default();
+    let queue = Queue::default();
     let memory = Memory::default();
     let (settings, watches) = (operator.settings(), operator.watches());
     let (client, served_kinds) = (operator.client(), operator.served_kinds());
-    let observer = Observer::new(client, settings, served_kinds, watches, &queue.trigger(), memory.clone());
+    let observer = Observer::new(client, settings, served_kinds, watches, &queue, memory.clone());
     let executor = Executor::new(operator.writer(), observer.places(), memory);
     let unclaimed = Unclaimed::new(observer.commands(), executor.clone());
     let deployments = Deployments::new(observer, executor, operator.events(), operator.settings());

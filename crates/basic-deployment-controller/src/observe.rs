@@ -28,7 +28,7 @@ use operator_kit::{
     object::ObjectId,
     render::{Rendered, Renderings, is_object_name},
     report::StatusAge,
-    run::{Attempt, LiveSettings, Trigger},
+    run::{Attempt, LiveSettings, Queue},
     watch::{ReadError, ServedKinds, TrimmedObject, Watches, live},
     write::{
         WriteError,
@@ -66,12 +66,12 @@ impl Observer {
         settings: LiveSettings<Settings>,
         served_kinds: ServedKinds,
         watches: Watches,
-        trigger: &Trigger<BasicDeployment>,
+        queue: &Queue,
         memory: Memory,
     ) -> Self {
-        let commands = Arc::new(Commands::new(client.clone(), &watches, trigger));
-        let history = History::new(client.clone(), &watches, trigger.clone());
-        let children = Children::new(client.clone(), served_kinds.clone(), watches, trigger.clone());
+        let commands = Arc::new(Commands::new(client.clone(), &watches, queue));
+        let history = History::new(client.clone(), &watches, queue.clone());
+        let children = Children::new(client.clone(), served_kinds.clone(), watches, queue.clone());
         children.of(&settings.current().children);
         let pods = Pods::new(client.clone());
         let unread = Renderings::default();

@@ -7,7 +7,7 @@ mod observe;
 mod revisions;
 
 use basic_replicaset_controller::{Settings, pod::PodRow};
-use catena_api::{BasicReplicaSet, keys};
+use catena_api::keys;
 use kube::Api;
 use operator_kit::{
     run::{Arguments, Operator, Queue},
@@ -24,14 +24,14 @@ async fn main() -> anyhow::Result<()> {
     let (name, version) = (env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
     let arguments = Arguments::parse(name, version, about);
     let operator = Operator::<Settings>::start(name, arguments).await?;
-    let queue = Queue::<BasicReplicaSet>::default();
-    let trigger = queue.trigger();
+    let queue = Queue::default();
+    let requests = queue.clone();
     let watch = Watch::new(Api::all(operator.client()), "Pod").labelled(keys::REPLICA_SET_UID);
     let shared = Interner::default();
     let trim = move |pod| PodRow::of(pod, &shared);
     let pods = operator.watches().cache(watch, trim, move |pod: &PodRow| {
         if let Some(owner) = &pod.owner {
-            trigger.notify(&pod.namespace, &owner.name);
+            requests.notify(&pod.namespace, &owner.name);
         }
     });
     let memory = Memory::default();

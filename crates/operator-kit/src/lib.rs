@@ -124,7 +124,7 @@
 //!     let about = "Keeps a ConfigMap beside each ServiceAccount";
 //!     let arguments = Arguments::parse("cards", "1.0.0", about);
 //!     let operator = Operator::<Settings>::start("cards", arguments).await?;
-//!     let queue = Queue::<ServiceAccount>::default();
+//!     let queue = Queue::default();
 //!     let watch = Watch::new(Api::<ConfigMap>::all(operator.client()), "ConfigMap");
 //!     let cards = operator.watches().cache(watch, Card::of, |_| {});
 //!     let writer = operator.writer();

@@ -7,7 +7,6 @@ mod observe;
 use job_replicas::{
     Settings,
     job::{JobRow, OF, WatchedJob},
-    kind::JobReplicas,
 };
 use kube::Api;
 use operator_kit::{
@@ -22,11 +21,11 @@ async fn main() -> anyhow::Result<()> {
     let (name, version) = (env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
     let arguments = Arguments::parse(name, version, "Runs the replicas of each `JobReplicas` as Jobs");
     let operator = Operator::<Settings>::start(name, arguments).await?;
-    let queue = Queue::<JobReplicas>::default();
-    let trigger = queue.trigger();
+    let queue = Queue::default();
+    let requests = queue.clone();
     let watch = Watch::new(Api::<WatchedJob>::all(operator.client()), "Job").labelled(OF);
     let jobs = operator.watches().cache(watch, JobRow::of, move |job: &JobRow| {
-        trigger.notify(&job.namespace, &job.owner_name);
+        requests.notify(&job.namespace, &job.owner_name);
     });
     let executor = Executor::new(operator.writer(), jobs.seen());
     let observer = Observer { settings: operator.settings(), jobs };

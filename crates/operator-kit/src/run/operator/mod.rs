@@ -167,7 +167,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
     ///
     /// # Errors
     /// When the Lease is lost, or an essential task ended.
-    pub async fn run<C>(self, controller: C, queue: Queue<C::Kind>) -> anyhow::Result<()>
+    pub async fn run<C>(self, controller: C, queue: Queue) -> anyhow::Result<()>
     where
         C: Controller<Kind: Resource<DynamicType = ()> + DeserializeOwned>,
     {
@@ -181,7 +181,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
     pub async fn run_beside<C>(
         self,
         controller: C,
-        queue: Queue<C::Kind>,
+        queue: Queue,
         beside: impl Future<Output = Infallible>,
     ) -> anyhow::Result<()>
     where
@@ -195,7 +195,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
             trim: Box::new(|Unmanaged(object)| object),
         };
         let (controller, filled) = (Arc::new(controller), StoreWriter::new(()));
-        let reconciler = self.reconciler(controller, queue, filled, Arc::default(), intake.watch.kind());
+        let reconciler = self.reconciler(controller, (), queue, filled, Arc::default(), intake.watch.kind());
         let mut leading = follow_phase.clone();
         let beside = async move {
             leading.wait_for(|phase| *phase == Phase::Leading).await?;
@@ -262,7 +262,8 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
                 let intake = kind.clone().intake(&self.client, &self.health);
                 let name = intake.watch.kind();
                 let (queue, filled) = triggers.open(&kind);
-                let reconciler = self.reconciler(controller.clone(), queue, filled, backoff.clone(), name);
+                let (controller, resource) = (controller.clone(), kind.resource().clone());
+                let reconciler = self.reconciler(controller, resource, queue, filled, backoff.clone(), name);
                 let passes = reconciler.passes.clone();
                 running.push((kind, tasks.spawn(reconciler.run(intake, phase.clone())), passes));
             }
@@ -288,7 +289,8 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
     fn reconciler<C: Controller>(
         &self,
         controller: Arc<C>,
-        queue: Queue<C::Kind>,
+        dynamic_type: <C::Kind as Resource>::DynamicType,
+        queue: Queue,
         filled: StoreWriter<C::Kind>,
         backoff: Arc<Backoff>,
         kind: &str,
@@ -296,7 +298,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         let settings = self.settings.clone();
         let passes = Arc::new(Passes {
             controller,
-            dynamic_type: queue.dynamic_type.clone(),
+            dynamic_type,
             store: filled.as_reader(),
             backoff,
             writer: self.writer.clone(),
