@@ -4,13 +4,16 @@ use std::sync::Arc;
 
 use axum::http::StatusCode;
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::runtime::events::EventType;
+use kube::runtime::events::Event;
 use parking_lot::Mutex;
 
 use crate::{
     render::short_digest,
-    report::{Events, Told, metrics::Metrics},
+    report::{Events, metrics::Metrics, normal, warning},
 };
+
+/// The topic of Events about the newest settings.
+const SETTINGS: &str = "settings";
 
 /// Which settings are in force, and why newer ones are not: for `/settings`, metrics, Events and the log. A version is
 /// the sha256 of the settings' text.
@@ -24,11 +27,10 @@ struct State {
     in_force: String,
     /// The version of newer settings, and why they are not in force.
     newer: Option<(String, Problem)>,
-    told: Told,
 }
 
 /// The reason why settings are not in force.
-#[derive(PartialEq, Eq)]
+#[derive(PartialEq)]
 pub(crate) enum Problem {
     /// A mistake in them.
     Mistake(String),
@@ -50,41 +52,39 @@ impl SettingsStatus {
     /// The status after the start with settings of this version.
     pub fn new(version: &str, metrics: Arc<Metrics>, events: SettingsEvents) -> Self {
         metrics.settings_in_force(version);
-        let state = State { in_force: version.to_owned(), newer: None, told: Told::default() };
+        let state = State { in_force: version.to_owned(), newer: None };
         Self { state: Mutex::new(state), metrics, events }
     }
 
     /// Records that settings have replaced others, and tells it.
     pub fn taken(&self, version: &str) {
-        *self.state.lock() = State { in_force: version.to_owned(), newer: None, told: Told::default() };
+        *self.state.lock() = State { in_force: version.to_owned(), newer: None };
         self.metrics.settings_in_force(version);
         tracing::info!(version, "the settings changed");
         let note = format!("the settings of the version {version} are in force");
-        self.events.publish(EventType::Normal, "SettingsTaken", &taking(&[version]), &note);
+        self.events.publish_lasting(SETTINGS, &taking(&[version]), normal("SettingsTaken", &note));
     }
 
     /// Records why newer settings are not in force, and tells it; it is called again and again while that lasts.
     pub fn kept_out(&self, version: &str, problem: Problem) {
-        let State { newer, told, .. } = &mut *self.state.lock();
         let (reason, _, what) = problem.parts();
         let note = format!("{what}; this process keeps the previous settings until that is fixed");
-        if told.is_due("settings", &format!("{version} {note}")) {
-            tracing::error!("{note}");
-            self.events.warn(reason, &taking(&[version, &note]), &note);
-        }
+        self.events.publish_lasting(SETTINGS, &taking(&[version, &note]), warning(reason, &note));
         let is_mistake = matches!(problem, Problem::Mistake(_));
-        let kept_out = Some((version.to_owned(), problem));
-        if is_mistake && *newer != kept_out {
-            self.metrics.settings_errors.inc();
+        let newer = Some((version.to_owned(), problem));
+        let mut state = self.state.lock();
+        if state.newer != newer {
+            tracing::error!("{note}");
+            self.metrics.settings_errors.inc_by(is_mistake.into());
+            state.newer = newer;
         }
         self.metrics.settings_kept_out.set(1);
-        *newer = kept_out;
     }
 
     /// The page about the settings. With the version that somebody waits for: success once it is in force, 422 when it is
     /// refused, and 503 until then. Without: success unless newer settings than those in force are known.
     pub fn page(&self, wanted: Option<&str>) -> (StatusCode, String) {
-        let State { in_force, newer, .. } = &*self.state.lock();
+        let State { in_force, newer } = &*self.state.lock();
         if wanted == Some(in_force) || (wanted.is_none() && newer.is_none()) {
             return (StatusCode::OK, format!("the settings of the version {in_force} are in force\n"));
         }
@@ -122,14 +122,17 @@ impl SettingsEvents {
         Self { events, config_map }
     }
 
-    /// Tells a warning; those with the same reason, action and note are repeats.
-    pub fn warn(&self, reason: &'static str, action: &str, note: &str) {
-        self.publish(EventType::Warning, reason, action, note);
+    /// Publishes an Event about something that has happened.
+    pub fn publish(&self, event: Event) {
+        if let Some(map) = &self.config_map {
+            self.events.publish(map, event);
+        }
     }
 
-    fn publish(&self, type_: EventType, reason: &'static str, action: &str, note: &str) {
+    /// Publishes an Event about a state that may last; another action is another state.
+    pub(crate) fn publish_lasting(&self, topic: &str, action: &str, event: Event) {
         if let Some(map) = &self.config_map {
-            self.events.enqueue(type_, map, reason, action, note);
+            self.events.publish_lasting(map, topic, action, Event { action: action.into(), ..event });
         }
     }
 }

@@ -7,7 +7,7 @@ use kube::Client;
 use tokio::{sync::Mutex, time::Instant};
 
 use super::settings::{LiveSettings, Sample, Validate};
-use crate::{report::server::Tried, write::try_create};
+use crate::{report::server::Tried, watch::Cause, write::try_create};
 
 /// Time for which a result is given again, so that a visitor cannot make the controller send many requests.
 const REPEAT_INTERVAL: Duration = Duration::from_secs(5);
@@ -39,7 +39,7 @@ impl<S: Validate> SelfTest<S> {
             let namespace = namespace.as_ref().unwrap_or(&self.namespace);
             let Err(error) = try_create(&self.client, &resource, namespace, &object).await else { continue };
             // With sample values, only an unknown field is the fault of the template for sure.
-            let is_its_fault = error.cause.is_unknown_field();
+            let is_its_fault = error.cause == Cause::UnknownField;
             let told = if is_its_fault { &mut tried.refused } else { &mut tried.unclear };
             told.push(format!("template {template:?}: {error}"));
         }

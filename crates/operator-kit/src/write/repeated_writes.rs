@@ -15,10 +15,7 @@ use axum::http::{Request, header::CONTENT_TYPE};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::{
-    object::Named,
-    report::{Category, Failure, Part},
-};
+use crate::{object::Named, report::Failure};
 
 /// How often a write may be repeated.
 struct Limit {
@@ -98,7 +95,7 @@ pub(crate) struct Repeated {
 
 impl Repeated {
     /// The failure to report. What undoes a change is not retried earlier than the limit allows.
-    pub fn failed(&self) -> Part {
+    pub fn failed(&self) -> Failure {
         let Self { verb, object, undoes } = self;
         let message = match undoes {
             Some((field, by)) => {
@@ -117,14 +114,8 @@ impl Repeated {
                 "the same {verb} of {object} is repeated again and again: either it has no effect, or somebody undoes it; it is retried with exponential backoff, down to once a minute; find the other writer, for example with kubectl get --show-managed-fields"
             ),
         };
-        let failure = Failure {
-            category: Category::Transient,
-            reason: "RepeatedWrites",
-            message,
-            is_expected: false,
-            next_retry: None,
-        };
-        Part { retry_after: undoes.as_ref().map(|_| UNDOING_PACE), ..failure.into() }
+        let retry_after = undoes.as_ref().map(|_| UNDOING_PACE);
+        Failure { retry_after, ..Failure::transient("RepeatedWrites", message) }
     }
 }
 
@@ -198,27 +189,30 @@ fn content(request: &Request<Vec<u8>>) -> u64 {
     let decode = || serde_json::from_slice::<Value>(request.body());
     if is_json_patch && let Ok(Value::Array(operations)) = decode() {
         let effective = operations.into_iter().filter(|operation| operation["op"] != "test");
-        effective.for_each(|operation| timeless(operation, "/value/conditions").hash(&mut hasher));
+        effective.for_each(|operation| timeless(operation).hash(&mut hasher));
     } else if (is_status || may_rely_on_version())
         && let Ok(mut object) = decode()
     {
         if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("resourceVersion");
         }
-        timeless(object, "/status/conditions").hash(&mut hasher);
+        timeless(object).hash(&mut hasher);
     } else {
         request.body().hash(&mut hasher);
     }
     hasher.finish()
 }
 
-/// A value without the transition times of the conditions at this place.
-fn timeless(mut value: Value, conditions: &str) -> Value {
-    let conditions = value.pointer_mut(conditions).and_then(Value::as_array_mut);
-    for condition in conditions.into_iter().flatten().filter_map(Value::as_object_mut) {
-        condition.remove("lastTransitionTime");
+/// A value without the transition times of conditions.
+fn timeless(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let others = fields.into_iter().filter(|(name, _)| name != "lastTransitionTime");
+            others.map(|(name, value)| (name, timeless(value))).collect()
+        }
+        Value::Array(items) => items.into_iter().map(timeless).collect(),
+        value => value,
     }
-    value
 }
 
 #[cfg(test)]
@@ -257,9 +251,7 @@ mod tests {
         let replaced = |ready: &str, time: &str| {
             let condition =
                 format!(r#"{{"type": "Ready", "status": "{ready}", "lastTransitionTime": "{time}"}}"#);
-            patch(&format!(
-                r#"[{{"op": "add", "path": "/status", "value": {{"conditions": [{condition}]}}}}]"#
-            ))
+            patch(&format!(r#"[{{"op": "replace", "path": "/status/conditions/0", "value": {condition}}}]"#))
         };
         assert_eq!(replaced("True", "then"), replaced("True", "now"));
         assert_ne!(replaced("True", "then"), replaced("False", "then"));

@@ -2,8 +2,6 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::report::{Category, Reported};
-
 /// Maximum length, in characters, of a text of the interpreter, which quotes values of any size.
 const CLIPPED: usize = 200;
 
@@ -66,21 +64,6 @@ pub enum ExpressionError {
         /// The number of allowed steps.
         steps: u32,
     },
-}
-
-impl Reported for ExpressionError {
-    fn category(&self) -> Category {
-        Category::WaitsForChange
-    }
-
-    fn reason(&self) -> &'static str {
-        match self {
-            Self::Compile { .. } => "InvalidExpression",
-            Self::Missing { .. } => "FieldMissing",
-            Self::WrongType { .. } | Self::Failed { .. } => "ExpressionFailed",
-            Self::TooCostly { .. } => "ExpressionTooCostly",
-        }
-    }
 }
 
 /// Puts a text of the interpreter on one line of bounded length.

@@ -10,15 +10,20 @@ mod lease;
 use std::{ops::ControlFlow, pin::Pin, sync::Arc, time::Duration};
 
 use anyhow::bail;
+use futures::TryFutureExt;
 use kube::{
     Api, Client,
     api::{ObjectMeta, PostParams},
 };
 use serde_json::{Value, json};
-use thiserror::Error;
-use tokio::time::{Instant, error::Elapsed, sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
-use crate::{report::health::Health, write::Gate};
+use crate::{
+    object::Named,
+    report::health::Health,
+    watch::{ApiError, Cause, Verb, live::within},
+    write::Gate,
+};
 use lease::{Lease, now};
 
 /// Validity of a Lease after its last renewal.
@@ -61,38 +66,6 @@ struct Seen {
     metadata: ObjectMeta,
 }
 
-/// A failed request for the Lease.
-#[derive(Debug, Error)]
-enum Failed {
-    #[error("another replica holds the Lease")]
-    HeldBy(String),
-    #[error(transparent)]
-    Answered(#[from] kube::Error),
-    #[error("the API server did not answer in time")]
-    Unanswered(#[from] Elapsed),
-}
-
-impl Failed {
-    /// Whether the same request may succeed soon: it was not refused.
-    fn may_pass(&self) -> bool {
-        match self {
-            Self::HeldBy(_) => false,
-            Self::Answered(kube::Error::Api(status)) => status.code == 429 || status.code >= 500,
-            Self::Answered(_) | Self::Unanswered(_) => true,
-        }
-    }
-
-    /// Whether the Lease is not the one that was last seen: somebody has written or deleted it.
-    fn is_outdated(&self) -> bool {
-        matches!(self, Self::Answered(kube::Error::Api(status)) if status.is_conflict() || status.is_not_found())
-    }
-}
-
-/// The answer to one request, each of which has its own time: on a slow API server, two would take too long together.
-async fn answer<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T, Failed> {
-    Ok(timeout(REQUEST_TIMEOUT, request).await??)
-}
-
 impl Candidate {
     pub fn new(
         client: Client,
@@ -112,7 +85,7 @@ impl Candidate {
         let (mut seen, mut stopped) = (Seen::default(), None::<Instant>);
         loop {
             let taken = self.take(&mut seen).await;
-            let is_answered = !matches!(taken, Err(Failed::Unanswered(_)));
+            let is_answered = taken.as_ref().err().is_none_or(|error| error.cause != Cause::Silent);
             match taken {
                 Ok(Some((lease, renewed))) => {
                     tracing::info!(lease = self.name, identity = self.identity, "leading");
@@ -142,14 +115,23 @@ impl Candidate {
         }
     }
 
-    fn warn(&self, what: &str, error: &Failed) {
-        tracing::warn!(lease = self.name, "cannot {what} the Lease: {error}");
-        self.health.election_fails(format!("the Lease {}: {error}", self.name));
+    fn warn(&self, what: &str, ApiError { message, .. }: &ApiError) {
+        tracing::warn!(lease = self.name, "cannot {what} the Lease: {message}");
+        self.health.election_fails(format!("the Lease {}: {message}", self.name));
+    }
+
+    /// The answer to one request, each of which has its own time: on a slow API server, two would take too long together.
+    fn answer<T>(
+        &self,
+        request: impl Future<Output = kube::Result<T>>,
+    ) -> impl Future<Output = Result<T, ApiError>> {
+        let failed = |error| ApiError::of(Verb::Write, &error, Named::new("Lease", &*self.name));
+        within(REQUEST_TIMEOUT, request).map_err(failed)
     }
 
     /// Takes a Lease that is free. Returns it with the begin of its validity.
-    async fn take(&self, seen: &mut Seen) -> Result<Option<(Lease, Instant)>, Failed> {
-        let found = answer(self.leases.get_opt(&self.name)).await?;
+    async fn take(&self, seen: &mut Seen) -> Result<Option<(Lease, Instant)>, ApiError> {
+        let found = self.answer(self.leases.get_opt(&self.name)).await?;
         // The holder of a deleted Lease still writes, and creates it again at its next renewal.
         let (mut is_held, mut validity) = (true, LEASE_DURATION);
         if let Some(lease) = &found {
@@ -173,15 +155,15 @@ impl Candidate {
     }
 
     /// Creates the Lease in the place of a deleted one.
-    async fn create(&self, former: &ObjectMeta) -> Result<Lease, Failed> {
+    async fn create(&self, former: &ObjectMeta) -> Result<Lease, ApiError> {
         let lease = Lease::in_place_of(former, &self.name, self.spec(&Value::Null));
-        answer(self.leases.create(&PostParams::default(), &lease)).await
+        self.answer(self.leases.create(&PostParams::default(), &lease)).await
     }
 
     /// Writes a spec. The write carries the resourceVersion of `last`, so that one of two candidates gets a conflict.
-    async fn replace(&self, last: &Lease, spec: Value) -> Result<Lease, Failed> {
+    async fn replace(&self, last: &Lease, spec: Value) -> Result<Lease, ApiError> {
         let lease = Lease { spec, ..last.clone() };
-        answer(self.leases.replace(&self.name, &PostParams::default(), &lease)).await
+        self.answer(self.leases.replace(&self.name, &PostParams::default(), &lease)).await
     }
 
     /// The spec by which this process holds the Lease; `before` is null for a new one.
@@ -217,9 +199,9 @@ impl Leadership {
                     self.candidate.health.election_works();
                     pause = RENEW_INTERVAL.saturating_sub(before.elapsed());
                 }
-                Err(error) if error.is_outdated() => match self.reread().await {
-                    Ok(()) => pause = Duration::ZERO,
-                    Err(Failed::HeldBy(holder)) => {
+                Err(error) if error.is_stale() => match self.reread().await {
+                    Ok(None) => pause = Duration::ZERO,
+                    Ok(Some(holder)) => {
                         self.candidate.gate.close();
                         bail!("the Lease {} is held by {holder:?}: stopping", self.candidate.name)
                     }
@@ -230,18 +212,16 @@ impl Leadership {
         }
     }
 
-    /// Reads a Lease that somebody has written or deleted: fails unless it is still ours, or can be created again.
-    async fn reread(&mut self) -> Result<(), Failed> {
+    /// Reads a Lease that somebody has written or deleted, and returns its holder unless it is still ours, or was created
+    /// again.
+    async fn reread(&mut self) -> Result<Option<String>, ApiError> {
         let Candidate { leases, name, identity, .. } = &self.candidate;
-        let found = answer(leases.get_opt(name)).await?;
-        self.lease = match found {
-            Some(lease) if lease.holder() != identity => {
-                return Err(Failed::HeldBy(lease.holder().to_owned()));
-            }
+        self.lease = match self.candidate.answer(leases.get_opt(name)).await? {
+            Some(lease) if lease.holder() != identity => return Ok(Some(lease.holder().to_owned())),
             Some(lease) => lease,
             None => self.candidate.create(&self.lease.metadata).await?,
         };
-        Ok(())
+        Ok(None)
     }
 
     /// Releases the Lease, so that another replica need not wait for its expiry.
@@ -258,25 +238,26 @@ impl Leadership {
             spec["holderIdentity"] = "".into();
             spec["leaseDurationSeconds"] = 1.into();
             spec["renewTime"] = now();
-            let released = match self.candidate.replace(&self.lease, spec).await {
-                Err(Failed::Answered(kube::Error::Api(status))) if status.is_conflict() => {
-                    match self.reread().await {
-                        Ok(()) => continue,
-                        lost => lost,
-                    }
-                }
-                released => released.map(drop),
+            let holder = match self.candidate.replace(&self.lease, spec).await {
+                Err(error) if error.cause == Cause::Conflict => match self.reread().await {
+                    Ok(None) => continue,
+                    reread => reread,
+                },
+                released => released.map(|_| None),
             };
-            match released {
-                Ok(()) => return tracing::info!("released the Lease"),
-                // An unanswered release took effect.
-                Err(Failed::HeldBy(holder)) if holder.is_empty() => {
+            match holder {
+                // Without a holder, an unanswered release took effect.
+                Ok(holder) if holder.as_deref().unwrap_or_default().is_empty() => {
                     return tracing::info!("released the Lease");
                 }
-                Err(error) if error.may_pass() => tracing::warn!("cannot release the Lease: {error}"),
-                Err(error) => {
+                Ok(_) => return tracing::warn!("cannot release the Lease: another replica holds it"),
+                // It was not refused.
+                Err(ApiError { code: 0 | 429 | 500.., message, .. }) => {
+                    tracing::warn!("cannot release the Lease: {message}");
+                }
+                Err(ApiError { message, .. }) => {
                     return tracing::warn!(
-                        "cannot release the Lease: {error}; it is gone, or expires by itself"
+                        "cannot release the Lease: {message}; it is gone, or expires by itself"
                     );
                 }
             }
