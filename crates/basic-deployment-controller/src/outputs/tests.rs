@@ -39,6 +39,21 @@ fn an_expression_over_a_field_that_is_missing_has_not_been_reported_yet() {
 }
 
 #[test]
+fn a_quoted_field_is_read() {
+    let contract = json!({
+        "active": {"cel": "object.status.`ready-replicas`"},
+        "ready": {"cel": "has(object.status.`ready-replicas`)"},
+        "stalled": {"cel": "object.status.?`why-not`.orValue(null)"},
+    });
+    let status = json!({"ready-replicas": 2, "why-not": {"reason": "Odd", "message": "x"}});
+    let outputs = mapping(contract).outputs(&json!({ "status": status }), 1);
+    assert_eq!((outputs.active, outputs.ready, outputs.problem), (2, true, None));
+    assert_eq!(outputs.stalled.map(|stalled| stalled.reason).as_deref(), Some("Odd"));
+    // A path has other quotes, and is refused with these.
+    serde_json::from_value::<Mapping>(json!({"active": "status.`ready-replicas`"})).unwrap_err();
+}
+
+#[test]
 fn readiness_is_reported_by_a_condition_about_the_current_spec() {
     let of = |conditions: Value| {
         let child = json!({"status": {"active": 3, "conditions": conditions}});
