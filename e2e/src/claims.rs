@@ -40,6 +40,8 @@ struct Entry {
     id: u64,
     claim: Claim,
     holds: bool,
+    /// Whether the test takes more than a minute.
+    is_long: bool,
     /// Its place in a shuffled order.
     rank: Option<u64>,
 }
@@ -50,7 +52,7 @@ struct Claims {
     next: u64,
 }
 
-/// Time in which all tests have been started, so that a shuffled order is one of all of them.
+/// Time in which all tests have been started, so that their order is one of all of them.
 const ARRIVAL: Duration = Duration::from_secs(1);
 
 /// The seed of a shuffled order, from `CATENA_ORDER`. libtest can shuffle only with a nightly toolchain; and as it starts
@@ -68,6 +70,11 @@ fn seed() -> Option<u64> {
 static CLAIMS: Mutex<Claims> = Mutex::new(Claims { entries: Vec::new(), next: 0 });
 static ENDED: Notify = Notify::const_new();
 
+/// Whether this test is in a module `long`.
+fn is_long() -> bool {
+    thread::current().name().is_some_and(|test| test.contains("::long::"))
+}
+
 impl Claim {
     /// Waits until the claim holds.
     pub(crate) async fn hold(self) -> Held {
@@ -76,10 +83,8 @@ impl Claim {
             (seed, thread::current().name()).hash(&mut hasher);
             hasher.finish()
         });
-        let held = Held { id: CLAIMS.lock().ask(self.clone(), rank), claim: self };
-        if rank.is_some() {
-            tokio::time::sleep(ARRIVAL).await;
-        }
+        let held = Held { id: CLAIMS.lock().ask(self.clone(), is_long(), rank), claim: self };
+        tokio::time::sleep(ARRIVAL).await;
         loop {
             let ended = ENDED.notified();
             tokio::pin!(ended);
@@ -114,9 +119,9 @@ impl Drop for Held {
 }
 
 impl Claims {
-    fn ask(&mut self, claim: Claim, rank: Option<u64>) -> u64 {
+    fn ask(&mut self, claim: Claim, is_long: bool, rank: Option<u64>) -> u64 {
         self.next += 1;
-        self.entries.push(Entry { id: self.next, claim, holds: false, rank });
+        self.entries.push(Entry { id: self.next, claim, holds: false, is_long, rank });
         self.next
     }
 
@@ -156,12 +161,13 @@ impl Claims {
 
 impl Entry {
     /// Claims that change more come first, so that others can run beside those that change less; claims that only use
-    /// come last. A shuffled order takes its own.
+    /// come last. Among those, long tests come first: none of the rest is left to wait for them at the end. A shuffled
+    /// order takes its own.
     fn goes_before(&self, other: &Self) -> bool {
         if let (Some(rank), Some(theirs)) = (self.rank, other.rank) {
             return rank < theirs;
         }
-        let place = |entry: &Self| (Reverse(entry.claim.changes.len()), entry.id);
+        let place = |entry: &Self| (Reverse(entry.claim.changes.len()), !entry.is_long, entry.id);
         place(self) < place(other)
     }
 }
@@ -186,7 +192,7 @@ mod tests {
     /// The claims that hold after all have arrived in this order.
     fn holding(claims: &[Claim]) -> Vec<bool> {
         let mut all = Claims { entries: Vec::new(), next: 0 };
-        let ids: Vec<u64> = claims.iter().map(|claim| all.ask(claim.clone(), None)).collect();
+        let ids: Vec<u64> = claims.iter().map(|claim| all.ask(claim.clone(), false, None)).collect();
         ids.into_iter().map(|id| all.try_hold(id)).collect()
     }
 
@@ -215,9 +221,18 @@ mod tests {
     #[test]
     fn who_changes_more_goes_first() {
         let mut all = Claims { entries: Vec::new(), next: 0 };
-        let [narrow, wide] = [&[BINDER][..], &[BINDER, REAPER]].map(|these| all.ask(changes(these), None));
+        let [narrow, wide] =
+            [&[BINDER][..], &[BINDER, REAPER]].map(|these| all.ask(changes(these), false, None));
         assert!(!all.try_hold(narrow));
         assert!(all.try_hold(wide));
+    }
+
+    #[test]
+    fn of_those_that_change_as_much_the_long_ones_go_first() {
+        let mut all = Claims { entries: Vec::new(), next: 0 };
+        let [short, long] = [false, true].map(|is_long| all.ask(changes(&[BINDER]), is_long, None));
+        assert!(!all.try_hold(short));
+        assert!(all.try_hold(long));
     }
 
     #[test]
@@ -230,9 +245,9 @@ mod tests {
     #[test]
     fn a_change_waits_for_users_that_are_there() {
         let mut all = Claims { entries: Vec::new(), next: 0 };
-        let user = all.ask(uses(&[BINDER]), None);
+        let user = all.ask(uses(&[BINDER]), false, None);
         assert!(all.try_hold(user));
-        let change = all.ask(changes(&[BINDER]), None);
+        let change = all.ask(changes(&[BINDER]), false, None);
         assert!(!all.try_hold(change));
         all.entries.retain(|entry| entry.id != user);
         assert!(all.try_hold(change));
@@ -241,11 +256,11 @@ mod tests {
     #[test]
     fn in_a_shuffled_order_each_claim_waits_for_those_before_it_that_could_hold() {
         let mut all = Claims { entries: Vec::new(), next: 0 };
-        let user = all.ask(uses(&[REAPER]), Some(0));
+        let user = all.ask(uses(&[REAPER]), false, Some(0));
         assert!(all.try_hold(user));
-        let later = all.ask(uses(&[BINDER]), Some(9));
-        let blocked = all.ask(changes(&[REAPER]), Some(1));
-        let first = all.ask(changes(&[BINDER]), Some(2));
+        let later = all.ask(uses(&[BINDER]), false, Some(9));
+        let blocked = all.ask(changes(&[REAPER]), false, Some(1));
+        let first = all.ask(changes(&[BINDER]), false, Some(2));
         assert!(!all.try_hold(later), "it is not its turn");
         assert!(!all.try_hold(blocked), "one that holds excludes it");
         assert!(all.try_hold(first));

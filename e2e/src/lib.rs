@@ -2,7 +2,8 @@
 //!
 //! The suite runs against the cluster of `KUBECONFIG`, on which the charts are installed; `cargo xtask test
 //! --only e2e` brings one up. Tests run side by side, unless one changes a
-//! controller that another needs ([`Cluster::changing`]), or wants the cluster alone ([`Cluster::alone`]).
+//! controller that another needs ([`Cluster::changing`]), or wants the cluster alone ([`Cluster::alone`]). Those that take
+//! more than a minute are in a module `long`, and begin first.
 
 mod argo_rollouts;
 mod audit;

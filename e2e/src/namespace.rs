@@ -238,11 +238,29 @@ impl Drop for Namespace {
         }
         let name = self.name.clone();
         clean_up("deleting a namespace", async move |client| {
-            match Api::<CoreNamespace>::all(client).delete(&name, &DeleteParams::background()).await {
-                Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(()),
-                Err(error) => Err(error.into()),
-                Ok(_) => Ok(()),
+            let namespaces = Api::<CoreNamespace>::all(client.clone());
+            match namespaces.delete(&name, &DeleteParams::background()).await {
+                Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => {
+                    return Ok(());
+                }
+                Err(error) => return Err(error.into()),
+                Ok(_) => {}
             }
+            // The namespace controller begins after five seconds, and comes back after five more for what is not gone at
+            // once. What is deleted now is gone by then.
+            delete_all::<BasicDeployment>(&client, &name).await?;
+            delete_all::<BasicReplicaSet>(&client, &name).await?;
+            delete_all::<Pod>(&client, &name).await
         });
+    }
+}
+
+async fn delete_all<K: Namespaced>(client: &Client, namespace: &str) -> Result<()> {
+    let (all, background) = (ListParams::default(), DeleteParams::background());
+    match Api::<K>::namespaced(client.clone(), namespace).delete_collection(&background, &all).await {
+        // A test may have taken away the kind, for which the answer is a page, or the namespace is gone already.
+        Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
+        Err(error) => Err(error.into()),
+        Ok(_) => Ok(()),
     }
 }

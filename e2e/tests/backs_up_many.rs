@@ -137,64 +137,69 @@ mod alone {
         until_unprotected, until_written,
     };
 
-    #[tokio::test]
-    async fn a_tenth_of_thousands_deleted_at_once_is_all_backed_up_also_through_twenty_kills() -> Result<()> {
-        e2e::needs!(HostProcesses);
-        let (many, few) = (many()?, many()? / 10);
-        let cluster = Cluster::alone().await?;
-        protect(&cluster).await?;
-        let namespace = cluster.namespace("many").await?;
-        let backups = cluster.namespace("kept").await?;
-        let _paused = Paused::pause(&cluster, BACKUPS).await?;
-        let proxy = ChaosProxy::start().await?;
-        let mut process =
-            OwnProcess::start(OwnProcess::program(BACKUPS)?, &proxy, &settings(&backups, true))?;
+    mod long {
+        use super::*;
 
-        let started = Instant::now();
-        create(&namespace, many).await?;
-        until_written(&proxy, many).await;
-        println!("{many} created and protected after {:?}", started.elapsed());
-        until_protected(&namespace, many).await;
+        #[tokio::test]
+        async fn a_tenth_of_thousands_deleted_at_once_is_all_backed_up_also_through_twenty_kills()
+        -> Result<()> {
+            e2e::needs!(HostProcesses);
+            let (many, few) = (many()?, many()? / 10);
+            let cluster = Cluster::alone().await?;
+            protect(&cluster).await?;
+            let namespace = cluster.namespace("many").await?;
+            let backups = cluster.namespace("kept").await?;
+            let _paused = Paused::pause(&cluster, BACKUPS).await?;
+            let proxy = ChaosProxy::start().await?;
+            let mut process =
+                OwnProcess::start(OwnProcess::program(BACKUPS)?, &proxy, &settings(&backups, true))?;
 
-        let started = Instant::now();
-        let mut uids = delete(&namespace, 0..few).await?;
-        until_written(&proxy, many + 2 * few).await;
-        let took = started.elapsed();
-        until_left(&namespace, many - few).await;
-        backed_up(&backups, &uids).await?;
-        let memory = process.resident()?;
-        println!("{few} deleted, backed up and gone after {took:?}, {} MiB", memory / MEBIBYTE);
-        // One write protects, one backs up, one releases.
-        assert_eq!(until_silent(&proxy).await, many + 2 * few);
-        assert!(memory < 40 * MEBIBYTE, "{} MiB", memory / MEBIBYTE);
+            let started = Instant::now();
+            create(&namespace, many).await?;
+            until_written(&proxy, many).await;
+            println!("{many} created and protected after {:?}", started.elapsed());
+            until_protected(&namespace, many).await;
 
-        // Once more, with many kills.
-        let before = proxy.writes().len();
-        let delete = async {
-            uids.extend(delete(&namespace, few..2 * few).await?);
-            anyhow::Ok(())
-        };
-        let crash = async {
-            for crash in 1..=CRASHES {
-                // The number of writes before a kill varies, so that the kills spread over the whole run.
-                let crashed = proxy.crash_after(few / 50 + crash % 5);
-                let came = tokio::time::timeout(LONG, crashed).await;
-                came.with_context(|| format!("crash {crash} did not come"))??;
-                process.crash().await?;
-            }
-            anyhow::Ok(())
-        };
-        let started = Instant::now();
-        tokio::try_join!(delete, crash)?;
-        until_left(&namespace, many - 2 * few).await;
-        let took = started.elapsed();
-        backed_up(&backups, &uids).await?;
-        let writes = proxy.writes().len() - before;
-        println!("{few} more with {CRASHES} kills after {took:?}, {writes} writes");
+            let started = Instant::now();
+            let mut uids = delete(&namespace, 0..few).await?;
+            until_written(&proxy, many + 2 * few).await;
+            let took = started.elapsed();
+            until_left(&namespace, many - few).await;
+            backed_up(&backups, &uids).await?;
+            let memory = process.resident()?;
+            println!("{few} deleted, backed up and gone after {took:?}, {} MiB", memory / MEBIBYTE);
+            // One write protects, one backs up, one releases.
+            assert_eq!(until_silent(&proxy).await, many + 2 * few);
+            assert!(memory < 40 * MEBIBYTE, "{} MiB", memory / MEBIBYTE);
 
-        // All other objects lose the finalizer.
-        process.configure(&settings(&backups, false))?;
-        until_unprotected(&namespace).await;
-        Ok(())
+            // Once more, with many kills.
+            let before = proxy.writes().len();
+            let delete = async {
+                uids.extend(delete(&namespace, few..2 * few).await?);
+                anyhow::Ok(())
+            };
+            let crash = async {
+                for crash in 1..=CRASHES {
+                    // The number of writes before a kill varies, so that the kills spread over the whole run.
+                    let crashed = proxy.crash_after(few / 50 + crash % 5);
+                    let came = tokio::time::timeout(LONG, crashed).await;
+                    came.with_context(|| format!("crash {crash} did not come"))??;
+                    process.crash().await?;
+                }
+                anyhow::Ok(())
+            };
+            let started = Instant::now();
+            tokio::try_join!(delete, crash)?;
+            until_left(&namespace, many - 2 * few).await;
+            let took = started.elapsed();
+            backed_up(&backups, &uids).await?;
+            let writes = proxy.writes().len() - before;
+            println!("{few} more with {CRASHES} kills after {took:?}, {writes} writes");
+
+            // All other objects lose the finalizer.
+            process.configure(&settings(&backups, false))?;
+            until_unprotected(&namespace).await;
+            Ok(())
+        }
     }
 }

@@ -10,6 +10,7 @@ use e2e::{
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{ResourceExt, api::ListParams, core::DynamicObject};
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 /// The label by whose value an entry selects.
 const LABEL: &str = "e2e.catena.dev/crash";
@@ -108,46 +109,55 @@ async fn slow(objects: &OwnKind, backups: &Namespace, name: &str) -> Result<()> 
     Ok(())
 }
 
-#[tokio::test]
-async fn killed_after_any_write_it_loses_no_backup_makes_none_twice_and_lets_nothing_go_too_soon()
--> Result<()> {
-    e2e::needs!(HostProcesses);
-    let cluster = Cluster::with(&[]).await?;
-    let namespace = cluster.namespace("crashes").await?;
-    let backups = cluster.namespace("backups").await?;
-    let objects = FinalizerCleanup::of(OwnKind::plain(&cluster, &namespace).await?);
-    let proxy = ChaosProxy::start().await?;
-    let settings = settings(&objects, &backups);
-    let mut run = OwnProcess::start(OwnProcess::program(BACKUPS)?, &proxy, &settings)?;
-
-    // Undisturbed, for the number of writes.
-    instant(&objects, &backups, "instant").await?;
-    let of_instant = proxy.writes();
-    assert_eq!(of_instant.len(), 3, "{of_instant:#?}");
-    slow(&objects, &backups, "slow").await?;
-    let of_slow = proxy.writes()[3..].to_vec();
-    assert!((6..=8).contains(&of_slow.len()), "{of_slow:#?}");
-    println!("{of_instant:#?} {of_slow:#?}");
-
-    for crash_at in 1..=of_instant.len() {
-        let name = format!("instant-{crash_at}");
-        let crashed = proxy.crash_after(crash_at);
-        let disturb = async {
-            tokio::time::timeout(WAIT_TIMEOUT, crashed).await.context("it did not come to the crash")??;
-            run.crash().await
-        };
-        tokio::try_join!(instant(&objects, &backups, &name), disturb)
-            .with_context(|| format!("killed after write {crash_at}: {:#?}", proxy.writes()))?;
-    }
-    for crash_at in 1..=of_slow.len() {
-        let name = format!("slow-{crash_at}");
-        let crashed = proxy.crash_after(crash_at);
-        let disturb = async {
-            tokio::time::timeout(WAIT_TIMEOUT, crashed).await.context("it did not come to the crash")??;
-            run.crash().await
-        };
-        tokio::try_join!(slow(&objects, &backups, &name), disturb)
-            .with_context(|| format!("killed after write {crash_at}: {:#?}", proxy.writes()))?;
-    }
+/// Plays a story in which the controller is killed after this write.
+async fn killed_after(
+    crash_at: usize,
+    proxy: &ChaosProxy,
+    run: &mut OwnProcess,
+    story: impl Future<Output = Result<()>>,
+) -> Result<()> {
+    let crashed = proxy.crash_after(crash_at);
+    let disturb = async {
+        timeout(WAIT_TIMEOUT, crashed).await.context("it did not come to the crash")??;
+        run.crash().await
+    };
+    tokio::try_join!(story, disturb)
+        .with_context(|| format!("killed after write {crash_at}: {:#?}", proxy.writes()))?;
     Ok(())
+}
+
+mod long {
+    use super::*;
+
+    #[tokio::test]
+    async fn killed_after_any_write_it_loses_no_backup_makes_none_twice_and_lets_nothing_go_too_soon()
+    -> Result<()> {
+        e2e::needs!(HostProcesses);
+        let cluster = Cluster::with(&[]).await?;
+        let namespace = cluster.namespace("crashes").await?;
+        let backups = cluster.namespace("backups").await?;
+        let objects = FinalizerCleanup::of(OwnKind::plain(&cluster, &namespace).await?);
+        let proxy = ChaosProxy::start().await?;
+        let settings = settings(&objects, &backups);
+        let mut run = OwnProcess::start(OwnProcess::program(BACKUPS)?, &proxy, &settings)?;
+
+        // Undisturbed, for the number of writes.
+        instant(&objects, &backups, "instant").await?;
+        let of_instant = proxy.writes();
+        assert_eq!(of_instant.len(), 3, "{of_instant:#?}");
+        slow(&objects, &backups, "slow").await?;
+        let of_slow = proxy.writes()[3..].to_vec();
+        assert!((6..=8).contains(&of_slow.len()), "{of_slow:#?}");
+        println!("{of_instant:#?} {of_slow:#?}");
+
+        for crash_at in 1..=of_instant.len() {
+            let name = format!("instant-{crash_at}");
+            killed_after(crash_at, &proxy, &mut run, instant(&objects, &backups, &name)).await?;
+        }
+        for crash_at in 1..=of_slow.len() {
+            let name = format!("slow-{crash_at}");
+            killed_after(crash_at, &proxy, &mut run, slow(&objects, &backups, &name)).await?;
+        }
+        Ok(())
+    }
 }

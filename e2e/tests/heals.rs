@@ -181,55 +181,60 @@ impl Rival<'_> {
     }
 }
 
-#[tokio::test]
-async fn whoever_keeps_changing_the_child_is_named_and_answered_once_a_minute_until_it_stops() -> Result<()> {
-    e2e::needs!(AuditLog);
-    let cluster = Cluster::with(&CHAIN).await?;
-    let namespace = cluster.namespace("fight").await?;
-    let rival = |child, milliseconds, change| {
-        let interval = Duration::from_millis(milliseconds);
-        Rival { namespace: &namespace, child, interval, change }
-    };
-    let scales = json!({"spec": {"replicas": 2}});
-    let rivals = [
-        rival("fast", 100, scales.clone()),
-        rival("slow", 5_000, scales),
-        rival("disowned", 700, json!({"metadata": {"ownerReferences": null}})),
-    ];
-    for Rival { child, .. } in &rivals {
-        namespace.create(&deployment(child, 1)).await?;
-        namespace.until_ready(child).await;
-    }
-    let (log, began) = (AuditLog::from_now()?, Instant::now());
-    try_join_all(rivals.iter().map(async |rival| {
-        let told = rival.fight().await?;
-        if rival.child == "disowned" {
-            // What somebody has removed names nobody.
-            ensure!(told.contains("somebody else keeps changing metadata.ownerReferences of"), "{told}");
-            return Ok(());
-        }
-        ensure!(told.contains("spec.replicas") && told.contains(&rival.manager()), "{told}");
-        rival.lose().await
-    }))
-    .await?;
-    // Five in quick succession and the one that is told, the wish, and the repair that it allows at once.
-    let most = 8 + usize::try_from(began.elapsed().as_secs() / 60)?;
-    let requests = log.by(DEPLOYMENTS, &namespace.name)?;
-    for Rival { child, .. } in &rivals {
-        let is_undone =
-            |request: &&Request| request.is("patch", "basicreplicasets") && request.name == *child;
-        let undone = requests.iter().filter(is_undone).count();
-        assert!((6..=most).contains(&undone), "{child}: {undone} writes in {:?}", began.elapsed());
-        namespace.until_event(child, "RepeatedWrites").await;
-    }
+mod long {
+    use super::*;
 
-    namespace.merge::<BasicDeployment>("slow", json!({"spec": {"replicas": 3}})).await?;
-    namespace.until_ready("slow").await;
-    for child in ["fast", "disowned"] {
-        namespace.until_ready_within(3 * WAIT_TIMEOUT, child).await;
+    #[tokio::test]
+    async fn whoever_keeps_changing_the_child_is_named_and_answered_once_a_minute_until_it_stops()
+    -> Result<()> {
+        e2e::needs!(AuditLog);
+        let cluster = Cluster::with(&CHAIN).await?;
+        let namespace = cluster.namespace("fight").await?;
+        let rival = |child, milliseconds, change| {
+            let interval = Duration::from_millis(milliseconds);
+            Rival { namespace: &namespace, child, interval, change }
+        };
+        let scales = json!({"spec": {"replicas": 2}});
+        let rivals = [
+            rival("fast", 100, scales.clone()),
+            rival("slow", 5_000, scales),
+            rival("disowned", 700, json!({"metadata": {"ownerReferences": null}})),
+        ];
+        for Rival { child, .. } in &rivals {
+            namespace.create(&deployment(child, 1)).await?;
+            namespace.until_ready(child).await;
+        }
+        let (log, began) = (AuditLog::from_now()?, Instant::now());
+        try_join_all(rivals.iter().map(async |rival| {
+            let told = rival.fight().await?;
+            if rival.child == "disowned" {
+                // What somebody has removed names nobody.
+                ensure!(told.contains("somebody else keeps changing metadata.ownerReferences of"), "{told}");
+                return Ok(());
+            }
+            ensure!(told.contains("spec.replicas") && told.contains(&rival.manager()), "{told}");
+            rival.lose().await
+        }))
+        .await?;
+        // Five in quick succession and the one that is told, the wish, and the repair that it allows at once.
+        let most = 8 + usize::try_from(began.elapsed().as_secs() / 60)?;
+        let requests = log.by(DEPLOYMENTS, &namespace.name)?;
+        for Rival { child, .. } in &rivals {
+            let is_undone =
+                |request: &&Request| request.is("patch", "basicreplicasets") && request.name == *child;
+            let undone = requests.iter().filter(is_undone).count();
+            assert!((6..=most).contains(&undone), "{child}: {undone} writes in {:?}", began.elapsed());
+            namespace.until_event(child, "RepeatedWrites").await;
+        }
+
+        namespace.merge::<BasicDeployment>("slow", json!({"spec": {"replicas": 3}})).await?;
+        namespace.until_ready("slow").await;
+        for child in ["fast", "disowned"] {
+            namespace.until_ready_within(3 * WAIT_TIMEOUT, child).await;
+        }
+        namespace.until_ready_pods(5).await;
+        Ok(())
     }
-    namespace.until_ready_pods(5).await;
-    Ok(())
 }
 
 #[tokio::test]

@@ -55,6 +55,9 @@ async fn the_api_server_refuses_what_cannot_be_and_names_the_field() -> Result<(
         ("BasicReplicaSet", "web", "spec.maxUnavailable", "0, maxSurge: 0%"),
         ("BasicDeployment", "web", "spec.maxUnavailable", "0%, maxSurge: 0"),
         ("BasicReplicaSet", "web", "spec.minReadySeconds", "-1"),
+        ("BasicReplicaSet", "web", "spec.podReplacementPolicy", "Never"),
+        ("BasicDeployment", "web", "spec.minReadySeconds", "-1"),
+        ("BasicDeployment", "web", "spec.podReplacementPolicy", "Never"),
     ] {
         let spec = match field {
             "metadata.name" => format!("replicas: {value}"),

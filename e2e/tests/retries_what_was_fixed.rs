@@ -35,37 +35,41 @@ fn writes(
     if count == 0 { Err(format!("{:?}", Tally::of(&requests))) } else { Ok(count) }
 }
 
-#[tokio::test]
-async fn a_refused_step_is_tried_again_within_a_minute_also_after_many_refusals() -> Result<()> {
-    e2e::needs!(AuditLog);
-    let cluster = &Cluster::with(&CHAIN).await?;
-    let log = &AuditLog::from_now()?;
-    let stories = CREATE.map(async |what| {
-        let namespace = cluster.namespace("fixed").await?;
-        let quota = json!({"metadata": {"name": "none"}, "spec": {"hard": {what.2: "0"}}});
-        namespace.create::<ResourceQuota>(&serde_json::from_value(quota)?).await?;
-        namespace
-            .until("none", "is counted", |quota: &ResourceQuota| {
-                quota.status.as_ref().is_some_and(|status| status.hard.is_some())
+mod long {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_refused_step_is_tried_again_within_a_minute_also_after_many_refusals() -> Result<()> {
+        e2e::needs!(AuditLog);
+        let cluster = &Cluster::with(&CHAIN).await?;
+        let log = &AuditLog::from_now()?;
+        let stories = CREATE.map(async |what| {
+            let namespace = cluster.namespace("fixed").await?;
+            let quota = json!({"metadata": {"name": "none"}, "spec": {"hard": {what.2: "0"}}});
+            namespace.create::<ResourceQuota>(&serde_json::from_value(quota)?).await?;
+            namespace
+                .until("none", "is counted", |quota: &ResourceQuota| {
+                    quota.status.as_ref().is_some_and(|status| status.hard.is_some())
+                })
+                .await;
+            namespace.create(&deployment("web", 2)).await?;
+            eventually("it backs off", LONG, async || match writes(log, what, &namespace, false)? {
+                refused if refused >= REFUSALS => Ok(()),
+                refused => Err(format!("{refused} refusals")),
             })
             .await;
-        namespace.create(&deployment("web", 2)).await?;
-        eventually("it backs off", LONG, async || match writes(log, what, &namespace, false)? {
-            refused if refused >= REFUSALS => Ok(()),
-            refused => Err(format!("{refused} refusals")),
-        })
-        .await;
 
-        namespace.delete::<ResourceQuota>("none").await?;
-        let pace = Pace::start(&namespace).await?;
-        eventually_every(Duration::from_secs(1), "it tries again", 2 * WAIT_TIMEOUT, async || {
-            writes(log, what, &namespace, true)
-        })
-        .await;
-        ensure!(pace.elapsed() < A_MINUTE, "{} waited for {:?}", what.1, pace.elapsed());
-        namespace.until_ready("web").await;
-        anyhow::Ok(())
-    });
-    try_join_all(stories).await?;
-    Ok(())
+            namespace.delete::<ResourceQuota>("none").await?;
+            let pace = Pace::start(&namespace).await?;
+            eventually_every(Duration::from_secs(1), "it tries again", 2 * WAIT_TIMEOUT, async || {
+                writes(log, what, &namespace, true)
+            })
+            .await;
+            ensure!(pace.elapsed() < A_MINUTE, "{} waited for {:?}", what.1, pace.elapsed());
+            namespace.until_ready("web").await;
+            anyhow::Ok(())
+        });
+        try_join_all(stories).await?;
+        Ok(())
+    }
 }

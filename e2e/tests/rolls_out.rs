@@ -3,11 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use anyhow::Result;
-use catena_api::{BasicDeployment, BasicReplicaSet, keys};
+use anyhow::{Context, Result};
+use catena_api::{BasicDeployment, BasicReplicaSet, PodReplacementPolicy, keys};
 use e2e::{
     CHAIN, Cluster, DEPLOYMENTS, Namespace, REPLICA_SETS, Recorded, Recording, Release, condition,
-    deployment, replica_set, shipped_template, uids,
+    deployment, names, replica_set, shipped_template, uids,
 };
 use k8s_openapi::{
     api::core::v1::{Node, Pod},
@@ -180,6 +180,38 @@ async fn a_version_that_has_only_just_become_ready_replaces_nobody() -> Result<(
     namespace.merge::<BasicReplicaSet>("web", json!({"spec": {"minReadySeconds": 0}})).await?;
     until_pods_have_version(&namespace, 3, "2").await;
     namespace.until_set_ready("web").await;
+    Ok(())
+}
+
+/// A finalizer keeps the old one, as a long grace period would.
+#[tokio::test]
+async fn a_pod_whose_end_is_awaited_never_runs_beside_its_successor() -> Result<()> {
+    let cluster = Cluster::with(&[REPLICA_SETS]).await?;
+    let namespace = cluster.namespace("one").await?;
+    let mut set = replica_set("web", 1);
+    (set.spec.max_surge, set.spec.max_unavailable) = (Int(0), Int(1));
+    set.spec.pod_replacement_policy = PodReplacementPolicy::TerminationComplete;
+    namespace.create(&set).await?;
+    namespace.until_set_ready("web").await;
+    let old = namespace.until_ready_pods(1).await[0].name_any();
+    namespace.merge::<Pod>(&old, json!({"metadata": {"finalizers": ["e2e.catena.dev/hold"]}})).await?;
+
+    namespace.merge::<BasicReplicaSet>("web", json!({"spec": {"parameters": {"env.VERSION": "2"}}})).await?;
+    let waits = |web: &BasicReplicaSet| {
+        web.status.as_ref().is_some_and(|status| {
+            let ready = condition(&status.conditions, "Ready");
+            let is_told = ready.is_some_and(|ready| {
+                ready.status == "False" && ready.message.contains("spec.podReplacementPolicy")
+            });
+            is_told && (status.replicas, status.terminating) == (0, Some(1))
+        })
+    };
+    namespace.until("web", "waits for the end of the old pod", waits).await;
+    assert_eq!(names(&namespace.pods().await?), BTreeSet::from([old.clone()]));
+    namespace.merge::<Pod>(&old, json!({"metadata": {"finalizers": null}})).await?;
+    until_pods_have_version(&namespace, 1, "2").await;
+    let status = namespace.until_set_ready("web").await.status.context("a status")?;
+    assert_eq!(status.terminating, Some(0));
     Ok(())
 }
 

@@ -34,22 +34,26 @@ mod alone {
         Campaign, Duration, Menu, Plan, Result, SHORT, SliceRandom, bail, chance, is_short, repeat_with,
     };
 
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn a_fault_at_any_request_leaves_the_world_as_if_it_had_not_been() -> Result<()> {
-        e2e::needs!(HostProcesses);
-        let mut chance = chance()?;
-        let campaign = Campaign::begin().await?;
-        let mut menu = Menu::of(campaign.reference());
-        menu.crashes.shuffle(&mut chance);
-        menu.hand_overs.shuffle(&mut chance);
-        let others = menu.one_of_each(&mut chance).into_iter().filter(is_short);
-        let ends = menu.crashes.iter().cloned().zip(menu.hand_overs.iter().cloned());
-        let plans = ends
-            .zip(others)
-            .flat_map(|((crash, hand_over), other)| [vec![crash], vec![other], vec![hand_over]]);
-        let run = campaign.run(plans, SHORT).await;
-        campaign.end().await?;
-        run
+    mod long {
+        use super::*;
+
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn a_fault_at_any_request_leaves_the_world_as_if_it_had_not_been() -> Result<()> {
+            e2e::needs!(HostProcesses);
+            let mut chance = chance()?;
+            let campaign = Campaign::begin().await?;
+            let mut menu = Menu::of(campaign.reference());
+            menu.crashes.shuffle(&mut chance);
+            menu.hand_overs.shuffle(&mut chance);
+            let others = menu.one_of_each(&mut chance).into_iter().filter(is_short);
+            let ends = menu.crashes.iter().cloned().zip(menu.hand_overs.iter().cloned());
+            let plans = ends
+                .zip(others)
+                .flat_map(|((crash, hand_over), other)| [vec![crash], vec![other], vec![hand_over]]);
+            let run = campaign.run(plans, SHORT).await;
+            campaign.end().await?;
+            run
+        }
     }
 
     /// The arguments of `cargo xtask chaos`.

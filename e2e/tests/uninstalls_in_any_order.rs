@@ -161,27 +161,31 @@ mod alone {
         try_join_all, until_all_are_ready, values,
     };
 
-    #[tokio::test]
-    async fn uninstalling_leaves_users_objects_and_nothing_that_is_stuck() -> Result<()> {
-        let cluster = Cluster::alone().await?;
+    mod long {
+        use super::*;
 
-        let install = async |controller| {
-            anyhow::Ok((controller, Release::upgrade(&cluster, controller, &values(controller)?).await?))
-        };
-        let releases = try_join_all(CONTROLLERS.map(install)).await?;
-        for (number, order) in WORST.into_iter().chain(by_chance()?).enumerate() {
-            if number > 0 {
-                let again = releases
-                    .iter()
-                    .map(async |(controller, release)| release.change(&values(*controller)?).await);
-                try_join_all(again).await?;
+        #[tokio::test]
+        async fn uninstalling_leaves_users_objects_and_nothing_that_is_stuck() -> Result<()> {
+            let cluster = Cluster::alone().await?;
+
+            let install = async |controller| {
+                anyhow::Ok((controller, Release::upgrade(&cluster, controller, &values(controller)?).await?))
+            };
+            let releases = try_join_all(CONTROLLERS.map(install)).await?;
+            for (number, order) in WORST.into_iter().chain(by_chance()?).enumerate() {
+                if number > 0 {
+                    let again = releases
+                        .iter()
+                        .map(async |(controller, release)| release.change(&values(*controller)?).await);
+                    try_join_all(again).await?;
+                }
+                until_all_are_ready(&cluster).await;
+                let names = order.map(Controller::name).join(", ");
+                goes_well(&cluster, order).await.with_context(|| format!("uninstalling {names}"))?;
             }
+            try_join_all(releases.into_iter().map(|(_, release)| release.restore())).await?;
             until_all_are_ready(&cluster).await;
-            let names = order.map(Controller::name).join(", ");
-            goes_well(&cluster, order).await.with_context(|| format!("uninstalling {names}"))?;
+            Ok(())
         }
-        try_join_all(releases.into_iter().map(|(_, release)| release.restore())).await?;
-        until_all_are_ready(&cluster).await;
-        Ok(())
     }
 }

@@ -6,7 +6,7 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
 };
 
-use operator_kit::report::{Category, Failure};
+use operator_kit::report::Failure;
 use parking_lot::Mutex;
 use stateright::{Model, Property};
 
@@ -281,11 +281,5 @@ pub fn digest(value: &impl Hash) -> u64 {
 
 /// The failure of a step, as the kit keeps it.
 pub fn failure() -> Failure {
-    Failure {
-        category: Category::Transient,
-        reason: "Failed",
-        message: String::new(),
-        is_expected: false,
-        next_retry: None,
-    }
+    Failure::transient("Failed", "")
 }

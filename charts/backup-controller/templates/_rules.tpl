@@ -3,7 +3,7 @@
 {{- $namespaces := false }}
 - apiGroups: [events.k8s.io]
   resources: [events]
-  verbs: [create, patch]
+  verbs: [create]
 {{- range $name, $kind := .Values.kinds }}
 {{- $backup := required (printf "kinds.%s.backup: there is no backup %q in backups" $name $kind.backup) (get $.Values.backups $kind.backup) }}
 {{- if $kind.namespaceSelector }}{{ $namespaces = true }}{{ end }}

@@ -6,7 +6,7 @@ use backup_controller::{
     annotation::{BackupStatus, State},
     backup::not_served,
     decide::Action,
-    error::{Error, is_refusal},
+    error::{Error, Unusable, is_refusal},
     finalizer, metadata,
     observed::{Held, Observed, Row},
     settings::ProtectedKind,
@@ -14,13 +14,12 @@ use backup_controller::{
 };
 use catena_api::keys::BACKUP_STATUS;
 use json_patch::PatchOperation;
-use kube::runtime::events::{Event, EventType};
 use operator_kit::{
     object::ObjectId,
-    report::{Events, Reported},
+    report::{Event, Events, normal, warning},
     run::Next,
-    watch::{Watched, WatchedResource},
-    write::{WriteCause, WriteError, Writer},
+    watch::{Cause, Watched, WatchedResource},
+    write::Writer,
 };
 use serde_json::{Value, json};
 
@@ -59,7 +58,7 @@ impl Executor {
             }
             Action::Warn(problem) => {
                 tracing::warn!(object = %id, entry = kind.id, %problem, "it cannot be backed up");
-                self.events.warn(&target.reference(), problem.reason(), &problem.to_string());
+                self.events.publish(&target.reference(), warning(problem.reason(), &problem.to_string()));
                 Ok(Next::Again)
             }
             Action::TakeBack => {
@@ -108,28 +107,23 @@ impl Executor {
         if is_refusal(&error) {
             self.memory.refused(target.uid);
         }
-        if error.cause.may_have_worked() {
+        if error.may_have_taken_effect() {
             self.memory.may_have_created(target.uid);
         }
-        match error.cause {
+        let (name, namespace) = (kind.backup.name.clone(), metadata::text(&backup, "namespace").to_owned());
+        Err(match error.cause {
             // It comes from a try whose answer was lost, and is judged in the next look-up.
-            WriteCause::AlreadyExists => Ok(self.created(target)),
-            WriteCause::KindNotServed => Err(not_served(&kind.backup).into()),
-            WriteCause::NamespaceMissing => {
+            Cause::AlreadyExists => return Ok(self.created(target)),
+            Cause::KindNotServed => not_served(&kind.backup).into(),
+            Cause::NamespaceMissing => {
                 self.memory.refused(target.uid);
-                Err(Error::NamespaceMissing {
-                    backup: kind.backup.name.clone(),
-                    kind: error.object.kind,
-                    namespace: metadata::text(&backup, "namespace").to_owned(),
-                })
+                Unusable::NamespaceMissing { backup: name, kind: error.object.kind, namespace }.into()
             }
-            WriteCause::NamespaceTerminating => Err(Error::NamespaceTerminating {
-                backup: kind.backup.name.clone(),
-                kind: error.object.kind,
-                namespace: metadata::text(&backup, "namespace").to_owned(),
-            }),
-            _ => Err(error.set_by(&format!("backups.{}.template", kind.backup.name)).into()),
-        }
+            Cause::NamespaceTerminating => {
+                Unusable::NamespaceTerminating { backup: name, kind: error.object.kind, namespace }.into()
+            }
+            _ => error.set_by(&format!("backups.{name}.template")).into(),
+        })
     }
 
     fn created(&self, target: ObjectId<'_>) -> Next {
@@ -161,16 +155,15 @@ impl Executor {
         let before = held.and_then(|held| held.status.as_ref()).map(|status| (status.state, status.attempt));
         if before != Some((status.state, status.attempt)) && status.state != State::Blocked {
             let backup = status.backup.as_deref().unwrap_or("the backup");
-            let (type_, reason) = match status.state {
-                State::Failed if status.reason == VANISHED => (EventType::Warning, VANISHED),
-                State::Failed if status.reason != OVERDUE => (EventType::Warning, FAILED),
-                State::Failed | State::Overdue => (EventType::Warning, OVERDUE),
-                _ => (EventType::Normal, "BackupRunning"),
+            let note = format!("{backup}: {}", status.message);
+            let event = match status.state {
+                State::Failed if status.reason == VANISHED => warning(VANISHED, &note),
+                State::Failed if status.reason != OVERDUE => warning(FAILED, &note),
+                State::Failed | State::Overdue => warning(OVERDUE, &note),
+                _ => normal("BackupRunning", &note),
             };
-            let note = Some(format!("{backup}: {}", status.message));
-            let (reason, secondary) = (reason.into(), held.and_then(Held::last_backup));
-            let event = Event { type_, reason, note, action: "BackUp".into(), secondary };
-            self.events.publish(&target.reference(), event);
+            let secondary = held.and_then(Held::last_backup);
+            self.events.publish(&target.reference(), Event { action: "BackUp".into(), secondary, ..event });
         }
         Ok(is_written)
     }
@@ -185,9 +178,7 @@ impl Executor {
         let target = &*observed.target;
         let id = ObjectId::of(target);
         let Some(held) = &observed.held else { return Ok(Next::Settled) };
-        let Some(removal) = finalizer::remove(id.uid, &held.finalizers) else {
-            return Ok(Next::Settled);
-        };
+        let Some(removal) = finalizer::remove(id.uid, &held.finalizers) else { return Ok(Next::Settled) };
         let stays = held.finalizers.len() > 1;
         let is_told = held.is_annotated && (stays || held.status.is_some());
         if outcome != Outcome::BackedUp {
@@ -202,9 +193,7 @@ impl Executor {
                 self.tell_of_release(target, held, outcome, &status.message);
             }
             // It is gone or was changed, as the next pass sees.
-            Err(Error::Write(WriteError {
-                cause: WriteCause::Gone | WriteCause::Changed { .. }, ..
-            })) => {}
+            Err(Error::Api(error)) if error.is_stale() => {}
             Err(error) => self.metrics.note(id.uid, &kind.id, error.reason(), held.age()),
         }
         released
@@ -212,22 +201,19 @@ impl Executor {
 
     /// Publishes the Event of a release. Nobody was told of a backup that took no time.
     fn tell_of_release(&self, target: &Watched<Row>, held: &Held, outcome: Outcome, message: &str) {
-        let (type_, reason, note) = match outcome {
+        let event = match outcome {
             Outcome::BackedUp if held.status.is_none() => return,
-            Outcome::BackedUp => (EventType::Normal, "BackedUp", message.to_owned()),
-            Outcome::GivenUp => (
-                EventType::Warning,
-                "ReleasedWithoutBackup",
-                format!("released without a backup, as the settings allow: {message}"),
-            ),
-            Outcome::Forced => (
-                EventType::Warning,
-                "ForceReleased",
-                format!("released without a proven backup, by annotation: {message}"),
-            ),
+            Outcome::BackedUp => normal("BackedUp", message),
+            Outcome::GivenUp => {
+                let note = format!("released without a backup, as the settings allow: {message}");
+                warning("ReleasedWithoutBackup", &note)
+            }
+            Outcome::Forced => {
+                let note = format!("released without a proven backup, by annotation: {message}");
+                warning("ForceReleased", &note)
+            }
         };
-        let (reason, secondary) = (reason.into(), held.last_backup());
-        let event = Event { type_, reason, note: Some(note), action: "Release".into(), secondary };
+        let event = Event { action: "Release".into(), secondary: held.last_backup(), ..event };
         self.events.publish(&target.reference(), event);
     }
 
@@ -241,7 +227,7 @@ impl Executor {
         if let Some(status) = status {
             let annotation = finalizer::annotate(BACKUP_STATUS, &status.text());
             match self.amend(target, &[removal, &[annotation]].concat()).await {
-                Err(Error::Write(error)) if is_refusal(&error) => {
+                Err(Error::Api(error)) if is_refusal(&error) => {
                     tracing::warn!(object = %ObjectId::of(target), %error, "it is released without a last status");
                 }
                 amended => return amended,

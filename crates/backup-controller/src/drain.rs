@@ -26,8 +26,8 @@ use kube::{
 use operator_kit::{
     object::{Named, ObjectId},
     run::{Arguments, Operator, Validate},
-    watch::{TrimmedObject, WatchedResource, live},
-    write::{WriteCause, WriteError, Writer},
+    watch::{ApiError, Cause, TrimmedObject, Verb, WatchedResource, live},
+    write::Writer,
 };
 use serde::Deserialize;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -254,7 +254,7 @@ impl Drain<'_> {
                 Err(error) => {
                     let title = title(kind, &object);
                     tracing::warn!("could not drain {title}: {error}");
-                    if is_held(&object) && error.cause.may_have_worked() {
+                    if is_held(&object) && error.may_have_taken_effect() {
                         report.perhaps_released(kind, &object);
                     }
                     failed.get_or_insert((error, title));
@@ -272,7 +272,7 @@ impl Drain<'_> {
     }
 
     /// Removes the finalizer from an object. Returns whether this write did so.
-    async fn release(&self, kind: &ApiResource, object: &Found) -> Result<bool, WriteError> {
+    async fn release(&self, kind: &ApiResource, object: &Found) -> Result<bool, ApiError> {
         let id = ObjectId::of(object);
         let Some(patch) = self.held_objects.patch(object) else { return Ok(false) };
         if is_held(object) {
@@ -283,7 +283,7 @@ impl Drain<'_> {
         match self.writer.on_behalf_of(id).amend(&unwatched, id, &patch).await {
             Ok(()) => Ok(true),
             // It is gone or changed; the next round finds out.
-            Err(WriteError { cause: WriteCause::Gone | WriteCause::Changed { .. }, .. }) => Ok(false),
+            Err(error) if error.is_stale() => Ok(false),
             Err(error) => Err(error),
         }
     }
@@ -316,10 +316,9 @@ fn refusal(held: &[String]) -> String {
 }
 
 /// The failure of a release without any answer.
-fn no_answer(kind: &ApiResource, object: &Found) -> WriteError {
-    let message = "there was no answer in time".to_owned();
+fn no_answer(kind: &ApiResource, object: &Found) -> ApiError {
     let object = Named::new(&*kind.kind, ObjectId::of(object).name);
-    WriteError { object, cause: WriteCause::Unknown { code: 0, message } }
+    ApiError::new(Verb::Write, object, Cause::Silent, "there was no answer in time")
 }
 
 /// The objects of a kind that have the finalizer. It fails if the kind is no longer served: whether its objects are still
@@ -359,7 +358,7 @@ async fn delete(
     namespace: &str,
     name: &str,
 ) -> anyhow::Result<()> {
-    let found = live::metadata_opt(&operator.client(), kind, namespace, name).await;
+    let found = live::metadata(&operator.client(), kind, namespace, name).await;
     let Some(found) = found.with_context(|| format!("could not look up {} {name}", kind.kind))? else {
         return Ok(());
     };

@@ -2,9 +2,8 @@
 
 use operator_kit::{
     render::TemplateError,
-    report::{Category, Reported},
-    watch::ReadError,
-    write::{WriteCause, WriteError},
+    report::Failure,
+    watch::{ApiError, Cause},
 };
 use thiserror::Error;
 
@@ -14,34 +13,9 @@ pub enum Error {
     /// There is nothing to create.
     #[error(transparent)]
     Unusable(#[from] Unusable),
-    /// The API server refused a write.
+    /// A request failed.
     #[error(transparent)]
-    Write(#[from] WriteError),
-    /// The backup would go to a namespace that is being deleted.
-    #[error(
-        "the namespace {namespace:?} is being deleted and accepts no new {kind}; set backups.{backup}.namespace in the controller's values to another one, or release the object without a backup with the \
-         annotation catena.dev/force-release: <uid> <reason>"
-    )]
-    NamespaceTerminating {
-        /// The backup's name in the settings.
-        backup: String,
-        /// The backup's kind.
-        kind: String,
-        /// The namespace.
-        namespace: String,
-    },
-    /// The backup would go to a namespace that does not exist.
-    #[error(
-        "no {kind} can be created in the namespace {namespace:?}, which was not found; create the namespace, or set backups.{backup}.namespace in the controller's values to another one"
-    )]
-    NamespaceMissing {
-        /// The backup's name in the settings.
-        backup: String,
-        /// The backup's kind.
-        kind: String,
-        /// The namespace.
-        namespace: String,
-    },
+    Api(#[from] ApiError),
     /// The cluster has stopped serving the kind of the object itself.
     #[error(
         "{kind} {name:?} cannot be read, because {api_version} is no longer served; it stays held until a version is served: set served: true for one in the CustomResourceDefinition"
@@ -54,9 +28,6 @@ pub enum Error {
         /// The object's name.
         name: String,
     },
-    /// The API server did not answer a read.
-    #[error(transparent)]
-    Read(#[from] ReadError),
 }
 
 /// The reason why no backup can be created or judged until somebody changes something.
@@ -93,9 +64,34 @@ pub enum Unusable {
         /// The backup's name in the settings.
         backup: String,
     },
+    /// The backup would go to a namespace that is being deleted.
+    #[error(
+        "the namespace {namespace:?} is being deleted and accepts no new {kind}; set backups.{backup}.namespace in the controller's values to another one, or release the object without a backup with the \
+         annotation catena.dev/force-release: <uid> <reason>"
+    )]
+    NamespaceTerminating {
+        /// The backup's name in the settings.
+        backup: String,
+        /// The backup's kind.
+        kind: String,
+        /// The namespace.
+        namespace: String,
+    },
+    /// The backup would go to a namespace that does not exist.
+    #[error(
+        "no {kind} can be created in the namespace {namespace:?}, which was not found; create the namespace, or set backups.{backup}.namespace in the controller's values to another one"
+    )]
+    NamespaceMissing {
+        /// The backup's name in the settings.
+        backup: String,
+        /// The backup's kind.
+        kind: String,
+        /// The namespace.
+        namespace: String,
+    },
     /// The look-up of the backup failed.
     #[error(transparent)]
-    OutOfReach(ReadError),
+    OutOfReach(Box<ApiError>),
     /// The cluster does not serve the kind of the backup.
     #[error(
         "the cluster does not serve {kind} in {api_version}; set backups.{backup}.apiVersion in the controller's values to a served version, or install the CustomResourceDefinition"
@@ -170,6 +166,8 @@ impl Unusable {
             Self::NotUnique { .. } => "BackupNameNotUnique",
             Self::OtherNamespace { .. } => "BackupInOtherNamespace",
             Self::NoNamespace { .. } => "BackupWithoutNamespace",
+            Self::NamespaceTerminating { .. } => "NamespaceTerminating",
+            Self::NamespaceMissing { .. } => "NamespaceMissing",
             Self::OutOfReach(error) => error.reason(),
             Self::NotServed { .. } => "BackupKindNotServed",
             Self::HasOwner { .. } | Self::Owned { .. } => "BackupHasOwner",
@@ -180,87 +178,73 @@ impl Unusable {
     }
 }
 
-impl Reported for Error {
-    fn category(&self) -> Category {
-        match self {
-            Self::Unusable(_) | Self::NamespaceTerminating { .. } | Self::NamespaceMissing { .. } => {
-                Category::WaitsForChange
-            }
-            // A version that is served is found without any change.
-            Self::NotServed { .. } => Category::Transient,
-            Self::Write(error) => error.category(),
-            Self::Read(error) => error.category(),
-        }
-    }
-
-    fn reason(&self) -> &'static str {
+impl Error {
+    /// One `PascalCase` word.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
         match self {
             Self::Unusable(problem) => problem.reason(),
-            Self::Write(error) => error.reason(),
-            Self::NamespaceTerminating { .. } => "NamespaceTerminating",
-            Self::NamespaceMissing { .. } => "NamespaceMissing",
+            Self::Api(error) => error.reason(),
             Self::NotServed { .. } => "KindNotServed",
-            Self::Read(error) => error.reason(),
         }
     }
+}
 
-    fn wrapped(&self) -> Option<&dyn Reported> {
-        match self {
-            Self::Write(error) => Some(error),
-            _ => None,
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Api(error) => error.into(),
+            // A version that is served is found without any change.
+            Error::NotServed { .. } => Self::transient(error.reason(), error.to_string()),
+            Error::Unusable(problem) => Self::stalled(problem.reason(), problem.to_string()),
         }
     }
 }
 
 /// Whether the server refused a write on its merits, and not because it was busy or unreachable.
 #[must_use]
-pub fn is_refusal(error: &WriteError) -> bool {
-    match &error.cause {
-        WriteCause::Forbidden { .. }
-        | WriteCause::QuotaExceeded { .. }
-        | WriteCause::QuotaRefused { .. }
-        | WriteCause::DefinitionTerminating
-        | WriteCause::NamespaceTerminating
-        | WriteCause::Invalid { .. } => true,
-        WriteCause::Unknown { code, .. } => (400..500).contains(code),
+pub fn is_refusal(error: &ApiError) -> bool {
+    match error.cause {
+        Cause::Forbidden
+        | Cause::QuotaExceeded
+        | Cause::QuotaRefused
+        | Cause::DefinitionTerminating
+        | Cause::NamespaceTerminating
+        | Cause::Invalid
+        | Cause::UnknownField => true,
+        Cause::Failed => (400..500).contains(&error.code),
         _ => false,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use operator_kit::object::Named;
+    use operator_kit::{object::Named, watch::Verb};
 
     use super::*;
 
     #[test]
     fn only_what_the_server_refuses_for_a_reason_of_its_own_is_a_try() {
-        let message = String::new;
-        let of = |cause| WriteError { object: Named::new("Job", "dump"), cause };
-        let unknown = |code| WriteCause::Unknown { code, message: message() };
+        let of = |cause| ApiError::new(Verb::Write, Named::new("Job", "dump"), cause, "");
+        let failed = |code| {
+            let mut error = of(Cause::Failed);
+            error.code = code;
+            error
+        };
         let refused = [
-            WriteCause::Forbidden { message: message() },
-            WriteCause::QuotaExceeded { message: message() },
-            WriteCause::Invalid { message: message(), fields: Vec::new() },
-            WriteCause::QuotaRefused { message: message() },
-            WriteCause::NamespaceTerminating,
-            WriteCause::DefinitionTerminating,
-            unknown(413),
+            Cause::Forbidden,
+            Cause::QuotaExceeded,
+            Cause::Invalid,
+            Cause::UnknownField,
+            Cause::QuotaRefused,
+            Cause::NamespaceTerminating,
+            Cause::DefinitionTerminating,
         ];
-        for error in refused.map(of) {
+        for error in refused.map(of).into_iter().chain([failed(413)]) {
             assert!(is_refusal(&error), "{error}");
         }
-        let others = [
-            WriteCause::Busy { message: message(), retry_after: Duration::ZERO },
-            WriteCause::Changed { message: message() },
-            WriteCause::AlreadyExists,
-            WriteCause::Gone,
-            unknown(0),
-            unknown(503),
-        ];
-        for error in others.map(of) {
+        let others = [Cause::Busy, Cause::Conflict, Cause::AlreadyExists, Cause::NotFound, Cause::Unanswered];
+        for error in others.map(of).into_iter().chain([failed(503)]) {
             assert!(!is_refusal(&error), "{error}");
         }
     }

@@ -12,7 +12,7 @@ use std::{sync::Arc, time::Duration};
 use backup_controller::{
     Settings,
     annotation::BackupStatus,
-    backup::{Situation, excess, render},
+    backup::{Search, Situation, excess, render},
     error::{Error, Unusable},
     finalizer,
     force_release::ForceRelease,
@@ -30,7 +30,6 @@ use serde_json::Value;
 
 use crate::memory::Memory;
 use large::LargeObjects;
-use survey::Survey;
 
 pub use backup_watches::BackupWatches;
 pub use kinds::Followers;
@@ -85,7 +84,9 @@ impl Observer {
                 let read = self.large_objects.read(&self.client, &target.source, id).await?;
                 let Some((answer, turn)) = read else { return Ok(None) };
                 if is_deleted {
-                    (kind, held) = self.held(&settings, kind, &target, answer).await?;
+                    if let Some((recorded, state)) = self.held(&settings, &kind, &target, answer).await? {
+                        (kind, held) = (recorded, Some(state));
+                    }
                 } else {
                     self.memory.forget(id.uid);
                     excess = turn.as_ref().and_then(|_| unstorable(&settings, &kind, answer));
@@ -128,14 +129,15 @@ impl Observer {
         Ok((entries.strictest().cloned(), false))
     }
 
-    /// Reads the backups of an object that waits for one, and finds the entry of the settings that it belongs to.
+    /// Reads the backups of an object that waits for one, and finds the entry of the settings that it belongs to. `None` if
+    /// it does not wait.
     async fn held(
         &self,
         settings: &Settings,
-        kind: Arc<ProtectedKind>,
+        kind: &Arc<ProtectedKind>,
         target: &Watched<Row>,
         answer: live::Answer,
-    ) -> Result<(Arc<ProtectedKind>, Option<Held>), Error> {
+    ) -> Result<Option<(Arc<ProtectedKind>, Held)>, Error> {
         let ObjectId { name, uid, .. } = ObjectId::of(target);
         let resource = target.resource();
         // It is not gone, but out of sight.
@@ -143,16 +145,13 @@ impl Observer {
             let (api_version, kind) = (resource.api_version.clone(), resource.kind.clone());
             return Err(Error::NotServed { api_version, kind, name: name.to_owned() });
         }
-        let Some(mut object) = answer.object else {
-            return Ok((kind, None));
-        };
         let now = answer.at;
+        let is_it = |object: &Value| metadata::text(object, "uid") == uid;
+        let Some(mut object) = answer.object.filter(is_it) else { return Ok(None) };
+        let Some(since) = metadata::time(&object, "deletionTimestamp") else { return Ok(None) };
         let finalizers = metadata::finalizers(&object);
-        let Some(since) = metadata::time(&object, "deletionTimestamp") else {
-            return Ok((kind, None));
-        };
-        if metadata::text(&object, "uid") != uid || !finalizer::is_there(&finalizers) {
-            return Ok((kind, None));
+        if !finalizer::is_there(&finalizers) {
+            return Ok(None);
         }
         let written = BackupStatus::of(&object);
         let told = self.memory.told(uid);
@@ -160,22 +159,22 @@ impl Observer {
         let tell_again = unshown.map(|(_, since)| UNSHOWN_STATUS_DELAY.saturating_sub(*since));
         let status = told.map(|(told, _)| told).or(written);
         let kind = match settings.by_resource.get(&*target.source.id) {
-            Some(entries) => entries.recorded(status.as_ref(), kind),
-            None => kind,
+            Some(entries) => entries.recorded(status.as_ref(), kind.clone()),
+            None => kind.clone(),
         };
         without_managed_fields(&mut object);
         let force_release = ForceRelease::of(&object);
         let situation = if matches!(force_release, ForceRelease::Granted(_)) {
             None
         } else if let Some(problem) = answer.unreadable {
-            Some(Situation::Unusable(Unusable::OutOfReach(problem)))
+            Some(Situation::Unusable(Unusable::OutOfReach(problem.into())))
         } else {
             let (client, templates) = (&self.client, &settings.templates);
             let recorded = status.as_ref().map_or(0, |status| status.begun_by(&kind.policy));
             let begun = if self.memory.is_about_to_create(uid) { 0 } else { recorded };
-            let survey = Survey { client, templates, kind: &kind, target: &object, now, begun };
             let mut failures = self.memory.failures(uid, &kind.policy);
-            let situation = survey.situation(status.as_ref(), &mut failures).await?;
+            let search = Search::begin(&kind, &object, now, status.as_ref(), begun, &mut failures);
+            let situation = survey::situation(client, templates, search).await?;
             self.memory.note_failures(uid, failures);
             Some(situation)
         };
@@ -190,7 +189,7 @@ impl Observer {
             refusals: self.memory.refusals(uid),
             situation,
         };
-        Ok((kind, Some(held)))
+        Ok(Some((kind, held)))
     }
 }
 

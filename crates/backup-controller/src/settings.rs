@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use catena_api::keys::GROUP;
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::{
@@ -125,19 +126,19 @@ struct KindEntry {
     api_version: String,
     kind: String,
     resource: String,
-    #[serde(default = "yes")]
-    protect: bool,
+    /// True by default.
+    protect: Option<bool>,
     selector: Option<LabelSelector>,
     namespace_selector: Option<LabelSelector>,
     backup: String,
-    #[serde(default = "hour")]
-    deadline: String,
+    /// 1h by default.
+    deadline: Option<String>,
     #[serde(default)]
     on_failure: OnFailure,
-    #[serde(default = "three")]
-    tries: u32,
-    #[serde(default = "minute")]
-    retry_after: String,
+    /// 3 by default.
+    tries: Option<u32>,
+    /// 1m by default.
+    retry_after: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -155,44 +156,22 @@ struct BackupEntry {
     failed: Option<String>,
 }
 
-fn yes() -> bool {
-    true
-}
-
-fn hour() -> String {
-    "1h".into()
-}
-
-fn minute() -> String {
-    "1m".into()
-}
-
-fn three() -> u32 {
-    3
-}
-
 impl From<File> for Settings {
     fn from(file: File) -> Self {
         let mut mistakes = Vec::new();
         let named: BTreeSet<String> = file.backups.keys().cloned().collect();
         let sources = file.backups.iter().map(|(name, entry)| (name.clone(), entry.template.clone()));
-        let templates = Templates::compile(&sources.collect());
-        let backups: BTreeMap<String, Arc<Backup>> = file
-            .backups
-            .into_iter()
-            .filter_map(|(name, entry)| {
-                let backup = entry.read(&name, &mut mistakes)?;
-                Some((name, Arc::new(backup)))
-            })
-            .collect();
-        let kinds: BTreeMap<String, Arc<ProtectedKind>> = file
-            .kinds
-            .into_iter()
-            .filter_map(|(id, entry)| {
-                let kind = entry.read(&id, &named, &backups, &mut mistakes)?;
-                Some((id, Arc::new(kind)))
-            })
-            .collect();
+        let templates = Templates::compile(&sources.collect(), GROUP);
+        let read = |(name, entry): (String, BackupEntry)| {
+            let backup = Arc::new(entry.read(&name, &mut mistakes)?);
+            Some((name, backup))
+        };
+        let backups: BTreeMap<_, _> = file.backups.into_iter().filter_map(read).collect();
+        let read = |(id, entry): (String, KindEntry)| {
+            let kind = Arc::new(entry.read(&id, &named, &backups, &mut mistakes)?);
+            Some((id, kind))
+        };
+        let kinds: BTreeMap<_, _> = file.kinds.into_iter().filter_map(read).collect();
         let mut by_resource: BTreeMap<String, Vec<_>> = BTreeMap::new();
         for kind in kinds.values() {
             by_resource.entry(kind.resource_id()).or_default().push(kind.clone());
@@ -234,7 +213,8 @@ impl Settings {
     /// The trial rendering of a template for an object that has every field.
     fn tried(&self, backup: &Backup) -> Result<Value, TemplateError> {
         let Backup { name, resource, .. } = backup;
-        self.templates.tried(name, &VALUES, &resource.api_version, &resource.kind)
+        let kind = (&*resource.api_version, &*resource.kind);
+        Ok(self.templates.samples(name, &BTreeMap::new(), &VALUES, &[kind])?.swap_remove(0))
     }
 }
 
@@ -308,9 +288,12 @@ impl KindEntry {
             // A selector that selects all namespaces counts as none, and needs no right to read namespaces.
             .map(|selector| selector.filter(|selector| !selector.selects_all()))
             .map_err(|problem| mistake("namespaceSelector", &problem));
-        let deadline = duration(&self.deadline).map_err(|problem| mistake("deadline", &problem));
-        let retry_after = duration(&self.retry_after).map_err(|problem| mistake("retryAfter", &problem));
-        if !(1..=LAST_ATTEMPT).contains(&self.tries) {
+        let deadline = duration(self.deadline.as_deref().unwrap_or("1h"))
+            .map_err(|problem| mistake("deadline", &problem));
+        let retry_after = duration(self.retry_after.as_deref().unwrap_or("1m"))
+            .map_err(|problem| mistake("retryAfter", &problem));
+        let tries = self.tries.unwrap_or(3);
+        if !(1..=LAST_ATTEMPT).contains(&tries) {
             mistake("tries", &format!("must be from 1 to {LAST_ATTEMPT}"));
         }
         let backup = backups.get(&self.backup).cloned();
@@ -327,13 +310,13 @@ impl KindEntry {
             id: id.to_owned(),
             policy: backup.policy(id),
             resource: resource.ok()?,
-            protect: self.protect,
+            protect: self.protect.unwrap_or(true),
             selector: selector.ok()?,
             namespaces: namespaces.ok()?,
             backup,
             deadline: deadline.ok()?,
             on_failure: self.on_failure,
-            tries: self.tries,
+            tries,
             retry_after: retry_after.ok()?,
         })
     }

@@ -9,6 +9,7 @@ use basic_deployment_controller::{
     desired::Desired,
     drift::changed_field,
     error::{Error, Refusal},
+    handed::Handed,
     observed::{Observed, WatchedResources},
     revision::{self, Rejects, Revision},
     status::CONDITIONS,
@@ -19,8 +20,8 @@ use operator_kit::{
     render::Rendered,
     report::StatusAge,
     run::Next,
-    watch::{Row, WatchedResource},
-    write::{WriteCause, WriteError, Writer, owner::controller_reference, slow_start},
+    watch::{self, ApiError, Row, WatchedResource},
+    write::{Writer, owner::controller_reference, slow_start},
 };
 use serde_json::{Value, json};
 
@@ -59,7 +60,7 @@ impl Executor {
             }
             Action::Adopt(orphans) => {
                 let adopt = async |orphan: Arc<Revision>| self.adopt(deployment, &orphan).await;
-                slow_start(orphans, adopt, may_go_on).await.all()?;
+                slow_start(orphans, adopt, ApiError::concerns_one_object).await.all()?;
             }
             Action::Renumber { revision, number, rejects } => {
                 self.renumber(deployment, &revision, number, &rejects).await?;
@@ -73,7 +74,7 @@ impl Executor {
             Action::Restart { child, command, token } => {
                 self.restart(observed, &child, &command, token).await?;
             }
-            Action::Scale { child, replicas, heals } | Action::ScaleFormer { child, replicas, heals } => {
+            Action::Scale { child, replicas, heals, .. } => {
                 self.scale(observed, &child, replicas, heals).await?;
             }
             Action::Strip { child, field, patch } => {
@@ -83,24 +84,22 @@ impl Executor {
                 let own = self.writer.on_behalf_of(ObjectId::of(deployment));
                 let delete = async |child: Arc<Child>| {
                     // Until its replicas are gone, so that ready is not reported beside them.
-                    let deleted = own.delete_in_foreground(&observed.place(&child.kind), child.id()).await;
-                    deleted.map_err(Error::from)
+                    own.delete_in_foreground(&observed.place(&child.kind), child.id()).await
                 };
-                slow_start(children, delete, may_go_on).await.all()?;
+                slow_start(children, delete, ApiError::concerns_one_object).await.all()?;
             }
             Action::Prune(revisions) => {
                 let own = self.writer.on_behalf_of(ObjectId::of(deployment));
-                let delete = async |old: Arc<Revision>| {
-                    own.delete(&self.places.revisions, old.id()).await.map_err(Error::from)
-                };
-                slow_start(revisions, delete, may_go_on).await.all()?;
+                let delete = async |old: Arc<Revision>| own.delete(&self.places.revisions, old.id()).await;
+                slow_start(revisions, delete, ApiError::concerns_one_object).await.all()?;
             }
             Action::Tell(news) => {
                 let tell = async |(command, status): (Arc<Command>, CommandStatus)| {
                     self.tell(deployment, &command, &status).await
                 };
-                let told = slow_start(news, tell, may_go_on).await;
-                told.by_item(|(command, _)| command.uid.clone(), may_go_on)?;
+                let told = slow_start(news, tell, ApiError::concerns_one_object).await;
+                let told = told.by_item(|(command, _)| command.uid.clone(), ApiError::concerns_one_object);
+                told.map_err(Error::Untold)?;
             }
             Action::Refuse(refusal) | Action::RefuseFormer(refusal) => return Err(refusal.into()),
             Action::WriteStatus(status) => self.writer.write_status(deployment, &status, &CONDITIONS).await?,
@@ -115,18 +114,18 @@ impl Executor {
         observed: &Observed,
         children: Vec<Arc<Child>>,
         revisions: Vec<Arc<Revision>>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), ApiError> {
         let own = self.writer.on_behalf_of(ObjectId::of(&*observed.deployment));
         let of_child = async |child: Arc<Child>| {
             let place = observed.place(&child.kind);
-            own.refresh_owner::<BasicDeployment>(&place, child.id()).await.map_err(Error::from)
+            own.refresh_owner::<BasicDeployment>(&place, child.id()).await
         };
         let of_revision = async |revision: Arc<Revision>| {
             let place = &self.places.revisions;
-            own.refresh_owner::<BasicDeployment>(place, revision.id()).await.map_err(Error::from)
+            own.refresh_owner::<BasicDeployment>(place, revision.id()).await
         };
-        let children = slow_start(children, of_child, may_go_on).await.all();
-        slow_start(revisions, of_revision, may_go_on).await.all()?;
+        let children = slow_start(children, of_child, ApiError::concerns_one_object).await.all();
+        slow_start(revisions, of_revision, ApiError::concerns_one_object).await.all()?;
         children
     }
 
@@ -153,7 +152,7 @@ impl Executor {
             "revision": number,
         });
         match self.writer.on_behalf_of(own).create(&self.places.revisions, &revision).await {
-            Err(WriteError { cause: WriteCause::AlreadyExists, .. }) => {
+            Err(error) if error.cause == watch::Cause::AlreadyExists => {
                 if self.memory.name_taken_for(own.uid, &rendered.hash) >= WATCH_DELAY {
                     let on = format!("--namespace {} controllerrevision {name} --overwrite", own.namespace);
                     let label = format!("kubectl label {on} {}={}", keys::DEPLOYMENT_UID, own.uid);
@@ -172,7 +171,7 @@ impl Executor {
     }
 
     /// Adds the label and the owner, and keeps all other owners. The name goes on following from the former uid.
-    async fn adopt(&self, deployment: &BasicDeployment, orphan: &Revision) -> Result<(), Error> {
+    async fn adopt(&self, deployment: &BasicDeployment, orphan: &Revision) -> Result<(), ApiError> {
         let (own, resource) = (ObjectId::of(deployment), &self.places.revisions.resource);
         let mut metadata = json!(orphan.id());
         metadata["labels"] = json!({keys::DEPLOYMENT_UID: own.uid});
@@ -190,7 +189,7 @@ impl Executor {
         revision: &Revision,
         number: i64,
         rejects: &Rejects,
-    ) -> Result<(), Error> {
+    ) -> Result<(), ApiError> {
         let mut patch = json!({"metadata": revision.id(), "revision": number});
         patch["metadata"]["annotations"] =
             json!({keys::REJECTED_HASH: rejects.hash, keys::ROLLED_BACK_BY: rejects.command});
@@ -205,7 +204,7 @@ impl Executor {
         child: &Child,
         command: &Command,
         token: Option<String>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), ApiError> {
         let mut patch = json!({"metadata": child.id()});
         patch["metadata"]["resourceVersion"] = child.version.as_str().into();
         patch["metadata"]["annotations"] = json!({keys::LAST_COMMAND: command.uid});
@@ -221,11 +220,15 @@ impl Executor {
         child: &Child,
         replicas: i32,
         heals: bool,
-    ) -> Result<(), Error> {
+    ) -> Result<(), ApiError> {
         let (deployment, field) = (&*observed.deployment, &child.kind.fields().replicas);
         let mut patch = json!({"metadata": child.id()});
         field.set(&mut patch, replicas.into());
-        let undone = heals.then(|| field.to_string());
+        let handed = Handed::of(&deployment.spec, &child.kind);
+        let desired = observed.desired.as_ref().ok().filter(|desired| desired.hash == child.hash());
+        handed.set_in_patch(&mut patch, child, desired.map(|desired| &desired.object));
+        let changed = handed.changed_on(child).filter(|_| child.replicas() == Some(replicas));
+        let undone = heals.then(|| changed.unwrap_or(field).to_string());
         self.merge(deployment, &observed.place(&child.kind), &patch, undone.as_deref()).await?;
         let whose = ObjectId::of(deployment).uid;
         self.memory.scaled(whose, &child.uid, replicas, is_known_in(observed));
@@ -239,7 +242,7 @@ impl Executor {
         replicas: i32,
         child: Option<&Child>,
         heals: bool,
-    ) -> Result<(), Error> {
+    ) -> Result<(), ApiError> {
         let (deployment, object) = (&*observed.deployment, desired.body(replicas, child));
         let own = ObjectId::of(deployment);
         let undone = child.filter(|_| heals).map(|child| {
@@ -261,7 +264,7 @@ impl Executor {
         deployment: &BasicDeployment,
         command: &Command,
         status: &CommandStatus,
-    ) -> Result<(), Error> {
+    ) -> Result<(), ApiError> {
         let own = ObjectId::of(deployment);
         let (writes, kind) = (self.writer.on_behalf_of(own), self.places.of(command.kind));
         let told = writes.write_status(kind, command.id(), status, &REPORTED).await;
@@ -269,8 +272,8 @@ impl Executor {
         let Err(error) = told else { return Ok(()) };
         match error.cause {
             // The command was cancelled meanwhile.
-            WriteCause::Gone | WriteCause::Changed { .. } => Ok(()),
-            WriteCause::StatusRefused { is_invalid: true, .. } => {
+            watch::Cause::NotFound | watch::Cause::Conflict => Ok(()),
+            watch::Cause::Invalid | watch::Cause::UnknownField => {
                 tracing::warn!(
                     command = command.name,
                     "the status of a command is not written again: {error}"
@@ -278,15 +281,15 @@ impl Executor {
                 self.memory.is_unheard(own.uid, &command.uid);
                 Ok(())
             }
-            _ => Err(error.into()),
+            _ => Err(error),
         }
     }
 
     /// Writes the status of a command on which no `BasicDeployment` reports; no pass waits for it.
-    pub async fn report(&self, command: &Command, status: &CommandStatus) -> Result<(), Error> {
+    pub async fn report(&self, command: &Command, status: &CommandStatus) -> Result<(), ApiError> {
         let kind = WatchedResource::unwatched(self.places.of(command.kind).resource.clone());
         let writes = self.writer.on_behalf_of(command.id());
-        Ok(writes.write_status(&kind, command.id(), status, &REPORTED).await?)
+        writes.write_status(&kind, command.id(), status, &REPORTED).await
     }
 
     /// Merges a patch. `undone` is the field whose change by somebody else it undoes, if it does.
@@ -296,19 +299,14 @@ impl Executor {
         place: &WatchedResource,
         patch: &Value,
         undone: Option<&str>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), ApiError> {
         let writes = self.writer.on_behalf_of(ObjectId::of(deployment)).undoing(undone);
-        Ok(writes.merge(place, patch).await?)
+        writes.merge(place, patch).await
     }
 }
 
 fn is_known_in(observed: &Observed) -> impl Fn(&str) -> bool {
     |uid| observed.children().any(|child| child.uid == uid)
-}
-
-/// Whether a batch continues after an error of one of its items.
-fn may_go_on(error: &Error) -> bool {
-    matches!(error, Error::Write(error) if error.cause.may_concern_one_object())
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ pub struct Budget {
 pub struct Count {
     /// Their number.
     pub desired: i32,
-    /// Those of them that serve.
+    /// Those of them that serve, and have been ready for as long as they have to.
     pub serving: i32,
 }
 
@@ -100,7 +100,7 @@ impl Count {
     #[must_use]
     pub fn of(child: &Child) -> Self {
         let desired = child.replicas().unwrap_or(0);
-        Self { desired, serving: child.outputs.active.clamp(0, desired.max(0)) }
+        Self { desired, serving: child.outputs.available.clamp(0, desired.max(0)) }
     }
 
     /// The count of several children, if there are any.

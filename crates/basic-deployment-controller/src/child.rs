@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use catena_api::{BasicDeployment, keys};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::Resource;
 use operator_kit::{
     object::ObjectId,
     watch::{Row, TrimmedObject},
@@ -18,7 +17,8 @@ use crate::{
     outputs::{Outputs, Pause, Stalled},
 };
 
-/// A child in the cache: the whole object without `managedFields`, because any of its fields may be ours.
+/// A child in the cache: the object without `managedFields`, because any of its fields may be ours, and without its status, of
+/// which only the outputs matter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Child {
     /// Its kind.
@@ -36,59 +36,11 @@ pub struct Child {
     /// Whether it is being deleted.
     pub is_deleting: bool,
     /// Its controller.
-    pub owner: Option<Owner>,
+    pub owner: Option<OwnerReference>,
     /// Its outputs.
     pub outputs: Outputs,
-    /// The whole object.
+    /// The object without its status.
     pub object: Value,
-}
-
-/// An owner of an object.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Owner {
-    /// The owner's group and version.
-    pub api_version: String,
-    /// The owner's kind.
-    pub kind: String,
-    /// The owner's name.
-    pub name: String,
-    /// The owner's uid.
-    pub uid: String,
-}
-
-impl Owner {
-    /// Trims an owner reference.
-    #[must_use]
-    pub fn of(reference: &OwnerReference) -> Self {
-        Self {
-            api_version: reference.api_version.clone(),
-            kind: reference.kind.clone(),
-            name: reference.name.clone(),
-            uid: reference.uid.clone(),
-        }
-    }
-
-    /// Whether it is a `BasicDeployment`.
-    #[must_use]
-    pub fn is_deployment(&self) -> bool {
-        let group = self.api_version.split_once('/').map(|(group, _)| group);
-        group == Some(keys::GROUP) && self.kind == "BasicDeployment"
-    }
-
-    /// Whether the reference to it names another API version than this program does.
-    #[must_use]
-    pub fn is_outdated(&self) -> bool {
-        self.is_deployment() && self.api_version != BasicDeployment::api_version(&())
-    }
-
-    /// Whether it is a former `BasicDeployment` with the name of this one.
-    #[must_use]
-    pub fn is_former(&self, deployment: &BasicDeployment) -> bool {
-        let metadata = &deployment.metadata;
-        self.is_deployment()
-            && Some(&self.name) == metadata.name.as_ref()
-            && Some(&self.uid) != metadata.uid.as_ref()
-    }
 }
 
 /// The record on a child of the commands that were carried out on it.
@@ -114,9 +66,10 @@ impl Row for Child {
 
 impl Child {
     /// Trims an object of a kind of children.
+    #[must_use]
     pub fn of(object: TrimmedObject, kind: &Arc<ChildKind>) -> Self {
         let TrimmedObject { metadata, mut data } = object;
-        let owner = controller_of(&metadata).map(Owner::of);
+        let owner = controller_of(&metadata).cloned();
         // The items of a list of a built-in kind have no kind of their own.
         data["apiVersion"] = kind.api_version.as_str().into();
         data["kind"] = kind.kind.as_str().into();
@@ -125,6 +78,8 @@ impl Child {
             "name": metadata.name, "generation": generation,
             "labels": metadata.labels, "annotations": metadata.annotations,
         });
+        let outputs = kind.contract.outputs(&data, generation);
+        data.as_object_mut().map(|fields| fields.remove("status"));
         Self {
             namespace: metadata.namespace.unwrap_or_default(),
             name: metadata.name.unwrap_or_default(),
@@ -133,13 +88,13 @@ impl Child {
             generation,
             is_deleting: metadata.deletion_timestamp.is_some(),
             owner,
-            outputs: kind.contract.outputs(&data, generation),
+            outputs,
             kind: kind.clone(),
             object: data,
         }
     }
 
-    /// The hash of the text from which it was rendered.
+    /// The hash of its rendering.
     #[must_use]
     pub fn hash(&self) -> &str {
         self.annotation(keys::HASH).unwrap_or_default()
@@ -211,6 +166,15 @@ impl Child {
     #[must_use]
     pub fn replicas(&self) -> Option<i32> {
         number(self.kind.fields().replicas.get(&self.object))
+    }
+
+    /// The number of its replicas that are being deleted, or are about to be, and are not gone; `None` if it has not reported that
+    /// on its present spec.
+    #[must_use]
+    pub fn ending(&self) -> Option<i32> {
+        let terminating = self.outputs.terminating.filter(|_| self.is_current())?;
+        let kept = if self.is_deleting { 0 } else { self.replicas().unwrap_or(0) };
+        Some(terminating.saturating_add(self.outputs.active.saturating_sub(kept).max(0)))
     }
 
     /// Whether a `BasicDeployment` takes it back as its own, if nobody controls it.

@@ -8,7 +8,7 @@ use catena_api::{
     command::{ACCEPTED, SUCCEEDED},
 };
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use kube::discovery::ApiResource;
 use operator_kit::{
     object::ObjectId,
@@ -17,10 +17,9 @@ use operator_kit::{
         conditions::{self, RECONCILING, STALLED},
     },
     watch::{Row, TrimmedObject},
+    write::owner::is_of_kind,
 };
 use serde_json::Value;
-
-use crate::child::Owner;
 
 /// The types of the conditions of a command that are this controller's.
 pub const REPORTED: [&str; 4] = [ACCEPTED, SUCCEEDED, RECONCILING, STALLED];
@@ -52,7 +51,7 @@ pub struct Command {
     /// Its deletion, if that has begun.
     pub deletion: Option<Leaving>,
     /// The `BasicDeployment` to which it is bound.
-    pub owner: Option<Owner>,
+    pub owner: Option<OwnerReference>,
     /// The request, or the reason why it cannot be read.
     pub asks: Result<Asks, String>,
     /// The part of its status that belongs to this controller.
@@ -221,9 +220,11 @@ impl Command {
 }
 
 /// The `BasicDeployment` among the owners: if there are several, the one that the command names.
-fn owner(metadata: &ObjectMeta, target: Option<&str>) -> Option<Owner> {
-    let owners = || metadata.owner_references.iter().flatten().map(Owner::of).filter(Owner::is_deployment);
-    owners().find(|owner| Some(owner.name.as_str()) == target).or_else(|| owners().next())
+fn owner(metadata: &ObjectMeta, target: Option<&str>) -> Option<OwnerReference> {
+    let all = metadata.owner_references.iter().flatten();
+    let owners: Vec<_> = all.filter(|owner| is_of_kind::<BasicDeployment>(owner)).collect();
+    let named = owners.iter().find(|owner| Some(owner.name.as_str()) == target);
+    named.or(owners.first()).copied().cloned()
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use operator_kit::report::{Reported, TERMINATING};
+use operator_kit::report::TERMINATING;
 
 use crate::{
     command::{Command, Order},

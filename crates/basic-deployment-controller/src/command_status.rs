@@ -5,17 +5,17 @@ use catena_api::{
     command::{ACCEPTED, SUCCEEDED},
 };
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use operator_kit::{
     object::ObjectId,
     report::{
-        Reported, TERMINATING,
+        TERMINATING,
         conditions::{self, Conditions, RECONCILING, STALLED, is_true},
     },
 };
 
 use crate::{
-    child::{Child, Owner},
+    child::Child,
     command::{Command, Order},
     command_queue::Standing,
     observed::Observed,
@@ -81,7 +81,7 @@ fn unreported(command: &Command, has_begun: bool) -> String {
         _ if has_begun => {
             "it was carried out, but its outcome was not reported; its effect remains".to_owned()
         }
-        Some(Owner { name, .. }) => {
+        Some(OwnerReference { name, .. }) => {
             format!(
                 "the BasicDeployment {name:?}, to which it is bound, has not reported that it was carried out"
             )
@@ -137,29 +137,24 @@ fn status(command: &Command, standing: &Standing, observed: &Observed) -> Comman
     let Report { succeeded, reason, message } = report(command, standing, observed);
     let before = &command.status;
     let now = Time(observed.now);
-    let is_running = *standing == Standing::Running;
-    let is_effective = is_running || *standing == Standing::Leaving && has_begun(command, observed);
+    let has_begun = has_begun(command, observed);
+    let (is_running, is_leaving) = (*standing == Standing::Running, *standing == Standing::Leaving);
+    let is_effective = is_running || is_leaving && has_begun;
+    let is_accepted = match standing {
+        Standing::Malformed(_) | Standing::Misdirected => false,
+        Standing::Hindered(TERMINATING, _) | Standing::Leaving => {
+            has_begun || is_true(&before.conditions, ACCEPTED)
+        }
+        Standing::Expired => command.is_directed_at(&observed.deployment),
+        _ => true,
+    };
     let accepted = Conditions::new(command.generation, observed.now);
-    let accepted = match standing {
-        Standing::Malformed(_) | Standing::Misdirected => {
-            accepted.with(ACCEPTED, false, &reason, message.clone())
-        }
-        Standing::Hindered(TERMINATING, _)
-            if !is_true(&before.conditions, ACCEPTED) && !has_begun(command, observed) =>
-        {
-            accepted.with(ACCEPTED, false, &reason, message.clone())
-        }
-        Standing::Leaving if !is_true(&before.conditions, ACCEPTED) && !has_begun(command, observed) => {
-            if observed.is_blind && !was_refused(command) {
-                accepted.unknown(ACCEPTED, &reason, message.clone())
-            } else {
-                accepted.with(ACCEPTED, false, &reason, message.clone())
-            }
-        }
-        Standing::Expired if !command.is_directed_at(&observed.deployment) => {
-            accepted.with(ACCEPTED, false, &reason, message.clone())
-        }
-        _ => accepted.with(ACCEPTED, true, "Accepted", IN_TURN),
+    let accepted = if is_accepted {
+        accepted.with(ACCEPTED, true, "Accepted", IN_TURN)
+    } else if is_leaving && observed.is_blind && !was_refused(command) {
+        accepted.unknown(ACCEPTED, &reason, message.clone())
+    } else {
+        accepted.with(ACCEPTED, false, &reason, message.clone())
     };
     let conditions = match succeeded {
         // The default of the definition says that it is reconciling. Only a condition replaces it in the same write: if it
@@ -349,6 +344,6 @@ fn done(child: &Child) -> i32 {
     if !child.is_current() {
         return 0;
     }
-    let active = child.outputs.active;
-    child.outputs.updated.map_or(active, |updated| updated.min(active))
+    let available = child.outputs.available;
+    child.outputs.updated.map_or(available, |updated| updated.min(available))
 }

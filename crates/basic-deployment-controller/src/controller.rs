@@ -16,13 +16,13 @@ use basic_deployment_controller::{
     command_queue::CommandQueue,
     decide::{Action, decide},
     error::Error,
-    events::{self, Event},
+    events,
     observed::Observed,
 };
 use catena_api::BasicDeployment;
 use kube::Resource;
 use operator_kit::{
-    report::Events,
+    report::{EventType, Events},
     run::{Attempt, Controller, LiveSettings, Next},
 };
 
@@ -33,32 +33,14 @@ const MAX_BACKOFF: Duration = Duration::from_secs(50);
 
 /// The controller of `BasicDeployments`.
 pub struct Deployments {
-    observer: Observer,
-    executor: Executor,
-    events: Events,
-    settings: LiveSettings<Settings>,
-}
-
-impl Deployments {
-    pub fn new(
-        observer: Observer,
-        executor: Executor,
-        events: Events,
-        settings: LiveSettings<Settings>,
-    ) -> Self {
-        Self { observer, executor, events, settings }
-    }
-
-    fn tell(&self, deployment: &BasicDeployment, event: Event) {
-        let about = deployment.object_ref(&());
-        match event {
-            Event::Written(reason, note) if self.settings.current().events.normal => {
-                self.events.tell(&about, reason, &note);
-            }
-            Event::Written(..) => {}
-            Event::Silent(note) => self.events.warn(&about, "ContractBroken", &note),
-        }
-    }
+    /// The only reader.
+    pub observer: Observer,
+    /// The only writer.
+    pub executor: Executor,
+    /// Tells what was written.
+    pub events: Events,
+    /// Say which Events are published.
+    pub settings: LiveSettings<Settings>,
 }
 
 impl Controller for Deployments {
@@ -91,8 +73,10 @@ impl Controller for Deployments {
     async fn act(&self, (observed, _): Self::Observed, action: Action) -> Result<Next, Error> {
         let event = events::of(&observed, &action);
         let acted = self.executor.act(&observed, action).await;
-        if let (Ok(_), Some(event)) = (&acted, event) {
-            self.tell(&observed.deployment, event);
+        if let (Ok(_), Some(event)) = (&acted, event)
+            && (event.type_ == EventType::Warning || self.settings.current().events.normal)
+        {
+            self.events.publish(&observed.deployment.object_ref(&()), event);
         }
         acted.map_err(|error| self.observer.located(error, &observed))
     }

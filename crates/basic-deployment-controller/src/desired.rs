@@ -6,10 +6,8 @@ use catena_api::{BasicDeployment, contract::FieldPath, keys};
 use operator_kit::{
     object::ObjectId,
     render::{Rendered, Subject, TemplateError, short_digest},
-    write::{
-        WriteCause, WriteError,
-        owner::{controller_of, controller_reference},
-    },
+    watch::{ApiError, Cause},
+    write::owner::{controller_of, controller_reference},
 };
 use serde_json::{Value, json};
 
@@ -17,6 +15,7 @@ use crate::{
     child::{Child, Marks, projection},
     child_kind::ChildKind,
     error::Refusal,
+    handed::Handed,
     settings::Settings,
 };
 
@@ -33,10 +32,12 @@ pub struct Desired {
     pub kind: Arc<ChildKind>,
     /// The object, without replicas and restart token.
     pub object: Value,
-    /// sha256 of its text.
+    /// The hash of the rendering.
     pub hash: String,
     /// The restart token that it is created with.
     pub token: Option<String>,
+    /// The fields that it gets beside the replicas.
+    pub handed: Handed,
 }
 
 /// The current rendering of spec and template. Its suffix follows from all the rest of it, so that a child whose name ends with
@@ -45,7 +46,7 @@ pub fn render(deployment: &BasicDeployment, settings: &Settings) -> Result<Rende
     let (spec, subject, templates) = (&deployment.spec, subject(deployment), &settings.templates);
     let kinds: Vec<_> = settings.children.iter().map(|kind| kind.name()).collect();
     let of = |subject| {
-        templates.render_any(&spec.template, subject, &kinds).map_err(|error| match error {
+        templates.render(&spec.template, subject, &kinds).map_err(|error| match error {
             TemplateError::WrongKind { template, found, .. } => Refusal::KindNotListed {
                 by: format!("the template {template:?}"),
                 found,
@@ -93,12 +94,13 @@ pub fn unread(deployment: &BasicDeployment, settings: &Settings) -> Vec<String> 
 }
 
 /// Adds the values of the fields to an error, if the server rejects the child and names fields.
-pub fn located(error: WriteError, deployment: &BasicDeployment, settings: &Settings) -> WriteError {
+pub fn located(error: ApiError, deployment: &BasicDeployment, settings: &Settings) -> ApiError {
     let is_it = |kind: &&Arc<ChildKind>| kind.kind == error.object.kind;
     let Some(kind) = settings.children.iter().find(is_it) else { return error };
-    let WriteCause::Invalid { fields, .. } = &error.cause else { return error };
-    let is_named = |path: &FieldPath| error.cause.is_unknown_field() && fields.contains(&path.to_string());
-    if let Some((name, _)) = kind.fields().written().find(|(_, path)| is_named(path)) {
+    let is_unknown = error.cause == Cause::UnknownField;
+    let is_named = |path: &FieldPath| is_unknown && error.fields.contains(&path.to_string());
+    let contract = kind.fields();
+    if let Some((name, _)) = contract.written().chain(contract.handed()).find(|(_, path)| is_named(path)) {
         return error.set_by(&format!("contract.{name} of {} in the controller's settings", kind.kind));
     }
     let (template, subject) = (&deployment.spec.template, subject(deployment));
@@ -134,7 +136,7 @@ impl Desired {
         object["metadata"]["labels"][keys::DEPLOYMENT_UID] = deployment.metadata.uid.clone().into();
         object["metadata"]["annotations"][keys::HASH] = hash.as_str().into();
         object["metadata"]["ownerReferences"] = json!([controller_reference(deployment)]);
-        Self { kind, object, hash, token: None }
+        Self { handed: Handed::of(&deployment.spec, &kind), kind, object, hash, token: None }
     }
 
     /// The same with the record of commands, because an apply removes the fields that it leaves out.
@@ -166,6 +168,7 @@ impl Desired {
         if let (Some(restarted_at), Some(token)) = (&contract.restarted_at, token) {
             restarted_at.set(&mut object, token.into());
         }
+        self.handed.set_in(&mut object);
         if let Some(child) = child {
             object["metadata"]["uid"] = child.uid.as_str().into();
             // The copied token has to be the present one: an older one would take a restart back.
@@ -182,8 +185,8 @@ impl Desired {
         self.object["metadata"]["name"].as_str().unwrap_or_default()
     }
 
-    /// The values of an object in the fields that this one sets. The owner is compared by uid elsewhere, and the
-    /// namespace is known from the look-up.
+    /// The values of an object in the fields that this one sets. The owner is compared by uid elsewhere, the
+    /// namespace is known from the look-up, and the status is its controller's.
     #[must_use]
     pub fn seen_in(&self, observed: &Value) -> Value {
         projection(&self.comparable(), observed)
@@ -193,12 +196,15 @@ impl Desired {
     #[must_use]
     pub fn comparable(&self) -> Value {
         let mut object = self.object.clone();
+        object.as_object_mut().map(|fields| fields.remove("status"));
         if let Some(metadata) = object["metadata"].as_object_mut() {
             metadata.retain(|field, _| OWN_METADATA.contains(&field.as_str()));
         }
         if let Some(annotations) = object["metadata"]["annotations"].as_object_mut() {
             annotations.retain(|key, _| !MARKS.contains(&key.as_str()));
         }
+        // The parent's values hold, and are compared apart.
+        self.handed.0.iter().for_each(|(path, _)| path.remove(&mut object));
         object
     }
 }

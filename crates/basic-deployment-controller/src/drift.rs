@@ -37,11 +37,12 @@ pub fn changed_field(child: &Child, desired: &Desired, settled_as: Option<&Value
 #[must_use]
 pub fn added_keys(child: &Child, desired: &Desired) -> Option<(String, Value)> {
     let contract = child.kind.fields();
-    // The token may be one of the keys of such a map.
+    // The token and handed fields may be keys of such a map.
     let mut rendered = desired.object.clone();
     for (_, field) in contract.written() {
         field.set(&mut rendered, Value::Bool(true));
     }
+    desired.handed.set_in(&mut rendered);
     let (mut first, mut patch) = (None, json!({"metadata": child.id()}));
     for map in contract.maps.iter().filter(|map| map.get(&desired.object).is_some()) {
         let [own, live] = [&rendered, &child.object].map(|object| map.get(object).and_then(Value::as_object));

@@ -2,9 +2,8 @@
 
 use operator_kit::{
     render::TemplateError,
-    report::{Category, Part, Reported},
-    watch::ReadError,
-    write::{Failed, WriteError},
+    report::{Failure, Failures},
+    watch::ApiError,
 };
 use thiserror::Error;
 
@@ -16,24 +15,21 @@ pub enum Error {
     /// A decision not to continue.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The API server refused a write.
+    /// A request failed.
     #[error(transparent)]
-    Write(#[from] WriteError),
+    Api(#[from] ApiError),
     /// The children are not known.
     #[error("the children cannot be observed: {problem}")]
     NotObserved {
         /// Why.
         problem: String,
     },
-    /// The API server did not answer a read.
-    #[error(transparent)]
-    Read(#[from] ReadError),
     /// The prerequisites of the next command could not be read.
     #[error(transparent)]
     Unprepared(Box<Self>),
     /// The statuses of some commands could not be written.
-    #[error(transparent)]
-    Untold(#[from] Box<Failed<Self>>),
+    #[error("the statuses of some commands could not be written")]
+    Untold(Failures),
 }
 
 /// A decision not to continue, because the spec cannot be followed, or not yet.
@@ -169,16 +165,10 @@ pub enum Refusal {
     },
 }
 
-impl Reported for Refusal {
-    fn category(&self) -> Category {
-        match self {
-            // The installation of the kind is no event of the BasicDeployment.
-            Self::KindNotServed { .. } => Category::Transient,
-            _ => Category::WaitsForChange,
-        }
-    }
-
-    fn reason(&self) -> &'static str {
+impl Refusal {
+    /// One `PascalCase` word.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
         match self {
             Self::Template(error) => error.reason(),
             Self::ReservedField { .. } | Self::UnusedMetadata { .. } => "TemplateFailed",
@@ -194,38 +184,23 @@ impl Reported for Refusal {
     }
 }
 
-impl Reported for Error {
-    fn category(&self) -> Category {
-        self.wrapped().map_or(Category::Transient, Reported::category)
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        // The installation of the kind is no event of the BasicDeployment.
+        let is_stalled = !matches!(refusal, Refusal::KindNotServed { .. });
+        Self { is_stalled, ..Self::transient(refusal.reason(), refusal.to_string()) }
     }
+}
 
-    fn reason(&self) -> &'static str {
-        self.wrapped().map_or("ChildrenNotObserved", Reported::reason)
-    }
-
-    fn wrapped(&self) -> Option<&dyn Reported> {
-        match self {
-            Self::Refused(refusal) => Some(refusal),
-            Self::Write(error) => Some(error),
-            Self::Read(error) => Some(error),
-            Self::Unprepared(error) => Some(&**error),
-            Self::Untold(untold) => Some(&untold.first),
-            Self::NotObserved { .. } => None,
+impl From<Error> for Failures {
+    fn from(error: Error) -> Self {
+        let message = error.to_string();
+        match error {
+            Error::Refused(refusal) => refusal.into(),
+            Error::Api(error) => error.into(),
+            Error::NotObserved { .. } => Failure::transient("ChildrenNotObserved", message).into(),
+            Error::Unprepared(error) => Self { step: Some(step::CARRY_OUT), ..(*error).into() },
+            Error::Untold(failures) => failures,
         }
-    }
-
-    fn step(&self) -> Option<&'static str> {
-        matches!(self, Self::Unprepared(_)).then_some(step::CARRY_OUT)
-    }
-
-    fn parts(&self) -> Vec<Part> {
-        match self {
-            Self::Untold(untold) => untold.parts.clone(),
-            _ => vec![Part::whole(self)],
-        }
-    }
-
-    fn has_progressed(&self) -> bool {
-        matches!(self, Self::Untold(untold) if untold.has_progressed)
     }
 }

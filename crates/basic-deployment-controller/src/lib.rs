@@ -14,6 +14,7 @@ pub mod desired;
 pub mod drift;
 pub mod error;
 pub mod events;
+pub mod handed;
 mod next_command;
 pub mod observed;
 pub mod outputs;

@@ -38,6 +38,7 @@ async fn main() -> anyhow::Result<()> {
     let observer = Observer::new(client, settings, served_kinds, watches, &queue.trigger(), memory.clone());
     let executor = Executor::new(operator.writer(), observer.places(), memory);
     let unclaimed = Unclaimed::new(observer.commands(), executor.clone());
-    let deployments = Deployments::new(observer, executor, operator.events(), operator.settings());
+    let (events, settings) = (operator.events(), operator.settings());
+    let deployments = Deployments { observer, executor, events, settings };
     Box::pin(operator.run_beside(deployments, queue, unclaimed.keep())).await
 }

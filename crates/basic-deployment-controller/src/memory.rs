@@ -76,7 +76,18 @@ pub struct Recalled {
 impl Memory {
     /// The part of the memory that concerns the wanted rendering.
     pub fn recall(&self, uid: &str, desired: Option<&Desired>) -> Recalled {
-        self.0.lock().get(uid).map(|remembered| remembered.recall(desired)).unwrap_or_default()
+        let memory = self.0.lock();
+        let Some(remembered) = memory.get(uid) else { return Recalled::default() };
+        let settled = desired.zip(remembered.settled.as_ref());
+        let wanted = settled.filter(|(desired, (hash, _))| desired.hash == *hash);
+        let form =
+            wanted.map(|(desired, (_, form))| desired.seen_in(form.as_ref().unwrap_or(&desired.object)));
+        Recalled {
+            settled_as: form,
+            replicas: remembered.replicas.clone(),
+            since_told: remembered.told.map(|told| told.elapsed()),
+            unheard: remembered.unheard.clone(),
+        }
     }
 
     /// Records the form in which the server stores a rendering.
@@ -182,20 +193,6 @@ impl Memory {
 
     fn change<T>(&self, uid: &str, change: impl FnOnce(&mut Remembered) -> T) -> T {
         change(self.0.lock().entry(uid.to_owned()).or_default())
-    }
-}
-
-impl Remembered {
-    fn recall(&self, desired: Option<&Desired>) -> Recalled {
-        let known = desired.zip(self.settled.as_ref());
-        let still_wanted = known.filter(|(desired, (hash, _))| desired.hash == *hash);
-        Recalled {
-            settled_as: still_wanted
-                .map(|(desired, (_, form))| form.clone().unwrap_or_else(|| desired.comparable())),
-            replicas: self.replicas.clone(),
-            since_told: self.told.map(|told| told.elapsed()),
-            unheard: self.unheard.clone(),
-        }
     }
 }
 

@@ -11,7 +11,7 @@ use basic_deployment_controller::{
     Settings, blocking_pod,
     child::Child,
     child_kind::{ChildKind, api_resource},
-    command::{Command, CommandKind, Order},
+    command::{Command, Order},
     desired::{Desired, located, render, unread},
     drift::means_the_same,
     error::{Error, Refusal},
@@ -23,17 +23,14 @@ use basic_deployment_controller::{
 };
 use catena_api::BasicDeployment;
 use jiff::Timestamp;
-use kube::{Api, Client};
+use kube::Client;
 use operator_kit::{
     object::ObjectId,
     render::{Rendered, Renderings, is_object_name},
     report::StatusAge,
     run::{Attempt, LiveSettings, Trigger},
-    watch::{ReadError, ServedKinds, TrimmedObject, Watches, live},
-    write::{
-        WriteError,
-        owner::{is_controlled_by, still_there},
-    },
+    watch::{ApiError, Cause, ServedKinds, Watches, live},
+    write::owner::{ensure_exists, is_controlled_by, is_former},
 };
 
 use crate::memory::{Memory, Recalled};
@@ -42,7 +39,6 @@ pub use commands::Commands;
 use {
     children::{Children, Known},
     history::History,
-    pods::Pods,
 };
 
 /// Reads the input of a decision; it owns the caches.
@@ -53,7 +49,6 @@ pub struct Observer {
     children: Children,
     history: History,
     commands: Arc<Commands>,
-    pods: Pods,
     memory: Memory,
     /// The parameters that the template of each `BasicDeployment` does not read. The rendering itself is as large as the child,
     /// and is not kept.
@@ -73,14 +68,13 @@ impl Observer {
         let history = History::new(client.clone(), &watches, trigger.clone());
         let children = Children::new(client.clone(), served_kinds.clone(), watches, trigger.clone());
         children.of(&settings.current().children);
-        let pods = Pods::new(client.clone());
         let unread = Renderings::default();
-        Self { client, settings, served_kinds, children, history, commands, pods, memory, unread }
+        Self { client, settings, served_kinds, children, history, commands, memory, unread }
     }
 
     /// The kinds and watches of revisions and commands.
     pub fn places(&self) -> WatchedResources {
-        let [restarts, rollbacks] = CommandKind::ALL.map(|kind| self.commands.place(kind));
+        let [restarts, rollbacks] = self.commands.places();
         WatchedResources { revisions: self.history.place(), restarts, rollbacks }
     }
 
@@ -99,7 +93,7 @@ impl Observer {
     pub fn located(&self, error: Error, observed: &Observed) -> Error {
         match error {
             // The rendering of a rollback comes from another template or other parameters.
-            Error::Write(error) if observed.pin.is_none() => {
+            Error::Api(error) if observed.pin.is_none() => {
                 located(error, &observed.deployment, &self.settings.current()).into()
             }
             error => error,
@@ -148,24 +142,16 @@ impl Observer {
         let is_stored = |desired: &Desired| revision::find(&revisions, &desired.hash).is_some();
         // A rendering is recorded before it is used, so until then no look-up is needed.
         let is_looked_for = |desired: &Desired| is_observed && (deployment.spec.paused || is_stored(desired));
-        let desired = desired.and_then(|desired| {
-            if is_looked_for(&desired) {
-                seen.serves(&desired.kind)?;
-            }
-            Ok(desired)
-        });
-        let found = match desired {
-            Ok(desired) if is_looked_for(&desired) => {
-                self.find(&desired, &own, &deployment).await.map(|found| (desired, found))
-            }
-            Ok(desired) => {
-                let found = known(&own, &desired).map_or(Found::Nothing, Found::Ours);
-                Ok((desired, found))
-            }
-            Err(refusal) => Err(refusal.into()),
+        let found = match &desired {
+            Ok(desired) if is_looked_for(desired) => match seen.serves(&desired.kind) {
+                Ok(()) => self.find(desired, &own, &deployment).await,
+                Err(refusal) => Err(refusal.into()),
+            },
+            Ok(desired) => Ok(known(&own, desired).map_or(Found::Nothing, Found::Ours)),
+            Err(refusal) => Err(refusal.clone().into()),
         };
         let (desired, child) = match found {
-            Ok((desired, found)) => (Ok(desired), found),
+            Ok(found) => (desired, found),
             // An existing child still follows commands, and is scaled.
             Err(Error::Refused(refusal)) => {
                 (Err(refusal), last_wanted(&own, &revisions).map_or(Found::Nothing, Found::Ours))
@@ -174,7 +160,7 @@ impl Observer {
         };
         let is_remade = child == Found::Nothing && desired.is_ok() && self.memory.had_child(uid);
         if is_observed && is_remade {
-            self.ensure_still_there(&deployment).await?;
+            ensure_exists(&self.client, &*deployment).await?;
         }
         let desired = desired.map(|desired| {
             let live = child.ours().map(AsRef::as_ref);
@@ -241,7 +227,7 @@ impl Observer {
     /// Looks for the pod that keeps the child from serving. A failure is reported, and holds up nothing.
     async fn look(&self, observed: &mut Observed, child: &Child) {
         let Some(pods) = &child.kind.fields().pods else { return };
-        let found = self.pods.blocker(child, pods).await;
+        let found = pods::blocker(&self.client, child, pods).await;
         let found = found.map_err(|error| error.to_string());
         let uid = ObjectId::of(&*observed.deployment).uid;
         self.memory.looked(uid, child, found.clone());
@@ -292,7 +278,7 @@ impl Observer {
         let ((api_version, kind), name) = (&last.kind, &last.child);
         let is_listed = kinds.iter().any(|known| known.kind.is((api_version, kind)));
         // Whoever may write revisions may put any text there.
-        if is_listed || !api_version.split('/').all(is_object_name) {
+        if is_listed || !api_version.split('/').chain([&**name]).all(is_object_name) {
             return Ok(None);
         }
         let refusal = Refusal::FormerKindNotListed { kind: kind.clone(), name: name.clone() };
@@ -302,15 +288,14 @@ impl Observer {
         let Some(served) = self.served_kinds.find(&api_resource(api_version, kind, Some(""))).await? else {
             return Ok(None);
         };
-        let may_run = match live::metadata_opt(&self.client, &served.resource, namespace, name).await {
+        let may_run = match live::metadata(&self.client, &served.resource, namespace, name).await {
             Ok(found) => found.is_some_and(|found| is_controlled_by(&found, uid)),
-            Err(kube::Error::BuildRequest(_)) => false,
             // The right to read it went with its entry in the settings. It may have been recorded, but never made.
-            Err(kube::Error::Api(status)) if status.code == 403 => {
+            Err(error) if error.cause == Cause::Forbidden => {
                 let reported = deployment.status.as_ref().and_then(|status| status.child.as_ref());
                 reported.is_some() || self.memory.had_child(uid)
             }
-            Err(error) => return Err(ReadError::of(&error, kind, name).into()),
+            Err(error) => return Err(error.into()),
         };
         Ok(may_run.then_some(refusal))
     }
@@ -327,22 +312,21 @@ impl Observer {
         if let Some(child) = known(own, desired) {
             return Ok(Found::Ours(child));
         }
-        let (kind, name) = (&desired.kind, desired.name());
-        let api: Api<TrimmedObject> =
-            Api::namespaced_with(self.client.clone(), namespace, &kind.api_resource());
-        let child = match live::object(&api, name).await {
+        let kind = &desired.kind;
+        let found = live::object(&self.client, &kind.api_resource(), namespace, desired.name()).await;
+        let child = match found {
             Ok(Some(object)) => Arc::new(Child::of(object, kind)),
             Ok(None) => return Ok(Found::Nothing),
-            Err(error) => return Err(self.unfound(&error, kind, name).await),
+            Err(error) => return Err(self.unfound(error, kind).await),
         };
         if child.owner.is_none() {
-            self.ensure_still_there(deployment).await?;
+            ensure_exists(&self.client, deployment).await?;
         }
         Ok(match &child.owner {
             None => Found::Orphan(child),
             Some(owner) if owner.uid == uid => Found::Ours(child),
             // Its end comes through the watch, under the name that it shares with the new one.
-            Some(owner) if owner.is_former(deployment) => Found::Leaving(child),
+            Some(owner) if is_former(owner, deployment) => Found::Leaving(child),
             Some(_) => Found::Foreign(child),
         })
     }
@@ -356,32 +340,21 @@ impl Observer {
         let ObjectId { namespace, name, .. } = ObjectId::of(deployment);
         let orphans = self.history.left(namespace, name, known);
         if !orphans.is_empty() {
-            self.ensure_still_there(deployment).await?;
+            ensure_exists(&self.client, deployment).await?;
         }
         Ok(orphans)
     }
 
-    /// Fails if it is gone or being deleted, which a watch that lags behind does not show: what is created or adopted for it then
-    /// would be deleted again, and created again.
-    async fn ensure_still_there(&self, deployment: &BasicDeployment) -> Result<(), Error> {
-        let name = ObjectId::of(deployment).name;
-        match still_there(self.client.clone(), deployment).await {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(WriteError::gone("BasicDeployment", name).into()),
-            Err(error) => Err(ReadError::of(&error, "BasicDeployment", name).into()),
-        }
-    }
-
     /// The error of a failed look-up. The API server does not know the path of a cluster-scoped kind in a namespace.
-    async fn unfound(&self, error: &kube::Error, kind: &ChildKind, name: &str) -> Error {
-        if matches!(error, kube::Error::Api(status) if status.code == 404)
+    async fn unfound(&self, error: ApiError, kind: &ChildKind) -> Error {
+        if error.cause == Cause::KindNotServed
             && let Ok(Some(served)) = self.served_kinds.find(&kind.api_resource()).await
             && !served.is_namespaced
         {
             let (api_version, kind) = (kind.api_version.clone(), kind.kind.clone());
             return Refusal::KindNotNamespaced { api_version, kind }.into();
         }
-        ReadError::of(error, &kind.kind, name).into()
+        error.into()
     }
 
     /// The desired child: on the rendering that a rollback holds, or on the current one.

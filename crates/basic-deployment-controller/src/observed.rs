@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use catena_api::{BasicDeployment, BlockedBy};
+use catena_api::{BasicDeployment, BlockedBy, PodReplacementPolicy::TerminationComplete};
 use jiff::Timestamp;
 use operator_kit::{
     render::Rendered,
@@ -192,7 +192,14 @@ impl Observed {
     /// Whether all desired replicas serve the desired rendering, and no others serve beside them.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        self.is_served() && self.leftovers().next().is_none() && self.changed_in_pause().is_none()
+        let is_alone = self.leftovers().chain(self.awaited()).next().is_none();
+        self.is_served() && is_alone && self.changed_in_pause().is_none()
+    }
+
+    /// The children with replicas whose end is awaited, or may have to be.
+    pub fn awaited(&self) -> impl Iterator<Item = &Arc<Child>> {
+        let is_asked = self.deployment.spec.pod_replacement_policy == Some(TerminationComplete);
+        self.children().filter(move |child| is_asked && child.ending() != Some(0))
     }
 
     /// Former children that have not gone, or whose replicas serve, or may serve, until their deletion is complete.
@@ -236,7 +243,7 @@ impl Observed {
             && child.replicas() == Some(wanted)
             && child.is_current()
             && outputs.ready
-            && outputs.active >= wanted
+            && outputs.available >= wanted
             && outputs.updated.is_none_or(|updated| updated >= wanted)
     }
 

@@ -24,6 +24,8 @@ pub struct Mapping {
     observed_generation: Source,
     ready: Option<Source>,
     updated: Source,
+    available: Option<Source>,
+    terminating: Option<Source>,
     blocked_by: Source,
     stalled: Option<Source>,
     paused: Option<Source>,
@@ -45,12 +47,17 @@ pub struct Outputs {
     pub active: i32,
     /// The generation of its spec that the other outputs refer to.
     pub observed_generation: Option<i64>,
-    /// Whether all its replicas have the current template and token, and serve, and no older one is left.
+    /// Whether all its replicas have the current template and token, and serve, and no older one is counted.
     pub ready: bool,
     /// Its own report of progress, in words.
     pub progress: String,
     /// The number of its replicas with the current template and token, if it reports that.
     pub updated: Option<i32>,
+    /// The number of its serving replicas that have been ready for as long as they have to; if it does not tell them apart, of all
+    /// that serve.
+    pub available: i32,
+    /// The number of its replicas that are being deleted and not gone, if it reports that.
+    pub terminating: Option<i32>,
     /// The reason why it cannot proceed by itself, if it cannot.
     pub stalled: Option<Stalled>,
     /// The pause in which it waits on purpose, if it reports one.
@@ -104,6 +111,8 @@ impl TryFrom<ReplicaContract> for Mapping {
             observed_generation: source("observedGeneration", &contract.observed_generation)?,
             ready: optional("ready", &contract.ready)?,
             updated: source("updated", &contract.updated)?,
+            available: optional("available", &contract.available)?,
+            terminating: optional("terminating", &contract.terminating)?,
             blocked_by: source("blockedBy", &contract.blocked_by)?,
             stalled: optional("stalled", &contract.stalled)?,
             paused: optional("paused", &contract.paused)?,
@@ -128,6 +137,8 @@ impl Mapping {
         let active = reading.count(&self.active).unwrap_or(0);
         let observed_generation = reading.generation(&self.observed_generation, generation);
         let updated = reading.count(&self.updated);
+        let available = self.available.as_ref().and_then(|source| reading.count(source));
+        let terminating = self.terminating.as_ref().and_then(|source| reading.count(source));
         let selector = reading.text(&self.selector);
         let pods = self.pods.as_ref().and_then(|source| reading.text(source));
         let blocked_by = reading.map(&self.blocked_by, &["apiVersion", "kind", "name", "reason", "message"]);
@@ -154,6 +165,8 @@ impl Mapping {
             ready: ready && reading.problem.is_none(),
             progress: message.unwrap_or_default().to_owned(),
             updated,
+            available: available.map_or(active, |available| available.min(active)),
+            terminating,
             stalled,
             paused,
             blocked_by,

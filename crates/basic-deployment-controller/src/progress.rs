@@ -3,9 +3,9 @@
 //! As for a Deployment, progress is a number that is higher than ever. One that falls and rises again, such as with an old
 //! replica that is ready now and then, is none.
 
-use std::mem;
+use std::{array, mem};
 
-use crate::observed::Observed;
+use crate::{observed::Observed, outputs::Outputs};
 
 /// What an observation says about progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,8 +25,8 @@ pub struct Rollout {
     hash: String,
     token: Option<String>,
     is_paused: bool,
-    updated: i32,
-    active: i32,
+    /// Of updated, serving and available ones.
+    counts: [i32; 3],
 }
 
 impl Progress {
@@ -42,8 +42,8 @@ impl Progress {
         let mut rollout = Rollout { hash, token, is_paused: observed.is_paused(), ..Rollout::default() };
         // A report about a former spec counts replicas of a former template.
         if child.is_current() && child.hash() == rollout.hash {
-            rollout.updated = child.outputs.updated.unwrap_or(0);
-            rollout.active = child.outputs.active;
+            let Outputs { updated, active, available, .. } = child.outputs;
+            rollout.counts = [updated.unwrap_or(0), active, available];
         }
         Self::Awaited(rollout)
     }
@@ -54,7 +54,7 @@ impl Rollout {
     pub fn advances_to(&mut self, now: Self) -> bool {
         let is_same = (&self.hash, &self.token, self.is_paused) == (&now.hash, &now.token, now.is_paused);
         let next = if is_same {
-            Self { updated: now.updated.max(self.updated), active: now.active.max(self.active), ..now }
+            Self { counts: array::from_fn(|at| now.counts[at].max(self.counts[at])), ..now }
         } else {
             now
         };
@@ -118,7 +118,7 @@ mod tests {
             child.generation += 1;
         });
         assert!(most.advances_to(rollout(&restarted)));
-        assert_eq!((most.updated, most.active), (0, 0), "the child has not reported on it");
+        assert_eq!(most.counts, [0; 3], "the child has not reported on it");
     }
 
     #[test]

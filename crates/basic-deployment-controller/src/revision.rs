@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use catena_api::keys;
-use kube::api::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use operator_kit::{
     object::ObjectId,
     render::{is_object_name, short_digest},
@@ -12,7 +12,7 @@ use operator_kit::{
 };
 use serde_json::Value;
 
-use crate::child::{Child, Marks, Owner};
+use crate::child::{Child, Marks};
 
 /// A `ControllerRevision` in the cache, without the rendering, which is read when it is needed.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,12 +24,12 @@ pub struct Revision {
     /// Its uid.
     pub uid: String,
     /// The `BasicDeployment` that it belongs to.
-    pub owner: Option<Owner>,
+    pub owner: Option<OwnerReference>,
     /// The uid of the former `BasicDeployment` that it was stored for, if it was adopted, or if nobody controls it.
     pub made_for: Option<String>,
     /// Its number; the highest is the wanted one.
     pub number: i64,
-    /// sha256 of the rendered text.
+    /// The hash of the rendering.
     pub hash: String,
     /// API version and kind of the child.
     pub kind: (String, String),
@@ -145,10 +145,11 @@ impl Row for Revision {
 
 impl Revision {
     /// Trims a `ControllerRevision`.
+    #[must_use]
     pub fn of(object: TrimmedObject) -> Self {
         let TrimmedObject { metadata, data } = object;
         let text = |field: &str| data["data"][field].as_str().unwrap_or_default().to_owned();
-        let owner = controller_of(&metadata).map(Owner::of);
+        let owner = controller_of(&metadata).cloned();
         let label = metadata.labels.as_ref().filter(|_| owner.is_none());
         let label = label.and_then(|labels| labels.get(keys::DEPLOYMENT_UID).cloned());
         Self {

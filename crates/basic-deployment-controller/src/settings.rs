@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use catena_api::contract::{FieldPath, PodController, Pods};
+use catena_api::{
+    contract::{FieldPath, PodController, Pods},
+    keys::GROUP,
+};
 use operator_kit::{
     render::{Declarations, Templates},
     run::{Sample, Validate},
@@ -22,7 +25,6 @@ pub struct Settings {
     pub templates: Templates,
     /// The published Events.
     pub events: PublishedEvents,
-    is_empty: bool,
     mistakes: Vec<String>,
 }
 
@@ -53,16 +55,13 @@ struct File {
 }
 
 impl From<File> for Settings {
-    fn from(File { children, templates, parameters, events }: File) -> Self {
-        let is_empty = templates.is_empty();
-        let mut templates = Templates::compile(&templates);
-        Self {
-            children: children.into_iter().map(Arc::new).collect(),
-            mistakes: templates.declare(parameters),
-            templates,
-            events,
-            is_empty,
+    fn from(File { children, templates: sources, parameters, events }: File) -> Self {
+        let mut templates = Templates::compile(&sources, GROUP);
+        let mut mistakes = templates.declare(parameters);
+        if sources.is_empty() {
+            mistakes.push("templates: is empty; add a template, by convention under the name default".into());
         }
+        Self { children: children.into_iter().map(Arc::new).collect(), templates, events, mistakes }
     }
 }
 
@@ -108,9 +107,6 @@ fn mistakes_about_pods(field: &str, pods: &Pods) -> impl Iterator<Item = String>
 impl Validate for Settings {
     fn validate(&self) -> Result<(), Vec<String>> {
         let mut problems = self.mistakes.clone();
-        if self.is_empty {
-            problems.push("templates: is empty; add a template, by convention under the name default".into());
-        }
         if self.children.is_empty() {
             problems.push(
                 "children: is empty; list the kinds that the templates render, such as {apiVersion: catena.dev/v1alpha1, kind: BasicReplicaSet}"
@@ -129,7 +125,7 @@ impl Validate for Settings {
 
     fn warnings(&self) -> Vec<String> {
         let kinds: Vec<_> = self.children.iter().map(|kind| kind.name()).collect();
-        self.templates.problems_of_any(&kinds).iter().map(ToString::to_string).collect()
+        self.templates.problems(&kinds).iter().map(ToString::to_string).collect()
     }
 
     fn samples(&self) -> Vec<Sample> {
@@ -164,7 +160,8 @@ fn mistakes(field: &str, kind: &ChildKind) -> Vec<String> {
     let is_uncounted = |path: &FieldPath| {
         path.names().first().is_some_and(|first| ["metadata", "status"].contains(&first.as_str()))
     };
-    let uncounted = kind.fields().written().filter(|(_, path)| is_uncounted(path));
+    let contract = kind.fields();
+    let uncounted = contract.written().chain(contract.handed()).filter(|(_, path)| is_uncounted(path));
     problems.extend(uncounted.map(|(name, path)| {
         format!(
             "{field}.contract.{name}: {path} is not a part of the spec, so that a change of it gives no new generation, and an old status would be taken for its effect; name a field of the spec"

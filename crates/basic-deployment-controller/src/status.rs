@@ -4,9 +4,12 @@ use std::time::Duration;
 
 use catena_api::{BasicDeployment, BasicDeploymentStatus, BlockedBy, ChildStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use operator_kit::report::{
-    Category, Deletion, Failure, HAS_TO_GO_FIRST, NextRetry, Pace, TERMINATING,
-    conditions::{self, Conditions, PROGRESSING, READY, RECONCILING, STALLED, UNREAD_PARAMETERS},
+use operator_kit::{
+    object::ObjectId,
+    report::{
+        Deletion, Failure, HAS_TO_GO_FIRST, NextRetry, Pace, TERMINATING,
+        conditions::{self, Conditions, PROGRESSING, READY, RECONCILING, STALLED, UNREAD_PARAMETERS},
+    },
 };
 
 use crate::{
@@ -99,7 +102,7 @@ fn main_server(observed: &Observed) -> Option<&Child> {
     children.max_by_key(|child| child.outputs.active).map(AsRef::as_ref)
 }
 
-/// A message about former children.
+/// A message about former children, and about replicas that are waited for.
 fn by_former(observed: &Observed) -> String {
     let serving = observed.former_children().filter(|child| child.outputs.active > 0);
     let said = serving.map(|child| {
@@ -127,7 +130,27 @@ fn by_former(observed: &Observed) -> String {
             kind.kind, outputs.active
         )
     });
-    said.chain(broken).chain(failed).chain(leaving).collect::<Vec<_>>().concat()
+    said.chain(broken).chain(failed).chain(leaving).collect::<Vec<_>>().concat() + &by_handed(observed)
+}
+
+/// A message about the fields that are handed to children, and what they wait for.
+fn by_handed(observed: &Observed) -> String {
+    let child = observed.child.ours();
+    let young = child.map(|child| child.outputs.active - child.outputs.available).filter(|young| *young > 0);
+    let young = young.map(|young| format!("; {young} are ready for less than minReadySeconds"));
+    let awaited = observed.awaited().filter(|child| child.is_current()).map(|child| {
+        let ending = child.ending().map_or_else(|| "an unknown number".to_owned(), |ending| ending.to_string());
+        format!(
+            "; spec.podReplacementPolicy waits for the end of {ending} of the replicas of {} {:?} (contract.terminating)",
+            child.kind.kind, child.name
+        )
+    });
+    let is_asked = observed.deployment.spec.min_ready_seconds.is_some();
+    let is_lost = is_asked && child.is_some_and(|child| child.kind.fields().min_ready_seconds.is_none());
+    let lost = is_lost.then(|| {
+        "; contract.minReadySeconds of the child's kind names no field, so that it does not get spec.minReadySeconds".to_owned()
+    });
+    young.into_iter().chain(lost).chain(awaited).collect()
 }
 
 /// The failures that stop an exchange, because a former child cannot be changed, by step.
@@ -233,7 +256,7 @@ fn summary(
         let beside = child.filter(|_| observed.failure_to_heal().is_some());
         let beside = beside.and_then(|child| blocker_of(observed, child)).as_ref().map(not_ready);
         let message = failure.with_next_retry() + &beside.unwrap_or_default();
-        return say(failure.reason, message, failure.category == Category::WaitsForChange);
+        return say(failure.reason, message, failure.is_stalled);
     }
     if is_ready {
         return say("Complete", counted, false);
@@ -247,7 +270,7 @@ fn summary(
         matches!((child, &observed.desired), (Some(child), Ok(desired)) if child.hash() != desired.hash);
     if observed.deployment.spec.paused && (is_outdated || child.is_none()) {
         let kept = if child.is_some() {
-            "nothing but the replicas of the child is changed"
+            "nothing but replicas, minReadySeconds and podReplacementPolicy of the child is changed"
         } else {
             "no child is created"
         };
@@ -318,14 +341,14 @@ fn blocked_by(observed: &Observed, child: Option<&Child>) -> Option<BlockedBy> {
         same.map_or(Some(Time(observed.now)), |same| same.since.clone())
     };
     if let Some(failure) = observed.failure_about_child().or_else(|| failure_about_former(observed)) {
-        let own = itself(deployment);
-        let since = since(&own.name, failure.reason);
+        let own @ [.., name] = itself(deployment);
         let next_retry = failure.next_retry.and_then(NextRetry::at).map(Time);
-        return Some(BlockedBy { next_retry, ..blocker(own, failure.reason, &failure.message, since) });
+        let blocker = BlockedBy::new(own, failure.reason, &failure.message, since(name, failure.reason));
+        return Some(BlockedBy { next_retry, ..blocker });
     }
     let child = child?;
     let by_itself = |reason: &str, message: &str| {
-        blocker(child_status(child), reason, message, since(&child.name, reason))
+        BlockedBy::new(identity(child), reason, message, since(&child.name, reason))
     };
     if let Some(silence) = stall::silence(observed, child) {
         return Some(by_itself(NOT_REPORTED, &format!("it {silence}")));
@@ -335,33 +358,25 @@ fn blocked_by(observed: &Observed, child: Option<&Child>) -> Option<BlockedBy> {
         .or_else(|| child.paused().map(|Pause { reason, message }| by_itself(reason, message)))
 }
 
-fn blocker(object: ChildStatus, reason: &str, message: &str, since: Option<Time>) -> BlockedBy {
-    let ChildStatus { api_version, kind, name, .. } = object;
-    let (reason, message) = (reason.to_owned(), message.to_owned());
-    BlockedBy { api_version, kind, name, reason, message, since, next_retry: None }
-}
-
 /// The object that its deletion waits for: a child that has to be gone before, or itself while it has finalizers.
 fn blocking_deletion(deletion: Deletion<'_>, observed: &Observed) -> BlockedBy {
     let child = observed.children().next().filter(|_| deletion.is_foreground());
     let message = child.map_or_else(|| deletion.message(), |_| HAS_TO_GO_FIRST.to_owned());
-    let object = child.map_or_else(|| itself(&observed.deployment), |child| child_status(child));
-    blocker(object, TERMINATING, &message, Some(deletion.since()))
+    let object = child.map_or_else(|| itself(&observed.deployment), |child| identity(child));
+    BlockedBy::new(object, TERMINATING, &message, Some(deletion.since()))
 }
 
-fn itself(deployment: &BasicDeployment) -> ChildStatus {
-    let name = deployment.metadata.name.clone().unwrap_or_default();
-    let (api_version, kind) = ("catena.dev/v1alpha1".into(), "BasicDeployment".into());
-    ChildStatus { api_version, kind, name, ..ChildStatus::default() }
+/// The API version, the kind and the name of a `BasicDeployment`.
+fn itself(deployment: &BasicDeployment) -> [&str; 3] {
+    ["catena.dev/v1alpha1", "BasicDeployment", ObjectId::of(deployment).name]
+}
+
+/// Those of a child.
+fn identity(child: &Child) -> [&str; 3] {
+    [&child.kind.api_version, &child.kind.kind, &child.name]
 }
 
 fn child_status(child: &Child) -> ChildStatus {
-    let text = |field: &str| child.object[field].as_str().unwrap_or_default().to_owned();
-    ChildStatus {
-        api_version: text("apiVersion"),
-        kind: text("kind"),
-        name: child.name.clone(),
-        uid: child.uid.clone(),
-        hash: child.hash().to_owned(),
-    }
+    let [api_version, kind, name] = identity(child).map(str::to_owned);
+    ChildStatus { api_version, kind, name, uid: child.uid.clone(), hash: child.hash().to_owned() }
 }

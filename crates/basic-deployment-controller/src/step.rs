@@ -2,9 +2,9 @@
 
 /// Refreshing the version in the owner references of children and revisions.
 pub const REFRESH_OWNER: &str = "refreshOwner";
-/// Scaling a former child.
+/// Scaling a former child, and handing fields to it.
 pub const SCALE_FORMER: &str = "scaleFormer";
-/// Undoing changes of a former child's replicas by others.
+/// Undoing changes of a former child's replicas, and of fields that are handed to it, by others.
 pub const HEAL_FORMER: &str = "healFormer";
 /// Reading the outputs of the wanted child.
 pub const READ_CHILD: &str = "readChild";
@@ -14,9 +14,9 @@ pub const FOLLOW: &str = "follow";
 pub const HEAL: &str = "heal";
 /// Taking away keys that others have added to the wanted child.
 pub const STRIP: &str = "strip";
-/// Undoing changes of the wanted child's replicas by others.
+/// Undoing changes of the wanted child's replicas, and of fields that are handed to it, by others.
 pub const HEAL_SCALE: &str = "healScale";
-/// Scaling the wanted child.
+/// Scaling the wanted child, and handing fields to it.
 pub const SCALE: &str = "scale";
 /// Deleting former children.
 pub const CLEAN_UP: &str = "cleanUp";

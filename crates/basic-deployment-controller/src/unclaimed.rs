@@ -8,10 +8,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use basic_deployment_controller::{
-    command::Command, command_status, decide::unclaimed::due_in, error::Error,
-};
+use basic_deployment_controller::{command::Command, command_status, decide::unclaimed::due_in};
 use jiff::Timestamp;
+use operator_kit::watch::ApiError;
 use tokio::time::{sleep, timeout};
 
 use crate::{act::Executor, observe::Commands};
@@ -77,7 +76,7 @@ impl Unclaimed {
         next
     }
 
-    async fn report(&self, command: &Command, now: Timestamp) -> Result<(), Error> {
+    async fn report(&self, command: &Command, now: Timestamp) -> Result<(), ApiError> {
         if command.deletion.is_some() {
             return self.executor.report(command, &command_status::unclaimed_leaving(command, now)).await;
         }

@@ -3,18 +3,16 @@
 use std::sync::Arc;
 
 use basic_replicaset_controller::{
-    Settings, adoption::Origin, decide::Action, error::Error, observed::TakenName, pod::PodRow,
-    revision::subject, status::CONDITIONS,
+    adoption::Origin, decide::Action, error::Error, observed::TakenName, pod::PodRow, revision::subject,
+    status::CONDITIONS,
 };
 use catena_api::{BasicReplicaSet, keys};
-use k8s_openapi::api::core::v1::Pod;
-use kube::discovery::ApiResource;
 use operator_kit::{
     object::ObjectId,
-    report::StatusAge,
-    run::{LiveSettings, Next},
-    watch::{Row, WatchedResource, Watermark},
-    write::{Batch, WriteCause, WriteError, Writer, owner::controller_reference, slow_start},
+    report::{Failures, StatusAge},
+    run::Next,
+    watch::{ApiError, Cause, Row, WatchedResource},
+    write::{Batch, Writer, owner::controller_reference, slow_start},
 };
 use serde_json::{Value, json};
 
@@ -28,26 +26,17 @@ const LABEL_LENGTH: usize = 10;
 
 /// Takes steps.
 pub struct Executor {
-    settings: LiveSettings<Settings>,
-    writer: Writer,
-    memory: Memory,
-    revisions: Revisions,
-    pods: WatchedResource,
+    /// The only way to write.
+    pub writer: Writer,
+    /// What it notes for later passes.
+    pub memory: Memory,
+    /// What pods are made from.
+    pub revisions: Revisions,
+    /// The kind of pods, and the watch in which its writes appear.
+    pub pods: WatchedResource,
 }
 
 impl Executor {
-    /// An executor whose writes to pods appear in `seen`.
-    pub fn new(
-        settings: LiveSettings<Settings>,
-        writer: Writer,
-        seen: &Watermark,
-        memory: Memory,
-        revisions: Revisions,
-    ) -> Self {
-        let pods = WatchedResource::new(ApiResource::erase::<Pod>(&()), seen);
-        Self { settings, writer, memory, revisions, pods }
-    }
-
     /// The age of the status of a set.
     pub fn status_age(&self, set: &BasicReplicaSet) -> StatusAge {
         let is_first = set.status.as_ref().is_none_or(|status| status.observed_generation.is_none());
@@ -55,7 +44,7 @@ impl Executor {
     }
 
     /// Takes a step.
-    pub async fn act(&self, set: &BasicReplicaSet, action: Action) -> Result<Next, Error> {
+    pub async fn act(&self, set: &BasicReplicaSet, action: Action) -> Result<Next, Failures> {
         match action {
             Action::Mark { name, uid, slot } => {
                 self.mark(set, &name, &uid, slot).await?;
@@ -73,29 +62,19 @@ impl Executor {
                 // The next pass looks up their holders.
                 Ok(if has_taken { Next::Again } else { Next::Written })
             }
-            Action::Delete(pods) => {
-                let batch = slow_start(pods, |pod| self.delete(set, pod), Error::is_for_its_pod).await;
-                batch.by_item(|pod| pod.uid.to_string(), Error::is_for_its_pod)?;
-                Ok(Next::Written)
-            }
-            Action::Adopt(pods) => {
-                let batch = slow_start(pods, |pod| self.adopt(set, pod), Error::is_for_its_pod).await;
-                batch.by_item(|pod| pod.uid.to_string(), Error::is_for_its_pod)?;
-                Ok(Next::Written)
-            }
-            Action::RefreshOwner(pods) => {
-                let own = self.writer.on_behalf_of(ObjectId::of(set));
-                let refresh = async |pod: Arc<PodRow>| {
-                    let refreshed = own.refresh_owner::<BasicReplicaSet>(&self.pods, pod.id()).await;
-                    refreshed.map_err(Error::from)
-                };
-                let batch = slow_start(pods, refresh, Error::is_for_its_pod).await;
-                batch.by_item(|pod| pod.uid.to_string(), Error::is_for_its_pod)?;
-                Ok(Next::Written)
-            }
+            Action::Delete(pods) => each(pods, |pod| self.delete(set, pod)).await,
+            Action::Adopt(pods) => each(pods, |pod| self.adopt(set, pod)).await,
+            Action::RefreshOwner(pods) => each(pods, |pod| self.refresh_owner(set, pod)).await,
             Action::GiveUp(error) => Err(error.into()),
-            Action::Refuse(error) => Err(error.into()),
-            Action::WriteStatus(status) => {
+            Action::Refuse(error) => Err(Error::from(error).into()),
+            Action::WriteStatus(mut status) => {
+                let recorded = set.status.as_ref().and_then(|status| status.last_served.as_ref());
+                if let Some(served) = &status.last_served
+                    && recorded != Some(served)
+                {
+                    let record = self.revisions.record(set, &served.revision);
+                    status.last_served = record.or_else(|| recorded.cloned());
+                }
                 self.writer.write_status(set, &status, &CONDITIONS).await?;
                 Ok(Next::Written)
             }
@@ -110,7 +89,7 @@ impl Executor {
         let suffix = Origin { set: own.uid, revision, slot: &slot }.suffix();
         let make = || -> Result<Value, Error> {
             let mut pod = self.revisions.pod(set, revision, &suffix)?;
-            let revision_label = &self.settings.current().revision_label;
+            let revision_label = &self.revisions.settings.current().revision_label;
             let metadata = &mut pod["metadata"];
             metadata["labels"][revision_label] =
                 revision.chars().take(LABEL_LENGTH).collect::<String>().into();
@@ -122,8 +101,8 @@ impl Executor {
         };
         let created = self.writer.on_behalf_of(own).create_made(&self.pods, make).await;
         created.map_err(|error| match error {
-            Error::Write(error) => {
-                let templates = &self.settings.current().templates;
+            Error::Api(error) => {
+                let templates = &self.revisions.settings.current().templates;
                 error.located(templates, &set.spec.template, &subject(set, &suffix), "v1", "Pod").into()
             }
             error => error,
@@ -132,7 +111,7 @@ impl Executor {
 
     /// Records a taken name, which belongs to our own pod from an earlier try or to somebody else's.
     fn is_taken(&self, set: &BasicReplicaSet, revision: &str, slot: u32, error: &Error) -> bool {
-        let Error::Write(WriteError { object, cause: WriteCause::AlreadyExists }) = error else {
+        let Error::Api(ApiError { object, cause: Cause::AlreadyExists, .. }) = error else {
             return false;
         };
         let taken = Taken { name: object.name.clone(), revision: revision.to_owned() };
@@ -141,7 +120,7 @@ impl Executor {
     }
 
     /// Reports names that belong to somebody else. Each holds up only its own slot.
-    fn pass_over(&self, set: &BasicReplicaSet, names: Vec<TakenName>) -> Result<Next, Error> {
+    fn pass_over(&self, set: &BasicReplicaSet, names: Vec<TakenName>) -> Result<Next, Failures> {
         let failed = names.into_iter().map(|TakenName { slot, name, .. }| {
             self.memory.name_settled(ObjectId::of(set).uid, slot);
             (slot, Error::NameTaken { name })
@@ -172,13 +151,30 @@ impl Executor {
         Ok(())
     }
 
+    async fn refresh_owner(&self, set: &BasicReplicaSet, pod: Arc<PodRow>) -> Result<(), Error> {
+        let own = self.writer.on_behalf_of(ObjectId::of(set));
+        Ok(own.refresh_owner::<BasicReplicaSet>(&self.pods, pod.id()).await?)
+    }
+
     async fn delete(&self, set: &BasicReplicaSet, pod: Arc<PodRow>) -> Result<(), Error> {
         let deleted = self.writer.on_behalf_of(ObjectId::of(set)).delete(&self.pods, pod.id()).await;
-        deleted.map_err(|error| match error.cause.refusal() {
-            Some(message) => Error::DeleteRefused { message: message.to_owned(), name: error.object.name },
-            None => error.into(),
+        deleted.map_err(|error| {
+            if error.is_refusal() {
+                return Error::DeleteRefused { message: error.message, name: error.object.name };
+            }
+            error.into()
         })
     }
+}
+
+/// Writes to each pod. A failure for a reason of its own holds up only its pod.
+async fn each<F>(pods: Vec<Arc<PodRow>>, write: impl Fn(Arc<PodRow>) -> F) -> Result<Next, Failures>
+where
+    F: Future<Output = Result<(), Error>>,
+{
+    let batch = slow_start(pods, write, Error::is_for_its_pod).await;
+    batch.by_item(|pod| pod.uid.to_string(), Error::is_for_its_pod)?;
+    Ok(Next::Written)
 }
 
 #[cfg(test)]

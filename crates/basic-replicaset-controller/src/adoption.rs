@@ -10,7 +10,7 @@ use operator_kit::{
     write::owner::controller_of,
 };
 
-use crate::revision::subject;
+use crate::revision::{POD, subject};
 
 /// The origin of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ impl<'p> Origin<'p> {
 #[must_use]
 pub fn is_own(pod: &ObjectMeta, set: &BasicReplicaSet, revision: &str, templates: &Templates) -> bool {
     let Some(origin) = Origin::of(pod).filter(|origin| origin.revision == revision) else { return false };
-    let rendered = templates.render_object(&set.spec.template, &subject(set, &origin.suffix()), "v1", "Pod");
+    let rendered = templates.render_object(&set.spec.template, &subject(set, &origin.suffix()), &[POD]);
     rendered.is_ok_and(|rendered| rendered["metadata"]["name"].as_str() == pod.name.as_deref())
 }
 
@@ -85,7 +85,8 @@ mod tests {
     #[test]
     fn an_orphan_is_own_by_its_name_and_revision_alone() {
         let template = "{apiVersion: v1, kind: Pod, metadata: {name: {{ name ~ '-' ~ suffix }}}}";
-        let templates = Templates::compile(&[("default".to_owned(), template.to_owned())].into());
+        let templates =
+            Templates::compile(&[("default".to_owned(), template.to_owned())].into(), keys::GROUP);
         let set = BasicReplicaSet {
             metadata: ObjectMeta {
                 name: Some("web".into()),

@@ -12,12 +12,14 @@ use std::{
 
 use basic_replicaset_controller::{
     decide::{Action, decide},
-    error::Error,
     observed::Observed,
     step,
 };
 use catena_api::BasicReplicaSet;
-use operator_kit::run::{Attempt, Controller, Next};
+use operator_kit::{
+    report::Failures,
+    run::{Attempt, Controller, Next},
+};
 
 use crate::{act::Executor, observe::Observer};
 
@@ -36,18 +38,18 @@ impl Controller for ReplicaSets {
     type Kind = BasicReplicaSet;
     type Observed = Observed;
     type Action = Action;
-    type Error = Error;
+    type Error = Failures;
 
-    async fn observe(&self, set: Arc<BasicReplicaSet>, attempt: Attempt) -> Result<Observed, Error> {
+    async fn observe(&self, set: Arc<BasicReplicaSet>, attempt: Attempt) -> Result<Observed, Failures> {
         let status_age = self.executor.status_age(&set);
-        self.observer.observe(set, attempt, status_age).await
+        Ok(self.observer.observe(set, attempt, status_age).await?)
     }
 
     fn decide(&self, observed: &Observed) -> Action {
         decide(observed)
     }
 
-    async fn act(&self, observed: Observed, action: Action) -> Result<Next, Error> {
+    async fn act(&self, observed: Observed, action: Action) -> Result<Next, Failures> {
         self.executor.act(&observed.set, action).await
     }
 

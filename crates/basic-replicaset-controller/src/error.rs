@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use operator_kit::{
     render::TemplateError,
-    report::{Category, Part, Reported},
-    watch::ReadError,
-    write::{Failed, WriteCause, WriteError},
+    report::Failure,
+    watch::{ApiError, Cause},
 };
 use thiserror::Error;
 
@@ -19,9 +18,9 @@ pub enum Error {
     /// The template renders no pod.
     #[error(transparent)]
     Template(#[from] TemplateError),
-    /// The API server refused a write.
+    /// A request failed.
     #[error(transparent)]
-    Write(#[from] WriteError),
+    Api(#[from] ApiError),
     /// A pod's name is taken by somebody else's pod.
     #[error(
         "the pod name {name:?} is taken by another pod, so that its slot is skipped; delete that pod, or change the name in the template"
@@ -41,18 +40,12 @@ pub enum Error {
     /// The template changed after the decision on the revision of the pods.
     #[error("the template has just changed")]
     TemplateChanged,
-    /// A part of a batch failed.
-    #[error(transparent)]
-    Some(#[from] Box<Failed<Self>>),
     /// The pods are not known.
     #[error("the pods cannot be observed: {problem}")]
     NotObserved {
         /// Why.
         problem: String,
     },
-    /// The API server did not answer a read.
-    #[error(transparent)]
-    Read(#[from] ReadError),
 }
 
 /// The reason of a deletion that is refused, and not merely failed.
@@ -63,10 +56,7 @@ impl Error {
     #[must_use]
     pub fn is_for_its_name(&self) -> bool {
         match self {
-            Self::Write(error) => matches!(
-                error.cause,
-                WriteCause::AlreadyExists | WriteCause::Gone | WriteCause::Changed { .. }
-            ),
+            Self::Api(error) => error.cause == Cause::AlreadyExists || error.is_stale(),
             _ => matches!(self, Self::NameTaken { .. }),
         }
     }
@@ -75,66 +65,26 @@ impl Error {
     #[must_use]
     pub fn is_for_its_pod(&self) -> bool {
         match self {
-            Self::Write(error) => error.cause.may_concern_one_object(),
+            Self::Api(error) => error.concerns_one_object(),
             _ => matches!(self, Self::DeleteRefused { .. }),
         }
     }
 }
 
-impl Reported for Error {
-    fn category(&self) -> Category {
-        match self {
-            Self::Template(error) => error.category(),
-            Self::Write(error) => error.category(),
-            Self::Read(error) => error.category(),
-            Self::Some(failed) => failed.first.category(),
-            Self::NameTaken { .. }
-            | Self::DeleteRefused { .. }
-            | Self::TemplateChanged
-            | Self::NotObserved { .. } => Category::Transient,
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let message = error.to_string();
+        match error {
+            Error::Template(error) => (&error).into(),
+            Error::Api(error) => error.into(),
+            Error::NameTaken { .. } => Self::transient("PodNameTaken", message),
+            Error::DeleteRefused { .. } => Self::transient(DELETE_REFUSED, message),
+            Error::NotObserved { .. } => Self::transient("PodsNotObserved", message),
+            Error::TemplateChanged => Self {
+                is_expected: true,
+                retry_after: Some(TEMPLATE_RETRY_DELAY),
+                ..Self::transient("TemplateChanged", message)
+            },
         }
-    }
-
-    fn reason(&self) -> &'static str {
-        match self {
-            Self::Template(error) => error.reason(),
-            Self::Write(error) => error.reason(),
-            Self::Some(failed) => failed.first.reason(),
-            Self::NameTaken { .. } => "PodNameTaken",
-            Self::DeleteRefused { .. } => DELETE_REFUSED,
-            Self::TemplateChanged => "TemplateChanged",
-            Self::NotObserved { .. } => "PodsNotObserved",
-            Self::Read(error) => error.reason(),
-        }
-    }
-
-    fn wrapped(&self) -> Option<&dyn Reported> {
-        match self {
-            Self::Write(error) => Some(error),
-            Self::Some(failed) => Some(&failed.first),
-            _ => None,
-        }
-    }
-
-    fn is_expected(&self) -> bool {
-        matches!(self, Self::TemplateChanged) || self.wrapped().is_some_and(Reported::is_expected)
-    }
-
-    fn retry_after(&self) -> Option<Duration> {
-        match self {
-            Self::TemplateChanged => Some(TEMPLATE_RETRY_DELAY),
-            _ => self.wrapped().and_then(Reported::retry_after),
-        }
-    }
-
-    fn parts(&self) -> Vec<Part> {
-        match self {
-            Self::Some(failed) => failed.parts.clone(),
-            _ => vec![Part::whole(self)],
-        }
-    }
-
-    fn has_progressed(&self) -> bool {
-        matches!(self, Self::Some(failed) if failed.has_progressed)
     }
 }

@@ -9,10 +9,11 @@ mod revisions;
 use basic_replicaset_controller::{Settings, pod::PodRow};
 use catena_api::{BasicReplicaSet, keys};
 use clap::Parser;
-use kube::Api;
+use k8s_openapi::api::core::v1::Pod;
+use kube::{Api, discovery::ApiResource};
 use operator_kit::{
     run::{Arguments, Operator, Queue},
-    watch::{Interner, Watch},
+    watch::{Interner, Watch, WatchedResource},
 };
 
 use crate::{
@@ -45,8 +46,12 @@ async fn main() -> anyhow::Result<()> {
     });
     let memory = Memory::default();
     let revisions = Revisions::new(operator.settings());
-    let executor =
-        Executor::new(operator.settings(), operator.writer(), pods.seen(), memory.clone(), revisions.clone());
-    let observer = Observer::new(operator.client(), operator.settings(), pods, memory, revisions);
+    let executor = Executor {
+        writer: operator.writer(),
+        memory: memory.clone(),
+        revisions: revisions.clone(),
+        pods: WatchedResource::new(ApiResource::erase::<Pod>(&()), pods.seen()),
+    };
+    let observer = Observer { client: operator.client(), pods, memory, revisions };
     operator.run(ReplicaSets { observer, executor }, queue).await
 }

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use basic_replicaset_controller::{
-    Settings,
     adoption::is_own,
-    decide::proof::newly_proven,
+    decide::proof,
     error::Error,
     observed::{Holder, Observed, TakenName, succession_ends_in},
     pod::PodRow,
-    revision::former,
+    revision::{NO_POD, former, recorded_pod},
     step,
 };
 use catena_api::BasicReplicaSet;
@@ -20,9 +19,9 @@ use kube::{Client, discovery::ApiResource};
 use operator_kit::{
     object::ObjectId,
     report::StatusAge,
-    run::{Attempt, LiveSettings},
-    watch::{Cache, ReadError, live, pod::PodState},
-    write::{WriteError, owner::still_there},
+    run::Attempt,
+    watch::{ApiError, Cache, Cause, live, pod::PodState},
+    write::owner::ensure_exists,
 };
 
 use crate::{
@@ -35,27 +34,17 @@ const MAX_CONCURRENT_LOOKS: usize = 16;
 
 /// Reads the state of a set.
 pub struct Observer {
-    client: Client,
-    settings: LiveSettings<Settings>,
-    pods: Arc<Cache<PodRow>>,
-    memory: Memory,
-    kind: ApiResource,
-    revisions: Revisions,
+    /// For live reads.
+    pub client: Client,
+    /// The pods of all sets.
+    pub pods: Arc<Cache<PodRow>>,
+    /// What former passes have noted.
+    pub memory: Memory,
+    /// What pods are made from.
+    pub revisions: Revisions,
 }
 
 impl Observer {
-    /// An observer of sets and the pods in a cache.
-    pub fn new(
-        client: Client,
-        settings: LiveSettings<Settings>,
-        pods: Arc<Cache<PodRow>>,
-        memory: Memory,
-        revisions: Revisions,
-    ) -> Self {
-        let kind = ApiResource::erase::<Pod>(&());
-        Self { client, settings, pods, memory, kind, revisions }
-    }
-
     /// Reads the state of a set.
     pub async fn observe(
         &self,
@@ -80,7 +69,6 @@ impl Observer {
             now: Timestamp::now(),
             revision,
             former,
-            proven: None,
             unread,
             pods: self.owned(namespace, uid),
             orphans: Vec::new(),
@@ -101,7 +89,13 @@ impl Observer {
             }
         }
         observed.now = Timestamp::now();
-        observed.proven = newly_proven(&observed).and_then(|revision| self.revisions.record(&set, revision));
+        // The record is read only when pods may be made from it, since that takes longer than the rest of a pass.
+        if let Some(former) = &observed.former
+            && proof::may_make_former(&observed)
+            && recorded_pod(&set, former, NO_POD).is_none()
+        {
+            observed.former = None;
+        }
         let is_former = |pod: &PodRow| {
             let is_former = pod.owner.as_ref().is_some_and(|owner| owner.is_former(&set));
             is_former && &*pod.namespace == namespace && pod.counts()
@@ -178,16 +172,16 @@ impl Observer {
     }
 
     /// The pods without a controller that may belong to the set. A failed look-up is counted, and stops no other.
-    async fn look_up_orphans(&self, observed: &mut Observed, revision: &str) -> Result<(), Error> {
+    async fn look_up_orphans(&self, observed: &mut Observed, revision: &str) -> Result<(), ApiError> {
         let set = observed.set.clone();
-        let ObjectId { namespace, name, uid } = ObjectId::of(&*set);
+        let ObjectId { namespace, uid, .. } = ObjectId::of(&*set);
         let mut candidates = self.pods.group(namespace, revision);
         candidates.retain(|pod| pod.owner.is_none() && pod.counts() && !self.memory.is_known_other(uid, pod));
         if observed.attempt.holds(step::LOOK_UP) {
             observed.unclear += candidates.len();
             return Ok(());
         }
-        let settings = self.settings.current();
+        let settings = self.revisions.settings.current();
         let looked_up = stream::iter(candidates)
             .map(async |pod| (self.live(&pod).await, pod))
             .buffer_unordered(MAX_CONCURRENT_LOOKS);
@@ -207,26 +201,24 @@ impl Observer {
         if observed.orphans.is_empty() {
             return Ok(());
         }
-        match still_there(self.client.clone(), &*set).await {
-            Ok(true) => {}
-            Ok(false) => return Err(WriteError::gone("BasicReplicaSet", name).into()),
-            Err(error) => {
+        match ensure_exists(&self.client, &*set).await {
+            Err(error) if error.cause != Cause::NotFound => {
                 observed.unclear += std::mem::take(&mut observed.orphans).len();
-                observed.unanswered = Some(ReadError::of(&error, "BasicReplicaSet", name));
+                observed.unanswered = Some(error);
+                Ok(())
             }
+            ended => ended,
         }
-        Ok(())
     }
 
     /// The present metadata of a pod; `None` if it is gone, or its name belongs to another one.
-    async fn live(&self, pod: &PodRow) -> Result<Option<ObjectMeta>, ReadError> {
+    async fn live(&self, pod: &PodRow) -> Result<Option<ObjectMeta>, ApiError> {
         let found = self.metadata(&pod.namespace, &pod.name).await?;
         Ok(found.filter(|found| found.uid.as_deref() == Some(&pod.uid)))
     }
 
-    async fn metadata(&self, namespace: &str, name: &str) -> Result<Option<ObjectMeta>, ReadError> {
-        let found = live::metadata_opt(&self.client, &self.kind, namespace, name).await;
-        found.map_err(|error| ReadError::of(&error, "Pod", name))
+    async fn metadata(&self, namespace: &str, name: &str) -> Result<Option<ObjectMeta>, ApiError> {
+        live::metadata(&self.client, &ApiResource::erase::<Pod>(&()), namespace, name).await
     }
 }
 

@@ -2,14 +2,14 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use catena_api::{BasicReplicaSet, LastServed, keys};
+use catena_api::{BasicReplicaSet, PodReplacementPolicy, keys};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use operator_kit::{
     render::TemplateError,
     report::StatusAge,
     run::Attempt,
-    watch::{ReadError, pod::PodState},
+    watch::{ApiError, pod::PodState},
     write::owner::is_controlled_by,
 };
 
@@ -39,8 +39,6 @@ pub struct Observed {
     pub revision: Result<String, TemplateError>,
     /// The revision that served last, if it is another one and pods can be made from its record.
     pub former: Option<String>,
-    /// The record of the present revision; only when it has proven itself and is not recorded.
-    pub proven: Option<LastServed>,
     /// The parameters of the set that its template does not read.
     pub unread: Vec<String>,
     /// The pods that the set controls.
@@ -52,7 +50,7 @@ pub struct Observed {
     /// Orphans and pods of taken names that could not be looked up.
     pub unclear: usize,
     /// The reason why one of them could not be looked up in this pass.
-    pub unanswered: Option<ReadError>,
+    pub unanswered: Option<ApiError>,
     /// The time for which pods of a former set of this name are waited for, if there are any.
     pub succession: Option<Duration>,
     /// The age of the status.
@@ -127,6 +125,14 @@ impl Observed {
             Holder::Other | Holder::Unclear => false,
         });
         self.unclear + own.count()
+    }
+
+    /// The number of terminating pods, if their end is awaited.
+    #[must_use]
+    pub fn awaited(&self) -> Option<usize> {
+        let is_awaited = self.set.spec.pod_replacement_policy == PodReplacementPolicy::TerminationComplete;
+        let ending = self.pods.iter().filter(|pod| pod.state == PodState::Terminating);
+        is_awaited.then(|| ending.count())
     }
 
     /// Whether the watch is about to show another pod of the set. Failed marks and names of others have backoffs of

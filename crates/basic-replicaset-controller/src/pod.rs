@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use catena_api::{BasicReplicaSet, keys};
 use jiff::Timestamp;
-use kube::Resource;
 use operator_kit::{
     object::ObjectId,
     watch::{
         Interner, Row,
         pod::{Phase, PodState, TrimmedPod},
     },
-    write::owner::controller_of,
+    write::owner::{controller_of, is_outdated},
 };
 
 /// A pod in the cache.
@@ -100,7 +99,7 @@ impl PodRow {
         let owner = controller_of(&metadata).map(|owner| Owner {
             uid: shared.intern(&owner.uid),
             name: shared.intern(&owner.name),
-            is_outdated: owner.api_version != BasicReplicaSet::api_version(&()),
+            is_outdated: is_outdated::<BasicReplicaSet>(owner),
         });
         let annotation =
             |key: &str| metadata.annotations.as_ref().and_then(|all| all.get(key)).map(String::as_str);

@@ -3,21 +3,23 @@
 use catena_api::{BasicReplicaSet, LastServed};
 use operator_kit::{
     object::ObjectId,
-    render::{Rendered, Subject, TemplateError, Templates, is_object_name, sha256},
+    render::{ApiKind, Rendered, Subject, TemplateError, Templates, is_object_name, sha256},
 };
 use serde_json::Value;
 
 /// The suffix for renderings that are of no pod: those that compute the revision, and records.
 pub const NO_POD: &str = "bcdfghjk";
+/// What templates render.
+pub const POD: ApiKind<'static> = ("v1", "Pod");
 /// Maximum length of a recorded pod, in bytes.
 const LONGEST_RECORD: usize = 256 * 1024;
 
-/// The revision of the pods of a set: a hash of the rendered text, and of the restart token if there is one.
+/// The revision of the pods of a set: a hash of the rendered object, and of the restart token if there is one.
 ///
 /// # Errors
 /// When the template renders no pod, or pods whose names do not differ.
 pub fn revision(templates: &Templates, set: &BasicReplicaSet) -> Result<String, TemplateError> {
-    let rendered = templates.render_one_of_many(&set.spec.template, &subject(set, NO_POD), "v1", "Pod")?;
+    let rendered = templates.render(&set.spec.template, &subject(set, NO_POD), &[POD])?;
     Ok(of(&rendered, set))
 }
 
@@ -56,12 +58,11 @@ pub fn record(revision: &str, rendering: &Value) -> LastServed {
     LastServed { revision: revision.to_owned(), pod: pod.unwrap_or_default() }
 }
 
-/// The revision that served last, if it is not the present one and pods can be made from its record.
+/// The revision that served last, if it is not the present one and is recorded with its pod.
 #[must_use]
 pub fn former(set: &BasicReplicaSet, present: Option<&str>) -> Option<String> {
-    let LastServed { revision, .. } = set.status.as_ref()?.last_served.as_ref()?;
-    let is_usable = Some(&**revision) != present && recorded_pod(set, revision, NO_POD).is_some();
-    is_usable.then(|| revision.clone())
+    let LastServed { revision, pod } = set.status.as_ref()?.last_served.as_ref()?;
+    (Some(&**revision) != present && !pod.is_empty()).then(|| revision.clone())
 }
 
 /// A pod from the record of this revision. A record that somebody has tampered with is none: it must not write elsewhere.
@@ -106,6 +107,8 @@ mod tests {
         assert_eq!(former(&set, Some("old")), None, "it is the present one");
         assert_eq!(recorded_pod(&set, "old", "xxxxxxxx"), Some(rendering("shop", "web-xxxxxxxx")));
         assert_eq!(recorded_pod(&set, "new", "xxxxxxxx"), None);
+        let long = rendering("shop", &"x".repeat(LONGEST_RECORD));
+        assert_eq!(former(&self::set(&long), Some("new")), None, "it is too long to be recorded");
     }
 
     #[test]
@@ -115,7 +118,7 @@ mod tests {
         let long = rendering("shop", &format!("web-{NO_POD}-{}", "x".repeat(LONGEST_RECORD)));
         let elsewhere = rendering("lab", &format!("web-{NO_POD}"));
         for pod in [labels, long, elsewhere, rendering("shop", "web"), json!("x"), json!({"metadata": 1})] {
-            assert_eq!(former(&set(&pod), Some("new")), None, "{pod}");
+            assert_eq!(recorded_pod(&set(&pod), "old", NO_POD), None, "{pod}");
         }
     }
 }

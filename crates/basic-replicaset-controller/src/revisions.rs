@@ -5,7 +5,7 @@ use std::sync::Arc;
 use basic_replicaset_controller::{
     Settings,
     error::Error,
-    revision::{NO_POD, record, recorded_pod, revision, subject, unread},
+    revision::{NO_POD, POD, record, recorded_pod, revision, subject, unread},
 };
 use catena_api::{BasicReplicaSet, LastServed};
 use operator_kit::{
@@ -20,7 +20,8 @@ pub type Outcome = (Result<String, TemplateError>, Vec<String>);
 /// Revisions of sets; clones share them.
 #[derive(Clone)]
 pub struct Revisions {
-    settings: LiveSettings<Settings>,
+    /// The settings that they follow.
+    pub settings: LiveSettings<Settings>,
     renderings: Arc<Renderings<Outcome>>,
 }
 
@@ -51,7 +52,7 @@ impl Revisions {
             return Err(Error::TemplateChanged);
         }
         // The computation of the revision has checked that names differ by the suffix.
-        Ok(settings.templates.render_object(&set.spec.template, &subject(set, suffix), "v1", "Pod")?)
+        Ok(settings.templates.render_object(&set.spec.template, &subject(set, suffix), &[POD])?)
     }
 
     /// The record of a revision that was decided on before; `None` if the template is another one by now.

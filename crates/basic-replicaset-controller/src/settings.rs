@@ -11,6 +11,8 @@ use operator_kit::{
 };
 use serde::Deserialize;
 
+use crate::revision::POD;
+
 /// The settings.
 #[derive(Deserialize)]
 #[serde(from = "File")]
@@ -19,7 +21,6 @@ pub struct Settings {
     pub templates: Templates,
     /// The key of the label that tells the revisions of pods apart.
     pub revision_label: String,
-    is_empty: bool,
     mistakes: Vec<String>,
 }
 
@@ -29,41 +30,28 @@ struct File {
     templates: BTreeMap<String, String>,
     #[serde(default)]
     parameters: Declarations,
-    #[serde(default = "revision_label")]
-    revision_label: String,
-}
-
-fn revision_label() -> String {
-    keys::REVISION.to_owned()
+    revision_label: Option<String>,
 }
 
 impl From<File> for Settings {
     fn from(file: File) -> Self {
-        let mut templates = Templates::compile(&file.templates);
-        let mistakes = templates.declare(file.parameters);
-        let (revision_label, is_empty) = (file.revision_label, file.templates.is_empty());
-        Self { templates, revision_label, is_empty, mistakes }
+        let mut templates = Templates::compile(&file.templates, keys::GROUP).for_many();
+        let mut mistakes = templates.declare(file.parameters);
+        if file.templates.is_empty() {
+            mistakes.push("templates: is empty; add a template, by convention under the name default".into());
+        }
+        let revision_label = file.revision_label.unwrap_or_else(|| keys::REVISION.to_owned());
+        Self { templates, revision_label, mistakes }
     }
 }
 
 impl Validate for Settings {
     fn validate(&self) -> Result<(), Vec<String>> {
-        let mut problems = self.mistakes.clone();
-        if self.is_empty {
-            problems.push("templates: is empty; add a template, by convention under the name default".into());
-        }
-        if !is_label_key(&self.revision_label) {
-            problems.push(format!(
-                "revisionLabel: {:?} is no key of a label; use one such as {}",
-                self.revision_label,
-                keys::REVISION
-            ));
-        }
-        if problems.is_empty() { Ok(()) } else { Err(problems) }
+        if self.mistakes.is_empty() { Ok(()) } else { Err(self.mistakes.clone()) }
     }
 
     fn warnings(&self) -> Vec<String> {
-        self.templates.problems_of_many("v1", "Pod").iter().map(ToString::to_string).collect()
+        self.templates.problems(&[POD]).iter().map(ToString::to_string).collect()
     }
 
     fn samples(&self) -> Vec<Sample> {
@@ -71,30 +59,29 @@ impl Validate for Settings {
     }
 }
 
-/// Whether a text looks like the key of a label: a name, after a domain and a slash if it has one.
-fn is_label_key(key: &str) -> bool {
-    let is_plain = |character: char| character.is_ascii_alphanumeric();
-    let is_part = |part: &str| {
-        let may_stand = |character: char| is_plain(character) || "-_.".contains(character);
-        part.starts_with(is_plain) && part.ends_with(is_plain) && part.chars().all(may_stand)
-    };
-    key.split('/').count() <= 2 && key.split('/').all(is_part)
-}
-
 #[cfg(test)]
 mod tests {
+    use operator_kit::render::Expression;
+    use serde_json::Value;
+
     use super::*;
 
     #[test]
-    fn a_label_that_no_server_takes_is_a_mistake() {
-        let label = |key: &str| {
-            let text = serde_json::json!({"templates": {"default": "x"}, "revisionLabel": key});
-            serde_json::from_value::<Settings>(text).unwrap().validate().is_ok()
-        };
-        assert!(["catena.dev/revision", "pod-template-hash"].into_iter().all(label));
-        assert!(!["", "a b", "a/b/c", "/x", "x/", "-x"].into_iter().any(label));
-        let default: Settings = serde_json::from_value(serde_json::json!({"templates": {}})).unwrap();
-        assert_eq!(default.revision_label, keys::REVISION);
+    fn a_label_that_no_server_takes_is_refused_by_the_chart() {
+        let schema = include_str!("../../../charts/basic-replicaset-controller/schema.json");
+        let schema: Value = serde_json::from_str(schema).unwrap();
+        let pattern = &schema["properties"]["revisionLabel"]["pattern"];
+        let matches = Expression::compile("pattern", "key.matches(pattern)", &["key", "pattern"]).unwrap();
+        let is_taken = |key: &str| matches.bool(&[("key", &key.into()), ("pattern", pattern)]).unwrap();
+        assert!(["catena.dev/revision", "pod-template-hash"].into_iter().all(is_taken));
+        assert!(!["", "a b", "a/b/c", "/x", "x/", "-x"].into_iter().any(is_taken));
+    }
+
+    #[test]
+    fn templates_are_needed_and_the_label_has_a_default() {
+        let settings: Settings = serde_json::from_value(serde_json::json!({"templates": {}})).unwrap();
+        assert_eq!(settings.revision_label, keys::REVISION);
+        assert!(settings.validate().unwrap_err()[0].starts_with("templates: is empty"));
     }
 
     #[test]
@@ -103,8 +90,8 @@ mod tests {
             |name: &str| format!("{{apiVersion: v1, kind: Pod, metadata: {{name: {{{{ {name} }}}}}}}}");
         let templates = [("default", template("name ~ '-' ~ suffix")), ("fixed", template("name"))];
         let templates = templates.map(|(name, text)| (name.to_owned(), text)).into();
-        let revision_label = revision_label();
-        let settings = Settings::from(File { templates, parameters: Declarations::new(), revision_label });
+        let settings =
+            Settings::from(File { templates, parameters: Declarations::new(), revision_label: None });
         assert!(settings.validate().is_ok());
         let warnings = settings.warnings();
         assert!(matches!(&warnings[..], [only] if only.contains("\"fixed\"") && only.contains("suffix")));

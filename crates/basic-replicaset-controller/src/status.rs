@@ -2,18 +2,19 @@
 
 use std::time::Duration;
 
-use catena_api::{BasicReplicaSet, BasicReplicaSetStatus, BlockedBy, keys};
+use catena_api::{BasicReplicaSet, BasicReplicaSetStatus, BlockedBy, LastServed, keys};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use operator_kit::{
+    object::ObjectId,
     report::{
-        Category, Deletion, Failure, HAS_TO_GO_FIRST, NextRetry, Pace, TERMINATING,
+        Deletion, Failure, HAS_TO_GO_FIRST, NextRetry, Pace, TERMINATING,
         conditions::{self, Conditions, READY, RECONCILING, STALLED, UNREAD_PARAMETERS},
     },
     run::Attempt,
     watch::pod::{PodState, START_TOLERANCE},
 };
 
-use crate::{observed::Observed, pod::PodRow, step};
+use crate::{decide::proof, observed::Observed, pod::PodRow, step};
 
 /// The types of this controller's conditions.
 pub const CONDITIONS: [&str; 4] = [READY, RECONCILING, STALLED, UNREAD_PARAMETERS];
@@ -36,17 +37,21 @@ pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
         |pod: &&&PodRow| observed.revision.as_ref().is_ok_and(|revision| **revision == *pod.revision);
     let replicas = number(pods.len());
     let active = number(pods.iter().filter(|pod| pod.is_ready()).count());
+    let available = number(pods.iter().filter(|pod| observed.is_available(pod)).count());
+    let terminating = observed.awaited().map(number);
     let updated = number(pods.iter().filter(is_updated).count());
     let serving = number(pods.iter().filter(is_updated).filter(|pod| observed.is_available(pod)).count());
-    let waiting = match pods.iter().filter(|pod| pod.is_ready() && !observed.is_available(pod)).count() {
-        0 => String::new(),
-        count => format!("; {count} are ready for less than spec.minReadySeconds"),
-    };
+    let waiting = [
+        (active - available, "are ready for less than spec.minReadySeconds"),
+        (terminating.unwrap_or(0), "terminate, and spec.podReplacementPolicy waits for their end"),
+    ];
+    let waiting = waiting.into_iter().filter(|(count, _)| *count > 0);
+    let waiting = waiting.map(|(count, what)| format!("; {count} {what}")).collect::<Vec<_>>().concat();
     let wanted = set.spec.replicas;
-    let is_complete = serving == wanted && replicas == wanted;
+    let is_complete = serving == wanted && replicas == wanted && terminating.unwrap_or(0) == 0;
     let deletion = Deletion::of(&set.metadata);
     let failure = failure(observed, is_complete).filter(|_| deletion.is_none());
-    let is_stalled = failure.as_ref().is_some_and(|failure| failure.category == Category::WaitsForChange);
+    let is_stalled = failure.as_ref().is_some_and(|failure| failure.is_stalled);
     let is_ready = failure.is_none() && is_complete && deletion.is_none();
 
     let (reason, message) = match (&failure, deletion) {
@@ -68,25 +73,30 @@ pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
         .while_true(STALLED, is_stalled, reason, message)
         .with_unread_parameters(&set.spec.template, &observed.unread)
         .since(&before.conditions);
+    // The rendering is added when the status is written.
+    let newly_proven = proof::newly_proven(observed)
+        .map(|revision| LastServed { revision: revision.to_owned(), pod: String::new() });
     let new = BasicReplicaSetStatus {
         observed_generation: Some(generation),
         replicas,
         active,
+        available,
+        terminating,
         updated,
         // Scaled to zero, nothing serves any more, and what comes next is not compared with it.
-        last_served: observed.proven.clone().or(before.last_served).filter(|_| wanted > 0),
+        last_served: newly_proven.or(before.last_served).filter(|_| wanted > 0),
         selector: set.metadata.uid.as_ref().map(|uid| format!("{}={uid}", keys::REPLICA_SET_UID)),
         blocked_by: match deletion {
             Some(deletion) => Some(blocking_deletion(deletion, observed)),
             None if is_ready => None,
-            None => blocked_by(observed, failure),
+            None => blocked_by(observed, failure.as_ref()),
         },
         conditions,
     };
     match set.status.clone().filter(|_| observed.is_blind) {
         // Without an observation, the last values remain.
-        Some(BasicReplicaSetStatus { replicas, active, updated, .. }) => {
-            BasicReplicaSetStatus { replicas, active, updated, ..new }
+        Some(BasicReplicaSetStatus { replicas, active, available, terminating, updated, .. }) => {
+            BasicReplicaSetStatus { replicas, active, available, terminating, updated, ..new }
         }
         None => new,
     }
@@ -145,59 +155,40 @@ fn failure(observed: &Observed, is_complete: bool) -> Option<Failure> {
             attempt.failure().or(of_place).or(attempt.item_failure(step::DELETE, stays))
         }
     };
-    of_step.cloned().or_else(|| observed.revision.as_ref().err().map(Failure::of))
+    of_step.cloned().or_else(|| observed.revision.as_ref().err().map(Failure::from))
 }
 
 /// The set itself while it cannot create pods, otherwise the first pod with a trouble, in the order of their slots.
-fn blocked_by(observed: &Observed, failure: Option<Failure>) -> Option<BlockedBy> {
+fn blocked_by(observed: &Observed, failure: Option<&Failure>) -> Option<BlockedBy> {
     let set = &observed.set;
     let before = set.status.as_ref().and_then(|status| status.blocked_by.as_ref());
     if let Some(failure) = failure {
-        let name = set.metadata.name.clone().unwrap_or_default();
+        let own @ [.., name] = itself(set);
         let same = before.filter(|before| before.name == name && before.reason == failure.reason);
-        return Some(BlockedBy {
-            api_version: "catena.dev/v1alpha1".into(),
-            kind: "BasicReplicaSet".into(),
-            name,
-            reason: failure.reason.into(),
-            message: failure.message,
-            next_retry: failure.next_retry.and_then(NextRetry::at).map(Time),
-            since: same.map_or(Some(Time(observed.now)), |same| same.since.clone()),
-        });
+        let since = same.map_or(Some(Time(observed.now)), |same| same.since.clone());
+        let next_retry = failure.next_retry.and_then(NextRetry::at).map(Time);
+        let blocker = BlockedBy::new(own, failure.reason, &failure.message, since);
+        return Some(BlockedBy { next_retry, ..blocker });
     }
     let first =
         observed.pods.iter().filter_map(|pod| pod.state.blocker(observed.now).map(|trouble| (pod, trouble)));
     let (pod, trouble) =
         first.min_by_key(|(pod, trouble)| (!trouble.is_known, pod.slot, pod.name.clone()))?;
-    Some(BlockedBy {
-        api_version: "v1".into(),
-        kind: "Pod".into(),
-        name: pod.name.clone().into(),
-        reason: trouble.reason.to_string(),
-        message: trouble.message.to_string(),
-        since: Some(Time(trouble.since)),
-        next_retry: None,
-    })
+    let since = Some(Time(trouble.since));
+    Some(BlockedBy::new(["v1", "Pod", &pod.name], &trouble.reason, &trouble.message, since))
 }
 
 /// The object that its deletion waits for: a pod that has to be gone before, or itself while it has finalizers.
 fn blocking_deletion(deletion: Deletion<'_>, observed: &Observed) -> BlockedBy {
     let first = observed.pods.iter().filter(|_| deletion.is_foreground()).min_by_key(|pod| pod.slot);
     let message = first.map_or_else(|| deletion.message(), |_| HAS_TO_GO_FIRST.to_owned());
-    let own_name = || observed.set.metadata.name.clone().unwrap_or_default();
-    let (api_version, kind, name) = first.map_or_else(
-        || ("catena.dev/v1alpha1", "BasicReplicaSet", own_name()),
-        |pod| ("v1", "Pod", pod.name.clone().into()),
-    );
-    BlockedBy {
-        api_version: api_version.into(),
-        kind: kind.into(),
-        name,
-        reason: TERMINATING.into(),
-        message,
-        since: Some(deletion.since()),
-        next_retry: None,
-    }
+    let object = first.map_or_else(|| itself(&observed.set), |pod| ["v1", "Pod", &*pod.name]);
+    BlockedBy::new(object, TERMINATING, &message, Some(deletion.since()))
+}
+
+/// The API version, the kind and the name of a set.
+fn itself(set: &BasicReplicaSet) -> [&str; 3] {
+    ["catena.dev/v1alpha1", "BasicReplicaSet", ObjectId::of(set).name]
 }
 
 fn number(count: usize) -> i32 {

@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::{apis::meta::v1::Condition, util::intstr::In
 use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
-use crate::{BlockedBy, schema};
+use crate::{BlockedBy, PodReplacementPolicy, schema};
 
 /// The desired state: a number of replicas of a template that the platform team maintains.
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
@@ -52,13 +52,13 @@ pub struct BasicDeploymentSpec {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 100))]
     pub parameters: BTreeMap<String, String>,
-    /// While true, changes to the template and the parameters are not applied, and commands wait. Scaling still
-    /// takes effect.
+    /// While true, changes to the template and the parameters are not applied, and commands wait. Other changes, such as
+    /// scaling, still take effect.
     #[serde(default, skip_serializing_if = "schema::is_false")]
     pub paused: bool,
     /// Seconds without progress after which a rollout is reported as stalled, with the reason
-    /// `ProgressDeadlineExceeded`. The rollout itself continues. Progress is a higher number of updated or serving replicas
-    /// than any before, of the same revision.
+    /// `ProgressDeadlineExceeded`. The rollout itself continues. Progress is a higher number of updated, serving or available
+    /// replicas than any before, of the same revision.
     #[serde(default = "schema::progress_deadline")]
     #[schemars(range(min = 1, max = 86_400))]
     pub progress_deadline_seconds: i32,
@@ -77,6 +77,17 @@ pub struct BasicDeploymentSpec {
     #[serde(default = "schema::quarter")]
     #[x_kube(validation = Rule::new("type(self) == int ? self >= 0 && self <= 10000 : self.matches('^(100|[1-9]?[0-9])%$')").message("must be a number from 0 to 10000 or a percentage such as \"25%\""))]
     pub max_unavailable: IntOrString,
+    /// Number of seconds for which a replica has to be ready before it counts as available: no other one is removed in its
+    /// place before. It is handed to the child. By default, the template decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub min_ready_seconds: Option<i32>,
+    /// When another replica may take the place of one that is removed: as soon as that terminates (`TerminationStarted`), or
+    /// once it is gone (`TerminationComplete`), for which `ready` then also waits. It is handed to the child, and holds between
+    /// children that are exchanged. By default, the template decides, and an exchange does not wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String", extend("enum" = ["TerminationStarted", "TerminationComplete"]))]
+    pub pod_replacement_policy: Option<PodReplacementPolicy>,
 }
 
 impl Default for BasicDeploymentSpec {
@@ -90,6 +101,8 @@ impl Default for BasicDeploymentSpec {
             revision_history_limit: schema::revision_history_limit(),
             max_surge: schema::quarter(),
             max_unavailable: schema::quarter(),
+            min_ready_seconds: None,
+            pod_replacement_policy: None,
         }
     }
 }

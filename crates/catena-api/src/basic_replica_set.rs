@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::{apis::meta::v1::Condition, util::intstr::In
 use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
-use crate::{BlockedBy, schema};
+use crate::{BlockedBy, PodReplacementPolicy, schema};
 
 /// The desired state: a number of pods of one template, replaced within a budget when the template changes.
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
@@ -71,6 +71,12 @@ pub struct BasicReplicaSetSpec {
     #[serde(default)]
     #[schemars(range(min = 0))]
     pub min_ready_seconds: i32,
+    /// When a pod may be created in place of one that is deleted: as soon as that terminates (`TerminationStarted`), or once
+    /// it is gone (`TerminationComplete`). With the latter, a terminating pod counts for `maxSurge`, and `Ready` waits until
+    /// none is left.
+    #[serde(default)]
+    #[schemars(with = "String", extend("enum" = ["TerminationStarted", "TerminationComplete"]))]
+    pub pod_replacement_policy: PodReplacementPolicy,
 }
 
 impl Default for BasicReplicaSetSpec {
@@ -83,6 +89,7 @@ impl Default for BasicReplicaSetSpec {
             max_surge: schema::quarter(),
             max_unavailable: schema::quarter(),
             min_ready_seconds: 0,
+            pod_replacement_policy: PodReplacementPolicy::default(),
         }
     }
 }
@@ -100,6 +107,12 @@ pub struct BasicReplicaSetStatus {
     /// Number of pods that are ready and not terminating, for however short a time.
     #[serde(default)]
     pub active: i32,
+    /// Number of pods that are ready for `spec.minReadySeconds` or longer and not terminating.
+    #[serde(default)]
+    pub available: i32,
+    /// Number of pods that are being deleted and not gone. It is reported only with `TerminationComplete`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terminating: Option<i32>,
     /// Number of pods of the current template and restart token, ready or not.
     #[serde(default)]
     pub updated: i32,

@@ -26,3 +26,13 @@ pub struct BlockedBy {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_retry: Option<Time>,
 }
+
+impl BlockedBy {
+    /// An object, by its API version, kind and name, that has blocked for this reason since then.
+    #[must_use]
+    pub fn new(object: [&str; 3], reason: &str, message: &str, since: Option<Time>) -> Self {
+        let [api_version, kind, name] = object.map(str::to_owned);
+        let (reason, message) = (reason.to_owned(), message.to_owned());
+        Self { api_version, kind, name, reason, message, since, next_retry: None }
+    }
+}

@@ -5,7 +5,7 @@
 /// API group of every kind of the project.
 pub const GROUP: &str = "catena.dev";
 
-/// Annotation on a created object: the SHA-256 (hex) of its rendered text. For a pod it also covers the restart
+/// Annotation on a created object: the SHA-256 (hex) of the rendered object. For a pod it also covers the restart
 /// token that the pod was created under.
 pub const HASH: &str = "catena.dev/template-hash";
 
@@ -61,6 +61,10 @@ pub const CONFIRM_DELETE: &str = "catena.dev/confirm-delete";
 ///
 /// It is written together with the effect of the command, so that no crash makes the effect happen twice.
 pub const LAST_COMMAND: &str = "catena.dev/last-command";
+
+/// Annotation on the child of a `BasicDeployment`: the fields that the `BasicDeployment` has handed to it beside the replicas, by
+/// their paths (JSON).
+pub const HANDED: &str = "catena.dev/handed";
 
 /// Annotation on the child of a `BasicDeployment` that was rolled back, and on its `ControllerRevision`: the uid of
 /// the command. The next rendering removes it from the child. It stays on the revision, as a proof that outlives the child.

@@ -11,6 +11,7 @@ pub mod command;
 pub mod compatibility;
 pub mod contract;
 pub mod keys;
+mod pod_replacement_policy;
 mod schema;
 
 pub use basic_deployment::{BasicDeployment, BasicDeploymentSpec, BasicDeploymentStatus, ChildStatus};
@@ -19,6 +20,7 @@ pub use basic_deployment_rollback::{BasicDeploymentRollback, BasicDeploymentRoll
 pub use basic_replica_set::{BasicReplicaSet, BasicReplicaSetSpec, BasicReplicaSetStatus, LastServed};
 pub use blocked_by::BlockedBy;
 pub use command::{CommandStatus, TargetRef};
+pub use pod_replacement_policy::PodReplacementPolicy;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;

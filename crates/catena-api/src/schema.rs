@@ -126,7 +126,26 @@ fn default_replaces_null(field: &mut JSONSchemaProps) {
 
 #[cfg(test)]
 mod tests {
-    use crate::crds;
+    use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSON;
+    use serde_json::json;
+
+    use crate::{BasicDeploymentSpec, crds};
+
+    /// A default of the parent would override what a template says.
+    #[test]
+    fn what_is_handed_down_has_a_default_only_in_the_set() {
+        let policies = ["TerminationStarted", "TerminationComplete"].map(|policy| JSON(json!(policy)));
+        for (at, defaults) in [(0, [None, None]), (3, [Some(json!(0)), Some(json!("TerminationStarted"))])] {
+            let schema =
+                crds()[at].spec.versions[0].schema.clone().and_then(|schema| schema.open_api_v3_schema);
+            let spec = schema.unwrap().properties.unwrap().remove("spec").unwrap().properties.unwrap();
+            let fields = ["minReadySeconds", "podReplacementPolicy"].map(|name| &spec[name]);
+            assert_eq!(fields.map(|field| field.default.clone().map(|default| default.0)), defaults, "{at}");
+            assert_eq!((fields[0].minimum, fields[1].enum_.as_deref()), (Some(0.0), Some(&policies[..])));
+        }
+        let unset = serde_json::to_value(BasicDeploymentSpec::default()).unwrap();
+        assert!(unset.get("minReadySeconds").is_none() && unset.get("podReplacementPolicy").is_none());
+    }
 
     #[test]
     fn parent_and_set_refuse_an_empty_budget_in_the_same_words() {

@@ -1,11 +1,9 @@
 //! Action → one write. The only writer.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use catena_api::keys;
-use command_binder::{
-    command::CommandRow, decide::Action, error::Error, kind::Mode, observed::Observed, verdict::Verdict,
-};
+use command_binder::{command::CommandRow, decide::Action, kind::Mode, observed::Observed, verdict::Verdict};
 use json_patch::{AddOperation, PatchOperation, jsonptr::PointerBuf};
 use k8s_openapi::{
     api::core::v1::ObjectReference,
@@ -13,9 +11,9 @@ use k8s_openapi::{
 };
 use operator_kit::{
     object::ObjectId,
-    report::{self, EVENTS_BUSY, Events},
+    report::{Events, normal, warning},
     run::Next,
-    watch::Watched,
+    watch::{ApiError, Watched},
     write::{
         Writer,
         owner::{exactly, refreshed},
@@ -24,25 +22,27 @@ use operator_kit::{
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use crate::memory::Memory;
+/// The topic of Events about why a command is not bound.
+const BINDING: &str = "binding";
+/// The reason of Events about definitions that describe no kind of commands.
+const INVALID_BINDING: &str = "InvalidBinding";
 
 /// Takes steps.
 #[derive(Clone)]
 pub struct Executor {
     writer: Writer,
     events: Events,
-    memory: Memory,
-    /// The reported definitions, by uid.
-    definitions: Arc<Mutex<report::Told>>,
+    /// The definitions that describe no kind of commands.
+    malformed: Arc<Mutex<Vec<ObjectReference>>>,
 }
 
 impl Executor {
-    pub fn new(writer: Writer, events: Events, memory: Memory) -> Self {
-        Self { writer, events, memory, definitions: Arc::default() }
+    pub fn new(writer: Writer, events: Events) -> Self {
+        Self { writer, events, malformed: Arc::default() }
     }
 
     /// Takes a step.
-    pub async fn act(&self, observed: &Observed, action: Action) -> Result<Next, Error> {
+    pub async fn act(&self, observed: &Observed, action: Action) -> Result<Next, ApiError> {
         let command = &*observed.command;
         match action {
             Action::Bind(owner) => {
@@ -62,8 +62,8 @@ impl Executor {
                 Ok(Next::Written)
             }
             Action::Tell { verdict, look_in } => {
-                let told_in = self.tell(command, &verdict);
-                Ok(Next::Wait(look_in.map_or(told_in, |look_in| look_in.min(told_in))))
+                let due_in = self.tell(command, &verdict);
+                Ok(Next::Wait(look_in.map_or(due_in, |look_in| look_in.min(due_in))))
             }
             Action::Wait(time) => Ok(Next::Wait(time)),
             Action::Settle => Ok(Next::Settled),
@@ -73,52 +73,41 @@ impl Executor {
     /// Reports all definitions that describe no kind of commands, although their labels say so: each once, and again
     /// before its Event expires. Without room for an Event, the next call reports it.
     pub fn report_malformed(&self, definitions: &[(ObjectReference, String)]) {
-        let uid = |definition: &ObjectReference| definition.uid.clone().unwrap_or_default();
-        let uids: HashSet<_> = definitions.iter().map(|(definition, _)| uid(definition)).collect();
-        let mut told = self.definitions.lock();
-        told.retain(|uid| uids.contains(uid));
+        let malformed: Vec<_> = definitions.iter().map(|(definition, _)| definition.clone()).collect();
+        let mut former = self.malformed.lock();
+        for corrected in former.iter().filter(|former| !malformed.contains(former)) {
+            self.events.resolved(corrected, INVALID_BINDING);
+        }
+        *former = malformed;
         for (definition, problem) in definitions {
-            if self.events.has_room() && told.is_due(&uid(definition), problem) {
+            let event = warning(INVALID_BINDING, problem);
+            if self.events.publish_lasting(definition, INVALID_BINDING, problem, event).is_queued {
                 tracing::warn!(definition = definition.name, "{problem}");
-                self.events.warn(definition, "InvalidBinding", problem);
             }
         }
     }
 
-    async fn amend(&self, command: &Watched<CommandRow>, patch: &[PatchOperation]) -> Result<(), Error> {
+    async fn amend(&self, command: &Watched<CommandRow>, patch: &[PatchOperation]) -> Result<(), ApiError> {
         let id = ObjectId::of(command);
-        Ok(self.writer.on_behalf_of(id).amend(&command.source.watched, id, patch).await?)
+        self.writer.on_behalf_of(id).amend(&command.source.watched, id, patch).await
     }
 
     /// Reports a verdict, unless its reason was reported of the same spec a short time ago, and returns the time until it is
     /// due again.
     fn tell(&self, command: &Watched<CommandRow>, verdict: &Verdict) -> Duration {
-        let uid = ObjectId::of(command).uid;
-        let generation = command.metadata.generation.unwrap_or_default();
-        let reason = format!("{} of generation {generation}", verdict.reason);
-        let due_in = self.memory.due_in(uid, &reason);
-        if !due_in.is_zero() {
-            return due_in;
-        }
-        if !self.events.has_room() {
-            return EVENTS_BUSY;
-        }
-        self.memory.note_told(uid, &reason);
-        let object = command.reference();
-        if command.row.kind.mode == Mode::Observe && verdict.reason == "WouldBind" {
-            self.events.tell(&object, verdict.reason, &verdict.message);
-        } else {
-            self.events.warn(&object, verdict.reason, &verdict.message);
-        }
-        self.memory.due_in(uid, &reason)
+        let Verdict { reason, message, .. } = verdict;
+        let is_preview = command.row.kind.mode == Mode::Observe && *reason == "WouldBind";
+        let event = if is_preview { normal(reason, message) } else { warning(reason, message) };
+        let state = (reason, command.metadata.generation);
+        self.events.publish_lasting(&command.reference(), BINDING, state, event).due_in
     }
 }
 
 /// Adds fields only: the owners, labels and annotations of others stay. It applies only to exactly the observed object
 /// in its observed state.
 fn patch(command: &Watched<CommandRow>, owner: &OwnerReference) -> Vec<PatchOperation> {
-    let row = &command.row;
-    let mut patch = exactly(&command.metadata).to_vec();
+    let (row, version) = (&command.row, command.metadata.resource_version.as_deref().unwrap_or_default());
+    let mut patch = exactly(ObjectId::of(command).uid, version).to_vec();
     let (map, key) = match row.kind.mode {
         Mode::Label => ("labels", keys::TARGET_UID),
         Mode::Owner | Mode::Observe => ("annotations", keys::BOUND_TO),

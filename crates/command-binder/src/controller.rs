@@ -10,12 +10,11 @@ use std::sync::Arc;
 use command_binder::{
     command::CommandRow,
     decide::{Action, decide},
-    error::Error,
     observed::Observed,
 };
 use operator_kit::{
     run::{Attempt, Controller, Next},
-    watch::Watched,
+    watch::{ApiError, Watched},
 };
 
 use crate::{act::Executor, observe::Observer};
@@ -32,9 +31,9 @@ impl Controller for Commands {
     type Kind = Watched<CommandRow>;
     type Observed = Observed;
     type Action = Action;
-    type Error = Error;
+    type Error = ApiError;
 
-    async fn observe(&self, command: Arc<Self::Kind>, attempt: Attempt) -> Result<Observed, Error> {
+    async fn observe(&self, command: Arc<Self::Kind>, attempt: Attempt) -> Result<Observed, ApiError> {
         self.observer.observe(command, attempt).await
     }
 
@@ -42,7 +41,7 @@ impl Controller for Commands {
         decide(observed)
     }
 
-    async fn act(&self, observed: Observed, action: Action) -> Result<Next, Error> {
+    async fn act(&self, observed: Observed, action: Action) -> Result<Next, ApiError> {
         self.executor.act(&observed, action).await
     }
 

@@ -4,7 +4,6 @@
 pub mod command;
 pub mod decide;
 pub mod definition;
-pub mod error;
 pub mod kind;
 pub mod observed;
 pub mod place;

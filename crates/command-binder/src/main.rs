@@ -4,7 +4,6 @@ mod act;
 mod controller;
 #[cfg(test)]
 mod fixtures;
-mod memory;
 mod observe;
 
 use clap::Parser;
@@ -15,7 +14,6 @@ use tokio::sync::watch;
 use crate::{
     act::Executor,
     controller::Commands,
-    memory::Memory,
     observe::{Observer, Waiting, catalog::Catalog},
 };
 
@@ -30,9 +28,9 @@ struct Cli {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
     let operator = Operator::<Settings>::start(env!("CARGO_PKG_NAME"), Cli::parse().arguments).await?;
-    let (memory, waiting, triggers) = (Memory::default(), Waiting::default(), Triggers::default());
-    let executor = Executor::new(operator.writer(), operator.events(), memory.clone());
-    let observer = Observer::new(operator.client(), operator.served_kinds(), waiting.clone(), memory);
+    let (waiting, triggers) = (Waiting::default(), Triggers::default());
+    let executor = Executor::new(operator.writer(), operator.events());
+    let observer = Observer::new(operator.client(), operator.served_kinds(), waiting.clone());
     let reporter = executor.clone();
     let on_malformed = Box::new(move |definitions: &[_]| reporter.report_malformed(definitions));
     let catalog = Catalog::new(&operator, waiting, triggers.clone(), on_malformed);

@@ -1,13 +1,11 @@
 //! Action → one write. The only writer.
 
-use std::time::Duration;
-
 use catena_api::keys;
-use command_reaper::{decide::Action, error::Error, observed::Observed};
+use command_reaper::{decide::Action, observed::Observed};
 use kube::api::ObjectMeta;
 use operator_kit::{
     object::ObjectId,
-    report::{EVENTS_BUSY, Events},
+    report::{Events, Failure, normal, warning},
     run::Next,
     write::Writer,
 };
@@ -28,7 +26,7 @@ impl Executor {
     }
 
     /// Takes a step.
-    pub async fn act(&self, observed: &Observed, action: Action) -> Result<Next, Error> {
+    pub async fn act(&self, observed: &Observed, action: Action) -> Result<Next, Failure> {
         let command = &*observed.command;
         match action {
             Action::Delete => {
@@ -36,7 +34,7 @@ impl Executor {
                 let before = self.memory.send_deletion(command, observed.now);
                 if let Err(error) = self.writer.delete_as_seen(command).await {
                     // A refusal proves nothing about an earlier deletion, which may be its very reason.
-                    if !error.cause.may_have_worked() {
+                    if !error.may_have_taken_effect() {
                         self.memory.withdraw_deletion(command, before);
                     }
                     return Err(error.into());
@@ -54,20 +52,14 @@ impl Executor {
                 Ok(Next::Written)
             }
             Action::Tell { is_warning, reason, note } => {
-                if !self.events.has_room() {
-                    return Ok(Next::Wait(EVENTS_BUSY));
-                }
-                let object = command.reference();
-                if is_warning {
-                    self.events.warn(&object, reason, &note);
-                } else {
-                    self.events.tell(&object, reason, &note);
-                }
-                self.memory.note_told(ObjectId::of(command).uid, observed.now);
-                // The next pass knows when it is to be repeated, if at all.
-                Ok(Next::Wait(Duration::ZERO))
+                let event = if is_warning { warning(reason, &note) } else { normal(reason, &note) };
+                let told = self.events.publish_lasting(&command.reference(), reason, (), event);
+                Ok(Next::Wait(told.due_in))
             }
-            Action::Refuse(error) => Err(Error::Unreadable(*error)),
+            Action::Refuse(error) => Err(Failure::stalled(
+                "ExpiryUnknown",
+                format!("it cannot be determined when this command expires: {error}"),
+            )),
             Action::Wait(time) => Ok(Next::Wait(time)),
             Action::Settle => Ok(Next::Settled),
         }

@@ -1,6 +1,6 @@
 //! A pass over a command:
 //!
-//! 1. [`Observer`] reads the memory of this process about it: a deletion, and the last report.
+//! 1. [`Observer`] reads the memory of this process about it: a deletion.
 //! 2. [`decide`] chooses one step: deleting it once its TTL has expired, reporting why it is kept, or waiting.
 //! 3. [`Executor`] takes it.
 
@@ -9,10 +9,10 @@ use std::sync::Arc;
 use command_reaper::{
     command::CommandRow,
     decide::{Action, decide},
-    error::Error,
     observed::Observed,
 };
 use operator_kit::{
+    report::Failure,
     run::{Attempt, Controller, Next},
     watch::Watched,
 };
@@ -31,9 +31,9 @@ impl Controller for Commands {
     type Kind = Watched<CommandRow>;
     type Observed = Observed;
     type Action = Action;
-    type Error = Error;
+    type Error = Failure;
 
-    async fn observe(&self, command: Arc<Self::Kind>, attempt: Attempt) -> Result<Observed, Error> {
+    async fn observe(&self, command: Arc<Self::Kind>, attempt: Attempt) -> Result<Observed, Failure> {
         Ok(self.observer.observe(command, attempt))
     }
 
@@ -41,7 +41,7 @@ impl Controller for Commands {
         decide(observed)
     }
 
-    async fn act(&self, observed: Observed, action: Action) -> Result<Next, Error> {
+    async fn act(&self, observed: Observed, action: Action) -> Result<Next, Failure> {
         self.executor.act(&observed, action).await
     }
 

@@ -27,7 +27,7 @@ async fn main() -> anyhow::Result<()> {
     let operator = Operator::<Settings>::start(env!("CARGO_PKG_NAME"), Cli::parse().arguments).await?;
     let memory = Memory::default();
     let executor = Executor::new(operator.writer(), operator.events(), memory.clone());
-    let commands = Commands { observer: Observer::new(memory), executor };
+    let commands = Commands { observer: Observer { memory }, executor };
     let kinds = kinds::follow(operator.settings());
     operator.run_each(commands, kinds, Triggers::default()).await
 }

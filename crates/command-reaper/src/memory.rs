@@ -11,17 +11,9 @@ use kube::core::ApiResource;
 use operator_kit::{object::ObjectId, watch::Watched};
 use parking_lot::Mutex;
 
-/// The memory of commands.
+/// The last deletion of a command of each kind, namespace and name.
 #[derive(Clone, Default)]
-pub struct Memory(Arc<Mutex<Remembered>>);
-
-#[derive(Default)]
-struct Remembered {
-    /// The time of the last report that a command is kept, by its uid.
-    told: HashMap<String, Timestamp>,
-    /// The last deletion of each kind, namespace and name.
-    deletions: HashMap<String, Deletion>,
-}
+pub struct Memory(Arc<Mutex<HashMap<String, Deletion>>>);
 
 /// A deletion that took effect, or may have.
 pub struct Deletion {
@@ -35,23 +27,12 @@ pub struct Deletion {
 }
 
 impl Memory {
-    /// The time of the last report that a command is kept.
-    pub fn told(&self, uid: &str) -> Option<Timestamp> {
-        self.0.lock().told.get(uid).copied()
-    }
-
-    /// Records a report that a command is kept.
-    pub fn note_told(&self, uid: &str, at: Timestamp) {
-        self.0.lock().told.insert(uid.to_owned(), at);
-    }
-
     /// Records that the deletion of a command is sent: it may take effect although its answer is lost. Returns the
     /// deletion that was remembered for this name before.
     pub fn send_deletion(&self, command: &Watched<CommandRow>, at: Timestamp) -> Option<Deletion> {
         let (name, uid) = (full_name(command), ObjectId::of(command).uid.to_owned());
         let deletion = Deletion { uid, spec: command.row.spec, at, is_answered: false };
-        let mut remembered = self.0.lock();
-        let deletions = &mut remembered.deletions;
+        let mut deletions = self.0.lock();
         let before = deletions.insert(name, deletion);
         if deletions.len() > REMEMBERED {
             let oldest = deletions.iter().min_by_key(|(_, deletion)| deletion.at);
@@ -64,43 +45,39 @@ impl Memory {
 
     /// Records that the sent deletion of a command took effect.
     pub fn confirm_deletion(&self, command: &Watched<CommandRow>) {
-        if let Some(deletion) = self.0.lock().deletions.get_mut(&full_name(command)) {
+        if let Some(deletion) = self.0.lock().get_mut(&full_name(command)) {
             deletion.is_answered = true;
         }
     }
 
     /// Takes back that the deletion of a command was sent, because it was refused.
     pub fn withdraw_deletion(&self, command: &Watched<CommandRow>, before: Option<Deletion>) {
-        let (name, mut remembered) = (full_name(command), self.0.lock());
+        let (name, mut deletions) = (full_name(command), self.0.lock());
         match before {
-            Some(before) => drop(remembered.deletions.insert(name, before)),
-            None => drop(remembered.deletions.remove(&name)),
+            Some(before) => drop(deletions.insert(name, before)),
+            None => drop(deletions.remove(&name)),
         }
     }
 
     /// Whether this very command was deleted; a cache may show it a little longer.
     pub fn is_deleted(&self, command: &Watched<CommandRow>) -> bool {
-        let remembered = self.0.lock();
-        let deletion = remembered.deletions.get(&full_name(command));
+        let deletions = self.0.lock();
+        let deletion = deletions.get(&full_name(command));
         deletion.is_some_and(|deletion| deletion.is_answered && deletion.uid == ObjectId::of(command).uid)
     }
 
     /// Whether a command was created again, with the same name and spec, soon after it had been deleted.
     pub fn came_back(&self, command: &Watched<CommandRow>) -> bool {
         let Some(created) = &command.metadata.creation_timestamp else { return false };
-        let remembered = self.0.lock();
-        remembered.deletions.get(&full_name(command)).is_some_and(|Deletion { uid, spec, at, .. }| {
+        self.0.lock().get(&full_name(command)).is_some_and(|Deletion { uid, spec, at, .. }| {
             let is_same = uid != ObjectId::of(command).uid && *spec == command.row.spec;
             is_same && created.0.duration_since(*at) < REMEMBERED_FOR
         })
     }
 
-    /// Forgets the reports about a command that is gone, and starts the hour of its deletion: nothing can create it again
-    /// before.
+    /// Starts the hour of the deletion of a command that is gone: nothing can create it again before.
     pub fn forget(&self, uid: &str, now: Timestamp) {
-        let mut remembered = self.0.lock();
-        remembered.told.remove(uid);
-        for deletion in remembered.deletions.values_mut().filter(|deletion| deletion.uid == uid) {
+        for deletion in self.0.lock().values_mut().filter(|deletion| deletion.uid == uid) {
             deletion.at = now;
         }
     }

@@ -4,25 +4,21 @@ use std::sync::Arc;
 
 use command_reaper::{command::CommandRow, observed::Observed};
 use jiff::Timestamp;
-use operator_kit::{object::ObjectId, run::Attempt, watch::Watched};
+use operator_kit::{run::Attempt, watch::Watched};
 
 use crate::memory::Memory;
 
 /// Reads the state of a command.
 pub struct Observer {
-    memory: Memory,
+    /// What this process knows about it.
+    pub memory: Memory,
 }
 
 impl Observer {
-    pub fn new(memory: Memory) -> Self {
-        Self { memory }
-    }
-
     /// Reads the state of a command.
     pub fn observe(&self, command: Arc<Watched<CommandRow>>, attempt: Attempt) -> Observed {
         let (is_deleted, came_back) = (self.memory.is_deleted(&command), self.memory.came_back(&command));
-        let told = self.memory.told(ObjectId::of(&*command).uid);
-        Observed { command, attempt, now: Timestamp::now(), is_deleted, came_back, told }
+        Observed { command, attempt, now: Timestamp::now(), is_deleted, came_back }
     }
 
     /// Forgets a command that is gone.

@@ -20,6 +20,4 @@ pub struct Observed {
     pub is_deleted: bool,
     /// Whether it was created again soon after it had been deleted here.
     pub came_back: bool,
-    /// The time of this process's last report that it is kept.
-    pub told: Option<Timestamp>,
 }

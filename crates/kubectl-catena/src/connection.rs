@@ -13,7 +13,10 @@ use kube::{
     core::{DynamicObject, DynamicResourceScope, ObjectMeta},
     discovery::ApiResource,
 };
-use operator_kit::{render::is_object_name, watch::live};
+use operator_kit::{
+    render::is_object_name,
+    watch::{ApiError, live},
+};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -76,8 +79,7 @@ impl Options {
             config.read_timeout = Some(limit);
             config.connect_timeout = Some(limit.min(CONNECT_TIMEOUT));
         }
-        let headers = self.impersonation.headers(&config.auth_info)?;
-        config.headers.extend(headers);
+        self.impersonation.apply(&mut config.auth_info)?;
         // A person waits: report the failure at once, and leave the retry to them.
         config.default_retry = false;
         let namespace = self.namespace_or(&config.default_namespace)?;
@@ -220,9 +222,9 @@ impl Cluster {
         kind: &Kind,
         namespace: Option<&str>,
         name: &str,
-    ) -> kube::Result<Option<ObjectMeta>> {
+    ) -> Result<Option<ObjectMeta>, ApiError> {
         let namespace = namespace.filter(|_| kind.is_namespaced).unwrap_or_default();
-        live::metadata_opt(&self.client, &kind.resource, namespace, name).await
+        live::metadata(&self.client, &kind.resource, namespace, name).await
     }
 
     /// The object of the command line.
@@ -330,7 +332,10 @@ pub(crate) mod tests {
                 let body = body.collect_bytes().await?;
                 log.lock().unwrap().push(format!("{} {uri}", parts.method));
                 let body = serde_json::from_slice(&body).unwrap_or_default();
-                let (code, answer) = (answer.lock().unwrap())(&parts.method, &uri, &body);
+                let (code, mut answer) = (answer.lock().unwrap())(&parts.method, &uri, &body);
+                if code == StatusCode::NOT_FOUND && answer.is_object() && answer["details"].is_null() {
+                    answer["details"] = json!({"name": parts.uri.path().rsplit('/').next()});
+                }
                 // As it stands, because an event of a watch has its type first.
                 let text = answer.as_str().map_or_else(|| answer.to_string(), str::to_owned);
                 let body = Body::from(text.into_bytes());

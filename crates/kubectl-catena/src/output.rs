@@ -4,6 +4,7 @@ use std::io::{ErrorKind, Write};
 
 use anyhow::{Context, Result};
 use clap::{ArgMatches, Args, ValueEnum};
+use operator_kit::render::to_yaml;
 use serde::Serialize;
 
 /// The output format.
@@ -40,7 +41,7 @@ impl Format {
             Self::Json => {
                 Ok(serde_json::to_string_pretty(value).context("cannot be written as JSON")? + "\n")
             }
-            Self::Yaml => serde_saphyr::to_string(value).context("cannot be written as YAML"),
+            Self::Yaml => to_yaml(value).context("cannot be written as YAML"),
         }
     }
 }

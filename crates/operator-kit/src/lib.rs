@@ -22,10 +22,10 @@
 //! use kube::{Api, discovery::ApiResource};
 //! use operator_kit::{
 //!     object::ObjectId,
-//!     report::{Category, Reported},
+//!     report::Failure,
 //!     run::{Arguments, Attempt, Controller, Next, Operator, Queue, Validate},
 //!     watch::{Cache, Row, Watch, WatchedResource},
-//!     write::{WriteError, Writer, owner::controller_of, owner::controller_reference},
+//!     write::{Writer, owner::controller_of, owner::controller_reference},
 //! };
 //! use serde_json::{Value, json};
 //!
@@ -54,35 +54,15 @@
 //! #[derive(Debug)]
 //! enum Action { Create(Value), Settle }
 //!
-//! #[derive(Debug, thiserror::Error)]
-//! enum Error {
-//!     #[error("the cards cannot be observed: {0}")]
-//!     NotObserved(String),
-//!     #[error(transparent)]
-//!     Write(#[from] WriteError),
-//! }
-//!
-//! impl Reported for Error {
-//!     fn category(&self) -> Category {
-//!         self.wrapped().map_or(Category::Transient, Reported::category)
-//!     }
-//!     fn reason(&self) -> &'static str {
-//!         self.wrapped().map_or("NotObserved", Reported::reason)
-//!     }
-//!     fn wrapped(&self) -> Option<&dyn Reported> {
-//!         if let Self::Write(error) = self { Some(error) } else { None }
-//!     }
-//! }
-//!
 //! impl Controller for Cards {
 //!     type Kind = ServiceAccount;
 //!     type Observed = Observed;
 //!     type Action = Action;
-//!     type Error = Error;
+//!     type Error = Failure;
 //!
-//!     async fn observe(&self, account: Arc<ServiceAccount>, _: Attempt) -> Result<Observed, Error> {
+//!     async fn observe(&self, account: Arc<ServiceAccount>, _: Attempt) -> Result<Observed, Failure> {
 //!         if let Some(problem) = self.cards.problem() {
-//!             return Err(Error::NotObserved(problem));
+//!             return Err(Failure::transient("NotObserved", format!("the cards cannot be observed: {problem}")));
 //!         }
 //!         let ObjectId { namespace, uid, .. } = ObjectId::of(&*account);
 //!         let cards = self.cards.group(namespace, uid);
@@ -105,7 +85,7 @@
 //!         }))
 //!     }
 //!
-//!     async fn act(&self, observed: Observed, action: Action) -> Result<Next, Error> {
+//!     async fn act(&self, observed: Observed, action: Action) -> Result<Next, Failure> {
 //!         let Action::Create(card) = action else { return Ok(Next::Settled) };
 //!         let cards = WatchedResource::new(ApiResource::erase::<ConfigMap>(&()), self.cards.seen());
 //!         self.writer.on_behalf_of(ObjectId::of(&*observed.account)).create(&cards, &card).await?;

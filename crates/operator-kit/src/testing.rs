@@ -145,7 +145,7 @@ async fn serve(
                 object["metadata"]["uid"] = uid.into();
                 (200, object)
             }
-            Answer::Refusal(code, reason) => (code, refusal(code, reason)),
+            Answer::Refusal(code, reason) => (code, refusal(code, reason, &sent.uri)),
         };
         log.0.lock().push(sent);
         let mut response = Response::new(Body::from(body.to_string().into_bytes()));
@@ -170,9 +170,11 @@ async fn read(request: Request<Body>) -> Sent {
     Sent { verb, uri: parts.uri.to_string(), body: serde_json::from_slice(&body).unwrap_or_default() }
 }
 
-fn refusal(code: u16, reason: &str) -> Value {
+/// Like that of an API server, it names the object.
+fn refusal(code: u16, reason: &str, uri: &str) -> Value {
+    let name = uri.split('?').next().and_then(|path| path.rsplit('/').next());
     json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": code,
-        "reason": reason, "message": format!("answer {code}"),
+        "reason": reason, "message": format!("answer {code}"), "details": {"name": name},
     })
 }

@@ -16,8 +16,8 @@ static MEMORY: PeakAlloc = PeakAlloc;
 const MOST_TIMES: u32 = 42;
 /// CPU time below which the reference is not worth its time.
 const SHORT: Duration = Duration::from_secs(1);
-/// Memory for one input, in bytes. A rendered text has at most 3 MiB, and is in memory as a text, as a tree and as the texts that
-/// it is compared with.
+/// Memory for one input, in bytes. A rendered text has at most 3 MiB, and is in memory as a text, as a tree and as the values that
+/// are put into it.
 const MOST: usize = 128 << 20;
 
 /// Memory is that of the whole process. The clock is this thread's: others of the process work meanwhile, too.

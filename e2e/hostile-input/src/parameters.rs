@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
+use catena_api::keys::GROUP;
 use operator_kit::render::{Rendered, Subject, TemplateError, Templates};
 use serde_json::Value;
 
@@ -30,7 +31,7 @@ fn shipped(values: &str, api_version: &'static str, kind: &'static str) -> Shipp
     let templates = values["templates"].as_object().into_iter().flatten();
     let templates =
         templates.map(|(name, text)| (name.clone(), text.as_str().unwrap_or_default().to_owned()));
-    Shipped { templates: Templates::compile(&templates.collect()), api_version, kind }
+    Shipped { templates: Templates::compile(&templates.collect(), GROUP), api_version, kind }
 }
 
 pub fn read(input: &[u8]) {
@@ -60,7 +61,7 @@ impl Shipped {
             parameters,
             suffix,
         };
-        self.templates.render("default", &subject, self.api_version, self.kind)
+        self.templates.render("default", &subject, &[(self.api_version, self.kind)])
     }
 }
 

@@ -6,7 +6,7 @@ use operator_kit::render::{Subject, Templates};
 pub fn work() {
     let template = "{apiVersion: v1, kind: Pod, metadata: {name: {{ suffix }}}, a: {% for a in range(10000) %}{% for b in \
                     range(10000) %}{{ parameters.team }}{% endfor %}{% endfor %}}";
-    let templates = Templates::compile(&[("default".to_owned(), template.to_owned())].into());
+    let templates = Templates::compile(&[("default".to_owned(), template.to_owned())].into(), "");
     let subject = Subject {
         name: "web",
         namespace: "shop",
@@ -16,6 +16,6 @@ pub fn work() {
         parameters: &[("team".to_owned(), "a".to_owned())].into(),
         suffix: "x",
     };
-    let rendered = templates.render("default", &subject, "v1", "Pod");
+    let rendered = templates.render("default", &subject, &[("v1", "Pod")]);
     assert!(rendered.is_err(), "{rendered:?}");
 }

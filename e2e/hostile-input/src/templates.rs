@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use catena_api::keys::GROUP;
 use operator_kit::{
     object::Named,
     render::{Subject, Templates, is_object_name},
-    write::{WriteCause, WriteError},
+    watch::{ApiError, Cause, Verb},
 };
 use serde_json::Value;
 
@@ -16,7 +17,7 @@ const POD: (&str, &str) = ("v1", "Pod");
 
 pub fn read(input: &[u8]) {
     let (source, rest) = parts::first_and_rest(input);
-    let templates = Templates::compile(&[("default".to_owned(), source)].into());
+    let templates = Templates::compile(&[("default".to_owned(), source)].into(), GROUP).for_many();
     let parameters: BTreeMap<_, _> = parts::pairs(&rest).collect();
     let subject = Subject {
         name: "web",
@@ -28,8 +29,8 @@ pub fn read(input: &[u8]) {
         suffix: "x",
     };
     let (version, kind) = POD;
-    let _ = (templates.problems(version, kind), templates.problems_of_many(version, kind));
-    if let Ok(rendered) = templates.render_one_of_many("default", &subject, version, kind) {
+    let _ = templates.problems(&[POD]);
+    if let Ok(rendered) = templates.render("default", &subject, &[POD]) {
         let text =
             |pointer: &str| rendered.object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         assert_eq!(
@@ -38,11 +39,10 @@ pub fn read(input: &[u8]) {
         );
         assert!(is_object_name(text("/metadata/name")), "{}", rendered.object);
         sent::arrives(&rendered.object);
-        let fields = ["spec.containers[0].image".to_owned(), "metadata.labels".to_owned()].into();
-        let cause = WriteCause::Invalid { message: "Invalid value".to_owned(), fields };
-        let error = WriteError { object: Named::new(kind, "web"), cause };
+        let mut error = ApiError::new(Verb::Write, Named::new(kind, "web"), Cause::Invalid, "Invalid value");
+        error.fields = ["spec.containers[0].image", "metadata.labels"].map(str::to_owned).to_vec();
         let _ = error.located(&templates, "default", &subject, version, kind);
     }
     let object = serde_json::json!({"metadata": {"name": "web"}, "spec": parameters});
-    let _ = templates.render_with("default", &subject, &[("object", &object)], version, kind);
+    let _ = templates.render_with("default", &subject, &[("object", &object)], &[POD]);
 }

@@ -1,10 +1,11 @@
 //! Action → writes. The only writer.
 
-use job_replicas::{decide::Action, error::Error, job, kind::JobReplicas, status::CONDITIONS};
+use job_replicas::{decide::Action, job, kind::JobReplicas, status::CONDITIONS};
 use k8s_openapi::api::batch::v1::Job;
 use kube::discovery::ApiResource;
 use operator_kit::{
     object::ObjectId,
+    report::Failure,
     run::Next,
     watch::{Row, WatchedResource, Watermark},
     write::{Writer, slow_start},
@@ -23,20 +24,20 @@ impl Executor {
     }
 
     /// Takes a step.
-    pub async fn act(&self, set: &JobReplicas, action: Action) -> Result<Next, Error> {
+    pub async fn act(&self, set: &JobReplicas, action: Action) -> Result<Next, Failure> {
         let writer = self.writer.on_behalf_of(ObjectId::of(set));
         match action {
             Action::Create(names) => {
                 let create = async |name: String| {
                     let manifest = job::manifest(set, &name);
-                    writer.create(&self.jobs, &manifest).await.map_err(Error::from)
+                    writer.create(&self.jobs, &manifest).await
                 };
                 slow_start(names, create, |_| false).await.all()?;
             }
             Action::Delete(jobs) => {
                 // The Job stays until its worker is gone, so that readiness can wait for that.
                 let delete = async |job: std::sync::Arc<job::JobRow>| {
-                    writer.delete_in_foreground(&self.jobs, job.id()).await.map_err(Error::from)
+                    writer.delete_in_foreground(&self.jobs, job.id()).await
                 };
                 slow_start(jobs, delete, |_| false).await.all()?;
             }

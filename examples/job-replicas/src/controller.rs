@@ -8,11 +8,13 @@ use std::sync::Arc;
 
 use job_replicas::{
     decide::{Action, decide},
-    error::Error,
     kind::JobReplicas,
     observed::Observed,
 };
-use operator_kit::run::{Attempt, Controller, Next};
+use operator_kit::{
+    report::Failure,
+    run::{Attempt, Controller, Next},
+};
 
 use crate::{act::Executor, observe::Observer};
 
@@ -28,9 +30,9 @@ impl Controller for JobReplicasController {
     type Kind = JobReplicas;
     type Observed = Observed;
     type Action = Action;
-    type Error = Error;
+    type Error = Failure;
 
-    async fn observe(&self, set: Arc<JobReplicas>, attempt: Attempt) -> Result<Observed, Error> {
+    async fn observe(&self, set: Arc<JobReplicas>, attempt: Attempt) -> Result<Observed, Failure> {
         self.observer.observe(set, attempt)
     }
 
@@ -42,7 +44,7 @@ impl Controller for JobReplicasController {
         action.step()
     }
 
-    async fn act(&self, observed: Observed, action: Action) -> Result<Next, Error> {
+    async fn act(&self, observed: Observed, action: Action) -> Result<Next, Failure> {
         self.executor.act(&observed.set, action).await
     }
 }

@@ -1,7 +1,6 @@
 //! The rules by which a `JobReplicas` keeps its Jobs. They are pure: no client, no clock.
 
 pub mod decide;
-pub mod error;
 pub mod job;
 pub mod kind;
 pub mod observed;

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use job_replicas::{
     Settings,
-    error::Error,
     job::{JobRow, revision},
     kind::JobReplicas,
     observed::Observed,
 };
 use operator_kit::{
     object::ObjectId,
+    report::Failure,
     run::{Attempt, LiveSettings},
     watch::Cache,
 };
@@ -26,10 +26,13 @@ pub struct Observer {
 
 impl Observer {
     /// Reads the state of an object.
-    pub fn observe(&self, set: Arc<JobReplicas>, attempt: Attempt) -> Result<Observed, Error> {
+    pub fn observe(&self, set: Arc<JobReplicas>, attempt: Attempt) -> Result<Observed, Failure> {
         // Jobs that are missing in an incomplete cache would be created again.
         if let Some(problem) = self.jobs.problem() {
-            return Err(Error::NotObserved { problem });
+            return Err(Failure::transient(
+                "JobsNotObserved",
+                format!("the Jobs cannot be observed: {problem}"),
+            ));
         }
         let ObjectId { namespace, uid, .. } = ObjectId::of(&*set);
         Ok(Observed {

@@ -1,9 +1,6 @@
 //! Observed → status. Pure.
 
-use operator_kit::report::{
-    Category,
-    conditions::{self, Conditions, READY, STALLED},
-};
+use operator_kit::report::conditions::{self, Conditions, READY, STALLED};
 
 use crate::{
     job::{OF, Phase},
@@ -34,7 +31,7 @@ pub fn status(observed: &Observed) -> JobReplicasStatus {
     let active = count(&|job| job.phase == Phase::Ready);
     let updated = count(&|job| job.counts() && job.revision == observed.revision);
     let failure = observed.attempt.failure();
-    let is_stalled = failure.is_some_and(|failure| failure.category == Category::WaitsForChange);
+    let is_stalled = failure.is_some_and(|failure| failure.is_stalled);
     let is_ready = failure.is_none() && observed.is_complete();
     let (reason, message) = match failure {
         Some(failure) => (failure.reason, failure.message.clone()),

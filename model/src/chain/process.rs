@@ -45,8 +45,6 @@ pub struct Memory {
     pub told: Option<u8>,
     /// command-reaper: deleted commands, by their names: the uid, and a digest of the spec.
     pub removed: BTreeMap<Text, (Text, u64)>,
-    /// Kept commands that were reported.
-    pub kept: BTreeSet<Text>,
     /// backup-controller: refusals in a row to create a backup, by the uid of the object.
     pub refusals: BTreeMap<Text, u32>,
 }
@@ -98,10 +96,9 @@ impl Process {
     /// Forgets an object that is gone. The deletion of a command is remembered.
     fn forget(&mut self, uid: &Text) {
         self.held.remove(uid);
-        let Memory { removed, mut kept, mut refusals, .. } = std::mem::take(&mut self.memory);
-        kept.remove(uid);
+        let Memory { removed, mut refusals, .. } = std::mem::take(&mut self.memory);
         refusals.remove(uid);
-        self.memory = Memory { removed, kept, refusals, ..Memory::default() };
+        self.memory = Memory { removed, refusals, ..Memory::default() };
     }
 
     /// The cache of a kind that the controller watches.

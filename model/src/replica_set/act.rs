@@ -136,6 +136,10 @@ fn report(scope: &Scope, set: &Object, mut status: BasicReplicaSetStatus) -> Ope
         status.conditions.retain(|condition| condition.type_ == READY);
         status.conditions.iter_mut().for_each(|condition| condition.status = "True".into());
     }
+    if let Some(served) = &mut status.last_served {
+        // What a pod runs makes no difference here.
+        served.pod = "{}".into();
+    }
     Operation::PatchStatus {
         key: set.meta.key.clone(),
         preconditions: Preconditions::uid(&set.meta.uid),

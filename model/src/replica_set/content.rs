@@ -6,7 +6,7 @@ use std::{
 };
 
 use basic_replicaset_controller::pod::{self, PodRow};
-use catena_api::{BasicReplicaSet, BasicReplicaSetSpec, BasicReplicaSetStatus, keys};
+use catena_api::{BasicReplicaSet, BasicReplicaSetSpec, BasicReplicaSetStatus, PodReplacementPolicy, keys};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use operator_kit::watch::pod::{self as kit, PodState, Trouble};
 
@@ -45,6 +45,15 @@ pub struct SetSpec {
     pub unavailable: u8,
     /// `spec.minReadySeconds`, in ticks.
     pub min_ready: u8,
+    /// `spec.podReplacementPolicy`.
+    pub replacement: PodReplacementPolicy,
+}
+
+impl SetSpec {
+    /// Whether a pod counts until it is gone.
+    pub fn awaits_ends(&self) -> bool {
+        self.replacement == PodReplacementPolicy::TerminationComplete
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -76,6 +85,7 @@ impl Hash for Told {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let status = &*self.0;
         (status.observed_generation, status.replicas, status.active, status.updated).hash(state);
+        (status.available, status.terminating).hash(state);
         for condition in &status.conditions {
             (&condition.type_, &condition.status, &condition.reason, &condition.message).hash(state);
         }
@@ -108,6 +118,7 @@ pub fn real_set(object: &Object) -> BasicReplicaSet {
         max_surge: number(spec.surge),
         max_unavailable: number(spec.unavailable),
         min_ready_seconds: i32::try_from(clock::duration(spec.min_ready).as_secs()).unwrap_or(i32::MAX),
+        pod_replacement_policy: spec.replacement,
         ..BasicReplicaSetSpec::default()
     });
     let status = match &object.status {

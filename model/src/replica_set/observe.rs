@@ -4,15 +4,14 @@ use std::sync::Arc;
 
 use basic_replicaset_controller::{
     adoption::Origin,
-    decide::proof::newly_proven,
     observed::{Holder, Observed, TakenName, succession_ends_in, wanted},
     pod::{Owner, PodRow},
     revision,
 };
-use catena_api::BasicReplicaSet;
+use catena_api::{BasicReplicaSet, PodReplacementPolicy};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use operator_kit::{render::Rendered, watch::pod::PodState};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{
     content::{Object, Server, Stored, pod_row, real_set, set_spec},
@@ -51,6 +50,9 @@ pub fn observe(process: &mut Process, server: &Server, scope: &Scope, set: &Obje
     if scope.has(Sabotage::IgnoresMinReadySeconds) {
         real.spec.min_ready_seconds = 0;
     }
+    if scope.has(Sabotage::AwaitsNoEnd) {
+        real.spec.pod_replacement_policy = PodReplacementPolicy::TerminationStarted;
+    }
     let former = revision::former(&real, Some(&revision)).filter(|_| !scope.has(Sabotage::ForgetsWhatServed));
     let pods = own_pods(process, scope, set);
     let made: Vec<_> = [&revision].into_iter().chain(&former).collect();
@@ -63,14 +65,13 @@ pub fn observe(process: &mut Process, server: &Server, scope: &Scope, set: &Obje
     let succession =
         succession_ends_in(&real, now).filter(|_| process.pods.rows().any(|pod| is_former(&pod_row(pod))));
     let unclear = taken.iter().filter(|taken| taken.holder == Holder::Unclear).count();
-    let mut observed = Observed {
+    Observed {
         set: Arc::new(real),
         attempt,
         is_blind: false,
         now,
         revision: Ok(revision),
         former,
-        proven: None,
         unread: Vec::new(),
         pods,
         orphans,
@@ -79,14 +80,7 @@ pub fn observe(process: &mut Process, server: &Server, scope: &Scope, set: &Obje
         unanswered: None,
         succession,
         status_age: process.status_age(server.clock),
-    };
-    observed.proven = newly_proven(&observed).map(|revision| revision::record(revision, &rendering()));
-    observed
-}
-
-/// The rendering of every template: what a pod runs makes no difference here.
-fn rendering() -> Value {
-    json!({"metadata": {"name": format!("web-{}", revision::NO_POD), "namespace": ""}})
+    }
 }
 
 fn own_pods(process: &Process, scope: &Scope, set: &Object) -> Vec<Arc<PodRow>> {

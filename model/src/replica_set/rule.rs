@@ -42,6 +42,8 @@ pub struct Ledger {
     pub is_disturbed: bool,
     /// The time for which a pod has to be ready before it serves, in ticks.
     min_ready: u8,
+    /// Whether a pod counts until it is gone.
+    awaits_ends: bool,
     /// Whether a process may have forgotten a create.
     pub is_doubtful: bool,
 }
@@ -58,6 +60,7 @@ impl Ledger {
     /// A set was created.
     pub fn begins(&mut self, spec: &SetSpec) {
         (self.most, self.least, self.min_ready) = (spec.replicas, least(spec), spec.min_ready);
+        self.awaits_ends = spec.awaits_ends();
     }
 
     /// A spec was changed.
@@ -72,7 +75,8 @@ impl Ledger {
 
     /// A set got one more pod.
     pub fn grows<'o>(&mut self, set: &str, pods: impl Iterator<Item = &'o Object>) {
-        let count = pods.filter(|pod| counts_for(pod, set)).count();
+        let is_there = |pod: &&Object| counts_for(pod, set) || (self.awaits_ends && is_ending(pod, set));
+        let count = pods.filter(is_there).count();
         if count > usize::from(self.most) {
             self.breaks(Rule::Most);
         }
@@ -101,6 +105,11 @@ pub fn least(spec: &SetSpec) -> u8 {
 pub fn is_new(pod: &Object, revision: &str) -> bool {
     let is_ready = matches!(phase(pod), Some(Phase::Ready(_)));
     is_ready && pod.meta.annotations.get(HASH).is_some_and(|hash| **hash == *revision)
+}
+
+/// Whether a pod of a set terminates.
+pub fn is_ending(pod: &Object, set: &str) -> bool {
+    pod.meta.is_deleting && pod.meta.controller().is_some_and(|controller| &**controller == set)
 }
 
 /// Whether a pod is one of the replicas of a set.

@@ -39,4 +39,6 @@ pub enum Sabotage {
     ForgetsWhatServed,
     /// A pod serves as soon as it is ready.
     IgnoresMinReadySeconds,
+    /// A pod is created beside one whose end is awaited.
+    AwaitsNoEnd,
 }

@@ -1,6 +1,6 @@
 //! The parameters of the model.
 
-use catena_api::keys::HASH;
+use catena_api::{PodReplacementPolicy, keys::HASH};
 
 use super::content::{Object, SetSpec};
 use crate::harness;
@@ -26,6 +26,8 @@ pub struct ReplicaSet {
     pub loses_labels: bool,
     /// `spec.minReadySeconds`, in ticks.
     pub min_ready: u8,
+    /// `spec.podReplacementPolicy`.
+    pub replacement: PodReplacementPolicy,
     /// The version of the template whose pods never serve; empty if there is none.
     pub never_serves: &'static str,
 }
@@ -43,14 +45,15 @@ pub const ONE: ReplicaSet = ReplicaSet {
     judges_budget: true,
     loses_labels: false,
     min_ready: 0,
+    replacement: PodReplacementPolicy::TerminationStarted,
     never_serves: "",
 };
 
 impl Scope {
     /// The initial spec of the set.
     pub fn spec(&self) -> SetSpec {
-        let ReplicaSet { replicas, surge, unavailable, min_ready, .. } = self.own;
-        SetSpec { replicas, text: "a".into(), surge, unavailable, min_ready }
+        let ReplicaSet { replicas, surge, unavailable, min_ready, replacement, .. } = self.own;
+        SetSpec { replicas, text: "a".into(), surge, unavailable, min_ready, replacement }
     }
 
     /// Whether a pod can ever serve.

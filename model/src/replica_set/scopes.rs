@@ -1,5 +1,7 @@
 //! The sizes of the model.
 
+use catena_api::PodReplacementPolicy;
+
 use super::{
     rule::Rule,
     sabotage::Sabotage,
@@ -58,6 +60,12 @@ pub fn slow_service() -> Scope {
     Scope::new("minReadySeconds", 8, Budget { edits: 1, ticks: 2, ..NONE }, own)
 }
 
+/// A pod is created only when the one in whose place it comes is gone.
+pub fn awaited_ends() -> Scope {
+    let own = ReplicaSet { surge: 0, replacement: PodReplacementPolicy::TerminationComplete, ..ONE };
+    Scope::new("TerminationComplete", 8, Budget { edits: 1, meddling: 1, ..NONE }, own)
+}
+
 /// Two processes act at once.
 pub fn two_leaders() -> Scope {
     let own = ReplicaSet { processes: 2, judges_budget: false, ..ONE };
@@ -82,6 +90,7 @@ pub fn small() -> Vec<Scope> {
         squatter(),
         bad_template(),
         slow_service(),
+        awaited_ends(),
         two_quiet_leaders(1),
     ]
 }
@@ -104,6 +113,7 @@ pub fn full() -> Vec<Scope> {
         with(squatter(), |budget| budget.lost_answers = 1),
         with(bad_template(), |budget| budget.lost_answers = 1),
         with(slow_service(), |budget| budget.crashes = 1),
+        with(awaited_ends(), |budget| budget.crashes = 1),
         two_quiet_leaders(2),
     ]
 }
@@ -129,6 +139,7 @@ pub fn revealing(sabotage: Sabotage) -> (Scope, Rule) {
         Sabotage::NeverRetries => (lost_answers(), Rule::Rest),
         Sabotage::ForgetsWhatServed => (bad_template(), Rule::Rest),
         Sabotage::IgnoresMinReadySeconds => (slow_service(), Rule::Least),
+        Sabotage::AwaitsNoEnd => (awaited_ends(), Rule::Most),
     };
     (scope.sabotaged(sabotage), rule)
 }

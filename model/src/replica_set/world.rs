@@ -9,7 +9,7 @@ use super::{
     content::{Object, Spec, Status, Stored, real_set, set_spec},
     observe::{observe, revision_of},
     process::{Process, Write},
-    rule::{Rule, counts_for, is_new},
+    rule::{Rule, counts_for, is_ending, is_new},
     sabotage::Sabotage,
     scope::{ReplicaSet, Scope},
 };
@@ -158,8 +158,10 @@ fn hear_answer(process: &mut Process, write: &Write, answer: &Answer<Spec, Statu
 fn is_ready_as_shown(process: &Process, set: &Object) -> bool {
     let revision = revision_of(set, &real_set(set));
     let own: Vec<_> = process.pods.rows().filter(|pod| counts_for(pod, &set.meta.uid)).collect();
+    let ends = || process.pods.rows().any(|pod| is_ending(pod, &set.meta.uid));
     own.iter().all(|pod| is_new(pod, &revision))
-        && set_spec(set).is_some_and(|spec| own.len() == usize::from(spec.replicas))
+        && set_spec(set)
+            .is_some_and(|spec| own.len() == usize::from(spec.replicas) && !(spec.awaits_ends() && ends()))
 }
 
 /// The memory of a process beside its caches.

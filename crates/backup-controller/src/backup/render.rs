@@ -41,8 +41,8 @@ pub fn render(
     let restorable = &restorable(target);
     let manifest = &json!(serde_json::to_string_pretty(restorable).unwrap_or_default());
     let more = [(OBJECT, target), (MANIFEST, manifest), (RESTORABLE, restorable), (ATTEMPT, &json!(attempt))];
-    let mut backup =
-        templates.render_with(template, &subject, &more, &resource.api_version, &resource.kind)?;
+    let of_kind = (&*resource.api_version, &*resource.kind);
+    let mut backup = templates.render_with(template, &subject, &more, &[of_kind])?;
     let name = metadata::text(&backup, "name");
     if !name.contains(suffix) {
         return Err(Unusable::NotUnique { backup: template.clone(), name: name.to_owned() });

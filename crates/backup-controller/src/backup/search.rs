@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
+use operator_kit::render::Templates;
 use serde_json::Value;
 
-use super::{Situation, Target, Try, Verdict, doubt, judge};
+use super::{Situation, Target, Try, Verdict, doubt, judge, render};
 use crate::{
     annotation::{BackupStatus, State},
     error::Unusable,
@@ -17,7 +18,7 @@ use crate::{
 /// Maximum number of attempts that are looked up in one pass.
 pub const MAX_LOOK_UPS: u32 = 32;
 
-/// A search. Its owner looks for the backup of [`Search::attempt`], and reports the outcome until there is a situation.
+/// A search. Its owner looks for the backup of [`Search::render`], and reports the outcome until there is a situation.
 pub struct Search<'s> {
     kind: &'s ProtectedKind,
     /// The object, from a live read.
@@ -54,10 +55,19 @@ impl<'s> Search<'s> {
         Self { kind, target, now, first, attempt: first, known, begun, status, failures, failed: None }
     }
 
-    /// The attempt whose backup is to be looked up.
+    /// The entry of the settings that the object belongs to.
     #[must_use]
-    pub fn attempt(&self) -> u32 {
-        self.attempt
+    pub fn kind(&self) -> &'s ProtectedKind {
+        self.kind
+    }
+
+    /// The backup that is to be looked up.
+    ///
+    /// # Errors
+    ///
+    /// Returns why there can be none.
+    pub fn render(&self, templates: &Templates) -> Result<Value, Unusable> {
+        render(templates, self.kind, self.target, self.attempt)
     }
 
     /// The situation if nothing has the name of this attempt's backup; `None` if the next attempt is to be looked up,

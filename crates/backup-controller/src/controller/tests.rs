@@ -1,7 +1,7 @@
 //! Several passes in a row.
 
 use operator_kit::{
-    report::{Events, Reported},
+    report::Events,
     run::{LiveSettings, Triggers},
     watch::Watches,
     write::Writer,

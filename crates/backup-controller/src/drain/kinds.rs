@@ -49,7 +49,7 @@ async fn is_defined(client: &Client, kind: &ApiResource) -> anyhow::Result<bool>
         return Ok(false);
     }
     let (definitions, name) = (ApiResource::erase::<CustomResourceDefinition>(&()), definition(kind));
-    let found = live::metadata_opt(client, &definitions, "", &name).await;
+    let found = live::metadata(client, &definitions, "", &name).await;
     Ok(found
         .with_context(|| {
             format!("{} is not served, and could not look up whether it is defined by {name}", kind.kind)
@@ -84,7 +84,10 @@ mod tests {
     }
 
     fn refused(code: u16, reason: &str) -> Value {
-        json!({"kind": "Status", "status": "Failure", "message": "no", "reason": reason, "code": code})
+        json!({
+            "kind": "Status", "status": "Failure", "message": "no", "reason": reason, "code": code,
+            "details": {"name": "dbs.x.dev"},
+        })
     }
 
     #[tokio::test]

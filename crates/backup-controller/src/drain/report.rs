@@ -4,7 +4,7 @@ use std::{collections::VecDeque, time::Duration};
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Resource, discovery::ApiResource};
-use operator_kit::report::Events;
+use operator_kit::report::{Events, warning};
 use tokio::time::timeout;
 
 use super::Found;
@@ -48,10 +48,10 @@ impl Report {
 
     /// Queues as many Events as there is room for.
     fn catch_up(&mut self) {
-        while self.events.has_room()
+        while self.events.has_capacity()
             && let Some((object, note)) = self.backlog.pop_front()
         {
-            self.events.warn(&object, "ReleasedByUninstall", note);
+            self.events.publish(&object, warning("ReleasedByUninstall", note));
         }
     }
 

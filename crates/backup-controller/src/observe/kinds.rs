@@ -2,7 +2,7 @@
 
 use backup_controller::{Settings, finalizer, observed::Row, settings::Entries};
 use operator_kit::{
-    report::SettingsEvents,
+    report::{Event, SettingsEvents, warning},
     run::{LiveSettings, Triggers},
     watch::WatchedKind,
 };
@@ -57,13 +57,13 @@ fn warn_of_left(triggers: &Triggers<Row>, events: &SettingsEvents, former: &Sett
     if left.is_empty() {
         return;
     }
-    let warning = format!(
+    let note = format!(
         "kinds: there is no entry any more for {}, whose objects still carry the finalizer and cannot be deleted; restore the \
          entries with protect: false until no object carries it",
         left.join(", ")
     );
-    tracing::warn!("{warning}");
-    events.warn("NoEntry", "RemoveEntry", &warning);
+    tracing::warn!("{note}");
+    events.publish(Event { action: "RemoveEntry".into(), ..warning("NoEntry", &note) });
 }
 
 /// Watches all objects of a kind, even those that are not selected, because an object that leaves the selection has to

@@ -9,7 +9,7 @@ use std::{
 use kube::Client;
 use operator_kit::{
     object::ObjectId,
-    watch::{ReadError, Source},
+    watch::{ApiError, Source},
 };
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -43,7 +43,7 @@ impl LargeObjects {
         client: &Client,
         source: &Source,
         id: ObjectId<'_>,
-    ) -> Result<Option<Read>, ReadError> {
+    ) -> Result<Option<Read>, ApiError> {
         let (resource, ObjectId { namespace, name, uid }) = (&source.watched.resource, id);
         if !self.found.lock().contains(uid)
             && let Some(answer) = live::read_up_to(LARGE, client, resource, namespace, name).await?

@@ -12,7 +12,7 @@ use kube::{
 use operator_kit::{
     object::Named,
     watch::{
-        ReadCause, ReadError, Trimmed,
+        ApiError, Cause, Trimmed, Verb,
         live::{check_names, in_time},
     },
 };
@@ -23,7 +23,7 @@ pub struct Answer {
     /// The object, or its metadata alone; `None` if it does not exist.
     pub object: Option<Value>,
     /// Why its metadata is all that can be read.
-    pub unreadable: Option<ReadError>,
+    pub unreadable: Option<ApiError>,
     /// Whether the server knows the kind in this version.
     pub is_served: bool,
     /// The time of the answer by the server's clock, because its times are not compared with another clock.
@@ -32,7 +32,7 @@ pub struct Answer {
 
 impl Answer {
     /// The whole object; `None` if it does not exist.
-    pub fn whole(self) -> Result<Option<Value>, ReadError> {
+    pub fn whole(self) -> Result<Option<Value>, ApiError> {
         self.unreadable.map_or(Ok(self.object), Err)
     }
 }
@@ -43,9 +43,10 @@ pub async fn read(
     resource: &ApiResource,
     namespace: &str,
     name: &str,
-) -> Result<Answer, ReadError> {
+) -> Result<Answer, ApiError> {
     let answer = read_up_to(usize::MAX, client, resource, namespace, name).await?;
-    answer.ok_or_else(|| ReadError::unanswered(&resource.kind, name, "the response is too large"))
+    let object = Named::new(&*resource.kind, name);
+    answer.ok_or_else(|| ApiError::new(Verb::Read, object, Cause::Failed, "the response is too large"))
 }
 
 /// Reads an object from the API server; `None` if the response has more than `limit` bytes, of which no more are kept.
@@ -55,8 +56,9 @@ pub async fn read_up_to(
     resource: &ApiResource,
     namespace: &str,
     name: &str,
-) -> Result<Option<Answer>, ReadError> {
-    let read_error = |error: kube::Error| ReadError::of(&error, &resource.kind, name);
+) -> Result<Option<Answer>, ApiError> {
+    let named = || Named::new(&*resource.kind, name);
+    let read_error = |error: kube::Error| ApiError::of(Verb::Read, &error, named());
     let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
     check_names(namespace, name).map_err(read_error)?;
     let request = Request::new(DynamicObject::url_path(resource, namespace))
@@ -80,44 +82,41 @@ pub async fn read_up_to(
                 let Ok(Trimmed { metadata }) = serde_json::from_slice(&body) else {
                     return Err(read_error(kube::Error::SerdeError(error)));
                 };
-                let cause = ReadCause::Unreadable { message: error.to_string() };
-                unreadable = Some(ReadError { object: Named::new(&*resource.kind, name), cause });
+                let problem = error.to_string();
+                unreadable = Some(ApiError::new(Verb::Read, named(), Cause::Unreadable, problem));
                 (Some(json!({"metadata": metadata})), true)
             }
         },
-        // Only an answer about a missing object names it. For a group that is not served, it is not a Status and has no
-        // reason.
-        404 => (None, serde_json::from_slice(&body).is_ok_and(|status: Status| names(&status, name))),
-        code => return Err(read_error(refusal(code, &body))),
+        code => match read_error(refusal(code, &body)) {
+            error if error.cause == Cause::NotFound => (None, true),
+            error if error.cause == Cause::KindNotServed => (None, false),
+            error => return Err(error),
+        },
     };
     let date = head.headers.get("date").and_then(|date| date.to_str().ok());
     let at = date.and_then(|date| rfc2822::parse(date).ok()).ok_or_else(|| {
         let lack = "the response has no Date header, so that deadlines cannot be determined; have proxies pass the header on";
-        ReadError::unanswered(&resource.kind, name, lack)
+        ApiError::new(Verb::Read, named(), Cause::Failed, lack)
     })?;
     Ok(Some(Answer { object, unreadable, is_served, at: at.timestamp() }))
-}
-
-fn names(status: &Status, name: &str) -> bool {
-    status.details.as_ref().is_some_and(|details| details.name == name)
 }
 
 /// The error in an answer, which need not be a Status.
 fn refusal(code: u16, body: &[u8]) -> kube::Error {
     let status = serde_json::from_slice::<Status>(body)
-        .unwrap_or_else(|_| Status::failure(String::from_utf8_lossy(body).trim(), "Unknown").with_code(code));
-    kube::Error::Api(Box::new(status))
+        .unwrap_or_else(|_| Status::failure(String::from_utf8_lossy(body).trim(), "Unknown"));
+    kube::Error::Api(status.with_code(code).boxed())
 }
 
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
-    use operator_kit::report::{Category, Reported};
+    use operator_kit::report::Failure;
 
     use super::*;
     use crate::mock_server::{DATE, server};
 
-    async fn read_web(date: Option<&'static str>, code: u16, body: Value) -> Result<Answer, ReadError> {
+    async fn read_web(date: Option<&'static str>, code: u16, body: Value) -> Result<Answer, ApiError> {
         let client = server(date, move |_| (code, body.clone()));
         read(&client, &ApiResource::erase::<ConfigMap>(&()), "shop", "web").await
     }
@@ -144,7 +143,8 @@ mod tests {
         let answer = read_web(Some(DATE), 200, json!({"metadata": metadata, "spec": deep})).await.unwrap();
         assert_eq!((&answer.object, answer.is_served), (&Some(json!({"metadata": metadata})), true));
         let error = answer.whole().unwrap_err();
-        assert_eq!((error.reason(), error.category()), ("Unreadable", Category::WaitsForChange));
+        let failure = Failure::from(error);
+        assert_eq!((failure.reason, failure.is_stalled), ("Unreadable", true));
     }
 
     #[tokio::test]

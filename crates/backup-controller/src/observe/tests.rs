@@ -1,9 +1,5 @@
 use catena_api::keys::{BACKUP_STATUS, FORCE_RELEASE};
-use operator_kit::{
-    report::{Category, Reported},
-    run::Triggers,
-    watch::Watches,
-};
+use operator_kit::{report::Failure, run::Triggers, watch::Watches};
 use serde_json::json;
 
 use super::*;
@@ -66,9 +62,9 @@ async fn an_object_of_a_kind_that_is_no_longer_served_is_not_taken_for_gone() {
     let (observer, _) = observer(Some(json!("404 page not found")), Memory::default());
     let settings = settings(TEMPLATE, "backups");
     let failed = observer.observe(watched(&settings, &target("shop")), Attempt::Allowed).await;
-    let error = failed.err().unwrap();
-    assert_eq!((error.reason(), error.category()), ("KindNotServed", Category::Transient));
-    assert!(error.to_string().contains("ConfigMap \"web\""), "{error}");
+    let failure = Failure::from(failed.err().unwrap());
+    assert_eq!((failure.reason, failure.is_stalled), ("KindNotServed", false));
+    assert!(failure.message.contains("ConfigMap \"web\""), "{failure}");
 }
 
 #[tokio::test]

@@ -1,5 +1,4 @@
 use k8s_openapi::api::core::v1::ObjectReference;
-use operator_kit::report::Category;
 use serde_json::json;
 
 use super::*;
@@ -39,13 +38,7 @@ fn last() -> Try {
 }
 
 fn failure() -> Failure {
-    Failure {
-        category: Category::Transient,
-        reason: "Forbidden",
-        message: "it may not".into(),
-        is_expected: false,
-        next_retry: None,
-    }
+    Failure::transient("Forbidden", "it may not")
 }
 
 #[test]

@@ -72,7 +72,7 @@ pub enum Action {
         /// The token; `None` if the child's own is new enough.
         token: Option<String>,
     },
-    /// Set the child's replicas.
+    /// Set the replicas of a child, and the fields that are handed to it.
     Scale {
         /// The child.
         child: Arc<Child>,
@@ -80,15 +80,8 @@ pub enum Action {
         replicas: i32,
         /// Whether somebody else has changed them.
         heals: bool,
-    },
-    /// Set the replicas of a former child.
-    ScaleFormer {
-        /// The child.
-        child: Arc<Child>,
-        /// Its replicas.
-        replicas: i32,
-        /// Whether somebody else has changed them.
-        heals: bool,
+        /// Whether it is a former child.
+        is_former: bool,
     },
     /// Remove keys that somebody else has added to maps of the template.
     Strip {
@@ -139,16 +132,16 @@ impl Action {
             | Self::Apply { cause: Cause::Rollback, .. } => step::CARRY_OUT,
             Self::Apply { cause: Cause::Drift, .. } => step::HEAL,
             Self::Strip { .. } => step::STRIP,
-            Self::Scale { heals: true, .. } => step::HEAL_SCALE,
-            Self::ScaleFormer { heals: true, .. } => step::HEAL_FORMER,
+            Self::Scale { heals: true, is_former: false, .. } => step::HEAL_SCALE,
+            Self::Scale { heals: true, is_former: true, .. } => step::HEAL_FORMER,
             Self::Refuse(Refusal::ContractBroken { .. }) => step::READ_CHILD,
             Self::Record { .. }
             | Self::Renumber { .. }
             | Self::Create { .. }
             | Self::Apply { .. }
             | Self::Refuse(_) => step::FOLLOW,
-            Self::Scale { .. } => step::SCALE,
-            Self::ScaleFormer { .. } => step::SCALE_FORMER,
+            Self::Scale { is_former: false, .. } => step::SCALE,
+            Self::Scale { is_former: true, .. } => step::SCALE_FORMER,
             Self::RefuseFormer(_) => step::READ_FORMER,
             Self::Delete(_) => step::CLEAN_UP,
             Self::Adopt(_) => step::ADOPT,

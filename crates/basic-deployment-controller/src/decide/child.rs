@@ -16,6 +16,7 @@ use crate::{
     desired::Desired,
     drift,
     error::Refusal,
+    handed::Handed,
     observed::{Found, Observed},
     revision::find,
     step,
@@ -75,10 +76,12 @@ fn align(child: &Arc<Child>, desired: &Desired, observed: &Observed) -> Option<A
     if child.hash() != desired.hash && !child.hash().is_empty() {
         return may(step::FOLLOW).then(|| change(child, desired, observed, Cause::Rendering));
     }
+    // What it was handed before is no change by somebody else.
+    let is_handed = desired.handed.is_recorded_on(child);
     let seen = desired.seen_in(&child.object);
     let is_as = |wanted: &Value| drift::means_the_same(wanted, &seen);
     let has_drifted = !is_as(&desired.comparable()) && !observed.settled_as.as_ref().is_some_and(is_as);
-    if has_drifted && may(step::HEAL) {
+    if is_handed && has_drifted && may(step::HEAL) {
         return Some(change(child, desired, observed, Cause::Drift));
     }
     let (field, patch) = drift::added_keys(child, desired).filter(|_| may(step::STRIP))?;
@@ -90,18 +93,23 @@ fn adopt(child: &Arc<Child>, desired: &Desired, observed: &Observed) -> Option<A
     (!observed.attempt.holds(step::HEAL)).then(|| change(child, desired, observed, Cause::Drift))
 }
 
-/// Sets the replicas of the wanted child, and undoes changes of them by somebody else.
+/// Sets the replicas of the wanted child and the fields that are handed to it, and undoes changes of them by somebody else.
 pub fn scale(child: &Arc<Child>, observed: &Observed) -> Option<Action> {
     let replicas = share_of_wanted(Some(child), observed);
     let heals = heals_scale(child, replicas, observed)?;
-    let action = Action::Scale { child: child.clone(), replicas, heals };
+    let action = Action::Scale { child: child.clone(), replicas, heals, is_former: false };
     (!observed.attempt.holds(action.step())).then_some(action)
 }
 
-/// Whether setting a child's replicas undoes a change by somebody else; `None` if it has them.
+/// Whether setting a child's replicas and the fields that are handed to it undoes a change by somebody else; `None` if it has
+/// them.
 fn heals_scale(child: &Child, replicas: i32, observed: &Observed) -> Option<bool> {
-    let is_given = observed.given_replicas.get(&child.uid) == Some(&replicas);
-    (child.replicas() != Some(replicas)).then_some(is_given)
+    if child.replicas() != Some(replicas) {
+        return Some(observed.given_replicas.get(&child.uid) == Some(&replicas));
+    }
+    let handed = Handed::of(&observed.deployment.spec, &child.kind);
+    let is_new = !handed.is_recorded_on(child);
+    (is_new || handed.changed_on(child).is_some()).then_some(!is_new)
 }
 
 /// Scales a former child, which serves until the wanted one does.
@@ -109,9 +117,13 @@ pub fn scale_former(observed: &Observed) -> Option<Action> {
     if observed.is_served() {
         return None;
     }
-    let (child, replicas) = next_former(observed)?;
-    let heals = heals_scale(child, replicas, observed)?;
-    let action = Action::ScaleFormer { child: child.clone(), replicas, heals };
+    // Those that keep their share are handed fields, too: only by its policy does one report the ends of its replicas.
+    let readable = observed.former_children().filter(|child| child.is_readable());
+    let kept = readable.filter_map(|child| Some((child, child.replicas()?)));
+    let mut shares = next_former(observed).into_iter().chain(kept);
+    let (child, replicas, heals) = shares
+        .find_map(|(child, replicas)| Some((child, replicas, heals_scale(child, replicas, observed)?)))?;
+    let action = Action::Scale { child: child.clone(), replicas, heals, is_former: true };
     (!observed.attempt.holds(action.step())).then_some(action)
 }
 

@@ -22,7 +22,11 @@ pub fn share_of_wanted(wanted: Option<&Arc<Child>>, observed: &Observed) -> i32 
     let others =
         observed.children().filter(is_other).filter(|child| !child.is_deleting && child.is_readable());
     let former = Count::of_any(others);
-    Budget::of(&observed.deployment.spec).of_wanted(Count::of_all(wanted), former)
+    let (budget, count) = (Budget::of(&observed.deployment.spec), Count::of_all(wanted));
+    // Replicas of others have their room until they are gone, if that is awaited.
+    let ending = observed.awaited().filter(is_other).map(|child| child.ending().unwrap_or(i32::MAX));
+    let left = Budget { most: budget.most - ending.fold(0, i32::saturating_add), ..budget };
+    budget.of_wanted(count, former).min(left.of_wanted(count, former).max(count.desired))
 }
 
 /// The former child whose replicas are to change next, and their number.

@@ -10,10 +10,11 @@ pub mod unclaimed;
 
 pub use action::{Action, Cause};
 
-use operator_kit::report::Deletion;
+use catena_api::BasicDeployment;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use operator_kit::{report::Deletion, write::owner::is_outdated};
 
 use crate::{
-    child::Owner,
     command_queue::CommandQueue,
     decide::report::{report, report_deletion},
     observed::Observed,
@@ -43,10 +44,9 @@ fn refresh_owner(observed: &Observed) -> Option<Action> {
     if observed.attempt.holds(step::REFRESH_OWNER) {
         return None;
     }
-    let is_outdated = |owner: Option<&Owner>| owner.is_some_and(Owner::is_outdated);
-    let children: Vec<_> =
-        observed.children().filter(|child| is_outdated(child.owner.as_ref())).cloned().collect();
-    let revisions = observed.revisions.iter().filter(|revision| is_outdated(revision.owner.as_ref()));
+    let is_old = |owner: &Option<OwnerReference>| owner.as_ref().is_some_and(is_outdated::<BasicDeployment>);
+    let children: Vec<_> = observed.children().filter(|child| is_old(&child.owner)).cloned().collect();
+    let revisions = observed.revisions.iter().filter(|revision| is_old(&revision.owner));
     let revisions: Vec<_> = revisions.cloned().collect();
     let is_needed = !children.is_empty() || !revisions.is_empty();
     is_needed.then_some(Action::RefreshOwner { children, revisions })

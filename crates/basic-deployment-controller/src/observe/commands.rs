@@ -6,20 +6,19 @@ use std::{
 use basic_deployment_controller::{
     child::Child,
     command::{Command, CommandKind},
-    error::Error,
 };
 use catena_api::BasicDeployment;
 use kube::{Api, Client, discovery::ApiResource};
 use operator_kit::{
     run::Trigger,
-    watch::{Cache, ReadError, TrimmedObject, Watch, WatchedResource, Watches, live},
+    watch::{ApiError, Cache, TrimmedObject, Watch, WatchedResource, Watches, live},
 };
 use tokio::sync::Notify;
 
 /// The commands of all kinds, watched.
 pub struct Commands {
     client: Client,
-    caches: [(CommandKind, ApiResource, Arc<Cache<Command>>); 2],
+    caches: [(ApiResource, Arc<Cache<Command>>); 2],
     changed: Arc<Notify>,
 }
 
@@ -40,7 +39,7 @@ impl Commands {
                     }
                 },
             );
-            (kind, resource, cache)
+            (resource, cache)
         });
         Self { client, caches, changed }
     }
@@ -52,17 +51,17 @@ impl Commands {
 
     /// All commands for which `holds` is true, with any owner.
     pub fn find(&self, holds: impl Fn(&Command) -> bool) -> Vec<Arc<Command>> {
-        self.caches.iter().flat_map(|(_, _, cache)| cache.find(&holds)).collect()
+        self.caches.iter().flat_map(|(_, cache)| cache.find(&holds)).collect()
     }
 
     /// The commands that are bound to a `BasicDeployment`, in its namespace, the oldest first; `None` while some may be
     /// unknown. Of a kind that is not served there are none.
     pub fn of(&self, namespace: &str, uid: &str) -> Option<Vec<Arc<Command>>> {
-        let served = || self.caches.iter().filter(|(_, _, cache)| !cache.is_unserved());
-        if served().any(|(_, _, cache)| cache.problem().is_some()) {
+        let served = || self.caches.iter().map(|(_, cache)| cache).filter(|cache| !cache.is_unserved());
+        if served().any(|cache| cache.problem().is_some()) {
             return None;
         }
-        let of_kind = served().map(|(_, _, cache)| cache.group(namespace, uid));
+        let of_kind = served().map(|cache| cache.group(namespace, uid));
         let mut commands: Vec<_> = of_kind.flatten().collect();
         commands.sort_by(|a, b| (a.created, &a.uid).cmp(&(b.created, &b.uid)));
         Some(commands)
@@ -80,13 +79,9 @@ impl Commands {
 
     /// Whether a command still exists and waits: read live, because with a stale cache it could run although it was
     /// cancelled, or a second time.
-    pub async fn still_waits(&self, command: &Command) -> Result<bool, Error> {
-        let resource = command.kind.resource();
-        let api: Api<TrimmedObject> =
-            Api::namespaced_with(self.client.clone(), &command.namespace, &resource);
-        let found = live::object(&api, &command.name)
-            .await
-            .map_err(|error| ReadError::of(&error, &resource.kind, &command.name))?;
+    pub async fn still_waits(&self, command: &Command) -> Result<bool, ApiError> {
+        let Command { namespace, name, kind, .. } = command;
+        let found = live::object(&self.client, &kind.resource(), namespace, name).await?;
         let now = found.map(|object| Command::of(object, command.kind));
         Ok(now.is_some_and(|now| {
             now.uid == command.uid && now.owner == command.owner && now.deletion.is_none() && !now.has_ended()
@@ -99,22 +94,16 @@ impl Commands {
         &self,
         restart: &Command,
         child: Option<&Arc<Child>>,
-    ) -> Result<Option<bool>, Error> {
+    ) -> Result<Option<bool>, ApiError> {
         let Some(child) = child else { return Ok(Some(false)) };
         let kind = child.kind.api_resource();
-        let live = live::metadata_opt(&self.client, &kind, &child.namespace, &child.name).await;
-        let live = live.map_err(|error| ReadError::of(&error, &kind.kind, &child.name))?;
+        let live = live::metadata(&self.client, &kind, &child.namespace, &child.name).await?;
         let live = live.filter(|live| live.resource_version.as_deref() == Some(&child.version));
         Ok(live.map(|live| live.creation_timestamp.is_some_and(|created| created.0 < restart.created)))
     }
 
-    /// The kind and watch of commands of a kind.
-    pub fn place(&self, kind: CommandKind) -> WatchedResource {
-        let [restarts, rollbacks] = &self.caches;
-        let (_, resource, cache) = match kind {
-            CommandKind::Restart => restarts,
-            CommandKind::Rollback => rollbacks,
-        };
-        WatchedResource::new(resource.clone(), cache.seen())
+    /// The kinds and watches of commands, in the order of [`CommandKind::ALL`].
+    pub fn places(&self) -> [WatchedResource; 2] {
+        self.caches.each_ref().map(|(resource, cache)| WatchedResource::new(resource.clone(), cache.seen()))
     }
 }

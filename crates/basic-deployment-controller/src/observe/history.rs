@@ -1,15 +1,12 @@
 use std::{collections::HashMap, sync::Arc};
 
-use basic_deployment_controller::{
-    error::Error,
-    revision::{Revision, find},
-};
+use basic_deployment_controller::revision::{Revision, find};
 use catena_api::{BasicDeployment, keys};
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::{Api, Client, discovery::ApiResource};
 use operator_kit::{
     run::Trigger,
-    watch::{Cache, ReadError, TrimmedObject, Watch, WatchedResource, Watches, live},
+    watch::{ApiError, Cache, TrimmedObject, Watch, WatchedResource, Watches, live},
 };
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -60,15 +57,12 @@ impl History {
     }
 
     /// The rendering in a revision; `None` if the revision was deleted meanwhile, or somebody changed its content.
-    pub async fn rendering(&self, whose: &str, revision: &Revision) -> Result<Option<Value>, Error> {
+    pub async fn rendering(&self, whose: &str, revision: &Revision) -> Result<Option<Value>, ApiError> {
         if let Some((_, rendering)) = self.read.lock().get(whose).filter(|(read, _)| *read == revision.uid) {
             return Ok(Some(rendering.clone()));
         }
-        let api: Api<TrimmedObject> =
-            Api::namespaced_with(self.client.clone(), &revision.namespace, &self.resource);
-        let found = live::object(&api, &revision.name)
-            .await
-            .map_err(|error| ReadError::of(&error, &self.resource.kind, &revision.name))?;
+        let Revision { namespace, name, .. } = revision;
+        let found = live::object(&self.client, &self.resource, namespace, name).await?;
         let Some(found) = found.filter(|found| found.metadata.uid.as_deref() == Some(&revision.uid)) else {
             return Ok(None);
         };

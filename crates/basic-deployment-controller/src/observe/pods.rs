@@ -5,14 +5,16 @@ use std::{collections::HashMap, time::Duration};
 use basic_deployment_controller::{blocking_pod::works_for, child::Child, child_kind::api_resource};
 use catena_api::{
     BlockedBy,
-    contract::{self, PodController},
+    contract::{PodController, Pods},
 };
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::{Api, Client};
 use operator_kit::{
+    object::Named,
+    render::is_object_name,
     watch::{
-        ReadError, live,
+        ApiError, Cause, Verb, live,
         pod::{TrimmedPod, Trouble},
     },
     write::owner::controller_of,
@@ -28,11 +30,6 @@ const MAX_CONTROLLERS: usize = 10;
 /// Time limit of a look.
 const LOOK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The pods of children.
-pub struct Pods {
-    client: Client,
-}
-
 /// A look for one pod of a child.
 struct Look<'a> {
     client: &'a Client,
@@ -42,47 +39,30 @@ struct Look<'a> {
     controllers: HashMap<String, bool>,
 }
 
-impl Pods {
-    pub fn new(client: Client) -> Self {
-        Self { client }
-    }
-
-    /// The first pod of a child that keeps it from serving: one with a known trouble, otherwise one that has been starting
-    /// for too long.
-    pub async fn blocker(
-        &self,
-        child: &Child,
-        pods: &contract::Pods,
-    ) -> Result<Option<BlockedBy>, ReadError> {
-        // With an empty selector, it would look into the pods of others.
-        let Some(selector) = child.outputs.pods.as_deref().filter(|selector| !selector.trim().is_empty())
-        else {
-            return Ok(None);
-        };
-        let controller = pods.controller.as_ref();
-        let look = Look { client: &self.client, child, controller, controllers: HashMap::new() };
-        let limit = LOOK_TIMEOUT.as_secs();
-        let unanswered = |_| look_failed(child, format!("there was no answer within {limit} s"));
-        timeout(LOOK_TIMEOUT, look.first(selector)).await.map_err(unanswered)?
-    }
+/// The first pod of a child that keeps it from serving: one with a known trouble, otherwise one that has been starting
+/// for too long.
+pub async fn blocker(client: &Client, child: &Child, pods: &Pods) -> Result<Option<BlockedBy>, ApiError> {
+    // With an empty selector, it would look into the pods of others.
+    let Some(selector) = child.outputs.pods.as_deref().filter(|selector| !selector.trim().is_empty()) else {
+        return Ok(None);
+    };
+    let look = Look { client, child, controller: pods.controller.as_ref(), controllers: HashMap::new() };
+    let why = format!("there was no answer within {} s", LOOK_TIMEOUT.as_secs());
+    let unanswered = |_| ApiError::new(Verb::Read, subject(child), Cause::Silent, why);
+    timeout(LOOK_TIMEOUT, look.first(selector)).await.map_err(unanswered)?
 }
 
-fn look_failed(child: &Child, message: String) -> ReadError {
-    ReadError::unanswered(&subject(child), &child.name, message)
-}
-
-fn subject(child: &Child) -> String {
-    format!("the pods of {}", child.kind.kind)
+fn subject(child: &Child) -> Named {
+    Named::new(format!("the pods of {}", child.kind.kind), &child.name)
 }
 
 impl Look<'_> {
-    async fn first(mut self, selector: &str) -> Result<Option<BlockedBy>, ReadError> {
+    async fn first(mut self, selector: &str) -> Result<Option<BlockedBy>, ApiError> {
         let pods: Api<TrimmedPod> = Api::namespaced(self.client.clone(), &self.child.namespace);
         let (now, mut starting, mut token) = (Timestamp::now(), None, None);
         for _ in 0..PAGES {
             let page = live::page(&pods, selector, PAGE_SIZE, token).await;
-            let (page, next) =
-                page.map_err(|error| ReadError::of(&error, &subject(self.child), &self.child.name))?;
+            let (page, next) = page.map_err(|error| ApiError::of(Verb::Read, &error, subject(self.child)))?;
             for pod in &page {
                 let state = pod.state();
                 let Some(trouble) = state.blocker(now) else { continue };
@@ -103,7 +83,7 @@ impl Look<'_> {
     }
 
     /// Whether a pod is one of the child's, and has its current template as far as its kind tells.
-    async fn is_own(&mut self, pod: &ObjectMeta) -> Result<bool, ReadError> {
+    async fn is_own(&mut self, pod: &ObjectMeta) -> Result<bool, ApiError> {
         let Some(owner) = controller_of(pod) else { return Ok(false) };
         let Some(kind) = self.controller else { return Ok(owner.uid == self.child.uid) };
         if !kind.is_kind_of(owner) {
@@ -112,16 +92,11 @@ impl Look<'_> {
         if let Some(known) = self.controllers.get(&owner.uid) {
             return Ok(*known);
         }
-        if self.controllers.len() == MAX_CONTROLLERS {
+        if self.controllers.len() == MAX_CONTROLLERS || !is_object_name(&owner.name) {
             return Ok(false);
         }
         let resource = api_resource(&kind.api_version, &kind.kind, Some(&kind.resource));
-        let found = match live::metadata_opt(self.client, &resource, &self.child.namespace, &owner.name).await
-        {
-            // It is no object name, so that there is no such object.
-            Err(kube::Error::BuildRequest(_)) => None,
-            found => found.map_err(|error| ReadError::of(&error, &kind.kind, &owner.name))?,
-        };
+        let found = live::metadata(self.client, &resource, &self.child.namespace, &owner.name).await?;
         let is_own = found.is_some_and(|found| {
             found.uid.as_ref() == Some(&owner.uid) && works_for(&found, self.child, kind)
         });
@@ -131,13 +106,6 @@ impl Look<'_> {
 }
 
 fn blocked_by(pod: &ObjectMeta, trouble: &Trouble) -> BlockedBy {
-    BlockedBy {
-        api_version: "v1".into(),
-        kind: "Pod".into(),
-        name: pod.name.clone().unwrap_or_default(),
-        reason: trouble.reason.to_string(),
-        message: trouble.message.to_string(),
-        since: Some(Time(trouble.since)),
-        next_retry: None,
-    }
+    let (name, since) = (pod.name.as_deref().unwrap_or_default(), Some(Time(trouble.since)));
+    BlockedBy::new(["v1", "Pod", name], &trouble.reason, &trouble.message, since)
 }

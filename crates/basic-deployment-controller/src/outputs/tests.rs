@@ -360,3 +360,16 @@ fn a_rollout_is_ready_when_the_new_pods_are_the_stable_ones() {
     assert_eq!(outputs.observed_generation, Some(2));
     assert_eq!(outputs.stalled.map(|stalled| stalled.message), Some("why".into()));
 }
+
+#[test]
+fn what_is_optional_is_read_only_where_it_is_named() {
+    let status = json!({"active": 2, "available": 3, "terminating": 1});
+    let read = |contract: Mapping| {
+        let outputs = contract.outputs(&json!({"status": status}), 1);
+        (outputs.available, outputs.terminating)
+    };
+    assert_eq!(read(Mapping::default()), (2, Some(1)), "no more are available than serve");
+    assert_eq!(read(mapping(json!({}))), (2, None), "another kind may mean something else");
+    let named = json!({"available": {"cel": "object.status.active - 1"}, "terminating": "status.ends"});
+    assert_eq!(read(mapping(named)), (1, None), "it is not reported yet");
+}

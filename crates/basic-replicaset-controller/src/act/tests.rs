@@ -1,15 +1,17 @@
 //! Each step: its requests, and the effects of each answer.
 
 use basic_replicaset_controller::{
+    Settings,
     observed::Holder,
     pod::PodRow,
     revision::{NO_POD, record, revision},
 };
-use catena_api::{BasicReplicaSetSpec, BasicReplicaSetStatus};
+use catena_api::{BasicReplicaSetSpec, BasicReplicaSetStatus, LastServed};
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+use kube::discovery::ApiResource;
 use operator_kit::{
-    report::Reported,
+    run::LiveSettings,
     testing::{
         Answer::{self, Done, Json, Lost, Refusal},
         Sent, answering, in_turn,
@@ -72,7 +74,7 @@ fn name() -> String {
 }
 
 /// Takes a step against a server that gives these answers, and then the last one forever.
-async fn take(action: Action, answers: &[Answer]) -> (Vec<Sent>, Result<Next, Error>, Memory) {
+async fn take(action: Action, answers: &[Answer]) -> (Vec<Sent>, Result<Next, Failures>, Memory) {
     take_for(&set(), action, answers).await
 }
 
@@ -81,16 +83,15 @@ async fn take_for(
     set: &BasicReplicaSet,
     action: Action,
     answers: &[Answer],
-) -> (Vec<Sent>, Result<Next, Error>, Memory) {
+) -> (Vec<Sent>, Result<Next, Failures>, Memory) {
     let (client, log) = answering(in_turn(answers));
     let memory = Memory::default();
-    let executor = Executor::new(
-        LiveSettings::fixed(settings()),
-        Writer::over(client, MANAGER),
-        &Watermark::unwatched(),
-        memory.clone(),
-        Revisions::new(LiveSettings::fixed(settings())),
-    );
+    let executor = Executor {
+        writer: Writer::over(client, MANAGER),
+        memory: memory.clone(),
+        revisions: Revisions::new(LiveSettings::fixed(settings())),
+        pods: WatchedResource::unwatched(ApiResource::erase::<Pod>(&())),
+    };
     let result = executor.act(set, action).await;
     (log.take(), result, memory)
 }
@@ -108,7 +109,9 @@ fn refused(code: u16) -> Answer {
 /// The effect of an answer: the reported reason, and the slots or pods that are held up; without any, the whole step.
 async fn outcome(action: Action, answer: Answer) -> Result<Next, (&'static str, Vec<Option<String>>)> {
     let (_, result, _) = take(action, &[answer]).await;
-    result.map_err(|error| (error.reason(), error.parts().into_iter().map(|part| part.item).collect()))
+    result.map_err(|Failures { parts, .. }| {
+        (parts[0].reason, parts.into_iter().map(|failure| failure.item).collect())
+    })
 }
 
 #[tokio::test(start_paused = true)]
@@ -130,8 +133,8 @@ async fn a_pod_is_created_under_the_name_that_follows_from_its_place_with_all_ma
 async fn no_pod_is_made_from_another_content_than_its_revision_says() {
     let decided_before = Action::Create { revision: "former".into(), slots: vec![0, 1, 2] };
     let (sent, result, _) = take(decided_before, &[Done]).await;
-    let error = result.unwrap_err();
-    assert_eq!((sent.len(), error.reason(), error.is_expected()), (0, "TemplateChanged", true));
+    let failure = &result.unwrap_err().parts[0];
+    assert_eq!((sent.len(), failure.reason, failure.is_expected), (0, "TemplateChanged", true));
 }
 
 /// Whatever the template renders by now, after a restart of this process too.
@@ -273,6 +276,28 @@ async fn an_orphan_that_cannot_be_taken_back_holds_up_itself_alone() {
         assert_eq!(items, [Some("pod".into())], "{answer:?}");
     }
     assert_eq!(outcome(adopt(), refused(429)).await, Err(("ServerBusy", vec![None])));
+}
+
+/// The decision names the revision; it is rendered only when it is written.
+#[tokio::test(start_paused = true)]
+async fn the_record_of_a_revision_is_written_with_its_pod_and_that_of_another_template_is_kept() {
+    let served = |revision: &str| LastServed { revision: revision.into(), pod: String::new() };
+    let former = LastServed { pod: "{}".into(), ..served("former") };
+    let owner = BasicReplicaSet {
+        status: Some(BasicReplicaSetStatus { last_served: Some(former), ..BasicReplicaSetStatus::default() }),
+        ..set()
+    };
+    let written = async |revision: &str| {
+        let status =
+            BasicReplicaSetStatus { last_served: Some(served(revision)), ..BasicReplicaSetStatus::default() };
+        let (sent, result, _) = take_for(&owner, Action::WriteStatus(Box::new(status)), &[Done]).await;
+        assert_eq!(result.unwrap(), Next::Written);
+        sent[0].body["status"]["lastServed"].clone()
+    };
+    let present = written(&made_from()).await;
+    assert_eq!(present["revision"], made_from());
+    assert!(present["pod"].as_str().unwrap().contains(NO_POD), "{present}");
+    assert_eq!(written("no longer rendered").await, json!({"revision": "former", "pod": "{}"}));
 }
 
 #[tokio::test(start_paused = true)]

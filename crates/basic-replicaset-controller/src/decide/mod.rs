@@ -12,7 +12,7 @@ use operator_kit::{
     render::TemplateError,
     report::Deletion,
     run::Attempt,
-    watch::{ReadError, pod::PodState},
+    watch::{ApiError, pod::PodState},
 };
 
 pub use budget::Budget;
@@ -58,7 +58,7 @@ pub enum Action {
     /// Report names that belong to somebody else, so that their slots are skipped.
     PassOver(Vec<TakenName>),
     /// Report that pods that may be ours could not be looked up.
-    GiveUp(ReadError),
+    GiveUp(ApiError),
     /// Report that there is no template to create pods from.
     Refuse(TemplateError),
     /// Write the status.
@@ -168,10 +168,12 @@ fn replace(observed: &Observed) -> Option<Action> {
     let (over, just_ended): (Vec<_>, Vec<_>) = ended.partition(|pod| observed.is_over(pod));
     // What served last comes first, and with a broken template it is all that can be created.
     let former = observed.former.as_ref().filter(|_| pods.missing_former > 0 || observed.revision.is_err());
+    // Until they are gone, terminating pods that are awaited are old ones.
+    let awaited = observed.awaited().unwrap_or(0);
     let missing = if pods.missing_former > 0 {
-        pods.missing_former.min(budget.most(pods.old()).saturating_sub(pods.total()))
+        pods.missing_former.min(budget.most(pods.old()).saturating_sub(pods.total() + awaited))
     } else {
-        budget.creatable(pods.updated.len(), pods.outdated.len())
+        budget.creatable(pods.updated.len(), pods.outdated.len() + awaited)
     };
     let missing = missing.min(budget.room_beside(pods.stubborn.len() + over.len(), pods.total()));
     let missing = missing.saturating_sub(just_ended.len() + observed.unseen());

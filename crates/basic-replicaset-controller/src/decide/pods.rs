@@ -6,7 +6,7 @@ use super::{Budget, proof};
 use crate::{error::DELETE_REFUSED, observed::Observed, pod::PodRow, step};
 
 /// The pods of a set that count.
-pub struct Pods {
+pub struct Pods<'o> {
     /// Those of the present revision; without a template, all of them, because nothing can replace them.
     pub updated: Vec<Arc<PodRow>>,
     /// Older ones.
@@ -14,13 +14,15 @@ pub struct Pods {
     /// Older ones whose deletion is refused. They hold up no replacement, within bounds, and count only as serving. A request
     /// that merely failed is repeated soon, and is worth no additional pod.
     pub stubborn: Vec<Arc<PodRow>>,
-    /// Number of pods of the revision that served last that are missing below the budget.
+    /// The revision that served last, as long as the present one has not proven itself.
+    pub former: Option<&'o str>,
+    /// Number of pods of that revision that are missing below the budget.
     pub missing_former: usize,
 }
 
-impl Pods {
+impl<'o> Pods<'o> {
     /// Those of an observation.
-    pub fn of(observed: &Observed, budget: &Budget) -> Self {
+    pub fn of(observed: &'o Observed, budget: &Budget) -> Self {
         let is_updated =
             |pod: &Arc<PodRow>| !observed.revision.as_ref().is_ok_and(|revision| **revision != *pod.revision);
         let is_stubborn = |pod: &Arc<PodRow>| {
@@ -30,8 +32,9 @@ impl Pods {
         let (updated, old): (Vec<_>, Vec<_>) =
             observed.pods.iter().filter(|pod| pod.counts()).cloned().partition(is_updated);
         let (stubborn, outdated): (Vec<_>, Vec<_>) = old.into_iter().partition(is_stubborn);
-        let mut pods = Self { updated, outdated, stubborn, missing_former: 0 };
-        if let Some(former) = proof::former(observed)
+        let former = proof::former(observed);
+        let mut pods = Self { updated, outdated, stubborn, former, missing_former: 0 };
+        if let Some(former) = former
             && observed.revision.is_ok()
         {
             let is_kept = |pod: &&Arc<PodRow>| *pod.revision == *former || observed.is_available(pod);

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::Budget;
+use super::{Budget, Pods};
 use crate::{observed::Observed, pod::PodRow};
 
 /// The present revision, if it has proven itself and is not recorded.
@@ -23,6 +23,12 @@ pub fn newly_proven(observed: &Observed) -> Option<&str> {
 pub fn former(observed: &Observed) -> Option<&str> {
     let is_proven = || observed.revision.as_ref().is_ok_and(|revision| has_proven_itself(observed, revision));
     observed.former.as_deref().filter(|_| !is_proven())
+}
+
+/// Whether pods may have to be made from the record of the revision that served last.
+#[must_use]
+pub fn may_make_former(observed: &Observed) -> bool {
+    observed.revision.is_err() || Pods::of(observed, &Budget::of(&observed.set.spec)).missing_former > 0
 }
 
 fn has_proven_itself(observed: &Observed, revision: &str) -> bool {

@@ -4,7 +4,7 @@ use std::{cmp::Ordering, collections::HashMap, sync::Arc};
 
 use jiff::Timestamp;
 
-use super::{Budget, Pods, proof};
+use super::{Budget, Pods};
 use crate::{observed::Observed, pod::PodRow};
 
 /// The pods to delete now: those above the desired number, and old pods that were replaced.
@@ -16,18 +16,17 @@ use crate::{observed::Observed, pod::PodRow};
 pub fn doomed(
     observed: &Observed,
     budget: &Budget,
-    pods: &Pods,
+    pods: &Pods<'_>,
     may_go: impl Fn(&Arc<PodRow>) -> bool,
 ) -> Vec<Arc<PodRow>> {
-    let Pods { updated, outdated, stubborn, missing_former } = pods;
+    let Pods { updated, outdated, stubborn, former, missing_former } = pods;
     let is_available = |pod: &Arc<PodRow>| observed.is_available(pod);
     let by_availability =
         |pods: &[Arc<PodRow>]| -> (Vec<_>, Vec<_>) { pods.iter().cloned().partition(is_available) };
     let (ready, unready) = by_availability(outdated);
     // Those of the revision that served last are about to serve again.
-    let former = proof::former(observed);
     let (last, useless): (Vec<_>, Vec<_>) =
-        unready.into_iter().partition(|pod| former == Some(&*pod.revision));
+        unready.into_iter().partition(|pod| *former == Some(&*pod.revision));
     let total = pods.total();
     let excess = (total + missing_former)
         .saturating_sub(budget.most(pods.old()))

@@ -14,11 +14,15 @@ pub const REPLICAS_VERSION: &str = "v1";
 /// |---|---|---|
 /// | in | `replicas` | number of desired replicas |
 /// | in | `restartedAt` | restart token: replicas created under another value are to be replaced |
+/// | in, optional | `minReadySeconds` | seconds for which a replica has to be ready before it is available |
+/// | in, optional | `podReplacementPolicy` | whether a replica replaces one that still terminates |
 /// | in, optional | `maps` | maps that belong to the template as a whole, where it renders them |
 /// | out | `active` | number of replicas that serve |
 /// | out | `observedGeneration` | the generation that the other outputs refer to |
-/// | out | `ready` | whether all replicas have the current template and token, and serve, and no older one is left |
+/// | out | `ready` | whether all replicas have the current template and token, and serve, and no older one is counted |
 /// | out, optional | `updated` | number of replicas of the current template and token |
+/// | out, optional | `available` | number of replicas that have been ready for `minReadySeconds` |
+/// | out, optional | `terminating` | number of replicas that are being deleted and not gone |
 /// | out, optional | `blockedBy`, `stalled` | reasons for not being ready |
 /// | out, optional | `paused` | why the child waits on purpose |
 /// | out, optional | `conditions` | with `Ready` and `Stalled`, if those two are not mapped |
@@ -32,18 +36,31 @@ pub struct ReplicaContract {
     /// In: the restart token; an empty path means that the kind has none.
     #[serde(deserialize_with = "path_unless_empty")]
     pub restarted_at: Option<FieldPath>,
+    /// In, optional: number of seconds for which a replica has to be ready before it is available.
+    #[serde(default)]
+    pub min_ready_seconds: Option<FieldPath>,
+    /// In, optional: [`PodReplacementPolicy`](crate::PodReplacementPolicy).
+    #[serde(default)]
+    pub pod_replacement_policy: Option<FieldPath>,
     /// In, optional: maps that belong to the template as a whole, where it renders them: keys added by others are removed.
     pub maps: Vec<FieldPath>,
     /// Out: number of replicas that serve.
     pub active: Output,
     /// Out: generation of the spec that the status refers to.
     pub observed_generation: Output,
-    /// Out: whether all replicas have the current template and token, and serve, and no older one is left. By default, the
-    /// condition `Ready` reports it.
+    /// Out: whether all replicas have the current template and token, and serve, and no older one is counted. By default,
+    /// the condition `Ready` reports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ready: Option<Output>,
     /// Out, optional: number of replicas of the current template and token, ready or not.
     pub updated: Output,
+    /// Out, optional: number of replicas that have been ready for `minReadySeconds`, of any template. Without it, `active`
+    /// counts.
+    #[serde(default)]
+    pub available: Option<Output>,
+    /// Out, optional: number of replicas that are being deleted and not gone, of any template.
+    #[serde(default)]
+    pub terminating: Option<Output>,
     /// Out, optional: first object that is not ready.
     pub blocked_by: Output,
     /// Out, optional: `{reason, message}` while the child cannot proceed by itself. By default, the condition `Stalled`
@@ -69,11 +86,15 @@ impl Default for ReplicaContract {
         Self {
             replicas: path(["spec", "replicas"]),
             restarted_at: Some(path(["spec", "restartedAt"])),
+            min_ready_seconds: Some(path(["spec", "minReadySeconds"])),
+            pod_replacement_policy: Some(path(["spec", "podReplacementPolicy"])),
             maps: vec![path(["spec", "parameters"])],
             active: Output::field(["status", "active"]),
             observed_generation: Output::field(["status", "observedGeneration"]),
             ready: None,
             updated: Output::field(["status", "updated"]),
+            available: Some(Output::field(["status", "available"])),
+            terminating: Some(Output::field(["status", "terminating"])),
             blocked_by: Output::field(["status", "blockedBy"]),
             stalled: None,
             paused: None,
@@ -89,6 +110,13 @@ impl ReplicaContract {
     pub fn written(&self) -> impl Iterator<Item = (&'static str, &FieldPath)> {
         let token = self.restarted_at.as_ref().map(|token| ("restartedAt", token));
         [("replicas", &self.replicas)].into_iter().chain(token)
+    }
+
+    /// The optional fields that the parent writes if its own spec sets them, by their names in the contract.
+    pub fn handed(&self) -> impl Iterator<Item = (&'static str, &FieldPath)> {
+        let seconds = self.min_ready_seconds.as_ref().map(|path| ("minReadySeconds", path));
+        let policy = self.pod_replacement_policy.as_ref().map(|path| ("podReplacementPolicy", path));
+        seconds.into_iter().chain(policy)
     }
 
     /// Whether it says how readiness is reported: numbers of other fields do not tell whether an old replica is counted for
@@ -118,8 +146,26 @@ mod tests {
         let again: ReplicaContract = serde_json::from_value(json!(contract)).unwrap();
         assert_eq!(again, contract);
         let contract: ReplicaContract = serde_json::from_value(json!({})).unwrap();
-        assert_eq!(contract, ReplicaContract::default());
+        assert_eq!(contract.restarted_at, ReplicaContract::default().restarted_at);
         assert_eq!(contract.restarted_at.unwrap().to_string(), "spec.restartedAt");
+    }
+
+    /// Another kind may use the names of a `BasicReplicaSet` for something else.
+    #[test]
+    fn a_mapping_has_what_is_optional_only_where_it_names_it() {
+        let read = |contract| serde_json::from_value::<ReplicaContract>(contract).unwrap();
+        let paths = |contract: &ReplicaContract| {
+            let handed: Vec<_> = contract.handed().map(|(_, path)| path.to_string()).collect();
+            let counts = [&contract.available, &contract.terminating].into_iter().flatten();
+            handed.into_iter().chain(counts.map(ToString::to_string)).collect::<Vec<_>>()
+        };
+        let own =
+            ["spec.minReadySeconds", "spec.podReplacementPolicy", "status.available", "status.terminating"];
+        assert_eq!(paths(&ReplicaContract::default()), own);
+        assert!(paths(&read(json!({"active": "status.readyReplicas"}))).is_empty());
+        let named = read(json!({"minReadySeconds": "spec.ripe", "available": {"cel": "1"}}));
+        assert_eq!(paths(&named), ["spec.ripe", "1"]);
+        assert_eq!(read(json!(named)), named);
     }
 
     #[test]

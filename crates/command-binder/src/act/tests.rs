@@ -6,7 +6,7 @@ use catena_api::command::BOUND;
 use command_binder::kind::CommandKind;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use operator_kit::{
-    report::{Category, Reported},
+    report::Failure,
     testing::{
         self,
         Answer::{self, Done, Json, Lost},
@@ -25,7 +25,7 @@ const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/here/events";
 /// The API server's answer to a JSON patch with a failed test.
 const FAILED_TEST: &str = "the server rejected our request due to an error in our request";
 
-type Taken = testing::Taken<Observed, Memory, Error>;
+type Taken = testing::Taken<Observed, (), ApiError>;
 
 /// A command of a kind with this mode.
 fn observed_in(mode: &str, metadata: &Value) -> Observed {
@@ -94,12 +94,10 @@ fn failed_test() -> Answer {
 /// Takes a step for a command against a server that gives these answers.
 async fn take_for(observed: Observed, action: Action, answers: &[Answer]) -> Taken {
     let (client, log) = answering(in_turn(answers));
-    let memory = Memory::default();
-    let executor =
-        Executor::new(Writer::over(client.clone(), MANAGER), Events::over(client, MANAGER), memory.clone());
+    let executor = Executor::new(Writer::over(client.clone(), MANAGER), Events::over(client, MANAGER));
     let result = executor.act(&observed, action).await;
     let sent = log.take_after(executor).await;
-    Taken { sent, result, memory, observed }
+    Taken { sent, result, memory: (), observed }
 }
 
 async fn take(action: Action, answers: &[Answer]) -> Taken {
@@ -197,22 +195,23 @@ async fn in_mode_label_a_command_gets_a_label_and_no_owner() {
 
 #[tokio::test(start_paused = true)]
 async fn a_command_that_was_not_bound_for_certain_is_tried_again() {
-    for (answer, reason, category, tries) in [
-        (refused(403), "Forbidden", Category::Transient, 1),
-        (refused(404), "NotFound", Category::Transient, 1),
-        (refused(409), "Conflict", Category::Transient, 1),
-        (failed_test(), "Conflict", Category::Transient, 1),
-        (refused(422), "Invalid", Category::WaitsForChange, 1),
-        (refused(429), "ServerBusy", Category::Transient, 5),
-        (refused(500), "WriteFailed", Category::Transient, 1),
+    for (answer, reason, is_stalled, tries) in [
+        (refused(403), "Forbidden", false, 1),
+        (refused(404), "NotFound", false, 1),
+        (refused(409), "Conflict", false, 1),
+        (failed_test(), "Conflict", false, 1),
+        (refused(422), "Invalid", true, 1),
+        (refused(429), "ServerBusy", false, 5),
+        (refused(500), "WriteFailed", false, 1),
         // The next pass sends it again, if it is still needed.
-        (Lost, "WriteFailed", Category::Transient, 1),
+        (Lost, "WriteFailed", false, 1),
     ] {
         let Taken { sent, result, .. } = take(Action::Bind(owner()), std::slice::from_ref(&answer)).await;
-        let error = result.unwrap_err();
-        assert_eq!((error.reason(), error.category(), sent.len()), (reason, category, tries), "{answer:?}");
+        let failure = Failure::from(result.unwrap_err());
+        let told = (failure.reason, failure.is_stalled, sent.len());
+        assert_eq!(told, (reason, is_stalled, tries), "{answer:?}");
         let is_stale = matches!(reason, "NotFound" | "Conflict");
-        assert_eq!(Reported::is_expected(&error), is_stale, "{answer:?}");
+        assert_eq!(failure.is_expected, is_stale, "{answer:?}");
     }
     let Taken { sent, result, .. } = take(Action::Bind(owner()), &[refused(429), Done]).await;
     assert_eq!((sent.len(), result.unwrap()), (2, Next::Written));
@@ -243,33 +242,32 @@ async fn a_condition_is_applied_alone_and_to_the_very_command() {
 
 #[tokio::test(start_paused = true)]
 async fn a_condition_that_was_not_written_for_certain_is_written_again() {
-    for (answer, reason, category, tries) in [
-        (refused(403), "StatusRefused", Category::WaitsForChange, 1),
-        (refused(404), "NotFound", Category::Transient, 1),
-        (refused(409), "Conflict", Category::Transient, 1),
-        (refused(422), "StatusRefused", Category::WaitsForChange, 1),
-        (refused(429), "ServerBusy", Category::Transient, 5),
-        (refused(500), "WriteFailed", Category::Transient, 1),
-        (Lost, "WriteFailed", Category::Transient, 1),
+    for (answer, reason, is_stalled, tries) in [
+        (refused(403), "StatusRefused", true, 1),
+        (refused(404), "NotFound", false, 1),
+        (refused(409), "Conflict", false, 1),
+        (refused(422), "StatusRefused", true, 1),
+        (refused(429), "ServerBusy", false, 5),
+        (refused(500), "WriteFailed", false, 1),
+        (Lost, "WriteFailed", false, 1),
     ] {
         let Taken { sent, result, .. } = take(report(), std::slice::from_ref(&answer)).await;
-        let error = result.unwrap_err();
-        assert_eq!((error.reason(), error.category(), sent.len()), (reason, category, tries), "{answer:?}");
+        let failure = Failure::from(result.unwrap_err());
+        let told = (failure.reason, failure.is_stalled, sent.len());
+        assert_eq!(told, (reason, is_stalled, tries), "{answer:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn people_are_told_by_an_event_on_the_command_and_that_is_remembered() {
+async fn people_are_told_by_an_event_on_the_command() {
     for (mode, reason, type_) in [
         ("Owner", "TargetNotFound", "Warning"),
         // Observing only is no reason for a warning.
         ("Observe", "WouldBind", "Normal"),
         ("Observe", "TargetNotFound", "Warning"),
     ] {
-        let Taken { sent, result, memory, .. } =
-            take_for(observed_in(mode, &json!({})), tell(reason), &[Done]).await;
+        let Taken { sent, result, .. } = take_for(observed_in(mode, &json!({})), tell(reason), &[Done]).await;
         assert_eq!(result.unwrap(), Next::Wait(LOOK_IN));
-        assert!(!memory.due_in("command", &format!("{reason} of generation 0")).is_zero());
         let [Sent { verb, uri, body }] = &sent[..] else { panic!("{sent:?}") };
         assert_eq!((verb.as_str(), uri.trim_end_matches('?')), ("POST", EVENTS));
         assert_eq!(
@@ -287,25 +285,32 @@ async fn people_are_told_by_an_event_on_the_command_and_that_is_remembered() {
 #[tokio::test(start_paused = true)]
 async fn an_event_that_is_refused_or_lost_fails_no_step() {
     for answer in [refused(403), refused(404), refused(409), refused(422), refused(429), refused(500), Lost] {
-        let Taken { sent, result, memory, .. } =
-            take(tell("TargetNotFound"), std::slice::from_ref(&answer)).await;
-        assert!(!sent.is_empty(), "{answer:?}");
-        assert_eq!(result.unwrap(), Next::Wait(LOOK_IN), "{answer:?}");
-        assert!(!memory.due_in("command", "TargetNotFound of generation 0").is_zero(), "{answer:?}");
+        let (client, log) = answering(in_turn(std::slice::from_ref(&answer)));
+        let executor = Executor::new(Writer::over(client.clone(), MANAGER), Events::over(client, MANAGER));
+        for _ in 0..2 {
+            let result = executor.act(&observed(), tell("TargetNotFound")).await;
+            assert_eq!(result.unwrap(), Next::Wait(LOOK_IN), "{answer:?}");
+        }
+        assert_eq!(log.take_after(executor).await.len(), 1, "it counts as told: {answer:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn nothing_counts_as_told_while_too_many_events_are_queued() {
-    let (client, _) = answering(|_| Done);
-    let (events, memory) = (Events::over(client.clone(), MANAGER), Memory::default());
-    while events.has_room() {
-        events.tell(&ObjectReference::default(), "Other", "");
+    let (executor, log, events) = executor();
+    while events.has_capacity() {
+        events.publish(&ObjectReference::default(), normal("Other", ""));
     }
-    let executor = Executor::new(Writer::over(client, MANAGER), events, memory.clone());
-    let result = executor.act(&observed(), tell("TargetNotFound")).await;
-    assert_eq!(result.unwrap(), Next::Wait(EVENTS_BUSY));
-    assert!(memory.due_in("command", "TargetNotFound of generation 0").is_zero());
+    drop(events);
+    let told = async || {
+        let Action::Tell { verdict, .. } = tell("TargetNotFound") else { panic!() };
+        executor.act(&observed(), Action::Tell { verdict, look_in: None }).await.unwrap()
+    };
+    assert_eq!(told().await, Next::Wait(Duration::from_secs(60)));
+    sleep(Duration::from_secs(60)).await;
+    let Next::Wait(rest) = told().await else { panic!() };
+    assert!(rest > Duration::from_secs(60), "{rest:?}");
+    assert_eq!(log.take_after(executor).await.last().unwrap().body["reason"], "TargetNotFound");
 }
 
 #[tokio::test(start_paused = true)]
@@ -345,7 +350,7 @@ fn malformed(name: &str) -> (ObjectReference, String) {
 fn executor() -> (Executor, Log, Events) {
     let (client, log) = answering(|_| Done);
     let events = Events::over(client.clone(), MANAGER);
-    (Executor::new(Writer::over(client, MANAGER), events.clone(), Memory::default()), log, events)
+    (Executor::new(Writer::over(client, MANAGER), events.clone()), log, events)
 }
 
 #[tokio::test(start_paused = true)]
@@ -393,8 +398,8 @@ async fn a_malformed_definition_is_reported_at_once_after_it_was_correct_or_when
 #[tokio::test(start_paused = true)]
 async fn a_malformed_definition_is_reported_as_soon_as_the_queue_of_events_has_room() {
     let (executor, log, events) = executor();
-    while events.has_room() {
-        events.tell(&ObjectReference::default(), "Other", "");
+    while events.has_capacity() {
+        events.publish(&ObjectReference::default(), normal("Other", ""));
     }
     executor.report_malformed(&[malformed("drains.ops.example")]);
     sleep(Duration::from_secs(60)).await;

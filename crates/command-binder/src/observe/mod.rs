@@ -5,11 +5,10 @@ mod discovery;
 mod schemas;
 mod waiting;
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use command_binder::{
     command::{CommandRow, Finding, Reference},
-    error::Error,
     observed::{Observed, Target, TargetObject},
     place::place,
 };
@@ -20,10 +19,10 @@ use operator_kit::{
     object::ObjectId,
     render::is_object_name,
     run::Attempt,
-    watch::{ReadError, ServedKind, ServedKinds, Watched, live},
+    watch::{ApiError, Cause, ServedKind, ServedKinds, Watched, live},
 };
+use parking_lot::Mutex;
 
-use crate::memory::Memory;
 use schemas::Schemas;
 pub use waiting::Waiting;
 use waiting::{Awaited, TargetName};
@@ -34,13 +33,14 @@ pub struct Observer {
     served_kinds: ServedKinds,
     waiting: Waiting,
     schemas: Schemas,
-    memory: Memory,
+    /// The labels that were found to name the targets of commands, by the uids of these.
+    right_labels: Mutex<HashMap<String, Box<str>>>,
 }
 
 impl Observer {
-    pub fn new(client: Client, served_kinds: ServedKinds, waiting: Waiting, memory: Memory) -> Self {
+    pub fn new(client: Client, served_kinds: ServedKinds, waiting: Waiting) -> Self {
         let schemas = Schemas::new(client.clone());
-        Self { client, served_kinds, waiting, schemas, memory }
+        Self { client, served_kinds, waiting, schemas, right_labels: Mutex::default() }
     }
 
     /// Reads the state of a command, and its target live unless the command shows that it is bound.
@@ -48,9 +48,10 @@ impl Observer {
         &self,
         command: Arc<Watched<CommandRow>>,
         attempt: Attempt,
-    ) -> Result<Observed, Error> {
+    ) -> Result<Observed, ApiError> {
         let uid = ObjectId::of(&*command).uid;
-        let is_label_checked = self.memory.is_label_checked(uid, &command.row);
+        let bound_to = command.row.bound_to.as_ref();
+        let is_label_checked = bound_to.is_some() && self.right_labels.lock().get(uid) == bound_to;
         if attempt == Attempt::Allowed {
             // The next look-up enters whatever is still missing.
             self.waiting.leave(uid);
@@ -70,7 +71,7 @@ impl Observer {
         if let Some((_, object)) = target.as_ref().and_then(Target::found)
             && label.is_some_and(|label| *label == *object.uid)
         {
-            self.memory.label_is_right(uid, &object.uid);
+            self.right_labels.lock().insert(uid.to_owned(), object.uid.clone());
         }
         let can_report = self.schemas.take_condition(&command).await;
         let now = Timestamp::now();
@@ -98,10 +99,10 @@ impl Observer {
     /// Forgets a command that is gone.
     pub fn forget(&self, uid: &str) {
         self.waiting.leave(uid);
-        self.memory.forget(uid);
+        self.right_labels.lock().remove(uid);
     }
 
-    async fn look_up(&self, command: &Watched<CommandRow>, to: &Reference) -> Result<Target, Error> {
+    async fn look_up(&self, command: &Watched<CommandRow>, to: &Reference) -> Result<Target, ApiError> {
         let wanted = &to.kind.resource;
         let Some(kind) = self.served_kinds.find(wanted).await? else {
             return Ok(self.without_kind(command, to));
@@ -130,7 +131,7 @@ impl Observer {
         command: &Watched<CommandRow>,
         to: &Reference,
         kind: ServedKind,
-    ) -> Result<Target, Error> {
+    ) -> Result<Target, ApiError> {
         let Ok(namespace) = place(&command.metadata, to, &kind) else {
             return Ok(Target::Served { kind, object: None });
         };
@@ -150,21 +151,18 @@ async fn get(
     kind: ServedKind,
     namespace: Option<&str>,
     name: &str,
-) -> Result<Target, Error> {
-    match live::metadata(client, &kind.resource, namespace.unwrap_or_default(), name).await {
-        Ok(found) => {
-            let uid = found.uid.unwrap_or_default().into();
-            let is_terminating = found.deletion_timestamp.is_some();
-            let created = found.creation_timestamp.map(|time| time.0);
-            Ok(Target::Served { kind, object: Some(TargetObject { uid, is_terminating, created }) })
-        }
-        // Only an answer about a missing object names it; the other one is about an unknown path.
-        Err(kube::Error::Api(status)) if status.code == 404 => {
-            let is_about_object = status.details.as_ref().is_some_and(|details| details.name == name);
-            Ok(if is_about_object { Target::Served { kind, object: None } } else { Target::NotServed })
-        }
-        Err(error) => Err(ReadError::of(&error, &kind.resource.kind, name).into()),
-    }
+) -> Result<Target, ApiError> {
+    let found = live::metadata(client, &kind.resource, namespace.unwrap_or_default(), name).await;
+    let object = match found {
+        Ok(found) => found.map(|found| TargetObject {
+            uid: found.uid.unwrap_or_default().into(),
+            is_terminating: found.deletion_timestamp.is_some(),
+            created: found.creation_timestamp.map(|time| time.0),
+        }),
+        Err(error) if error.cause == Cause::KindNotServed => return Ok(Target::NotServed),
+        Err(error) => return Err(error),
+    };
+    Ok(Target::Served { kind, object })
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use command_binder::{command::CommandRow, kind::CommandKind};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::{Api, Client, discovery::ApiResource};
-use operator_kit::watch::{ReadCause, ReadError, Source, TrimmedObject, Watched, live};
+use kube::{Client, discovery::ApiResource};
+use operator_kit::watch::{ApiError, Cause, Source, TrimmedObject, Watched, live};
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -57,7 +57,7 @@ impl Schemas {
             Err(error) => {
                 tracing::warn!(entry = &*kind.id, "it is unknown whether its schema has conditions: {error}");
                 // A missing right may stay so, and Events need none on the definition.
-                let takes_condition = matches!(error.cause, ReadCause::Forbidden { .. }).then_some(false);
+                let takes_condition = (error.cause == Cause::Forbidden).then_some(false);
                 return know(takes_condition, Some(Instant::now() + RETRY_DELAY));
             }
         };
@@ -77,15 +77,13 @@ impl Schemas {
 
     /// The definition of a kind, if it has one. Kinds of the core group have none, and the chart grants no right to look
     /// for it.
-    async fn definition(&self, kind: &CommandKind) -> Result<Option<TrimmedObject>, ReadError> {
+    async fn definition(&self, kind: &CommandKind) -> Result<Option<TrimmedObject>, ApiError> {
         if kind.resource.group.is_empty() {
             return Ok(None);
         }
         let definitions = ApiResource::erase::<CustomResourceDefinition>(&());
-        let definitions: Api<TrimmedObject> = Api::all_with(self.client.clone(), &definitions);
         let name = format!("{}.{}", kind.resource.plural, kind.resource.group);
-        let found = live::object(&definitions, &name).await;
-        found.map_err(|error| ReadError::of(&error, "CustomResourceDefinition", &name))
+        live::object(&self.client, &definitions, "", &name).await
     }
 }
 

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use command_binder::kind::CommandKind;
 use operator_kit::{
-    report::{Category, Failure, Reported},
+    report::Failure,
     testing::{Answer, Log, Sent, answering},
 };
 use serde_json::{Value, json};
@@ -31,7 +31,8 @@ fn serving_shops() -> Answers {
 
 fn failure(code: u16, about: &str) -> (Option<u16>, Value) {
     let status = json!({
-        "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": "", "message": "no",
+        "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "message": "no",
+        "reason": if code == 404 { "NotFound" } else { "" },
         "metadata": {}, "details": {"name": about},
     });
     (Some(code), status)
@@ -73,7 +74,7 @@ fn observer(answers: Answers) -> (Observer, Log) {
         }
     });
     let served_kinds = ServedKinds::new(client.clone());
-    (Observer::new(client, served_kinds, Waiting::default(), Memory::default()), log)
+    (Observer::new(client, served_kinds, Waiting::default()), log)
 }
 
 fn path(sent: &Sent) -> &str {
@@ -86,7 +87,7 @@ fn asked(log: &Log) -> Vec<String> {
 }
 
 /// The target of a command in the observation of a pass, and the requested paths.
-async fn look(answers: Answers) -> (Result<Option<Target>, Error>, Vec<String>) {
+async fn look(answers: Answers) -> (Result<Option<Target>, ApiError>, Vec<String>) {
     let (observer, log) = observer(answers);
     let seen = observer.observe(command(&json!({}), &json!({})), Attempt::Allowed).await;
     (seen.map(|seen| seen.target), asked(&log))
@@ -123,15 +124,15 @@ async fn a_target_is_missing_only_where_the_answer_is_about_its_name() {
 
 #[tokio::test(start_paused = true)]
 async fn a_target_that_nobody_could_look_up_is_none_that_is_missing() {
-    for (answer, reason, category) in [
-        (failure(403, "a"), "Forbidden", Category::WaitsForChange),
-        (failure(429, "a"), "LookUpFailed", Category::Transient),
-        (failure(500, "a"), "LookUpFailed", Category::Transient),
-        ((None, Value::Null), "LookUpFailed", Category::Transient),
+    for (answer, reason, is_stalled) in [
+        (failure(403, "a"), "Forbidden", true),
+        (failure(429, "a"), "LookUpFailed", false),
+        (failure(500, "a"), "LookUpFailed", false),
+        ((None, Value::Null), "LookUpFailed", false),
     ] {
         let (target, _) = look(shops_with(answer.clone())).await;
-        let error = target.unwrap_err();
-        assert_eq!((error.reason(), error.category()), (reason, category), "{answer:?}");
+        let failure = Failure::from(target.unwrap_err());
+        assert_eq!((failure.reason, failure.is_stalled), (reason, is_stalled), "{answer:?}");
     }
 }
 
@@ -140,13 +141,7 @@ async fn a_command_of_which_nothing_is_to_be_decided_costs_no_request() {
     let owner = json!({"apiVersion": "apps.example/v1", "kind": "Shop", "name": "a", "uid": "shop"});
     let bound = json!({"ownerReferences": [owner], "annotations": {"catena.dev/bound-to": "shop"}});
     let terminating = json!({"deletionTimestamp": "2026-01-01T12:00:00Z"});
-    let failure = Failure {
-        category: Category::Transient,
-        reason: "Forbidden",
-        message: String::new(),
-        is_expected: false,
-        next_retry: None,
-    };
+    let failure = Failure::transient("Forbidden", "");
     for (metadata, attempt) in
         [(bound, Attempt::Allowed), (terminating, Attempt::Allowed), (json!({}), Attempt::Deferred(failure))]
     {

@@ -56,11 +56,9 @@ impl Waiting {
 
     /// Handles a target that came or changed. Its commands keep waiting until a pass has found it.
     pub fn target_came(&self, came: &Awaited, triggers: &Triggers<CommandRow>) {
-        let waiters: Vec<_> = {
-            let waiting = self.0.lock();
-            waiting.values().filter(|waiter| waiter.awaited == *came).cloned().collect()
-        };
-        wake(waiters, triggers);
+        let is_woken = |waiter: &&Waiter| waiter.awaited == *came;
+        let woken: Vec<_> = self.0.lock().values().filter(is_woken).cloned().collect();
+        wake(woken, triggers);
     }
 
     /// The kinds that commands wait for.

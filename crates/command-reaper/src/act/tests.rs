@@ -1,12 +1,11 @@
 //! Each step: its requests, and the effects of each answer.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use command_reaper::{command::CommandRow, decide::notice};
 use k8s_openapi::api::core::v1::ObjectReference;
 use operator_kit::{
     render::Expression,
-    report::{Category, Reported},
     run::Attempt,
     testing::{
         self,
@@ -16,6 +15,7 @@ use operator_kit::{
     watch::Watched,
 };
 use serde_json::json;
+use tokio::time::sleep;
 
 use super::*;
 use crate::fixtures::command;
@@ -24,7 +24,7 @@ const MANAGER: &str = "command-reaper";
 const TASK: &str = "/apis/example.com/v1/namespaces/shop/tasks/dump";
 const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/shop/events";
 
-type Taken = testing::Taken<Observed, Memory, Error>;
+type Taken = testing::Taken<Observed, Memory, Failure>;
 
 fn observed() -> Observed {
     Observed {
@@ -33,7 +33,6 @@ fn observed() -> Observed {
         now: "2026-01-01T12:00:00Z".parse().unwrap(),
         is_deleted: false,
         came_back: false,
-        told: None,
     }
 }
 
@@ -127,21 +126,22 @@ async fn a_command_that_is_gone_already_counts_as_deleted() {
 
 #[tokio::test(start_paused = true)]
 async fn a_command_that_was_not_deleted_for_certain_is_tried_again() {
-    for (answer, reason, category, tries) in [
-        (refused(403), "Forbidden", Category::Transient, 1),
+    for (answer, reason, is_stalled, tries) in [
+        (refused(403), "Forbidden", false, 1),
         // It changed meanwhile: the next pass sees its new state.
-        (refused(409), "Conflict", Category::Transient, 1),
+        (refused(409), "Conflict", false, 1),
         // Its kind is not served for a while, and it is still stored.
-        (Json(404, json!("404 page not found")), "KindNotServed", Category::Transient, 1),
-        (refused(422), "Invalid", Category::WaitsForChange, 1),
-        (refused(429), "ServerBusy", Category::Transient, 5),
-        (refused(500), "WriteFailed", Category::Transient, 1),
-        (Lost, "WriteFailed", Category::Transient, 1),
+        (Json(404, json!("404 page not found")), "KindNotServed", false, 1),
+        (refused(422), "Invalid", true, 1),
+        (refused(429), "ServerBusy", false, 5),
+        (refused(500), "WriteFailed", false, 1),
+        (Lost, "WriteFailed", false, 1),
     ] {
         let Taken { sent, result, memory, observed } =
             take(Action::Delete, std::slice::from_ref(&answer)).await;
-        let error = result.unwrap_err();
-        assert_eq!((error.reason(), error.category(), sent.len()), (reason, category, tries), "{answer:?}");
+        let failure = result.unwrap_err();
+        let told = (failure.reason, failure.is_stalled, sent.len());
+        assert_eq!(told, (reason, is_stalled, tries), "{answer:?}");
         assert!(!memory.is_deleted(&observed.command), "{answer:?}");
     }
     let Taken { sent, result, .. } = take(Action::Delete, &[refused(429), Done]).await;
@@ -165,19 +165,28 @@ async fn a_command_is_marked_as_kept_with_its_own_uid_and_only_itself() {
 #[tokio::test(start_paused = true)]
 async fn a_mark_that_was_not_written_is_an_error_and_nobody_is_told() {
     for (answer, reason) in [(refused(403), "Forbidden"), (refused(409), "Conflict"), (Lost, "WriteFailed")] {
-        let Taken { sent, result, memory, .. } = take(Action::Keep, std::slice::from_ref(&answer)).await;
-        assert_eq!((result.unwrap_err().reason(), sent.len()), (reason, 1), "{answer:?}");
-        assert_eq!(memory.told("task"), None);
+        let Taken { sent, result, .. } = take(Action::Keep, std::slice::from_ref(&answer)).await;
+        assert_eq!((result.unwrap_err().reason, sent.len()), (reason, 1), "{answer:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn people_are_told_by_an_event_on_the_command_and_that_is_remembered() {
-    for (tell, type_) in [(notice::kept("mark"), "Normal"), (notice::created_again(), "Warning")] {
+async fn people_are_told_by_an_event_on_the_command_and_a_warning_is_repeated_before_it_expires() {
+    for (tell, type_, minutes) in
+        [(notice::kept("mark"), "Normal", 60..61), (notice::created_again(), "Warning", 30..50)]
+    {
         let Action::Tell { reason, note, .. } = tell.clone() else { panic!("{tell:?}") };
-        let Taken { sent, result, memory, observed } = take(tell, &[Done]).await;
-        assert_eq!(result.unwrap(), Next::Wait(Duration::ZERO));
-        assert_eq!(memory.told("task"), Some(observed.now));
+        let (client, log) = answering(|_| Done);
+        let (writer, events) = (Writer::over(client.clone(), MANAGER), Events::over(client, MANAGER));
+        let executor = Executor::new(writer, events, Memory::default());
+        for _ in 0..2 {
+            let result = executor.act(&observed(), tell.clone()).await.unwrap();
+            assert!(
+                matches!(result, Next::Wait(time) if minutes.contains(&(time.as_secs() / 60))),
+                "{result:?}"
+            );
+        }
+        let sent = log.take_after(executor).await;
         let [Sent { verb, uri, body }] = &sent[..] else { panic!("{sent:?}") };
         assert_eq!((verb.as_str(), uri.trim_end_matches('?')), ("POST", EVENTS));
         assert_eq!(
@@ -195,33 +204,39 @@ async fn people_are_told_by_an_event_on_the_command_and_that_is_remembered() {
 #[tokio::test(start_paused = true)]
 async fn an_event_that_is_refused_or_lost_fails_no_step() {
     for answer in [refused(403), refused(404), refused(409), refused(422), refused(429), refused(500), Lost] {
-        let Taken { sent, result, memory, observed } =
-            take(notice::created_again(), std::slice::from_ref(&answer)).await;
-        assert!(!sent.is_empty(), "{answer:?}");
-        assert_eq!(result.unwrap(), Next::Wait(Duration::ZERO), "{answer:?}");
-        assert_eq!(memory.told("task"), Some(observed.now), "{answer:?}");
+        let Taken { sent, result, .. } = take(notice::created_again(), std::slice::from_ref(&answer)).await;
+        assert_eq!(sent.len(), 1, "{answer:?}");
+        assert!(
+            matches!(result, Ok(Next::Wait(time)) if time.as_secs() >= 30 * 60),
+            "{answer:?}: {result:?}"
+        );
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn nothing_counts_as_told_while_too_many_events_are_queued() {
-    let (client, _) = answering(|_| Done);
-    let (events, memory) = (Events::over(client.clone(), MANAGER), Memory::default());
-    while events.has_room() {
-        events.tell(&ObjectReference::default(), "Other", "");
+    let (client, log) = answering(|_| Done);
+    let events = Events::over(client.clone(), MANAGER);
+    while events.has_capacity() {
+        events.publish(&ObjectReference::default(), normal("Other", ""));
     }
-    let executor = Executor::new(Writer::over(client, MANAGER), events, memory.clone());
+    let executor = Executor::new(Writer::over(client, MANAGER), events, Memory::default());
+    let minute = Duration::from_secs(60);
     let result = executor.act(&observed(), notice::created_again()).await;
-    assert_eq!((result.unwrap(), memory.told("task")), (Next::Wait(EVENTS_BUSY), None));
+    assert_eq!(result.unwrap(), Next::Wait(minute));
+    sleep(minute).await;
+    executor.act(&observed(), notice::created_again()).await.unwrap();
+    assert_eq!(log.take_after(executor).await.last().unwrap().body["reason"], "CreatedAgain");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_command_that_cannot_be_read_is_reported_and_left_alone() {
     let unreadable = Expression::compile("finishedAt", "object.", &["object"]).unwrap_err();
     let Taken { sent, result, .. } = take(Action::Refuse(Box::new(unreadable)), &[Done]).await;
-    let error = result.unwrap_err();
+    let failure = result.unwrap_err();
     assert!(sent.is_empty(), "{sent:?}");
-    assert_eq!((error.reason(), error.category()), ("ExpiryUnknown", Category::WaitsForChange));
+    assert_eq!((failure.reason, failure.is_stalled), ("ExpiryUnknown", true));
+    assert!(failure.message.starts_with("it cannot be determined when this command expires: "), "{failure}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,7 +5,7 @@ pub mod notice;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use operator_kit::{object::ObjectId, render::ExpressionError, report::tell_again_after, run::Attempt};
+use operator_kit::{render::ExpressionError, run::Attempt};
 
 use crate::{command::Expiry, observed::Observed};
 
@@ -23,7 +23,7 @@ pub enum Action {
     Delete,
     /// Record on it that it is kept, before that is reported.
     Keep,
-    /// Report by an Event why it is kept.
+    /// Report by an Event why it is kept, unless that was reported a short time ago.
     Tell {
         /// Whether somebody has to act.
         is_warning: bool,
@@ -49,7 +49,7 @@ pub fn decide(observed: &Observed) -> Action {
         return Action::Settle;
     }
     if command.row.is_kept {
-        return tell_kept(observed);
+        return notice::created_again();
     }
     if observed.came_back && !command.row.is_restored {
         // If it were deleted again, it would come back and run again, without end. The memory of its deletion ends with
@@ -69,21 +69,12 @@ pub fn decide(observed: &Observed) -> Action {
 /// A command that is declared elsewhere would come back and run again: left in place, it is its own proof that it
 /// ran.
 fn expired(observed: &Observed, since: Timestamp) -> Action {
-    let is_news = observed.told.is_none() && observed.now.duration_since(since) < NEWS;
+    let is_news = observed.now.duration_since(since) < NEWS;
     match &observed.command.row.declared_by {
         None => Action::Delete,
         Some(mark) if is_news => notice::kept(mark),
         Some(_) => Action::Settle,
     }
-}
-
-/// Somebody has to fix its declaration, so the report is repeated before its Event expires.
-fn tell_kept(observed: &Observed) -> Action {
-    let Some(told) = observed.told else { return notice::created_again() };
-    let uid = ObjectId::of(&*observed.command).uid;
-    let since = Duration::try_from(observed.now.duration_since(told)).unwrap_or_default();
-    let left = tell_again_after(uid).saturating_sub(since);
-    if left.is_zero() { notice::created_again() } else { Action::Wait(left) }
 }
 
 #[cfg(test)]

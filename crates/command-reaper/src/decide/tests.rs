@@ -7,7 +7,7 @@ use kube::{
 };
 use operator_kit::{
     render::Expression,
-    report::{Category, Failure},
+    report::Failure,
     watch::{Source, Watched, WatchedResource},
 };
 use proptest::prelude::*;
@@ -35,7 +35,6 @@ fn observed(expiry: Expiry) -> Observed {
         now: now(),
         is_deleted: false,
         came_back: false,
-        told: None,
     }
 }
 
@@ -76,14 +75,10 @@ fn later(minutes: i64, observed: &Observed) -> Observed {
 }
 
 #[test]
-fn a_command_that_would_be_created_again_is_kept_and_that_is_told_once_while_it_is_news() {
+fn a_command_that_would_be_created_again_is_kept_and_that_is_told_while_it_is_news() {
     let declared = changed(expired_command(), |command| command.row.declared_by = Some("mark".into()));
     for minutes in [0, 59] {
         assert_eq!(decide(&later(minutes, &declared)), notice::kept("mark"));
-    }
-    let told = Observed { told: Some(now()), ..declared.clone() };
-    for minutes in [0, 31, 59, 60, 6000] {
-        assert_eq!(decide(&later(minutes, &told)), Action::Settle);
     }
     // A report that another process may have made is not repeated by each new process.
     for minutes in [60, 6000] {
@@ -92,19 +87,13 @@ fn a_command_that_would_be_created_again_is_kept_and_that_is_told_once_while_it_
 }
 
 #[test]
-fn a_command_that_came_back_is_marked_before_it_has_run_and_stays_whoever_leads_and_that_is_told_again() {
+fn a_command_that_came_back_is_marked_before_it_has_run_and_stays_whoever_leads_and_that_is_told() {
     for expiry in [Expiry::Open, Expiry::At(now() + SignedDuration::from_secs(60)), Expiry::At(now())] {
         let back = Observed { came_back: true, ..observed(expiry.clone()) };
         assert_eq!(decide(&back), Action::Keep, "it would be told before it is true");
-        let told = Observed { told: Some(now()), ..back };
-        assert_eq!(decide(&told), Action::Keep, "somebody has removed the mark");
         // The next leader knows nothing about the deletion.
         let kept = changed(observed(expiry), |command| command.row.is_kept = true);
         assert_eq!(decide(&kept), notice::created_again());
-        let told = Observed { told: Some(now()), ..kept };
-        let Action::Wait(time) = decide(&told) else { panic!("it is told hot") };
-        assert!((30..50).contains(&(time.as_secs() / 60)), "{time:?}");
-        assert_eq!(decide(&later(50, &told)), notice::created_again());
     }
 }
 
@@ -145,13 +134,7 @@ fn a_command_that_was_deleted_is_not_deleted_again_while_a_cache_shows_it() {
 
 #[test]
 fn a_command_that_is_backing_off_is_not_tried() {
-    let failure = Failure {
-        category: Category::Transient,
-        reason: "X",
-        message: String::new(),
-        is_expected: false,
-        next_retry: None,
-    };
+    let failure = Failure::transient("X", "");
     let deferred = Observed { attempt: Attempt::Deferred(failure), ..expired_command() };
     assert_eq!(decide(&deferred), Action::Settle);
 }

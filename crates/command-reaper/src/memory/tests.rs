@@ -35,7 +35,7 @@ fn deleted(name: &str) -> Memory {
 }
 
 fn remembered(memory: &Memory) -> usize {
-    memory.0.lock().deletions.len()
+    memory.0.lock().len()
 }
 
 #[test]

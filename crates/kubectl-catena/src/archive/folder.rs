@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
-use serde_json::Value;
+use operator_kit::render::{from_yaml, to_yaml};
 
 use super::{
     index::{INDEX, Index, Scope},
@@ -73,7 +73,7 @@ impl Folder {
     pub fn write(&mut self, plural: &str, manifest: &Manifest) -> Result<()> {
         self.begin_change()?;
         let file = self.path.join(relative(plural, manifest));
-        let text = serde_saphyr::to_string(manifest.object()).context("cannot be written as YAML")?;
+        let text = to_yaml(manifest.object()).context("cannot be written as YAML")?;
         file.parent()
             .map_or(Ok(()), fs::create_dir_all)
             .and_then(|()| replace(&file, &text))
@@ -179,8 +179,7 @@ fn listed(path: &Path, file: &Path) -> String {
 /// The object in a file; `None` if it is no object of a backup.
 fn object(file: &Path) -> Result<Option<Manifest>> {
     let text = fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
-    let object: Value =
-        serde_saphyr::from_str(&text).with_context(|| format!("{} is malformed", file.display()))?;
+    let object = from_yaml(&text).with_context(|| format!("{} is malformed", file.display()))?;
     Ok(Manifest::read(object))
 }
 
@@ -245,8 +244,8 @@ mod tests {
     #[test]
     fn a_backup_is_read_as_it_was_written_and_files_of_gone_objects_are_removed() {
         let folder = Temporary::new("again");
-        // Words and numbers that YAML would read as something else.
-        let odd = json!({"spec": {"a": "on", "b": "0777", "c": "1:20", "d": "~", "e": "- x\n", "f": " y ", "g": "1e3", "h": "NO", "i": "", "j": "0x1F", "k": "2026-01-01"}});
+        // Words and numbers that YAML would read as something else, and a block that kubectl does not read.
+        let odd = json!({"spec": {"a": "on", "b": "0777", "c": "1:20", "d": "~", "e": "- x\n", "f": " y ", "g": "1e3", "h": "NO", "i": "", "j": "0x1F", "k": "2026-01-01", "l": "\tmake\n\tall\n", "m": {"on": "y", "08": "08"}}});
         let (web, api) = (manifest("BasicDeployment", "web", &odd), manifest("BasicDeployment", "api", &odd));
         let mut first = Folder::begin(&folder.0, Scope::default()).unwrap();
         first.write("basicdeployments", &web).unwrap();

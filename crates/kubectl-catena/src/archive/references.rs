@@ -10,13 +10,6 @@ use crate::object::Identity;
 /// The endings of fields that hold the name of an object.
 const ENDINGS: [&str; 3] = ["Reference", "Ref", "Name"];
 
-/// A name in a spec.
-struct Mention<'m> {
-    /// The kind beside the name, or else the field that holds it.
-    of: &'m str,
-    name: &'m str,
-}
-
 /// The uids of the objects that the spec of each object names: by `kind` and `name`, or by a name in a field that is called after
 /// the kind, such as `issuerRef` or `clusterName`. An object in another namespace is not looked for.
 pub fn references(manifests: &[Manifest]) -> HashMap<String, Vec<String>> {
@@ -25,46 +18,37 @@ pub fn references(manifests: &[Manifest]) -> HashMap<String, Vec<String>> {
         by_name.entry(identity.name.clone()).or_default().push(identity);
     }
     let named = |manifest: &Manifest| {
-        let (own, mut mentions) = (manifest.identity(), Vec::new());
-        find("", &manifest.object()["spec"], &mut mentions);
+        let (own, mut uids) = (manifest.identity(), Vec::new());
         let is_near = |object: &&Identity| object.namespace.is_none() || object.namespace == own.namespace;
-        let mut uids = Vec::new();
-        for mention in mentions {
-            let called = by_name.get(mention.name).into_iter().flatten().filter(is_near);
-            let meant = called.filter(|object| mention.is_of(&object.kind) && object.uid != own.uid);
+        each_name("", &manifest.object()["spec"], &mut |field, name| {
+            let called = by_name.get(name).into_iter().flatten().filter(is_near);
+            let meant = called.filter(|object| is_after(&object.kind, field) && object.uid != own.uid);
             uids.extend(meant.map(|object| object.uid.clone()));
-        }
+        });
         (own.uid, uids)
     };
     manifests.iter().map(named).collect()
 }
 
-fn find<'m>(field: &'m str, value: &'m Value, mentions: &mut Vec<Mention<'m>>) {
+/// Gives each text that may name an object, with the kind beside it, or else the field that holds it.
+fn each_name(field: &str, value: &Value, see: &mut impl FnMut(&str, &str)) {
     match value {
+        Value::String(name) => see(field, name),
+        Value::Array(items) => items.iter().for_each(|item| each_name(field, item, see)),
         Value::Object(fields) => {
-            if let Some(name) = fields.get("name").and_then(Value::as_str) {
-                let of = fields.get("kind").and_then(Value::as_str).unwrap_or(field);
-                mentions.push(Mention { of, name });
-            }
+            let kind = fields.get("kind").and_then(Value::as_str).unwrap_or(field);
             for (field, value) in fields {
-                find(field, value, mentions);
+                each_name(if field == "name" { kind } else { field }, value, see);
             }
         }
-        Value::Array(items) => {
-            for item in items {
-                find(field, item, mentions);
-            }
-        }
-        Value::String(name) => mentions.push(Mention { of: field, name }),
         _ => {}
     }
 }
 
-impl Mention<'_> {
-    fn is_of(&self, kind: &str) -> bool {
-        let called = ENDINGS.iter().find_map(|ending| self.of.strip_suffix(ending)).unwrap_or(self.of);
-        called.to_lowercase().ends_with(&kind.to_lowercase())
-    }
+/// Whether a field is called after a kind, or is a kind itself.
+fn is_after(kind: &str, field: &str) -> bool {
+    let called = ENDINGS.iter().find_map(|ending| field.strip_suffix(ending)).unwrap_or(field);
+    called.to_lowercase().ends_with(&kind.to_lowercase())
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use catena_api::{
 };
 use clap::{Args, Subcommand};
 use http::Method;
+use operator_kit::render::from_yaml;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -69,7 +70,7 @@ pub struct Arguments {
 /// Checks a kind.
 pub async fn run(options: &Options, command: &Command) -> Result<ExitCode> {
     let Command::Check(arguments) = command;
-    let own = contract(json!({}), &arguments.path, &arguments.cel)?;
+    let own = contract(Value::Null, &arguments.path, &arguments.cel)?;
     let cluster = options.connect().await?;
     let name = arguments.kind.rsplit('/').next().unwrap_or_default();
     let kind = cluster.kinds.find(name)?;
@@ -108,13 +109,17 @@ fn print(output: Output, report: &Report<impl Serialize>) -> Result<ExitCode> {
 }
 
 /// The fields of the contract.
-const FIELDS: [&str; 10] = [
+const FIELDS: [&str; 14] = [
     "replicas",
     "restartedAt",
+    "minReadySeconds",
+    "podReplacementPolicy",
     "active",
     "observedGeneration",
     "ready",
     "updated",
+    "available",
+    "terminating",
     "blockedBy",
     "stalled",
     "conditions",
@@ -181,7 +186,7 @@ fn contract_in(path: &Path, kind: &Kind) -> Result<Value> {
 }
 
 fn contract_of(kind: &Kind, text: &str) -> Result<Value> {
-    let values: Value = serde_saphyr::from_str(text).context("it is no YAML")?;
+    let values = from_yaml(text).context("it is no YAML")?;
     let mut children = values["children"].as_array().into_iter().flatten();
     let is_it = |child: &&Value| {
         child["apiVersion"] == *kind.resource.api_version && child["kind"] == *kind.resource.kind
@@ -209,6 +214,7 @@ mod tests {
         let error = paths("active").unwrap_err().to_string();
         assert!(error.contains("FIELD=VALUE"), "{error}");
         assert_eq!(paths("active=status.x").unwrap().active.to_string(), "status.x");
+        assert_eq!(paths("available=status.x").unwrap().available.unwrap().to_string(), "status.x");
         let computed = contract(json!({}), &[], &["ready=object.a == 'b: c'".to_owned()]).unwrap();
         assert_eq!(computed.ready.unwrap().to_string(), "object.a == 'b: c'");
     }

@@ -149,14 +149,9 @@ fn table(revisions: &[Revision], now: Timestamp, paint: Paint) -> String {
             notes.push("current".to_owned());
         }
         if let Some(rejected) = &revision.rejects {
-            let number = revisions
-                .iter()
-                .find(|other| other.hash.as_ref() == Some(rejected))
-                .map(|other| other.number);
-            notes.push(match number {
-                Some(number) => format!("rolled back from {number}"),
-                None => format!("rolled back from {}", short(rejected)),
-            });
+            let from = revisions.iter().find(|other| other.hash.as_ref() == Some(rejected));
+            let from = from.map_or_else(|| short(rejected), |other| other.number.to_string());
+            notes.push(format!("rolled back from {from}"));
         }
         let tone = if revision.current { Tone::Good } else { Tone::Plain };
         table.push([

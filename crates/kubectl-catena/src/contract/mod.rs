@@ -135,7 +135,11 @@ pub fn check(subject: &Subject, contract: &ReplicaContract) -> Report<Fields> {
     // Whoever names another field expects that restarts reach it.
     let is_named = contract.restarted_at != ReplicaContract::default().restarted_at;
     fields.extend(contract.restarted_at.as_ref().map(|path| field("restartedAt", path, "string", is_named)));
+    let type_of = |name: &str| if name == "minReadySeconds" { "integer" } else { "string" };
+    fields.extend(contract.handed().map(|(name, path)| field(name, path, type_of(name), false)));
     fields.push(output("updated", &contract.updated, "integer", false));
+    fields.extend(contract.available.as_ref().map(|of| output("available", of, "integer", false)));
+    fields.extend(contract.terminating.as_ref().map(|of| output("terminating", of, "integer", false)));
     fields.push(output("blockedBy", &contract.blocked_by, "object", false));
     fields.extend(contract.stalled.as_ref().map(|stalled| output("stalled", stalled, "object", false)));
     fields.extend(contract.paused.as_ref().map(|paused| output("paused", paused, "object", false)));
@@ -279,6 +283,31 @@ mod tests {
         assert!(report(&fields, Claim::Nothing, &whole, true).honours);
         let misspelt = ReplicaContract { restarted_at: Some("spec.restratedAt".parse().unwrap()), ..whole };
         assert_eq!(wrong(&report(&fields, Claim::Nothing, &misspelt, true)), ["restartedAt"]);
+    }
+
+    #[test]
+    fn what_is_optional_is_checked_where_the_contract_names_it_and_never_required() {
+        let found = |contract: Value| {
+            let contract = serde_json::from_value(contract).unwrap();
+            let fields = json!({"available": {"type": "integer"}, "ends": {"type": "string"}});
+            let all = report(&fields, Claim::Nothing, &contract, true).results.fields;
+            let of = ["minReadySeconds", "podReplacementPolicy", "available", "terminating"];
+            let optional: Vec<_> = all.into_iter().filter(|field| of.contains(&field.name)).collect();
+            assert!(!optional.iter().any(|field| field.required));
+            optional.into_iter().map(|field| (field.name, field.ok)).collect::<Vec<_>>()
+        };
+        assert!(found(json!({"active": "status.active"})).is_empty());
+        let named = json!({
+            "minReadySeconds": "spec.replicas", "podReplacementPolicy": "spec.replicas",
+            "available": "status.available", "terminating": "status.ends",
+        });
+        let judged = [
+            ("minReadySeconds", true),
+            ("podReplacementPolicy", false),
+            ("available", true),
+            ("terminating", false),
+        ];
+        assert_eq!(found(named), judged);
     }
 
     #[test]

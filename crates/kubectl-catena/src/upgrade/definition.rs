@@ -96,12 +96,8 @@ impl Definition {
 
     /// The versions in which objects may be stored.
     pub fn stored(&self) -> Vec<&str> {
-        self.0["status"]["storedVersions"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .collect()
+        let stored = self.0["status"]["storedVersions"].as_array();
+        stored.into_iter().flatten().filter_map(Value::as_str).collect()
     }
 
     /// Whether objects can be read in a version.

@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
-use serde_json::Value;
+use operator_kit::render::from_yaml;
 
 use super::definition::Definition;
 
@@ -78,8 +78,7 @@ fn of_folder(folder: &Path) -> Result<Vec<Definition>> {
 fn parse(text: &str, source: &str) -> Result<Vec<Definition>> {
     let mut found = Vec::new();
     for document in documents(text).filter(|document| document.contains("CustomResourceDefinition")) {
-        let value: Value =
-            serde_saphyr::from_str(&document).with_context(|| format!("{source} is not YAML"))?;
+        let value = from_yaml(&document).with_context(|| format!("{source} is not YAML"))?;
         let listed = match value["kind"].as_str() {
             Some("CustomResourceDefinition") => vec![value],
             Some("List" | "CustomResourceDefinitionList") => {

@@ -58,15 +58,8 @@ fn contested(node: &Node) -> Option<(&Node, Cause)> {
         (Some(by), None) => (node, format!("has a child that is changed again and again by {by}")),
         (None, _) => (node, meaning.to_owned()),
     };
-    let cause = Cause {
-        object: at.identity.clone(),
-        reason: REASON.to_owned(),
-        meaning,
-        message: said.message,
-        since: Some(said.last_transition_time.0),
-        advice: advice.to_owned(),
-    };
-    Some((at, cause))
+    let cause = Cause::described(&at.identity, REASON, (&meaning, advice)).message(said.message);
+    Some((at, cause.since(Some(said.last_transition_time.0))))
 }
 
 /// Whom a message blames, in the words of the kit. The writes of a field manager may leave no trace on the object, where the

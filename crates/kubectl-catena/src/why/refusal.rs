@@ -1,6 +1,6 @@
 //! The gatekeeper behind a refusal, read from the message of the API server: admission, a quota, or a missing right.
 
-use operator_kit::write::unknown_fields;
+use operator_kit::watch::unknown_fields;
 
 use super::{
     advice::{describe, describe_of},

@@ -14,4 +14,5 @@ pub use {
     object_name::is_object_name,
     renderings::Renderings,
     templates::{ApiKind, Declarations, Parameter, Rendered, Subject, TemplateError, Templates},
+    yaml::{YamlError, documents, from_yaml, to_yaml},
 };

@@ -1,6 +1,6 @@
 use std::{
     collections::HashMap,
-    hash::{BuildHasher, RandomState},
+    hash::{DefaultHasher, Hash, Hasher},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -8,54 +8,95 @@ use std::{
     time::Duration,
 };
 
-use k8s_openapi::api::core::v1::ObjectReference;
+use jiff::Timestamp;
+use k8s_openapi::{
+    api::{core::v1::ObjectReference, events::v1::Event as EventObject},
+    apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta},
+};
 use kube::{
-    Client,
-    runtime::events::{Event, EventType, Reporter},
+    Api, Client,
+    api::PostParams,
+    runtime::events::{Event, EventType},
 };
+use parking_lot::Mutex;
 use tokio::{
-    sync::{
-        mpsc::{Receiver, Sender, channel},
-        oneshot,
-    },
-    time::{sleep, timeout},
+    sync::{mpsc, oneshot},
+    time::{Instant, sleep, timeout},
 };
 
-use super::{clip::clip, metrics::Metrics, recorder::Recorder};
+use super::{clip::clip, metrics::Metrics};
+use crate::render::short_digest;
 
-/// Delay of a step that must leave an Event, while the queue has no room.
-pub const EVENTS_BUSY: Duration = Duration::from_secs(60);
-/// Maximum length of a note in the Events API.
-const LONGEST_NOTE: usize = 1024;
-/// The action of Events that tell of no other one.
-const RECONCILE: &str = "Reconcile";
-/// Maximum length of an action.
-const LONGEST_ACTION: usize = 128;
-/// Maximum length of the name of the reporting instance.
-const LONGEST_INSTANCE: usize = 128;
+/// Maximum length of a note in the Events API, in bytes.
+const MAX_NOTE: usize = 1024;
+/// Maximum length of an action, and of the name of the reporting instance, in bytes.
+const MAX_NAME: usize = 128;
 /// Time limit for publishing one Event.
 const PUBLISH_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum number of queued Events; more are dropped.
-const QUEUE: usize = 1000;
+const MAX_QUEUED: usize = 1000;
+/// Delay before something is told that the queue had no room for.
+const QUEUE_RETRY: Duration = Duration::from_secs(60);
 /// Pause after each Event, unless somebody waits for the last one: at most 50 a second.
 const EVENT_INTERVAL: Duration = Duration::from_millis(20);
-/// Number of Events after which it is forgotten which ones may repeat.
-const REMEMBERED: usize = 1000;
+/// The default lifetime of Events in the API server.
+const EVENT_LIFETIME: Duration = Duration::from_secs(60 * 60);
+/// Minimum time before a warning is repeated, so that it does not expire.
+const REPEAT_INTERVAL: Duration = Duration::from_secs(30 * 60);
+/// Maximum additional time, constant for each object, so that objects which began together spread out.
+const REPEAT_SPREAD: Duration = Duration::from_secs(20 * 60);
 
-/// Publishes Events about objects: best effort, aggregated, never a reason to fail. They are published one after
-/// another in the background, from a bounded queue.
+/// Publishes Events about objects: best effort, never a reason to fail. They are published one after another in the
+/// background, from a bounded queue. What lasts is told at most once an Event's lifetime, or twice if it is a warning.
 #[derive(Clone)]
 pub struct Events {
-    queue: Sender<Queued>,
+    controller: Arc<str>,
+    instance: Arc<str>,
+    queue: mpsc::Sender<Queued>,
+    /// The last Event about each lasting state, by a digest of the object and the topic. An hour of Events is their bound.
+    lasting: Arc<Mutex<HashMap<u64, LastEvent>>>,
     metrics: Arc<Metrics>,
     /// Whether somebody waits for the queue to be empty.
     is_awaited: Arc<AtomicBool>,
 }
 
+/// The last Event about a lasting state.
+struct LastEvent {
+    /// A digest of the state.
+    state: u64,
+    at: Instant,
+}
+
+/// What became of an Event about a lasting state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Repeat {
+    /// Whether it was queued. If not, it was told a short time ago, or the queue is full.
+    pub is_queued: bool,
+    /// Time after which it is to be told again if it still lasts.
+    pub due_in: Duration,
+}
+
 enum Queued {
-    Event(Box<(Event, ObjectReference)>),
+    Event(Box<EventObject>),
     /// Somebody waits until everything before it has been published.
     Mark(oneshot::Sender<()>),
+}
+
+/// An Event of the type `Warning`. The reason must not contain variable parts.
+#[must_use]
+pub fn warning(reason: &'static str, note: &str) -> Event {
+    event(EventType::Warning, reason, note)
+}
+
+/// An Event of the type `Normal`. The reason must not contain variable parts.
+#[must_use]
+pub fn normal(reason: &'static str, note: &str) -> Event {
+    event(EventType::Normal, reason, note)
+}
+
+fn event(type_: EventType, reason: &'static str, note: &str) -> Event {
+    let (reason, action, note) = (reason.into(), "Reconcile".into(), Some(note.into()));
+    Event { type_, reason, note, action, secondary: None }
 }
 
 impl Events {
@@ -66,37 +107,61 @@ impl Events {
     }
 
     pub(crate) fn new(client: Client, controller: &str, instance: &str, metrics: Arc<Metrics>) -> Self {
-        let instance = clip(instance, LONGEST_INSTANCE);
-        let reporter = Reporter { controller: controller.into(), instance: Some(instance) };
-        let (queue, queued) = channel(QUEUE);
+        let (queue, queued) = mpsc::channel(MAX_QUEUED);
         let is_awaited = Arc::<AtomicBool>::default();
-        tokio::spawn(publish(client, reporter, queued, metrics.clone(), is_awaited.clone()));
-        Self { queue, metrics, is_awaited }
+        tokio::spawn(publish(client, queued, metrics.clone(), is_awaited.clone()));
+        let (controller, instance) = (controller.into(), clip(instance, MAX_NAME).into());
+        Self { controller, instance, queue, lasting: Arc::default(), metrics, is_awaited }
     }
 
-    /// Publishes a warning. The reason must not contain variable parts.
-    pub fn warn(&self, object: &ObjectReference, reason: &'static str, note: &str) {
-        self.enqueue(EventType::Warning, object, reason, RECONCILE, note);
-    }
-
-    /// Publishes an Event of the type `Normal`.
-    pub fn tell(&self, object: &ObjectReference, reason: &'static str, note: &str) {
-        self.enqueue(EventType::Normal, object, reason, RECONCILE, note);
-    }
-
-    /// Publishes an Event, with its texts cut to the lengths that the API takes.
-    pub fn publish(&self, object: &ObjectReference, event: Event) {
-        let note = event.note.map(|note| clip(&note, LONGEST_NOTE));
-        let event = Event { note, action: clip(&event.action, LONGEST_ACTION), ..event };
-        if self.queue.try_send(Queued::Event(Box::new((event, object.clone())))).is_err() {
+    /// Publishes an Event about something that has happened. Its texts are cut to the lengths that the API takes.
+    pub fn publish(&self, about: &ObjectReference, event: Event) {
+        if !self.enqueue(about, event) {
             self.metrics.event("dropped");
         }
+    }
+
+    /// Publishes an Event about a state that may last, and is called again and again while it does: at once if the last
+    /// state that was told about this topic of the object is another one, and then again, a warning before its Event
+    /// expires, anything else after that. Whatever else the words contain, such as a number that grows, is no news.
+    pub fn publish_lasting(
+        &self,
+        about: &ObjectReference,
+        topic: impl Hash,
+        state: impl Hash,
+        event: Event,
+    ) -> Repeat {
+        let (subject, state) = (subject(about, topic), digest(state));
+        let interval = match event.type_ {
+            EventType::Normal => EVENT_LIFETIME,
+            EventType::Warning => REPEAT_INTERVAL + REPEAT_SPREAD * u32::from(subject.to_be_bytes()[0]) / 256,
+        };
+        let mut lasting = self.lasting.lock();
+        let known = lasting.get(&subject).filter(|last| last.state == state);
+        let due_in = known.map_or(Duration::ZERO, |last| interval.saturating_sub(last.at.elapsed()));
+        if !due_in.is_zero() {
+            return Repeat { is_queued: false, due_in };
+        }
+        if !self.enqueue(about, event) {
+            return Repeat { is_queued: false, due_in: QUEUE_RETRY };
+        }
+        if lasting.len() == lasting.capacity() {
+            // The older ones would be told anyway.
+            lasting.retain(|_, last| last.at.elapsed() < EVENT_LIFETIME);
+        }
+        lasting.insert(subject, LastEvent { state, at: Instant::now() });
+        Repeat { is_queued: true, due_in: interval }
+    }
+
+    /// Records that a lasting state is over: if it comes back, that is news.
+    pub fn resolved(&self, about: &ObjectReference, topic: impl Hash) {
+        self.lasting.lock().remove(&subject(about, topic));
     }
 
     /// Whether the queue has room for another Event; otherwise it would be dropped. After an await, somebody else may have
     /// taken it.
     #[must_use]
-    pub fn has_room(&self) -> bool {
+    pub fn has_capacity(&self) -> bool {
         self.queue.capacity() > 0
     }
 
@@ -112,37 +177,58 @@ impl Events {
         matches!(timeout(limit, flushed).await, Ok(Some(())))
     }
 
-    /// Publishes an Event about an action.
-    pub(crate) fn enqueue(
-        &self,
-        type_: EventType,
-        object: &ObjectReference,
-        reason: &'static str,
-        action: &str,
-        note: &str,
-    ) {
-        let (reason, action, note) = (reason.into(), action.into(), Some(note.into()));
-        self.publish(object, Event { type_, reason, note, action, secondary: None });
+    /// Returns whether the queue had room.
+    fn enqueue(&self, about: &ObjectReference, event: Event) -> bool {
+        let Ok(place) = self.queue.try_reserve() else { return false };
+        let now = Timestamp::now();
+        // An Event may not have each name that some kinds may have.
+        let prefix = short_digest(&[&self.instance, about.name.as_deref().unwrap_or_default()]);
+        let type_ = match event.type_ {
+            EventType::Normal => "Normal",
+            EventType::Warning => "Warning",
+        };
+        place.send(Queued::Event(Box::new(EventObject {
+            metadata: ObjectMeta {
+                name: Some(format!("{prefix}.{:x}", now.as_nanosecond())),
+                // Those about objects without a namespace are in this one.
+                namespace: about.namespace.clone().or_else(|| Some("default".into())),
+                ..ObjectMeta::default()
+            },
+            type_: Some(type_.into()),
+            reason: Some(event.reason),
+            action: Some(clip(&event.action, MAX_NAME)),
+            note: event.note.map(|note| clip(&note, MAX_NOTE)),
+            event_time: Some(MicroTime(now)),
+            regarding: Some(about.clone()),
+            related: event.secondary,
+            reporting_controller: Some(self.controller.to_string()),
+            reporting_instance: Some(self.instance.to_string()),
+            ..EventObject::default()
+        })));
+        true
     }
 }
 
+fn subject(about: &ObjectReference, topic: impl Hash) -> u64 {
+    digest((&about.kind, &about.namespace, &about.name, &about.uid, topic))
+}
+
+fn digest(value: impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
 /// Publishes queued Events until the queue is closed.
-///
-/// A [`Recorder`] counts Events that differ in nothing but their note as repeats of the first one, and keeps its note.
-/// So each note has a recorder of its own: a second mistake is not told with the words of the first.
 async fn publish(
     client: Client,
-    reporter: Reporter,
-    mut queued: Receiver<Queued>,
+    mut queued: mpsc::Receiver<Queued>,
     metrics: Arc<Metrics>,
     is_awaited: Arc<AtomicBool>,
 ) {
-    let recorder = || Recorder::new(client.clone(), reporter.clone());
-    let (mut by_note, hashes) = (HashMap::<u64, Recorder>::new(), RandomState::new());
-    let mut published = 0;
     while let Some(next) = queued.recv().await {
-        let (event, about) = match next {
-            Queued::Event(event) => *event,
+        let event = match next {
+            Queued::Event(event) => event,
             Queued::Mark(reached) => {
                 is_awaited.store(false, Ordering::Relaxed);
                 // The one who waited may have given up.
@@ -150,28 +236,12 @@ async fn publish(
                 continue;
             }
         };
-        if published == REMEMBERED {
-            by_note.clear();
-            published = 0;
-        }
-        let current = by_note.entry(hashes.hash_one(&event.note)).or_insert_with(recorder);
-        let mut outcome = timeout(PUBLISH_TIMEOUT, current.publish(&event, &about)).await;
-        if matches!(&outcome, Ok(Err(kube::Error::Api(status))) if status.code == 404) {
-            // The recorder took it for a repeat of an Event that somebody has deleted.
-            *current = recorder();
-            outcome = timeout(PUBLISH_TIMEOUT, current.publish(&event, &about)).await;
-        }
-        published += 1;
-        let reason = event.reason;
-        match outcome {
-            Ok(Ok(())) => metrics.event("published"),
-            Ok(Err(error)) => {
+        let api = Api::namespaced(client.clone(), event.metadata.namespace.as_deref().unwrap_or_default());
+        match timeout(PUBLISH_TIMEOUT, api.create(&PostParams::default(), &*event)).await {
+            Ok(Ok(_)) => metrics.event("published"),
+            failed => {
                 metrics.event("failed");
-                tracing::debug!(reason, "an Event was not published: {error}");
-            }
-            Err(_) => {
-                metrics.event("failed");
-                tracing::debug!(reason, "an Event was not published in time");
+                tracing::debug!(reason = event.reason, ?failed, "an Event was not published");
             }
         }
         if !is_awaited.load(Ordering::Relaxed) {
@@ -181,69 +251,4 @@ async fn publish(
 }
 
 #[cfg(test)]
-mod tests {
-    use kube::Config;
-    use tokio::time::Instant;
-
-    use super::*;
-    use crate::testing::{Answer, answering};
-
-    #[tokio::test(start_paused = true)]
-    async fn a_repeat_has_the_same_words() {
-        let (client, log) = answering(|sent| {
-            let mut event = sent.body.clone();
-            event["apiVersion"] = "events.k8s.io/v1".into();
-            event["kind"] = "Event".into();
-            Answer::Json(200, event)
-        });
-        let events = Events::over(client, "binder");
-        let about = ObjectReference { uid: Some("u".into()), ..ObjectReference::default() };
-        for note in ["first mistake", "second mistake", "second mistake"] {
-            events.warn(&about, "InvalidBinding", note);
-        }
-        sleep(Duration::from_secs(1)).await;
-        let told: Vec<_> =
-            log.take().into_iter().map(|sent| (sent.verb, sent.body["note"].clone())).collect();
-        let [first, second] = ["first mistake", "second mistake"].map(serde_json::Value::from);
-        let created = [("POST", &first), ("POST", &second)];
-        assert!(
-            told.iter().zip(created).all(|((method, note), wanted)| (method.as_str(), note) == wanted),
-            "{told:?}"
-        );
-        assert_eq!((told.len(), told[2].0.as_str()), (3, "MERGE"), "{told:?}");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn flushing_publishes_what_is_queued_and_waits_no_longer_than_its_limit() {
-        for (answer, is_published) in [(Answer::Done, true), (Answer::Silence, false)] {
-            let (client, log) = answering(move |_| answer.clone());
-            let events = Events::over(client, "binder");
-            // Nothing else runs before the first await.
-            for _ in 0..QUEUE {
-                events.warn(&ObjectReference::default(), "TargetNotFound", "");
-            }
-            // A pause after each of them would take 20 s.
-            let (limit, begun) = (Duration::from_secs(4), Instant::now());
-            assert_eq!(events.flush(limit).await, is_published);
-            assert_eq!(log.take().len(), if is_published { QUEUE } else { 0 });
-            assert!(begun.elapsed() <= limit, "{:?}", begun.elapsed());
-        }
-    }
-
-    #[tokio::test]
-    async fn what_is_told_while_nothing_can_be_published_is_bounded() {
-        let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
-        let metrics = Arc::<Metrics>::default();
-        let events = Events::new(client, "binder", "binder-0", metrics.clone());
-        let about = ObjectReference::default();
-        // Nothing else runs before the first await.
-        for _ in 0..QUEUE {
-            assert!(events.has_room());
-            events.warn(&about, "TargetNotFound", "");
-        }
-        assert!(!events.has_room());
-        (0..500).for_each(|_| events.warn(&about, "TargetNotFound", ""));
-        let page = metrics.encode().unwrap();
-        assert!(page.contains("catena_events_total{result=\"dropped\"} 500"), "{page}");
-    }
-}
+mod tests;

@@ -9,20 +9,17 @@ pub(crate) mod health;
 pub(crate) mod logging;
 pub(crate) mod metrics;
 mod next_retry;
-mod recorder;
 pub(crate) mod server;
 pub(crate) mod settings_status;
 mod status_pace;
-mod told;
 
-pub(crate) use failure::with_causes;
 pub use {
     deletion::{Deletion, HAS_TO_GO_FIRST, TERMINATING},
-    events::{EVENTS_BUSY, Events},
-    failure::{Category, Failure, Part, Reported},
+    events::{Events, Repeat, normal, warning},
+    failure::{Failure, Failures},
+    kube::runtime::events::{Event, EventType},
     logging::LogFormat,
     next_retry::NextRetry,
     settings_status::SettingsEvents,
     status_pace::{Pace, StatusAge},
-    told::{Told, tell_again_after},
 };

@@ -4,13 +4,16 @@ use std::sync::Arc;
 
 use axum::http::StatusCode;
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::runtime::events::EventType;
+use kube::runtime::events::Event;
 use parking_lot::Mutex;
 
 use crate::{
     render::short_digest,
-    report::{Events, metrics::Metrics},
+    report::{Events, metrics::Metrics, normal, warning},
 };
+
+/// The topic of Events about the newest settings.
+const SETTINGS: &str = "settings";
 
 /// Which settings are in force, and why newer ones are not: for `/settings`, metrics, Events and the log. A version is
 /// the sha256 of the settings' text.
@@ -26,11 +29,19 @@ struct State {
 }
 
 /// The reason why settings are not in force.
+#[derive(PartialEq)]
 pub(crate) enum Problem {
     /// A mistake in them.
     Mistake(String),
     /// Rights that the controller does not have yet.
     Rights(String),
+}
+
+impl Problem {
+    fn note(&self) -> String {
+        let (Self::Mistake(problem) | Self::Rights(problem)) = self;
+        format!("{problem}; this process keeps the previous settings until that is fixed")
+    }
 }
 
 impl SettingsStatus {
@@ -49,7 +60,7 @@ impl SettingsStatus {
         self.metrics.settings_in_force(version);
         tracing::info!(version, "the settings changed");
         let note = format!("the settings of the version {version} are in force");
-        events.publish(EventType::Normal, "SettingsTaken", &taking(&[version]), &note);
+        events.publish_lasting(SETTINGS, &taking(&[version]), normal("SettingsTaken", &note));
     }
 
     /// Records that settings are not in force.
@@ -57,7 +68,11 @@ impl SettingsStatus {
         if matches!(problem, Problem::Mistake(_)) {
             self.metrics.settings_errors.inc();
         }
-        self.state.lock().newer = Some((version.to_owned(), problem));
+        let mut state = self.state.lock();
+        if state.newer.as_ref().is_none_or(|(newer, known)| newer != version || *known != problem) {
+            tracing::error!("{}", problem.note());
+            state.newer = Some((version.to_owned(), problem));
+        }
         self.metrics.settings_kept_out.set(1);
     }
 
@@ -65,13 +80,12 @@ impl SettingsStatus {
     pub fn tell_problem(&self, events: &SettingsEvents) {
         let state = self.state.lock();
         let Some((version, problem)) = &state.newer else { return };
-        let (reason, problem) = match problem {
-            Problem::Mistake(mistake) => ("SettingsRefused", mistake),
-            Problem::Rights(missing) => ("SettingsWaitForRights", missing),
+        let reason = match problem {
+            Problem::Mistake(_) => "SettingsRefused",
+            Problem::Rights(_) => "SettingsWaitForRights",
         };
-        let note = format!("{problem}; this process keeps the previous settings until that is fixed");
-        tracing::error!("{note}");
-        events.warn(reason, &taking(&[version, &note]), &note);
+        let note = problem.note();
+        events.publish_lasting(SETTINGS, &taking(&[version, &note]), warning(reason, &note));
     }
 
     /// The page about the settings. With the version that somebody waits for: success once it is in force, 422 when it is
@@ -118,14 +132,17 @@ impl SettingsEvents {
         Self { events, config_map: Some(config_map) }
     }
 
-    /// Tells a warning; those with the same reason, action and note are repeats.
-    pub fn warn(&self, reason: &'static str, action: &str, note: &str) {
-        self.publish(EventType::Warning, reason, action, note);
+    /// Publishes an Event about something that has happened.
+    pub fn publish(&self, event: Event) {
+        if let Some(map) = &self.config_map {
+            self.events.publish(map, event);
+        }
     }
 
-    fn publish(&self, type_: EventType, reason: &'static str, action: &str, note: &str) {
+    /// Publishes an Event about a state that may last; another action is another state.
+    pub(crate) fn publish_lasting(&self, topic: &str, action: &str, event: Event) {
         if let Some(map) = &self.config_map {
-            self.events.enqueue(type_, map, reason, action, note);
+            self.events.publish_lasting(map, topic, action, Event { action: action.into(), ..event });
         }
     }
 }

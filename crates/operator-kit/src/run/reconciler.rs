@@ -250,7 +250,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        report::Category,
+        report::Failure,
         run::{
             Attempt, Next,
             controller::tests::{object_named, passes_of, writer},
@@ -261,27 +261,13 @@ mod tests {
     #[derive(Default)]
     struct Slow(Mutex<Vec<String>>);
 
-    #[derive(Debug, thiserror::Error)]
-    #[error("never")]
-    struct Never;
-
-    impl crate::report::Reported for Never {
-        fn category(&self) -> Category {
-            Category::Transient
-        }
-
-        fn reason(&self) -> &'static str {
-            "Never"
-        }
-    }
-
     impl Controller for Slow {
         type Kind = ConfigMap;
         type Observed = String;
         type Action = String;
-        type Error = Never;
+        type Error = Failure;
 
-        async fn observe(&self, object: Arc<ConfigMap>, _: Attempt) -> Result<String, Never> {
+        async fn observe(&self, object: Arc<ConfigMap>, _: Attempt) -> Result<String, Failure> {
             Ok(object.metadata.name.clone().unwrap_or_default())
         }
 
@@ -289,7 +275,7 @@ mod tests {
             name.clone()
         }
 
-        async fn act(&self, _: String, name: String) -> Result<Next, Never> {
+        async fn act(&self, _: String, name: String) -> Result<Next, Failure> {
             tokio::time::sleep(Duration::from_millis(10)).await;
             self.0.lock().push(name);
             Ok(Next::Settled)

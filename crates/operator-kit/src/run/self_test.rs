@@ -7,7 +7,7 @@ use kube::Client;
 use tokio::{sync::Mutex, time::Instant};
 
 use super::settings::{LiveSettings, Sample, Validate};
-use crate::{report::server::Tried, write::try_create};
+use crate::{report::server::Tried, watch::Cause, write::try_create};
 
 /// Time for which a result is given again, so that a visitor cannot make the controller send many requests.
 const REPEAT_INTERVAL: Duration = Duration::from_secs(5);
@@ -48,7 +48,7 @@ impl<S: Validate> SelfTest<S> {
         let namespace = namespace.as_ref().unwrap_or(&self.namespace);
         let Err(error) = try_create(&self.client, resource, namespace, object).await else { return };
         let said = format!("template {template:?}: {error}");
-        if error.cause.is_unknown_field() {
+        if error.cause == Cause::UnknownField {
             tried.refused.push(said);
         } else {
             tried.unclear.push(said);

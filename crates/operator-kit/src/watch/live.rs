@@ -1,7 +1,8 @@
 //! Live reads, for decisions that must not rely on a stale cache.
 
-use std::{fmt::Debug, time::Duration};
+use std::time::Duration;
 
+use futures::FutureExt;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{
     Api, Client, Resource,
@@ -10,23 +11,36 @@ use kube::{
     discovery::ApiResource,
 };
 use serde::de::DeserializeOwned;
+use thiserror::Error;
 use tokio::time::timeout;
 
 use crate::{
+    object::Named,
     render::is_object_name,
-    watch::{Trimmed, lenient::Lenient, stream},
+    watch::{ApiError, Cause, Trimmed, TrimmedObject, Verb, lenient::Lenient, stream},
 };
 
 /// Time within which the API server has to answer a request: a webhook may take up to 30 s before the server goes on
 /// without it.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(35);
 
+/// The failure of a request that took longer than this.
+#[derive(Debug, Error)]
+#[error("the API server did not answer within {} s", .0.as_secs())]
+pub(crate) struct Silence(pub Duration);
+
 /// Gives up a request that is not answered in time. Nothing else ends a pass soon.
-pub async fn in_time<T>(request: impl Future<Output = kube::Result<T>>) -> kube::Result<T> {
-    timeout(REQUEST_TIMEOUT, request).await.unwrap_or_else(|_| {
-        let silent = format!("the API server did not answer within {} s", REQUEST_TIMEOUT.as_secs());
-        Err(kube::Error::Service(silent.into()))
-    })
+pub fn in_time<T>(request: impl Future<Output = kube::Result<T>>) -> impl Future<Output = kube::Result<T>> {
+    within(REQUEST_TIMEOUT, request)
+}
+
+/// Gives up a request that is not answered within this time. An `async fn` would hold the request twice.
+pub(crate) fn within<T>(
+    limit: Duration,
+    request: impl Future<Output = kube::Result<T>>,
+) -> impl Future<Output = kube::Result<T>> {
+    let silent = move |_| Err(kube::Error::Service(Silence(limit).into()));
+    timeout(limit, request).map(move |answered| answered.unwrap_or_else(silent))
 }
 
 /// Refuses what cannot be the name of an object. Any text may stand in a reference, and the client puts names into URLs as
@@ -41,42 +55,55 @@ pub fn check_names(namespace: Option<&str>, name: &str) -> kube::Result<()> {
     }
 }
 
-/// The metadata of an object, without `managedFields`. `namespace` is empty for a cluster-wide one. What is no name is
-/// refused without a request.
+/// The metadata of an object, without `managedFields`; `None` if there is no such object. `namespace` is empty for a
+/// cluster-scoped one.
+///
+/// # Errors
+/// [`Cause::KindNotServed`] if the server does not know the path. What is no name is refused without a request.
 pub async fn metadata(
     client: &Client,
     resource: &ApiResource,
     namespace: &str,
     name: &str,
-) -> kube::Result<ObjectMeta> {
-    let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
-    check_names(namespace, name)?;
-    let request = Request::new(DynamicObject::url_path(resource, namespace))
-        .get_metadata(name, &GetParams::default())
-        .map_err(kube::Error::BuildRequest)?;
-    in_time(client.request::<Trimmed>(request)).await.map(|found| found.metadata)
+) -> Result<Option<ObjectMeta>, ApiError> {
+    let found: Option<Trimmed> = read(client, resource, namespace, name, Request::get_metadata).await?;
+    Ok(found.map(|found| found.metadata))
 }
 
-/// The same; `None` if there is no such object.
-pub async fn metadata_opt(
+/// An object, without `managedFields`; `None` if there is no such object. `namespace` is empty for a cluster-scoped one.
+///
+/// # Errors
+/// [`Cause::KindNotServed`] if the server does not know the path. What is no name is refused without a request.
+pub async fn object(
     client: &Client,
     resource: &ApiResource,
     namespace: &str,
     name: &str,
-) -> kube::Result<Option<ObjectMeta>> {
-    match metadata(client, resource, namespace, name).await {
-        Ok(found) => Ok(Some(found)),
-        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
-        Err(error) => Err(error),
-    }
+) -> Result<Option<TrimmedObject>, ApiError> {
+    read(client, resource, namespace, name, Request::get).await
 }
 
-/// An object; `None` if there is no such object.
-pub async fn object<K: Clone + DeserializeOwned + Debug>(
-    api: &Api<K>,
+type Built = Result<axum::http::Request<Vec<u8>>, request::Error>;
+
+async fn read<T: DeserializeOwned>(
+    client: &Client,
+    resource: &ApiResource,
+    namespace: &str,
     name: &str,
-) -> kube::Result<Option<K>> {
-    in_time(api.get_opt(name)).await
+    build: fn(&Request, &str, &GetParams) -> Built,
+) -> Result<Option<T>, ApiError> {
+    let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
+    let found = async {
+        check_names(namespace, name)?;
+        let request = Request::new(DynamicObject::url_path(resource, namespace));
+        let request = build(&request, name, &GetParams::default()).map_err(kube::Error::BuildRequest)?;
+        in_time(client.request(request)).await
+    };
+    match found.await.map_err(|error| ApiError::of(Verb::Read, &error, Named::new(&*resource.kind, name))) {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.cause == Cause::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// One page of the objects with these labels, and the token of the next one. An object that cannot be read is left out.
@@ -119,12 +146,11 @@ mod tests {
             (ApiResource::erase::<ConfigMap>(&()), Api::<ConfigMap>::default_namespaced(client.clone()));
         let began = Instant::now();
         let failures = [
-            metadata(&client, &maps, "shop", "web").await.err(),
-            object(&api, "web").await.err(),
-            page(&api, "", 1, None).await.err(),
+            metadata(&client, &maps, "shop", "web").await.unwrap_err().to_string(),
+            object(&client, &maps, "shop", "web").await.unwrap_err().to_string(),
+            page(&api, "", 1, None).await.unwrap_err().to_string(),
         ];
-        for failure in failures {
-            let text = failure.unwrap().to_string();
+        for text in failures {
             assert!(text.contains("did not answer within 35 s"), "{text}");
         }
         assert_eq!(began.elapsed().as_secs(), 3 * REQUEST_TIMEOUT.as_secs());
@@ -141,8 +167,9 @@ mod tests {
         let client = Client::new(tower::service_fn(service), "default");
         let maps = ApiResource::erase::<ConfigMap>(&());
         for (namespace, name) in [("shop", "?watch=true"), ("shop", ""), ("shop/configmaps", "web")] {
-            let found = metadata_opt(&client, &maps, namespace, name).await;
-            assert!(matches!(found, Err(kube::Error::BuildRequest(_))), "{namespace} {name}: {found:?}");
+            let error = metadata(&client, &maps, namespace, name).await.unwrap_err();
+            assert!(error.to_string().contains("is not an object name"), "{namespace} {name}: {error}");
+            assert_eq!(object(&client, &maps, namespace, name).await.unwrap_err(), error);
         }
         assert_eq!(asked.load(Ordering::Relaxed), 0);
         for namespace in ["shop", ""] {

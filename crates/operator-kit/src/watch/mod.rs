@@ -1,23 +1,23 @@
 //! Reads: watches with one backoff each, caches of trimmed rows, and live look-ups.
 
+mod api_error;
 mod cache;
 pub(crate) mod consistency;
 mod interner;
 pub(crate) mod lenient;
 pub mod live;
 pub mod pod;
-mod read_error;
 mod served;
 mod stream;
 mod trimmed;
 mod watched_kind;
 
 pub use {
+    api_error::{ApiError, Cause, Verb, unknown_fields},
     cache::{Cache, Row},
     consistency::{WatchedResource, Watermark},
     interner::Interner,
     lenient::Unmanaged,
-    read_error::{ReadCause, ReadError},
     served::{ServedKind, ServedKinds},
     stream::{Notices, Watch, Watches},
     trimmed::{Trimmed, TrimmedObject, trimmed_metadata, trimmed_time},
@@ -30,7 +30,6 @@ pub(crate) use {
 };
 pub(crate) use {
     lenient::readable,
-    read_error::words,
     served::follow as follow_served,
     stream::{Follower, Task, Unread},
     watched_kind::Intake,

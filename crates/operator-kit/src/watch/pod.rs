@@ -187,6 +187,11 @@ impl PodState {
 }
 
 impl Trouble {
+    fn known(reason: &str, message: &str, since: Timestamp) -> Self {
+        let reason = if reason.is_empty() { "Unknown" } else { reason };
+        Self { reason: reason.into(), message: message.into(), since, is_known: true }
+    }
+
     /// The time since it began.
     #[must_use]
     pub fn age(&self, now: Timestamp) -> Duration {
@@ -204,34 +209,23 @@ impl Status {
     }
 
     fn end(&self, created: Timestamp) -> Trouble {
-        let (reason, message) = if self.reason.is_empty() {
-            let cause =
-                self.container_statuses.iter().find_map(|container| container.state.terminated.as_ref());
-            let message = cause.map(|cause| format!("exit code {}", cause.exit_code)).unwrap_or_default();
-            (format!("Pod{}", self.phase), message)
-        } else {
-            (self.reason.clone(), self.message.clone())
-        };
-        Trouble {
-            reason: reason.into(),
-            message: message.into(),
-            since: self.since("Ready", created),
-            is_known: true,
+        let since = self.since("Ready", created);
+        if !self.reason.is_empty() {
+            return Trouble::known(&self.reason, &self.message, since);
         }
+        let mut containers = self.container_statuses.iter();
+        let cause = containers.find_map(|container| container.state.terminated.as_ref());
+        let message = cause.map(|cause| format!("exit code {}", cause.exit_code)).unwrap_or_default();
+        Trouble::known(&format!("Pod{}", self.phase), &message, since)
     }
 
     /// The first known cause: no node, a container that cannot start, one that ended, or the node.
     fn trouble(&self, created: Timestamp, node: &str) -> Trouble {
-        let known = |reason: &str, message: &str, since| Trouble {
-            reason: if reason.is_empty() { "Unknown" } else { reason }.into(),
-            message: message.into(),
-            since,
-            is_known: true,
-        };
         if let Some(scheduled) =
             self.condition("PodScheduled").filter(|condition| condition.status == "False")
         {
-            return known(&scheduled.reason, &scheduled.message, self.since("PodScheduled", created));
+            let since = self.since("PodScheduled", created);
+            return Trouble::known(&scheduled.reason, &scheduled.message, since);
         }
         let since = self.since("Ready", created);
         for container in self.init_container_statuses.iter().chain(&self.container_statuses) {
@@ -243,18 +237,18 @@ impl Status {
                 } else {
                     waiting.message.clone()
                 };
-                return known(&waiting.reason, &message, since);
+                return Trouble::known(&waiting.reason, &message, since);
             }
             if let Some(terminated) = container.state.terminated.as_ref().filter(|ended| ended.exit_code != 0)
             {
                 let message =
                     format!("container {:?} exited with code {}", container.name, terminated.exit_code);
-                return known(&terminated.reason, &message, since);
+                return Trouble::known(&terminated.reason, &message, since);
             }
         }
         let condition = |r#type: &str| self.condition(r#type).map(|found| (&*found.status, &*found.reason));
         if let Some((reason, message)) = node_trouble(node, condition) {
-            return known(reason, &message, since);
+            return Trouble::known(reason, &message, since);
         }
         let message = self.condition("Ready").map(|ready| ready.message.as_str()).unwrap_or_default();
         Trouble { reason: "NotReady".into(), message: message.into(), since, is_known: false }

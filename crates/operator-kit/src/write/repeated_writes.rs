@@ -15,10 +15,7 @@ use axum::http::{Request, header::CONTENT_TYPE};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::{
-    object::Named,
-    report::{Category, Failure, Part},
-};
+use crate::{object::Named, report::Failure};
 
 /// How often a write may be repeated.
 struct Limit {
@@ -98,7 +95,7 @@ pub(crate) struct Repeated {
 
 impl Repeated {
     /// The failure to report. What undoes a change is not retried earlier than the limit allows.
-    pub fn failed(&self) -> Part {
+    pub fn failed(&self) -> Failure {
         let Self { verb, object, undoes } = self;
         let message = match undoes {
             Some((field, by)) => {
@@ -117,14 +114,8 @@ impl Repeated {
                 "the same {verb} of {object} is repeated again and again: either it has no effect, or somebody undoes it; it is retried with exponential backoff, down to once a minute; find the other writer, for example with kubectl get --show-managed-fields"
             ),
         };
-        let failure = Failure {
-            category: Category::Transient,
-            reason: "RepeatedWrites",
-            message,
-            is_expected: false,
-            next_retry: None,
-        };
-        Part { retry_after: undoes.as_ref().map(|_| UNDOING_PACE), ..failure.into() }
+        let retry_after = undoes.as_ref().map(|_| UNDOING_PACE);
+        Failure { retry_after, ..Failure::transient("RepeatedWrites", message) }
     }
 }
 

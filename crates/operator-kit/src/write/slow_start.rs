@@ -1,10 +1,9 @@
 use std::{future::ready, pin::pin, time::Duration};
 
 use futures::{StreamExt, stream};
-use thiserror::Error;
 use tokio::time::Instant;
 
-use crate::report::{Part, Reported};
+use crate::report::{Failure, Failures};
 
 /// Time after which no further call is begun: the rest is left to a later pass, after those of other objects.
 const LONGEST: Duration = Duration::from_secs(30);
@@ -32,7 +31,7 @@ impl<T, E> Batch<T, E> {
     }
 }
 
-impl<T, E: Reported> Batch<T, E> {
+impl<T, E: Into<Failure>> Batch<T, E> {
     /// Holds up single items: an item that failed for a reason of its own (`is_its_own`) is held up under its name from
     /// `item`, and a failure that would affect all others holds up the whole step.
     ///
@@ -42,27 +41,17 @@ impl<T, E: Reported> Batch<T, E> {
         self,
         item: impl Fn(&T) -> String,
         is_its_own: impl Fn(&E) -> bool,
-    ) -> Result<(), Box<Failed<E>>> {
-        let part = |(which, error): &(T, E)| {
-            if is_its_own(error) { Part::item(item(which), error) } else { Part::whole(error) }
+    ) -> Result<(), Failures> {
+        if self.failed.is_empty() {
+            return Ok(());
+        }
+        let failure = |(which, error): (T, E)| {
+            let item = is_its_own(&error).then(|| item(&which));
+            Failure { item, ..error.into() }
         };
-        let parts = self.failed.iter().map(part).collect();
-        let has_progressed = self.done > 0;
-        let first = self.failed.into_iter().next();
-        first.map_or(Ok(()), |(_, first)| Err(Box::new(Failed { first, parts, has_progressed })))
+        let parts = self.failed.into_iter().map(failure).collect();
+        Err(Failures { parts, step: None, has_progressed: self.done > 0 })
     }
-}
-
-/// The failures of a batch.
-#[derive(Debug, Error)]
-#[error("{first}")]
-pub struct Failed<E: Reported> {
-    /// The first error.
-    pub first: E,
-    /// The parts that they hold up.
-    pub parts: Vec<Part>,
-    /// Whether another item of the batch succeeded.
-    pub has_progressed: bool,
 }
 
 /// Runs a call for each item in batches of 1, 2, 4, …, as long as there is time.

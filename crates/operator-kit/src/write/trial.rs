@@ -7,10 +7,12 @@ use kube::{
     discovery::ApiResource,
 };
 use serde_json::Value;
-use tokio::time::timeout;
 
-use super::{WriteCause, WriteError, Written, strict::strictly};
-use crate::{object::Named, watch::Trimmed};
+use super::strict::strictly;
+use crate::{
+    object::Named,
+    watch::{ApiError, Trimmed, Verb, live::within},
+};
 
 /// Time within which the server has to answer a trial, for which somebody waits.
 const TRIAL_TIMEOUT: Duration = Duration::from_secs(10);
@@ -18,31 +20,25 @@ const TRIAL_TIMEOUT: Duration = Duration::from_secs(10);
 /// Has the server check the creation of an object, in this namespace if it is not empty. Nothing is stored.
 ///
 /// # Errors
-/// Like the creation: [`WriteCause::is_unknown_field`](super::WriteCause::is_unknown_field) tells a field that the
-/// server does not know. A server that does not answer within ten seconds leaves it unknown.
+/// Like the creation: [`Cause::UnknownField`](crate::watch::Cause::UnknownField) tells a field that the server does not
+/// know. A server that does not answer within ten seconds leaves it unknown.
 pub async fn try_create(
     client: &Client,
     resource: &ApiResource,
     namespace: &str,
     object: &Value,
-) -> Written<()> {
+) -> Result<(), ApiError> {
     let mut object = object.clone();
     let named = Named::new(&*resource.kind, object["metadata"]["name"].as_str().unwrap_or_default());
     let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
     object["metadata"]["namespace"] = namespace.into();
     let params = PostParams { dry_run: true, field_manager: None };
     let request = Request::new(DynamicObject::url_path(resource, namespace));
-    let built = request.create(&params, serde_json::to_vec(&object).unwrap_or_default());
-    let tried = match built {
-        Ok(mut request) => {
-            strictly(&mut request);
-            let Ok(answer) = timeout(TRIAL_TIMEOUT, client.request::<Trimmed>(request)).await else {
-                let message = format!("the API server did not answer within {TRIAL_TIMEOUT:?}");
-                return Err(WriteError { object: named, cause: WriteCause::Unknown { code: 0, message } });
-            };
-            answer
-        }
-        Err(error) => Err(kube::Error::BuildRequest(error)),
+    let tried = async {
+        let body = serde_json::to_vec(&object).unwrap_or_default();
+        let mut request = request.create(&params, body).map_err(kube::Error::BuildRequest)?;
+        strictly(&mut request);
+        within(TRIAL_TIMEOUT, client.request::<Trimmed>(request)).await
     };
-    tried.map(|_| ()).map_err(|error| WriteError::of(error, named))
+    tried.await.map(drop).map_err(|error| ApiError::of(Verb::Write, &error, named))
 }

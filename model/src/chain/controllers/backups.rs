@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use backup_controller::{
     annotation::BackupStatus,
-    backup::{Failures, Search, Situation, render},
+    backup::{Failures, Search, Situation},
     decide::{Action, decide},
     finalizer,
     force_release::ForceRelease,
@@ -137,7 +137,7 @@ fn survey(
     // Its backups do not delete themselves.
     let mut search = Search::begin(kind, target, now, status, 0, &mut failures);
     loop {
-        let backup = match render(&settings.templates, kind, target, search.attempt()) {
+        let backup = match search.render(&settings.templates) {
             Ok(backup) => backup,
             Err(problem) => return Situation::Unusable(problem),
         };

@@ -43,7 +43,6 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Sto
         now,
         is_deleted,
         came_back: came_back && !scope.has(Sabotage::ForgetsDeletions),
-        told: process.memory.kept.contains(uid).then_some(now),
     };
     match decide(&observed) {
         Action::Delete => {
@@ -61,15 +60,11 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Sto
             let preconditions = Preconditions::uid(uid);
             vec![Write::patch(command, Purpose::Keep, command.meta.key.clone(), preconditions, vec![mark])]
         }
-        Action::Tell { .. } => {
-            process.memory.kept.insert(uid.clone());
-            Vec::new()
-        }
         Action::Refuse(_) => {
             process.fails(command, "", None);
             Vec::new()
         }
-        Action::Wait(_) | Action::Settle => Vec::new(),
+        Action::Tell { .. } | Action::Wait(_) | Action::Settle => Vec::new(),
     }
 }
 

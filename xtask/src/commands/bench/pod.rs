@@ -43,7 +43,7 @@ pub fn jinja(bytes: usize) -> String {
     pod["apiVersion"] = "v1".into();
     pod["kind"] = "Pod".into();
     pod["metadata"]["name"] = "@pod".into();
-    // Values are rendered with quotes, so that each expression takes the place of a whole string.
+    // Each expression takes the place of a whole string.
     [
         ("\"@name\"", "{{ name }}"),
         ("\"@image\"", "{{ parameters.image }}"),

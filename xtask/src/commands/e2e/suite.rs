@@ -98,7 +98,8 @@ impl Suite {
         Ok(chosen)
     }
 
-    /// The tests that want a cluster alone, in their order.
+    /// The tests that want a cluster alone, in their order: those that take more than a minute come first, so that no cluster
+    /// waits for the end of one that began last.
     pub fn queue(&self, mut alone: Vec<String>) -> Queue {
         if let Some(seed) = self.shuffle {
             alone.sort_by_key(|test| {
@@ -106,6 +107,8 @@ impl Suite {
                 (seed, test).hash(&mut hasher);
                 hasher.finish()
             });
+        } else {
+            alone.sort_by_key(|test| !test.contains("::long::"));
         }
         Mutex::new(alone.into())
     }
@@ -327,5 +330,13 @@ mod tests {
         assert_eq!(chosen.alone, ["keeps_up::alone::a_hundred"]);
         assert_eq!(chosen.files(), ["heals", "keeps_up"]);
         assert!(Chosen::of("0 tests, 0 benchmarks\n").is_empty());
+    }
+
+    #[test]
+    fn long_ones_that_want_a_cluster_alone_begin_first() {
+        let suite = Suite::on_request("any", Vec::new(), false);
+        let queue =
+            suite.queue(["a::alone::b", "c::alone::long::d", "e::alone::f"].map(str::to_owned).into());
+        assert_eq!(*queue.lock(), ["c::alone::long::d", "a::alone::b", "e::alone::f"]);
     }
 }

@@ -13,11 +13,7 @@ use backup_controller::{
 };
 use catena_api::keys::BACKUP_FINALIZER;
 use jiff::Timestamp;
-use operator_kit::{
-    report::{Failure, Reported},
-    run::Attempt,
-    testing::in_turn,
-};
+use operator_kit::{report::Failure, run::Attempt, testing::in_turn};
 
 use super::*;
 use crate::{
@@ -40,7 +36,7 @@ struct Acted {
     told: Vec<String>,
     /// The objects that the Events are about, beside the held one.
     related: Vec<Value>,
-    result: Result<Next, Error>,
+    result: Result<Next, Failure>,
     memory: Memory,
     metrics: String,
 }
@@ -60,7 +56,7 @@ async fn act_on(observed: &Observed, action: Action, answers: &[Answer]) -> Acte
         memory.clone(),
         metrics.clone(),
     );
-    let result = executor.act(observed, action).await;
+    let result = executor.act(observed, action).await.map_err(Failure::from);
     // Events are published in the background; time advances only while all tasks wait.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let (events, sent): (Vec<_>, _) = log.take().into_iter().partition(is_event);
@@ -75,7 +71,7 @@ async fn act(action: Action, answer: Answer) -> Acted {
 
 /// The effect of a step: its continuation, or the reason of its failure.
 fn outcome(acted: &Acted) -> Result<Next, &'static str> {
-    acted.result.as_ref().copied().map_err(Reported::reason)
+    acted.result.as_ref().copied().map_err(|failure| failure.reason)
 }
 
 fn observed() -> Observed {
@@ -308,8 +304,8 @@ async fn no_answer_lets_an_object_go_without_a_proven_backup() {
 fn is_let_go(settings: &Settings, acted: &Acted) -> Option<Outcome> {
     let mut observed = held(settings, &target("shop"), Situation::Absent { attempt: 1, backup: backup() });
     observed.held.as_mut().unwrap().refusals = acted.memory.refusals("u");
-    if let Err(error) = &acted.result {
-        observed.attempt = Attempt::Deferred(Failure::of(error));
+    if let Err(failure) = &acted.result {
+        observed.attempt = Attempt::Deferred(failure.clone());
     }
     match decide(&observed) {
         Action::Release { outcome, .. } => Some(outcome),

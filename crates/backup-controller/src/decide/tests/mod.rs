@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use catena_api::keys::BACKUP_FINALIZER;
 use k8s_openapi::api::core::v1::ObjectReference;
-use operator_kit::report::{Category, Failure};
+use operator_kit::report::Failure;
 use serde_json::json;
 
 use super::*;
@@ -45,13 +45,7 @@ fn deleted(id: &str, situation: Situation) -> Observed {
 
 /// A pass that may only report a failure.
 fn deferred() -> Attempt {
-    Attempt::Deferred(Failure {
-        category: Category::Transient,
-        reason: "Forbidden",
-        message: "no".into(),
-        is_expected: false,
-        next_retry: None,
-    })
+    Attempt::Deferred(Failure::transient("Forbidden", "no"))
 }
 
 fn held(observed: &mut Observed) -> &mut Held {

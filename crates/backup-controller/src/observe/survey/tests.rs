@@ -8,13 +8,13 @@ use std::{
 
 use backup_controller::{
     Settings,
-    annotation::{LastAttempt, State},
-    backup::{Failures, MAX_LOOK_UPS, Verdict},
+    annotation::{BackupStatus, LastAttempt, State},
+    backup::{Failures, MAX_LOOK_UPS, Verdict, render},
     metadata,
     settings::LAST_ATTEMPT,
     status::OVERDUE,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::{
@@ -47,15 +47,11 @@ async fn surveyed(
     status: &BackupStatus,
     failures: &mut Failures,
 ) -> Situation {
-    let survey = Survey {
-        client,
-        templates: &settings.templates,
-        kind: &settings.kinds["maps"],
-        target: &target("shop"),
-        now: "2026-06-01T12:00:30Z".parse().unwrap(),
-        begun: status.begun_by(&settings.kinds["maps"].policy),
-    };
-    survey.situation(Some(status), failures).await.unwrap()
+    let (kind, target) = (&*settings.kinds["maps"], target("shop"));
+    let now = "2026-06-01T12:00:30Z".parse().unwrap();
+    let begun = status.begun_by(&kind.policy);
+    let search = Search::begin(kind, &target, now, Some(status), begun, failures);
+    super::situation(client, &settings.templates, search).await.unwrap()
 }
 
 /// The situation of an object whose given attempts failed, beginning with one of them, and the number of look-ups.

@@ -1,6 +1,6 @@
 //! The effects of each answer of the server.
 
-use operator_kit::report::{Category, Reported};
+use operator_kit::report::Failure;
 
 use super::*;
 
@@ -31,7 +31,7 @@ async fn reason(action: Action, answer: Answer) -> Option<&'static str> {
             assert_eq!(next, Next::Written);
             None
         }
-        Err(error) => Some(error.reason()),
+        Err(failures) => Some(failures.parts[0].reason),
     }
 }
 
@@ -43,9 +43,10 @@ async fn what_is_gone_or_replaced_is_expected_and_where_it_was_to_go_it_is_done(
             assert_eq!(sent.len(), 1, "{action:?}");
             match result {
                 Ok(next) => assert!(is_done_when_gone(&action) && next == Next::Written, "{action:?}"),
-                Err(error) => {
-                    assert_eq!((error.reason(), is_done_when_gone(&action)), (expected, false), "{action:?}");
-                    assert!(error.wrapped().unwrap().is_expected());
+                Err(failures) => {
+                    let Failure { reason, is_expected, .. } = failures.parts[0];
+                    assert_eq!((reason, is_done_when_gone(&action)), (expected, false), "{action:?}");
+                    assert!(is_expected);
                 }
             }
         }
@@ -67,9 +68,9 @@ async fn what_is_not_valid_waits_for_a_change_but_a_commands_status_is_only_left
         let Acted { result, memory, .. } = act(action.clone(), &[Answer::Refusal(422, "Invalid")]).await;
         match result {
             Ok(_) => assert!(is_telling, "{action:?}"),
-            Err(error) => {
-                let told = (error.reason(), error.category());
-                assert_eq!(told, (refused_as(&action, "Invalid"), Category::WaitsForChange));
+            Err(failures) => {
+                let Failure { reason, is_stalled, .. } = failures.parts[0];
+                assert_eq!((reason, is_stalled), (refused_as(&action, "Invalid"), true));
             }
         }
         assert_eq!(memory.recall("deployment", None).unheard.contains("command"), is_telling, "{action:?}");
@@ -83,10 +84,9 @@ async fn a_policy_that_refuses_one_commands_status_holds_up_that_command_alone()
         json!({"kind": "Status", "status": "Failure", "code": 422, "reason": "Invalid", "message": message});
     for tell in writes().into_iter().filter(|action| matches!(action, Action::Tell(_))) {
         let Acted { result, memory, .. } = act(tell, &[Answer::Json(422, denied.clone())]).await;
-        let error = result.unwrap_err();
-        assert_eq!(error.reason(), "StatusRefused");
-        let items: Vec<_> = error.parts().into_iter().map(|part| part.item).collect();
-        assert_eq!(items, [Some("command".to_owned())]);
+        let parts = result.unwrap_err().parts;
+        let told: Vec<_> = parts.into_iter().map(|failure| (failure.reason, failure.item)).collect();
+        assert_eq!(told, [("StatusRefused", Some("command".to_owned()))]);
         assert!(memory.recall("deployment", None).unheard.is_empty(), "it is told once nobody refuses it");
     }
 }
@@ -96,7 +96,7 @@ async fn a_server_that_is_busy_is_asked_four_times_more_with_the_same_words() {
     for action in writes() {
         let busy = Answer::Refusal(429, "TooManyRequests");
         let Acted { result, sent, .. } = act(action.clone(), std::slice::from_ref(&busy)).await;
-        assert_eq!(result.unwrap_err().reason(), "ServerBusy", "{action:?}");
+        assert_eq!(result.unwrap_err().parts[0].reason, "ServerBusy", "{action:?}");
         assert_eq!(sent.len(), 5, "{action:?}");
         assert!(sent.windows(2).all(|two| two[0] == two[1]), "{action:?}");
         let Acted { result, sent, .. } = act(action.clone(), &[busy, DONE]).await;
@@ -109,12 +109,8 @@ async fn a_broken_server_and_a_lost_answer_are_no_reason_to_ask_again_at_once() 
     for action in writes() {
         for answer in [Answer::Refusal(500, "InternalError"), Answer::Lost] {
             let Acted { result, sent, .. } = act(action.clone(), &[answer]).await;
-            let error = result.unwrap_err();
-            assert_eq!(
-                (error.reason(), error.category()),
-                ("WriteFailed", Category::Transient),
-                "{action:?}"
-            );
+            let Failure { reason, is_stalled, .. } = result.unwrap_err().parts[0];
+            assert_eq!((reason, is_stalled), ("WriteFailed", false), "{action:?}");
             assert_eq!(sent.len(), 1, "{action:?}");
         }
     }
@@ -130,12 +126,13 @@ async fn a_revision_whose_name_is_taken_is_waited_for_and_then_told_with_the_way
     }
     tokio::time::advance(WATCH_DELAY).await;
     let told = executor.act(&observed, record()).await.unwrap_err();
-    assert_eq!((told.reason(), told.category()), ("RevisionNameTaken", Category::WaitsForChange));
+    let failure = &Failures::from(told).parts[0];
+    assert_eq!((failure.reason, failure.is_stalled), ("RevisionNameTaken", true));
     let name = revision::name("web", "deployment", "new");
     let on = format!("--namespace shop controllerrevision {name} --overwrite");
     let label = format!("kubectl label {on} {}=deployment", keys::DEPLOYMENT_UID);
     let hash = format!("kubectl annotate {on} {}=new", keys::HASH);
-    assert!(told.to_string().contains(&format!("({label}; {hash})")), "{told}");
+    assert!(failure.message.contains(&format!("({label}; {hash})")), "{failure}");
     assert_eq!(executor.act(&observed, record()).await.unwrap(), Next::Written, "somebody deleted it");
     assert_eq!(executor.act(&observed, record()).await.unwrap(), Next::NotYet(WATCH_DELAY), "it begins anew");
 }
@@ -189,7 +186,7 @@ async fn only_writes_that_undo_somebodys_change_are_counted_as_such() {
 async fn what_is_refused_of_one_keeps_no_other_from_going_and_a_silent_server_does() {
     let refused = Answer::Refusal(403, "Forbidden");
     let Acted { result, sent, .. } = act(delete(&["a", "b", "c"]), &[refused, DONE]).await;
-    assert_eq!((result.unwrap_err().reason(), sent.len()), ("Forbidden", 3));
+    assert_eq!((result.unwrap_err().parts[0].reason, sent.len()), ("Forbidden", 3));
     let Acted { result, sent, .. } = act(delete(&["a", "b", "c"]), &[Answer::Lost, DONE]).await;
-    assert_eq!((result.unwrap_err().reason(), sent.len()), ("WriteFailed", 1));
+    assert_eq!((result.unwrap_err().parts[0].reason, sent.len()), ("WriteFailed", 1));
 }

@@ -8,6 +8,7 @@ use catena_api::BasicDeploymentStatus;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::discovery::ApiResource;
 use operator_kit::{
+    report::Failures,
     testing::{Answer, Sent, answering, in_turn},
     watch::Watermark,
 };
@@ -26,7 +27,7 @@ const DEPLOYMENTS: &str = "/apis/catena.dev/v1alpha1/namespaces/shop/basicdeploy
 /// The outcome of an action.
 struct Acted {
     sent: Vec<Sent>,
-    result: Result<Next, Error>,
+    result: Result<Next, Failures>,
     memory: Memory,
 }
 
@@ -35,7 +36,7 @@ async fn act_on(observed: &Observed, action: Action, answers: &[Answer]) -> Acte
     let (client, log) = answering(in_turn(answers));
     let memory = Memory::default();
     let executor = Executor::new(Writer::over(client, MANAGER), places(), memory.clone());
-    let result = executor.act(observed, action).await;
+    let result = executor.act(observed, action).await.map_err(Failures::from);
     Acted { sent: log.take(), result, memory }
 }
 
@@ -96,11 +97,11 @@ fn restart_with(token: Option<&str>) -> Action {
 }
 
 fn scale(heals: bool) -> Action {
-    Action::Scale { child: child("web", "child"), replicas: 3, heals }
+    Action::Scale { child: child("web", "child"), replicas: 3, heals, is_former: false }
 }
 
 fn scale_former() -> Action {
-    Action::ScaleFormer { child: child("old", "former"), replicas: 2, heals: false }
+    Action::Scale { child: child("old", "former"), replicas: 2, heals: false, is_former: true }
 }
 
 fn strip() -> Action {

@@ -114,6 +114,33 @@ async fn a_child_is_scaled_and_stripped_in_single_fields_of_the_very_object() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_child_is_handed_fields_with_its_replicas_and_loses_those_that_are_no_longer_set() {
+    let mut observed = observed();
+    Arc::make_mut(&mut observed.deployment).spec.min_ready_seconds = Some(5);
+    let record = r#"{"spec.minReadySeconds":5}"#;
+    let body_of =
+        async |observed: &Observed, action| act_on(observed, action, &[DONE]).await.sent.remove(0).body;
+    for action in [scale(false), scale_former()] {
+        let body = body_of(&observed, action).await;
+        assert_eq!(body["spec"]["minReadySeconds"], 5);
+        assert_eq!(body["metadata"]["annotations"], json!({keys::HANDED: record}));
+    }
+    observed.desired = Ok(Desired::new(&observed.deployment, rendered(), child("web", "child").kind.clone()));
+    let (desired, replicas) = (observed.desired.clone().unwrap(), 3);
+    let body = body_of(&observed, Action::Create { desired, replicas, cause: Cause::Rendering }).await;
+    assert_eq!(body["spec"]["minReadySeconds"], 5);
+    assert_eq!(body["metadata"]["annotations"], json!({keys::HASH: "new", keys::HANDED: record}));
+
+    Arc::make_mut(&mut observed.deployment).spec.min_ready_seconds = None;
+    let mut given = child("web", "child");
+    Arc::make_mut(&mut given).object["metadata"]["annotations"][keys::HANDED] = record.into();
+    let body =
+        body_of(&observed, Action::Scale { child: given, replicas: 3, heals: false, is_former: false }).await;
+    assert_eq!(body["spec"], json!({"replicas": 3, "minReadySeconds": null}));
+    assert_eq!(body["metadata"]["annotations"], json!({keys::HANDED: null}));
+}
+
+#[tokio::test(start_paused = true)]
 async fn owner_references_of_children_and_revisions_get_the_present_version() {
     let mut reference = owner("deployment");
     reference["apiVersion"] = "catena.dev/v1alpha0".into();
@@ -185,7 +212,7 @@ async fn a_command_that_nobody_has_bound_is_ended_as_the_very_object() {
 async fn refusing_waiting_and_settling_ask_nothing_of_the_server() {
     let refusal = Refusal::RevisionGone { hash: "new".into() };
     let refused = act(Action::Refuse(refusal.clone()), &[DONE]).await;
-    assert!(matches!(refused.result, Err(Error::Refused(told)) if told == refusal));
+    assert_eq!(refused.result, Err(refusal.into()));
     let second = Duration::from_secs(1);
     let waited = act(Action::Wait(second), &[DONE]).await;
     assert_eq!(waited.result.unwrap(), Next::Wait(second));

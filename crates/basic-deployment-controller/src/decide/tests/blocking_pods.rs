@@ -1,7 +1,7 @@
 //! The pod that keeps a child from serving, for a kind that does not report it.
 
 use catena_api::BlockedBy;
-use operator_kit::report::{Category, Failure};
+use operator_kit::report::Failure;
 
 use super::*;
 use crate::{
@@ -67,13 +67,7 @@ fn a_pod_is_looked_for_while_the_child_does_not_serve_and_reports_no_blocker() {
     assert_eq!(look_in(&mapped(json!({"active": 1, "blockedBy": blocker}), 5)), None);
     assert_eq!(look_in(&mapped(json!({"active": 1, "observedGeneration": 0}), 5)), None, "it is behind");
     let mut failed = stuck(5);
-    let failure = Failure {
-        category: Category::Transient,
-        reason: "Busy",
-        message: String::new(),
-        is_expected: false,
-        next_retry: None,
-    };
+    let failure = Failure::transient("Busy", "");
     failed.attempt = Attempt::Deferred(failure);
     assert_eq!(look_in(&failed), None, "it is backing off");
 }

@@ -11,7 +11,7 @@ fn a_former_child_that_breaks_the_contract_is_told_and_not_written_to() {
     let mut observed = switched();
     observed.child = Found::Ours(child(json!({"spec": {"replicas": 1}, "status": {"active": 1}})));
     observed.others = vec![deployment_child(json!({"status": {"active": "3"}}))];
-    let Action::Scale { replicas: 3, .. } = decide(&observed) else {
+    let Action::Scale { replicas: 3, is_former: false, .. } = decide(&observed) else {
         panic!("it would keep its room for ever")
     };
     observed.child = Found::Ours(child(json!({"status": {"active": 1}})));
@@ -40,7 +40,7 @@ fn a_child_whose_outputs_cannot_be_read_is_neither_service_nor_room() {
     observed.others.push(broken.clone());
     assert_eq!(decide(&observed), create_with(desired(), 1), "the one that serves keeps all its replicas");
     observed.child = Found::Ours(child(json!({"spec": {"replicas": 1}, "status": {"active": 0}})));
-    assert!(!matches!(decide(&observed), Action::ScaleFormer { .. }), "{:?}", decide(&observed));
+    assert!(!matches!(decide(&observed), Action::Scale { is_former: true, .. }), "{:?}", decide(&observed));
 
     observed.others = vec![broken];
     observed.child = Found::Nothing;
@@ -61,7 +61,7 @@ fn a_breach_holds_up_neither_former_children_nor_its_cure() {
     assert!(conditions::is_true(&told.conditions, conditions::STALLED));
     assert_eq!(told.blocked_by.unwrap().reason, "ContractBroken");
     observed.others = vec![deployment_child(json!({"spec": {"replicas": 0}, "status": {"active": 0}}))];
-    assert!(matches!(decide(&observed), Action::ScaleFormer { replicas: 3, .. }));
+    assert!(matches!(decide(&observed), Action::Scale { replicas: 3, is_former: true, .. }));
     observed.child = Found::Ours(child(json!({"spec": {"replicas": 1}, "status": {"active": 1}})));
     assert_ne!(ready(&status(&observed)).1, "ContractBroken", "its cure is seen at once");
 }
@@ -123,7 +123,7 @@ fn replicas_that_the_server_drops_are_a_breach_and_are_not_written_again() {
         .as_object_mut()
         .unwrap()
         .remove("replicas");
-    assert!(matches!(decide(&observed), Action::Scale { .. }), "they were never set");
+    assert!(matches!(decide(&observed), Action::Scale { is_former: false, .. }), "they were never set");
     observed.given_replicas.insert("child".into(), 3);
     let Action::Refuse(refusal) = decide(&observed) else { panic!() };
     assert!(refusal.to_string().contains("contract.replicas: spec.replicas was set"), "{refusal}");

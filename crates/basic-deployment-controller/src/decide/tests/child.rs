@@ -4,8 +4,9 @@ use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use operator_kit::{
     render::TemplateError,
-    report::{Category, Failure, TERMINATING},
+    report::{Failure, TERMINATING},
     run::HeldUp,
+    write::owner::is_former,
 };
 
 use super::*;
@@ -27,7 +28,10 @@ fn a_child_that_is_as_wanted_is_not_written() {
 
 #[test]
 fn scaling_sets_the_replicas_and_nothing_else() {
-    assert!(matches!(decide(&ours(json!({"spec": {"replicas": 5}}))), Action::Scale { .. }));
+    assert!(matches!(
+        decide(&ours(json!({"spec": {"replicas": 5}}))),
+        Action::Scale { is_former: false, .. }
+    ));
 }
 
 #[test]
@@ -57,7 +61,7 @@ fn paused_means_to_scale_and_nothing_else() {
     spec(&mut observed).paused = true;
     assert_eq!(ready(&written(decide(&observed))), (false, "Paused".into()));
     spec(&mut observed).replicas = 4;
-    assert!(matches!(decide(&observed), Action::Scale { .. }));
+    assert!(matches!(decide(&observed), Action::Scale { is_former: false, .. }));
     observed.child = Found::Nothing;
     assert!(matches!(decide(&observed), Action::WriteStatus(_)));
 }
@@ -87,7 +91,7 @@ fn nothing_is_written_to_a_child_that_breaks_the_contract() {
     let mut repaired = broken;
     repaired["status"]["active"] = 3.into();
     observed.child = Found::Ours(child(repaired));
-    assert!(matches!(decide(&observed), Action::Scale { .. }));
+    assert!(matches!(decide(&observed), Action::Scale { is_former: false, .. }));
 }
 
 #[test]
@@ -101,8 +105,8 @@ fn a_child_that_was_left_with_another_content_is_told_how_it_comes_back() {
 fn what_a_former_one_left_is_waited_for() {
     let owner = json!([{"apiVersion": "catena.dev/v1alpha1", "kind": "BasicDeployment", "name": "web", "uid": "former", "controller": true}]);
     let left = child(json!({"metadata": {"ownerReferences": owner}}));
-    assert!(left.owner.as_ref().unwrap().is_former(&deployment()));
-    assert!(!child(json!({})).owner.as_ref().unwrap().is_former(&deployment()));
+    assert!(is_former(left.owner.as_ref().unwrap(), &deployment()));
+    assert!(!is_former(child(json!({})).owner.as_ref().unwrap(), &deployment()));
     let status = written(decide(&observed(Found::Leaving(left))));
     assert_eq!(ready(&status), (false, "FormerChildLeaving".into()));
     assert!(!conditions::is_true(&status.conditions, conditions::STALLED));
@@ -118,13 +122,7 @@ fn an_orphan_that_comes_from_the_same_rendering_is_taken_back() {
 fn a_refusal_stalls_and_names_itself() {
     let mut observed = observed(Found::Nothing);
     let message = "BasicReplicaSet \"web\" belongs to somebody".to_owned();
-    observed.attempt = Attempt::Deferred(Failure {
-        category: Category::WaitsForChange,
-        reason: "ChildNotOwned",
-        message,
-        is_expected: false,
-        next_retry: None,
-    });
+    observed.attempt = Attempt::Deferred(Failure::stalled("ChildNotOwned", message));
     let status = written(decide(&observed));
     assert!(conditions::is_true(&status.conditions, conditions::STALLED));
     assert_eq!(ready(&status), (false, "ChildNotOwned".into()));
@@ -133,20 +131,14 @@ fn a_refusal_stalls_and_names_itself() {
 
 #[test]
 fn a_status_that_is_refused_is_not_written_again_and_stops_nothing_else() {
-    let refused = Failure {
-        category: Category::WaitsForChange,
-        reason: "StatusRefused",
-        message: String::new(),
-        is_expected: false,
-        next_retry: None,
-    };
+    let refused = Failure::stalled("StatusRefused", "");
     let settled = ours(json!({}));
     let step = decide(&settled).step();
     let held = || Attempt::Without(HeldUp::default().and_step(step, refused.clone()));
     let held_up = Observed { attempt: held(), ..settled };
     assert_eq!(decide(&held_up), Action::Settle);
     let unscaled = Observed { attempt: held(), ..ours(json!({"spec": {"replicas": 1}})) };
-    assert!(matches!(decide(&unscaled), Action::Scale { .. }));
+    assert!(matches!(decide(&unscaled), Action::Scale { is_former: false, .. }));
     // The kit holds up everything for a step without a name.
     assert_ne!(step, "");
 }
@@ -159,13 +151,7 @@ fn while_children_are_not_known_the_last_numbers_stay() {
     Arc::make_mut(&mut observed.deployment).status = Some(status.clone());
     observed.child = Found::Nothing;
     observed.is_blind = true;
-    observed.attempt = Attempt::Deferred(Failure {
-        category: Category::Transient,
-        reason: "ChildrenNotObserved",
-        message: String::new(),
-        is_expected: false,
-        next_retry: None,
-    });
+    observed.attempt = Attempt::Deferred(Failure::transient("ChildrenNotObserved", ""));
     let blind = written(decide(&observed));
     assert_eq!(ready(&blind), (false, "ChildrenNotObserved".into()));
     assert_eq!((blind.active, blind.progress, blind.child), (3, status.progress, status.child));
@@ -175,7 +161,7 @@ fn while_children_are_not_known_the_last_numbers_stay() {
 fn a_child_is_scaled_also_without_a_template() {
     let mut observed = ours(json!({"spec": {"replicas": 1}}));
     observed.desired = Err(TemplateError::Unknown { template: "x".into(), known: String::new() }.into());
-    assert!(matches!(decide(&observed), Action::Scale { .. }));
+    assert!(matches!(decide(&observed), Action::Scale { is_former: false, .. }));
     observed.child = Found::Ours(child(json!({})));
     assert!(matches!(decide(&observed), Action::Refuse(_)));
 }

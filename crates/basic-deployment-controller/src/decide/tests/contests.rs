@@ -2,7 +2,7 @@
 
 use operator_kit::{
     report::{
-        Category, Failure,
+        Failure,
         conditions::{RECONCILING, STALLED},
     },
     run::HeldUp,
@@ -25,13 +25,7 @@ fn scaled() -> Observed {
 
 /// The same after a change was undone too often in each of these steps.
 fn slowed_down(observed: Observed, steps: &[&'static str]) -> Observed {
-    let failure = Failure {
-        category: Category::Transient,
-        reason: "RepeatedWrites",
-        message: "the field manager \"hpa\" keeps changing it".into(),
-        is_expected: false,
-        next_retry: None,
-    };
+    let failure = Failure::transient("RepeatedWrites", "the field manager \"hpa\" keeps changing it");
     let held = steps.iter().fold(HeldUp::default(), |held, step| held.and_step(step, failure.clone()));
     Observed { attempt: Attempt::Without(held), ..observed }
 }
@@ -90,7 +84,10 @@ fn a_fight_about_one_field_holds_up_no_other_repair() {
     let repair = |held: &[&'static str]| decide(&slowed_down(damaged.clone(), held));
     assert!(matches!(repair(&[]), Action::Apply { cause: Cause::Drift, .. }));
     assert!(matches!(repair(&[step::HEAL]), Action::Strip { .. }));
-    assert!(matches!(repair(&[step::HEAL, step::STRIP]), Action::Scale { heals: true, .. }));
+    assert!(matches!(
+        repair(&[step::HEAL, step::STRIP]),
+        Action::Scale { heals: true, is_former: false, .. }
+    ));
     let recorded = repair(&[step::FOLLOW]);
     assert!(matches!(recorded, Action::Apply { cause: Cause::Drift, .. }), "its rendering is known");
 }
@@ -113,7 +110,7 @@ fn a_pod_that_does_not_serve_is_named_beside_a_fight() {
 fn the_wishes_of_the_deployment_itself_do_not_wait_for_the_end_of_a_fight() {
     let mut wanted = slowed_down(scaled(), &[step::HEAL_SCALE]);
     spec(&mut wanted).replicas = 4;
-    assert!(matches!(decide(&wanted), Action::Scale { heals: false, replicas: 4, .. }));
+    assert!(matches!(decide(&wanted), Action::Scale { heals: false, replicas: 4, is_former: false, .. }));
     let old = json!({"metadata": {"annotations": {keys::HASH: "old"}}});
     let outdated = slowed_down(ours(old), &[step::HEAL, step::STRIP]);
     assert!(matches!(decide(&outdated), Action::Apply { cause: Cause::Rendering, .. }));
@@ -129,7 +126,7 @@ fn what_a_former_child_was_given_makes_no_fight_of_scaling_the_wanted_one() {
     observed.given_replicas.insert("other".into(), 3);
     assert!(matches!(
         decide(&slowed_down(observed, &[step::HEAL_FORMER])),
-        Action::Scale { heals: false, .. }
+        Action::Scale { heals: false, is_former: false, .. }
     ));
 }
 

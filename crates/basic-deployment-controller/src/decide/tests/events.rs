@@ -1,16 +1,18 @@
 //! The Events about what is decided.
 
-use super::{queue::restart, *};
-use crate::events::{Event, of};
+use operator_kit::report::EventType;
 
-/// The Event about the next step.
-fn next(observed: &Observed) -> Option<Event> {
-    of(observed, &decide(observed))
+use super::{queue::restart, *};
+use crate::events::of;
+
+/// The type, the reason and the note of the Event about the next step.
+fn next(observed: &Observed) -> Option<(EventType, String, String)> {
+    of(observed, &decide(observed)).map(|event| (event.type_, event.reason, event.note.unwrap()))
 }
 
-fn told(observed: &Observed) -> (&'static str, String) {
+fn told(observed: &Observed) -> (String, String) {
     match next(observed) {
-        Some(Event::Written(reason, note)) => (reason, note),
+        Some((EventType::Normal, reason, note)) => (reason, note),
         event => panic!("{event:?}"),
     }
 }
@@ -19,21 +21,27 @@ fn told(observed: &Observed) -> (&'static str, String) {
 fn each_written_child_is_told_once() {
     let (reason, note) = told(&observed(Found::Nothing));
     assert_eq!(
-        (reason, note.as_str()),
+        (reason.as_str(), note.as_str()),
         ("ChildCreated", "created BasicReplicaSet web with 3 of 3 replicas, on revision 1")
     );
     let (reason, note) = told(&ours(json!({"metadata": {"annotations": {keys::HASH: "old"}}})));
     assert_eq!(
-        (reason, note.as_str()),
+        (reason.as_str(), note.as_str()),
         ("ChildUpdated", "updated BasicReplicaSet web, which is on revision 1 now")
     );
     let (reason, note) = told(&ours(json!({"spec": {"replicas": 1}})));
-    assert_eq!((reason, note.as_str()), ("ChildScaled", "scaled BasicReplicaSet web from 1 to 3 replicas"));
+    assert_eq!(
+        (reason.as_str(), note.as_str()),
+        ("ChildScaled", "scaled BasicReplicaSet web from 1 to 3 replicas")
+    );
     let mut commanded = ours(json!({}));
     commanded.commands = Some(vec![restart("again", 10, json!({}))]);
     queue::prepare(&mut commanded);
     let (reason, note) = told(&commanded);
-    assert_eq!((reason, note.as_str()), ("ChildRestarted", "restarted BasicReplicaSet web, as again asks"));
+    assert_eq!(
+        (reason.as_str(), note.as_str()),
+        ("ChildRestarted", "restarted BasicReplicaSet web, as again asks")
+    );
     assert_eq!(told(&observed(Found::Orphan(child(json!({}))))).0, "ChildAdopted");
 }
 
@@ -41,7 +49,7 @@ fn each_written_child_is_told_once() {
 fn what_is_undone_or_at_rest_is_not_told() {
     let mut healed = ours(json!({"spec": {"replicas": 1}}));
     healed.given_replicas.insert("child".into(), 3);
-    assert!(matches!(decide(&healed), Action::Scale { heals: true, .. }));
+    assert!(matches!(decide(&healed), Action::Scale { heals: true, is_former: false, .. }));
     assert_eq!(next(&healed), None);
     let changed = ours(json!({"spec": {"parameters": {"image": "theirs"}}}));
     assert!(matches!(decide(&changed), Action::Apply { cause: Cause::Drift, .. }));
@@ -60,7 +68,8 @@ fn a_child_that_has_never_reported_on_its_spec_is_told_once_when_the_deadline_ha
         stalled
     };
     let mut silent = stalled(json!({"observedGeneration": null, "conditions": null}));
-    let Some(Event::Silent(note)) = next(&silent) else { panic!("{:?}", decide(&silent)) };
+    let Some((EventType::Warning, reason, note)) = next(&silent) else { panic!("{:?}", decide(&silent)) };
+    assert_eq!(reason, "ContractBroken");
     assert!(
         note.starts_with("BasicReplicaSet \"web\" has never reported contract.observedGeneration"),
         "{note}"

@@ -5,7 +5,8 @@ use super::{
     queue::{outcome, restart, told},
     *,
 };
-use crate::events::{self, Event};
+use crate::events;
+use catena_api::PodReplacementPolicy;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 /// A child of another kind, with the same name.
@@ -33,7 +34,7 @@ pub(super) fn switched() -> Observed {
 fn a_child_of_another_kind_is_created_beside_the_former_one_with_the_room_that_there_is() {
     let mut observed = switched();
     assert_eq!(decide(&observed), create_with(desired(), 1));
-    let Some(Event::Written(_, note)) = events::of(&observed, &decide(&observed)) else { panic!() };
+    let note = events::of(&observed, &decide(&observed)).unwrap().note.unwrap();
     assert!(note.starts_with("created BasicReplicaSet web with 1 of 3 replicas, "), "{note}");
     spec(&mut observed).max_surge = IntOrString::Int(0);
     assert_eq!(decide(&observed), create_with(desired(), 0));
@@ -52,11 +53,116 @@ fn the_former_kind_goes_step_by_step_and_is_named_meanwhile() {
     assert_eq!(message, "3 of 3 replicas are serving, 3 of them of the former Deployment \"web\"");
     observed.child = Found::Ours(child(replicas(1, 1)));
     let former = observed.others[0].clone();
-    assert_eq!(decide(&observed), Action::ScaleFormer { child: former, replicas: 2, heals: false });
+    assert_eq!(
+        decide(&observed),
+        Action::Scale { child: former, replicas: 2, heals: false, is_former: true }
+    );
     observed.others = vec![deployment_child(replicas(2, 3))];
-    let Action::Scale { replicas: 2, .. } = decide(&observed) else { panic!() };
+    let Action::Scale { replicas: 2, is_former: false, .. } = decide(&observed) else { panic!() };
     observed.child = Found::Ours(child(json!({})));
     assert_eq!(decide(&observed), Action::Delete(observed.others.clone()));
+}
+
+#[test]
+fn a_new_replica_replaces_a_former_one_once_it_has_been_ready_for_as_long_as_it_has_to() {
+    let mut observed = switched();
+    let wanted = |replicas: i32, available: Value| {
+        let status = json!({"active": replicas, "available": available});
+        Found::Ours(child(json!({"spec": {"replicas": replicas}, "status": status})))
+    };
+    observed.child = wanted(1, json!(0));
+    let told = written(decide(&observed));
+    let message = &conditions::find(&told.conditions, conditions::READY).unwrap().message;
+    assert!(message.ends_with("; 1 are ready for less than minReadySeconds"), "{message}");
+    for counted in [json!(1), Value::Null] {
+        observed.child = wanted(1, counted);
+        assert!(matches!(decide(&observed), Action::Scale { replicas: 2, is_former: true, .. }));
+    }
+    observed.child = wanted(3, json!(2));
+    assert!(!observed.is_served(), "one of them is ready since a moment ago");
+    observed.child = wanted(3, json!(3));
+    assert!(observed.is_served());
+}
+
+/// One replica without a surge, whose end is awaited.
+fn awaiting_ends() -> Observed {
+    let mut observed = switched();
+    let spec = spec(&mut observed);
+    (spec.replicas, spec.max_surge) = (1, IntOrString::Int(0));
+    spec.pod_replacement_policy = Some(PodReplacementPolicy::TerminationComplete);
+    observed.desired = Ok(Desired::new(&observed.deployment, rendered(NEW), replica_sets()));
+    observed
+}
+
+/// What a child has that was handed the policy, with these numbers.
+fn handed(replicas: i32, active: i32, terminating: Option<i32>) -> Value {
+    let record = json!({"spec.podReplacementPolicy": "TerminationComplete"}).to_string();
+    json!({
+        "metadata": {"annotations": {keys::HANDED: record}},
+        "spec": {"replicas": replicas, "podReplacementPolicy": "TerminationComplete"},
+        "status": {"active": active, "terminating": terminating},
+    })
+}
+
+#[test]
+fn a_new_replica_waits_for_the_end_of_a_former_one_if_somebody_asks_for_that() {
+    let mut observed = awaiting_ends();
+    observed.child = Found::Ours(child(handed(0, 0, Some(0))));
+    let grows =
+        |observed: &Observed| matches!(decide(observed), Action::Scale { replicas: 1, is_former: false, .. });
+    let mut outdated = handed(0, 0, Some(0));
+    outdated["status"]["observedGeneration"] = 0.into();
+    for (why, former) in [
+        ("it terminates", handed(0, 0, Some(1))),
+        ("it is about to", handed(0, 1, Some(0))),
+        ("nobody knows", handed(0, 0, None)),
+        ("that is about another spec", outdated),
+    ] {
+        observed.others = vec![deployment_child(former)];
+        assert!(!grows(&observed), "{why}");
+        let mut hasty = observed.clone();
+        spec(&mut hasty).pod_replacement_policy = Some(PodReplacementPolicy::TerminationStarted);
+        let share = crate::decide::exchange::share_of_wanted(hasty.child.ours(), &hasty);
+        assert_eq!(share, 1, "{why}, and nobody waits for that");
+    }
+    observed.others = vec![deployment_child(handed(0, 0, Some(0)))];
+    assert!(grows(&observed));
+    observed.others.clear();
+    observed.child = Found::Ours(child(handed(0, 0, None)));
+    assert!(grows(&observed), "within one child, that child decides");
+}
+
+#[test]
+fn no_replica_of_the_new_child_goes_because_former_ones_terminate() {
+    let mut observed = awaiting_ends();
+    spec(&mut observed).replicas = 3;
+    observed.child = Found::Ours(child(handed(2, 1, Some(0))));
+    observed.others = vec![deployment_child(handed(1, 1, Some(2)))];
+    assert!(!matches!(decide(&observed), Action::Scale { is_former: false, .. }), "{:?}", decide(&observed));
+}
+
+#[test]
+fn ready_waits_for_the_end_of_replicas_if_somebody_asks_for_that() {
+    let mut observed = awaiting_ends();
+    observed.child = Found::Ours(child(handed(1, 1, Some(0))));
+    let mut deleted = handed(0, 0, Some(1));
+    deleted["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+    observed.others = vec![deployment_child(deleted)];
+    let message = |observed: &Observed| {
+        let told = status(observed);
+        assert!(!told.ready);
+        conditions::find(&told.conditions, conditions::READY).unwrap().message.clone()
+    };
+    let told = message(&observed);
+    let end = "waits for the end of 1 of the replicas of Deployment \"web\" (contract.terminating)";
+    assert!(told.ends_with(end), "{told}");
+    observed.others.clear();
+    assert!(status(&observed).ready);
+    observed.child = Found::Ours(child(handed(1, 1, None)));
+    let told = message(&observed);
+    assert!(told.contains("an unknown number of the replicas of BasicReplicaSet \"web\""), "{told}");
+    spec(&mut observed).pod_replacement_policy = None;
+    assert!(status(&observed).ready, "nobody asks");
 }
 
 pub(super) fn revision_of_deployments() -> Arc<Revision> {
@@ -153,7 +259,7 @@ fn former_children_that_never_served_go_when_they_are_empty_but_never_the_one_th
 #[test]
 fn former_children_that_serve_least_are_emptied_first() {
     let observed = beside_a_bad_one(vec![former(1, 3, 1), former(2, 1, 0)]);
-    let Action::ScaleFormer { child, replicas: 0, .. } = decide(&observed) else {
+    let Action::Scale { child, replicas: 0, is_former: true, .. } = decide(&observed) else {
         panic!("{:?}", decide(&observed))
     };
     assert_eq!(child.uid, "former-2");
@@ -213,7 +319,7 @@ fn a_new_child_leaves_the_room_of_a_former_one_that_somebody_scaled_down() {
     observed.others = vec![deployment_child(json!({"spec": {"replicas": 0}, "status": {"active": 0}}))];
     observed.given_replicas.insert("deployment-child".into(), 3);
     let healed = decide(&observed);
-    assert!(matches!(healed, Action::ScaleFormer { heals: true, replicas: 3, .. }));
+    assert!(matches!(healed, Action::Scale { heals: true, replicas: 3, is_former: true, .. }));
     observed.attempt = without(&healed, "RepeatedWrites", "the field manager \"hpa\" keeps changing it");
     let told = written(decide(&observed));
     assert_eq!(ready(&told), (false, "Exchanging".into()));
@@ -223,7 +329,7 @@ fn a_new_child_leaves_the_room_of_a_former_one_that_somebody_scaled_down() {
     observed.given_replicas.insert("deployment-child".into(), 2);
     let wish = decide(&observed);
     assert!(
-        matches!(wish, Action::ScaleFormer { heals: false, replicas: 3, .. }),
+        matches!(wish, Action::Scale { heals: false, replicas: 3, is_former: true, .. }),
         "no fight holds it up: {wish:?}"
     );
 }

@@ -1,9 +1,6 @@
 //! A child of an earlier name is scaled and told until the new one serves.
 
-use operator_kit::{
-    report::{Category, Failure},
-    run::HeldUp,
-};
+use operator_kit::{report::Failure, run::HeldUp};
 
 use super::{queue, *};
 
@@ -39,13 +36,16 @@ fn a_child_of_an_earlier_name_counts_and_is_scaled_until_the_new_one_serves() {
         starting.others = vec![unscaled.clone()];
         assert_eq!(
             decide(&starting),
-            Action::ScaleFormer { child: unscaled.clone(), replicas: 3, heals: false }
+            Action::Scale { child: unscaled.clone(), replicas: 3, heals: false, is_former: true }
         );
     }
     spec(&mut starting).paused = true;
-    assert_eq!(decide(&starting), Action::ScaleFormer { child: unscaled.clone(), replicas: 3, heals: false });
+    assert_eq!(
+        decide(&starting),
+        Action::Scale { child: unscaled.clone(), replicas: 3, heals: false, is_former: true }
+    );
     starting.others = vec![child(json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}))];
-    assert!(!matches!(decide(&starting), Action::ScaleFormer { .. }));
+    assert!(!matches!(decide(&starting), Action::Scale { is_former: true, .. }));
 }
 
 #[test]
@@ -57,19 +57,13 @@ fn a_child_of_an_earlier_name_that_somebody_scales_is_put_back() {
     for current in [observed.child.clone(), Found::Nothing] {
         observed.child = current;
         spec(&mut observed).paused = true;
-        assert!(matches!(decide(&observed), Action::ScaleFormer { heals: true, replicas: 3, .. }));
+        assert!(matches!(decide(&observed), Action::Scale { heals: true, replicas: 3, is_former: true, .. }));
     }
 }
 
 /// An attempt after an action has failed.
 pub fn without(failed: &Action, reason: &'static str, message: &str) -> Attempt {
-    let failure = Failure {
-        category: Category::WaitsForChange,
-        reason,
-        message: message.into(),
-        is_expected: false,
-        next_retry: None,
-    };
+    let failure = Failure::stalled(reason, message);
     Attempt::Without(HeldUp::default().and_step(failed.step(), failure))
 }
 
@@ -79,7 +73,7 @@ fn a_child_of_an_earlier_name_that_cannot_be_scaled_holds_up_nothing_else() {
     let former = child(json!({"metadata": {"name": "old-name", "uid": "other"}, "spec": {"replicas": 2}}));
     observed.others = vec![former.clone()];
     let tried = decide(&observed);
-    assert!(matches!(tried, Action::ScaleFormer { .. }));
+    assert!(matches!(tried, Action::Scale { is_former: true, .. }));
     observed.attempt = without(&tried, "Forbidden", "no");
     let next = decide(&observed);
     assert!(matches!(next, Action::Apply { .. }));

@@ -10,6 +10,7 @@ mod deletions;
 mod events;
 mod exchange;
 mod former;
+mod handed;
 mod model;
 mod overtaking;
 mod queue;

@@ -3,7 +3,7 @@
 use catena_api::command::{ACCEPTED, SUCCEEDED};
 use operator_kit::{
     report::{
-        Category, Failure,
+        Failure,
         conditions::{RECONCILING, STALLED},
     },
     run::HeldUp,
@@ -252,13 +252,7 @@ fn a_restart_whose_token_somebody_changed_is_superseded() {
 #[test]
 fn commands_are_told_also_while_the_child_cannot_be_written() {
     let mut observed = with(restarted("a", json!({})), &[restart("a", 10, json!({}))]);
-    observed.attempt = Attempt::Deferred(Failure {
-        category: Category::Transient,
-        reason: "Forbidden",
-        message: String::new(),
-        is_expected: false,
-        next_retry: None,
-    });
+    observed.attempt = Attempt::Deferred(Failure::transient("Forbidden", ""));
     // After the own status, because the server may refuse the status of this command.
     let status = written(decide(&observed));
     Arc::make_mut(&mut observed.deployment).status = Some(status);
@@ -288,13 +282,7 @@ fn a_command_that_could_not_be_told_keeps_neither_others_nor_the_status_from_bei
     let commands = [restart("a", 10, json!({})), restart("b", 20, json!({}))];
     let mut observed = with(json!({}), &commands);
     observed.prepared = None;
-    let failure = Failure {
-        category: Category::WaitsForChange,
-        reason: "StatusRefused",
-        message: "a policy".into(),
-        is_expected: false,
-        next_retry: None,
-    };
+    let failure = Failure::stalled("StatusRefused", "a policy");
     observed.attempt = Attempt::Without(HeldUp::default().and_item(step::TELL, "a", failure.clone()));
     let Action::Tell(news) = decide(&observed) else { panic!("{:?}", decide(&observed)) };
     assert_eq!(news.iter().map(|(command, _)| command.uid.as_str()).collect::<Vec<_>>(), ["b"]);
@@ -315,7 +303,7 @@ fn a_command_that_the_server_refuses_holds_up_neither_scaling_nor_changes() {
         observed.attempt = former::without(&decide(&observed), "Invalid", "no such field");
         assert_eq!(told(decide(&observed), "a"), outcome("Unknown", "Invalid"));
         observed.child = Found::Ours(child(json!({"spec": {"replicas": 1}})));
-        assert!(matches!(decide(&observed), Action::Scale { .. }));
+        assert!(matches!(decide(&observed), Action::Scale { is_former: false, .. }));
         observed.child = Found::Ours(child(json!({"metadata": {"annotations": {keys::HASH: "old"}}})));
         assert!(matches!(decide(&observed), Action::Apply { cause: Cause::Rendering, .. }));
     }

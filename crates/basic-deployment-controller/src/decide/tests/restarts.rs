@@ -177,7 +177,7 @@ fn replicas_that_serve_are_not_blamed_for_a_deadline_that_a_former_child_lets_pa
     observed.others.clear();
     let Found::Ours(one) = &observed.child else { panic!() };
     let mut slow = (**one).clone();
-    slow.outputs.active = 1;
+    slow.outputs.available = 1;
     observed.child = Found::Ours(Arc::new(slow));
     assert!(message(decide(&observed)).contains("the replicas were not ready in time"));
 }

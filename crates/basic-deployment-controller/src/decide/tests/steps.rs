@@ -19,7 +19,7 @@ fn a_rendering_that_the_server_refuses_holds_up_no_scaling() {
     let observed = ours(behind);
     assert!(matches!(decide(&observed), Action::Apply { .. }));
     let observed = after_failure(observed);
-    assert!(matches!(decide(&observed), Action::Scale { replicas: 3, .. }));
+    assert!(matches!(decide(&observed), Action::Scale { replicas: 3, is_former: false, .. }));
     let told = status(&observed);
     assert_eq!(ready(&told), (false, "Forbidden".into()));
     assert!(conditions::is_true(&told.conditions, conditions::STALLED));
@@ -28,7 +28,7 @@ fn a_rendering_that_the_server_refuses_holds_up_no_scaling() {
 #[test]
 fn replicas_that_the_server_refuses_hold_up_no_rendering() {
     let mut observed = after_failure(ours(json!({"spec": {"replicas": 1}})));
-    assert!(!matches!(decide(&observed), Action::Scale { .. }));
+    assert!(!matches!(decide(&observed), Action::Scale { is_former: false, .. }));
     assert_eq!(ready(&status(&observed)), (false, "Forbidden".into()));
     observed.child = Found::Ours(child(json!({"metadata": {"annotations": {keys::HASH: "old"}}})));
     assert!(matches!(decide(&observed), Action::Apply { .. }));
@@ -39,7 +39,7 @@ fn a_child_that_cannot_be_created_leaves_the_former_one_in_service() {
     let mut observed = after_failure(switched());
     assert!(!matches!(decide(&observed), Action::Create { .. }), "it is tried again and again");
     observed.others = vec![deployment_child(json!({"spec": {"replicas": 0}, "status": {"active": 0}}))];
-    assert!(matches!(decide(&observed), Action::ScaleFormer { replicas: 3, .. }));
+    assert!(matches!(decide(&observed), Action::Scale { replicas: 3, is_former: true, .. }));
 }
 
 #[test]

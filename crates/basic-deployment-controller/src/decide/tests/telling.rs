@@ -2,7 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use operator_kit::report::{
-    Category, Failure, NextRetry, Pace,
+    Failure, NextRetry, Pace,
     conditions::{PROGRESSING, READY, RECONCILING, STALLED},
 };
 
@@ -19,14 +19,8 @@ fn said(status: &BasicDeploymentStatus, type_: &str) -> Option<[String; 3]> {
     Some([status.clone(), reason.clone(), message.clone()])
 }
 
-fn held_up(category: Category, reason: &'static str) -> Attempt {
-    Attempt::Deferred(Failure {
-        category,
-        reason,
-        message: "the server's words".into(),
-        is_expected: false,
-        next_retry: None,
-    })
+fn held_up(is_stalled: bool, reason: &'static str) -> Attempt {
+    Attempt::Deferred(Failure { is_stalled, ..Failure::transient(reason, "the server's words") })
 }
 
 #[test]
@@ -63,13 +57,8 @@ fn the_time_of_the_next_retry_is_told_where_somebody_waits_for_it() {
     let at = Timestamp::from_second(1_000_160).unwrap();
     let mut observed = ours(json!({}));
     let mut told = |next_retry| {
-        let failure = Failure {
-            category: Category::Transient,
-            reason: "QuotaExceeded",
-            message: "no room".into(),
-            is_expected: false,
-            next_retry: Some(next_retry),
-        };
+        let failure =
+            Failure { next_retry: Some(next_retry), ..Failure::transient("QuotaExceeded", "no room") };
         observed.attempt = Attempt::Deferred(failure);
         let status = status(&observed);
         let blocker = status.blocked_by.clone().unwrap();
@@ -128,13 +117,13 @@ fn a_child_that_is_stalled_stalls_its_parent_and_is_named_as_what_blocks() {
 #[test]
 fn a_failure_blocks_in_its_own_name_and_stalls_only_where_it_waits_for_a_change() {
     let mut observed = ours(json!({}));
-    observed.attempt = held_up(Category::WaitsForChange, "Invalid");
+    observed.attempt = held_up(true, "Invalid");
     let refused = status(&observed);
     assert_eq!(said(&refused, STALLED).unwrap(), ["True", "Invalid", "the server's words"]);
     let blocker = refused.blocked_by.unwrap();
     assert_eq!((blocker.kind.as_str(), blocker.name.as_str()), ("BasicDeployment", "web"));
     assert_eq!((blocker.reason.as_str(), blocker.message.as_str()), ("Invalid", "the server's words"));
-    observed.attempt = held_up(Category::Transient, "ServerBusy");
+    observed.attempt = held_up(false, "ServerBusy");
     let busy = status(&observed);
     assert_eq!(said(&busy, STALLED), None);
     assert_eq!(said(&busy, RECONCILING).unwrap(), ["True", "ServerBusy", "the server's words"]);
@@ -258,7 +247,7 @@ fn the_deadline_runs_only_while_something_is_waited_for() {
     spec(&mut paused).paused = true;
     assert_eq!(deadline_in(&paused), None);
     let mut failed = observed.clone();
-    failed.attempt = held_up(Category::Transient, "ServerBusy");
+    failed.attempt = held_up(false, "ServerBusy");
     assert_eq!(deadline_in(&failed), None);
     observed.since_progress = Duration::from_secs(600);
     assert_eq!(deadline_in(&observed), None, "it has passed");

@@ -1,6 +1,6 @@
 //! What commands are told while children and revisions cannot be observed.
 
-use operator_kit::report::{Category, Failure};
+use operator_kit::report::Failure;
 
 use super::{
     overtaking::rolled_back,
@@ -14,13 +14,7 @@ const UNSEEN: &str = "the watch of BasicReplicaSets fails";
 fn blind(commands: &[Arc<Command>]) -> Observed {
     let mut observed = observed(Found::Nothing);
     observed.is_blind = true;
-    observed.attempt = Attempt::Deferred(Failure {
-        category: Category::Transient,
-        reason: "ChildrenNotObserved",
-        message: UNSEEN.into(),
-        is_expected: false,
-        next_retry: None,
-    });
+    observed.attempt = Attempt::Deferred(Failure::transient("ChildrenNotObserved", UNSEEN));
     observed.commands = Some(commands.to_vec());
     Arc::make_mut(&mut observed.deployment).status = Some(status(&observed));
     observed

@@ -67,7 +67,7 @@ async fn an_orphan_is_only_taken_for_one_while_its_next_owner_is_still_there() {
     assert!(matches!(orphan.unwrap(), Found::Orphan(_)));
     assert_eq!(asked, [format!("GET {CHILD}"), format!("GET {DEPLOYMENT}")]);
     for own in [MISSING, metadata("another")] {
-        assert_eq!(found(owned_by(None), own).await.0.unwrap_err().reason(), "NotFound");
+        assert_eq!(failure(found(owned_by(None), own).await.0.unwrap_err()).reason, "NotFound");
     }
 }
 
@@ -84,7 +84,7 @@ async fn a_child_that_went_is_made_again_only_while_its_owner_is_still_there() {
         cluster.pass().await.unwrap();
         let first = cluster.asked();
         assert!(!first.contains(&format!("GET {DEPLOYMENT}")), "it never had a child: {first:?}");
-        assert_eq!(cluster.pass().await.unwrap_err().reason(), "NotFound");
+        assert_eq!(cluster.pass().await.unwrap_err().reason, "NotFound");
         assert_eq!(cluster.asked(), [format!("GET {CHILD}"), format!("GET {DEPLOYMENT}")]);
     }
 }
@@ -94,8 +94,8 @@ async fn a_look_that_gets_no_answer_fails_the_pass() {
     for (answer, reason) in
         [(FORBIDDEN, "Forbidden"), (BROKEN, "LookUpFailed"), (Answer::Lost, "LookUpFailed")]
     {
-        assert_eq!(found(answer.clone(), MISSING).await.0.unwrap_err().reason(), reason);
-        assert_eq!(found(owned_by(None), answer).await.0.unwrap_err().reason(), reason);
+        assert_eq!(failure(found(answer.clone(), MISSING).await.0.unwrap_err()).reason, reason);
+        assert_eq!(failure(found(owned_by(None), answer).await.0.unwrap_err()).reason, reason);
     }
 }
 
@@ -163,9 +163,11 @@ async fn a_kind_that_is_cluster_scoped_is_refused_and_leaves_the_former_child_to
     let mut more = deployment();
     more.spec.replicas += 1;
     let observed = cluster.deployments.observe(Arc::new(more), Attempt::Allowed).await.unwrap();
-    let refusal = observed.0.desired.as_ref().unwrap_err();
-    assert_eq!((refusal.reason(), refusal.category()), ("KindNotNamespaced", Category::WaitsForChange));
-    let Action::Scale { child, .. } = cluster.deployments.decide(&observed) else { panic!() };
+    let failure = Failure::from(observed.0.desired.clone().unwrap_err());
+    assert_eq!((failure.reason, failure.is_stalled), ("KindNotNamespaced", true));
+    let Action::Scale { child, is_former: false, .. } = cluster.deployments.decide(&observed) else {
+        panic!()
+    };
     assert_eq!(child.uid, "former");
 }
 
@@ -177,8 +179,10 @@ async fn a_kind_that_the_cluster_does_not_serve_leaves_the_former_child_to_be_sc
     let mut more = deployment();
     more.spec.replicas += 1;
     let observed = cluster.deployments.observe(Arc::new(more), Attempt::Allowed).await.unwrap();
-    let refusal = observed.0.desired.as_ref().unwrap_err();
-    assert_eq!((refusal.reason(), refusal.category()), ("KindNotServed", Category::Transient));
-    let Action::Scale { child, .. } = cluster.deployments.decide(&observed) else { panic!() };
+    let failure = Failure::from(observed.0.desired.clone().unwrap_err());
+    assert_eq!((failure.reason, failure.is_stalled), ("KindNotServed", false));
+    let Action::Scale { child, is_former: false, .. } = cluster.deployments.decide(&observed) else {
+        panic!()
+    };
     assert_eq!(child.uid, "former");
 }

@@ -65,8 +65,8 @@ async fn a_command_that_cannot_be_looked_up_is_not_run_and_holds_up_nothing_else
     for (answer, reason) in
         [(FORBIDDEN, "Forbidden"), (BROKEN, "LookUpFailed"), (Answer::Lost, "LookUpFailed")]
     {
-        let error = restarting(answer).await.0.unwrap_err();
-        assert_eq!((error.reason(), error.step()), (reason, Some(step::CARRY_OUT)));
+        let failures = Failures::from(restarting(answer).await.0.unwrap_err());
+        assert_eq!((failures.parts[0].reason, failures.step), (reason, Some(step::CARRY_OUT)));
     }
 }
 

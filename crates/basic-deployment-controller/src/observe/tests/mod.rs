@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use catena_api::{BasicDeploymentStatus, ChildStatus};
 use operator_kit::{
-    report::{Category, Events, Failure, Reported},
+    report::{Events, Failure, Failures},
     run::{Controller, Next, Queue},
     testing::{Answer, Log, Sent, answering},
     write::Writer,
@@ -38,13 +38,12 @@ const BROKEN: Answer = Answer::Refusal(500, "InternalError");
 
 /// An attempt at an object after a failure that holds up everything.
 fn held_up() -> Attempt {
-    Attempt::Deferred(Failure {
-        category: Category::Transient,
-        reason: "WriteFailed",
-        message: String::new(),
-        is_expected: false,
-        next_retry: None,
-    })
+    Attempt::Deferred(Failure::transient("WriteFailed", ""))
+}
+
+/// What is reported of an error.
+fn failure(error: Error) -> Failure {
+    Failures::from(error).parts.remove(0)
 }
 
 /// A controller with filled caches.
@@ -108,7 +107,7 @@ impl Cluster {
         };
         tokio::time::timeout(Duration::from_secs(20), known).await.expect("the caches are filled");
         drop(log.take());
-        Self { deployments: Deployments::new(observer, executor, events, settings), log }
+        Self { deployments: Deployments { observer, executor, events, settings }, log }
     }
 
     async fn observe(&self, deployment: BasicDeployment, attempt: Attempt) -> Result<Observed, Error> {
@@ -116,14 +115,15 @@ impl Cluster {
     }
 
     /// Makes a pass, like the kit.
-    async fn pass(&self) -> Result<Next, Error> {
+    async fn pass(&self) -> Result<Next, Failure> {
         self.pass_over(deployment()).await
     }
 
-    async fn pass_over(&self, deployment: BasicDeployment) -> Result<Next, Error> {
-        let observed = self.deployments.observe(Arc::new(deployment), Attempt::Allowed).await?;
+    async fn pass_over(&self, deployment: BasicDeployment) -> Result<Next, Failure> {
+        let observed = self.deployments.observe(Arc::new(deployment), Attempt::Allowed).await;
+        let observed = observed.map_err(failure)?;
         let action = self.deployments.decide(&observed);
-        self.deployments.act(observed, action).await
+        self.deployments.act(observed, action).await.map_err(failure)
     }
 
     /// The requests since the last call: verb and path.

@@ -34,7 +34,7 @@ async fn they_are_adopted_while_their_next_owner_is_still_there() {
     let mut adopted = names.map(|name| format!("APPLY {REVISIONS}/{name}")).to_vec();
     adopted.insert(0, format!("GET {DEPLOYMENT}"));
     assert_eq!(there.asked(), adopted);
-    assert_eq!(cluster(MISSING).await.pass().await.unwrap_err().reason(), "NotFound");
+    assert_eq!(cluster(MISSING).await.pass().await.unwrap_err().reason, "NotFound");
 }
 
 #[tokio::test]

@@ -51,6 +51,6 @@ async fn a_child_that_a_new_leader_has_seen_in_order_is_made_again_only_while_it
     assert_eq!(cluster.asked(), [format!("GET {CHILD}")]);
     *image.lock() = None;
     let gone = cluster.observe(deployment(), Attempt::Allowed).await.err().unwrap();
-    assert_eq!(gone.reason(), "NotFound");
+    assert_eq!(failure(gone).reason, "NotFound");
     assert_eq!(cluster.asked(), [format!("GET {CHILD}"), format!("GET {DEPLOYMENT}")]);
 }

@@ -4,7 +4,7 @@ use basic_deployment_controller::{child::Child, child_kind::ChildKind};
 use catena_api::BlockedBy;
 
 use super::*;
-use crate::observe::pods::Pods;
+use crate::observe::pods;
 
 const PODS: &str = "/api/v1/namespaces/shop/pods";
 const SETS: &str = "/apis/apps/v1/namespaces/shop/replicasets";
@@ -67,8 +67,7 @@ async fn found(
     let (client, log) = answering(answer);
     let kind: Arc<ChildKind> = serde_json::from_value(child_kind(through_sets)).map(Arc::new).unwrap();
     let child = Child::of(serde_json::from_value(stuck()).unwrap(), &kind);
-    let pods = Pods::new(client);
-    let found = pods.blocker(&child, kind.fields().pods.as_ref().unwrap()).await;
+    let found = pods::blocker(&client, &child, kind.fields().pods.as_ref().unwrap()).await;
     let asked = log.take().into_iter().map(|sent| sent.uri).collect();
     (found.map_err(|error| error.to_string()), asked)
 }

@@ -38,8 +38,8 @@ async fn while_it_may_still_run_no_other_child_is_made() {
     for (deployment, child) in [(deployment(), owned_by("deployment")), (reported(), FORBIDDEN)] {
         let cluster = cluster("apps/v1", child).await;
         let refused = cluster.pass_over(deployment).await.unwrap_err();
-        assert_eq!((refused.reason(), refused.category()), ("KindNotListed", Category::WaitsForChange));
-        assert!(refused.to_string().contains("Deployment \"old\""), "{refused}");
+        assert_eq!((refused.reason, refused.is_stalled), ("KindNotListed", true));
+        assert!(refused.message.contains("Deployment \"old\""), "{refused}");
         assert_eq!(cluster.asked(), ["GET /apis/apps/v1".to_owned(), format!("GET {FORMER}")]);
     }
 }
@@ -72,7 +72,7 @@ async fn one_that_is_gone_or_not_ours_holds_up_nothing() {
 #[tokio::test]
 async fn a_look_without_an_answer_fails_the_pass_and_what_is_no_version_is_not_asked_for() {
     let refused = cluster("apps/v1", BROKEN).await.pass().await.unwrap_err();
-    assert_eq!(refused.reason(), "LookUpFailed");
+    assert_eq!(refused.reason, "LookUpFailed");
     for forged in ["../../api/v1", "apps/v1?watch=true", ""] {
         let cluster = cluster(forged, owned_by("deployment")).await;
         assert_eq!(cluster.pass().await.unwrap(), Next::Written);

@@ -1,3 +1,4 @@
+mod ends;
 mod fills;
 mod goes_on;
 mod proves;
@@ -10,7 +11,7 @@ use catena_api::{BasicReplicaSet, BasicReplicaSetSpec};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use operator_kit::{
-    report::{Category, Failure, StatusAge},
+    report::{Failure, StatusAge},
     run::HeldUp,
     watch::pod::{Phase, Trouble},
 };
@@ -94,7 +95,6 @@ fn observed(replicas: i32, pods: Vec<Arc<PodRow>>) -> Observed {
         now: now(),
         revision: Ok(NEW.into()),
         former: None,
-        proven: None,
         unread: Vec::new(),
         pods,
         orphans: Vec::new(),
@@ -128,11 +128,5 @@ fn written(action: Action) -> BasicReplicaSetStatus {
 }
 
 fn failure(reason: &'static str) -> Failure {
-    Failure {
-        category: Category::Transient,
-        reason,
-        message: "why".into(),
-        is_expected: false,
-        next_retry: None,
-    }
+    Failure::transient(reason, "why")
 }

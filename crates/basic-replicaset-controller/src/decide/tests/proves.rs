@@ -1,6 +1,5 @@
 //! A revision replaces another one only when it has proven itself; until then, lost pods are made from the one that served.
 
-use catena_api::LastServed;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use operator_kit::report::conditions;
 use proptest::{prelude::*, sample::Index};
@@ -54,10 +53,9 @@ fn a_revision_has_proven_itself_when_as_many_pods_as_one_step_replaces_serve_at_
 #[test]
 fn a_proof_is_recorded_with_the_status_and_kept_until_the_next_one_or_until_nothing_is_desired() {
     let mut observed = observed(1, vec![pod(0, NEW, PodState::Ready)]);
-    observed.proven = Some(LastServed { revision: NEW.into(), pod: "{}".into() });
     let status = written(decide(&observed));
     assert!(conditions::is_true(&status.conditions, conditions::READY), "in one write");
-    assert_eq!(status.last_served, observed.proven.take());
+    assert_eq!(status.last_served.as_ref().map(|served| &*served.revision), Some(NEW));
     let set = Arc::make_mut(&mut observed.set);
     set.status = Some(status.clone());
     assert_eq!(newly_proven(&observed), None, "it is on record");
@@ -93,7 +91,7 @@ fn a_pod_that_has_just_become_ready_replaces_nobody_before_it_has_served_for_lon
     Arc::make_mut(&mut observed.set).spec.min_ready_seconds = 10;
     let status = written(decide(&observed));
     let said = conditions::find(&status.conditions, conditions::READY).unwrap();
-    assert_eq!((said.status.as_str(), status.active), ("False", 2));
+    assert_eq!((said.status.as_str(), status.active, status.available), ("False", 2, 1));
     assert!(said.message.contains("1 are ready for less than spec.minReadySeconds"), "{}", said.message);
     Arc::make_mut(&mut observed.set).status = Some(status);
     assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(8)));

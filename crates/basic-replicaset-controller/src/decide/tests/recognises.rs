@@ -1,6 +1,10 @@
 //! Names that are taken, pods that could not be looked up, and owner references in another version.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use operator_kit::{
+    object::Named,
+    watch::{Cause, Verb},
+};
 
 use super::*;
 
@@ -8,8 +12,8 @@ fn taken(slot: u32, holder: Holder) -> TakenName {
     TakenName { slot, name: format!("web-{slot}"), holder }
 }
 
-fn unreadable() -> ReadError {
-    ReadError::unanswered("Pod", "web-0", "503")
+fn unreadable() -> ApiError {
+    ApiError::new(Verb::Read, Named::new("Pod", "web-0"), Cause::Failed, "503")
 }
 
 #[test]

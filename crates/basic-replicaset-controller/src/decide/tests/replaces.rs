@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use catena_api::PodReplacementPolicy;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use operator_kit::report::conditions;
 use proptest::prelude::*;
@@ -74,15 +75,21 @@ fn a_changed_number_of_replicas_needs_no_template_to_shrink() {
 fn play(mut observed: Observed, disturb: &[u8]) -> (Observed, usize) {
     let budget = Budget::of(&observed.set.spec);
     let start = observed.pods.iter().filter(|pod| pod.is_ready()).count();
+    let is_awaited = observed.awaited().is_some();
     for step in 0..2_000 {
         match decide(&observed) {
             Action::Create { revision, slots } => {
-                let total = observed.pods.iter().filter(|pod| pod.counts()).count() + slots.len();
+                let is_there =
+                    |pod: &&Arc<PodRow>| pod.counts() || (is_awaited && pod.state == PodState::Terminating);
+                let total = observed.pods.iter().filter(is_there).count() + slots.len();
                 assert!(total <= budget.wanted + budget.surge, "{total} pods");
                 observed.pods.extend(slots.into_iter().map(|slot| pod(slot, &revision, starting())));
             }
             Action::Delete(pods) => {
-                observed.pods.retain(|pod| !pods.iter().any(|gone| gone.uid == pod.uid));
+                let is_doomed = |pod: &&mut Arc<PodRow>| pods.iter().any(|doomed| doomed.uid == pod.uid);
+                for pod in observed.pods.iter_mut().filter(is_doomed) {
+                    Arc::make_mut(pod).state = PodState::Terminating;
+                }
                 let ready = observed.pods.iter().filter(|pod| pod.is_ready()).count();
                 assert!(ready >= budget.least().min(start), "{ready} pods serve");
             }
@@ -90,6 +97,11 @@ fn play(mut observed: Observed, disturb: &[u8]) -> (Observed, usize) {
                 Arc::make_mut(&mut observed.set).status = Some(*status);
             }
             Action::Settle | Action::Wait(_) => {
+                let mut pods = observed.pods.iter();
+                if let Some(ends) = pods.position(|pod| pod.state == PodState::Terminating) {
+                    observed.pods.remove(ends);
+                    continue;
+                }
                 let kick = usize::from(*disturb.get(step % disturb.len().max(1)).unwrap_or(&0));
                 let Some(next) =
                     (0..observed.pods.len()).map(|place| (place + kick) % observed.pods.len()).find(
@@ -115,6 +127,7 @@ proptest! {
         old in proptest::collection::vec(any::<bool>(), 0..12),
         surge in 0..4i32,
         unavailable in 0..4i32,
+        is_awaited in any::<bool>(),
         disturb in proptest::collection::vec(any::<u8>(), 1..8),
     ) {
         let old: Vec<_> = old.into_iter().take(usize::try_from(replicas).unwrap()).collect();
@@ -124,6 +137,9 @@ proptest! {
         set.spec.max_surge = IntOrString::Int(surge);
         set.spec.max_unavailable = IntOrString::Int(unavailable);
         set.spec.parameters = BTreeMap::new();
+        if is_awaited {
+            set.spec.pod_replacement_policy = PodReplacementPolicy::TerminationComplete;
+        }
         let (end, _) = play(observed, &disturb);
         prop_assert_eq!(end.pods.len(), usize::try_from(replicas).unwrap());
         prop_assert!(end.pods.iter().all(|pod| pod.is_ready() && &*pod.revision == NEW));

@@ -17,13 +17,7 @@ fn a_template_that_is_gone_is_told_while_its_pods_still_run() {
 #[test]
 fn backing_off_means_to_report_and_nothing_else() {
     let mut observed = observed(3, vec![pod(0, NEW, PodState::Ready)]);
-    let failure = Failure {
-        category: Category::Transient,
-        reason: "QuotaExceeded",
-        message: "no more pods".into(),
-        is_expected: false,
-        next_retry: None,
-    };
+    let failure = Failure::transient("QuotaExceeded", "no more pods");
     observed.attempt = Attempt::Deferred(failure);
     let status = written(decide(&observed));
     let blocker = status.blocked_by.unwrap();
@@ -39,28 +33,16 @@ fn while_pods_are_not_known_the_last_numbers_stay() {
     Arc::make_mut(&mut observed.set).status = Some(status);
     observed.pods.clear();
     observed.is_blind = true;
-    observed.attempt = Attempt::Deferred(Failure {
-        category: Category::Transient,
-        reason: "PodsNotObserved",
-        message: String::new(),
-        is_expected: false,
-        next_retry: None,
-    });
+    observed.attempt = Attempt::Deferred(Failure::transient("PodsNotObserved", ""));
     let blind = written(decide(&observed));
     assert!(!conditions::is_true(&blind.conditions, conditions::READY));
-    assert_eq!((blind.active, blind.replicas, blind.updated), (1, 1, 1));
+    assert_eq!((blind.active, blind.available, blind.replicas, blind.updated), (1, 1, 1, 1));
 }
 
 #[test]
 fn what_waits_for_a_change_is_stalled() {
     let mut observed = observed(1, Vec::new());
-    let failure = Failure {
-        category: Category::WaitsForChange,
-        reason: "ParameterMissing",
-        message: "image".into(),
-        is_expected: false,
-        next_retry: None,
-    };
+    let failure = Failure::stalled("ParameterMissing", "image");
     observed.attempt = Attempt::Deferred(failure);
     let status = written(decide(&observed));
     assert!(conditions::is_true(&status.conditions, conditions::STALLED));
@@ -131,6 +113,26 @@ fn numbers_that_came_to_rest_are_told_soon_also_where_the_set_is_not_ready() {
     observed.pods.truncate(1);
     observed.status_age = StatusAge::Written(Duration::from_secs(1));
     assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(4)));
+}
+
+#[test]
+fn a_pod_that_becomes_available_by_time_alone_is_told_at_that_moment() {
+    let mut pods: Vec<_> = (0..2).map(|slot| pod(slot, NEW, PodState::Ready)).collect();
+    for (pod, since) in pods.iter_mut().zip([2, 4]) {
+        Arc::make_mut(pod).ready_since = Some(ago(since));
+    }
+    let mut observed = observed(3, pods);
+    observed.pods.push(pod(2, NEW, stuck("Unschedulable")));
+    Arc::make_mut(&mut observed.set).spec.min_ready_seconds = 10;
+    let status = written(decide(&observed));
+    assert_eq!((status.active, status.available), (2, 0));
+    Arc::make_mut(&mut observed.set).status = Some(status);
+    assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(6)));
+    observed.now = now() + SignedDuration::from_secs(6);
+    let status = written(decide(&observed));
+    assert_eq!((status.active, status.available), (2, 1));
+    Arc::make_mut(&mut observed.set).status = Some(status);
+    assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(2)));
 }
 
 #[test]

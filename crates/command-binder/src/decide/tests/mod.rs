@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use kube::{core::GroupVersionKind, discovery::ApiResource};
 use operator_kit::{
-    report::{Category, Failure},
+    report::Failure,
     run::Attempt,
     watch::{ServedKind, Watched},
 };
@@ -243,13 +243,7 @@ fn a_condition_is_written_only_when_it_changes() {
 #[test]
 fn while_backing_off_only_the_failure_is_reported() {
     let kind = kind(&json!({"reportsBound": true}));
-    let failure = Failure {
-        category: Category::Transient,
-        reason: "Forbidden",
-        message: "no right".into(),
-        is_expected: false,
-        next_retry: None,
-    };
+    let failure = Failure::transient("Forbidden", "no right");
     let mut deferred = observed(&kind, &json!({}), None);
     deferred.attempt = Attempt::Deferred(failure);
     assert_eq!(decide(&deferred), Action::Settle);

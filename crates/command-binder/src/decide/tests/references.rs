@@ -178,13 +178,7 @@ fn a_command_stays_bound_while_its_reference_is_refreshed() {
     let Action::Bind(refreshed) = bind() else { panic!() };
     outdated.refreshed = Some(refreshed.clone());
     assert_eq!(decide(&outdated), Action::Refresh(refreshed));
-    let failure = Failure {
-        category: Category::Transient,
-        reason: "Conflict",
-        message: String::new(),
-        is_expected: true,
-        next_retry: None,
-    };
+    let failure = Failure { is_expected: true, ..Failure::transient("Conflict", "") };
     outdated.attempt = Attempt::Deferred(failure);
     outdated.can_report = Some(true);
     assert_eq!(decide(&outdated), Action::Settle, "it is bound all the same");

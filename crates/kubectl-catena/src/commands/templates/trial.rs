@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use operator_kit::{
-    render::TemplateError,
-    write::{WriteCause, WriteError, try_create},
+    watch::{ApiError, Cause},
+    write::try_create,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -53,7 +53,7 @@ pub async fn of(cluster: &Cluster, source: &Source, parameters: &BTreeMap<String
         note,
     };
     match rendered(source, parameters) {
-        Err(error) => trial("", "", (Outcome::Refused, error.to_string())),
+        Err(problem) => trial("", "", (Outcome::Refused, problem)),
         Ok((api_version, kind, objects)) => {
             trial(&api_version, &kind, accepts(cluster, &api_version, &kind, &objects).await)
         }
@@ -61,12 +61,19 @@ pub async fn of(cluster: &Cluster, source: &Source, parameters: &BTreeMap<String
 }
 
 /// The sample objects, and their kind.
+///
+/// # Errors
+/// With the mistakes in the template or the declarations of its parameters.
 fn rendered(
     source: &Source,
     parameters: &BTreeMap<String, String>,
-) -> Result<(String, String, Vec<Value>), TemplateError> {
+) -> Result<(String, String, Vec<Value>), String> {
+    if !source.mistakes.is_empty() {
+        return Err(source.mistakes.join("; "));
+    }
     let kinds: Vec<_> = source.kinds.iter().map(|(api_version, kind)| (&**api_version, &**kind)).collect();
-    let samples = source.templates.samples(&source.name, parameters, source.variables, &kinds)?;
+    let samples = source.templates.samples(&source.name, parameters, source.variables, &kinds);
+    let samples = samples.map_err(|error| error.to_string())?;
     let text = |field: &str| {
         let text = samples.first().and_then(|sample| sample[field].as_str());
         text.unwrap_or_default().to_owned()
@@ -95,19 +102,19 @@ async fn accepts(cluster: &Cluster, api_version: &str, kind: &str, objects: &[Va
 }
 
 /// Admission comes after the check of the fields, so that its refusal proves that all fields are known.
-fn judge(tried: Result<(), WriteError>) -> (Outcome, String) {
+fn judge(tried: Result<(), ApiError>) -> (Outcome, String) {
     let Err(error) = tried else { return (Outcome::Accepted, String::new()) };
     let said = error.to_string();
-    match &error.cause {
-        WriteCause::AlreadyExists => (Outcome::Accepted, String::new()),
-        WriteCause::Invalid { .. } if error.cause.is_unknown_field() => (Outcome::Refused, said),
-        WriteCause::Invalid { .. } => {
+    match error.cause {
+        Cause::AlreadyExists => (Outcome::Accepted, String::new()),
+        Cause::UnknownField => (Outcome::Refused, said),
+        Cause::Invalid => {
             let note =
                 format!("{said}; if the value is that of a parameter, give a real one with --parameters");
             (Outcome::Refused, note)
         }
-        WriteCause::Forbidden { message } if !is_missing_right(message) => in_this_namespace(&said),
-        WriteCause::QuotaExceeded { .. } | WriteCause::QuotaRefused { .. } => in_this_namespace(&said),
+        Cause::Forbidden if !is_missing_right(&error.message) => in_this_namespace(&said),
+        Cause::QuotaExceeded | Cause::QuotaRefused => in_this_namespace(&said),
         _ => (Outcome::Unknown, said),
     }
 }
@@ -118,28 +125,26 @@ fn in_this_namespace(said: &str) -> (Outcome, String) {
 
 #[cfg(test)]
 mod tests {
-    use operator_kit::object::Named;
+    use operator_kit::{object::Named, watch::Verb};
 
     use super::*;
 
-    fn judged(cause: WriteCause) -> Outcome {
-        judge(Err(WriteError { object: Named::new("Pod", "web"), cause })).0
+    fn judged(cause: Cause, message: &str) -> Outcome {
+        judge(Err(ApiError::new(Verb::Write, Named::new("Pod", "web"), cause, message))).0
     }
 
     #[test]
     fn only_a_server_that_has_read_the_fields_has_accepted_them() {
-        let message = |text: &str| text.to_owned();
-        let invalid = |text: &str| WriteCause::Invalid { message: message(text), fields: Vec::new() };
         let unknown = "strict decoding error: unknown field \"spec.readinessProb\"";
         let policy = "pods \"web\" is forbidden: violates PodSecurity \"restricted:latest\"";
         let right = "pods is forbidden: User \"jane\" cannot create resource \"pods\" in API group \"\"";
         assert_eq!(judge(Ok(())).0, Outcome::Accepted);
-        assert_eq!(judged(invalid(unknown)), Outcome::Refused);
-        assert_eq!(judged(invalid("spec.containers: Required value")), Outcome::Refused);
-        assert_eq!(judged(WriteCause::Forbidden { message: message(policy) }), Outcome::Accepted);
-        assert_eq!(judged(WriteCause::QuotaExceeded { message: message("q") }), Outcome::Accepted);
-        assert_eq!(judged(WriteCause::Forbidden { message: message(right) }), Outcome::Unknown);
-        assert_eq!(judged(WriteCause::Gone), Outcome::Unknown);
-        assert_eq!(judged(WriteCause::Unknown { code: 0, message: message("") }), Outcome::Unknown);
+        assert_eq!(judged(Cause::UnknownField, unknown), Outcome::Refused);
+        assert_eq!(judged(Cause::Invalid, "spec.containers: Required value"), Outcome::Refused);
+        assert_eq!(judged(Cause::Forbidden, policy), Outcome::Accepted);
+        assert_eq!(judged(Cause::QuotaExceeded, "q"), Outcome::Accepted);
+        assert_eq!(judged(Cause::Forbidden, right), Outcome::Unknown);
+        assert_eq!(judged(Cause::NotFound, ""), Outcome::Unknown);
+        assert_eq!(judged(Cause::Silent, ""), Outcome::Unknown);
     }
 }

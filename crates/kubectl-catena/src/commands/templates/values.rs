@@ -4,7 +4,8 @@ use std::{collections::BTreeMap, io::Read};
 
 use anyhow::{Context, Result, bail, ensure};
 use backup_controller::settings::VALUES;
-use operator_kit::render::Templates;
+use catena_api::keys::GROUP;
+use operator_kit::render::{Declarations, Templates, from_yaml};
 use serde_json::{Map, Value};
 
 /// A template of the values.
@@ -15,6 +16,8 @@ pub struct Source {
     pub name: String,
     /// It alone.
     pub templates: Templates,
+    /// The mistakes in the declarations of its parameters.
+    pub mistakes: Vec<String>,
     /// API versions and kinds of the objects that it may render.
     pub kinds: Vec<(String, String)>,
     /// The variables that it can use beside those of all templates.
@@ -32,7 +35,7 @@ pub fn read(files: &[String]) -> Result<Value> {
             text = std::fs::read_to_string(file)
                 .with_context(|| format!("{file} cannot be read; give a file with the values of a chart"))?;
         }
-        let more: Value = serde_saphyr::from_str(&text).with_context(|| format!("{file} is not YAML"))?;
+        let more = from_yaml(&text).with_context(|| format!("{file} is not YAML"))?;
         ensure!(more.is_object() || more.is_null(), "{file} holds no values: it must be a map, as for helm");
         merge(&mut values, more);
     }
@@ -61,7 +64,14 @@ fn merge(values: &mut Value, more: Value) {
 pub fn sources(values: &Value) -> Result<Vec<Source>> {
     let mut sources = Vec::new();
     for (name, template) in entries(values, "templates")? {
-        sources.push(source(format!("templates.{name}"), name, template, kinds(values), &[])?);
+        let mut source = source(format!("templates.{name}"), name, template, kinds(values), &[])?;
+        if let Some(declared) = values["parameters"].get(name) {
+            let declared = serde_json::from_value(declared.clone());
+            let declared =
+                declared.with_context(|| format!("parameters.{name}: is no list of parameters"))?;
+            source.mistakes = source.templates.declare(Declarations::from([(name.clone(), declared)]));
+        }
+        sources.push(source);
     }
     for (name, backup) in entries(values, "backups")? {
         let field = format!("backups.{name}");
@@ -110,8 +120,8 @@ fn source(
     variables: &'static [&'static str],
 ) -> Result<Source> {
     let text = template.as_str().with_context(|| format!("{field}: must be a text, the template"))?;
-    let templates = Templates::compile(&BTreeMap::from([(name.to_owned(), text.to_owned())]));
-    Ok(Source { field, name: name.to_owned(), templates, kinds, variables })
+    let templates = Templates::compile(&BTreeMap::from([(name.to_owned(), text.to_owned())]), GROUP);
+    Ok(Source { field, name: name.to_owned(), templates, mistakes: Vec::new(), kinds, variables })
 }
 
 #[cfg(test)]
@@ -142,6 +152,20 @@ mod tests {
     }
 
     #[test]
+    fn a_template_that_reads_an_undeclared_parameter_is_a_mistake() {
+        let values = json!({
+            "templates": {"default": "{{ parameters.image }} {{ parameters.port }}", "free": "{{ parameters.x }}"},
+            "parameters": {"default": [{"name": "image"}]},
+        });
+        let mistakes: Vec<_> =
+            sources(&values).unwrap().into_iter().flat_map(|source| source.mistakes).collect();
+        assert!(
+            matches!(&mistakes[..], [only] if only.contains("parameters.default") && only.contains("parameters.port; declare it")),
+            "{mistakes:?}"
+        );
+    }
+
+    #[test]
     fn values_that_cannot_be_read_name_the_field() {
         let error = |values: Value| sources(&values).err().map(|error| error.to_string()).unwrap_or_default();
         for (values, field) in [
@@ -149,6 +173,10 @@ mod tests {
             (json!({"templates": ["x"]}), "templates: must be a map"),
             (json!({"templates": {"default": 1}}), "templates.default: must be a text"),
             (json!({"backups": {"dump": {"kind": "Job", "template": "x"}}}), "backups.dump.apiVersion"),
+            (
+                json!({"templates": {"a": "x"}, "parameters": {"a": [{"nam": "x"}]}}),
+                "parameters.a: is no list",
+            ),
         ] {
             let error = error(values);
             assert!(error.contains(field), "{field} is not in: {error}");

@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, bail, ensure};
 use catena_api::contract::ReplicaContract;
+use operator_kit::render::documents;
 use serde_json::{Value, json};
 
 use crate::kinds::Kind;
@@ -16,7 +17,7 @@ pub struct Manifest(Value);
 impl Manifest {
     /// Reads one object of the kind. Its namespace is ignored.
     pub fn read(text: &str, kind: &Kind) -> Result<Self> {
-        let mut documents: Vec<Value> = serde_saphyr::from_multiple(text).context("it is not YAML")?;
+        let mut documents = documents(text).context("it is not YAML")?;
         documents.retain(|document| !document.is_null());
         let mut object = match documents.len() {
             0 => bail!("it is empty: write one object"),

@@ -13,12 +13,11 @@ fn every_reason_that_a_controller_reports_is_explained() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let mut reasons = Vec::new();
     for (file, before) in [
-        ("operator-kit/src/write/write_error/cause.rs", &["=> \""][..]),
-        ("operator-kit/src/watch/read_error.rs", &["=> \""]),
+        ("operator-kit/src/watch/api_error/describe.rs", &["=> \""][..]),
         ("operator-kit/src/render/templates/error.rs", &["=> \""]),
-        ("operator-kit/src/report/failure.rs", &["reason: \""]),
-        ("operator-kit/src/write/repeated_writes.rs", &["reason: \""]),
-        ("basic-deployment-controller/src/error.rs", &["=> \""]),
+        ("operator-kit/src/report/failure.rs", &["transient(\""]),
+        ("operator-kit/src/write/repeated_writes.rs", &["transient(\""]),
+        ("basic-deployment-controller/src/error.rs", &["=> \"", "transient(\""]),
         ("basic-deployment-controller/src/status.rs", &["say(\"", "= \"", "{ \"", "\n            \""]),
         (
             "basic-deployment-controller/src/command_status.rs",
@@ -28,11 +27,11 @@ fn every_reason_that_a_controller_reports_is_explained() {
             "basic-deployment-controller/src/command_queue.rs",
             &["Hindered(\"", "Impossible(\"", "            \""],
         ),
-        ("basic-replicaset-controller/src/error.rs", &["=> \""]),
+        ("basic-replicaset-controller/src/error.rs", &["transient(\"", "DELETE_REFUSED: &str = \""]),
         ("basic-replicaset-controller/src/status.rs", &["=> (\"", "            \""]),
         ("backup-controller/src/error.rs", &["=> \""]),
         ("backup-controller/src/status.rs", &["(\"", "            \"", ", \""]),
-        ("command-reaper/src/error.rs", &["=> \""]),
+        ("command-reaper/src/act.rs", &["stalled(\n                \""]),
         ("command-binder/src/decide/judge.rs", &["refused(\"", "waiting(\"", "            \""]),
         ("command-binder/src/place.rs", &["refused(\"", "            \""]),
     ] {

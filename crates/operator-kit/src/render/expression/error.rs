@@ -4,7 +4,6 @@ use cel::Value;
 use thiserror::Error;
 
 use super::{evaluation::STEPS, values};
-use crate::report::{Category, Reported};
 
 /// Maximum length, in characters, of a text that quotes values of any size.
 const CLIPPED: usize = 200;
@@ -48,21 +47,6 @@ impl ExpressionError {
     }
 }
 
-impl Reported for ExpressionError {
-    fn category(&self) -> Category {
-        Category::WaitsForChange
-    }
-
-    fn reason(&self) -> &'static str {
-        match self.problem {
-            Problem::Compile(_) => "InvalidExpression",
-            Problem::Missing(_) => "FieldMissing",
-            Problem::WrongType { .. } | Problem::Failed(_) => "ExpressionFailed",
-            Problem::TooCostly => "ExpressionTooCostly",
-        }
-    }
-}
-
 /// An operation that these values do not have.
 pub(super) fn unsuited(operation: &str, values: &[Value]) -> Problem {
     let values: Vec<_> = values.iter().map(values::described).collect();
@@ -72,9 +56,10 @@ pub(super) fn unsuited(operation: &str, values: &[Value]) -> Problem {
 
 /// Puts a text with values of any size on one line of bounded length.
 pub(super) fn clip(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(CLIPPED) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
+    let mut line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if let Some((end, _)) = line.char_indices().nth(CLIPPED) {
+        line.truncate(end);
+        line.push('…');
     }
+    line
 }

@@ -2,7 +2,6 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::report::Reported;
 
 fn compiled(source: &str) -> Expression {
     Expression::compile("kinds[0].target.name", source, &["object", "now"]).unwrap()
@@ -207,7 +206,7 @@ fn a_missing_field_and_a_wrong_type_are_told_apart() {
     let number = text("object.metadata.generation").unwrap_err().to_string();
     assert!(number.ends_with("must return a string, but returns the int Int(3)"), "{number}");
     let of_text = text("object.spec.text.name").unwrap_err();
-    assert_eq!((of_text.missing(), of_text.reason()), (None, "ExpressionFailed"));
+    assert!(matches!(of_text.problem, Problem::Failed(_)), "{of_text}");
     let none = compiled("object.?nothing").bool(&[("object", &task())]).unwrap_err();
     assert!(none.to_string().contains("must return a boolean, but returns nothing"), "{none}");
 }
@@ -246,7 +245,7 @@ fn no_evaluation_runs_away() {
         "object.items.map(a, a + a).exists(a, a == 'y')",
     ] {
         let error = compiled(source).bool(&[("object", &object)]).unwrap_err();
-        assert_eq!(error.reason(), "ExpressionTooCostly", "{source}: {error}");
+        assert_eq!(error.problem, Problem::TooCostly, "{source}: {error}");
     }
     let object = json!({"items": vec!["x"; 1000]});
     assert!(compiled("object.items.all(a, a == 'x')").bool(&[("object", &object)]).unwrap());

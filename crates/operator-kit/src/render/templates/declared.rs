@@ -39,8 +39,13 @@ pub type Declarations = BTreeMap<String, Vec<Parameter>>;
 pub(super) struct Declared(Vec<(Parameter, Option<Regex>)>);
 
 impl Declared {
-    /// Compiles declarations, and adds the mistakes in them.
-    pub fn read(template: &str, parameters: Vec<Parameter>, mistakes: &mut Vec<String>) -> Self {
+    /// Compiles declarations for a template that mentions these parameters, and adds the mistakes in them.
+    pub fn read(
+        template: &str,
+        parameters: Vec<Parameter>,
+        mentioned: &[String],
+        mistakes: &mut Vec<String>,
+    ) -> Self {
         let mut declared = Self(Vec::new());
         for parameter in parameters {
             let place = format!("parameters.{template}.{}", parameter.name);
@@ -56,16 +61,27 @@ impl Declared {
             if declared.0.iter().any(|(other, _)| other.name == parameter.name) {
                 mistakes.push(format!("{place}: is declared twice; remove one of them"));
             }
-            if let Some(default) = &parameter.default {
-                if parameter.required {
-                    mistakes.push(format!("{place}: is required and has a default; remove one of them"));
-                }
-                if let Some(problem) = objection(&parameter, pattern.as_ref(), default) {
-                    mistakes.push(format!("{place}.default: {problem}"));
-                }
+            if parameter.name.ends_with('*') && (parameter.required || parameter.default.is_some()) {
+                mistakes.push(format!(
+                    "{place}: stands for many names, so that it can neither be required nor have a default; remove that"
+                ));
+            } else if parameter.required && parameter.default.is_some() {
+                mistakes.push(format!("{place}: is required and has a default; remove one of them"));
             }
             declared.0.push((parameter, pattern));
         }
+        for (Parameter { name, default, one_of, .. }, _) in &declared.0 {
+            let values = default.iter().map(|value| ("default", value));
+            for (field, value) in values.chain(one_of.iter().map(|value| ("enum", value))) {
+                if let Some(problem) = declared.objection(name, value) {
+                    mistakes.push(format!("parameters.{template}.{name}.{field}: {problem}"));
+                }
+            }
+        }
+        let undeclared = mentioned.iter().filter(|name| declared.matching(name).next().is_none());
+        mistakes.extend(undeclared.map(|name| {
+            format!("parameters.{template}: the template reads parameters.{name}; declare it, or remove it from the template")
+        }));
         declared
     }
 
@@ -80,8 +96,7 @@ impl Declared {
     ) -> Result<BTreeMap<String, String>, TemplateError> {
         let template = || template.to_owned();
         for (name, value) in given {
-            let Some((parameter, pattern)) = self.0.iter().find(|(parameter, _)| is_for(parameter, name))
-            else {
+            if self.matching(name).next().is_none() {
                 let known: Vec<&str> = self.0.iter().map(|(parameter, _)| &*parameter.name).collect();
                 let meant = meant(name, known.iter().copied());
                 return Err(TemplateError::UnknownParameter {
@@ -92,8 +107,8 @@ impl Declared {
                         None => format!("it has these: {}", known.join(", ")),
                     },
                 });
-            };
-            if let Some(problem) = objection(parameter, pattern.as_ref(), value) {
+            }
+            if let Some(problem) = self.objection(name, value) {
                 return Err(TemplateError::InvalidParameter {
                     template: template(),
                     parameter: name.clone(),
@@ -116,6 +131,16 @@ impl Declared {
             }
         }
         Ok(complete)
+    }
+
+    /// The declarations for a name, all of which hold.
+    fn matching<'d>(&'d self, name: &'d str) -> impl Iterator<Item = &'d (Parameter, Option<Regex>)> {
+        self.0.iter().filter(move |(parameter, _)| is_for(parameter, name))
+    }
+
+    /// The first objection to a value, with the remedy.
+    fn objection(&self, name: &str, value: &str) -> Option<String> {
+        self.matching(name).find_map(|(parameter, pattern)| objection(parameter, pattern.as_ref(), value))
     }
 }
 
@@ -151,7 +176,10 @@ mod tests {
 
     fn declared(text: &str) -> (Declared, Vec<String>) {
         let mut mistakes = Vec::new();
-        let declared = Declared::read("default", serde_saphyr::from_str(text).unwrap(), &mut mistakes);
+        let mentioned = ["image".to_owned(), "port".to_owned()];
+        let mentioned = if text.contains("image") { &mentioned[..] } else { &[] };
+        let declared =
+            Declared::read("default", serde_saphyr::from_str(text).unwrap(), mentioned, &mut mistakes);
         (declared, mistakes)
     }
 
@@ -185,16 +213,48 @@ mod tests {
     }
 
     #[test]
+    fn all_declarations_of_a_name_hold() {
+        let (declared, mistakes) = declared(
+            "[{name: '*'}, {name: image, pattern: 'ours/.*'}, {name: port}, {name: 'i*', enum: [ours/a, ours/b]}]",
+        );
+        assert!(mistakes.is_empty(), "{mistakes:?}");
+        let complete = |image: &str| declared.complete("default", &given(&[("image", image)]));
+        assert!(complete("ours/a").is_ok());
+        assert!(complete("ours/c").is_err() && complete("theirs/a").is_err());
+        assert!(declared.complete("default", &given(&[("colour", "red")])).is_ok());
+    }
+
+    #[test]
     fn a_declaration_that_contradicts_itself_is_a_mistake() {
         let (_, mistakes) = declared(
             "[{name: a, pattern: '('}, {name: b, default: x, required: true}, {name: c, default: x, enum: [y]}, {name: 'd*e'},
-              {name: a}]",
+              {name: a}, {name: 'f*', required: true}, {name: 'g*', default: x}, {name: h, enum: [a, b], pattern: '[b-z]'},
+              {name: gx, default: y}, {name: 'gx*', pattern: z}, {name: i, default: z}, {name: 'i', pattern: y}]",
         );
-        let places =
-            ["a.pattern", "b: is required", "c.default", "d*e: is not a name", "a: is declared twice"];
+        let places = [
+            "a.pattern",
+            "b: is required",
+            "d*e: is not a name",
+            "a: is declared twice",
+            "f*: stands for many names",
+            "g*: stands for many names",
+            "i: is declared twice",
+            "c.default",
+            "h.enum: \"a\" does not match",
+            "i.default",
+        ];
         assert_eq!(mistakes.len(), places.len(), "{mistakes:?}");
         for (mistake, place) in mistakes.iter().zip(places) {
             assert!(mistake.starts_with(&format!("parameters.default.{place}")), "{mistake}");
         }
+    }
+
+    #[test]
+    fn a_template_that_reads_an_undeclared_parameter_is_a_mistake() {
+        let (_, mistakes) = declared("[{name: image}]");
+        assert!(
+            matches!(&mistakes[..], [only] if only.starts_with("parameters.default: the template reads parameters.port; declare it")),
+            "{mistakes:?}"
+        );
     }
 }

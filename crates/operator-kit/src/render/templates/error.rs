@@ -1,6 +1,6 @@
 use thiserror::Error;
 
-use crate::report::{Category, Reported};
+use crate::report::Failure;
 
 /// A template that did not render an object.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -14,14 +14,6 @@ pub enum TemplateError {
         template: String,
         /// The existing names.
         known: String,
-    },
-    /// The template cannot be compiled.
-    #[error("the template {template:?} is broken: {problem}; fix it in the controller's templates")]
-    Broken {
-        /// The template.
-        template: String,
-        /// The problem and its place.
-        problem: String,
     },
     /// The template uses a parameter that is not set.
     #[error("spec.parameters.{parameter} is missing: the template {template:?} requires it; set it")]
@@ -51,45 +43,13 @@ pub enum TemplateError {
         /// The problem and the remedy.
         problem: String,
     },
-    /// The template failed with the values at hand.
-    #[error(
-        "the template {template:?} cannot be rendered: {problem}; correct its input, such as spec.parameters, or the template"
-    )]
-    Failed {
+    /// It is broken, cannot be rendered, or renders something else than one object that may be created.
+    #[error("the template {template:?} {problem}")]
+    Refused {
         /// The template.
         template: String,
-        /// The problem and its place.
+        /// The problem and the remedy.
         problem: String,
-    },
-    /// It renders to something other than YAML.
-    #[error(
-        "the template {template:?} does not render to YAML: {problem}; the engine quotes values, so write {{{{ value }}}} without quotes around it, and a longer text inside the braces, such as {{{{ \"team-\" ~ value }}}}"
-    )]
-    NotYaml {
-        /// The template.
-        template: String,
-        /// The problem and its place.
-        problem: String,
-    },
-    /// A value becomes structure.
-    #[error(
-        "the template {template:?} has a value in the middle of a text, where it changes the structure of the object{parameter}; use another value, or let the template have the whole text inside the braces, for example {{{{ \"team-\" ~ value }}}}"
-    )]
-    Structure {
-        /// The template.
-        template: String,
-        /// The parameter that could be structure, as a part of the message; empty unless there is one only.
-        parameter: String,
-    },
-    /// It renders something other than one object.
-    #[error(
-        "the template {template:?} renders {found}, but must render one object with apiVersion, kind and metadata.name; correct the template, or the parameter on which that depends"
-    )]
-    NotAnObject {
-        /// The template.
-        template: String,
-        /// The description of the rendering.
-        found: String,
     },
     /// It renders an object of another kind.
     #[error(
@@ -103,24 +63,6 @@ pub enum TemplateError {
         /// The kind that is configured.
         wanted: String,
     },
-    /// It renders an object without a name.
-    #[error("the template {template:?} renders no metadata.name; add one, for example {{{{ name }}}}")]
-    NoName {
-        /// The template.
-        template: String,
-    },
-    /// It renders an invalid name or namespace.
-    #[error(
-        "the template {template:?} renders the {field} {found:?}, which is not valid; correct spec.parameters, or the template"
-    )]
-    NotAName {
-        /// The template.
-        template: String,
-        /// The field.
-        field: &'static str,
-        /// The value that it renders.
-        found: String,
-    },
     /// It renders the same name for all objects of one subject.
     #[error(
         "the template {template:?} renders the name {name:?}, which does not contain suffix: many objects are created from the template, and only suffix keeps their names apart; write, for example, {{{{ name ~ \"-\" ~ suffix }}}}"
@@ -131,48 +73,26 @@ pub enum TemplateError {
         /// The name.
         name: String,
     },
-    /// It renders labels or annotations that are not a map.
-    #[error(
-        "the template {template:?} renders {field} that is not a map of strings; write one entry per line, or {{{{ labels }}}}"
-    )]
-    NotAMap {
-        /// The template.
-        template: String,
-        /// The field.
-        field: &'static str,
-    },
-    /// It renders an object for another namespace.
-    #[error(
-        "the template {template:?} sets metadata.namespace to {found:?}; remove it, because the object is created in the namespace of its owner"
-    )]
-    OtherNamespace {
-        /// The template.
-        template: String,
-        /// The namespace that it sets.
-        found: String,
-    },
-    /// It renders too much text.
-    #[error(
-        "the template {template:?} renders more than 3 MiB, which no API server accepts; make it smaller"
-    )]
-    TooLong {
-        /// The template.
-        template: String,
-    },
 }
 
 impl TemplateError {
-    pub(super) fn broken(template: &str, problem: &str) -> Self {
-        Self::Broken { template: template.to_owned(), problem: problem.to_owned() }
-    }
-}
-
-impl Reported for TemplateError {
-    fn category(&self) -> Category {
-        Category::WaitsForChange
+    pub(super) fn refused(template: &str, problem: impl Into<String>) -> Self {
+        Self::Refused { template: template.to_owned(), problem: problem.into() }
     }
 
-    fn reason(&self) -> &'static str {
+    /// The failure of a rendering with the values at hand.
+    pub(super) fn failed(template: &str, problem: &str) -> Self {
+        let remedy = "correct its input, such as spec.parameters, or the template";
+        Self::refused(template, format!("cannot be rendered: {problem}; {remedy}"))
+    }
+
+    pub(super) fn too_long(template: &str) -> Self {
+        Self::refused(template, "renders more than 3 MiB, which no API server accepts; make it smaller")
+    }
+
+    /// One `PascalCase` word for a condition or an Event.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
         match self {
             Self::Unknown { .. } => "TemplateNotFound",
             Self::MissingParameter { .. } => "ParameterMissing",
@@ -181,5 +101,11 @@ impl Reported for TemplateError {
             Self::NotUnique { .. } => "NotUnique",
             _ => "TemplateFailed",
         }
+    }
+}
+
+impl From<&TemplateError> for Failure {
+    fn from(error: &TemplateError) -> Self {
+        Self::stalled(error.reason(), error.to_string())
     }
 }

@@ -4,33 +4,24 @@ use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
 use minijinja::{Error, ErrorKind, Template};
 
-use super::{Input, Parameters, Subject, TemplateError, structure};
+use super::{Input, Parameters, Subject, TemplateError, source::as_written};
 use crate::render::field_path::shown;
 
 /// The error for a template that failed to render.
 pub(super) fn failure(template: &Template<'_, '_>, input: Input<'_>, error: &Error) -> TemplateError {
-    let name = template.name().to_owned();
+    let name = template.name();
     let is_undefined = error.kind() == ErrorKind::UndefinedError;
     if is_undefined
         && let Some(parameter) = input.parameters.missing()
         && is_missing(&parameter, template, input, error)
     {
-        return TemplateError::MissingParameter { template: name, parameter };
+        return TemplateError::MissingParameter { template: name.to_owned(), parameter };
     }
-    let Some(block) = error.range().and_then(|range| block(template.source(), range)) else {
-        return TemplateError::Failed { template: name, problem: error.to_string() };
+    let Some(block) = error.range().and_then(|range| block(template.source(), range)).map(as_written) else {
+        return TemplateError::failed(name, &error.to_string());
     };
-    let is_read = |name: &str, _: &str| !is_undefined && reads(block, name);
-    let parameter = only(input.subject.parameters, is_read);
-    TemplateError::Failed { template: name, problem: format!("{block}: {error}{parameter}") }
-}
-
-/// The error for a value that is structure.
-pub(super) fn value_as_structure(input: Input<'_>) -> TemplateError {
-    TemplateError::Structure {
-        template: input.template.to_owned(),
-        parameter: only(input.subject.parameters, |_, value| structure::could_be_structure(value)),
-    }
+    let parameter = only(input.subject.parameters, |name| !is_undefined && reads(&block, name));
+    TemplateError::failed(name, &format!("{block}: {error}{parameter}"))
 }
 
 /// Whether the rendering fails for lack of a parameter, and not of something else, such as a label.
@@ -58,8 +49,8 @@ fn reads(block: &str, parameter: &str) -> bool {
 }
 
 /// The only parameter for which `may_be` holds and its value, as a part of a message; empty without one.
-fn only(parameters: &BTreeMap<String, String>, may_be: impl Fn(&str, &str) -> bool) -> String {
-    let mut found = parameters.iter().filter(|(name, value)| may_be(name, value));
+fn only(parameters: &BTreeMap<String, String>, may_be: impl Fn(&str) -> bool) -> String {
+    let mut found = parameters.iter().filter(|(name, _)| may_be(name));
     match (found.next(), found.next()) {
         (Some((name, value)), None) => format!("; spec.parameters.{name} is {}", shown(value)),
         _ => String::new(),

@@ -1,48 +1,41 @@
-//! Templates of downstream objects: rendered, then parsed, then hashed.
+//! Templates of downstream objects.
 //!
-//! Every inserted value is written as JSON, which is also YAML, and it is proved that it has stayed a value, so that it can
-//! never change the structure of the rendered object.
+//! The engine writes a mark for each value. The marked text is parsed, and the values are put into the parsed tree, so that none
+//! can ever change the structure of the rendered object.
 
-mod captured;
 mod declared;
 mod error;
 mod failed;
-mod growth;
-mod marks;
-mod missing;
+mod filters;
+mod limits;
 mod object;
-mod outline;
-mod outlines;
 mod parameters;
-mod quoting;
-mod strings;
-mod structure;
+mod source;
+mod tree;
 mod trials;
 mod unread;
+mod values;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    mem::take,
     sync::Arc,
 };
 
-use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value as TemplateValue, context};
+use minijinja::{Environment, UndefinedBehavior, Value as TemplateValue, context};
 use serde_json::Value;
 
 use declared::Declared;
 pub use declared::{Declarations, Parameter};
 pub use error::TemplateError;
-use object::{check, parse, settle_namespace, unique};
-use outline::{Outline, has_outline};
-use outlines::Outlines;
+use object::{check, settle_namespace, unique};
 use parameters::Parameters;
+use tree::Trees;
 
 use crate::render::sha256;
 
 /// Maximum number of steps of a rendering, which stops endless loops.
 const FUEL: u64 = 200_000;
-/// Maximum length of a rendered text, in bytes: no API server accepts a longer request. An object that it stores fits,
-/// also with every quote escaped twice.
+/// Maximum length of a rendered text, in bytes: no API server accepts a longer request.
 const LONGEST: usize = 3 * 1024 * 1024;
 
 /// The API version and the kind of an object.
@@ -54,16 +47,14 @@ type More<'m> = BTreeMap<&'m str, TemplateValue>;
 /// A set of named templates.
 pub struct Templates {
     environment: Environment<'static>,
-    /// The same templates, which mark the values that could be structure.
-    marking: Environment<'static>,
-    /// The same templates, which set the strings of their values aside, if they can.
-    outlining: Option<Environment<'static>>,
-    outlines: Outlines,
+    trees: Trees,
     broken: BTreeMap<String, TemplateError>,
     names: Vec<String>,
     /// Those that read `{{ suffix }}`.
     suffixed: BTreeSet<String>,
     declared: BTreeMap<String, Declared>,
+    own_domain: String,
+    are_many: bool,
 }
 
 /// The values that a template can use.
@@ -75,9 +66,9 @@ pub struct Subject<'s> {
     pub namespace: &'s str,
     /// `{{ uid }}`: its uid.
     pub uid: &'s str,
-    /// `{{ labels }}`: its labels.
+    /// `{{ labels }}`: its labels, without those of the controllers.
     pub labels: Option<&'s BTreeMap<String, String>>,
-    /// `{{ annotations }}`: its annotations.
+    /// `{{ annotations }}`: its annotations, without those of the controllers.
     pub annotations: Option<&'s BTreeMap<String, String>>,
     /// `{{ parameters }}`: the values that the author of the object sets.
     pub parameters: &'s BTreeMap<String, String>,
@@ -94,6 +85,7 @@ struct Input<'i> {
     subject: &'i Subject<'i>,
     parameters: &'i Arc<Parameters>,
     more: &'i More<'i>,
+    own_domain: &'i str,
 }
 
 impl Input<'_> {
@@ -104,12 +96,22 @@ impl Input<'_> {
             name => subject.name,
             namespace => subject.namespace,
             uid => subject.uid,
-            labels => subject.labels.cloned().unwrap_or_default(),
-            annotations => subject.annotations.cloned().unwrap_or_default(),
+            labels => self.of_others(subject.labels),
+            annotations => self.of_others(subject.annotations),
             parameters => TemplateValue::from_dyn_object(parameters.clone()),
             suffix => subject.suffix,
             ..TemplateValue::from_iter(more.clone())
         }
+    }
+
+    /// The labels or annotations whose keys are not the controllers' own: a template that copies all must not copy those.
+    fn of_others(self, all: Option<&BTreeMap<String, String>>) -> BTreeMap<&str, &str> {
+        let is_own = |key: &str| {
+            let domain = key.split_once('/').and_then(|(domain, _)| domain.strip_suffix(self.own_domain));
+            domain.is_some_and(|subdomain| subdomain.is_empty() || subdomain.ends_with('.'))
+        };
+        let all = all.into_iter().flatten().map(|(key, value)| (&**key, &**value));
+        all.filter(|(key, _)| !is_own(key)).collect()
     }
 }
 
@@ -118,67 +120,50 @@ impl Input<'_> {
 pub struct Rendered {
     /// The object.
     pub object: Value,
-    /// sha256 of the text.
+    /// sha256 of the object as JSON with its keys in order.
     pub hash: String,
 }
 
 impl Templates {
     /// Compiles templates. A broken one is reported by [`Templates::problems`] and whenever it is used, and does not
-    /// affect the others.
+    /// affect the others. Labels and annotations whose keys are of the domain of the controllers, such as `catena.dev`, are not
+    /// shown to templates.
     #[must_use]
-    pub fn compile(sources: &BTreeMap<String, String>) -> Self {
-        let mut environment = Environment::new();
+    pub fn compile(sources: &BTreeMap<String, String>, own_domain: &str) -> Self {
+        let mut environment = Environment::empty();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
-        environment.set_auto_escape_callback(|_| AutoEscape::Json);
-        environment.set_formatter(quoting::format);
-        // Every value is quoted anyway, and the filter of the engine would quote it differently.
-        environment.add_filter("tojson", |value: TemplateValue| value);
+        environment.set_formatter(values::keep);
         environment.set_fuel(Some(FUEL));
         environment.set_debug(false);
-        // Both ways to insert a value without quoting would let it change the structure.
-        environment.remove_filter("safe");
-        captured::write_in(&mut environment);
-        growth::limit_in(&mut environment);
-        missing::refuse_in(&mut environment);
+        filters::add_to(&mut environment);
         let mut broken = BTreeMap::new();
         for (name, source) in sources {
-            let compiled = if source.contains("autoescape") {
-                Err(TemplateError::broken(
-                    name,
-                    "it switches autoescape, which would let a parameter change the structure; remove that",
-                ))
-            } else {
-                environment
-                    .add_template_owned(name.clone(), source.clone())
-                    .map_err(|error| TemplateError::broken(name, &error.to_string()))
-            };
-            if let Err(error) = compiled {
-                broken.insert(name.clone(), error);
+            if let Err(problem) = add(&mut environment, name, source) {
+                let problem = format!("is broken: {problem}; fix it in the controller's templates");
+                broken.insert(name.clone(), TemplateError::refused(name, problem));
             }
         }
-        let mut marking = environment.clone();
-        marking.set_formatter(quoting::mark);
-        let outlining = has_outline(sources.values()).then(|| {
-            let mut outlining = environment.clone();
-            outlining.set_formatter(quoting::set_aside);
-            outlining
-        });
         let names: Vec<_> = sources.keys().cloned().collect();
         let reads_suffix = |name: &&String| {
             let template = environment.get_template(name);
             template.is_ok_and(|template| template.undeclared_variables(false).contains("suffix"))
         };
-        let suffixed = names.iter().filter(reads_suffix).cloned().collect();
         Self {
+            suffixed: names.iter().filter(reads_suffix).cloned().collect(),
             environment,
-            marking,
-            outlining,
-            outlines: Outlines::default(),
+            trees: Trees::default(),
             broken,
             names,
-            suffixed,
             declared: BTreeMap::new(),
+            own_domain: own_domain.to_owned(),
+            are_many: false,
         }
+    }
+
+    /// The same templates, for many objects of each subject: their names have to differ by the suffix.
+    #[must_use]
+    pub fn for_many(self) -> Self {
+        Self { are_many: true, ..self }
     }
 
     /// Declares the parameters of templates: others are refused, and defaults are filled in. Returns the mistakes in the
@@ -192,7 +177,7 @@ impl Templates {
                     "parameters.{template}: there is no template of this name; use one of those under templates ({known})"
                 ));
             }
-            let declared = Declared::read(&template, parameters, &mut mistakes);
+            let declared = Declared::read(&template, parameters, &self.mentioned(&template), &mut mistakes);
             self.declared.insert(template, declared);
         }
         mistakes
@@ -209,40 +194,31 @@ impl Templates {
         self.names.iter().map(String::as_str)
     }
 
-    /// Renders a template.
+    /// Renders a template, whose object may be of any of these kinds, in the namespace of its subject.
     ///
     /// # Errors
     /// When the template is missing or broken, when a parameter is missing, or when the result is not one object of the
-    /// given kind.
+    /// given kinds; [`TemplateError::NotUnique`] when one of many has a name that does not differ by the suffix.
     pub fn render(
-        &self,
-        name: &str,
-        subject: &Subject<'_>,
-        api_version: &str,
-        kind: &str,
-    ) -> Result<Rendered, TemplateError> {
-        self.render_any(name, subject, &[(api_version, kind)])
-    }
-
-    /// Renders a template whose object may be of any of these kinds.
-    ///
-    /// # Errors
-    /// As [`Templates::render`].
-    pub fn render_any(
         &self,
         name: &str,
         subject: &Subject<'_>,
         kinds: &[ApiKind<'_>],
     ) -> Result<Rendered, TemplateError> {
-        let given = self.given(name, subject)?;
-        let input = Input { template: name, subject, parameters: &given, more: &More::new() };
-        let (object, text) = self.object_in_its_namespace(input, kinds)?;
+        let (given, more) = (self.given(name, subject)?, More::new());
+        let input = self.input(name, subject, &given, &more);
+        let mut object = self.object(input, kinds)?;
         let hash = if subject.suffix.is_empty() {
-            sha256(&text)
+            hash(&object)
         } else {
             let same_for_all = Subject { suffix: "", ..*subject };
-            sha256(&self.fill(Input { subject: &same_for_all, ..input })?.0)
+            let other = self.fill(Input { subject: &same_for_all, ..input })?;
+            if self.are_many {
+                unique(name, &object, &other)?;
+            }
+            hash(&other)
         };
+        settle_namespace(name, &mut object, subject.namespace)?;
         Ok(Rendered { object, hash })
     }
 
@@ -254,33 +230,12 @@ impl Templates {
         &self,
         name: &str,
         subject: &Subject<'_>,
-        api_version: &str,
-        kind: &str,
+        kinds: &[ApiKind<'_>],
     ) -> Result<Value, TemplateError> {
-        let given = self.given(name, subject)?;
-        let input = Input { template: name, subject, parameters: &given, more: &More::new() };
-        Ok(self.object_in_its_namespace(input, &[(api_version, kind)])?.0)
-    }
-
-    /// Renders a template for one of the many objects of its subject.
-    ///
-    /// # Errors
-    /// As [`Templates::render`], and [`TemplateError::NotUnique`] when the name does not differ by the suffix.
-    pub fn render_one_of_many(
-        &self,
-        name: &str,
-        subject: &Subject<'_>,
-        api_version: &str,
-        kind: &str,
-    ) -> Result<Rendered, TemplateError> {
-        let (given, more, kinds) = (self.given(name, subject)?, More::new(), [(api_version, kind)]);
-        let input = Input { template: name, subject, parameters: &given, more: &more };
-        let (object, _) = self.object_in_its_namespace(input, &kinds)?;
-        let same_for_all = Subject { suffix: "", ..*subject };
-        let (other, text) =
-            self.object_in_its_namespace(Input { subject: &same_for_all, ..input }, &kinds)?;
-        unique(name, &object, &other)?;
-        Ok(Rendered { object, hash: sha256(&text) })
+        let (given, more) = (self.given(name, subject)?, More::new());
+        let mut object = self.object(self.input(name, subject, &given, &more), kinds)?;
+        settle_namespace(name, &mut object, subject.namespace)?;
+        Ok(object)
     }
 
     /// Renders a template that can also use `more`, each value by its name. The caller decides on the namespace of the
@@ -293,13 +248,21 @@ impl Templates {
         name: &str,
         subject: &Subject<'_>,
         more: &[(&str, &Value)],
-        api_version: &str,
-        kind: &str,
+        kinds: &[ApiKind<'_>],
     ) -> Result<Value, TemplateError> {
         let more = more.iter().map(|(name, value)| (*name, TemplateValue::from_serialize(value))).collect();
         let given = Arc::new(Parameters::given(subject.parameters));
-        let input = Input { template: name, subject, parameters: &given, more: &more };
-        self.object(input, &[(api_version, kind)]).map(|(object, _)| object)
+        self.object(self.input(name, subject, &given, &more), kinds)
+    }
+
+    fn input<'i>(
+        &'i self,
+        template: &'i str,
+        subject: &'i Subject<'i>,
+        parameters: &'i Arc<Parameters>,
+        more: &'i More<'i>,
+    ) -> Input<'i> {
+        Input { template, subject, parameters, more, own_domain: &self.own_domain }
     }
 
     /// The parameters of a subject, with the declared defaults.
@@ -309,67 +272,14 @@ impl Templates {
         Ok(Arc::new(Parameters::given(completed.as_ref().unwrap_or(subject.parameters))))
     }
 
-    /// The rendered object in the namespace of its subject, and its text.
-    fn object_in_its_namespace(
-        &self,
-        input: Input<'_>,
-        kinds: &[ApiKind<'_>],
-    ) -> Result<(Value, String), TemplateError> {
-        let (mut object, text) = self.object(input, kinds)?;
-        settle_namespace(input.template, &mut object, input.subject.namespace)?;
-        Ok((object, text))
-    }
-
-    /// The rendered object, and its text.
-    fn object(&self, input: Input<'_>, kinds: &[ApiKind<'_>]) -> Result<(Value, String), TemplateError> {
-        self.proved(input, kinds)?.ok_or_else(|| failed::value_as_structure(input))
-    }
-
-    /// The rendered object, and its text; `None` if a value is structure in it.
-    fn proved(
-        &self,
-        input: Input<'_>,
-        kinds: &[ApiKind<'_>],
-    ) -> Result<Option<(Value, String)>, TemplateError> {
-        let mut outline = self.outline(input);
-        if let Some(outline) = &mut outline
-            && let Some(object) = self.outlines.object(outline)
-        {
-            check(input.template, &object, kinds)?;
-            return Ok(Some((object, take(&mut outline.whole))));
-        }
-        let (text, has_risky_values) = self.fill(input)?;
-        let object = parse(input.template, &text)?;
+    fn object(&self, input: Input<'_>, kinds: &[ApiKind<'_>]) -> Result<Value, TemplateError> {
+        let object = self.fill(input)?;
         check(input.template, &object, kinds)?;
-        let is_outlined = outline.is_some_and(|outline| {
-            outline.whole == text && self.outlines.learn(&outline, &object, has_risky_values)
-        });
-        let is_proved = !has_risky_values
-            || is_outlined
-            || self.structure(input).is_some_and(|structure| structure == object);
-        Ok(is_proved.then_some((object, text)))
+        Ok(object)
     }
 
-    /// The outline, if nothing in it could be structure.
-    fn outline(&self, input: Input<'_>) -> Option<Outline> {
-        let template = self.outlining.as_ref()?.get_template(input.template).ok()?;
-        let rendered = template.render_captured(input.values()).ok()?;
-        if structure::has_risky_values(rendered.state()) {
-            return None;
-        }
-        Outline::of(rendered).filter(|outline| outline.whole.len() <= LONGEST)
-    }
-
-    /// The object in whose structure no value takes part.
-    fn structure(&self, input: Input<'_>) -> Option<Value> {
-        let rendered =
-            self.marking.get_template(input.template).ok()?.render_captured(input.values()).ok()?;
-        let values = structure::values(rendered.state());
-        structure::unmarked(serde_saphyr::from_str(rendered.output()).ok()?, &values)
-    }
-
-    /// The text, and whether a value in it could be structure.
-    fn fill(&self, input: Input<'_>) -> Result<(String, bool), TemplateError> {
+    /// What a template renders, whatever that is.
+    fn fill(&self, input: Input<'_>) -> Result<Value, TemplateError> {
         let name = input.template;
         if let Some(error) = self.broken.get(name) {
             return Err(error.clone());
@@ -381,11 +291,34 @@ impl Templates {
             .render_captured(input.values())
             .map_err(|error| failed::failure(&template, input, &error))?;
         if rendered.output().len() > LONGEST {
-            return Err(TemplateError::TooLong { template: name.to_owned() });
+            return Err(TemplateError::too_long(name));
         }
-        let has_risky_values = structure::has_risky_values(rendered.state());
-        Ok((rendered.into_output(), has_risky_values))
+        let values = values::take(rendered.state());
+        self.trees.fill(name, rendered.output(), &values, !input.more.is_empty())
     }
+}
+
+/// Adds a template to the engine.
+///
+/// # Errors
+/// With the mistake in it.
+fn add(environment: &mut Environment<'static>, name: &str, source: &str) -> Result<(), String> {
+    let prepared = source::prepare(source)?;
+    let mut compile = |source: &str| {
+        let compiled = environment.add_template_owned(name.to_owned(), source.to_owned());
+        compiled.map_err(|error| error.to_string())
+    };
+    if source.contains(values::START) {
+        return Err("it contains U+E000 before @, which stands for a value; remove that".to_owned());
+    }
+    compile(source)?;
+    compile(&prepared)
+        .map_err(|error| format!("what it joins by ~ is not understood ({error}); put it in parentheses"))
+}
+
+/// A hash that only depends on what is rendered, and not on how that is written: keys are in order.
+fn hash(object: &Value) -> String {
+    sha256(&object.to_string())
 }
 
 #[cfg(test)]

@@ -1,19 +1,11 @@
-//! A rendered text as an object, and the rules for it.
+//! The rules for a rendered object.
 
 use serde_json::Value;
 
 use super::{ApiKind, TemplateError};
 use crate::render::is_object_name;
 
-/// Parses a rendered text, which must be one document.
-pub(super) fn parse(name: &str, text: &str) -> Result<Value, TemplateError> {
-    serde_saphyr::from_str(text).map_err(|error| match error.without_snippet() {
-        serde_saphyr::Error::MultipleDocuments { .. } => not_an_object(name, "several YAML documents"),
-        _ => TemplateError::NotYaml { template: name.to_owned(), problem: error.to_string() },
-    })
-}
-
-/// Checks that a parsed text is an object of one of the expected kinds.
+/// Checks that what was rendered is an object of one of the expected kinds.
 pub(super) fn check(name: &str, object: &Value, kinds: &[ApiKind<'_>]) -> Result<(), TemplateError> {
     let not_an_object = |found: &str| not_an_object(name, found);
     match object {
@@ -35,28 +27,45 @@ pub(super) fn check(name: &str, object: &Value, kinds: &[ApiKind<'_>]) -> Result
             wanted: wanted.join(", "),
         });
     }
-    for (field, pointer) in
-        [("metadata.labels", "/metadata/labels"), ("metadata.annotations", "/metadata/annotations")]
-    {
-        if object.pointer(pointer).is_some_and(|map| !map.is_object() && !map.is_null()) {
-            return Err(TemplateError::NotAMap { template: name.to_owned(), field });
+    for map in ["labels", "annotations"] {
+        let found = object.pointer(&format!("/metadata/{map}"));
+        if found.is_some_and(|found| !found.is_object() && !found.is_null()) {
+            return Err(TemplateError::refused(
+                name,
+                format!(
+                    "renders metadata.{map} that is not a map of strings; write one entry per line, or {{{{ labels }}}}"
+                ),
+            ));
         }
     }
     check_names(name, object)
 }
 
-fn not_an_object(template: &str, found: &str) -> TemplateError {
-    TemplateError::NotAnObject { template: template.to_owned(), found: found.to_owned() }
+/// The error for anything but one object.
+pub(super) fn not_an_object(template: &str, found: &str) -> TemplateError {
+    TemplateError::refused(
+        template,
+        format!(
+            "renders {found}, but must render one object with apiVersion, kind and metadata.name; correct the template, or the parameter on which that depends"
+        ),
+    )
 }
 
 fn check_names(template: &str, object: &Value) -> Result<(), TemplateError> {
     let text = |pointer| object.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty());
-    let template = template.to_owned();
-    let Some(name) = text("/metadata/name") else { return Err(TemplateError::NoName { template }) };
+    let Some(name) = text("/metadata/name") else {
+        let problem = "renders no metadata.name; add one, for example {{ name }}";
+        return Err(TemplateError::refused(template, problem));
+    };
     let namespace = text("/metadata/namespace").map(|namespace| ("metadata.namespace", namespace));
     let mut names = [("metadata.name", name)].into_iter().chain(namespace);
     match names.find(|(_, found)| !is_object_name(found)) {
-        Some((field, found)) => Err(TemplateError::NotAName { template, field, found: found.to_owned() }),
+        Some((field, found)) => {
+            let problem = format!(
+                "renders the {field} {found:?}, which is not valid; correct spec.parameters, or the template"
+            );
+            Err(TemplateError::refused(template, problem))
+        }
         None => Ok(()),
     }
 }
@@ -77,7 +86,10 @@ pub(super) fn settle_namespace(name: &str, object: &mut Value, namespace: &str) 
     let place = &mut object["metadata"]["namespace"];
     match place.as_str() {
         Some(other) if other != namespace => {
-            Err(TemplateError::OtherNamespace { template: name.to_owned(), found: other.to_owned() })
+            let problem = format!(
+                "sets metadata.namespace to {other:?}; remove it, because the object is created in the namespace of its owner"
+            );
+            Err(TemplateError::refused(name, problem))
         }
         _ => {
             *place = namespace.into();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Input, More, Parameters, Subject, Templates, declared::meant};
+use super::{More, Parameters, Subject, Templates, declared::meant};
 
 impl Templates {
     /// The parameters of a subject that a template without declarations does not read, each with the name that was
@@ -14,8 +14,7 @@ impl Templates {
             return Vec::new();
         }
         let given = Arc::new(Parameters::given(subject.parameters));
-        let input = Input { template: name, subject, parameters: &given, more: &More::new() };
-        if self.fill(input).is_err() {
+        if self.fill(self.input(name, subject, &given, &More::new())).is_err() {
             return Vec::new();
         }
         let read = given.read();

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use crate::{
-    report::{Failure, NextRetry, Part, tell_again_after},
+    report::{Failure, NextRetry},
     run::{Attempt, HeldUp},
 };
 
@@ -75,6 +75,7 @@ impl Objects {
 
 struct Object {
     version: Version,
+    since: Instant,
     failed: HashMap<FailedPart, Entry>,
 }
 
@@ -91,8 +92,6 @@ struct Entry {
     failures: u32,
     tried_at: Instant,
     retry_at: Instant,
-    /// When it was reported.
-    told: Option<Instant>,
 }
 
 impl Entry {
@@ -114,9 +113,7 @@ impl Backoff {
         retry_key: impl Fn(&'static str) -> u64,
     ) -> (Attempt, Option<Duration>) {
         let mut objects = self.objects.lock();
-        let Some(object) = objects.by_uid.get_mut(uid) else {
-            return (Attempt::Allowed, None);
-        };
+        let Some(object) = objects.by_uid.get_mut(uid) else { return (Attempt::Allowed, None) };
         if object.version != version {
             objects.remove(uid);
             return (Attempt::Allowed, None);
@@ -151,45 +148,33 @@ impl Backoff {
         (attempt, next)
     }
 
-    /// Records a failed part of a step, and returns the failure if it is to be reported, because the step has not
-    /// failed in this way before, or only so long ago that the report has expired. `may_tell`: whether it can be reported.
-    pub fn failed(
-        &self,
-        uid: &str,
-        version: Version,
-        tried: Tried,
-        part: Part,
-        may_tell: bool,
-    ) -> Option<Failure> {
+    /// Records a failed part of a step, and returns the failure unless it is expected.
+    pub fn failed(&self, uid: &str, version: Version, tried: Tried, mut failure: Failure) -> Option<Failure> {
         let objects = &mut *self.objects.lock();
         let longest = tried.longest.max(spread(objects.parts));
-        let new = || Object { version, failed: HashMap::default() };
+        let new = || Object { version, since: Instant::now(), failed: HashMap::default() };
         let object = objects.by_uid.entry(uid.to_owned()).or_insert_with(new);
-        let Part { item, mut failure, retry_after } = part;
-        let place = FailedPart { step: tried.step, item };
+        let retry_after = failure.retry_after;
+        let place = FailedPart { step: tried.step, item: failure.item.clone() };
         let before = object.failed.get(&place).filter(|_| place.item.is_some() || !tried.has_progressed);
         let failures = before.map_or(1, |before| before.failures.saturating_add(1));
         let passes = failure.is_expected || retry_after.is_some();
         failure.is_expected &= failures <= PATIENT_FAILURES;
-        let is_known = |(place, entry): &(&FailedPart, &Entry)| {
-            let known = (place.step, entry.failure.reason, entry.failure.is_expected);
-            known == (tried.step, failure.reason, failure.is_expected)
-        };
-        let told = object.failed.iter().filter(is_known).filter_map(|(_, entry)| entry.told).max();
-        let is_news = told.is_none_or(|told| told.elapsed() >= tell_again_after(uid)) && may_tell;
         let longest = if passes { longest.min(MAX_PASSING_DELAY) } else { longest };
-        let now = Instant::now();
         let delay = delay(failures, retry_after, longest);
-        let news = (is_news && !failure.is_expected).then(|| failure.clone());
-        let told = if news.is_some() { Some(now) } else { told };
+        let unexpected = (!failure.is_expected).then(|| failure.clone());
         // Computed once, so that the reported time does not vary from pass to pass.
         failure.next_retry = Some(NextRetry::after(delay, Timestamp::now()));
-        let retry_key = tried.retry_key;
-        let (tried_at, retry_at) = (now, now + delay);
-        let entry = Entry { failure, retry_key, failures, tried_at, retry_at, told };
+        let (retry_key, tried_at) = (tried.retry_key, Instant::now());
+        let entry = Entry { failure, retry_key, failures, tried_at, retry_at: tried_at + delay };
         object.version = version;
         objects.parts += usize::from(object.failed.insert(place, entry).is_none());
-        news
+        unexpected
+    }
+
+    /// When an object began to fail in its present version.
+    pub fn failing_since(&self, uid: &str) -> Option<Instant> {
+        self.objects.lock().by_uid.get(uid).map(|object| object.since)
     }
 
     /// Forgets the failure of a step that succeeded now. Its items stay, because the step may have left them out.

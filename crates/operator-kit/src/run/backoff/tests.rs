@@ -1,29 +1,18 @@
 use super::*;
-use crate::report::Category;
 
 const VERSION: Version = Version { generation: 1, settings: 1, retry_key: 0 };
 const CREATE: Tried = Tried { step: "create", retry_key: 0, longest: MAX_DELAY, has_progressed: false };
 
 fn failure(reason: &'static str) -> Failure {
-    Failure {
-        category: Category::Transient,
-        reason,
-        message: "it broke".into(),
-        is_expected: false,
-        next_retry: None,
-    }
+    Failure::transient(reason, "it broke")
 }
 
-fn part(reason: &'static str) -> Part {
-    failure(reason).into()
+fn item(name: &str) -> Failure {
+    Failure { item: Some(name.into()), ..failure("NameTaken") }
 }
 
-fn item(name: &str) -> Part {
-    Part { item: Some(name.into()), ..part("NameTaken") }
-}
-
-fn shortly() -> Part {
-    Part { retry_after: Some(Duration::from_secs(1)), ..part("ServerBusy") }
+fn shortly() -> Failure {
+    Failure { retry_after: Some(Duration::from_secs(1)), ..failure("ServerBusy") }
 }
 
 fn attempt(backoff: &Backoff) -> (Attempt, Option<Duration>) {
@@ -33,7 +22,7 @@ fn attempt(backoff: &Backoff) -> (Attempt, Option<Duration>) {
 #[tokio::test(start_paused = true)]
 async fn an_event_that_comes_early_does_not_shorten_the_backoff() {
     let backoff = Backoff::default();
-    backoff.failed("a", VERSION, CREATE, part("Broken"), true);
+    backoff.failed("a", VERSION, CREATE, failure("Broken"));
     let (held, left) = attempt(&backoff);
     assert_eq!(held.failure().unwrap().reason, "Broken");
     assert!(left.unwrap() >= Duration::from_millis(4_900));
@@ -44,17 +33,17 @@ async fn an_event_that_comes_early_does_not_shorten_the_backoff() {
 #[tokio::test(start_paused = true)]
 async fn what_fails_holds_up_its_own_step_and_items_and_nothing_else() {
     let backoff = Backoff::default();
-    backoff.failed("a", VERSION, Tried { step: "delete", ..CREATE }, item("web-1"), true);
+    backoff.failed("a", VERSION, Tried { step: "delete", ..CREATE }, item("web-1"));
     let held = attempt(&backoff).0;
     assert!(held.holds_item("delete", "web-1") && !held.holds_item("delete", "web-2"));
     assert!(!held.holds("delete") && !held.holds("create"));
     assert_eq!(held.item_failure("delete", |item| item == "web-1").unwrap().reason, "NameTaken");
     assert_eq!(held.item_failure("delete", |item| item != "web-1"), None);
-    backoff.failed("a", VERSION, CREATE, part("Broken"), true);
+    backoff.failed("a", VERSION, CREATE, failure("Broken"));
     let held = attempt(&backoff).0;
     assert!(held.holds("create") && held.holds_item("create", "any") && !held.holds("delete"));
     assert_eq!(held.failure().unwrap().reason, "Broken");
-    backoff.failed("a", VERSION, Tried { step: EVERYTHING, ..CREATE }, part("NotObserved"), true);
+    backoff.failed("a", VERSION, Tried { step: EVERYTHING, ..CREATE }, failure("NotObserved"));
     let held = attempt(&backoff).0;
     assert!(matches!(&held, Attempt::Deferred(failure) if failure.reason == "NotObserved"), "{held:?}");
     assert!(held.holds("delete") && held.holds_item("delete", "web-2"));
@@ -66,7 +55,7 @@ async fn delays_double_up_to_the_longest() {
         let backoff = Backoff::default();
         for expected in [5, 10, 20, 40, 80, 160, 300, 300] {
             let tried = Tried { longest: Duration::from_secs(longest), ..CREATE };
-            backoff.failed("a", VERSION, tried, part("Broken"), true);
+            backoff.failed("a", VERSION, tried, failure("Broken"));
             let left = attempt(&backoff).1.unwrap().as_secs_f64();
             let expected = Duration::from_secs(expected.min(longest)).as_secs_f64();
             assert!((expected..=expected * 1.2).contains(&left), "{left} s instead of about {expected} s");
@@ -79,7 +68,7 @@ async fn a_minute_of_a_busy_server_costs_seconds() {
     let backoff = Backoff::default();
     let started = Instant::now();
     while started.elapsed() < Duration::from_secs(60) {
-        backoff.failed("a", VERSION, CREATE, shortly(), true);
+        backoff.failed("a", VERSION, CREATE, shortly());
         tokio::time::advance(attempt(&backoff).1.unwrap()).await;
     }
     assert!(started.elapsed() < Duration::from_secs(90), "{:?}", started.elapsed());
@@ -88,46 +77,32 @@ async fn a_minute_of_a_busy_server_costs_seconds() {
 #[tokio::test(start_paused = true)]
 async fn what_passes_by_itself_is_told_when_it_does_not_and_tried_every_minute() {
     let backoff = Backoff::default();
-    let gone = || {
-        let failure = Failure { is_expected: true, ..failure("NotFound") };
-        Part { failure, ..shortly() }
-    };
+    let gone = || Failure { reason: "NotFound", is_expected: true, ..shortly() };
     for _ in 0..PATIENT_FAILURES {
-        assert_eq!(backoff.failed("a", VERSION, CREATE, gone(), true), None, "nobody need be told");
+        assert_eq!(backoff.failed("a", VERSION, CREATE, gone()), None, "nobody need be told");
         assert_eq!(attempt(&backoff).0.failure(), None);
     }
-    assert!(backoff.failed("a", VERSION, CREATE, gone(), true).is_some(), "it is news that it goes on");
+    assert!(backoff.failed("a", VERSION, CREATE, gone()).is_some(), "it is news that it goes on");
     assert!(attempt(&backoff).0.failure().is_some());
     for _ in 0..50 {
-        backoff.failed("a", VERSION, CREATE, gone(), true);
+        backoff.failed("a", VERSION, CREATE, gone());
     }
     assert!(attempt(&backoff).1.unwrap() <= MAX_PASSING_DELAY.mul_f64(1.2));
-}
-
-/// An Event expires after an hour, and none is published while too many are queued.
-#[tokio::test(start_paused = true)]
-async fn a_failure_is_told_once_and_again_when_its_report_may_have_expired() {
-    let backoff = Backoff::default();
-    let told = |may_tell| backoff.failed("a", VERSION, CREATE, part("Broken"), may_tell).is_some();
-    assert!(!told(false), "nobody hears it");
-    assert_eq!((told(true), told(true)), (true, false));
-    tokio::time::advance(tell_again_after("a")).await;
-    assert_eq!((told(true), told(true)), (true, false));
 }
 
 #[tokio::test(start_paused = true)]
 async fn progress_begins_the_delays_of_a_step_anew() {
     let backoff = Backoff::default();
     for _ in 0..5 {
-        backoff.failed("a", VERSION, CREATE, part("QuotaExceeded"), true);
+        backoff.failed("a", VERSION, CREATE, failure("QuotaExceeded"));
     }
     let some = Tried { has_progressed: true, ..CREATE };
-    backoff.failed("a", VERSION, some, part("QuotaExceeded"), true);
+    backoff.failed("a", VERSION, some, failure("QuotaExceeded"));
     assert!(attempt(&backoff).1.unwrap() <= Duration::from_secs(6), "some of it was done");
     tokio::time::advance(Duration::from_secs(6)).await;
-    backoff.failed("a", VERSION, Tried { step: "delete", ..CREATE }, item("web-1"), true);
+    backoff.failed("a", VERSION, Tried { step: "delete", ..CREATE }, item("web-1"));
     backoff.progressed("a", "create");
-    backoff.failed("a", VERSION, CREATE, part("QuotaExceeded"), true);
+    backoff.failed("a", VERSION, CREATE, failure("QuotaExceeded"));
     assert!(attempt(&backoff).1.unwrap() <= Duration::from_secs(6), "all of it was done");
     assert!(attempt(&backoff).0.holds_item("delete", "web-1"), "no other step progressed");
 }
@@ -137,7 +112,7 @@ async fn an_item_that_fails_again_and_again_is_not_retried_more_often_for_the_ot
     let backoff = Backoff::default();
     let some = Tried { step: "delete", has_progressed: true, ..CREATE };
     for _ in 0..3 {
-        backoff.failed("a", VERSION, some, item("web-1"), true);
+        backoff.failed("a", VERSION, some, item("web-1"));
     }
     assert!(attempt(&backoff).1.unwrap() >= Duration::from_secs(20));
 }
@@ -151,7 +126,7 @@ async fn a_changed_object_or_setting_or_retry_key_is_retried_at_once() {
         Version { retry_key: 1, ..VERSION },
     ];
     for version in others {
-        backoff.failed("a", VERSION, CREATE, part("Broken"), true);
+        backoff.failed("a", VERSION, CREATE, failure("Broken"));
         assert_eq!(backoff.attempt("a", version, |_| 0).0, Attempt::Allowed);
     }
 }
@@ -160,9 +135,9 @@ async fn a_changed_object_or_setting_or_retry_key_is_retried_at_once() {
 async fn a_changed_retry_key_of_a_step_counts_soon_but_not_at_once() {
     let backoff = Backoff::default();
     for _ in 0..5 {
-        backoff.failed("a", VERSION, CREATE, part("QuotaExceeded"), true);
+        backoff.failed("a", VERSION, CREATE, failure("QuotaExceeded"));
     }
-    backoff.failed("a", VERSION, Tried { step: "delete", ..CREATE }, part("Forbidden"), true);
+    backoff.failed("a", VERSION, Tried { step: "delete", ..CREATE }, failure("Forbidden"));
     let left = |step| u64::from(step == "create");
     let (held, next) = backoff.attempt("a", VERSION, left);
     assert!(held.holds("create"), "keys may change one after another");
@@ -176,7 +151,7 @@ async fn a_changed_retry_key_of_a_step_counts_soon_but_not_at_once() {
 async fn what_passes_by_itself_is_not_tried_again_for_another_retry_key() {
     let backoff = Backoff::default();
     let ends = Failure { is_expected: true, ..failure("NamespaceTerminating") };
-    backoff.failed("a", VERSION, CREATE, ends.into(), true);
+    backoff.failed("a", VERSION, CREATE, ends);
     tokio::time::advance(RETRY_KEY_DELAY).await;
     assert!(backoff.attempt("a", VERSION, |_| 1).0.holds("create"), "its pods go one after another");
     tokio::time::advance(2 * MIN_DELAY).await;
@@ -186,13 +161,13 @@ async fn what_passes_by_itself_is_not_tried_again_for_another_retry_key() {
 #[tokio::test(start_paused = true)]
 async fn what_needs_no_other_try_and_what_is_gone_is_forgotten() {
     let backoff = Backoff::default();
-    backoff.failed("a", VERSION, CREATE, part("Broken"), true);
+    backoff.failed("a", VERSION, CREATE, failure("Broken"));
     backoff.settled("a");
     assert_eq!(backoff.len(), 1, "it was not tried again");
     tokio::time::advance(Duration::from_secs(7)).await;
     backoff.settled("a");
     assert_eq!(backoff.len(), 0);
-    backoff.failed("a", VERSION, CREATE, part("Broken"), true);
+    backoff.failed("a", VERSION, CREATE, failure("Broken"));
     backoff.forget("a");
     assert_eq!((attempt(&backoff).0, backoff.len()), (Attempt::Allowed, 0));
 }
@@ -200,7 +175,7 @@ async fn what_needs_no_other_try_and_what_is_gone_is_forgotten() {
 #[tokio::test(start_paused = true)]
 async fn an_item_that_may_be_tried_again_is_known_for_a_while_and_then_forgotten() {
     let backoff = Backoff::default();
-    backoff.failed("a", VERSION, CREATE, item("1"), true);
+    backoff.failed("a", VERSION, CREATE, item("1"));
     tokio::time::advance(Duration::from_secs(7)).await;
     backoff.progressed("a", "create");
     backoff.settled("a");
@@ -213,13 +188,19 @@ async fn an_item_that_may_be_tried_again_is_known_for_a_while_and_then_forgotten
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_another_reason_is_news_and_that_of_many_items_is_one() {
+async fn an_object_begins_to_fail_anew_after_all_went_well_or_it_was_changed() {
     let backoff = Backoff::default();
-    let is_news = |part| backoff.failed("a", VERSION, CREATE, part, true).is_some();
-    assert!(is_news(part("Broken")));
-    assert!(!is_news(part("Broken")));
-    assert!(is_news(item("1")));
-    assert!(!is_news(item("2")));
+    let begins = async |failure| {
+        tokio::time::advance(Duration::from_secs(1)).await;
+        backoff.failed("a", VERSION, CREATE, failure);
+        backoff.failing_since("a") == Some(Instant::now())
+    };
+    assert!(begins(failure("Broken")).await);
+    assert!(!begins(failure("Broken")).await && !begins(item("1")).await);
+    backoff.attempt("a", Version { generation: 2, ..VERSION }, |_| 0);
+    assert!(begins(failure("Broken")).await, "the object was changed");
+    backoff.progressed("a", "create");
+    assert!(begins(item("1")).await, "it had worked");
 }
 
 #[tokio::test(start_paused = true)]
@@ -227,10 +208,10 @@ async fn ten_thousand_that_fail_together_are_not_retried_every_minute() {
     let backoff = Backoff::default();
     let tried = Tried { longest: Duration::from_secs(60), ..CREATE };
     for object in 0..10_000 {
-        backoff.failed(&object.to_string(), VERSION, tried, part("QuotaExceeded"), true);
+        backoff.failed(&object.to_string(), VERSION, tried, failure("QuotaExceeded"));
     }
     for _ in 0..10 {
-        backoff.failed("a", VERSION, tried, part("QuotaExceeded"), true);
+        backoff.failed("a", VERSION, tried, failure("QuotaExceeded"));
     }
     assert!(attempt(&backoff).1.unwrap() >= MAX_DELAY);
 }
@@ -241,13 +222,13 @@ async fn ten_thousand_items_of_a_few_objects_are_not_retried_every_minute_until_
     let tried = Tried { longest: Duration::from_secs(30), ..CREATE };
     let last = || {
         for _ in 0..10 {
-            backoff.failed("a", VERSION, tried, item("last"), true);
+            backoff.failed("a", VERSION, tried, item("last"));
         }
         attempt(&backoff).1.unwrap()
     };
     let others = ["b", "c", "d", "e", "f", "g", "h", "i", "j", "k"];
     for (uid, number) in others.iter().flat_map(|uid| (0..1_000).map(move |number| (uid, number))) {
-        backoff.failed(uid, VERSION, tried, item(&number.to_string()), true);
+        backoff.failed(uid, VERSION, tried, item(&number.to_string()));
     }
     assert!(last() >= MAX_DELAY);
     backoff.forget("b");
@@ -263,10 +244,10 @@ async fn ten_thousand_items_of_a_few_objects_are_not_retried_every_minute_until_
 async fn a_late_retry_is_reported_with_its_time_which_stays_the_same_until_the_next_failure() {
     let backoff = Backoff::default();
     let next_retry = || attempt(&backoff).0.failure().unwrap().next_retry.unwrap();
-    backoff.failed("a", VERSION, CREATE, part("Broken"), true);
+    backoff.failed("a", VERSION, CREATE, failure("Broken"));
     assert_eq!(next_retry(), NextRetry::Soon);
     for _ in 0..5 {
-        backoff.failed("a", VERSION, CREATE, part("Broken"), true);
+        backoff.failed("a", VERSION, CREATE, failure("Broken"));
     }
     let told = next_retry();
     assert!(told.at().unwrap() > Timestamp::now() + Duration::from_secs(150));

@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::{
     object::ObjectId,
-    report::{Events, Failure, Part, Reported, health::Health, metrics::Metrics},
+    report::{Events, Failure, Failures, health::Health, metrics::Metrics, warning},
     run::{
         Attempt,
         backoff::{Backoff, EVERYTHING, MAX_DELAY, Tried, Version},
@@ -41,8 +41,8 @@ pub trait Controller: Send + Sync + 'static {
     type Observed: Send;
     /// The decision: one step.
     type Action: Debug + Send;
-    /// The errors of observe and act.
-    type Error: Reported;
+    /// The errors of observe and act: a [`Failure`], [`Failures`], or any that convert into these.
+    type Error: Into<Failures>;
 
     /// Reads caches, and live where a wrong answer would lose data. `attempt` becomes part of the observation: for an
     /// object that is backing off, only its failure may be reported.
@@ -175,10 +175,9 @@ impl<C: Controller> Passes<C> {
         let failed = match (result, repeated) {
             // A rival that is always faster makes each try to undo its change fail.
             (Ok(ended), Some(repeated))
-                if ended
-                    .as_ref()
-                    .err()
-                    .is_none_or(|error| repeated.undoes.is_some() && error.is_expected()) =>
+                if ended.as_ref().err().is_none_or(|failures| {
+                    repeated.undoes.is_some() && failures.parts.iter().all(|failure| failure.is_expected)
+                }) =>
             {
                 self.metrics.passed("repeated", took);
                 self.metrics.repeated_writes.get_or_create(&Metrics::of(&repeated.object.kind)).inc();
@@ -197,28 +196,29 @@ impl<C: Controller> Passes<C> {
                 };
                 return wait.into_iter().chain(retry_in).min();
             }
-            (Ok(Err(error)), _) => {
+            (Ok(Err(failures)), _) => {
                 self.metrics.passed("error", took);
-                tried.has_progressed = error.has_progressed();
-                error.parts()
+                tried.has_progressed = failures.has_progressed;
+                failures.parts
             }
             (Err(_), _) => {
                 self.metrics.passed("timeout", took);
-                vec![Failure::timed_out(PASS_TIMEOUT, self.health.election_problem()).into()]
+                vec![Failure::timed_out(PASS_TIMEOUT, self.health.election_problem())]
             }
         };
-        for Part { failure, .. } in &failed {
-            let labels = [("category", failure.category.label().into()), ("reason", failure.reason.into())];
+        for Failure { is_stalled, reason, .. } in &failed {
+            let category = if *is_stalled { "waits_for_change" } else { "transient" };
+            let labels = [("category", category.into()), ("reason", (*reason).into())];
             self.metrics.errors.get_or_create(&labels).inc();
         }
         let was_held =
-            |part: &Part| part.item.as_ref().is_some_and(|item| attempt.holds_item(tried.step, item));
+            |failed: &Failure| failed.item.as_ref().is_some_and(|item| attempt.holds_item(tried.step, item));
         if attempt.holds(tried.step) || failed.iter().all(was_held) {
             // Not even the failure could be reported, which is not a new attempt.
             return Some(retry_in.unwrap_or_default().max(REPORT_RETRY_DELAY));
         }
-        for part in failed {
-            self.failed(&object, uid, version, tried, part);
+        for failure in failed {
+            self.failed(&object, uid, version, tried, failure);
         }
         // The next pass continues with the other steps, and reports the failure on the object.
         Some(Duration::ZERO)
@@ -229,9 +229,10 @@ impl<C: Controller> Passes<C> {
         object: Arc<C::Kind>,
         attempt: Attempt,
         tried: &mut Tried,
-    ) -> Result<Next, C::Error> {
+    ) -> Result<Next, Failures> {
         let observed = self.controller.observe(object.clone(), attempt).await;
-        if let Some(step) = observed.as_ref().err().and_then(Reported::step) {
+        let observed: Result<_, Failures> = observed.map_err(Into::into);
+        if let Some(step) = observed.as_ref().err().and_then(|failures| failures.step) {
             tried.step = step;
             tried.retry_key = self.controller.step_retry_key(&object, step);
         }
@@ -240,7 +241,7 @@ impl<C: Controller> Passes<C> {
         tracing::debug!(?action, "decided");
         tried.step = self.controller.step(&action);
         tried.retry_key = self.controller.step_retry_key(&object, tried.step);
-        self.controller.act(observed, action).await
+        self.controller.act(observed, action).await.map_err(Into::into)
     }
 
     /// Ends the backoff of a step that succeeded, and, if nothing is left to do, of all retries that became due.
@@ -256,13 +257,15 @@ impl<C: Controller> Passes<C> {
         self.metrics.backing_off.set(self.backoff.len() as u64);
     }
 
-    fn failed(&self, object: &C::Kind, uid: &str, version: Version, tried: Tried, part: Part) {
-        tracing::debug!(step = tried.step, item = part.item, "{}", part.failure);
-        let may_tell = self.events.has_room();
-        let news = self.backoff.failed(uid, version, tried, part, may_tell);
-        if let Some(Failure { reason, message, .. }) = news {
-            tracing::warn!(reason, "{message}");
-            self.events.warn(&object.object_ref(&self.dynamic_type), reason, &message);
+    fn failed(&self, object: &C::Kind, uid: &str, version: Version, tried: Tried, failure: Failure) {
+        tracing::debug!(step = tried.step, item = failure.item, "{failure}");
+        if let Some(Failure { reason, message, .. }) = self.backoff.failed(uid, version, tried, failure) {
+            // Of many items that fail for the same reason, one is told.
+            let (topic, state) = ((tried.step, reason), self.backoff.failing_since(uid));
+            let (about, event) = (object.object_ref(&self.dynamic_type), warning(reason, &message));
+            if self.events.publish_lasting(&about, topic, state, event).is_queued {
+                tracing::warn!(reason, "{message}");
+            }
         }
         self.metrics.backing_off.set(self.backoff.len() as u64);
     }

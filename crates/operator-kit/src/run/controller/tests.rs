@@ -16,10 +16,8 @@ use serde_json::json;
 use super::*;
 use crate::{
     object::ObjectId,
-    report::Category,
     testing::{Answer, answering},
-    watch::{WatchedResource, Watermark},
-    write::WriteError,
+    watch::{ApiError, WatchedResource, Watermark},
 };
 
 /// Records the versions of the given objects, and the objects that it is to forget.
@@ -30,9 +28,9 @@ impl Controller for Versions {
     type Kind = ConfigMap;
     type Observed = String;
     type Action = String;
-    type Error = WriteError;
+    type Error = ApiError;
 
-    async fn observe(&self, object: Arc<ConfigMap>, _: Attempt) -> Result<String, WriteError> {
+    async fn observe(&self, object: Arc<ConfigMap>, _: Attempt) -> Result<String, ApiError> {
         Ok(object.metadata.resource_version.clone().unwrap())
     }
 
@@ -40,7 +38,7 @@ impl Controller for Versions {
         version.clone()
     }
 
-    async fn act(&self, _: String, version: String) -> Result<Next, WriteError> {
+    async fn act(&self, _: String, version: String) -> Result<Next, ApiError> {
         self.0.lock().unwrap().push(version);
         Ok(Next::Settled)
     }
@@ -136,15 +134,15 @@ impl Controller for Hangs {
     type Kind = ConfigMap;
     type Observed = ();
     type Action = ();
-    type Error = WriteError;
+    type Error = ApiError;
 
-    async fn observe(&self, _: Arc<ConfigMap>, _: Attempt) -> Result<(), WriteError> {
+    async fn observe(&self, _: Arc<ConfigMap>, _: Attempt) -> Result<(), ApiError> {
         Ok(())
     }
 
     fn decide(&self, (): &()) {}
 
-    async fn act(&self, (): (), (): ()) -> Result<Next, WriteError> {
+    async fn act(&self, (): (), (): ()) -> Result<Next, ApiError> {
         std::future::pending().await
     }
 
@@ -172,27 +170,13 @@ async fn what_is_gone_is_forgotten_also_if_its_pass_is_cut_off() {
 /// Always fails in one step, and always finds work in the other.
 struct TwoSteps(Mutex<Vec<&'static str>>);
 
-#[derive(Debug, thiserror::Error)]
-#[error("it is refused")]
-struct Refused;
-
-impl Reported for Refused {
-    fn category(&self) -> Category {
-        Category::Transient
-    }
-
-    fn reason(&self) -> &'static str {
-        "Refused"
-    }
-}
-
 impl Controller for TwoSteps {
     type Kind = ConfigMap;
     type Observed = Attempt;
     type Action = &'static str;
-    type Error = Refused;
+    type Error = Failure;
 
-    async fn observe(&self, _: Arc<ConfigMap>, attempt: Attempt) -> Result<Attempt, Refused> {
+    async fn observe(&self, _: Arc<ConfigMap>, attempt: Attempt) -> Result<Attempt, Failure> {
         Ok(attempt)
     }
 
@@ -204,9 +188,10 @@ impl Controller for TwoSteps {
         action
     }
 
-    async fn act(&self, _: Attempt, action: &'static str) -> Result<Next, Refused> {
+    async fn act(&self, _: Attempt, action: &'static str) -> Result<Next, Failure> {
         self.0.lock().unwrap().push(action);
-        if action == "create" { Err(Refused) } else { Ok(Next::Written) }
+        let refused = Failure::transient("Refused", "it is refused");
+        if action == "create" { Err(refused) } else { Ok(Next::Written) }
     }
 }
 
@@ -227,36 +212,44 @@ async fn a_step_that_fails_backs_off_while_another_one_goes_on_and_its_progress_
     assert_eq!(*passes.controller.0.lock().unwrap(), ["create", "delete"]);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_failure_is_told_once_while_it_lasts_and_again_before_its_event_expires_or_at_once_after_a_change()
+{
+    let mut shown = StoreWriter::default();
+    let (client, log) = answering(|_| Answer::Done);
+    let passes = Passes {
+        events: Events::over(client, "versions"),
+        ..passes_of(TwoSteps(Mutex::default()), shown.as_reader(), writer("http://127.0.0.1:1"))
+    };
+    let mut object = object("a", "1");
+    shown.apply_watcher_event(&Apply(object.clone()));
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(55 * 60) {
+        passes.pass(Arc::new(object.clone())).await;
+        tokio::time::sleep(Duration::from_secs(5)).await;
+    }
+    assert_eq!(log.take().len(), 2);
+    object.metadata.generation = Some(2);
+    shown.apply_watcher_event(&Apply(object.clone()));
+    passes.pass(Arc::new(object)).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let told: Vec<_> = log.take().into_iter().map(|sent| sent.body["note"].clone()).collect();
+    assert_eq!(told, ["it is refused"]);
+}
+
 /// Cannot read what one of its steps needs.
 #[derive(Default)]
 struct HalfBlind(Mutex<Vec<&'static str>>);
-
-#[derive(Debug, thiserror::Error)]
-#[error("unread")]
-struct Unread;
-
-impl Reported for Unread {
-    fn category(&self) -> Category {
-        Category::Transient
-    }
-
-    fn reason(&self) -> &'static str {
-        "Unread"
-    }
-
-    fn step(&self) -> Option<&'static str> {
-        Some("look")
-    }
-}
 
 impl Controller for HalfBlind {
     type Kind = ConfigMap;
     type Observed = ();
     type Action = ();
-    type Error = Unread;
+    type Error = Failures;
 
-    async fn observe(&self, _: Arc<ConfigMap>, attempt: Attempt) -> Result<(), Unread> {
-        if attempt.holds("look") { Ok(()) } else { Err(Unread) }
+    async fn observe(&self, _: Arc<ConfigMap>, attempt: Attempt) -> Result<(), Failures> {
+        let unread = Failures { step: Some("look"), ..Failure::transient("Unread", "unread").into() };
+        if attempt.holds("look") { Ok(()) } else { Err(unread) }
     }
 
     fn decide(&self, (): &()) {}
@@ -265,7 +258,7 @@ impl Controller for HalfBlind {
         "other"
     }
 
-    async fn act(&self, (): (), (): ()) -> Result<Next, Unread> {
+    async fn act(&self, (): (), (): ()) -> Result<Next, Failures> {
         self.0.lock().unwrap().push("other");
         Ok(Next::Settled)
     }
@@ -297,9 +290,9 @@ impl Controller for InVain {
     type Kind = ConfigMap;
     type Observed = Attempt;
     type Action = Option<&'static str>;
-    type Error = WriteError;
+    type Error = ApiError;
 
-    async fn observe(&self, _: Arc<ConfigMap>, attempt: Attempt) -> Result<Attempt, WriteError> {
+    async fn observe(&self, _: Arc<ConfigMap>, attempt: Attempt) -> Result<Attempt, ApiError> {
         Ok(attempt)
     }
 
@@ -307,7 +300,7 @@ impl Controller for InVain {
         attempt.failure().is_none().then_some("create")
     }
 
-    async fn act(&self, _: Attempt, action: Option<&'static str>) -> Result<Next, WriteError> {
+    async fn act(&self, _: Attempt, action: Option<&'static str>) -> Result<Next, ApiError> {
         let Some(name) = action else { return Ok(Next::Settled) };
         let object = json!({"metadata": {"namespace": "shop", "name": name}});
         let own = ObjectId { uid: "a", ..ObjectId::default() };
@@ -356,9 +349,9 @@ impl Controller for Heals {
     type Kind = ConfigMap;
     type Observed = Attempt;
     type Action = &'static str;
-    type Error = WriteError;
+    type Error = ApiError;
 
-    async fn observe(&self, _: Arc<ConfigMap>, attempt: Attempt) -> Result<Attempt, WriteError> {
+    async fn observe(&self, _: Arc<ConfigMap>, attempt: Attempt) -> Result<Attempt, ApiError> {
         Ok(attempt)
     }
 
@@ -370,7 +363,7 @@ impl Controller for Heals {
         action
     }
 
-    async fn act(&self, _: Attempt, action: &'static str) -> Result<Next, WriteError> {
+    async fn act(&self, _: Attempt, action: &'static str) -> Result<Next, ApiError> {
         if action == EVERYTHING {
             return Ok(Next::Settled);
         }
@@ -440,7 +433,7 @@ async fn whoever_undoes_what_is_undone_is_named_and_answered_once_a_minute_until
         let slow = writes[burst - 1..].windows(2).all(|two| two[1] - two[0] >= Duration::from_secs(60));
         assert!(slow, "{milliseconds} ms: {writes:?}");
         let told = told.unwrap();
-        assert_eq!((told.reason, told.category), ("RepeatedWrites", Category::Transient));
+        assert_eq!((told.reason, told.is_stalled), ("RepeatedWrites", false));
         let says = "the field manager \"rival\" keeps changing data.a of ConfigMap \"settings\", which is changed back once a minute";
         assert!(told.message.starts_with(says), "{told}");
         assert_eq!(later, None, "it has stopped");
@@ -491,15 +484,15 @@ impl Controller for Slow {
     type Kind = ConfigMap;
     type Observed = ();
     type Action = ();
-    type Error = WriteError;
+    type Error = ApiError;
 
-    async fn observe(&self, _: Arc<ConfigMap>, _: Attempt) -> Result<(), WriteError> {
+    async fn observe(&self, _: Arc<ConfigMap>, _: Attempt) -> Result<(), ApiError> {
         Ok(())
     }
 
     fn decide(&self, (): &()) {}
 
-    async fn act(&self, (): (), (): ()) -> Result<Next, WriteError> {
+    async fn act(&self, (): (), (): ()) -> Result<Next, ApiError> {
         let written = object_named("settings");
         let kind = WatchedResource::unwatched(ApiResource::erase::<ConfigMap>(&()));
         for _ in 0..5 {
@@ -538,17 +531,18 @@ impl Controller for WaitsForItsTurn {
     type Kind = ConfigMap;
     type Observed = ();
     type Action = ();
-    type Error = Refused;
+    type Error = Failure;
 
-    async fn observe(&self, _: Arc<ConfigMap>, _: Attempt) -> Result<(), Refused> {
+    async fn observe(&self, _: Arc<ConfigMap>, _: Attempt) -> Result<(), Failure> {
         Ok(())
     }
 
     fn decide(&self, (): &()) {}
 
-    async fn act(&self, (): (), (): ()) -> Result<Next, Refused> {
+    async fn act(&self, (): (), (): ()) -> Result<Next, Failure> {
         let has_failed = std::mem::replace(&mut *self.0.lock().unwrap(), true);
-        if has_failed { Ok(Next::NotYet(Duration::from_millis(500))) } else { Err(Refused) }
+        let refused = Failure::transient("Refused", "it is refused");
+        if has_failed { Ok(Next::NotYet(Duration::from_millis(500))) } else { Err(refused) }
     }
 }
 

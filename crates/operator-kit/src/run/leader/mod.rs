@@ -10,14 +10,19 @@ mod lease;
 use std::{ops::ControlFlow, pin::Pin, sync::Arc, time::Duration};
 
 use anyhow::bail;
+use futures::TryFutureExt;
 use kube::{
     Api, Client,
     api::{ObjectMeta, PostParams},
 };
-use thiserror::Error;
-use tokio::time::{Instant, error::Elapsed, sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
-use crate::{report::health::Health, write::Gate};
+use crate::{
+    object::Named,
+    report::health::Health,
+    watch::{ApiError, Cause, Verb, live::within},
+    write::Gate,
+};
 use lease::{Lease, Moment, Spec};
 
 /// Validity of a Lease after its last renewal.
@@ -59,39 +64,6 @@ struct Seen {
     metadata: Option<ObjectMeta>,
 }
 
-/// A failed request.
-#[derive(Debug, Error)]
-enum Failed {
-    #[error(transparent)]
-    Answered(#[from] kube::Error),
-    #[error("the API server did not answer in time")]
-    Unanswered(#[from] Elapsed),
-}
-
-impl Failed {
-    /// Whether the same request may succeed soon: it was not refused.
-    fn may_pass(&self) -> bool {
-        match self {
-            Self::Answered(kube::Error::Api(status)) => status.code == 429 || status.code >= 500,
-            Self::Answered(_) | Self::Unanswered(_) => true,
-        }
-    }
-}
-
-/// A failed check of the Lease.
-#[derive(Debug, Error)]
-enum Lost {
-    #[error("another replica holds the Lease")]
-    To(String),
-    #[error(transparent)]
-    Sight(#[from] Failed),
-}
-
-/// The answer to one request, each of which has its own time: on a slow API server, two would take too long together.
-async fn answer<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T, Failed> {
-    Ok(timeout(REQUEST_TIMEOUT, request).await??)
-}
-
 impl Candidate {
     /// A candidate that keeps the gate open while it leads.
     pub fn new(client: Client, namespace: &str, name: &str, identity: &str, gate: Gate) -> Self {
@@ -115,7 +87,7 @@ impl Candidate {
         let (mut seen, mut stopped) = (Seen::default(), None::<Instant>);
         loop {
             let taken = self.take(&mut seen).await;
-            let is_answered = !matches!(taken, Err(Failed::Unanswered(_)));
+            let is_answered = taken.as_ref().err().is_none_or(|error| error.cause != Cause::Silent);
             match taken {
                 Ok(taken) => {
                     self.health.election_works();
@@ -146,21 +118,30 @@ impl Candidate {
         }
     }
 
-    fn warn(&self, what: &str, error: &Failed) {
-        tracing::warn!(lease = self.name, "cannot {what} the Lease: {error}");
-        self.health.election_fails(format!("the Lease {}: {error}", self.name));
+    fn warn(&self, what: &str, ApiError { message, .. }: &ApiError) {
+        tracing::warn!(lease = self.name, "cannot {what} the Lease: {message}");
+        self.health.election_fails(format!("the Lease {}: {message}", self.name));
+    }
+
+    /// The answer to one request, each of which has its own time: on a slow API server, two would take too long together.
+    fn answer<T>(
+        &self,
+        request: impl Future<Output = kube::Result<T>>,
+    ) -> impl Future<Output = Result<T, ApiError>> {
+        let failed = |error| ApiError::of(Verb::Write, &error, Named::new("Lease", &*self.name));
+        within(REQUEST_TIMEOUT, request).map_err(failed)
     }
 
     /// Takes a Lease that is free. Returns it with the begin of its validity.
-    async fn take(&self, seen: &mut Seen) -> Result<Option<(Lease, Instant)>, Failed> {
-        let Some(mut lease) = answer(self.leases.get_opt(&self.name)).await? else {
+    async fn take(&self, seen: &mut Seen) -> Result<Option<(Lease, Instant)>, ApiError> {
+        let Some(mut lease) = self.answer(self.leases.get_opt(&self.name)).await? else {
             // The holder of a deleted Lease still writes, and creates it again at its next renewal.
             if seen.renewal.as_ref().is_some_and(|(_, since)| since.elapsed() < LEASE_DURATION) {
                 return Ok(None);
             }
             let before = Instant::now();
             let lease = Lease::new(&self.name, self.spec(None)).in_place_of(seen.metadata.as_ref());
-            let created = answer(self.leases.create(&PostParams::default(), &lease)).await?;
+            let created = self.answer(self.leases.create(&PostParams::default(), &lease)).await?;
             return Ok(Some((created, before)));
         };
         seen.metadata = Some(lease.metadata.clone());
@@ -183,7 +164,7 @@ impl Candidate {
         let before = Instant::now();
         lease.spec = self.spec(Some(&spec));
         // The write carries the resourceVersion of the read, so one of two candidates gets a conflict.
-        let taken = answer(self.leases.replace(&self.name, &PostParams::default(), &lease)).await?;
+        let taken = self.answer(self.leases.replace(&self.name, &PostParams::default(), &lease)).await?;
         Ok(Some((taken, before)))
     }
 
@@ -224,50 +205,47 @@ impl Leadership {
                     self.candidate.health.election_works();
                     return Ok(());
                 }
-                Err(Failed::Answered(kube::Error::Api(status)))
-                    if status.is_conflict() || status.is_not_found() =>
-                {
-                    match self.reread().await {
-                        Ok(()) => continue,
-                        Err(Lost::To(holder)) => {
-                            self.candidate.gate.close();
-                            bail!("the Lease {} is held by {holder:?}: stopping", self.candidate.name)
-                        }
-                        Err(Lost::Sight(error)) => self.candidate.warn("read", &error),
+                Err(error) if error.is_stale() => match self.reread().await {
+                    Ok(None) => continue,
+                    Ok(Some(holder)) => {
+                        self.candidate.gate.close();
+                        bail!("the Lease {} is held by {holder:?}: stopping", self.candidate.name)
                     }
-                }
+                    Err(error) => self.candidate.warn("read", &error),
+                },
                 Err(error) => self.candidate.warn("renew", &error),
             }
             sleep(RETRY_INTERVAL).await;
         }
     }
 
-    async fn write(&self) -> Result<Lease, Failed> {
+    async fn write(&self) -> Result<Lease, ApiError> {
         let mut lease = self.lease.clone();
         lease.spec = self.candidate.spec(Some(&self.lease.spec));
         self.replace(&lease).await
     }
 
-    async fn replace(&self, lease: &Lease) -> Result<Lease, Failed> {
+    async fn replace(&self, lease: &Lease) -> Result<Lease, ApiError> {
         let Candidate { leases, name, .. } = &self.candidate;
-        answer(leases.replace(name, &PostParams::default(), lease)).await
+        self.candidate.answer(leases.replace(name, &PostParams::default(), lease)).await
     }
 
-    /// Reads a Lease that somebody has written or deleted: fails unless it is still ours, or can be created again.
-    async fn reread(&mut self) -> Result<(), Lost> {
+    /// Reads a Lease that somebody has written or deleted, and returns its holder unless it is still ours, or was created
+    /// again.
+    async fn reread(&mut self) -> Result<Option<String>, ApiError> {
         let Candidate { leases, name, .. } = &self.candidate;
-        let Some(lease) = answer(leases.get_opt(name)).await? else {
+        let Some(lease) = self.candidate.answer(leases.get_opt(name)).await? else {
             let new = Lease::new(name, self.candidate.spec(None));
             let lease = new.in_place_of(Some(&self.lease.metadata));
-            self.lease = answer(leases.create(&PostParams::default(), &lease)).await?;
-            return Ok(());
+            self.lease = self.candidate.answer(leases.create(&PostParams::default(), &lease)).await?;
+            return Ok(None);
         };
         let holder = lease.spec.holder_identity.clone().unwrap_or_default();
         if holder != self.candidate.identity {
-            return Err(Lost::To(holder));
+            return Ok(Some(holder));
         }
         self.lease = lease;
-        Ok(())
+        Ok(None)
     }
 
     /// Releases the Lease, so that another replica need not wait for its expiry.
@@ -281,15 +259,18 @@ impl Leadership {
     async fn try_to_release(&mut self) {
         loop {
             match self.give_up().await {
-                Ok(()) => return tracing::info!("released the Lease"),
-                // An unanswered release took effect.
-                Err(Lost::To(holder)) if holder.is_empty() => return tracing::info!("released the Lease"),
-                Err(Lost::Sight(error)) if error.may_pass() => {
-                    tracing::warn!("cannot release the Lease: {error}");
+                // Without a holder, an unanswered release took effect.
+                Ok(holder) if holder.as_deref().unwrap_or_default().is_empty() => {
+                    return tracing::info!("released the Lease");
                 }
-                Err(error) => {
+                Ok(_) => return tracing::warn!("cannot release the Lease: another replica holds it"),
+                // It was not refused.
+                Err(ApiError { code: 0 | 429 | 500.., message, .. }) => {
+                    tracing::warn!("cannot release the Lease: {message}");
+                }
+                Err(ApiError { message, .. }) => {
                     return tracing::warn!(
-                        "cannot release the Lease: {error}; it is gone, or expires by itself"
+                        "cannot release the Lease: {message}; it is gone, or expires by itself"
                     );
                 }
             }
@@ -297,17 +278,20 @@ impl Leadership {
         }
     }
 
-    async fn give_up(&mut self) -> Result<(), Lost> {
+    /// Returns the holder of the Lease if it is another one.
+    async fn give_up(&mut self) -> Result<Option<String>, ApiError> {
         loop {
             let mut lease = self.lease.clone();
             lease.spec.holder_identity = Some(String::new());
             lease.spec.lease_duration_seconds = Some(1);
             lease.spec.renew_time = Some(Moment::now());
             match self.replace(&lease).await {
-                Err(Failed::Answered(kube::Error::Api(status))) if status.is_conflict() => {
-                    self.reread().await?;
+                Err(error) if error.cause == Cause::Conflict => {
+                    if let Some(holder) = self.reread().await? {
+                        return Ok(Some(holder));
+                    }
                 }
-                released => return Ok(released.map(drop)?),
+                released => return released.map(|_| None),
             }
         }
     }

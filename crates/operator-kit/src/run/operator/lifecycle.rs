@@ -19,7 +19,7 @@ use tokio::{
 use super::{Operator, unexpected};
 use crate::{
     render::short_digest,
-    report::{SettingsEvents, Told, health::Health, server},
+    report::{SettingsEvents, health::Health, server, warning},
     run::{
         Validate,
         leader::{Candidate, Leadership, RELEASE_TIMEOUT},
@@ -166,26 +166,21 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
 
     /// Sends heartbeats, and tells of watches that keep failing, forever.
     async fn idle(&self, leads: bool) {
-        let mut told = Told::default();
         loop {
             self.health.beat();
             self.metrics.leader.set(i64::from(leads && self.writer.gate().is_open()));
-            tell_of_failures(&self.health, &mut told, &self.settings_events);
+            tell_of_failures(&self.health, &self.settings_events);
             tokio::time::sleep(HEARTBEAT_INTERVAL).await;
         }
     }
 }
 
 /// Tells of watches that keep failing.
-fn tell_of_failures(health: &Health, told: &mut Told, events: &SettingsEvents) {
-    let failing = health.lasting_failures();
-    for failure in &failing {
-        if told.is_due(failure, failure) {
-            let action = format!("Watch{}", short_digest(&[failure]));
-            events.warn("KindNotObserved", &action, failure);
-        }
+fn tell_of_failures(health: &Health, events: &SettingsEvents) {
+    for failure in health.lasting_failures() {
+        let action = format!("Watch{}", short_digest(&[&failure]));
+        events.publish_lasting(&failure, &action, warning("KindNotObserved", &failure));
     }
-    told.retain(|failure| failing.contains(failure));
 }
 
 async fn keep(leadership: Option<&mut Leadership>) -> anyhow::Result<()> {
@@ -217,11 +212,11 @@ mod tests {
     async fn a_watch_that_keeps_failing_is_told_again_before_the_event_expires() {
         let (client, log) = answering(|_| Answer::Done);
         let events = SettingsEvents::over(Events::over(client, "binder"), "system", "settings");
-        let (health, mut told) = (Health::default(), Told::default());
+        let health = Health::default();
         health.watch("Pod", Need::Always).failed(WatchFailure::Other("Pod: no right".into()));
         let beats = 55 * 60 / HEARTBEAT_INTERVAL.as_secs();
         for _ in 0..beats {
-            tell_of_failures(&health, &mut told, &events);
+            tell_of_failures(&health, &events);
             tokio::time::sleep(HEARTBEAT_INTERVAL).await;
         }
         assert_eq!(log.take().len(), 2);

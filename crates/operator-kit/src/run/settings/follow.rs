@@ -18,10 +18,7 @@ use tokio::{
 use super::{Current, LiveSettings, Validate, parse, rights};
 use crate::{
     render::sha256,
-    report::{
-        Told,
-        settings_status::{Problem, SettingsEvents, SettingsStatus},
-    },
+    report::settings_status::{Problem, SettingsEvents, SettingsStatus},
 };
 
 /// Time between checks of the file. A kubelet takes about a minute to deliver a changed `ConfigMap` anyway.
@@ -90,17 +87,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> LiveSettings<S> {
     ) -> Self {
         let SettingsFile { path, texts, settings, .. } = file;
         let (sender, receiver) = watch::channel(Current { version: 1, settings: Arc::new(settings) });
-        let follower = Follower {
-            path,
-            texts,
-            candidate: None,
-            mistaken: None,
-            told: Told::default(),
-            client,
-            status,
-            events,
-            sender,
-        };
+        let follower = Follower { path, texts, candidate: None, client, status, events, sender };
         tokio::spawn(follower.run());
         Self(receiver)
     }
@@ -118,10 +105,6 @@ struct Follower<S> {
     path: PathBuf,
     texts: Texts,
     candidate: Option<Candidate<S>>,
-    /// The version of the newest settings and the mistake in them, if there is one.
-    mistaken: Option<(String, String)>,
-    /// The problems of the newest settings, by their version.
-    told: Told,
     client: Client,
     status: Arc<SettingsStatus>,
     events: SettingsEvents,
@@ -133,24 +116,18 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Follower<S> {
         while !self.sender.is_closed() {
             sleep(POLL_INTERVAL).await;
             self.look().await;
-            if let Some((version, mistake)) = &self.mistaken
-                && self.told.is_due(version, mistake)
-            {
-                self.status.tell_problem(&self.events);
-            }
+            self.status.tell_problem(&self.events);
             let is_due = |candidate: &mut Candidate<S>| candidate.retry <= Instant::now();
             let Some(mut candidate) = self.candidate.take_if(is_due) else { continue };
             match self.missing_rights().await {
                 None => self.take(candidate),
                 Some(missing) => {
                     // Helm writes the roles right after the ConfigMap, so that the first look may come in between.
-                    let is_told = candidate.delay > FIRST_DELAY;
+                    if candidate.delay > FIRST_DELAY {
+                        self.status.kept_out(&candidate.version, Problem::Rights(missing));
+                    }
                     candidate.retry = Instant::now() + candidate.delay;
                     candidate.delay = (2 * candidate.delay).min(LONGEST_DELAY);
-                    if is_told && self.told.is_due(&candidate.version, &missing) {
-                        self.status.kept_out(&candidate.version, Problem::Rights(missing));
-                        self.status.tell_problem(&self.events);
-                    }
                     self.candidate = Some(candidate);
                 }
             }
@@ -165,16 +142,12 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Follower<S> {
             return;
         }
         self.texts = texts;
-        self.told.clear();
         let version = version(&self.texts.settings);
-        (self.candidate, self.mistaken) = match parse::<S>(&self.path, &self.texts.settings) {
-            Ok(settings) => {
-                (Some(Candidate { settings, version, retry: Instant::now(), delay: FIRST_DELAY }), None)
-            }
+        self.candidate = match parse::<S>(&self.path, &self.texts.settings) {
+            Ok(settings) => Some(Candidate { settings, version, retry: Instant::now(), delay: FIRST_DELAY }),
             Err(error) => {
-                let mistake = error.to_string();
-                self.status.kept_out(&version, Problem::Mistake(mistake.clone()));
-                (None, Some((version, mistake)))
+                self.status.kept_out(&version, Problem::Mistake(error.to_string()));
+                None
             }
         };
     }

@@ -15,12 +15,13 @@ use kube::{
 use tokio::{
     select,
     sync::watch::{Receiver, channel},
-    time::{Instant, sleep, timeout},
+    time::{Instant, sleep},
 };
 
 use crate::{
+    object::Named,
     report::{health::Health, metrics::Metrics},
-    watch::{ReadError, WatchedKind},
+    watch::{ApiError, Verb, WatchedKind, live::within},
 };
 
 /// Lifetime of an answer that nothing contradicts.
@@ -58,7 +59,7 @@ pub struct ServedKinds {
 
 #[derive(Clone)]
 struct Answer {
-    kind: Result<Option<ServedKind>, ReadError>,
+    kind: Result<Option<ServedKind>, ApiError>,
     since: Instant,
 }
 
@@ -71,17 +72,17 @@ impl ServedKinds {
 
     /// A kind in the wanted version if that is served, otherwise in the preferred one; `None` if it is served in no
     /// version. An empty plural stands for any.
-    pub async fn find(&self, wanted: &ApiResource) -> Result<Option<ServedKind>, ReadError> {
+    pub async fn find(&self, wanted: &ApiResource) -> Result<Option<ServedKind>, ApiError> {
         self.answer(wanted, ANSWER_LIFETIME, SHARED_LIFETIME).await
     }
 
     /// Like [`Self::find`], after a request was answered as if the kind were not served.
-    pub async fn find_again(&self, wanted: &ApiResource) -> Result<Option<ServedKind>, ReadError> {
+    pub async fn find_again(&self, wanted: &ApiResource) -> Result<Option<ServedKind>, ApiError> {
         self.answer(wanted, DOUBTED_LIFETIME, UNSERVED_INTERVAL).await
     }
 
     /// Like [`Self::find`], for a kind that was not served, while objects wait for it.
-    pub async fn find_awaited(&self, wanted: &ApiResource) -> Result<Option<ServedKind>, ReadError> {
+    pub async fn find_awaited(&self, wanted: &ApiResource) -> Result<Option<ServedKind>, ApiError> {
         self.answer(wanted, ANSWER_LIFETIME, AWAITED_INTERVAL).await
     }
 
@@ -91,7 +92,7 @@ impl ServedKinds {
         &self,
         wanted: &ApiResource,
         is_unserved: bool,
-    ) -> Result<Option<ServedKind>, ReadError> {
+    ) -> Result<Option<ServedKind>, ApiError> {
         self.answer(wanted, if is_unserved { DOUBTED_LIFETIME } else { ANSWER_LIFETIME }, UNSERVED_INTERVAL)
             .await
     }
@@ -103,20 +104,15 @@ impl ServedKinds {
         wanted: &ApiResource,
         if_served: Duration,
         if_not: Duration,
-    ) -> Result<Option<ServedKind>, ReadError> {
+    ) -> Result<Option<ServedKind>, ApiError> {
         if let Some(Answer { kind, since }) = self.known.lock().get(wanted)
             && since.elapsed() < if matches!(kind, Ok(Some(_))) { if_served } else { if_not }
         {
             return kind.clone();
         }
-        let kind = match timeout(DISCOVERY_TIMEOUT, ask(&self.client, wanted)).await {
-            Ok(answer) => answer.map_err(|error| ReadError::of(&error, "the API group", &wanted.group)),
-            Err(_) => Err(ReadError::unanswered(
-                "the API group",
-                &wanted.group,
-                format!("the API server did not answer within {DISCOVERY_TIMEOUT:?}"),
-            )),
-        };
+        let kind = within(DISCOVERY_TIMEOUT, ask(&self.client, wanted)).await;
+        let group = Named::new("the API group", &*wanted.group);
+        let kind = kind.map_err(|error| ApiError::of(Verb::Read, &error, group));
         let mut known = self.known.lock();
         if known.len() >= MAX_ANSWERS {
             known.clear();

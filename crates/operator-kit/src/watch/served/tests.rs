@@ -10,6 +10,7 @@ use axum::{
 };
 use kube::{Config, client::Body, core::GroupVersionKind};
 use serde_json::{Value, json};
+use tokio::time::timeout;
 use tower::service_fn;
 
 use super::*;

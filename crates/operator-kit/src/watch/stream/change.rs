@@ -4,7 +4,6 @@ use kube::{api::ObjectMeta, core::Status};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
-use super::interruption::Interruption;
 use crate::watch::lenient::Lenient;
 
 /// The content of a line of a watch.
@@ -31,7 +30,7 @@ struct Bookmark {
 }
 
 impl<K: DeserializeOwned> Change<K> {
-    pub fn read(text: &str) -> Result<Self, Interruption> {
+    pub fn read(text: &str) -> kube::Result<Self> {
         Self::read_at_once(text).map_or_else(|| Self::read_in_steps(text), Ok)
     }
 
@@ -49,7 +48,7 @@ impl<K: DeserializeOwned> Change<K> {
         object.0.is_ok().then(|| change(object))
     }
 
-    fn read_in_steps(text: &str) -> Result<Self, Interruption> {
+    fn read_in_steps(text: &str) -> kube::Result<Self> {
         let Line { r#type, object } = serde_json::from_str(text).map_err(kube::Error::SerdeError)?;
         Ok(match &*r#type {
             "ADDED" | "MODIFIED" => Self::Applied(Lenient::read(object.get())),
@@ -61,7 +60,7 @@ impl<K: DeserializeOwned> Change<K> {
             }
             _ => {
                 let status: Status = serde_json::from_str(object.get()).map_err(kube::Error::SerdeError)?;
-                return Err(kube::Error::Api(Box::new(status)).into());
+                return Err(kube::Error::Api(Box::new(status)));
             }
         })
     }

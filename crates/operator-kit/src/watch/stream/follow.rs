@@ -10,23 +10,27 @@ use kube::{Resource, runtime::watcher::Event};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{
-    Task, Unread, Watch, backoff::WatchBackoff, change::Change, interruption::Interruption, source::Source,
-};
+use super::{Task, Unread, Watch, backoff::WatchBackoff, change::Change, source::Source};
 use crate::{
+    object::Named,
     report::{
         health::{WatchFailure, WatchStatus},
         metrics::Metrics,
     },
-    watch::{Watermark, lenient::Lenient},
+    watch::{ApiError, Cause, Verb, Watermark, lenient::Lenient},
 };
 
+/// Objects per page of a list. The server holds a whole page in memory, and this process one object of it.
+const PAGE: u32 = 100;
 /// Maximum silence of a watch: the server ends it, or reports its progress, at least once a minute.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(65);
 /// Time without a change or a bookmark after which it is asked whether the server has the version at all. A watch from one that it
 /// has not reached, because its data was restored from a backup, is silent for ever; so is that of a kind at rest on a server
 /// whose storage does not report its progress.
 const MAX_SILENCE: Duration = Duration::from_secs(55);
+/// The code of an answer that the version is too old, or belongs to a former definition of the kind, so that a new list is
+/// needed.
+const EXPIRED: u16 = 410;
 /// Minimum duration of a watch that works although it shows nothing, and that is restarted without a pause.
 const SHORT_WATCH: Duration = Duration::from_secs(1);
 
@@ -60,28 +64,29 @@ where
             self.unread.tell_again();
             match self.list().await {
                 Ok(version) => self.watch(version).await,
-                Err(interruption) => {
-                    self.pause(interruption).await;
+                Err(error) => {
+                    self.pause(&error).await;
                 }
             }
         }
     }
 
     /// Delivers all objects, and returns their resourceVersion.
-    async fn list(&mut self) -> Result<String, Interruption> {
+    async fn list(&mut self) -> Result<String, ApiError> {
         self.status.listing();
         (self.take)(self.unread.hear(Event::Init));
         let mut token = None;
         let version = loop {
             let take = |object| (self.take)(self.unread.hear(Event::InitApply(object)));
-            let list = self.source.page(token, take).await?;
+            let list = self.source.page(PAGE, token, take).await.map_err(|error| self.failure(&error))?;
             self.status.progressed();
             token = list.continue_.filter(|token| !token.is_empty());
             if token.is_none() {
                 break list.resource_version;
             }
         };
-        let version = version.filter(|version| !version.is_empty()).ok_or(Interruption::Unversioned)?;
+        let version = version.filter(|version| !version.is_empty());
+        let version = version.ok_or_else(|| self.useless("its list has no resourceVersion"))?;
         (self.take)(self.unread.hear(Event::InitDone));
         // From now on, readers may rely on it.
         self.seen.listed(&version);
@@ -115,15 +120,15 @@ where
                         sleep(self.backoff.before_retry()).await;
                     }
                 }
-                Err(interruption) if interruption.is_expired() => {
+                Err(error) if error.code == EXPIRED => {
                     tracing::debug!(
                         kind = self.kind,
                         "the resourceVersion {version} has expired; listing again"
                     );
                     return sleep(self.backoff.before_retry()).await;
                 }
-                Err(interruption) => {
-                    if self.pause(interruption).await {
+                Err(error) => {
+                    if self.pause(&error).await {
                         return;
                     }
                 }
@@ -133,18 +138,17 @@ where
 
     /// Whether the server's data is older than a version. A question without an answer is repeated after the next silence.
     async fn has_gone_back(&self, version: &str) -> bool {
-        let now = match self.source.version().await {
-            Ok(now) => now.unwrap_or_default(),
-            Err(_) => return false,
-        };
+        let Ok(list) = self.source.page(1, None, drop).await else { return false };
+        let now = list.resource_version.unwrap_or_default();
         let numbers = [now.as_str(), version].map(str::parse::<u64>);
         // Other versions than numbers have no order.
         matches!(numbers, [Ok(now), Ok(then)] if now < then)
     }
 
     /// Delivers the changes after a version, which is advanced, until the server ends the watch. True if it showed nothing.
-    async fn hear(&mut self, version: &mut String) -> Result<bool, Interruption> {
-        let mut changes = pin!(self.source.changes(version).await?.peekable());
+    async fn hear(&mut self, version: &mut String) -> Result<bool, ApiError> {
+        let changes = self.source.changes(version).await.map_err(|error| self.failure(&error))?;
+        let mut changes = pin!(changes.peekable());
         let works = matches!(timeout(SHORT_WATCH, changes.as_mut().peek()).await, Err(_) | Ok(Some(Ok(_))));
         if works {
             self.status.alive();
@@ -152,8 +156,9 @@ where
         let mut is_silent = true;
         while let Ok(Some(change)) = timeout(IDLE_TIMEOUT, changes.next()).await {
             let change = match change {
-                Err(interruption) if interruption.is_cut_off() => break,
-                change => change?,
+                // The line was cut off with the connection.
+                Err(kube::Error::SerdeError(error)) if error.is_eof() => break,
+                change => change.map_err(|error| self.failure(&error))?,
             };
             is_silent = false;
             let reached = match change {
@@ -166,7 +171,7 @@ where
                 *version = reached;
             }
         }
-        if works { Ok(is_silent) } else { Err(Interruption::Brief) }
+        if works { Ok(is_silent) } else { Err(self.useless("the watch ends as soon as it has started")) }
     }
 
     /// Delivers a changed object, and returns its version.
@@ -176,12 +181,24 @@ where
         reached
     }
 
-    /// Reports an interruption and pauses. True if the kind is gone, because a new kind with its name is another one.
-    async fn pause(&mut self, interruption: Interruption) -> bool {
+    fn failure(&self, error: &kube::Error) -> ApiError {
+        ApiError::of(Verb::Watch, error, Named::new(&*self.kind, ""))
+    }
+
+    /// The failure of a request with a useless answer.
+    fn useless(&self, why: &str) -> ApiError {
+        ApiError::new(Verb::Watch, Named::new(&*self.kind, ""), Cause::Failed, why)
+    }
+
+    /// Reports a failure and pauses. True if the kind is gone, because a new kind with its name is another one.
+    async fn pause(&mut self, error: &ApiError) -> bool {
         self.metrics.watch_errors.get_or_create(&Metrics::of(&self.kind)).inc();
-        let failure = interruption.explain(&self.kind);
-        let is_gone = matches!(failure, WatchFailure::NotServed(_));
-        let text = failure.text().to_owned();
+        let (text, is_gone) = (error.to_string(), error.cause == Cause::KindNotServed);
+        let failure = match error.cause {
+            Cause::KindNotServed => WatchFailure::NotServed(text.clone()),
+            Cause::Silent => WatchFailure::Silent(text.clone()),
+            _ => WatchFailure::Other(text.clone()),
+        };
         if self.status.failed(failure) {
             tracing::warn!(kind = self.kind, "{text}");
         }

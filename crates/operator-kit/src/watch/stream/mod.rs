@@ -6,7 +6,6 @@
 mod backoff;
 mod change;
 mod follow;
-mod interruption;
 mod items;
 mod page;
 mod source;

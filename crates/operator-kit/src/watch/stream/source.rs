@@ -10,13 +10,10 @@ use kube::{
     core::{ListMeta, Request},
 };
 use serde::de::DeserializeOwned;
-use tokio::time::timeout;
 
-use super::{change::Change, interruption::Interruption, page::page};
-use crate::watch::lenient::Lenient;
+use super::{change::Change, page::page};
+use crate::watch::{lenient::Lenient, live::within};
 
-/// Objects per page of a list. The server holds a whole page in memory, and this process one object of it.
-const PAGE: u32 = 100;
 /// Time limit of a page: the API server gives up a list after 60 s.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time limit for starting a watch: the API server answers before the first change.
@@ -52,27 +49,14 @@ impl<K: Resource> Source<K> {
 }
 
 impl<K: Clone + DeserializeOwned + Send + 'static> Source<K> {
-    /// Requests a page of the list, the first one without a token, and passes each object to `take` as soon as it has
-    /// arrived.
+    /// Requests a page of the list with at most so many objects, the first one without a token, and passes each object to `take`
+    /// as soon as it has arrived.
     pub async fn page(
-        &self,
-        token: Option<String>,
-        take: impl FnMut(Lenient<K>),
-    ) -> Result<ListMeta, Interruption> {
-        self.list(PAGE, token, take).await
-    }
-
-    /// The version of the server's data now.
-    pub async fn version(&self) -> Result<Option<String>, Interruption> {
-        Ok(self.list(1, None, drop).await?.resource_version)
-    }
-
-    async fn list(
         &self,
         limit: u32,
         token: Option<String>,
         take: impl FnMut(Lenient<K>),
-    ) -> Result<ListMeta, Interruption> {
+    ) -> kube::Result<ListMeta> {
         let params = ListParams {
             label_selector: self.labels.clone(),
             limit: Some(limit),
@@ -82,15 +66,14 @@ impl<K: Clone + DeserializeOwned + Send + 'static> Source<K> {
         let all = Request::new(&*self.path);
         let request = if self.is_metadata_only { all.list_metadata(&params) } else { all.list(&params) };
         let request = request.map_err(kube::Error::BuildRequest)?;
-        let list = timeout(PAGE_TIMEOUT, page(&self.client, request, take)).await;
-        Ok(list.map_err(|_| Interruption::Silent(PAGE_TIMEOUT))??)
+        within(PAGE_TIMEOUT, page(&self.client, request, take)).await
     }
 
     /// The changes since a version; `Ok` as soon as the server has started the watch.
     pub async fn changes(
         &self,
         version: &str,
-    ) -> Result<impl Stream<Item = Result<Change<K>, Interruption>> + use<K>, Interruption> {
+    ) -> kube::Result<impl Stream<Item = kube::Result<Change<K>>> + use<K>> {
         let params = WatchParams {
             label_selector: self.labels.clone(),
             timeout: Some(WATCH_SECONDS),
@@ -106,8 +89,7 @@ impl<K: Clone + DeserializeOwned + Send + 'static> Source<K> {
         let mut request = request.map_err(kube::Error::BuildRequest)?;
         // Each event would be a separate gzip member, of which the client decodes only the first.
         request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        let answer = timeout(START_TIMEOUT, self.client.request_stream(request)).await;
-        let lines = answer.map_err(|_| Interruption::Silent(START_TIMEOUT))??.lines();
+        let lines = within(START_TIMEOUT, self.client.request_stream(request)).await?.lines();
         // A broken connection ends the watch, as the server itself does; a line that it cuts off comes again.
         let is_told = |line: &io::Result<String>| match line {
             Ok(_) => true,

@@ -7,9 +7,12 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Resource, runtime::watcher::Event};
 
 use crate::{
-    report::{Events, Told, metrics::Metrics},
+    report::{Events, metrics::Metrics, warning},
     watch::lenient::{Identity, Lenient, Place, Unreadable},
 };
+
+/// The reason of Events about them.
+const UNREADABLE: &str = "Unreadable";
 
 /// The unreadable objects of a watch: each is reported, again before its Event expires, and counted until it can be read
 /// or is gone.
@@ -19,7 +22,6 @@ pub(crate) struct Unread {
     metrics: Arc<Metrics>,
     /// Each object and the mistake in it, by its uid.
     known: HashMap<String, (ObjectReference, String)>,
-    told: Told,
     /// The uids of those in the current list.
     listed: HashSet<String>,
 }
@@ -27,14 +29,7 @@ pub(crate) struct Unread {
 impl Unread {
     pub fn new(kind: &str, events: Option<Events>, metrics: Arc<Metrics>) -> Self {
         metrics.unreadable.get_or_create(&Metrics::of(kind)).set(0);
-        Self {
-            kind: kind.to_owned(),
-            events,
-            metrics,
-            known: HashMap::new(),
-            told: Told::default(),
-            listed: HashSet::new(),
-        }
+        Self { kind: kind.to_owned(), events, metrics, known: HashMap::new(), listed: HashSet::new() }
     }
 
     /// Takes note of an event, and passes it on.
@@ -55,20 +50,19 @@ impl Unread {
             Event::InitApply(Lenient(Ok(_))) => {}
             Event::InitDone => {
                 let listed = std::mem::take(&mut self.listed);
-                self.known.retain(|uid, _| listed.contains(uid));
-                self.told.retain(|uid| listed.contains(uid));
-                self.count();
+                let over: Vec<_> = self.known.keys().filter(|uid| !listed.contains(*uid)).cloned().collect();
+                for uid in &over {
+                    self.forget(Some(uid));
+                }
             }
         }
         event
     }
 
-    /// Reports again the objects whose Events expire soon.
-    pub fn tell_again(&mut self) {
-        for (uid, (object, error)) in &self.known {
-            if has_room(self.events.as_ref()) && self.told.is_due(uid, error) {
-                tell(&self.kind, self.events.as_ref(), object, error);
-            }
+    /// Reports those again whose Events expire soon, and those that the queue of Events had no room for.
+    pub fn tell_again(&self) {
+        for (object, error) in self.known.values() {
+            self.tell(object, error);
         }
     }
 
@@ -84,19 +78,30 @@ impl Unread {
             uid,
             ..ObjectReference::default()
         };
-        // Without room, it is told when the others are told again.
-        if has_room(self.events.as_ref()) && self.told.is_due(&key, error) {
-            tell(&self.kind, self.events.as_ref(), &object, error);
+        if self.known.get(&key).is_none_or(|(_, known)| known != error) {
+            self.forget(object.uid.as_deref());
+            let name = [&object.namespace, &object.name].map(|part| part.as_deref().unwrap_or_default());
+            tracing::error!(kind = self.kind, object = name.join("/"), "{}", text(error));
         }
+        self.tell(&object, error);
         self.known.insert(key, (object, error.clone()));
         self.count();
     }
 
     fn forget(&mut self, uid: Option<&str>) {
         let Some(uid) = uid else { return };
-        if self.known.remove(uid).is_some() {
-            self.told.forget(uid);
-            self.count();
+        let Some((object, error)) = self.known.remove(uid) else { return };
+        if let Some(events) = &self.events {
+            events.resolved(&object, (UNREADABLE, error));
+        }
+        self.count();
+    }
+
+    fn tell(&self, object: &ObjectReference, error: &str) {
+        if let Some(events) = &self.events {
+            // Another watch may find something else wrong with it.
+            let topic = (UNREADABLE, error);
+            events.publish_lasting(object, topic, (), warning(UNREADABLE, &text(error)));
         }
     }
 
@@ -111,17 +116,6 @@ impl Drop for Unread {
     }
 }
 
-/// Whether an Event would not be dropped.
-fn has_room(events: Option<&Events>) -> bool {
-    events.is_none_or(Events::has_room)
-}
-
-fn tell(kind: &str, events: Option<&Events>, object: &ObjectReference, error: &str) {
-    let text =
-        format!("this object cannot be read and is skipped until it can: {error}; correct or delete it");
-    let name = [&object.namespace, &object.name].map(|part| part.as_deref().unwrap_or_default()).join("/");
-    tracing::error!(kind, object = name, "{text}");
-    if let Some(events) = events {
-        events.warn(object, "Unreadable", &text);
-    }
+fn text(error: &str) -> String {
+    format!("this object cannot be read and is skipped until it can: {error}; correct or delete it")
 }

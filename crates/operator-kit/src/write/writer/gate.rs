@@ -53,8 +53,8 @@ mod tests {
 
     use crate::{
         object::ObjectId,
-        watch::WatchedResource,
-        write::{WriteError, Writer},
+        watch::{ApiError, WatchedResource},
+        write::Writer,
     };
 
     #[tokio::test(start_paused = true)]
@@ -70,7 +70,7 @@ mod tests {
         let create = async || {
             let object = json!({"metadata": {"name": "settings", "namespace": "shop"}});
             let own = writer.on_behalf_of(ObjectId::default());
-            own.create_made(&kind, || Ok::<_, WriteError>(object.clone())).await
+            own.create_made(&kind, || Ok::<_, ApiError>(object.clone())).await
         };
         let minute = Duration::from_secs(60);
 

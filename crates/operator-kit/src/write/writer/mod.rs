@@ -83,7 +83,7 @@ impl Writer {
     /// success if the object is already gone.
     ///
     /// # Errors
-    /// [`Changed`](crate::write::WriteCause::Changed) if it was changed or replaced meanwhile.
+    /// [`Conflict`](crate::watch::Cause::Conflict) if it was changed or replaced meanwhile.
     pub async fn delete_as_seen<R>(&self, object: &Watched<R>) -> Written<()> {
         let ObjectMeta { uid, resource_version, .. } = object.metadata.clone();
         let preconditions = Preconditions { uid, resource_version };

@@ -14,12 +14,12 @@ use super::{
 };
 use crate::{
     object::ObjectId,
-    watch::{Trimmed, WatchedResource, live},
-    write::{WriteCause, WriteError, owner::refreshed},
+    watch::{ApiError, Cause, Trimmed, WatchedResource, live},
+    write::owner::refreshed,
 };
 
 /// The result of a write.
-pub type Written<T> = Result<T, WriteError>;
+pub type Written<T> = Result<T, ApiError>;
 
 /// Writes on behalf of one object.
 #[derive(Clone, Copy)]
@@ -52,7 +52,7 @@ impl OnBehalf<'_> {
     /// Creates an object.
     ///
     /// # Errors
-    /// [`WriteCause::AlreadyExists`] also after an earlier try whose answer was lost: look up the owner.
+    /// [`Cause::AlreadyExists`] also after an earlier try whose answer was lost: look up the owner.
     pub async fn create(&self, kind: &WatchedResource, object: &Value) -> Written<()> {
         let body = serde_json::to_vec(object).unwrap_or_default();
         let target = Target::of(kind, object);
@@ -72,7 +72,7 @@ impl OnBehalf<'_> {
     /// adds missing ones), so look for one first.
     ///
     /// # Errors
-    /// [`WriteCause::Changed`] if another object has the name.
+    /// [`Cause::Conflict`] if another object has the name.
     pub async fn apply(&self, kind: &WatchedResource, object: &Value) -> Written<Value> {
         let target = Target::of(kind, object);
         let force = object.pointer("/metadata/uid").is_some();
@@ -84,7 +84,7 @@ impl OnBehalf<'_> {
     /// Merges a patch with the uid of its object: for single fields, where an apply would have to repeat all others.
     ///
     /// # Errors
-    /// [`WriteCause::Changed`] if the object was replaced.
+    /// [`Cause::Conflict`] if the object was replaced.
     pub async fn merge(&self, kind: &WatchedResource, patch: &Value) -> Written<()> {
         let target = Target::of(kind, patch);
         let params = self.patch_params();
@@ -97,7 +97,7 @@ impl OnBehalf<'_> {
     /// relies, at least the uid.
     ///
     /// # Errors
-    /// [`WriteCause::Changed`] if one of its tests fails.
+    /// [`Cause::Conflict`] if one of its tests fails.
     pub async fn amend(
         &self,
         kind: &WatchedResource,
@@ -109,7 +109,7 @@ impl OnBehalf<'_> {
         let patch: Patch<()> = Patch::Json(json_patch::Patch(patch.to_vec()));
         let build = || target.request().patch(target.name, &params, &patch);
         let amended: Written<Trimmed> = self.send("amend", target, build).await;
-        amended.map_err(WriteError::of_failed_test)?;
+        amended.map_err(ApiError::of_failed_test)?;
         Ok(())
     }
 
@@ -117,15 +117,14 @@ impl OnBehalf<'_> {
     /// gone needs no refresh.
     ///
     /// # Errors
-    /// [`WriteCause::Changed`] if the dependent was changed meanwhile.
+    /// [`Cause::Conflict`] if the dependent was changed meanwhile.
     pub async fn refresh_owner<K: Resource<DynamicType = ()>>(
         &self,
         kind: &WatchedResource,
         dependent: ObjectId<'_>,
     ) -> Written<()> {
         let ObjectId { namespace, name, uid } = dependent;
-        let found = live::metadata_opt(&self.writer.client, &kind.resource, namespace, name).await;
-        let found = found.map_err(|error| Target::new(kind, dependent).error(error))?;
+        let found = live::metadata(&self.writer.client, &kind.resource, namespace, name).await?;
         let found = found.filter(|found| found.uid.as_deref() == Some(uid));
         match found.and_then(|found| refreshed(&found, self.whose, &K::api_version(&()))) {
             Some(patch) => self.amend(kind, dependent, &patch).await,
@@ -141,7 +140,7 @@ impl OnBehalf<'_> {
     /// dependents: a Job, for example, leaves its pods behind.
     ///
     /// # Errors
-    /// [`WriteCause::Forbidden`] and the like.
+    /// [`Cause::Forbidden`] and the like.
     pub async fn delete(&self, kind: &WatchedResource, object: ObjectId<'_>) -> Written<()> {
         self.delete_with(kind, object, DeleteParams::default()).await
     }
@@ -150,7 +149,7 @@ impl OnBehalf<'_> {
     /// their owner reference: for a controller whose status counts an object until nothing of it runs any more.
     ///
     /// # Errors
-    /// [`WriteCause::Forbidden`] and the like.
+    /// [`Cause::Forbidden`] and the like.
     pub async fn delete_in_foreground(&self, kind: &WatchedResource, object: ObjectId<'_>) -> Written<()> {
         self.delete_with(kind, object, DeleteParams::foreground()).await
     }
@@ -168,10 +167,10 @@ impl OnBehalf<'_> {
         params.preconditions.get_or_insert(uid);
         let build = || target.request().delete(target.name, &params);
         let deleted: Written<Trimmed> = self.send("delete", target, build).await;
-        match deleted.map(drop) {
-            Err(WriteError { cause: WriteCause::Gone, .. }) => Ok(()),
-            Err(WriteError { cause: WriteCause::Changed { .. }, .. }) if may_be_replaced => Ok(()),
-            ended => ended,
+        match deleted {
+            Err(error) if error.cause == Cause::NotFound => Ok(()),
+            Err(error) if error.cause == Cause::Conflict && may_be_replaced => Ok(()),
+            deleted => deleted.map(drop),
         }
     }
 }

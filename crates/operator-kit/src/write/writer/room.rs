@@ -5,10 +5,7 @@ use serde_json::Value;
 use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 
 use super::{OnBehalf, Written, send::Busy, target::Target};
-use crate::{
-    watch::{Trimmed, WatchedResource},
-    write::WriteError,
-};
+use crate::watch::{ApiError, Trimmed, WatchedResource};
 
 const KIBIBYTE: usize = 1024;
 /// Maximum size, in KiB, of objects of one lane that are built and not yet answered. The connections and the answers can
@@ -84,7 +81,7 @@ impl OnBehalf<'_> {
     ///
     /// # Errors
     /// The errors of `make`, and those of [`OnBehalf::create`].
-    pub async fn create_made<E: From<WriteError>>(
+    pub async fn create_made<E: From<ApiError>>(
         &self,
         kind: &WatchedResource,
         make: impl Fn() -> Result<Value, E>,
@@ -126,10 +123,7 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
-    use crate::{
-        object::ObjectId,
-        write::{WriteCause, Writer},
-    };
+    use crate::{object::ObjectId, watch::Cause, write::Writer};
 
     fn text(bytes: usize) -> Text {
         Text { body: vec![0; bytes], namespace: String::new(), name: String::new() }
@@ -204,7 +198,7 @@ mod tests {
         let create = async |name: &str| {
             let object = json!({"metadata": {"name": name, "namespace": "shop"}, "data": {"text": text}});
             let own = writer.on_behalf_of(ObjectId::default());
-            own.create_made(&kind, || Ok::<_, WriteError>(object.clone())).await
+            own.create_made(&kind, || Ok::<_, ApiError>(object.clone())).await
         };
         let refused = create("refused");
         let other = async {
@@ -213,7 +207,7 @@ mod tests {
             timeout(Duration::from_millis(100), create("other")).await
         };
         let (refused, other) = tokio::join!(refused, other);
-        assert!(matches!(refused, Err(WriteError { cause: WriteCause::Busy { .. }, .. })), "{refused:?}");
+        assert_eq!(refused.unwrap_err().cause, Cause::Busy);
         assert!(matches!(other, Ok(Ok(()))), "{other:?}");
     }
 }

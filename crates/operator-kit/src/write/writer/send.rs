@@ -12,9 +12,8 @@ use super::{OnBehalf, Written, target::Target, unanswered::UnderWay};
 use crate::{
     object::Named,
     render::yaml,
-    watch::{Trimmed, WatchedResource, live::in_time},
+    watch::{ApiError, Cause, Trimmed, WatchedResource, live::in_time},
     write::{
-        WriteCause, WriteError,
         repeated_writes::{Repeated, Repetition},
         strict::strictly,
     },
@@ -76,7 +75,7 @@ impl OnBehalf<'_> {
     ) -> Written<T> {
         let (writer, shared) = (self.writer, &self.writer.shared);
         let Target { kind: WatchedResource { resource, seen }, name, .. } = target;
-        let mut request = request.map_err(|error| target.error(kube::Error::BuildRequest(error)))?;
+        let mut request = request.map_err(|error| target.error(&kube::Error::BuildRequest(error)))?;
         if request.method() != http::Method::DELETE {
             strictly(&mut request);
         }
@@ -95,22 +94,22 @@ impl OnBehalf<'_> {
         };
         let permit = timeout(TURN_TIMEOUT, turn).await.map_err(|_| {
             let stale = "it was not sent, because this process did not hold its Lease, or had too much to write, for a minute";
-            target.error(kube::Error::Service(stale.into()))
+            target.error(&kube::Error::Service(stale.into()))
         })?;
         let under_way = UnderWay::new(&shared.unanswered, self.whose, verb, target);
-        let result = in_time(writer.client.request::<T>(request)).await.map_err(|error| target.error(error));
+        let result = in_time(writer.client.request::<T>(request)).await.map_err(|error| target.error(&error));
         under_way.ended(&result);
         drop(permit);
         // Refused writes have their backoff, and an existing object is often no failure. A rival may always be faster.
-        let counts = match result.as_ref().map_err(|error| &error.cause) {
-            Ok(_) | Err(WriteCause::AlreadyExists) => true,
-            Err(cause) => self.undoes.is_some() && matches!(cause, WriteCause::Changed { .. }),
+        let counts = match result.as_ref().map_err(|error| error.cause) {
+            Ok(_) | Err(Cause::AlreadyExists) => true,
+            Err(cause) => self.undoes.is_some() && cause == Cause::Conflict,
         };
         if counts {
             let told = || Repeated { verb, object: Named::new(&*resource.kind, name), undoes };
             shared.repeated.record(self.whose, repetition, told);
         }
-        let code = result.as_ref().map_or_else(|error| error.cause.code(), |_| 200).to_string();
+        let code = result.as_ref().map_or_else(|error| error.code, |_| 200).to_string();
         shared.metrics.writes.get_or_create(&[("verb", verb.into()), ("code", code.into())]).inc();
         if let Ok(answer) = &result {
             tracing::debug!(verb, kind = resource.kind, name, "wrote");
@@ -142,9 +141,9 @@ pub(super) struct Busy {
 
 impl Busy {
     /// Waits for the delay that the server asked for. False for another error or a long delay, and after the last retry.
-    pub async fn passes(&mut self, error: &WriteError) -> bool {
-        let WriteCause::Busy { retry_after, .. } = &error.cause else { return false };
-        if self.tries == BUSY_TRIES || *retry_after > MAX_BUSY_DELAY {
+    pub async fn passes(&mut self, error: &ApiError) -> bool {
+        let retry_after = error.retry_after().unwrap_or_default();
+        if error.cause != Cause::Busy || self.tries == BUSY_TRIES || retry_after > MAX_BUSY_DELAY {
             return false;
         }
         self.tries += 1;
@@ -181,7 +180,7 @@ mod tests {
         (Writer::over(client, "test"), log)
     }
 
-    async fn write(writer: &Writer) -> WriteCause {
+    async fn write(writer: &Writer) -> Cause {
         let kind = WatchedResource::unwatched(ApiResource::erase::<ConfigMap>(&()));
         writer.on_behalf_of(OWN).delete(&kind, OWN).await.unwrap_err().cause
     }
@@ -191,7 +190,7 @@ mod tests {
         for (retry_after, requests) in [(1, 5), (5, 5), (6, 1), (600, 1)] {
             let (writer, log) = writer(retry_after);
             let began = Instant::now();
-            assert!(matches!(write(&writer).await, WriteCause::Busy { .. }));
+            assert_eq!(write(&writer).await, Cause::Busy);
             assert_eq!(log.take().len(), requests, "{retry_after} s");
             assert!(began.elapsed() <= Duration::from_secs(30), "{:?}", began.elapsed());
         }

@@ -1,7 +1,7 @@
 //! Writes of statuses. A status that belongs to this controller as a whole has no other content afterwards, by any
 //! writer: an apply alone removes only the fields without another manager.
 
-use json_patch::{PatchOperation, RemoveOperation, TestOperation, jsonptr::PointerBuf};
+use json_patch::{PatchOperation, RemoveOperation};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{
     Resource,
@@ -19,8 +19,8 @@ use super::{
 };
 use crate::{
     object::ObjectId,
-    watch::{Watched, WatchedResource, live::in_time, trimmed_metadata},
-    write::{WriteCause, WriteError},
+    watch::{ApiError, Cause, Watched, WatchedResource, live::in_time, trimmed_metadata},
+    write::owner::exactly,
 };
 
 /// An object, reduced to its status.
@@ -42,7 +42,7 @@ impl Writer {
     /// Makes this the whole status of the reconciled object, except for conditions of other types than `types`.
     ///
     /// # Errors
-    /// [`WriteCause::Changed`] when the object was replaced, and [`WriteCause::StatusRefused`].
+    /// [`Cause::Conflict`] when the object was replaced; a refusal says that it is about the status.
     pub async fn write_status<K, S>(&self, object: &K, status: &S, types: &[&str]) -> Written<()>
     where
         K: Resource<DynamicType = ()>,
@@ -58,7 +58,7 @@ impl Writer {
     /// Applies this controller's part of a status, for an object of one of several kinds.
     ///
     /// # Errors
-    /// [`WriteCause::Changed`] when the object was replaced, and [`WriteCause::StatusRefused`].
+    /// [`Cause::Conflict`] when the object was replaced; a refusal says that it is about the status.
     pub async fn apply_status_of<R, S: Serialize + Sync>(
         &self,
         object: &Watched<R>,
@@ -67,7 +67,7 @@ impl Writer {
         let id = ObjectId::of(object);
         let target = Target::new(&object.source.watched, id);
         let said = serde_json::to_value(status).unwrap_or_default();
-        self.on_behalf_of(id).apply_in(target, &said).await.map_err(WriteError::of_status)?;
+        self.on_behalf_of(id).apply_in(target, &said).await.map_err(ApiError::of_status)?;
         self.shared.statuses.lock().wrote(id.uid);
         Ok(())
     }
@@ -77,7 +77,7 @@ impl OnBehalf<'_> {
     /// Like [`Writer::write_status`], for another object than the reconciled one.
     ///
     /// # Errors
-    /// [`WriteCause::Changed`] when the object was replaced, and [`WriteCause::StatusRefused`].
+    /// [`Cause::Conflict`] when the object was replaced; a refusal says that it is about the status.
     pub async fn write_status<S: Serialize + Sync>(
         &self,
         kind: &WatchedResource,
@@ -89,7 +89,7 @@ impl OnBehalf<'_> {
         let written = async {
             let applied = match self.apply_in(target, &said).await {
                 // The rest of a condition that has fields of another manager would be invalid.
-                Err(refused @ WriteError { cause: WriteCause::Invalid { .. }, .. }) => {
+                Err(refused) if matches!(refused.cause, Cause::Invalid | Cause::UnknownField) => {
                     let found = self.read_in(target).await?;
                     if !self.take_away(target, &found, &said, types).await? {
                         return Err(refused);
@@ -100,7 +100,7 @@ impl OnBehalf<'_> {
             };
             self.take_away(target, &applied, &said, types).await
         };
-        written.await.map(drop).map_err(WriteError::of_status)
+        written.await.map(drop).map_err(ApiError::of_status)
     }
 
     async fn apply_in(&self, target: Target<'_>, status: &Value) -> Written<Answer> {
@@ -120,8 +120,8 @@ impl OnBehalf<'_> {
 
     async fn read_in(&self, target: Target<'_>) -> Written<Answer> {
         let read = target.request().get(target.name, &GetParams::default());
-        let read = read.map_err(|error| target.error(kube::Error::BuildRequest(error)))?;
-        in_time(self.writer.client.request(read)).await.map_err(|error| target.error(error))
+        let read = read.map_err(|error| target.error(&kube::Error::BuildRequest(error)))?;
+        in_time(self.writer.client.request(read)).await.map_err(|error| target.error(&error))
     }
 
     /// Removes everything beyond `said` from a status, on exactly the object that was found, in the state in which it
@@ -137,17 +137,13 @@ impl OnBehalf<'_> {
         if excess.is_empty() {
             return Ok(false);
         }
-        let version = found.resource_version().unwrap_or_default();
-        let tests = [("uid", target.uid), ("resourceVersion", version)].map(|(field, value)| {
-            let path = PointerBuf::from_tokens(["metadata", field]);
-            PatchOperation::Test(TestOperation { path, value: value.into() })
-        });
+        let tests = exactly(target.uid, found.resource_version().unwrap_or_default());
         let removals = excess.into_iter().map(|path| PatchOperation::Remove(RemoveOperation { path }));
         let patch: Patch<()> = Patch::Json(json_patch::Patch(tests.into_iter().chain(removals).collect()));
         let params = self.patch_params();
         let build = || target.request().patch_subresource("status", target.name, &params, &patch);
         let amended: Written<Answer> = self.send("amend_status", target, build).await;
-        amended.map_err(WriteError::of_failed_test)?;
+        amended.map_err(ApiError::of_failed_test)?;
         Ok(true)
     }
 }

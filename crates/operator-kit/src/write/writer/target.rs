@@ -5,8 +5,7 @@ use serde_json::Value;
 
 use crate::{
     object::{Named, ObjectId},
-    watch::WatchedResource,
-    write::WriteError,
+    watch::{ApiError, Verb, WatchedResource},
 };
 
 /// The destination of a write.
@@ -35,7 +34,7 @@ impl<'t> Target<'t> {
         Request::new(DynamicObject::url_path(&self.kind.resource, namespace))
     }
 
-    pub fn error(&self, error: kube::Error) -> WriteError {
-        WriteError::of(error, Named::new(&*self.kind.resource.kind, self.name))
+    pub fn error(&self, error: &kube::Error) -> ApiError {
+        ApiError::of(Verb::Write, error, Named::new(&*self.kind.resource.kind, self.name))
     }
 }

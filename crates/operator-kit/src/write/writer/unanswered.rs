@@ -9,13 +9,12 @@ use kube::{
 };
 use parking_lot::Mutex;
 use serde::Deserialize;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use super::{Writer, target::Target};
 use crate::{
     object::ObjectId,
-    watch::{Trimmed, WatchedResource},
-    write::WriteError,
+    watch::{ApiError, Trimmed, WatchedResource, live::within},
 };
 
 /// Time in which a write that has lost its answer may still take effect.
@@ -80,8 +79,8 @@ impl<'w> UnderWay<'w> {
         Self { unanswered, whose, write }
     }
 
-    pub fn ended<T>(mut self, result: &Result<T, WriteError>) {
-        if !result.as_ref().is_err_and(|error| error.cause.is_unanswered()) {
+    pub fn ended<T>(mut self, result: &Result<T, ApiError>) {
+        if !result.as_ref().is_err_and(ApiError::is_unanswered) {
             self.write = None;
         }
     }
@@ -134,11 +133,8 @@ impl Writer {
         let only = ListParams::default().fields(&format!("metadata.name={}", write.name));
         let request: Request = Target::new(&write.kind, id).request();
         let request = request.list_metadata(&only).ok()?;
-        let found = timeout(REQUEST_TIMEOUT, self.client.request::<Found>(request)).await;
-        found
-            .ok()?
-            .inspect_err(|error| tracing::debug!(name = write.name, "cannot look up a write: {error}"))
-            .ok()
+        let found = within(REQUEST_TIMEOUT, self.client.request::<Found>(request)).await;
+        found.inspect_err(|error| tracing::debug!(name = write.name, "cannot look up a write: {error}")).ok()
     }
 
     /// Has the next decision wait for what was found. False while the write may still take effect.
@@ -167,6 +163,7 @@ mod tests {
     use k8s_openapi::api::core::v1::Pod;
     use kube::api::ApiResource;
     use serde_json::{Value, json};
+    use tokio::time::timeout;
 
     use super::*;
     use crate::{

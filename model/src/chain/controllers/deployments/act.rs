@@ -84,7 +84,7 @@ pub fn writes(
             let preconditions = Preconditions { uid: Some(uid_of(&child.uid)), version };
             vec![Write::patch(deployment, purpose, key, preconditions, changes)]
         }
-        Action::Scale { child, replicas, .. } | Action::ScaleFormer { child, replicas, .. } => {
+        Action::Scale { child, replicas, .. } => {
             let is_ended = scope.has(Sabotage::EndsTheFormerFirst) && step == step::SCALE_FORMER;
             let replicas = if is_ended { 0 } else { replicas };
             let mut spec = json!({});

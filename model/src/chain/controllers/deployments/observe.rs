@@ -21,6 +21,7 @@ use operator_kit::{
     report::StatusAge,
     run::Attempt,
     watch::{WatchedResource, Watermark},
+    write::owner::is_former,
 };
 use parking_lot::Mutex;
 
@@ -160,7 +161,7 @@ fn find(
         None if !scope.has(Sabotage::AdoptsForTheDead) && !is_there() => return None,
         None => Found::Orphan(child),
         Some(owner) if *owner.uid == *deployment.meta.uid => Found::Ours(child),
-        Some(owner) if owner.is_former(real) => Found::Leaving(child),
+        Some(owner) if is_former(owner, real) => Found::Leaving(child),
         Some(_) => Found::Foreign(child),
     })
 }

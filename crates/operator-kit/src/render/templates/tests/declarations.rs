@@ -1,6 +1,7 @@
 //! Declared parameters, and those that a template does not read.
 
 use super::*;
+use crate::report::Failure;
 
 #[test]
 fn a_declared_template_refuses_other_parameters_and_reads_defaults() {
@@ -9,13 +10,13 @@ fn a_declared_template_refuses_other_parameters_and_reads_defaults() {
     let declarations = "{default: [{name: size, default: small}], lost: []}";
     let mistakes = templates.declare(serde_saphyr::from_str(declarations).unwrap());
     assert!(matches!(&mistakes[..], [only] if only.starts_with("parameters.lost: there is no template")));
-    let rendered = |given: &[(&str, &str)]| {
-        templates.render_one_of_many("default", &subject(&parameters(given), "x"), "v1", "Pod")
-    };
+    let rendered =
+        |given: &[(&str, &str)]| templates.render("default", &subject(&parameters(given), "x"), &[KIND]);
     assert_eq!(rendered(&[]).unwrap().object["spec"]["x"], "small");
     assert_eq!(rendered(&[("size", "big")]).unwrap().object["spec"]["x"], "big");
     let refused = rendered(&[("szie", "big")]).unwrap_err();
-    assert_eq!((refused.reason(), refused.category()), ("ParameterUnknown", Category::WaitsForChange));
+    let failure = Failure::from(&refused);
+    assert_eq!((failure.reason, failure.is_stalled), ("ParameterUnknown", true));
     assert!(
         refused.to_string().contains("spec.parameters.szie")
             && refused.to_string().contains("did you mean size?")

@@ -19,42 +19,13 @@ pub(super) fn own_words(message: &str) -> &str {
     message.split_once('"').map_or(message, |(words, _)| words)
 }
 
-/// Whether admission refuses, and not the API server itself.
-pub(super) fn is_of_admission(message: &str) -> bool {
-    named(message).is_some()
-}
-
-/// The gatekeeper, for messages.
-pub(super) fn refuser(message: &str) -> String {
-    named(message).map_or_else(|| "the API server".to_owned(), |found| format!("the {found}"))
-}
-
-/// The remedy for a refusal. If a right is missing, the server's message says who cannot do what.
-pub(super) fn way_out(message: &str) -> &'static str {
-    if message.contains(" cannot ") {
-        "grant it to the controller's ServiceAccount"
-    } else {
-        "follow this message, or correct the template, the parameters or the policies of the namespace"
-    }
-}
-
-/// The remedy where a controller may not write a status.
-pub(super) fn way_to_report(message: &str) -> &'static str {
-    if is_of_admission(message) {
-        "allow the controller's ServiceAccount to write it"
-    } else if message.contains(" cannot ") {
-        "grant it to the controller's ServiceAccount"
-    } else {
-        "check that the CustomResourceDefinition is as new as the controller"
-    }
-}
-
 /// Whether a webhook does not answer, which holds up the request like a refusal.
 pub(super) fn is_unanswered_webhook(message: &str) -> bool {
     own_words(message).contains(UNANSWERED_WEBHOOK)
 }
 
-fn named(message: &str) -> Option<&str> {
+/// The policy or webhook that refuses; `None` if the API server itself does.
+pub(super) fn gatekeeper(message: &str) -> Option<&str> {
     let grounds = grounds(message);
     [(POLICY, '\''), (WEBHOOK, '"')].into_iter().find_map(|(before, quote)| {
         let name = grounds.strip_prefix(before)?;

@@ -39,11 +39,8 @@ fn reason_of_patch(message: &str) -> Option<&str> {
 }
 
 /// The message without the object of a patch.
-pub(super) fn without_object(message: String) -> String {
-    match reason_of_patch(&message) {
-        Some(reason) => reason.to_owned(),
-        None => message,
-    }
+pub(super) fn without_object(message: &str) -> &str {
+    reason_of_patch(message).unwrap_or(message)
 }
 
 /// The fields that a message of the API server names as unknown, in its notation; none for another message.
@@ -89,9 +86,9 @@ mod tests {
             assert_eq!(unknown_fields(message), fields, "{message}");
         }
         let patched = "\"\" is invalid: patch: Invalid value: \"{\\\"data\\\":{\\\"password\\\":\\\"strict decoding error: unknown field \"x\"\\\"}}\": strict decoding error: unknown field \"spec.restartedAt\"";
-        let said = without_object(patched.to_owned());
+        let said = without_object(patched);
         assert_eq!(said, "strict decoding error: unknown field \"spec.restartedAt\"");
-        assert_eq!(unknown_fields(&said), ["spec.restartedAt"]);
+        assert_eq!(unknown_fields(said), ["spec.restartedAt"]);
         let typed = "failed to create typed patch object (shop/web; v1, Kind=Pod): .spec.a: expected string, got &value.valueUnstructured{Value:1}";
         assert!(!is_refused(typed) && unknown_fields(typed).is_empty());
     }
