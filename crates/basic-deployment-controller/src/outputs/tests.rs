@@ -1,3 +1,4 @@
+use jiff::Timestamp;
 use operator_kit::run::Validate;
 use serde_json::json;
 
@@ -51,6 +52,20 @@ fn a_quoted_field_is_read() {
     assert_eq!(outputs.stalled.map(|stalled| stalled.reason).as_deref(), Some("Odd"));
     // A path has other quotes, and is refused with these.
     serde_json::from_value::<Mapping>(json!({"active": "status.`ready-replicas`"})).unwrap_err();
+}
+
+#[test]
+fn a_time_after_all_times_in_a_blocker_is_the_latest_and_no_breach() {
+    let of = |since: &str| {
+        let blocker = json!({"apiVersion": "v1", "kind": "Pod", "name": "a", "reason": "Why", "since": since});
+        Mapping::default().outputs(&json!({"status": {"blockedBy": blocker}}), 1)
+    };
+    for far in ["9999-12-31T23:59:59Z", "9999-12-31T23:59:59+14:00"] {
+        let outputs = of(far);
+        assert_eq!(outputs.problem, None, "{far}");
+        assert_eq!(outputs.blocked_by.and_then(|by| by.since).map(|since| since.0), Some(Timestamp::MAX));
+    }
+    assert!(of("someday").problem.is_some_and(|problem| problem.contains("blockedBy")));
 }
 
 #[test]
