@@ -262,14 +262,16 @@ impl Compared {
 
     /// Whether it shows a difference.
     fn shows(&self, difference: &Difference) -> Result<bool> {
+        if self.found() != Some(difference.found) {
+            return Ok(false);
+        }
         let Asked { object, expression } = &self.asked;
+        if let Worth::Refused(refusal) = &self.ours {
+            return Ok(refusal.contains(&difference.instead));
+        }
         let is_listed = object == VALUES && difference.expressions.contains(expression);
         let covers = difference.covers.as_deref().map(Regex::new).transpose()?;
-        let is_named = match &self.ours {
-            Worth::Refused(refusal) => refusal.contains(&difference.instead),
-            _ => is_listed || covers.is_some_and(|covers| covers.is_match(expression)),
-        };
-        Ok(is_named && self.found() == Some(difference.found))
+        Ok(is_listed || covers.is_some_and(|covers| covers.is_match(expression)))
     }
 }
 
