@@ -37,11 +37,10 @@ impl BlockedBy {
     }
 }
 
-/// Reads a time. One that [`Time`] cannot represent, such as `9999-12-31T23:59:59Z`, becomes the latest one.
+/// Reads a time. On the last two days before the year 10000, it is the latest that [`Time`] can represent.
 fn time<'de, D: Deserializer<'de>>(decoder: D) -> Result<Option<Time>, D::Error> {
     let Some(text) = Option::<String>::deserialize(decoder)? else { return Ok(None) };
-    let time = text.parse().or_else(|error| {
-        if text.starts_with("9999-12-3") { Ok(Timestamp::MAX) } else { Err(D::Error::custom(error)) }
-    });
-    time.map(|time| Some(Time(time)))
+    let is_last = text.starts_with("9999-12-3");
+    let time = if is_last { Ok(Timestamp::MAX) } else { text.parse() };
+    time.map(|time| Some(Time(time))).map_err(D::Error::custom)
 }

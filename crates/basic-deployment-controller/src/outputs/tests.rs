@@ -57,7 +57,8 @@ fn a_quoted_field_is_read() {
 #[test]
 fn a_time_after_all_times_in_a_blocker_is_the_latest_and_no_breach() {
     let of = |since: &str| {
-        let blocker = json!({"apiVersion": "v1", "kind": "Pod", "name": "a", "reason": "Why", "since": since});
+        let blocker =
+            json!({"apiVersion": "v1", "kind": "Pod", "name": "a", "reason": "Why", "since": since});
         Mapping::default().outputs(&json!({"status": {"blockedBy": blocker}}), 1)
     };
     for far in ["9999-12-31T23:59:59Z", "9999-12-31T23:59:59+14:00"] {

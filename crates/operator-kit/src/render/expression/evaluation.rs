@@ -43,15 +43,14 @@ impl<'e> Evaluation<'e> {
                 Ok(items.collect::<Result<Vec<_>, _>>()?.into())
             }
             Expr::Map(map) => {
-                let entries = map.entries.iter().filter_map(|entry| match &entry.expr {
-                    EntryExpr::MapEntry(entry) => Some((&entry.key, &entry.value)),
-                    EntryExpr::StructField(_) => None,
-                });
-                let fields = entries.map(|(key, value)| match self.value(key)? {
-                    Value::String(key) => Ok((key, self.value(value)?)),
-                    other => Err(unsuited("a key", &[other])),
-                });
-                Ok(fields.collect::<Result<HashMap<_, _>, _>>()?.into())
+                let mut fields = HashMap::new();
+                for entry in &map.entries {
+                    let EntryExpr::MapEntry(entry) = &entry.expr else { continue };
+                    let key = self.value(&entry.key)?;
+                    let Value::String(name) = &key else { return Err(unsuited("a key", &[key])) };
+                    fields.insert(name.clone(), self.value(&entry.value)?);
+                }
+                Ok(fields.into())
             }
             Expr::Call(call) => self.call(call),
             Expr::Comprehension(comprehension) => self.repeat(comprehension),

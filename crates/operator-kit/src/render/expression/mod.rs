@@ -77,7 +77,7 @@ impl Expression {
     /// The value as a boolean.
     pub fn bool(&self, variables: &Variables) -> Result<bool, ExpressionError> {
         let value = self.read(variables, "a boolean", |value| values::json(value)?.as_bool())?;
-        value.ok_or_else(|| self.wrong("a boolean", "nothing".to_owned()))
+        value.ok_or_else(|| self.error(Problem::WrongType { wanted: "a boolean", got: "nothing".to_owned() }))
     }
 
     /// The value as text; `None` for null and for an optional without a value.
@@ -121,11 +121,8 @@ impl Expression {
         }
         let value = value.map_err(|problem| self.error(problem))?;
         let Some(value) = values::present(value) else { return Ok(None) };
-        read(&value).map(Some).ok_or_else(|| self.wrong(wanted, values::described(&value)))
-    }
-
-    fn wrong(&self, wanted: &'static str, got: String) -> ExpressionError {
-        self.error(Problem::WrongType { wanted, got })
+        let wrong = || Problem::WrongType { wanted, got: values::described(&value) };
+        read(&value).map(Some).ok_or_else(|| self.error(wrong()))
     }
 
     fn error(&self, problem: Problem) -> ExpressionError {

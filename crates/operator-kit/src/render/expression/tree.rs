@@ -19,10 +19,8 @@ pub(super) fn prepare(program: &mut IdedExpr, variables: &[&str]) -> Result<(), 
     Scope { names, depth: 0, loops: 0 }.visit(program)
 }
 
-/// The name of a field without the quotes that it may have: `` `a-b` `` is a-b.
-fn unquoted(field: &str) -> String {
-    field.strip_prefix('`').and_then(|field| field.strip_suffix('`')).unwrap_or(field).to_owned()
-}
+/// The quote around a name of a field with other characters, as in `` object.`a-b` ``: the parser leaves it in the name.
+const QUOTE: char = '`';
 
 /// The names and depths at one part of the expression.
 struct Scope {
@@ -52,7 +50,7 @@ impl Scope {
                 }
             }
             Expr::Select(select) => {
-                select.field = unquoted(&select.field);
+                select.field = select.field.trim_matches(QUOTE).to_owned();
                 self.visit(&mut select.operand)?;
             }
             Expr::Comprehension(comprehension) => self.visit_loop(comprehension)?,
@@ -78,7 +76,7 @@ impl Scope {
         if let (OPT_SELECT, [_, IdedExpr { expr: Expr::Literal(LiteralValue::String(field)), .. }]) =
             (name, &mut call.args[..])
         {
-            *field = CelString::from(unquoted(field.inner()));
+            *field = CelString::from(field.inner().trim_matches(QUOTE).to_owned());
         }
         call.args.iter_mut().try_for_each(|argument| self.visit(argument))
     }
