@@ -26,12 +26,12 @@ const LARGEST: usize = 1 << 20;
 const YEARS_1_TO_9999: Range<i64> = -62_135_596_800..253_402_300_800;
 
 /// Times and durations that Go and Rust read alike, what they read differently in a pattern (classes that are Unicode's in Rust,
-/// escapes and flags of one of them, and sets within sets), and expressions that only name a field.
+/// escapes and flags of one of them, sets within sets, repetitions of repetitions), and expressions that only name a field.
 static SHAPES: LazyLock<Option<RegexSet>> = LazyLock::new(|| {
     let time = r"(?-u)^\d{4}-\d\d-\d\dT\d\d:\d\d:[0-5]\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$";
     let duration = r"^(0|-?([0-9]{1,6}h|[0-9]{1,8}m|[0-9]{1,9}([mun]?s))+)$";
-    let odd =
-        r"\\[[:alnum:]<>]|[*+?}][*+]|\{(,|\d*,?\d{4})|\(\?[^:iP<]|\[\^?\]|\[([^\]\\]|\\.)*(&&|--|~~|\[)";
+    let odd = r"(?sx) \\[[:alnum:]<>] | [*+?}](\?[*+?{]|[*+{]) | \{(,|\d*,?\d{4}) | \(\?([^:i]|i[^:)])
+        | \{[^}]*\d\d.*\)\{ | \{.*\)\{[^}]*\d\d | \[\^?\] | \[([^\]\\]|\\.)*(&&|--|~~|\[)";
     let path = r#"^\w+(\.[A-Za-z_]\w*|\.`[^`]+`|\['[^'\\]*'\]|\["[^"\\]*"\])*$"#;
     RegexSet::new([time, duration, odd, path]).ok()
 });
