@@ -19,9 +19,6 @@ pub(super) fn prepare(program: &mut IdedExpr, variables: &[&str]) -> Result<(), 
     Scope { names, depth: 0, loops: 0 }.visit(program)
 }
 
-/// The quote around a name of a field with other characters, as in `` object.`a-b` ``: the parser leaves it in the name.
-const QUOTE: char = '`';
-
 /// The names and depths at one part of the expression.
 struct Scope {
     names: Vec<String>,
@@ -50,7 +47,8 @@ impl Scope {
                 }
             }
             Expr::Select(select) => {
-                select.field = select.field.trim_matches(QUOTE).to_owned();
+                // The parser leaves the quotes in the name.
+                select.field = select.field.trim_matches('`').to_owned();
                 self.visit(&mut select.operand)?;
             }
             Expr::Comprehension(comprehension) => self.visit_loop(comprehension)?,
@@ -76,7 +74,7 @@ impl Scope {
         if let (OPT_SELECT, [_, IdedExpr { expr: Expr::Literal(LiteralValue::String(field)), .. }]) =
             (name, &mut call.args[..])
         {
-            *field = CelString::from(field.inner().trim_matches(QUOTE).to_owned());
+            *field = CelString::from(field.inner().trim_matches('`').to_owned());
         }
         call.args.iter_mut().try_for_each(|argument| self.visit(argument))
     }

@@ -60,7 +60,8 @@ fn find(value: &cel::Value, key: &cel::Value) -> Result<Option<cel::Value>, Prob
         (cel::Value::List(items), cel::Value::Int(place)) => {
             usize::try_from(*place).ok().and_then(|place| items.get(place)).cloned()
         }
-        (cel::Value::List(_), _) | (_, cel::Value::List(_) | cel::Value::Map(_) | cel::Value::Null) => {
+        (cel::Value::List(_), _)
+        | (_, cel::Value::List(_) | cel::Value::Map(_) | cel::Value::Null | cel::Value::Opaque(_)) => {
             return Err(unsuited("an entry", &[value.clone(), key.clone()]));
         }
         _ => None,
