@@ -12,6 +12,7 @@ pub mod compatibility;
 pub mod contract;
 pub mod keys;
 mod pod_replacement_policy;
+pub mod reason;
 mod schema;
 
 pub use basic_deployment::{BasicDeployment, BasicDeploymentSpec, BasicDeploymentStatus, ChildStatus};

@@ -17,7 +17,12 @@ pub struct Cell {
 
 impl From<String> for Cell {
     fn from(text: String) -> Self {
-        Self { text: sanitized(&text), tone: Tone::Plain }
+        let mut text = sanitized(&text);
+        // The next lines would begin at the first column.
+        if text.contains('\n') {
+            text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        }
+        Self { text, tone: Tone::Plain }
     }
 }
 
@@ -101,6 +106,16 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_of_several_lines_stays_in_its_row() {
+        let mut table = Table::of(["PATH", "NOTE"]);
+        table.push(["object.a == 1 &&\n  object.b == 2\n".into(), "computed".into()]);
+        assert_eq!(
+            table.render(Paint::OFF).lines().nth(1),
+            Some("object.a == 1 && object.b == 2   computed")
+        );
+    }
 
     #[test]
     fn columns_line_up_and_lines_have_no_spaces_at_their_end() {

@@ -9,6 +9,7 @@ pub(crate) mod health;
 pub(crate) mod logging;
 pub(crate) mod metrics;
 mod next_retry;
+pub mod reason;
 pub(crate) mod server;
 pub(crate) mod settings_status;
 mod status_pace;
