@@ -52,7 +52,8 @@ struct Differences {
 /// A difference that it names.
 #[derive(Debug, Deserialize)]
 struct Difference {
-    difference: String,
+    #[serde(rename = "difference")]
+    name: String,
     instead: String,
     found: Found,
     /// Expressions that show it.
@@ -206,11 +207,11 @@ async fn compared() -> Result<&'static [Compared]> {
     let compared = COMPARED.get_or_try_init(async || {
         let (asked, objects) = (asked()?, objects()?);
         let program = GoModule("expressions").build(".").await?;
-        let mut input = format!("{}\n", json!(objects));
-        for Asked { object, expression } in &asked {
-            input += &format!("{}\n", json!({"object": object, "expression": expression}));
-        }
-        let output = output_of(Command::new(program), &input).await?;
+        let mut lines = vec![json!(objects).to_string()];
+        lines.extend(asked.iter().map(|Asked { object, expression }| {
+            json!({"object": object, "expression": expression}).to_string()
+        }));
+        let output = output_of(Command::new(program), &(lines.join("\n") + "\n")).await?;
         let theirs = output.lines().map(theirs).collect::<Result<Vec<_>>>()?;
         ensure!(theirs.len() == asked.len(), "{} answers for {} expressions", theirs.len(), asked.len());
         let all: Vec<_> = asked.into_iter().zip(theirs).collect();
@@ -310,13 +311,13 @@ async fn each_listed_difference_exists_and_its_refusal_says_what_to_write_instea
     let compared = compared().await?;
     let mut gone = Vec::new();
     for difference in differences()? {
-        ensure!(!difference.expressions.is_empty(), "{}: without an expression", difference.difference);
+        ensure!(!difference.expressions.is_empty(), "{}: without an expression", difference.name);
         for expression in &difference.expressions {
             let mut of_values = compared.iter().filter(|compared| compared.asked.object == VALUES);
             let found = of_values.find(|compared| compared.asked.expression == *expression);
             let found = found.with_context(|| format!("{expression} was not evaluated"))?;
             if !found.shows(&difference)? {
-                gone.push(format!("{}: {found}", difference.difference));
+                gone.push(format!("{}: {found}", difference.name));
             }
         }
     }
@@ -333,16 +334,17 @@ fn cell(expression: &str) -> String {
 
 #[test]
 fn the_page_has_the_differences_as_they_are_listed() -> Result<()> {
-    let mut table = "| difference | for example | instead | found |\n|---|---|---|---|\n".to_owned();
-    for Difference { difference, instead, found, expressions, .. } in differences()? {
+    let mut rows = vec!["| difference | for example | instead | found |\n|---|---|---|---|".to_owned()];
+    for Difference { name, instead, found, expressions, .. } in differences()? {
         let example = cell(expressions.first().map_or("", String::as_str));
         let found = match found {
             Found::Settings => "settings",
             Found::Evaluation => "object",
             Found::Policy => "policy",
         };
-        table += &format!("| {difference} | {example} | {} | {found} |\n", instead.replace('|', "\\|"));
+        rows.push(format!("| {name} | {example} | {} | {found} |", instead.replace('|', "\\|")));
     }
+    let table = rows.join("\n") + "\n\n";
     ensure!(
         read("../docs/expressions.md")?.contains(&table),
         "docs/expressions.md must have this table:\n{table}"
