@@ -2,8 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use catena_api::reason;
-use operator_kit::report::TERMINATING;
+use catena_api::{deletion::TERMINATING, reason};
 
 use crate::{
     command::{Command, Order},

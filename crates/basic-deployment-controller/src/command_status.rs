@@ -3,16 +3,14 @@
 use catena_api::{
     CommandStatus,
     command::{ACCEPTED, SUCCEEDED},
+    deletion::TERMINATING,
     reason::{self, DEADLINE_EXCEEDED},
 };
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use operator_kit::{
     object::ObjectId,
-    report::{
-        TERMINATING,
-        conditions::{self, Conditions, RECONCILING, STALLED, is_true},
-    },
+    report::conditions::{self, Conditions, RECONCILING, STALLED, is_true},
 };
 
 use crate::{

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use catena_api::{
     BasicDeployment, BasicDeploymentStatus, BlockedBy, ChildStatus,
+    deletion::{Deletion, HAS_TO_GO_FIRST, TERMINATING},
     reason::{
         self, CHANGED_WHILE_PAUSED, CHILD_PAUSED, FORMER_CHILD_LEAVING, NOT_REPORTED, PAUSED,
         PROGRESS_DEADLINE_EXCEEDED,
@@ -13,7 +14,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use operator_kit::{
     object::ObjectId,
     report::{
-        Deletion, Failure, HAS_TO_GO_FIRST, NextRetry, Pace, TERMINATING,
+        Failure, NextRetry, Pace,
         conditions::{self, Conditions, PROGRESSING, READY, RECONCILING, STALLED, UNREAD_PARAMETERS},
     },
 };

@@ -2,17 +2,21 @@
 
 use std::time::Duration;
 
-use catena_api::{BasicReplicaSet, BasicReplicaSetStatus, BlockedBy, LastServed, keys, reason};
+use catena_api::{
+    BasicReplicaSet, BasicReplicaSetStatus, BlockedBy, LastServed,
+    deletion::{Deletion, HAS_TO_GO_FIRST, TERMINATING},
+    keys, reason,
+};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use operator_kit::{
     object::ObjectId,
     report::{
-        Deletion, Failure, HAS_TO_GO_FIRST, NextRetry, Pace, TERMINATING,
+        Failure, NextRetry, Pace,
         conditions::{self, Conditions, READY, RECONCILING, STALLED, UNREAD_PARAMETERS},
     },
     run::Attempt,
-    watch::pod::{PodState, START_TOLERANCE},
 };
+use pod_state::{PodState, START_TOLERANCE};
 
 use crate::{
     decide::{Budget, proof},

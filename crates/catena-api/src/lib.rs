@@ -10,6 +10,7 @@ mod blocked_by;
 pub mod command;
 pub mod compatibility;
 pub mod contract;
+pub mod deletion;
 pub mod keys;
 mod pod_replacement_policy;
 pub mod reason;

@@ -2,7 +2,6 @@
 
 mod clip;
 pub mod conditions;
-mod deletion;
 mod events;
 mod failure;
 pub(crate) mod health;
@@ -15,7 +14,6 @@ pub(crate) mod settings_status;
 mod status_pace;
 
 pub use {
-    deletion::{Deletion, HAS_TO_GO_FIRST, TERMINATING},
     events::{Events, Repeat, normal, warning},
     failure::{Failure, Failures},
     kube::runtime::events::{Event, EventType},
