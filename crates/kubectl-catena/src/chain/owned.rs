@@ -9,11 +9,7 @@ use kube::{
 use serde::Deserialize;
 
 use super::dependents::DependentList;
-use crate::{
-    connection::{Cluster, types},
-    kinds::Kind,
-    pages::Pages,
-};
+use crate::{access::types, connection::Cluster, kinds::Kind, pages::Pages};
 
 /// The decoded part of the response: decoding the rest of ten thousand objects takes seconds.
 #[derive(Deserialize)]

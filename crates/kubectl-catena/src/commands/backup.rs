@@ -34,8 +34,8 @@ pub struct Arguments {
 
 /// Makes a backup.
 pub async fn run(options: &Options, arguments: &Arguments) -> Result<ExitCode> {
-    let mut interrupt = Interrupt::new()?;
     let cluster = options.connect().await?;
+    let mut interrupt = Interrupt::new()?;
     let kinds: Result<Vec<Kind>> =
         arguments.kinds.iter().map(|word| cluster.kinds.find(word).cloned()).collect();
     let namespace = (!arguments.all_namespaces).then_some(cluster.namespace.as_str());

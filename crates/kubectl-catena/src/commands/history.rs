@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
-use super::basic_deployment;
+use super::ensure_basic_deployment;
 use crate::{
     age::age,
     connection::Options,
@@ -67,8 +67,9 @@ struct Shown<'s> {
 
 /// Shows the revisions, or the changes of one.
 pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
-    let target = basic_deployment(arguments.object.target()?)?;
+    let target = arguments.object.target()?;
     let cluster = options.connect().await?;
+    ensure_basic_deployment(&cluster, &target)?;
     let deployment = cluster.get(&target).await?;
     let uid = deployment.uid().unwrap_or_default();
     let labels = ListParams::default().labels(&format!("{}={uid}", keys::DEPLOYMENT_UID));

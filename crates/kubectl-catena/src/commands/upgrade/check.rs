@@ -53,8 +53,8 @@ struct Report {
 /// Checks definitions.
 pub async fn run(options: &Options, arguments: &Arguments) -> Result<ExitCode> {
     let definitions = definitions(&arguments.files)?;
-    let mut interrupt = Interrupt::new()?;
     let cluster = options.connect().await?;
+    let mut interrupt = Interrupt::new()?;
     let mut report = Report { definitions: Vec::new(), leftovers: remove_leftovers(&cluster).await? };
     for definition in &definitions {
         let id = arguments.scratch_id.as_deref();
