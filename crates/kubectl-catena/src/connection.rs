@@ -155,7 +155,8 @@ impl Options {
     }
 }
 
-fn context_names(kubeconfig: &Kubeconfig) -> Vec<String> {
+/// The contexts of a kubeconfig.
+pub fn context_names(kubeconfig: &Kubeconfig) -> Vec<String> {
     kubeconfig.contexts.iter().map(|context| context.name.clone()).collect()
 }
 

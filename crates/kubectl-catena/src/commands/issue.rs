@@ -38,6 +38,7 @@ pub struct Rollback {
 #[derive(Args)]
 pub struct Run {
     /// The kind of the command, in any form that kubectl accepts
+    #[arg(id = "command-kind", value_name = "KIND")]
     kind: String,
     /// The name of its target
     target: String,

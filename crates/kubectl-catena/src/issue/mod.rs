@@ -1,6 +1,5 @@
 //! Issues a command, and waits until it has finished.
 
-mod outcome;
 mod wait;
 
 use std::{process::ExitCode, time::Duration};
@@ -155,19 +154,9 @@ pub fn set(command: &mut Value, path: &str, value: Value) -> Result<()> {
 /// A unique name; the names for one target sort by time.
 fn unique_name(target: &str, verb: &str) -> String {
     const MAX_LENGTH: usize = 253;
-    let suffix = format!("-{verb}-{}", base36(Timestamp::now().as_millisecond().unsigned_abs()));
+    let suffix = format!("-{verb}-{:x}", Timestamp::now().as_millisecond());
     let target = target.get(..MAX_LENGTH - suffix.len()).unwrap_or(target);
     format!("{target}{suffix}")
-}
-
-fn base36(mut number: u64) -> String {
-    let mut digits = Vec::new();
-    while number > 0 {
-        let digit = u32::try_from(number % 36).unwrap_or(0);
-        digits.extend(char::from_digit(digit, 36));
-        number /= 36;
-    }
-    digits.iter().rev().collect()
 }
 
 /// A duration in the format of kubectl: `90s`, `10m`, `1h30m`, or a number of seconds.
@@ -199,13 +188,5 @@ mod tests {
         ] {
             assert_eq!(seconds(text), expected, "{text}");
         }
-    }
-
-    #[test]
-    fn a_number_is_short_in_base_36() {
-        assert_eq!(
-            (base36(35), base36(36), base36(1_800_000_000_000)),
-            ("z".into(), "10".into(), "mywpiww0".into())
-        );
     }
 }
