@@ -60,9 +60,13 @@ enum Command {
     #[command(subcommand)]
     Contract(commands::contract::Command),
     /// Write objects with their owners and dependents to a folder, one file each
-    #[command(after_help = "Example: kubectl catena backup shop-backup -n shop")]
+    #[command(
+        after_help = "Example: kubectl catena backup shop-backup -n shop --kind catena --kind deployments --kind secrets\n\nExit \
+        codes: 0 everything is in the folder; 1 something could not be read or kept, or there was nothing to save; 130 \
+        interrupted."
+    )]
     Backup(commands::backup::Arguments),
-    /// Create the objects of a backup again, with their owners
+    /// Create the objects of a backup again, with their owners; with --namespace only those of a namespace
     #[command(
         after_help = "Example: kubectl catena restore shop-backup\n\nExit codes: 0 everything is there; 1 some objects could \
         not be brought back, or are there and differ from the backup; 130 interrupted. Repeat it to continue."

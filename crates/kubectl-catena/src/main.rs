@@ -19,6 +19,8 @@ mod object;
 mod output;
 mod pages;
 mod paint;
+#[cfg(test)]
+mod printed_advice_test;
 mod progress;
 mod protection;
 mod proxy;

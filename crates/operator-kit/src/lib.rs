@@ -17,7 +17,6 @@
 //! ```no_run
 //! use std::sync::Arc;
 //!
-//! use clap::Parser;
 //! use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
 //! use kube::{Api, discovery::ApiResource};
 //! use operator_kit::{
@@ -61,7 +60,7 @@
 //!     type Error = Failure;
 //!
 //!     async fn observe(&self, account: Arc<ServiceAccount>, _: Attempt) -> Result<Observed, Failure> {
-//!         if let Some(problem) = self.cards.problem() {
+//!         if let Some(problem) = self.cards.watch().problem() {
 //!             return Err(Failure::transient("NotObserved", format!("the cards cannot be observed: {problem}")));
 //!         }
 //!         let ObjectId { namespace, uid, .. } = ObjectId::of(&*account);
@@ -87,7 +86,7 @@
 //!
 //!     async fn act(&self, observed: Observed, action: Action) -> Result<Next, Failure> {
 //!         let Action::Create(card) = action else { return Ok(Next::Settled) };
-//!         let cards = WatchedResource::new(ApiResource::erase::<ConfigMap>(&()), self.cards.seen());
+//!         let cards = WatchedResource::new(ApiResource::erase::<ConfigMap>(&()), self.cards.watch().seen());
 //!         self.writer.on_behalf_of(ObjectId::of(&*observed.account)).create(&cards, &card).await?;
 //!         Ok(Next::Written)
 //!     }
@@ -100,16 +99,12 @@
 //!     fn validate(&self) -> Result<(), Vec<String>> { Ok(()) }
 //! }
 //!
-//! #[derive(Parser)]
-//! struct Cli {
-//!     #[command(flatten)]
-//!     arguments: Arguments,
-//! }
-//!
 //! #[tokio::main(flavor = "current_thread")]
 //! async fn main() -> anyhow::Result<()> {
-//!     let operator = Operator::<Settings>::start("cards", Cli::parse().arguments).await?;
-//!     let queue = Queue::<ServiceAccount>::default();
+//!     let about = "Keeps a ConfigMap beside each ServiceAccount";
+//!     let arguments = Arguments::parse("cards", "1.0.0", about);
+//!     let operator = Operator::<Settings>::start("cards", arguments).await?;
+//!     let queue = Queue::default();
 //!     let watch = Watch::new(Api::<ConfigMap>::all(operator.client()), "ConfigMap");
 //!     let cards = operator.watches().cache(watch, Card::of, |_| {});
 //!     let writer = operator.writer();
@@ -117,8 +112,6 @@
 //! }
 //! ```
 
-#[cfg(feature = "testing")]
-pub mod bytes;
 pub mod object;
 pub mod render;
 pub mod report;

@@ -179,7 +179,7 @@ fn tried_in_vain(kind: &ProtectedKind, held: &Held, failed: u32) -> Option<Strin
     let is_enough = failed >= tries || (held.refusals > 0 && all >= tries && is_overdue);
     (!kind.always_holds() && is_enough).then(|| {
         format!(
-            "{failed} backups failed or took too long, and {} were refused by the API server since this process leads",
+            "of its backups, {failed} failed or took too long, and the API server refused {} since this process leads",
             held.refusals
         )
     })

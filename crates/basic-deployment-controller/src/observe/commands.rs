@@ -7,10 +7,9 @@ use basic_deployment_controller::{
     child::Child,
     command::{Command, CommandKind},
 };
-use catena_api::BasicDeployment;
 use kube::{Api, Client, discovery::ApiResource};
 use operator_kit::{
-    run::Trigger,
+    run::Queue,
     watch::{ApiError, Cache, TrimmedObject, Watch, WatchedResource, Watches, live},
 };
 use tokio::sync::Notify;
@@ -23,19 +22,19 @@ pub struct Commands {
 }
 
 impl Commands {
-    pub fn new(client: Client, watches: &Watches, trigger: &Trigger<BasicDeployment>) -> Self {
+    pub fn new(client: Client, watches: &Watches, queue: &Queue) -> Self {
         let changed = Arc::<Notify>::default();
         let caches = CommandKind::ALL.map(|kind| {
             let resource = kind.resource();
             let api: Api<TrimmedObject> = Api::all_with(client.clone(), &resource);
-            let (trigger, changed) = (trigger.clone(), changed.clone());
+            let (queue, changed) = (queue.clone(), changed.clone());
             let cache = watches.cache(
                 Watch::new(api, &resource.kind),
                 move |object| Command::of(object, kind),
                 move |command: &Command| {
                     changed.notify_one();
                     if let Some(owner) = &command.owner {
-                        trigger.notify(&command.namespace, &owner.name);
+                        queue.notify(&command.namespace, &owner.name);
                     }
                 },
             );
@@ -57,11 +56,11 @@ impl Commands {
     /// The commands that are bound to a `BasicDeployment`, in its namespace, the oldest first; `None` while some may be
     /// unknown. Of a kind that is not served there are none.
     pub fn of(&self, namespace: &str, uid: &str) -> Option<Vec<Arc<Command>>> {
-        let served = || self.caches.iter().map(|(_, cache)| cache).filter(|cache| !cache.is_unserved());
-        if served().any(|cache| cache.problem().is_some()) {
+        let served = || self.caches.iter().filter(|(_, cache)| !cache.watch().is_unserved());
+        if served().any(|(_, cache)| cache.watch().problem().is_some()) {
             return None;
         }
-        let of_kind = served().map(|cache| cache.group(namespace, uid));
+        let of_kind = served().map(|(_, cache)| cache.group(namespace, uid));
         let mut commands: Vec<_> = of_kind.flatten().collect();
         commands.sort_by(|a, b| (a.created, &a.uid).cmp(&(b.created, &b.uid)));
         Some(commands)
@@ -104,6 +103,7 @@ impl Commands {
 
     /// The kinds and watches of commands, in the order of [`CommandKind::ALL`].
     pub fn places(&self) -> [WatchedResource; 2] {
-        self.caches.each_ref().map(|(resource, cache)| WatchedResource::new(resource.clone(), cache.seen()))
+        let places = self.caches.each_ref();
+        places.map(|(resource, cache)| WatchedResource::new(resource.clone(), cache.watch().seen()))
     }
 }

@@ -1,11 +1,11 @@
 //! Reads the objects of a backup: the chosen ones, their owners, and what they own.
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashSet},
     path::Path,
 };
 
-use anyhow::Result;
+use anyhow::{Error, Result, ensure};
 use futures::{StreamExt, stream};
 use kube::{
     api::ListParams,
@@ -13,7 +13,7 @@ use kube::{
 };
 use operator_kit::watch::Trimmed;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
 
 use super::{
     command_kinds::command_kinds,
@@ -21,10 +21,11 @@ use super::{
     folder::Folder,
     index::Scope,
     manifest::{Manifest, is_going},
+    uses::find_uses,
 };
 use crate::{
     connection::Cluster,
-    errors::{Gap, no_namespace, read_failure},
+    errors::{Gap, no_namespace},
     kinds::Kind,
     object::Identity,
     pages::Pages,
@@ -34,36 +35,55 @@ use crate::{
 const MAX_CONCURRENT_READS: usize = 16;
 /// The category of all kinds of the project.
 const CATEGORY: &str = "catena";
+/// The kind that is left out only because a backup may be read by others.
+const SECRETS: &str = "secrets";
 /// Kinds that would do harm or nothing if they were created again, with the reason.
-const LEFT_OUT: [(&str, &str, &str); 9] = [
-    ("", "pods", "their controllers adopt the live ones, and replace the others"),
-    ("batch", "jobs", "they would run again"),
-    ("", "secrets", "a backup may be read by others; choose them with --kind secrets"),
-    ("", "events", "they tell of the past"),
-    ("events.k8s.io", "events", "they tell of the past"),
-    ("", "endpoints", "their controller writes them"),
-    ("discovery.k8s.io", "endpointslices", "their controller writes them"),
-    ("coordination.k8s.io", "leases", "their holders write them"),
-    ("apps", "replicasets", "their Deployment creates them again, and they adopt the live pods"),
+const LEFT_OUT: [(&str, &str); 9] = [
+    ("pods", "their controllers adopt the live ones, and replace the others"),
+    ("jobs.batch", "they would run again"),
+    (SECRETS, "a backup may be read by others"),
+    ("events", "they tell of the past"),
+    ("events.events.k8s.io", "they tell of the past"),
+    ("endpoints", "their controller writes them"),
+    ("endpointslices.discovery.k8s.io", "their controller writes them"),
+    ("leases.coordination.k8s.io", "their holders write them"),
+    ("replicasets.apps", "their Deployment creates them again, and they adopt the live pods"),
 ];
+/// Kinds whose objects are written by controllers, or soon are of the past.
+const NO_CONTENT: [&str; 6] = [
+    "events",
+    "events.events.k8s.io",
+    "endpoints",
+    "endpointslices.discovery.k8s.io",
+    "leases.coordination.k8s.io",
+    "pods.metrics.k8s.io",
+];
+/// Objects that Kubernetes puts into each namespace.
+const OF_EACH_NAMESPACE: [(&str, &str); 2] =
+    [("configmaps", "kube-root-ca.crt"), ("serviceaccounts", "default")];
+/// The number of names in a sentence.
+const MAX_NAMES: usize = 5;
 
 /// The content of a backup.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Saved {
-    /// Whether everything could be read.
+    /// Whether everything could be read and kept.
     pub complete: bool,
     /// The numbers of objects, by kind.
     pub objects: BTreeMap<String, usize>,
-    /// The numbers of dependents that were left out, by kind.
+    /// The numbers of objects that are not in the backup, by kind: dependents; what pods use; other objects of the namespace.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOut>,
-    /// Lists and objects that could not be read.
+    /// Lists and objects that could not be read or kept.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_seen: Vec<Gap>,
+    /// Whether the files of an earlier backup stay, because something could not be read.
+    #[serde(skip)]
+    pub keeps_former: bool,
 }
 
-/// Dependents that are not in the backup.
+/// Objects that are not in the backup.
 #[derive(Debug, Serialize)]
 pub struct LeftOut {
     /// Their kind.
@@ -74,7 +94,7 @@ pub struct LeftOut {
     pub why: String,
 }
 
-/// A dependent that may belong to a chosen object.
+/// An object that may belong to a chosen one.
 struct Candidate {
     kind: Kind,
     metadata: ObjectMeta,
@@ -83,17 +103,34 @@ struct Candidate {
 /// A backup in the making.
 struct Collection<'c> {
     cluster: &'c Cluster,
+    namespace: Option<&'c str>,
+    chosen: Vec<&'c Kind>,
+    /// The options that choose the same kinds again, before further ones.
+    choice: &'static str,
+    /// The kinds of commands.
+    commands: Vec<Kind>,
     folder: Folder,
+    /// The uids of the objects that were seen.
     known: HashSet<String>,
     /// Owners that are still to be read.
     owners: Vec<Identity>,
-    definitions: HashSet<String>,
+    definitions: BTreeSet<String>,
+    /// What pods of the objects need: kinds and objects.
+    used: BTreeSet<(&'static str, Identity)>,
     /// What may still be there, although it was not read.
     unread: Vec<String>,
+    /// What was read, and cannot be kept.
+    unkept: Vec<String>,
+    /// Why the first list of a chosen kind was refused.
+    refused: Option<Error>,
     saved: Saved,
 }
 
-/// Writes the objects of these kinds in a namespace, or in all, to a folder; by default all kinds of the project.
+/// Writes the objects of these kinds in a namespace, or in all, to a folder; by default all kinds of the project. If there are
+/// none, an earlier backup in the folder stays as it is.
+///
+/// # Errors
+/// When nothing can be read, or the folder cannot be written. An earlier backup in it stays as it is.
 pub async fn collect(
     cluster: &Cluster,
     folder: &Path,
@@ -102,7 +139,7 @@ pub async fn collect(
 ) -> Result<Saved> {
     let chosen: Vec<&Kind> =
         if kinds.is_empty() { cluster.kinds.in_category(CATEGORY).collect() } else { kinds.iter().collect() };
-    anyhow::ensure!(
+    ensure!(
         !chosen.is_empty(),
         "the server has no kinds of the category {CATEGORY}: install the charts, or choose kinds with --kind"
     );
@@ -110,82 +147,135 @@ pub async fn collect(
     if namespace.is_some() && cluster.lacks_namespace().await {
         return Err(no_namespace(&cluster.namespace));
     }
-    // Only their kinds tell which dependents are commands, which would run again.
-    let commands = command_kinds(cluster).await?;
     let scope =
         Scope { kinds: kinds.iter().map(Kind::full_name).collect(), namespace: namespace.map(str::to_owned) };
-    let folder = Folder::begin(folder, scope)?;
     let mut collection = Collection {
         cluster,
-        folder,
+        namespace,
+        chosen,
+        choice: if kinds.is_empty() { "--kind catena " } else { "" },
+        // Only their kinds tell which dependents are commands, which would run again.
+        commands: command_kinds(cluster).await?,
+        folder: Folder::begin(folder, scope)?,
         known: HashSet::new(),
         owners: Vec::new(),
-        definitions: HashSet::new(),
+        definitions: BTreeSet::new(),
+        used: BTreeSet::new(),
         unread: Vec::new(),
+        unkept: Vec::new(),
+        refused: None,
         saved: Saved::default(),
     };
-    for kind in &chosen {
-        collection.all_of(kind, namespace).await?;
+    for kind in collection.chosen.clone() {
+        collection.all_of(kind).await?;
     }
     collection.owners().await?;
-    collection.dependents(&chosen, &commands, namespace).await?;
+    collection.dependents().await?;
     collection.owners().await?;
     collection.definitions().await?;
-    let Collection { folder, unread, mut saved, .. } = collection;
-    saved.complete = unread.is_empty();
-    folder.end(unread)?;
+    let Collection { folder, unread, unkept, refused, mut saved, .. } = collection;
+    if saved.objects.is_empty() {
+        return refused.map_or(Ok(saved), Err);
+    }
+    saved.complete = unread.is_empty() && unkept.is_empty();
+    saved.keeps_former = !unread.is_empty();
+    folder.end(unread, unkept)?;
     Ok(saved)
 }
 
 impl Collection<'_> {
-    /// All objects of a chosen kind: without these, it would be no backup.
-    async fn all_of(&mut self, kind: &Kind, namespace: Option<&str>) -> Result<()> {
-        let mut pages =
-            Pages::whole(&self.cluster.api::<DynamicObject>(kind, namespace), ListParams::default());
+    /// All objects of a chosen kind.
+    async fn all_of(&mut self, kind: &Kind) -> Result<()> {
+        let api = self.cluster.api::<DynamicObject>(kind, self.namespace);
+        let mut pages = Pages::whole(&api, ListParams::default());
         loop {
-            let page = pages.next::<Value>().await;
-            let Some(page) = page.map_err(|error| self.cluster.refused(kind, "", "list", error))? else {
-                return Ok(());
+            let page = match pages.next::<Box<RawValue>>().await {
+                Ok(Some(page)) => page,
+                Ok(None) => return Ok(()),
+                Err(error) => {
+                    self.miss(Gap::of(&kind.resource.plural, &error));
+                    self.refused.get_or_insert_with(|| self.cluster.refused(kind, "", "list", error));
+                    return Ok(());
+                }
             };
-            for object in page {
-                self.add(kind, object)?;
+            for text in page {
+                match serde_json::from_str(text.get()) {
+                    Ok(object) => self.add(kind, object)?,
+                    Err(error) => self.cannot_decode(kind, text.get(), &error),
+                }
             }
         }
     }
 
+    /// An object of which only the metadata can be read, because it is nested too deeply.
+    fn cannot_decode(&mut self, kind: &Kind, text: &str, error: &serde_json::Error) {
+        let Trimmed { metadata } = serde_json::from_str(text).unwrap_or_default();
+        let object = Identity::in_metadata(&kind.resource.api_version, &kind.resource.kind, &metadata);
+        self.cannot_keep(kind, &object, &error.to_string());
+        self.known.insert(object.uid);
+    }
+
     /// Something that may still be there: neither its file nor those of what it owns may be removed.
-    fn miss(&mut self, what: String, why: String) {
-        self.unread.push(format!("{what} ({why})"));
-        self.saved.not_seen.push(Gap { what, why });
+    fn miss(&mut self, gap: Gap) {
+        // Chosen kinds are listed twice.
+        if !self.saved.not_seen.contains(&gap) {
+            self.unread.push(gap.to_string());
+            self.saved.not_seen.push(gap);
+        }
+    }
+
+    /// An object that a backup cannot hold. Its file of an earlier backup stays.
+    fn cannot_keep(&mut self, kind: &Kind, object: &Identity, why: &str) {
+        self.folder.keep(&kind.full_name(), object);
+        let gap = Gap::new(self.name_of(kind, object), why);
+        self.unkept.push(gap.to_string());
+        self.saved.not_seen.push(gap);
+    }
+
+    /// The name of an object in the report.
+    fn name_of(&self, kind: &Kind, object: &Identity) -> String {
+        let name = format!("{}/{}", kind.resource.plural, object.name);
+        match &object.namespace {
+            Some(namespace) if self.namespace.is_none() => format!("{name} in namespace {namespace}"),
+            _ => name,
+        }
     }
 
     fn add(&mut self, kind: &Kind, mut object: Value) -> Result<()> {
-        let name =
-            format!("{}/{}", kind.resource.plural, object["metadata"]["name"].as_str().unwrap_or_default());
         let is_going = is_going(&object);
         // The items of a list of a built-in kind do not say what they are.
         object["apiVersion"] = kind.resource.api_version.as_str().into();
         object["kind"] = kind.resource.kind.as_str().into();
-        let manifest = Manifest::of(object);
+        let (manifest, full_name) = (Manifest::of(object), kind.full_name());
+        let identity = manifest.identity();
         if is_going {
-            if self.folder.keep(&kind.resource.plural, &manifest)
-                && self.known.insert(manifest.identity().uid)
-            {
-                // What it owns, and its owners, are kept up to date.
-                self.owners.extend(manifest.owners());
+            let gap = Gap::new(self.name_of(kind, &identity), "it is being deleted");
+            self.saved.not_seen.push(gap);
+            if !self.folder.keep(&full_name, &identity) {
+                return Ok(());
             }
-            self.saved.not_seen.push(Gap::new(name, "it is being deleted"));
+        }
+        if !self.known.insert(identity.uid.clone()) {
             return Ok(());
         }
-        if !self.known.insert(manifest.identity().uid) {
-            return Ok(());
-        }
-        self.folder.write(&kind.resource.plural, &manifest)?;
+        // What it owns, and its owners, are kept up to date, also if its own file stays.
         self.owners.extend(manifest.owners());
-        if !kind.resource.group.is_empty() {
-            self.definitions.insert(kind.full_name());
+        if is_going {
+            return Ok(());
         }
-        *self.saved.objects.entry(kind.full_name()).or_default() += 1;
+        if let Some(why) = self.folder.add(&full_name, &manifest)? {
+            self.cannot_keep(kind, &identity, &why);
+            return Ok(());
+        }
+        let mut uses = BTreeSet::new();
+        find_uses(manifest.object(), &mut uses);
+        let namespace = identity.namespace.as_deref();
+        self.used
+            .extend(uses.into_iter().map(|(kind, name)| (kind, Identity::new("", "", namespace, &name))));
+        if !kind.resource.group.is_empty() {
+            self.definitions.insert(full_name.clone());
+        }
+        *self.saved.objects.entry(full_name).or_default() += 1;
         Ok(())
     }
 
@@ -196,27 +286,21 @@ impl Collection<'_> {
                 continue;
             }
             let Some(kind) = self.cluster.kinds.of(&owner).cloned() else {
-                self.miss(owner.to_string(), "the server has no such kind".to_owned());
+                self.miss(Gap::new(owner.to_string(), "the server has no such kind"));
                 continue;
             };
             match self.cluster.read::<Value>(&kind, owner.namespace.as_deref(), &owner.name).await {
                 Ok(Some(object)) if object["metadata"]["uid"] == owner.uid => self.add(&kind, object)?,
                 Ok(_) => self.saved.not_seen.push(Gap::new(owner.to_string(), "it is gone")),
-                Err(error) => self.miss(owner.to_string(), read_failure(&error)),
+                Err(error) => self.miss(Gap::of(owner.to_string(), &error)),
             }
         }
         Ok(())
     }
 
     /// What the objects own, and what that owns.
-    async fn dependents(
-        &mut self,
-        chosen: &[&Kind],
-        commands: &[Kind],
-        namespace: Option<&str>,
-    ) -> Result<()> {
-        let mut candidates = self.candidates(chosen, namespace).await;
-        let is_chosen = |kind: &Kind| chosen.iter().any(|chosen| chosen.resource == kind.resource);
+    async fn dependents(&mut self) -> Result<()> {
+        let mut candidates = self.candidates().await;
         let mut left_out: BTreeMap<(String, &str), usize> = BTreeMap::new();
         loop {
             let is_owned = |candidate: &Candidate| {
@@ -228,12 +312,12 @@ impl Collection<'_> {
             if owned.is_empty() {
                 break;
             }
-            let (taken, left): (Vec<_>, Vec<_>) = owned.into_iter().partition(|candidate| {
-                is_chosen(&candidate.kind) || why_left_out(&candidate.kind, commands).is_none()
-            });
-            for candidate in left {
-                let why = why_left_out(&candidate.kind, commands).unwrap_or_default();
-                *left_out.entry((candidate.kind.full_name(), why)).or_default() += 1;
+            let mut taken = Vec::new();
+            for candidate in owned {
+                match self.why_left_out(&candidate.kind) {
+                    Some(why) => *left_out.entry((candidate.kind.full_name(), why)).or_default() += 1,
+                    None => taken.push(candidate),
+                }
             }
             let cluster = self.cluster;
             let read = stream::iter(taken).map(async |candidate| {
@@ -247,24 +331,75 @@ impl Collection<'_> {
                 match object {
                     Ok(Some(object)) => self.add(&kind, object)?,
                     Ok(None) => {}
-                    Err(error) => {
-                        self.miss(format!("{}/{name}", kind.resource.plural), read_failure(&error));
-                    }
+                    Err(error) => self.miss(Gap::of(format!("{}/{name}", kind.resource.plural), &error)),
                 }
             }
         }
-        let left_out = left_out.into_iter();
-        self.saved.left_out =
-            left_out.map(|((kind, why), count)| LeftOut { kind, count, why: why.to_owned() }).collect();
+        for ((kind, why), count) in left_out {
+            let choice =
+                if kind == SECRETS { format!(": add {}", self.choice_of(&kind)) } else { String::new() };
+            let why = why.to_owned() + &choice;
+            self.saved.left_out.push(LeftOut { kind, count, why });
+        }
+        self.name_used();
+        self.count_others(&candidates);
         Ok(())
     }
 
-    /// All objects that have an owner, by their metadata.
-    async fn candidates(&mut self, chosen: &[&Kind], namespace: Option<&str>) -> Vec<Candidate> {
-        let kinds = self.cluster.kinds.preferred().filter(|kind| kind.is_listed);
+    /// The options that also choose a kind.
+    fn choice_of(&self, kind: &str) -> String {
+        format!("{}--kind {kind}", self.choice)
+    }
+
+    fn is_chosen(&self, kind: &str) -> bool {
+        self.chosen.iter().any(|chosen| chosen.full_name() == kind)
+    }
+
+    /// Names what pods of the saved objects need, and the backup lacks.
+    fn name_used(&mut self) {
+        let mut lacking: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        for (kind, object) in &self.used {
+            if !self.is_chosen(kind) && !self.folder.holds(kind, object) {
+                let place = object.namespace.as_ref().filter(|_| self.namespace.is_none());
+                let place = place.map_or_else(String::new, |namespace| format!("{namespace}/"));
+                lacking.entry(*kind).or_default().push(place + &object.name);
+            }
+        }
+        for (kind, names) in lacking {
+            let more = if names.len() > MAX_NAMES { ", …" } else { "" };
+            let some = names.iter().take(MAX_NAMES).map(String::as_str).collect::<Vec<_>>().join(", ");
+            let why = format!("pods use {some}{more}: add {}", self.choice_of(kind));
+            self.saved.left_out.push(LeftOut { kind: kind.to_owned(), count: names.len(), why });
+        }
+    }
+
+    /// Counts what else the namespace holds: objects of other kinds that nothing owns.
+    fn count_others(&mut self, candidates: &[Candidate]) {
+        let mut others: BTreeMap<String, usize> = BTreeMap::new();
+        for Candidate { kind, metadata } in candidates {
+            let (kind, name) = (kind.full_name(), metadata.name.as_deref().unwrap_or_default());
+            let object = Identity::new("", "", metadata.namespace.as_deref(), name);
+            let is_known = metadata.uid.as_ref().is_some_and(|uid| self.known.contains(uid))
+                || self.used.contains(&(&*kind, object));
+            let is_content = !NO_CONTENT.contains(&&*kind)
+                && !OF_EACH_NAMESPACE.contains(&(&*kind, name))
+                && !is_owned(metadata);
+            if is_content && !is_known && !self.is_chosen(&kind) {
+                *others.entry(kind).or_default() += 1;
+            }
+        }
+        for (kind, count) in others {
+            let why = format!("not chosen: add {}", self.choice_of(&kind));
+            self.saved.left_out.push(LeftOut { kind, count, why });
+        }
+    }
+
+    /// The objects that have an owner, by their metadata; in a single namespace also those that have none.
+    async fn candidates(&mut self) -> Vec<Candidate> {
+        let (cluster, namespace) = (self.cluster, self.namespace);
+        let kinds = cluster.kinds.preferred().filter(|kind| kind.is_listed);
         let kinds: Vec<&Kind> = kinds.filter(|kind| kind.is_namespaced || namespace.is_none()).collect();
-        let cluster = self.cluster;
-        let lists = stream::iter(kinds).map(async |kind| (kind, owned(cluster, kind, namespace).await));
+        let lists = stream::iter(kinds).map(async |kind| (kind, listed(cluster, kind, namespace).await));
         let lists: Vec<_> = lists.buffered(MAX_CONCURRENT_READS).collect().await;
         let mut candidates = Vec::new();
         for (kind, list) in lists {
@@ -273,13 +408,12 @@ impl Collection<'_> {
                 // Some kinds are served and cannot be listed as metadata.
                 Err(kube::Error::Api(status)) if matches!(status.code, 404..=406) => {}
                 Err(error) => {
-                    let is_chosen = chosen.iter().any(|chosen| chosen.resource == kind.resource);
-                    let (what, why) = (kind.resource.plural.clone(), read_failure(&error));
-                    if is_chosen || why_left_out(kind, &[]).is_none() {
-                        self.miss(what, why);
+                    let gap = Gap::of(&kind.resource.plural, &error);
+                    if self.why_left_out(kind).is_none() {
+                        self.miss(gap);
                     } else {
                         // Its objects are left out in any case, and only not counted.
-                        self.saved.not_seen.push(Gap { what, why });
+                        self.saved.not_seen.push(gap);
                     }
                 }
             }
@@ -287,44 +421,45 @@ impl Collection<'_> {
         candidates
     }
 
+    /// Why dependents of a kind are left out; `None` if they are not.
+    fn why_left_out(&self, kind: &Kind) -> Option<&'static str> {
+        let name = kind.full_name();
+        if self.is_chosen(&name) {
+            return None;
+        }
+        let harm = LEFT_OUT.iter().find(|(left_out, _)| *left_out == name).map(|(_, why)| *why);
+        harm.or_else(|| is_of_others(kind, &self.commands).then_some(COMMAND_OF_OTHERS))
+    }
+
     /// The definitions of the kinds, as far as they may be read.
     async fn definitions(&mut self) -> Result<()> {
         let Ok(kind) = self.cluster.kinds.definitions().cloned() else { return Ok(()) };
-        let mut names: Vec<String> = self.definitions.iter().cloned().collect();
-        names.sort();
-        for name in names {
+        for name in std::mem::take(&mut self.definitions) {
             match self.cluster.read(&kind, None, &name).await {
                 Ok(Some(definition)) => self.add(&kind, definition)?,
                 // A kind of an aggregated server.
                 Ok(None) => {}
-                Err(error) => {
-                    self.miss(format!("the definition {name}"), read_failure(&error));
-                }
+                Err(error) => self.miss(Gap::of(format!("the definition {name}"), &error)),
             }
         }
         Ok(())
     }
 }
 
-/// The metadata of the objects of a kind that have an owner.
-async fn owned(cluster: &Cluster, kind: &Kind, namespace: Option<&str>) -> kube::Result<Vec<Candidate>> {
+/// The objects of a kind in a namespace; those in all namespaces only if they have an owner.
+async fn listed(cluster: &Cluster, kind: &Kind, namespace: Option<&str>) -> kube::Result<Vec<Candidate>> {
     let mut pages = Pages::metadata(&cluster.api::<DynamicObject>(kind, namespace), ListParams::default());
     let mut candidates = Vec::new();
     while let Some(page) = pages.next::<Trimmed>().await? {
         let metadata = page.into_iter().map(|object| object.metadata);
-        let owned =
-            metadata.filter(|metadata| metadata.owner_references.as_ref().is_some_and(|all| !all.is_empty()));
-        candidates.extend(owned.map(|metadata| Candidate { kind: kind.clone(), metadata }));
+        let counted = metadata.filter(|metadata| namespace.is_some() || is_owned(metadata));
+        candidates.extend(counted.map(|metadata| Candidate { kind: kind.clone(), metadata }));
     }
     Ok(candidates)
 }
 
-fn why_left_out(kind: &Kind, commands: &[Kind]) -> Option<&'static str> {
-    let place = (kind.resource.group.as_str(), kind.resource.plural.as_str());
-    if let Some((.., why)) = LEFT_OUT.iter().find(|(group, plural, _)| (*group, *plural) == place) {
-        return Some(why);
-    }
-    is_of_others(kind, commands).then_some(COMMAND_OF_OTHERS)
+fn is_owned(metadata: &ObjectMeta) -> bool {
+    metadata.owner_references.as_ref().is_some_and(|owners| !owners.is_empty())
 }
 
 #[cfg(test)]

@@ -3,17 +3,14 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{
     create::{Live, handed_over, is_incomplete},
     manifest::Manifest,
     rebind::Uids,
 };
-use crate::{
-    connection::Cluster,
-    kinds::{Kind, Kinds},
-};
+use crate::{connection::Cluster, kinds::Kinds};
 
 /// The server takes a moment to serve a new kind.
 const SERVED_TIMEOUT: Duration = Duration::from_secs(30);
@@ -71,8 +68,5 @@ pub async fn create_missing(cluster: &mut Cluster, definitions: &[Manifest]) -> 
 }
 
 fn is_served(kinds: &Kinds, definition: &Manifest) -> bool {
-    let text =
-        |pointer: &str| definition.object().pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let found: Option<&Kind> = kinds.named(text("/spec/group"), text("/spec/names/plural"));
-    found.is_some()
+    kinds.named(definition.text("/spec/group"), definition.text("/spec/names/plural")).is_some()
 }

@@ -1,33 +1,43 @@
 //! The folder of a backup: one file per object, so that Git shows what changed, and an index that says whether it is complete.
+//!
+//! A new backup is collected in a hidden folder beside the files of the former one, and takes their place only when it has come
+//! to its end: until then, the former one stays as it is.
 
 use std::{
-    collections::HashSet,
-    fs,
-    io::ErrorKind,
+    collections::BTreeSet,
+    fs::{self, DirBuilder, OpenOptions},
+    io::{self, ErrorKind, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result, bail, ensure};
-use operator_kit::render::{from_yaml, to_yaml};
+use anyhow::{Context, Result, ensure};
+use operator_kit::render::{from_yaml, short_digest, to_yaml};
 
 use super::{
     index::{INDEX, Index, Scope},
     manifest::Manifest,
 };
-use crate::paint::sanitized;
+use crate::{object::Identity, paint::sanitized};
 
 /// The folder of cluster-wide objects; no namespace has such a name.
 const CLUSTER_WIDE: &str = "_cluster";
-/// The folder of a backup.
+/// The folder in which a new backup is collected.
+const COLLECTED: &str = ".backup.new";
+/// The longest name of a file, in bytes.
+const MAX_FILE_NAME: usize = 255;
+/// Characters of an object's name in the name of its file, if the whole name is too long. Each has up to four bytes.
+const MAX_NAME: usize = 50;
+
+/// A backup in the making.
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
     scope: Scope,
-    /// The files that are removed at the end, unless they are written again.
-    former: HashSet<PathBuf>,
-    written: HashSet<PathBuf>,
-    /// Whether the index says that a backup is being made.
-    is_begun: bool,
+    /// The files of the former backup, and what it lacks.
+    former: Index,
+    /// The files of the new one.
+    files: BTreeSet<String>,
 }
 
 impl Folder {
@@ -37,84 +47,121 @@ impl Folder {
     /// When the folder holds anything else, also a backup of another scope, or cannot be written.
     pub fn begin(path: &Path, scope: Scope) -> Result<Self> {
         let cannot = || format!("the folder {} cannot be written", path.display());
-        let mut former = HashSet::new();
-        match fs::read_dir(path) {
-            Ok(mut entries) => {
-                if path.join(INDEX).is_file() {
-                    let index = Index::read(path)?;
-                    index.refuse_other(path, &scope)?;
-                    former = former_files(path, &index)?;
-                } else if entries.any(|entry| entry.is_ok_and(|entry| !is_hidden(&entry.path()))) {
-                    bail!(
-                        "{} is not empty, and no backup: choose a new folder, because a backup deletes the files of objects \
-                         that are gone",
-                        path.display()
-                    );
-                }
-            }
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                fs::create_dir_all(path).with_context(cannot)?;
-            }
-            Err(error) => return Err(error).with_context(cannot),
+        create_folder(path).with_context(cannot)?;
+        let former = if path.join(INDEX).is_file() {
+            let index = Index::read(path)?;
+            index.refuse_other(path, &scope)?;
+            index
+        } else {
+            let mut entries = fs::read_dir(path).with_context(cannot)?;
+            ensure!(
+                entries.all(
+                    |entry| entry.is_ok_and(|entry| entry.file_name().to_string_lossy().starts_with('.'))
+                ),
+                "{} is not empty, and no backup: choose a new folder, because a backup deletes the files of objects that are \
+                 gone",
+                path.display()
+            );
+            Index::begun(scope.clone())
+        };
+        let folder = Self { path: path.to_owned(), scope, former, files: BTreeSet::new() };
+        // A backup that was killed leaves it.
+        folder.discard().and_then(|()| create_folder(&folder.collected())).with_context(cannot)?;
+        Ok(folder)
+    }
+
+    fn collected(&self) -> PathBuf {
+        self.path.join(COLLECTED)
+    }
+
+    /// Removes what was collected.
+    fn discard(&self) -> io::Result<()> {
+        match fs::remove_dir_all(self.collected()) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
         }
-        Ok(Self { path: path.to_owned(), scope, former, written: HashSet::new(), is_begun: false })
     }
 
-    /// Before the first change: an earlier backup is whole until then, even if the server does not answer at all.
-    fn begin_change(&mut self) -> Result<()> {
-        if !self.is_begun {
-            self.mark(&Index::begun(self.scope.clone()))?;
-            self.is_begun = true;
+    /// Takes an object of a kind, named `PLURAL.GROUP`, into the new backup. Returns why it cannot be kept, if it cannot.
+    ///
+    /// # Errors
+    /// When nothing can be written.
+    pub fn add(&mut self, kind: &str, manifest: &Manifest) -> Result<Option<String>> {
+        let text = match to_yaml(manifest.object()) {
+            Ok(text) => text,
+            Err(error) => return Ok(Some(format!("it cannot be written as YAML: {error}"))),
+        };
+        // The reader has limits, for example of depth.
+        if let Err(error) = from_yaml(&text) {
+            return Ok(Some(format!("its file could not be read again: {error}")));
         }
-        Ok(())
+        let file = relative(kind, &manifest.identity());
+        match write(&self.collected().join(&file), &text) {
+            Ok(()) => {
+                self.files.insert(file);
+                Ok(None)
+            }
+            Err(error) if error.kind() == ErrorKind::InvalidFilename => {
+                Ok(Some("its name is too long for the name of a file".to_owned()))
+            }
+            Err(error) => Err(error).with_context(|| format!("{file} cannot be written")),
+        }
     }
 
-    /// Writes an object.
-    pub fn write(&mut self, plural: &str, manifest: &Manifest) -> Result<()> {
-        self.begin_change()?;
-        let file = self.path.join(relative(plural, manifest));
-        let text = to_yaml(manifest.object()).context("cannot be written as YAML")?;
-        file.parent()
-            .map_or(Ok(()), fs::create_dir_all)
-            .and_then(|()| replace(&file, &text))
-            .with_context(|| format!("{} cannot be written", file.display()))?;
-        self.written.insert(file);
-        Ok(())
+    /// Whether the new backup holds an object.
+    pub fn holds(&self, kind: &str, object: &Identity) -> bool {
+        self.files.contains(&relative(kind, object))
     }
 
-    /// Keeps the file of an object that is not written again. Returns whether there is one.
-    pub fn keep(&mut self, plural: &str, manifest: &Manifest) -> bool {
-        let file = self.path.join(relative(plural, manifest));
-        let is_kept = self.former.contains(&file);
+    /// Keeps the former file of an object that is not taken anew. Returns whether there is one.
+    pub fn keep(&mut self, kind: &str, object: &Identity) -> bool {
+        let file = relative(kind, object);
+        let is_kept = self.former.files.contains(&file);
         if is_kept {
-            self.written.insert(file);
+            self.files.insert(file);
         }
         is_kept
     }
 
-    /// Removes the files of objects that are gone, and says that the backup is complete. With anything that could not be read,
-    /// it removes nothing, because that or what it owns may still be there, and is not complete.
-    pub fn end(mut self, not_seen: Vec<String>) -> Result<()> {
-        if !not_seen.is_empty() {
-            self.written.extend(self.former.iter().cloned());
+    /// Puts the new backup into the place of the former one, and removes the files of objects that are gone. With anything that
+    /// was not read, it removes nothing, because that or what it owns may still be there. It is complete only if it lacks nothing.
+    ///
+    /// # Errors
+    /// When a file cannot be written or removed.
+    pub fn end(mut self, unread: Vec<String>, unkept: Vec<String>) -> Result<()> {
+        if !unread.is_empty() {
+            self.files.extend(self.former.files.iter().cloned());
         }
-        self.begin_change()?;
-        for file in self.former.difference(&self.written) {
-            match fs::remove_file(file) {
-                Err(error) if error.kind() != ErrorKind::NotFound => {
-                    return Err(error).with_context(|| format!("{} cannot be removed", file.display()));
-                }
-                _ => {}
+        // If it is interrupted from here on, all files belong to the former backup, which may lack as much as before.
+        let mut together = self.former.clone();
+        together.files.extend(self.files.iter().cloned());
+        self.mark(&together)?;
+        for file in &self.files {
+            let (new, place) = (self.collected().join(file), self.path.join(file));
+            let moved = create_parent(&place).and_then(|()| fs::rename(new, &place));
+            match moved {
+                // The former file is kept.
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                moved => moved.with_context(|| format!("{} cannot be written", place.display()))?,
             }
         }
-        let files = self.written.iter().map(|file| listed(&self.path, file)).collect();
-        self.mark(&Index::ended(self.scope.clone(), not_seen, files))
+        for file in self.former.files.difference(&self.files) {
+            let gone = self.path.join(file);
+            match fs::remove_file(&gone) {
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                removed => removed.with_context(|| format!("{} cannot be removed", gone.display()))?,
+            }
+        }
+        let lacks = [unread, unkept].concat();
+        self.mark(&Index::ended(self.scope.clone(), lacks, self.files.clone()))
     }
 
     fn mark(&self, index: &Index) -> Result<()> {
+        let (new, place) = (self.collected().join(INDEX), self.path.join(INDEX));
         let text = serde_saphyr::to_string(index)?;
-        let file = self.path.join(INDEX);
-        replace(&file, &text).with_context(|| format!("{} cannot be written", file.display()))
+        write(&new, &text)
+            .and_then(|()| fs::rename(new, &place))
+            .with_context(|| format!("{} cannot be written", place.display()))
     }
 
     /// Reads a backup, and warns of what it could not read when it was made.
@@ -134,104 +181,94 @@ impl Folder {
                 sanitized(&format!("the backup may lack something, because this was not read: {gap}"))
             );
         }
-        let mut manifests = Vec::new();
-        for file in files(path)? {
-            let manifest = object(&file)?;
-            manifests.push(manifest.with_context(|| {
-                format!(
-                    "{} is no object of a backup: it lacks apiVersion, kind, metadata.name or metadata.uid",
-                    file.display()
-                )
-            })?);
-        }
-        Ok(manifests)
+        let files = index.files.iter().map(|file| path.join(file)).filter(|file| file.is_file());
+        files.map(|file| object(&file)).collect()
     }
 }
 
-/// The files of an earlier backup. Without a list, because it was interrupted, these are the files that hold the object that
-/// their path names.
-fn former_files(path: &Path, index: &Index) -> Result<HashSet<PathBuf>> {
-    let is_former = |file: &PathBuf| match &index.files {
-        Some(files) => files.contains(&listed(path, file)),
-        None => object(file).ok().flatten().is_some_and(|manifest| {
-            let kind = file.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
-            let plural = kind.split('.').next().unwrap_or_default();
-            *file == path.join(relative(plural, &manifest))
-        }),
-    };
-    Ok(files(path)?.into_iter().filter(is_former).collect())
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // The next backup removes it otherwise.
+        self.discard().ok();
+    }
 }
 
-/// The path of an object's file in the folder.
-fn relative(plural: &str, manifest: &Manifest) -> PathBuf {
-    let identity = manifest.identity();
-    let group = identity.group();
-    let kind = if group.is_empty() { plural.to_owned() } else { format!("{plural}.{group}") };
-    let namespace = identity.namespace.as_deref().unwrap_or(CLUSTER_WIDE);
-    Path::new(namespace).join(kind).join(format!("{}.yaml", identity.name))
+/// The path of an object's file in the folder: `NAMESPACE/KIND/NAME.yaml`.
+fn relative(kind: &str, object: &Identity) -> String {
+    let namespace = object.namespace.as_deref().unwrap_or(CLUSTER_WIDE);
+    let mut file = format!("{}.yaml", object.name);
+    if file.len() > MAX_FILE_NAME {
+        let begin: String = object.name.chars().take(MAX_NAME).collect();
+        file = format!("{begin}-{}.yaml", short_digest(&[&object.name]));
+    }
+    format!("{namespace}/{kind}/{file}")
 }
 
-/// A file as the index lists it.
-fn listed(path: &Path, file: &Path) -> String {
-    file.strip_prefix(path).unwrap_or(file).to_string_lossy().into_owned()
-}
-
-/// The object in a file; `None` if it is no object of a backup.
-fn object(file: &Path) -> Result<Option<Manifest>> {
+/// The object in a file.
+fn object(file: &Path) -> Result<Manifest> {
     let text = fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
     let object = from_yaml(&text).with_context(|| format!("{} is malformed", file.display()))?;
-    Ok(Manifest::read(object))
+    Manifest::read(object).with_context(|| {
+        format!(
+            "{} is no object of a backup: it lacks apiVersion, kind, metadata.name or metadata.uid",
+            file.display()
+        )
+    })
 }
 
-fn is_hidden(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'))
+/// Creates a folder, unless it is there. A backup may hold Secrets: it is its maker's alone.
+fn create_folder(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// The files of objects: `NAMESPACE/KIND/NAME.yaml`.
-fn files(path: &Path) -> Result<Vec<PathBuf>> {
-    let folders_in = |path: &Path| -> Result<Vec<PathBuf>> {
-        Ok(entries(path)?.into_iter().filter(|entry| entry.is_dir() && !is_hidden(entry)).collect())
-    };
-    let mut files = Vec::new();
-    for namespace in folders_in(path)? {
-        for kind in folders_in(&namespace)? {
-            let of_kind = entries(&kind)?.into_iter();
-            files
-                .extend(of_kind.filter(|file| file.extension().is_some_and(|extension| extension == "yaml")));
-        }
-    }
-    Ok(files)
+fn create_parent(file: &Path) -> io::Result<()> {
+    file.parent().map_or(Ok(()), create_folder)
 }
 
-fn entries(path: &Path) -> Result<Vec<PathBuf>> {
-    let cannot = || format!("{} cannot be read", path.display());
-    let listed = fs::read_dir(path).with_context(cannot)?;
-    let mut paths: Vec<PathBuf> =
-        listed.map(|entry| Ok(entry.with_context(cannot)?.path())).collect::<Result<_>>()?;
-    paths.sort();
-    Ok(paths)
-}
-
-/// Replaces a file as a whole, so that a crash leaves the old or the new one.
-fn replace(file: &Path, text: &str) -> std::io::Result<()> {
-    let temporary = file.with_extension("yaml.new");
+fn write(file: &Path, text: &str) -> io::Result<()> {
+    create_parent(file)?;
+    let mut opened = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(file)?;
     let end = if text.ends_with('\n') { "" } else { "\n" };
-    fs::write(&temporary, format!("{text}{end}"))?;
-    fs::rename(&temporary, file)
+    opened.write_all(format!("{text}{end}").as_bytes())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use serde_json::json;
 
     use super::*;
     use crate::archive::manifest::tests::manifest;
+
+    const DEPLOYMENTS: &str = "basicdeployments.catena.dev";
 
     struct Temporary(PathBuf);
 
     impl Temporary {
         fn new(name: &str) -> Self {
             Self(std::env::temp_dir().join(format!("catena-folder-{name}-{}", std::process::id())))
+        }
+
+        fn begin(&self) -> Folder {
+            Folder::begin(&self.0, Scope::default()).unwrap()
+        }
+
+        /// Makes a backup of these objects.
+        fn backup(&self, objects: &[&Manifest]) {
+            self.collected(objects).end(Vec::new(), Vec::new()).unwrap();
+        }
+
+        fn collected(&self, objects: &[&Manifest]) -> Folder {
+            let mut folder = self.begin();
+            for object in objects {
+                assert_eq!(folder.add(DEPLOYMENTS, object).unwrap(), None);
+            }
+            folder
+        }
+
+        fn read(&self) -> Vec<Manifest> {
+            Folder::read(&self.0).unwrap()
         }
     }
 
@@ -241,23 +278,94 @@ mod tests {
         }
     }
 
+    fn named(name: &str) -> Manifest {
+        manifest("BasicDeployment", name, &json!({}))
+    }
+
     #[test]
     fn a_backup_is_read_as_it_was_written_and_files_of_gone_objects_are_removed() {
         let folder = Temporary::new("again");
         // Words and numbers that YAML would read as something else, and a block that kubectl does not read.
         let odd = json!({"spec": {"a": "on", "b": "0777", "c": "1:20", "d": "~", "e": "- x\n", "f": " y ", "g": "1e3", "h": "NO", "i": "", "j": "0x1F", "k": "2026-01-01", "l": "\tmake\n\tall\n", "m": {"on": "y", "08": "08"}}});
         let (web, api) = (manifest("BasicDeployment", "web", &odd), manifest("BasicDeployment", "api", &odd));
-        let mut first = Folder::begin(&folder.0, Scope::default()).unwrap();
-        first.write("basicdeployments", &web).unwrap();
-        first.write("basicdeployments", &api).unwrap();
-        assert!(Folder::read(&folder.0).unwrap_err().to_string().contains("was not finished"));
-        first.end(Vec::new()).unwrap();
-        assert_eq!(Folder::read(&folder.0).unwrap(), [api, web.clone()]);
-        let mut second = Folder::begin(&folder.0, Scope::default()).unwrap();
-        second.write("basicdeployments", &web).unwrap();
-        second.end(Vec::new()).unwrap();
-        assert_eq!(Folder::read(&folder.0).unwrap(), [web]);
+        folder.backup(&[&web, &api]);
+        assert_eq!(folder.read(), [api, web.clone()]);
+        folder.backup(&[&web]);
+        assert_eq!(folder.read(), [web]);
         assert!(folder.0.join("shop/basicdeployments.catena.dev/web.yaml").is_file());
+    }
+
+    #[test]
+    fn a_backup_that_does_not_come_to_its_end_leaves_the_former_one_as_it_was() {
+        let folder = Temporary::new("interrupted");
+        let web = named("web");
+        folder.backup(&[&web]);
+        drop(folder.collected(&[
+            &manifest("BasicDeployment", "web", &json!({"spec": {"replicas": 2}})),
+            &named("api"),
+        ]));
+        assert_eq!(folder.read(), [web]);
+        assert!(!folder.0.join(COLLECTED).exists());
+    }
+
+    #[test]
+    fn a_backup_that_breaks_off_while_it_takes_the_place_of_the_former_one_leaves_all_objects() {
+        let folder = Temporary::new("broken-off");
+        folder.backup(&[&named("gone"), &named("web")]);
+        let obstacle = folder.0.join(format!("shop/{DEPLOYMENTS}/api.yaml/full"));
+        fs::create_dir_all(&obstacle).unwrap();
+        folder.collected(&[&named("api"), &named("web")]).end(Vec::new(), Vec::new()).unwrap_err();
+        assert_eq!(folder.read(), [named("gone"), named("web")]);
+        fs::remove_dir_all(obstacle.parent().unwrap()).unwrap();
+        folder.backup(&[&named("api"), &named("web")]);
+        assert_eq!(folder.read(), [named("api"), named("web")]);
+    }
+
+    #[test]
+    fn a_first_backup_that_breaks_off_is_no_backup() {
+        let folder = Temporary::new("first");
+        let Folder { path, scope, .. } = &folder.begin();
+        fs::write(path.join(INDEX), serde_saphyr::to_string(&Index::begun(scope.clone())).unwrap()).unwrap();
+        assert!(Folder::read(&folder.0).unwrap_err().to_string().contains("was not finished"));
+    }
+
+    #[test]
+    fn an_object_with_the_longest_name_is_kept() {
+        let folder = Temporary::new("names");
+        let names = [247, 250, 251, 253].map(|length| named(&"a".repeat(length)));
+        folder.backup(&names.each_ref());
+        let mut read = folder.read();
+        read.sort_by_key(|manifest| manifest.identity().name);
+        assert_eq!(read, names);
+    }
+
+    #[test]
+    fn an_object_that_could_not_be_read_again_is_refused_and_stops_no_other() {
+        let folder = Temporary::new("deep");
+        let deep = (0..100).fold(json!({}), |inner, _| json!({"a": inner}));
+        let mut backup = folder.collected(&[&named("web")]);
+        let why =
+            backup.add(DEPLOYMENTS, &manifest("BasicDeployment", "deep", &json!({"spec": deep}))).unwrap();
+        assert!(
+            why.as_deref().is_some_and(|why| why.starts_with("its file could not be read again")),
+            "{why:?}"
+        );
+        backup.end(Vec::new(), vec!["deep".into()]).unwrap();
+        assert_eq!(folder.read(), [named("web")]);
+        assert!(!Index::read(&folder.0).unwrap().complete);
+    }
+
+    #[test]
+    fn a_backup_is_for_its_maker_alone() {
+        let folder = Temporary::new("mode");
+        folder.backup(&[&named("web")]);
+        let mode = |place: &str| fs::metadata(folder.0.join(place)).unwrap().permissions().mode() & 0o777;
+        for place in [".", "shop", "shop/basicdeployments.catena.dev"] {
+            assert_eq!(mode(place), 0o700, "{place}");
+        }
+        for place in [INDEX, "shop/basicdeployments.catena.dev/web.yaml"] {
+            assert_eq!(mode(place), 0o600, "{place}");
+        }
     }
 
     #[test]
@@ -270,10 +378,9 @@ mod tests {
     }
 
     #[test]
-    fn only_files_of_the_former_backup_are_removed() {
+    fn only_files_of_the_former_backup_are_removed_or_read() {
         let folder = Temporary::new("foreign");
-        let web = manifest("BasicDeployment", "web", &json!({}));
-        Folder::begin(&folder.0, Scope::default()).unwrap().end(Vec::new()).unwrap();
+        folder.backup(&[&named("web")]);
         let foreign = [
             ".github/workflows/ci.yaml",
             "ansible/roles/main.yaml",
@@ -284,14 +391,9 @@ mod tests {
             fs::create_dir_all(file.parent().unwrap()).unwrap();
             fs::write(file, "a: b\n").unwrap();
         }
-        let mut second = Folder::begin(&folder.0, Scope::default()).unwrap();
-        second.write("basicdeployments", &web).unwrap();
-        // It is interrupted: the index has no list, and the object is gone afterwards.
-        drop(second);
-        let object = folder.0.join("shop/basicdeployments.catena.dev/web.yaml");
-        assert!(object.is_file());
-        Folder::begin(&folder.0, Scope::default()).unwrap().end(Vec::new()).unwrap();
-        assert!(!object.exists());
+        assert_eq!(folder.read(), [named("web")]);
+        folder.backup(&[]);
+        assert!(!folder.0.join("shop/basicdeployments.catena.dev/web.yaml").exists());
         assert!(foreign.iter().all(|file| file.is_file()));
     }
 
@@ -302,7 +404,9 @@ mod tests {
         for text in [
             "schedule: daily\n",
             "format: 1\ncomplete: true\nschedule: daily\n",
-            "format: 7\ncomplete: true\n",
+            "format: 7\ncomplete: true\nscope: {kinds: []}\nfiles: []\n",
+            "format: 1\ncomplete: true\nscope: {kinds: []}\nfiles: [../precious/x.yaml]\n",
+            "format: 1\ncomplete: true\nscope: {kinds: []}\nfiles: [notes.txt]\n",
         ] {
             fs::write(folder.0.join(INDEX), text).unwrap();
             Folder::begin(&folder.0, Scope::default()).unwrap_err();
@@ -313,28 +417,22 @@ mod tests {
     #[test]
     fn nothing_is_removed_that_may_only_be_unread() {
         let folder = Temporary::new("unread");
-        let [web, api, job] = ["web", "api", "job"].map(|name| manifest("BasicDeployment", name, &json!({})));
-        let mut first = Folder::begin(&folder.0, Scope::default()).unwrap();
-        for object in [&web, &api, &job] {
-            first.write("basicdeployments", object).unwrap();
-        }
-        first.end(Vec::new()).unwrap();
-        let second = Folder::begin(&folder.0, Scope::default()).unwrap();
-        second.end(vec!["basicdeployments (forbidden)".into()]).unwrap();
+        let [web, api, job] = ["web", "api", "job"].map(named);
+        folder.backup(&[&web, &api, &job]);
+        folder.begin().end(vec!["basicdeployments (forbidden)".into()], Vec::new()).unwrap();
         assert!(!Index::read(&folder.0).unwrap().complete);
-        assert_eq!(Folder::read(&folder.0).unwrap().len(), 3);
+        assert_eq!(folder.read().len(), 3);
         // All was read: one is being deleted, and another one is gone.
-        let mut third = Folder::begin(&folder.0, Scope::default()).unwrap();
-        third.write("basicdeployments", &web).unwrap();
-        assert!(third.keep("basicdeployments", &api));
-        third.end(Vec::new()).unwrap();
-        assert_eq!(Folder::read(&folder.0).unwrap(), [api, web]);
+        let mut third = folder.collected(&[&web]);
+        assert!(third.keep(DEPLOYMENTS, &api.identity()));
+        third.end(Vec::new(), Vec::new()).unwrap();
+        assert_eq!(folder.read(), [api, web]);
     }
 
     #[test]
     fn a_backup_of_another_scope_is_refused() {
         let folder = Temporary::new("scope");
-        Folder::begin(&folder.0, Scope::default()).unwrap().end(Vec::new()).unwrap();
+        folder.backup(&[]);
         let shop = Scope { namespace: Some("shop".into()), ..Scope::default() };
         let pods = Scope { kinds: ["pods".to_owned()].into(), ..Scope::default() };
         for other in [shop, pods] {

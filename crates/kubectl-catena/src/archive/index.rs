@@ -1,8 +1,12 @@
 //! The index of a backup: whose folder it is, what the backup covers, and which files in it are those of the backup.
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Component, Path},
+};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
 /// The name of the index.
@@ -40,38 +44,36 @@ impl std::fmt::Display for Scope {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Index {
     format: u32,
-    /// Whether the backup came to its end, and could read everything.
+    /// Whether the backup came to its end, and could read and keep everything.
     pub complete: bool,
     /// What it covers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub scope: Option<Scope>,
-    /// What could not be read by a backup that came to its end.
+    scope: Scope,
+    /// What a backup that came to its end could not read or keep.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_seen: Vec<String>,
-    /// The files of objects, relative to the folder; `None` while a backup is made.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub files: Option<BTreeSet<String>>,
+    /// The files of objects, relative to the folder.
+    pub files: BTreeSet<String>,
 }
 
 impl Index {
-    /// The index of a backup that is being made.
+    /// The index of a backup that has not come to its end.
     pub const fn begun(scope: Scope) -> Self {
-        Self { format: FORMAT, complete: false, scope: Some(scope), not_seen: Vec::new(), files: None }
+        Self { format: FORMAT, complete: false, scope, not_seen: Vec::new(), files: BTreeSet::new() }
     }
 
-    /// The index of a backup with these files, which is complete if everything could be read.
+    /// The index of a backup with these files, which is complete if it lacks nothing.
     pub fn ended(scope: Scope, not_seen: Vec<String>, files: BTreeSet<String>) -> Self {
-        Self { complete: not_seen.is_empty(), not_seen, files: Some(files), ..Self::begun(scope) }
+        Self { complete: not_seen.is_empty(), not_seen, files, ..Self::begun(scope) }
     }
 
     /// Refuses another scope: what the new one does not cover would be taken for gone.
     pub fn refuse_other(&self, folder: &Path, scope: &Scope) -> Result<()> {
-        let former = self.scope.as_ref().unwrap_or(scope);
         ensure!(
-            former == scope,
-            "{} is a backup of {former}, but this is one of {scope}: choose another folder, or the same --kind, --namespace and \
+            self.scope == *scope,
+            "{} is a backup of {}, but this is one of {scope}: choose another folder, or the same --kind, --namespace and \
              --all-namespaces as before",
-            folder.display()
+            folder.display(),
+            self.scope
         );
         Ok(())
     }
@@ -96,6 +98,18 @@ impl Index {
             file.display(),
             index.format
         );
+        // They are deleted when their objects are gone.
+        let stranger = index.files.iter().find(|file| !is_of_object(Path::new(file)));
+        if let Some(stranger) = stranger {
+            bail!("{} lists {stranger}, which is no NAMESPACE/KIND/NAME.yaml in its folder", file.display());
+        }
         Ok(index)
     }
+}
+
+fn is_of_object(file: &Path) -> bool {
+    let is_inside = file.components().all(|part| matches!(part, Component::Normal(_)));
+    is_inside
+        && file.components().count() == 3
+        && file.extension().is_some_and(|extension| extension == "yaml")
 }

@@ -60,13 +60,17 @@ impl Manifest {
         &self.0
     }
 
+    /// The text at a JSON pointer; empty if there is none.
+    pub fn text(&self, pointer: &str) -> &str {
+        self.0.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+    }
+
     /// What it is, with its uid at the time of the backup.
     pub fn identity(&self) -> Identity {
-        let given = |pointer: &str| self.0.pointer(pointer).and_then(Value::as_str);
-        let text = |pointer: &str| given(pointer).unwrap_or_default();
-        let (version, kind, name) = (text("/apiVersion"), text("/kind"), text("/metadata/name"));
-        let identity = Identity::new(version, kind, given("/metadata/namespace"), name);
-        Identity { uid: text("/metadata/uid").to_owned(), ..identity }
+        let (version, kind) = (self.text("/apiVersion"), self.text("/kind"));
+        let namespace = self.0["metadata"]["namespace"].as_str();
+        let identity = Identity::new(version, kind, namespace, self.text("/metadata/name"));
+        Identity { uid: self.text("/metadata/uid").to_owned(), ..identity }
     }
 
     /// Its owners at the time of the backup.

@@ -12,10 +12,13 @@ mod order;
 mod rebind;
 mod references;
 mod restore;
+mod selection;
+mod uses;
 
 use serde::Serialize;
 
 pub use collect::{LeftOut, Saved, collect};
+pub use command_kinds::configured_commands;
 pub use restore::{Choices, restore};
 
 use crate::object::Identity;

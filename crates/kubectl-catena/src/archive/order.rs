@@ -62,16 +62,16 @@ pub fn owners(manifests: &[Manifest]) -> Owners {
     manifests.iter().map(|manifest| (manifest.identity().uid, uids(manifest))).collect()
 }
 
-/// Adds everything above lost objects to them: what owns a lost object must not go on without it.
-pub fn lose_owners(lost: &mut HashSet<String>, owners: &Owners) {
+/// Adds the uids of everything above some objects to theirs.
+pub fn add_owners(uids: &mut HashSet<String>, owners: &Owners) {
     loop {
-        let before = lost.len();
+        let before = uids.len();
         for (uid, above) in owners {
-            if lost.contains(uid) {
-                lost.extend(above.iter().cloned());
+            if uids.contains(uid) {
+                uids.extend(above.iter().cloned());
             }
         }
-        if lost.len() == before {
+        if uids.len() == before {
             return;
         }
     }
@@ -148,10 +148,10 @@ mod tests {
     }
 
     #[test]
-    fn what_owns_a_lost_object_is_lost_through_all_levels() {
+    fn owners_are_added_through_all_levels() {
         let all = [owned("top", &[]), owned("set", &["top"]), owned("claim", &["set"]), owned("other", &[])];
         let mut lost = HashSet::from(["uid-of-claim".to_owned()]);
-        lose_owners(&mut lost, &owners(&all));
+        add_owners(&mut lost, &owners(&all));
         assert_eq!(lost, ["claim", "set", "top"].map(|name| format!("uid-of-{name}")).into());
     }
 }

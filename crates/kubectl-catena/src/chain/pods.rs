@@ -1,7 +1,7 @@
 //! Why a pod does not serve, with the last words of a container that does not stay up.
 
 use kube::core::DynamicObject;
-use operator_kit::watch::pod::{Phase, PodState, TrimmedPod};
+use pod_state::{Phase, PodState, TrimmedPod};
 use serde_json::{Value, json};
 
 use super::{Health, State};

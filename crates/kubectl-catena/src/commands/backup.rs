@@ -10,7 +10,7 @@ use crate::{
     archive::{LeftOut, Saved, collect},
     connection::Options,
     interrupt::{Interrupt, interrupted},
-    kinds::Kind,
+    kinds::{Kind, Kinds},
     output::Output,
     paint::Paint,
     table::Table,
@@ -22,7 +22,8 @@ pub struct Arguments {
     /// The folder; an earlier backup in it is brought up to date
     #[arg(value_name = "DIR")]
     folder: PathBuf,
-    /// A kind to back up, in any form that kubectl accepts, instead of all kinds of Catena; can be given several times
+    /// A kind or a category to back up, in any form that kubectl accepts, instead of all kinds of Catena (catena); can be given
+    /// several times
     #[arg(long = "kind", value_name = "KIND")]
     kinds: Vec<String>,
     /// Back up all namespaces
@@ -36,20 +37,41 @@ pub struct Arguments {
 pub async fn run(options: &Options, arguments: &Arguments) -> Result<ExitCode> {
     let cluster = options.connect().await?;
     let mut interrupt = Interrupt::new()?;
-    let kinds: Result<Vec<Kind>> =
-        arguments.kinds.iter().map(|word| cluster.kinds.find(word).cloned()).collect();
+    let kinds = kinds(&cluster.kinds, &arguments.kinds)?;
     let namespace = (!arguments.all_namespaces).then_some(cluster.namespace.as_str());
-    let kinds = kinds?;
     let collected = Box::pin(collect(&cluster, &arguments.folder, &kinds, namespace));
     let Some(saved) = interrupt.or(collected).await else { return Ok(interrupted()) };
     let saved = saved?;
     arguments.output.print(&saved, || text(&saved))?;
-    if !saved.complete {
+    if saved.objects.is_empty() {
+        let of = if kinds.is_empty() { "Catena's kinds" } else { "the chosen kinds" };
+        let place =
+            namespace.map_or_else(|| "in any namespace".to_owned(), |name| format!("in namespace {name:?}"));
+        eprintln!(
+            "nothing was saved, and an earlier backup stays as it is: there is no object of {of} {place}; choose others with \
+             --kind"
+        );
+    } else if saved.keeps_former {
         eprintln!(
             "the backup is incomplete, and no file was removed: correct what was not read, and make it again"
         );
+    } else if !saved.complete {
+        eprintln!("the backup is incomplete: it lacks the objects that cannot be kept, as listed above");
     }
     Ok(exit_code(saved.complete))
+}
+
+/// The kinds that words name, which may be categories.
+fn kinds(known: &Kinds, words: &[String]) -> Result<Vec<Kind>> {
+    let mut kinds = Vec::new();
+    for word in words {
+        let before = kinds.len();
+        kinds.extend(known.in_category(word).filter(|kind| kind.is_listed).cloned());
+        if kinds.len() == before {
+            kinds.push(known.find(word)?.clone());
+        }
+    }
+    Ok(kinds)
 }
 
 fn text(saved: &Saved) -> String {

@@ -22,9 +22,11 @@ use serde_json::{Value, json};
 use self::live::Trials;
 use super::exit_code;
 use crate::{
+    archive::configured_commands,
     chain::is_our_command,
     connection::{Cluster, Options},
     contract::{Claim, Report, Schema, Subject, check, check_command},
+    errors::refused,
     kinds::Kind,
     output::Output,
     paint::Paint,
@@ -60,7 +62,8 @@ pub struct Arguments {
     values: Option<PathBuf>,
     #[command(flatten)]
     trials: Trials,
-    /// Check it as a kind of commands, as is done for ours and for a CRD with the label catena.dev/command=true
+    /// Check it as a kind of commands, as is done for ours, for those in the values of command-binder, and for a CRD with the
+    /// label catena.dev/command=true
     #[arg(long, conflicts_with_all = ["path", "cel", "values", "live"])]
     command: bool,
     #[command(flatten)]
@@ -80,9 +83,10 @@ pub async fn run(options: &Options, command: &Command) -> Result<ExitCode> {
     };
     let schema = schema(&cluster, kind).await?;
     let labels = labels(&cluster, kind).await;
-    let is_command =
+    let is_labelled =
         labels.as_ref().is_some_and(|labels| labels.get(COMMAND_KIND).is_some_and(|is| is == "true"));
-    if arguments.command || is_command || is_our_command(kind) {
+    let is_command = arguments.command || is_labelled || is_our_command(kind);
+    if is_command || configured_commands(&cluster).await.is_ok_and(|kinds| kind.is_among(&kinds)) {
         return print(arguments.output, &check_command(&kind.resource, &schema));
     }
     let subject = Subject {
@@ -161,7 +165,7 @@ async fn schema(cluster: &Cluster, kind: &Kind) -> Result<Schema> {
     let document: Value = match cluster.send(Method::GET, &url, &Value::Null).await {
         // The page of a schema is no object, so that its absence has no reason.
         Err(kube::Error::Api(status)) if status.code == 404 => bail!("{}", none()),
-        answer => answer.map_err(|error| cluster.refused(kind, "", "get the schema of", error))?,
+        answer => answer.map_err(|error| refused(("schema", &url), "", None, "get", error))?,
     };
     Schema::of(&document, &resource.group, &resource.version, &resource.kind).with_context(none)
 }

@@ -31,7 +31,8 @@ pub struct Arguments {
 pub async fn run(options: &Options, arguments: &Arguments) -> Result<ExitCode> {
     let mut cluster = options.connect().await?;
     let mut interrupt = Interrupt::new()?;
-    let restoration = Box::pin(restore(&mut cluster, &arguments.folder, arguments.choices));
+    let restoration =
+        Box::pin(restore(&mut cluster, &arguments.folder, options.namespace.as_deref(), arguments.choices));
     let Some(restored) = interrupt.or(restoration).await else {
         eprintln!("the restoration is incomplete: repeat it to continue");
         return Ok(interrupted());

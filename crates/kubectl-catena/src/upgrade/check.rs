@@ -19,7 +19,7 @@ use super::{
 use crate::{
     access::{if_there, path},
     connection::Cluster,
-    errors::{self, Gap},
+    errors::Gap,
     object::ObjectName,
     pages::Pages,
     progress::Progress,
@@ -41,6 +41,9 @@ pub struct Checked {
     /// The reason for which the server would refuse it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused_definition: Option<String>,
+    /// What to do first, so that the server takes it.
+    #[serde(skip)]
+    pub first: String,
     /// The number of tried objects.
     pub objects: usize,
     /// Objects that would be refused.
@@ -100,6 +103,9 @@ pub async fn check(
     let mut checked = Checked { name: new.name().to_owned(), refused_definition, ..Checked::default() };
     let Some(live) = live else { return Ok(checked) };
     checked.installed = true;
+    if checked.refused_definition.as_ref().is_some_and(|refusal| refusal.contains("status.storedVersions")) {
+        checked.first = live.way_to(new) + "\n";
+    }
     checked.findings = findings(&live, new);
     // It is known before it is created: an interruption may come between.
     let scratch = scratch.insert(Scratch::planned(cluster, new, id)?);
@@ -159,10 +165,7 @@ async fn objects(
     let mut pages = Pages::whole(&api, ListParams::default().limit(PAGE_SIZE));
     let progress = Progress::new(&format!("trying {}", live.name()));
     loop {
-        let page: Option<Vec<Value>> = pages.next().await.map_err(|error| {
-            let plural = format!("{}.{}", resource.plural, resource.group);
-            errors::refused((&resource.kind, &plural), "", None, "list", error)
-        })?;
+        let page: Option<Vec<Value>> = pages.next().await.map_err(|error| live.refused_list(error))?;
         let Some(page) = page else { break };
         progress.expect(page.len() as u64 + pages.remaining.unwrap_or(0));
         let verdicts = stream::iter(page).map(async |object| {

@@ -97,9 +97,16 @@ impl Definition {
         stored.into_iter().flatten().filter_map(Value::as_str).collect()
     }
 
+    /// The versions in which objects can be read.
+    pub fn served(&self) -> impl Iterator<Item = &str> {
+        self.versions()
+            .filter(|version| version["served"] == true)
+            .filter_map(|version| version["name"].as_str())
+    }
+
     /// Whether objects can be read in a version.
     pub fn is_served(&self, version: &str) -> bool {
-        self.version(version).is_some_and(|version| version["served"] == true)
+        self.served().any(|served| served == version)
     }
 
     /// Whether a webhook converts between versions, and not the server itself.
@@ -158,6 +165,30 @@ impl Definition {
             Err(error) => Err(error),
         }
     }
+
+    /// The error of a failed list of its objects, for a user.
+    pub fn refused_list(&self, error: kube::Error) -> anyhow::Error {
+        errors::refused((self.text("/spec/names/kind"), self.name()), "", None, "list", error)
+    }
+
+    /// What makes the server take another definition in place of this one although that lacks versions in which objects may be
+    /// stored.
+    pub fn way_to(&self, new: &Self) -> String {
+        let migrate = format!("kubectl catena upgrade migrate {}", self.name());
+        let is_in_both = |version: &str| new.version(version).is_some() && self.is_served(version);
+        if is_in_both(self.storage()) {
+            return format!("first migrate its objects: `{migrate}`");
+        }
+        let mut common = std::iter::once(new.storage()).chain(self.served());
+        match common.find(|version| is_in_both(version)) {
+            Some(version) => format!("first migrate its objects: `{migrate} --to {version}`"),
+            None => format!(
+                "first apply a definition that serves both {} and {}, and migrate its objects: `{migrate} --to {1}`",
+                self.storage(),
+                new.storage()
+            ),
+        }
+    }
 }
 
 /// The installed definition of a name.
@@ -174,7 +205,10 @@ pub fn refused(name: &str, verb: &str, error: kube::Error) -> anyhow::Error {
 
 #[cfg(test)]
 pub mod tests {
+    use clap::Parser;
+
     use super::*;
+    use crate::cli::Cli;
 
     /// A definition with a version that has these fields in its spec.
     pub fn definition(fields: &Value) -> Value {
@@ -201,6 +235,36 @@ pub mod tests {
         let version = &scratch["spec"]["versions"][0];
         assert!(version["subresources"].is_null() && version["served"] == true, "{scratch}");
         assert!(scratch["spec"]["names"]["shortNames"].is_null() && scratch["spec"]["scope"] == "Cluster");
+    }
+
+    #[test]
+    fn the_way_to_a_definition_without_a_stored_version_is_a_command_that_changes_something() {
+        let with = |versions: &[&str]| {
+            let mut document = definition(&json!({}));
+            let version = document["spec"]["versions"][0].clone();
+            let named = |(index, name): (usize, &&str)| {
+                let mut version = version.clone();
+                version["name"] = (*name).into();
+                version["storage"] = (index == 0).into();
+                version
+            };
+            document["spec"]["versions"] = versions.iter().enumerate().map(named).collect();
+            Definition::new(document).unwrap()
+        };
+        for (installed, new, options) in [
+            // The new one is stored already, and only its objects are not.
+            (&["v2", "v1"][..], &["v2"][..], ""),
+            (&["v1", "v2"], &["v2"], " --to v2"),
+            (&["v1", "v2"], &["v3", "v2"], " --to v2"),
+            (&["v1"], &["v2"], " --to v2"),
+        ] {
+            let way = with(installed).way_to(&with(new));
+            let command = format!("kubectl catena upgrade migrate things.example.com{options}");
+            assert!(way.ends_with(&format!(": `{command}`")), "{installed:?} {new:?}: {way}");
+            let line = command.trim_start_matches("kubectl ").split(' ');
+            Cli::try_parse_from(line).map(drop).unwrap();
+        }
+        assert!(with(&["v1"]).way_to(&with(&["v2"])).contains("serves both v1 and v2"));
     }
 
     #[test]

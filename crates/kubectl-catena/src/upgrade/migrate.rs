@@ -21,7 +21,7 @@ use super::{
 use crate::{
     access::path,
     connection::Cluster,
-    errors::{Gap, read_failure},
+    errors::{self, Gap, read_failure},
     object::ObjectName,
     pages::Pages,
     progress::Progress,
@@ -155,9 +155,7 @@ async fn pass(
     let api: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &object.resource);
     let mut pages = Pages::whole(&api, ListParams::default());
     let progress = Progress::new(&format!("migrating {name}"));
-    while let Some(page) =
-        pages.next::<Value>().await.map_err(|error| refused(name, "list the objects of", error))?
-    {
+    while let Some(page) = pages.next::<Value>().await.map_err(|error| definition.refused_list(error))? {
         progress.expect(page.len() as u64 + pages.remaining.unwrap_or(0));
         let outcomes = stream::iter(page).map(async |found| {
             let place = ObjectName::of(&found);
@@ -304,7 +302,10 @@ async fn forget_others(cluster: &Cluster, before: &Definition) -> Result<()> {
         match cluster.send::<Value>(Method::PUT, &format!("{URL}/{name}/status"), &changed).await {
             Ok(_) => return Ok(()),
             Err(kube::Error::Api(status)) if status.is_conflict() => {}
-            Err(error) => return Err(refused(name, "update the status of", error)),
+            Err(error) => {
+                let kind = ("CustomResourceDefinition", "customresourcedefinitions/status");
+                return Err(errors::refused(kind, name, None, "update", error));
+            }
         }
     }
     Err(anyhow!("others change the definition {name} all the time: migrate again"))

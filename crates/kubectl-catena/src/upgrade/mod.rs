@@ -1,5 +1,6 @@
 //! The life of a definition: what a new version of it would do to the live objects, and the migration of stored objects.
 
+mod absent;
 mod check;
 mod definition;
 mod migrate;
@@ -8,6 +9,7 @@ mod scratch;
 mod sources;
 mod trial;
 
+pub use absent::{Absent, absent};
 #[cfg(test)]
 pub use check::ObjectFields;
 pub use check::{Checked, check};

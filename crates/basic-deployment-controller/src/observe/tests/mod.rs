@@ -81,14 +81,14 @@ impl Cluster {
             }
             _ => answer(sent),
         });
-        let trigger = Queue::<BasicDeployment>::default().trigger();
+        let queue = Queue::default();
         let (settings, memory) = (LiveSettings::fixed(settings), Memory::default());
         let observer = Observer::new(
             client.clone(),
             settings.clone(),
             ServedKinds::new(client.clone()),
             Watches::default(),
-            &trigger,
+            &queue,
             memory.clone(),
         );
         // Events come in the background, and would mix with the requests of a pass.
@@ -96,7 +96,8 @@ impl Cluster {
         let executor = Executor::new(Writer::over(client, env!("CARGO_PKG_NAME")), observer.places(), memory);
         let blind = || {
             let kinds = observer.children.of(&observer.settings.current().children);
-            kinds.iter().any(|known| known.cache.problem().is_some() && !known.cache.is_unserved())
+            let mut watches = kinds.iter().map(|known| known.cache.watch());
+            watches.any(|watch| watch.problem().is_some() && !watch.is_unserved())
                 || observer.history.problem().is_some()
                 || observer.commands.of("shop", "deployment").is_none()
         };

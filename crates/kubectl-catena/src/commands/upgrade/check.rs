@@ -14,7 +14,9 @@ use crate::{
     output::Output,
     paint::{Paint, Tone},
     table::{Cell, Table},
-    upgrade::{Checked, Definition, Leftover, check, definitions, remove_leftovers, scratch_id},
+    upgrade::{
+        Absent, Checked, Definition, Leftover, absent, check, definitions, remove_leftovers, scratch_id,
+    },
 };
 
 /// Something could not be checked.
@@ -47,6 +49,8 @@ pub struct Arguments {
 struct Report {
     definitions: Vec<Checked>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    absent: Vec<Absent>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     leftovers: Vec<Leftover>,
 }
 
@@ -55,7 +59,9 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<ExitCode> {
     let definitions = definitions(&arguments.files)?;
     let cluster = options.connect().await?;
     let mut interrupt = Interrupt::new()?;
-    let mut report = Report { definitions: Vec::new(), leftovers: remove_leftovers(&cluster).await? };
+    let leftovers = remove_leftovers(&cluster).await?;
+    let mut report =
+        Report { definitions: Vec::new(), absent: absent(&cluster, &definitions).await?, leftovers };
     for definition in &definitions {
         let id = arguments.scratch_id.as_deref();
         match checked(&cluster, definition, id, &mut interrupt).await? {
@@ -69,13 +75,14 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<ExitCode> {
 
 /// The exit code for a printed report, which an error would follow as a second document.
 fn exit_code(report: &Report, objects_only: bool) -> u8 {
+    let breaks_a_rule = report.definitions.iter().any(|checked| !checked.findings.is_empty());
     let unchecked = report.definitions.iter().flat_map(|checked| &checked.unchecked).count();
-    if report.definitions.iter().any(Checked::harms) {
+    if report.definitions.iter().any(Checked::harms) || report.absent.iter().any(|absent| absent.deleted) {
         OBJECTS_AFFECTED
     } else if unchecked > 0 {
         eprintln!("the check is incomplete: {unchecked} could not be checked, as listed above");
         INCOMPLETE
-    } else if !objects_only && report.definitions.iter().any(|checked| !checked.findings.is_empty()) {
+    } else if !objects_only && (breaks_a_rule || !report.absent.is_empty()) {
         RULES_BROKEN
     } else {
         0
@@ -111,7 +118,23 @@ fn text(report: &Report, paint: Paint) -> String {
         }
     });
     let definitions = report.definitions.iter().map(|checked| of(checked, paint));
-    leftovers.chain(definitions).collect::<Vec<_>>().join("\n")
+    let absent = report.absent.iter().map(|absent| absent_text(absent, paint));
+    leftovers.chain(definitions).chain(absent).collect::<Vec<_>>().join("\n")
+}
+
+fn absent_text(Absent { name, objects, deleted }: &Absent, paint: Paint) -> String {
+    let objects = match objects {
+        None => "its objects, which you may not list,".to_owned(),
+        Some(1) => "its object".to_owned(),
+        Some(count) => format!("its {count} objects"),
+    };
+    let (tone, what) = if *deleted {
+        (Tone::Bad, format!("helm deletes it with {objects}: save them before with"))
+    } else {
+        (Tone::Moving, format!("{objects} stay, and nothing new may be responsible for them: save them with"))
+    };
+    paint.tone(tone, &format!("{name} is installed, and not among the new definitions"))
+        + &format!("\n{what} `kubectl catena backup DIR --all-namespaces --kind {name}`\n")
 }
 
 fn of(checked: &Checked, paint: Paint) -> String {
@@ -133,12 +156,7 @@ fn of(checked: &Checked, paint: Paint) -> String {
     };
     if let Some(refusal) = &checked.refused_definition {
         let what = paint.bad("the server would refuse the definition:");
-        let first = if refusal.contains("status.storedVersions") {
-            format!("first migrate its objects: kubectl catena upgrade migrate {name}\n")
-        } else {
-            String::new()
-        };
-        text += &["\n", &what, " ", refusal, "\n", &first].concat();
+        text += &["\n", &what, " ", refusal, "\n", &checked.first].concat();
     }
     let mut rules = Table::of(["RULE", "VERSION", "FIELD", "CHANGE"]);
     for Finding { rule, version, path, message } in &checked.findings {
@@ -218,10 +236,18 @@ mod tests {
     #[test]
     fn a_check_that_missed_an_object_fails_beside_its_report() {
         let gap = Gap::new("shop/a", "no permission");
-        let report = |checked: Checked| Report { definitions: vec![checked], leftovers: Vec::new() };
+        let report = |checked: Checked, absent: Vec<Absent>| Report {
+            definitions: vec![checked],
+            absent,
+            leftovers: Vec::new(),
+        };
         let missed = Checked { unchecked: vec![gap], ..Checked::default() };
-        assert_eq!(exit_code(&report(missed), true), 1);
-        assert_eq!(exit_code(&report(Checked::default()), false), 0);
+        assert_eq!(exit_code(&report(missed, Vec::new()), true), 1);
+        assert_eq!(exit_code(&report(Checked::default(), Vec::new()), false), 0);
+        for (deleted, objects_only, code) in [(true, true, 4), (false, false, 3), (false, true, 0)] {
+            let absent = vec![Absent { name: "things.example.com".into(), objects: Some(1), deleted }];
+            assert_eq!(exit_code(&report(Checked::default(), absent), objects_only), code);
+        }
     }
 
     #[test]

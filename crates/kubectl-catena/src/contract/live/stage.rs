@@ -128,7 +128,7 @@ impl Stage {
             ..PatchParams::apply(PARENT).force()
         };
         let applied = self.api().patch(name, &params, &Patch::Apply(child)).await;
-        applied.map_err(|error| self.cluster.refused(&self.kind, name, "apply", error))
+        applied.map_err(|error| self.cluster.refused(&self.kind, name, "patch", error))
     }
 
     /// Sets a label and an annotation of somebody else on a child.

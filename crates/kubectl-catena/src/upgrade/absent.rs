@@ -1,0 +1,116 @@
+//! Installed definitions that the new ones do not replace, although they came with those that are replaced.
+
+use std::collections::{BTreeMap, HashSet};
+
+use anyhow::Result;
+use catena_api::keys;
+use kube::{api::ListParams, core::DynamicObject};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::definition::Definition;
+use crate::{
+    connection::Cluster,
+    pages::{self, Pages},
+};
+
+/// Where Helm says to which release an object belongs, and whether the object stays without it.
+const RELEASE: [&str; 2] = ["meta.helm.sh/release-namespace", "meta.helm.sh/release-name"];
+const POLICY: &str = "helm.sh/resource-policy";
+
+/// An installed definition with objects that is not among the new ones.
+#[derive(Debug, Serialize)]
+pub struct Absent {
+    /// Its name.
+    pub name: String,
+    /// The number of its objects; none if they may not be listed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub objects: Option<u64>,
+    /// Whether Helm deletes it, and its objects with it.
+    pub deleted: bool,
+}
+
+/// The installed definitions with objects of the same groups and releases as the new ones, but not among them.
+pub async fn absent(cluster: &Cluster, new: &[Definition]) -> Result<Vec<Absent>> {
+    let kind = cluster.kinds.definitions()?;
+    let listed = pages::metadata(&cluster.api::<DynamicObject>(kind, None), ListParams::default()).await;
+    let listed = listed.map_err(|error| cluster.refused(kind, "", "list", error))?;
+    let is_new = |name: &str| new.iter().any(|definition| definition.name() == name);
+    let installed = listed.into_iter().map(|metadata| {
+        let is_scratch = metadata.labels.is_some_and(|labels| labels.contains_key(keys::SCRATCH));
+        (metadata.name.unwrap_or_default(), metadata.annotations.unwrap_or_default(), is_scratch)
+    });
+    let (replaced, others): (Vec<_>, Vec<_>) = installed.partition(|(name, ..)| is_new(name));
+    let sources: HashSet<_> = replaced
+        .iter()
+        .map(|(name, annotations, _)| (group(name).to_owned(), release(annotations)))
+        .collect();
+    let mut absent = Vec::new();
+    for (name, annotations, is_scratch) in others {
+        let release = release(&annotations);
+        let is_kept = release.is_none() || annotations.get(POLICY).is_some_and(|policy| policy == "keep");
+        if is_scratch || !sources.contains(&(group(&name).to_owned(), release)) {
+            continue;
+        }
+        let objects = count(cluster, &name).await;
+        if objects != Some(0) {
+            absent.push(Absent { name, objects, deleted: !is_kept });
+        }
+    }
+    Ok(absent)
+}
+
+fn group(name: &str) -> &str {
+    name.split_once('.').map_or("", |(_, group)| group)
+}
+
+fn release(annotations: &BTreeMap<String, String>) -> Option<[String; 2]> {
+    let [namespace, name] = RELEASE.map(|key| annotations.get(key).cloned());
+    Some([namespace?, name?])
+}
+
+/// The number of objects of a definition.
+async fn count(cluster: &Cluster, definition: &str) -> Option<u64> {
+    let (plural, group) = definition.split_once('.')?;
+    let Some(kind) = cluster.kinds.named(group, plural) else { return Some(0) };
+    let one = ListParams::default().limit(1);
+    let mut pages = Pages::whole(&cluster.api::<DynamicObject>(kind, None), one);
+    let first: Vec<Value> = pages.next().await.ok()??;
+    Some(first.len() as u64 + pages.remaining.unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{connection::tests::serving, upgrade::definition::tests::definition};
+
+    #[tokio::test]
+    async fn kinds_with_objects_that_came_with_the_replaced_ones_are_told() {
+        let installed = |name: &str, release: &str, policy: &str| {
+            let annotations = json!({RELEASE[0]: "shop", RELEASE[1]: release, POLICY: policy});
+            json!({"metadata": {"name": name, "annotations": annotations}})
+        };
+        let definitions = [
+            installed("basicdeployments.catena.dev", "a", "keep"),
+            installed("basicreplicasets.catena.dev", "a", "delete"),
+            installed("basicdeploymentrestarts.catena.dev", "b", "delete"),
+            installed("reindexes.acme.dev", "a", "delete"),
+        ];
+        let (cluster, _) = serving(move |uri| {
+            let list = |items: &[Value], remaining: u64| json!({"kind": "List", "apiVersion": "v1", "items": items, "metadata": {"remainingItemCount": remaining}});
+            Some(if uri.contains("/customresourcedefinitions") {
+                list(&definitions, 0)
+            } else {
+                list(&[json!({"metadata": {"name": "web"}})], 2)
+            })
+        });
+        let mut new = definition(&json!({}));
+        new["metadata"]["name"] = "basicdeployments.catena.dev".into();
+        let absent = absent(&cluster, &[Definition::new(new).unwrap()]).await.unwrap();
+        let told: Vec<_> =
+            absent.iter().map(|absent| (&*absent.name, absent.objects, absent.deleted)).collect();
+        assert_eq!(told, [("basicreplicasets.catena.dev", Some(3), true)]);
+    }
+}
