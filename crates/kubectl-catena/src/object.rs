@@ -58,13 +58,8 @@ impl Identity {
 
     /// The identity of an owner, seen from its dependent.
     pub fn of_owner(owner: &OwnerReference, namespace: Option<String>) -> Self {
-        Self {
-            api_version: owner.api_version.clone(),
-            kind: owner.kind.clone(),
-            namespace,
-            name: owner.name.clone(),
-            uid: owner.uid.clone(),
-        }
+        let named = Self::new(&owner.api_version, &owner.kind, None, &owner.name);
+        Self { namespace, uid: owner.uid.clone(), ..named }
     }
 
     /// The API group; empty for the core group.
