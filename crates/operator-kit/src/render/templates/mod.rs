@@ -285,7 +285,7 @@ impl Templates {
             return Err(error.clone());
         }
         let Ok(template) = self.environment.get_template(name) else {
-            return Err(TemplateError::Unknown { template: name.to_owned(), known: self.names.join(", ") });
+            return Err(TemplateError::unknown(name, &self.names.join(", ")));
         };
         let rendered = template
             .render_captured(input.values())

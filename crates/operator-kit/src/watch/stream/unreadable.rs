@@ -19,25 +19,23 @@ pub(crate) struct Unread {
     metrics: Arc<Metrics>,
     /// Each object and the mistake in it, by its uid.
     known: HashMap<String, (ObjectReference, String)>,
-    /// The uids of those in the current list.
-    listed: HashSet<String>,
+    /// The uids of those that the current list has not shown yet.
+    unlisted: HashSet<String>,
 }
 
 impl Unread {
     pub fn new(kind: &str, events: Option<Events>, metrics: Arc<Metrics>) -> Self {
         metrics.unreadable.get_or_create(&Metrics::of(kind)).set(0);
-        Self { kind: kind.to_owned(), events, metrics, known: HashMap::new(), listed: HashSet::new() }
+        Self { kind: kind.to_owned(), events, metrics, known: HashMap::new(), unlisted: HashSet::new() }
     }
 
     /// Takes note of an event, and passes it on.
     pub fn hear<K: Resource>(&mut self, event: Event<Lenient<K>>) -> Event<Lenient<K>> {
         match &event {
-            Event::Init => self.listed.clear(),
-            Event::InitApply(Lenient(Err(unreadable))) => {
-                self.listed.extend(unreadable.identity.metadata.uid.clone());
+            Event::Init => self.unlisted = self.known.keys().cloned().collect(),
+            Event::InitApply(Lenient(Err(unreadable))) | Event::Apply(Lenient(Err(unreadable))) => {
                 self.found(unreadable);
             }
-            Event::Apply(Lenient(Err(unreadable))) => self.found(unreadable),
             Event::Apply(Lenient(Ok(object))) | Event::Delete(Lenient(Ok(object))) => {
                 self.forget(object.meta().uid.as_deref());
             }
@@ -46,10 +44,8 @@ impl Unread {
             }
             Event::InitApply(Lenient(Ok(_))) => {}
             Event::InitDone => {
-                let listed = std::mem::take(&mut self.listed);
-                let over: Vec<_> = self.known.keys().filter(|uid| !listed.contains(*uid)).cloned().collect();
-                for uid in &over {
-                    self.forget(Some(uid));
+                for uid in std::mem::take(&mut self.unlisted) {
+                    self.forget(Some(&uid));
                 }
             }
         }
@@ -67,6 +63,7 @@ impl Unread {
         let Identity { api_version, kind, metadata } = identity;
         let Place { namespace, name, uid, .. } = metadata.clone();
         let key = uid.clone().unwrap_or_default();
+        self.unlisted.remove(&key);
         let object = ObjectReference {
             api_version: api_version.clone(),
             kind: Some(kind.clone().unwrap_or_else(|| self.kind.clone())),
