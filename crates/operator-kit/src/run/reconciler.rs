@@ -6,6 +6,7 @@ use futures::{
     FutureExt, StreamExt,
     stream::{BoxStream, FuturesUnordered},
 };
+use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{
     Resource,
     runtime::{
@@ -27,7 +28,7 @@ use crate::{
         Controller, Queue, Trigger, controller::Passes, queue::ask_for_all, requests::Requests,
         work_queue::WorkQueue,
     },
-    watch::{Intake, WatchHandle, Watches, lenient::Place, readable},
+    watch::{Intake, WatchHandle, Watches, readable},
 };
 
 /// Time in which recoveries and losses of watches are gathered before every object is reconciled again.
@@ -167,7 +168,7 @@ where
     let Intake { watch, status, seen, mut trim } = intake;
     let known = store.as_reader();
     watches.start(watch, status, seen, move |event| {
-        let find = |place: &Place| find(&known, &passes.dynamic_type, place);
+        let find = |object: &ObjectReference| find(&known, &passes.dynamic_type, object);
         let Some(event) = readable(event, &mut trim, find) else { return };
         let before = if matches!(event, Event::InitDone) { known.state() } else { Vec::new() };
         store.apply_watcher_event(&event);
@@ -185,7 +186,7 @@ where
 }
 
 /// The last readable state of an object.
-fn find<K>(known: &Store<K>, dynamic_type: &K::DynamicType, place: &Place) -> Option<K>
+fn find<K>(known: &Store<K>, dynamic_type: &K::DynamicType, place: &ObjectReference) -> Option<K>
 where
     K: Resource<DynamicType: Hash + Eq + Clone> + Clone + 'static,
 {

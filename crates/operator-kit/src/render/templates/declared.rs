@@ -96,24 +96,20 @@ impl Declared {
         given: &BTreeMap<String, String>,
     ) -> Result<BTreeMap<String, String>, TemplateError> {
         for (name, value) in given {
+            let refused = |reason, problem: &str, details: &str| {
+                let problem = format!("{problem} the template {template:?}: {details}");
+                TemplateError::new(reason, format!("spec.parameters.{name} {problem}"))
+            };
             if self.matching(name).next().is_none() {
                 let known: Vec<&str> = self.0.iter().map(|(parameter, _)| &*parameter.name).collect();
                 let advice = match meant(name, known.iter().copied()) {
                     Some(meant) => format!("did you mean {meant}?"),
                     None => format!("it has these: {}", known.join(", ")),
                 };
-                let problem = format!("is not a parameter of the template {template:?}: {advice}");
-                return Err(TemplateError::new(
-                    reason::PARAMETER_UNKNOWN,
-                    format!("spec.parameters.{name} {problem}"),
-                ));
+                return Err(refused(reason::PARAMETER_UNKNOWN, "is not a parameter of", &advice));
             }
             if let Some(problem) = self.objection(name, value) {
-                let problem = format!("is not valid for the template {template:?}: {problem}");
-                return Err(TemplateError::new(
-                    reason::PARAMETER_INVALID,
-                    format!("spec.parameters.{name} {problem}"),
-                ));
+                return Err(refused(reason::PARAMETER_INVALID, "is not valid for", &problem));
             }
         }
         let mut complete = given.clone();

@@ -8,7 +8,7 @@ use kube::{Resource, runtime::watcher::Event};
 
 use crate::{
     report::{Events, metrics::Metrics, reason::UNREADABLE, warning},
-    watch::lenient::{Identity, Lenient, Place, Unreadable},
+    watch::lenient::{Lenient, Unreadable},
 };
 
 /// The unreadable objects of a watch: each is reported, again before its Event expires, and counted until it can be read
@@ -40,7 +40,7 @@ impl Unread {
                 self.forget(object.meta().uid.as_deref());
             }
             Event::Delete(Lenient(Err(unreadable))) => {
-                self.forget(unreadable.identity.metadata.uid.as_deref());
+                self.forget(unreadable.object.uid.as_deref());
             }
             Event::InitApply(Lenient(Ok(_))) => {}
             Event::InitDone => {
@@ -59,19 +59,11 @@ impl Unread {
         }
     }
 
-    fn found(&mut self, Unreadable { identity, error }: &Unreadable) {
-        let Identity { api_version, kind, metadata } = identity;
-        let Place { namespace, name, uid, .. } = metadata.clone();
-        let key = uid.clone().unwrap_or_default();
+    fn found(&mut self, Unreadable { object, error }: &Unreadable) {
+        let kind = object.kind.clone().or_else(|| Some(self.kind.clone()));
+        let object = ObjectReference { kind, resource_version: None, ..object.clone() };
+        let key = object.uid.clone().unwrap_or_default();
         self.unlisted.remove(&key);
-        let object = ObjectReference {
-            api_version: api_version.clone(),
-            kind: Some(kind.clone().unwrap_or_else(|| self.kind.clone())),
-            namespace,
-            name,
-            uid,
-            ..ObjectReference::default()
-        };
         if self.known.get(&key).is_none_or(|(_, known)| known != error) {
             self.forget(object.uid.as_deref());
             let name = [&object.namespace, &object.name].map(|part| part.as_deref().unwrap_or_default());
