@@ -198,7 +198,7 @@ impl Templates {
     ///
     /// # Errors
     /// When the template is missing or broken, when a parameter is missing, or when the result is not one object of the
-    /// given kinds; [`TemplateError::NotUnique`] when one of many has a name that does not differ by the suffix.
+    /// given kinds; with the reason `NotUnique` when one of many has a name that does not differ by the suffix.
     pub fn render(
         &self,
         name: &str,
