@@ -28,13 +28,10 @@ pub fn health(object: &DynamicObject) -> Health {
                 phase => Health::new(State::Moving, phase.unwrap_or("Pending"), ""),
             };
         }
-        // A running one has no condition.
-        Some(("batch/v1", "Job")) if conditions(object).is_empty() => {
-            return Health::new(State::Moving, "Running", "").since(created(&object.metadata));
-        }
+        Some(("batch/v1", "Job")) if !has_ended(object) => return running(object),
         _ => {}
     }
-    let is_behind = number(object, "/status/observedGeneration")
+    let is_behind = observed_generation(object)
         .zip(object.metadata.generation)
         .filter(|(observed, generation)| observed != generation);
     if let Some((observed, generation)) = is_behind {
@@ -52,6 +49,30 @@ pub fn health(object: &DynamicObject) -> Health {
     by_conditions(&all, is_ours)
         .or_else(|| by_numbers(object))
         .unwrap_or_else(|| Health::new(State::Present, "", ""))
+}
+
+/// The generation that a status is for. A Rollout gives it as a text.
+fn observed_generation(object: &DynamicObject) -> Option<i64> {
+    let observed = object.data.pointer("/status/observedGeneration")?;
+    observed.as_i64().or_else(|| observed.as_str()?.parse().ok())
+}
+
+fn has_ended(job: &DynamicObject) -> bool {
+    let is_end = |condition: &Condition| matches!(condition.type_.as_str(), "Complete" | "Failed");
+    conditions(job).iter().any(|condition| is_end(condition) && condition.status == "True")
+}
+
+/// A Job that has not ended. One that runs may have no condition.
+fn running(job: &DynamicObject) -> Health {
+    let is_suspended = job.data.pointer("/spec/suspend").is_some_and(|is| *is == true);
+    if !is_suspended {
+        return Health::new(State::Moving, "Running", "").since(created(&job.metadata));
+    }
+    let since = conditions(job)
+        .iter()
+        .find(|found| found.type_ == "Suspended")
+        .map(|found| found.last_transition_time.0);
+    Health::new(State::Stuck, "Suspended", "spec.suspend is true").since(since)
 }
 
 /// A Deployment that is available and not finished: its old pods serve while the new ones fail to start.
@@ -116,6 +137,9 @@ fn by_conditions(all: &[Condition], is_ours: bool) -> Option<Health> {
             _ => State::Moving,
         };
         return Some(said(state, ready));
+    }
+    if let Some(reconciling) = is("Reconciling", "True") {
+        return Some(said(State::Moving, reconciling));
     }
     // A command in progress has only the conditions of its earlier stages. On other kinds, such as those of the Gateway
     // API, Accepted is a final state.
