@@ -13,6 +13,7 @@ mod scene;
 mod scenes;
 mod volumes;
 mod warnings;
+mod worlds;
 
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
