@@ -55,6 +55,8 @@ pub struct Fetched {
     pub gaps: Vec<Gap>,
     /// Whether dependents of the asked object may be among the unread parts.
     pub hides_dependents: bool,
+    /// Whether dependents of any object of the chain may be.
+    pub is_incomplete: bool,
 }
 
 /// An owner that is missing.
@@ -190,6 +192,7 @@ async fn descend(
             fetched.gaps.extend(gap);
         }
     }
+    fetched.is_incomplete = failed.iter().any(DependentList::has_health);
     fetched.hides_dependents = failed.iter().any(|list| list.has_health() && below.contains(list));
 }
 
