@@ -242,10 +242,11 @@ impl<'r> Restoration<'r> {
         let identity = Identity { uid, ..identity };
         if is_complete
             && !manifest.is_command()
-            && let Some((path, _)) = upgrade::lost(&self.uids.bound(manifest, &[]), &found).first()
+            && let Some(field) = upgrade::lost(&self.uids.bound(manifest, &[]), &found, &Value::Null).first()
         {
             let why = format!(
-                "it was there and differs from the backup in {path}: --overwrite gives it the content of the backup"
+                "it was there and differs from the backup in {}: --overwrite gives it the content of the backup",
+                field.path
             );
             self.result.differing.push(Note { object: identity.clone(), why });
         }
