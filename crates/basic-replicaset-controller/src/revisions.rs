@@ -5,7 +5,7 @@ use std::sync::Arc;
 use basic_replicaset_controller::{
     Settings,
     error::Error,
-    revision::{NO_POD, POD, record, recorded_pod, revision, subject, unread},
+    revision::{POD, placeholder, record, recorded_pod, revision, subject, unread},
 };
 use catena_api::{BasicReplicaSet, LastServed};
 use operator_kit::{
@@ -57,7 +57,7 @@ impl Revisions {
 
     /// The record of a revision that was decided on before; `None` if the template is another one by now.
     pub fn record(&self, set: &BasicReplicaSet, decided: &str) -> Option<LastServed> {
-        Some(record(decided, &self.pod(set, decided, NO_POD).ok()?))
+        Some(record(decided, set, &self.pod(set, decided, &placeholder(decided)).ok()?))
     }
 
     /// Forgets a set that is gone.

@@ -14,7 +14,12 @@ use operator_kit::{
     watch::pod::{PodState, START_TOLERANCE},
 };
 
-use crate::{decide::proof, observed::Observed, pod::PodRow, step};
+use crate::{
+    decide::{Budget, proof},
+    observed::Observed,
+    pod::PodRow,
+    step,
+};
 
 /// The types of this controller's conditions.
 pub const CONDITIONS: [&str; 4] = [READY, RECONCILING, STALLED, UNREAD_PARAMETERS];
@@ -48,6 +53,12 @@ pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
     let waiting = waiting.into_iter().filter(|(count, _)| *count > 0);
     let waiting = waiting.map(|(count, what)| format!("; {count} {what}")).collect::<Vec<_>>().concat();
     let wanted = set.spec.replicas;
+    // The rendering is added when the status is written.
+    let newly_proven = proof::newly_proven(observed)
+        .map(|revision| LastServed { revision: revision.to_owned(), ..LastServed::default() });
+    // Scaled to zero, nothing serves any more, and what comes next is not compared with it.
+    let last_served = newly_proven.or(before.last_served).filter(|_| wanted > 0);
+    let waiting = waiting + why_unreplaced(observed, last_served.as_ref(), available);
     let is_complete = serving == wanted && replicas == wanted && terminating.unwrap_or(0) == 0;
     let deletion = Deletion::of(&set.metadata);
     let failure = failure(observed, is_complete).filter(|_| deletion.is_none());
@@ -73,9 +84,6 @@ pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
         .while_true(STALLED, is_stalled, reason, message)
         .with_unread_parameters(&set.spec.template, &observed.unread)
         .since(&before.conditions);
-    // The rendering is added when the status is written.
-    let newly_proven = proof::newly_proven(observed)
-        .map(|revision| LastServed { revision: revision.to_owned(), pod: String::new() });
     let new = BasicReplicaSetStatus {
         observed_generation: Some(generation),
         replicas,
@@ -83,8 +91,7 @@ pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
         available,
         terminating,
         updated,
-        // Scaled to zero, nothing serves any more, and what comes next is not compared with it.
-        last_served: newly_proven.or(before.last_served).filter(|_| wanted > 0),
+        last_served,
         selector: set.metadata.uid.as_ref().map(|uid| format!("{}={uid}", keys::REPLICA_SET_UID)),
         blocked_by: match deletion {
             Some(deletion) => Some(blocking_deletion(deletion, observed)),
@@ -99,6 +106,23 @@ pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
             BasicReplicaSetStatus { replicas, active, available, terminating, updated, ..new }
         }
         None => new,
+    }
+}
+
+/// While too few pods serve: why none of the revision that served last are made again, if they are not.
+fn why_unreplaced(observed: &Observed, last_served: Option<&LastServed>, available: i32) -> &'static str {
+    let is_short = available < number(Budget::of(&observed.set.spec).least());
+    let present = observed.revision.as_deref().ok();
+    let is_unused =
+        |served: &&LastServed| is_short && observed.former.is_none() && Some(&*served.revision) != present;
+    match last_served.filter(is_unused) {
+        Some(served) if served.pod.is_empty() => {
+            "; pods of the revision that served last are not made again, because a rendering of more than 256 KiB is not recorded in status.lastServed: correct spec, or set it back"
+        }
+        Some(_) => {
+            "; pods of the revision that served last are not made again, because status.lastServed.pod is not what it rendered: correct spec, or set it back"
+        }
+        None => "",
     }
 }
 

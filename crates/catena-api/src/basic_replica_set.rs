@@ -144,4 +144,7 @@ pub struct LastServed {
     /// The rendered pod (JSON). It is empty if that is longer than 256 KiB; then no pods are made from it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub pod: String,
+    /// `spec.restartedAt` at that time, which is a part of the revision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restarted_at: Option<String>,
 }

@@ -7,6 +7,8 @@
 //!    that its controller neither stores a revision nor creates a child that is about to come.
 //! 4. Data and commands get their owners, and each `BasicDeployment` below which everything is there is no longer paused.
 //!
+//! Last, what stands in a namespace that is being deleted is told as not restored.
+//!
 //! A restoration that was interrupted goes on where it was: see [`super::create`].
 
 mod held_back;
@@ -38,6 +40,7 @@ use crate::{
 const NEXT_SECOND: Duration = Duration::from_millis(1100);
 /// What is attached to such an object would go with it.
 const GOING: &str = "it is being deleted: restore again when it is gone";
+const NAMESPACE_GOING: &str = "its namespace is being deleted: create it when it is gone, and restore again";
 /// Attempts to write an object that somebody else changes meanwhile.
 const ATTEMPTS: usize = 20;
 
@@ -165,6 +168,32 @@ impl<'r> Restoration<'r> {
                 tokio::time::sleep(NEXT_SECOND).await;
             }
             self.bring_back(command, false).await;
+        }
+        self.lose_what_goes_with_its_namespace().await;
+    }
+
+    /// What stands in a namespace that is being deleted goes, too, although nothing of it may be being deleted yet. A namespace
+    /// that the user may not read is taken for one that stays.
+    async fn lose_what_goes_with_its_namespace(&mut self) {
+        let Some(kind) = self.cluster.kinds.named("", "namespaces") else { return };
+        let Report { restored, overwritten, present, differing, failed, .. } = &mut self.result;
+        let there = restored.iter().chain(&*overwritten).chain(&*present);
+        let mut namespaces: Vec<_> = there.filter_map(|object| object.namespace.clone()).collect();
+        namespaces.sort();
+        namespaces.dedup();
+        for namespace in namespaces {
+            let found: Option<Value> = self.cluster.read(kind, None, &namespace).await.ok().flatten();
+            if !found.as_ref().is_some_and(is_going) {
+                continue;
+            }
+            let goes = |object: &Identity| object.namespace.as_ref() == Some(&namespace);
+            let told: HashSet<_> = failed.iter().filter_map(|note| self.uids.get(&note.object.uid)).collect();
+            for place in [&mut *restored, &mut *overwritten, &mut *present] {
+                let going = place.extract_if(.., |object| goes(object));
+                let untold = going.filter(|object| !told.contains(&*object.uid));
+                failed.extend(untold.map(|object| Note { object, why: NAMESPACE_GOING.to_owned() }));
+            }
+            differing.retain(|note| !goes(&note.object));
         }
     }
 

@@ -92,6 +92,7 @@ fn write_integers(value: &mut Value) {
 fn check(text: &str, mut is_text: impl FnMut(&str)) -> Result<(), YamlError> {
     // The collections that are open: for a map, whether a key is next.
     let mut open: Vec<Option<bool>> = Vec::new();
+    let mut block_with_break = None;
     for (event, span) in Parser::new_from_str(text).map_while(Result::ok) {
         let mut remedy = None;
         match event {
@@ -106,27 +107,35 @@ fn check(text: &str, mut is_text: impl FnMut(&str)) -> Result<(), YamlError> {
             Event::SequenceEnd | Event::MappingEnd => drop(open.pop()),
             Event::Alias(_) => {}
             Event::Scalar(scalar, ScalarStyle::Plain, _, None) => {
+                // A key that is a block has an empty value.
+                block_with_break = block_with_break.filter(|_| span.start.index() == span.end.index());
                 remedy = remedy_for(&scalar, open.last() == Some(&Some(true)));
             }
             Event::Scalar(scalar, style, ..) => {
                 is_text(&scalar);
                 let is_block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
                 let begins_with_tab = is_block && scalar.trim_start_matches('\n').starts_with('\t');
+                block_with_break = (is_block && scalar.ends_with('\n')).then(|| span.start.line());
                 remedy =
                     begins_with_tab.then_some("a text that begins with a tab in double quotes, with \\t");
             }
             _ => continue,
         }
         if let Some(remedy) = remedy {
-            let line = span.start.line();
-            let problem = format!("line {line}: YAML parsers do not agree on this value; write {remedy}");
-            return Err(YamlError::Invalid(problem));
+            return Err(ambiguous(span.start.line(), remedy));
         }
         if let Some(Some(is_key)) = open.last_mut() {
             *is_key = !*is_key;
         }
     }
-    Ok(())
+    match block_with_break {
+        Some(line) if !text.ends_with('\n') => Err(ambiguous(line, "a line break at the end of the text")),
+        _ => Ok(()),
+    }
+}
+
+fn ambiguous(line: usize, remedy: &str) -> YamlError {
+    YamlError::Invalid(format!("line {line}: YAML parsers do not agree on this value; write {remedy}"))
 }
 
 /// What to write instead of a plain scalar that YAML parsers read in different ways.
@@ -141,13 +150,23 @@ fn remedy_for(scalar: &str, is_key: bool) -> Option<&'static str> {
     let word = scalar.to_ascii_lowercase();
     let is_boolean = BOOLEANS.contains(&&*word);
     let is_integer = scalar.parse::<i64>().is_ok_and(|integer| integer.to_string() == scalar);
+    let is_other_number = {
+        let digits = digits.to_ascii_lowercase();
+        let prefixed = ["0x", "0o", "0b"].iter().find_map(|prefix| digits.strip_prefix(prefix));
+        prefixed.is_some_and(|rest| rest.bytes().all(|digit| digit.is_ascii_hexdigit() || digit == b'_'))
+            || [".inf", ".nan"].contains(&&*digits)
+    };
     if is_number && digits.contains('_') {
         Some("a number without _, or a text in quotes")
     } else if is_number && has_leading_zero && !is_octal {
         Some("a number without a leading 0, or a text in quotes")
     } else if is_boolean && scalar[1..] != word[1..] && scalar != scalar.to_ascii_uppercase() {
         Some("true or false, or a text in quotes")
-    } else if is_key && ((is_number && !is_integer) || (is_boolean && !["true", "false"].contains(&scalar))) {
+    } else if is_key
+        && ((is_number && !is_integer)
+            || is_other_number
+            || (is_boolean && !["true", "false"].contains(&scalar)))
+    {
         Some("a key in quotes")
     } else {
         None
@@ -227,6 +246,9 @@ mod tests {
             ("y: 1", "a key in quotes"),
             ("a: {0400: 1}", "a key in quotes"),
             ("a: {b: 1, 1.5: 2}", "a key in quotes"),
+            ("0x1F: a", "a key in quotes"),
+            (".NaN: a", "a key in quotes"),
+            ("a: |\n  b", "a line break at the end"),
             ("a: |\n  \tb\n  c\n", "in double quotes"),
             ("a: >-\n  \tb\n", "in double quotes"),
         ] {
@@ -249,6 +271,14 @@ mod tests {
         assert_eq!(from_yaml("a: 1\n---\na: 2"), Err(YamlError::SeveralDocuments));
         assert_eq!(documents("a: 0400\n---\nb: 1"), Ok(vec![json!({"a": 256}), json!({"b": 1})]));
         assert!(documents("a: 1\n---\nb: 08").unwrap_err().to_string().starts_with("line 3: "));
+    }
+
+    /// What the API server gives back is compared with what was rendered.
+    #[test]
+    fn a_number_with_many_digits_is_the_same_in_json() {
+        let rendered = from_yaml("123456789.123456789").unwrap();
+        let returned: Value = serde_json::from_str(&rendered.to_string()).unwrap();
+        assert_eq!(returned, rendered);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! A revision replaces another one only when it has proven itself; until then, lost pods are made from the one that served.
 
+use catena_api::LastServed;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use operator_kit::report::conditions;
 use proptest::{prelude::*, sample::Index};
@@ -63,6 +64,25 @@ fn a_proof_is_recorded_with_the_status_and_kept_until_the_next_one_or_until_noth
     assert_eq!(crate::status::status(&observed).last_served, status.last_served);
     Arc::make_mut(&mut observed.set).spec.replicas = 0;
     assert_eq!(crate::status::status(&observed).last_served, None);
+}
+
+#[test]
+fn pods_that_are_not_made_again_because_their_revision_is_not_recorded_are_told_with_the_reason() {
+    let told = |pod: &str, former: Option<&str>, pods: Vec<Arc<PodRow>>| {
+        let mut observed = Observed { former: former.map(str::to_owned), ..observed(2, pods) };
+        let served = LastServed { revision: OLD.into(), pod: pod.into(), ..LastServed::default() };
+        Arc::make_mut(&mut observed.set).status =
+            Some(BasicReplicaSetStatus { last_served: Some(served), ..BasicReplicaSetStatus::default() });
+        let status = status(&observed);
+        conditions::find(&status.conditions, conditions::READY).unwrap().message.clone()
+    };
+    let one_lost = || vec![old(0), bad(1)];
+    assert!(told("", None, one_lost()).contains("more than 256 KiB is not recorded"));
+    assert!(told("{}", None, one_lost()).contains("status.lastServed.pod is not what it rendered"));
+    for (pod, former, pods) in [("{}", Some(OLD), one_lost()), ("", None, vec![old(0), old(1), bad(2)])] {
+        let told = told(pod, former, pods);
+        assert!(!told.contains("not made again"), "{told}");
+    }
 }
 
 #[test]

@@ -305,3 +305,29 @@ async fn nothing_is_attached_to_an_object_that_is_being_deleted() {
     }
     assert!(!requests.lock().unwrap().iter().any(|request| request.starts_with("POST")), "{requests:?}");
 }
+
+#[tokio::test]
+async fn what_stands_in_a_namespace_that_is_being_deleted_is_not_restored() {
+    let live = json!({"metadata": {"name": "web", "uid": "live"}, "spec": {"replicas": 2}});
+    let key = json!({"metadata": {"name": "key", "uid": "its"}});
+    // Its owner goes already, which is told by itself.
+    let owner = json!({"apiVersion": "catena.dev/v1alpha1", "kind": "BasicReplicaSet", "name": "set", "uid": "uid-of-set"});
+    let secret = manifest("Secret", "key", &json!({"apiVersion": "v1", "ownerReferences": [owner]}));
+    let set = manifest("BasicReplicaSet", "set", &json!({}));
+    let going = json!({"metadata": {"name": "set", "uid": "s", "deletionTimestamp": "2026-01-01T00:00:00Z"}});
+    let sets = "/apis/catena.dev/v1alpha1/namespaces/shop/basicreplicasets/set";
+    let namespace = |deleted: Value| json!({"metadata": {"name": "shop", "deletionTimestamp": deleted}});
+    for (deleted, present, failed) in [(Value::Null, 1, 0), ("2026-01-01T00:00:00Z".into(), 0, 1)] {
+        let objects = [(DEPLOYMENT, live.clone()), ("/api/v1/namespaces/shop", namespace(deleted))];
+        let (cluster, _) = store(&objects, |_, _| None);
+        let report = restored(&cluster, vec![deployment()]).await;
+        let counts = (report.present.len(), report.differing.len(), report.failed.len());
+        assert_eq!(counts, (present, present, failed), "{report:?}");
+        assert!(report.failed.iter().all(|note| note.why == NAMESPACE_GOING), "{report:?}");
+    }
+    let namespace = namespace("2026-01-01T00:00:00Z".into());
+    let objects = [(SECRET, key), (sets, going), ("/api/v1/namespaces/shop", namespace)];
+    let (cluster, _) = store(&objects, |_, _| None);
+    let report = restored(&cluster, vec![set, secret]).await;
+    assert!(report.present.is_empty() && report.failed.len() == 2, "each is told once: {report:?}");
+}
