@@ -10,9 +10,9 @@ use backup_controller::{
     finalizer, metadata,
     observed::{Held, Observed, Row},
     settings::ProtectedKind,
-    status::{FAILED, OVERDUE, Outcome, VANISHED},
+    status::Outcome,
 };
-use catena_api::keys::BACKUP_STATUS;
+use catena_api::{keys::BACKUP_STATUS, reason};
 use json_patch::PatchOperation;
 use operator_kit::{
     object::ObjectId,
@@ -157,10 +157,14 @@ impl Executor {
             let backup = status.backup.as_deref().unwrap_or("the backup");
             let note = format!("{backup}: {}", status.message);
             let event = match status.state {
-                State::Failed if status.reason == VANISHED => warning(VANISHED, &note),
-                State::Failed if status.reason != OVERDUE => warning(FAILED, &note),
-                State::Failed | State::Overdue => warning(OVERDUE, &note),
-                _ => normal("BackupRunning", &note),
+                State::Failed if status.reason == reason::BACKUP_VANISHED => {
+                    warning(reason::BACKUP_VANISHED, &note)
+                }
+                State::Failed if status.reason != reason::BACKUP_OVERDUE => {
+                    warning(reason::BACKUP_FAILED, &note)
+                }
+                State::Failed | State::Overdue => warning(reason::BACKUP_OVERDUE, &note),
+                _ => normal(reason::BACKUP_RUNNING, &note),
             };
             let secondary = held.and_then(Held::last_backup);
             self.events.publish(&target.reference(), Event { action: "BackUp".into(), secondary, ..event });

@@ -1,5 +1,6 @@
 //! An obstacle between an object and its backup.
 
+use catena_api::reason;
 use operator_kit::{
     render::TemplateError,
     report::Failure,
@@ -163,17 +164,17 @@ impl Unusable {
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Template(error) => error.reason(),
-            Self::NotUnique { .. } => "BackupNameNotUnique",
-            Self::OtherNamespace { .. } => "BackupInOtherNamespace",
-            Self::NoNamespace { .. } => "BackupWithoutNamespace",
-            Self::NamespaceTerminating { .. } => "NamespaceTerminating",
-            Self::NamespaceMissing { .. } => "NamespaceMissing",
+            Self::NotUnique { .. } => reason::BACKUP_NAME_NOT_UNIQUE,
+            Self::OtherNamespace { .. } => reason::BACKUP_IN_OTHER_NAMESPACE,
+            Self::NoNamespace { .. } => reason::BACKUP_WITHOUT_NAMESPACE,
+            Self::NamespaceTerminating { .. } => reason::NAMESPACE_TERMINATING,
+            Self::NamespaceMissing { .. } => reason::NAMESPACE_MISSING,
             Self::OutOfReach(error) => error.reason(),
-            Self::NotServed { .. } => "BackupKindNotServed",
-            Self::HasOwner { .. } | Self::Owned { .. } => "BackupHasOwner",
-            Self::NameTaken { .. } => "BackupNameTaken",
-            Self::TooLarge { .. } => "BackupTooLarge",
-            Self::Exhausted { .. } => "BackupsExhausted",
+            Self::NotServed { .. } => reason::BACKUP_KIND_NOT_SERVED,
+            Self::HasOwner { .. } | Self::Owned { .. } => reason::BACKUP_HAS_OWNER,
+            Self::NameTaken { .. } => reason::BACKUP_NAME_TAKEN,
+            Self::TooLarge { .. } => reason::BACKUP_TOO_LARGE,
+            Self::Exhausted { .. } => reason::BACKUPS_EXHAUSTED,
         }
     }
 }
@@ -185,7 +186,7 @@ impl Error {
         match self {
             Self::Unusable(problem) => problem.reason(),
             Self::Api(error) => error.reason(),
-            Self::NotServed { .. } => "KindNotServed",
+            Self::NotServed { .. } => reason::KIND_NOT_SERVED,
         }
     }
 }

@@ -9,9 +9,11 @@ use backup_controller::{
     force_release::ForceRelease,
     metadata,
     observed::{Held, Observed, Row},
-    status::FAILED,
 };
-use catena_api::keys::{BACKUP_FINALIZER, BACKUP_TARGET};
+use catena_api::{
+    keys::{BACKUP_FINALIZER, BACKUP_TARGET},
+    reason,
+};
 use kube::api::ObjectMeta;
 use operator_kit::{
     run::Attempt,
@@ -100,7 +102,7 @@ pub fn failed(attempt: u32) -> BackupStatus {
         failed: None,
         begun: None,
         since: "2026-06-01T12:00:00Z".parse().unwrap(),
-        reason: FAILED.into(),
+        reason: reason::BACKUP_FAILED.into(),
         message: String::new(),
     }
 }

@@ -1,6 +1,6 @@
 //! Observed → the status of a held object. Pure.
 
-use catena_api::keys::FORCE_RELEASE;
+use catena_api::{keys::FORCE_RELEASE, reason};
 use jiff::Timestamp;
 use operator_kit::{object::ObjectId, report::Failure};
 
@@ -11,13 +11,6 @@ use crate::{
     observed::{Held, Observed},
     settings::ProtectedKind,
 };
-
-/// The reason of a backup that failed.
-pub const FAILED: &str = "BackupFailed";
-/// The reason of a backup that exceeds its deadline.
-pub const OVERDUE: &str = "BackupOverdue";
-/// The reason of a backup that was gone before its outcome was seen.
-pub const VANISHED: &str = "BackupVanished";
 
 /// The reason for a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -35,11 +28,11 @@ pub enum Outcome {
 pub fn running(observed: &Observed, held: &Held, last: &Try, verdict: &Verdict) -> BackupStatus {
     let (reason, message) = match verdict {
         Verdict::Going => (
-            "BackupBeingDeleted",
+            reason::BACKUP_BEING_DELETED,
             "the backup is being deleted; another one is created once it is gone".to_owned(),
         ),
-        Verdict::Running(Some(note)) => ("BackupRunning", format!("waiting for the backup: {note}")),
-        _ => ("BackupRunning", "waiting for the backup".to_owned()),
+        Verdict::Running(Some(note)) => (reason::BACKUP_RUNNING, format!("waiting for the backup: {note}")),
+        _ => (reason::BACKUP_RUNNING, "waiting for the backup".to_owned()),
     };
     status(observed, held, State::BackingUp, last.attempt, Some(last), reason, message)
 }
@@ -59,7 +52,7 @@ pub fn overdue(observed: &Observed, kind: &ProtectedKind, held: &Held, last: &Tr
         kind.deadline,
         release(observed)
     );
-    status(observed, held, State::Overdue, last.attempt, Some(last), OVERDUE, message)
+    status(observed, held, State::Overdue, last.attempt, Some(last), reason::BACKUP_OVERDUE, message)
 }
 
 /// A backup failed or was given up, and the next attempt has to wait.
@@ -73,13 +66,13 @@ pub fn failed(
 ) -> BackupStatus {
     let (reason, failure) = if last.has_vanished {
         let failure = "the backup of this attempt is missing, and its outcome was never seen: let the template set a longer ttlSecondsAfterFinished";
-        (VANISHED, failure.to_owned())
+        (reason::BACKUP_VANISHED, failure.to_owned())
     } else if last.is_given_up {
         let failure =
             format!("the backup did not finish within {:?}, and counts as a failed try", kind.deadline);
-        (OVERDUE, failure)
+        (reason::BACKUP_OVERDUE, failure)
     } else {
-        (FAILED, "the backup failed".to_owned())
+        (reason::BACKUP_FAILED, "the backup failed".to_owned())
     };
     let message = format!(
         "{failure}; the next attempt is due at {due:.0}: fix the cause, or release the object without a backup with the annotation {}",

@@ -6,16 +6,14 @@ use catena_api::{
     BasicDeployment, BasicDeploymentRestart, BasicDeploymentRestartSpec, BasicDeploymentRollback,
     BasicDeploymentRollbackSpec, CommandStatus, TargetRef,
     command::{ACCEPTED, SUCCEEDED},
+    deletion::Deletion,
 };
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use kube::discovery::ApiResource;
 use operator_kit::{
     object::ObjectId,
-    report::{
-        Deletion,
-        conditions::{self, RECONCILING, STALLED},
-    },
+    report::conditions::{self, RECONCILING, STALLED},
     watch::{Row, TrimmedObject},
     write::owner::is_of_kind,
 };

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use operator_kit::report::TERMINATING;
+use catena_api::{deletion::TERMINATING, reason};
 
 use crate::{
     command::{Command, Order},
@@ -139,19 +139,20 @@ impl<'o> Line<'o> {
         // One whose effect somebody took back is judged also in a pause.
         if observed.deployment.spec.paused && restarts::lost(command, observed).is_none() {
             let message = "the BasicDeployment is paused, so that no command changes its child; set its spec.paused to false";
-            return Standing::Hindered("Paused", message.to_owned());
+            return Standing::Hindered(reason::PAUSED, message.to_owned());
         }
         if let Some(refusal) = &observed.unlisted {
             return Standing::Hindered(refusal.reason(), refusal.to_string());
         }
-        let no_child = || Standing::Hindered("NoChild", "the BasicDeployment has no child yet".to_owned());
+        let no_child =
+            || Standing::Hindered(reason::NO_CHILD, "the BasicDeployment has no child yet".to_owned());
         let child = observed.child.ours().filter(|child| !child.is_deleting);
         match asks.order {
             Order::Restart => match child {
                 None => no_child(),
                 Some(child) if child.kind.fields().restarted_at.is_some() => Standing::Next,
                 Some(child) => Standing::Impossible(
-                    "ChildHasNoRestart",
+                    reason::CHILD_HAS_NO_RESTART,
                     format!(
                         "the replica contract maps no restartedAt for the kind {}, so that it cannot be restarted; map it in the controller's values if the kind has such a field",
                         child.kind.kind
@@ -180,7 +181,7 @@ impl<'o> Line<'o> {
         let has_begun = command.is_rollback() && command.status.start_time.is_some();
         (has_begun && !candidate.is_carried_out).then(|| {
             let message = "it was carried out, and another command has replaced its effect";
-            Standing::Impossible("Superseded", message.to_owned())
+            Standing::Impossible(reason::SUPERSEDED, message.to_owned())
         })
     }
 

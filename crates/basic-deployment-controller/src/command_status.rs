@@ -3,15 +3,14 @@
 use catena_api::{
     CommandStatus,
     command::{ACCEPTED, SUCCEEDED},
+    deletion::TERMINATING,
+    reason::{self, DEADLINE_EXCEEDED},
 };
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use operator_kit::{
     object::ObjectId,
-    report::{
-        TERMINATING,
-        conditions::{self, Conditions, RECONCILING, STALLED, is_true},
-    },
+    report::conditions::{self, Conditions, RECONCILING, STALLED, is_true},
 };
 
 use crate::{
@@ -22,9 +21,6 @@ use crate::{
     restarts::{self, TOKEN_REPLACED, covers, others_of_the_same_second},
     revision,
 };
-
-/// Reason: its deadline has passed.
-const DEADLINE_EXCEEDED: &str = "DeadlineExceeded";
 
 /// The message of an accepted command.
 const IN_TURN: &str = "it is carried out when its turn comes";
@@ -192,12 +188,12 @@ fn report(command: &Command, standing: &Standing, observed: &Observed) -> Report
         }
         Standing::Malformed(why) => say(
             Some(false),
-            "Malformed",
+            reason::MALFORMED,
             format!("the command cannot be read: {why}; delete it and create a corrected one"),
         ),
         Standing::Misdirected => say(
             None,
-            "NotTheTarget",
+            reason::NOT_THE_TARGET,
             format!(
                 "the command is owned by the BasicDeployment {name:?}, but spec.targetRef names another object, so that it is not carried out; delete it and create it again"
             ),
@@ -219,12 +215,12 @@ fn report(command: &Command, standing: &Standing, observed: &Observed) -> Report
         }
         Standing::Overtaken(rollback) => say(
             Some(false),
-            "Superseded",
+            reason::SUPERSEDED,
             format!("it had not ended, and the rollback {rollback:?} replaces its replicas"),
         ),
         Standing::Impossible(reason, message) => say(Some(false), reason, message.clone()),
         Standing::Hindered(reason, message) => say(None, reason, message.clone()),
-        Standing::Queued => say(None, "Queued", "older commands are carried out first".into()),
+        Standing::Queued => say(None, reason::QUEUED, "older commands are carried out first".into()),
         Standing::Next => waiting(observed),
         Standing::Running => {
             let order = command.asks.as_ref().map_or(Order::Restart, |asks| asks.order);
@@ -238,7 +234,7 @@ fn report(command: &Command, standing: &Standing, observed: &Observed) -> Report
 fn waiting(observed: &Observed) -> Report {
     let say = |succeeded, reason: &str, message: String| Report { succeeded, reason: reason.into(), message };
     if observed.is_taken_back() {
-        return say(Some(false), "Superseded", TOKEN_REPLACED.to_owned());
+        return say(Some(false), reason::SUPERSEDED, TOKEN_REPLACED.to_owned());
     }
     if let Some(refusal) = observed.refused_target() {
         return say(Some(false), refusal.reason(), refusal.to_string());
@@ -249,22 +245,22 @@ fn waiting(observed: &Observed) -> Report {
     if let Some(child) = observed.leaving_target() {
         let (kind, name) = (&child.kind.kind, &child.name);
         let message = format!("{kind} {name:?} is being deleted; it is created again once it is gone");
-        return say(None, "ChildLeaving", message);
+        return say(None, reason::CHILD_LEAVING, message);
     }
     if let Some(child) = observed.kept_child() {
         let (kind, name) = (&child.kind.kind, &child.name);
         let message = format!(
             "{kind} {name:?} is exchanged for another child only once the template can be rendered: fix the template or the parameters first"
         );
-        return say(None, "NoExchange", message);
+        return say(None, reason::NO_EXCHANGE, message);
     }
-    say(None, "Queued", "it is about to be carried out".into())
+    say(None, reason::QUEUED, "it is about to be carried out".into())
 }
 
 /// The progress of a command that was carried out.
 fn outcome(command: &Command, order: Order, observed: &Observed) -> (Option<bool>, &'static str, String) {
-    let superseded = |why: &str| (Some(false), "Superseded", why.to_owned());
-    let running = |what: &str| (None, "Running", what.to_owned());
+    let superseded = |why: &str| (Some(false), reason::SUPERSEDED, why.to_owned());
+    let running = |what: &str| (None, reason::RUNNING, what.to_owned());
     let Some(child) = observed.child.ours() else { return running("the child is being re-created") };
     let is_carrier = child.bears(&command.uid);
     let is_done = observed.serves_alone(child);
@@ -277,7 +273,7 @@ fn outcome(command: &Command, order: Order, observed: &Observed) -> (Option<bool
             }
             None => (
                 Some(false),
-                "ChildHasNoRestart",
+                reason::CHILD_HAS_NO_RESTART,
                 "the child has no restart token, although it was set: either its kind does not have the field, or somebody removed it"
                     .into(),
             ),

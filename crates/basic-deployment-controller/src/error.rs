@@ -1,5 +1,6 @@
 //! The obstacles between a `BasicDeployment` and its child, and their remedies.
 
+use catena_api::reason;
 use operator_kit::{
     render::TemplateError,
     report::{Failure, Failures},
@@ -171,15 +172,15 @@ impl Refusal {
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Template(error) => error.reason(),
-            Self::ReservedField { .. } | Self::UnusedMetadata { .. } => "TemplateFailed",
-            Self::KindNotListed { .. } | Self::FormerKindNotListed { .. } => "KindNotListed",
-            Self::KindNotServed { .. } => "KindNotServed",
-            Self::KindNotNamespaced { .. } => "KindNotNamespaced",
-            Self::Recursion { .. } => "Recursion",
-            Self::RevisionGone { .. } => "RevisionGone",
-            Self::RevisionNameTaken { .. } => "RevisionNameTaken",
-            Self::ContractBroken { .. } => "ContractBroken",
-            Self::ChildNotOwned { .. } | Self::ChildOfAnotherContent { .. } => "ChildNotOwned",
+            Self::ReservedField { .. } | Self::UnusedMetadata { .. } => reason::TEMPLATE_FAILED,
+            Self::KindNotListed { .. } | Self::FormerKindNotListed { .. } => reason::KIND_NOT_LISTED,
+            Self::KindNotServed { .. } => reason::KIND_NOT_SERVED,
+            Self::KindNotNamespaced { .. } => reason::KIND_NOT_NAMESPACED,
+            Self::Recursion { .. } => reason::RECURSION,
+            Self::RevisionGone { .. } => reason::REVISION_GONE,
+            Self::RevisionNameTaken { .. } => reason::REVISION_NAME_TAKEN,
+            Self::ContractBroken { .. } => reason::CONTRACT_BROKEN,
+            Self::ChildNotOwned { .. } | Self::ChildOfAnotherContent { .. } => reason::CHILD_NOT_OWNED,
         }
     }
 }
@@ -198,7 +199,7 @@ impl From<Error> for Failures {
         match error {
             Error::Refused(refusal) => refusal.into(),
             Error::Api(error) => error.into(),
-            Error::NotObserved { .. } => Failure::transient("ChildrenNotObserved", message).into(),
+            Error::NotObserved { .. } => Failure::transient(reason::CHILDREN_NOT_OBSERVED, message).into(),
             Error::Unprepared(error) => Self { step: Some(step::CARRY_OUT), ..(*error).into() },
             Error::Untold(failures) => failures,
         }

@@ -1,13 +1,16 @@
 //! Action → the Event that a person looks for in `kubectl describe`. Pure.
 
-use catena_api::BasicDeploymentStatus;
+use catena_api::{
+    BasicDeploymentStatus,
+    reason::{self, PROGRESS_DEADLINE_EXCEEDED},
+};
 use operator_kit::report::{Event, conditions, normal, warning};
 
 use crate::{
     decide::{Action, Cause},
     observed::{Found, Observed},
     revision,
-    stall::{PROGRESS_DEADLINE_EXCEEDED, silence},
+    stall::silence,
 };
 
 /// The Event about a step, if it has one: that a child was written as somebody asked, or, a warning, that it has exceeded its
@@ -53,7 +56,7 @@ pub fn of(observed: &Observed, action: &Action) -> Option<Event> {
             let child = observed.child.ours().filter(|_| is_news)?;
             let (kind, name) = (&child.kind.kind, &child.name);
             let silence = silence(observed, child)?;
-            Some(warning("ContractBroken", &format!("{kind} {name:?} {silence}")))
+            Some(warning(reason::CONTRACT_BROKEN, &format!("{kind} {name:?} {silence}")))
         }
         _ => None,
     }

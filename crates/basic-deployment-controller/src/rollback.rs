@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use catena_api::reason;
+
 use crate::{child::Marks, observed::Observed, revision::Revision};
 
 /// The reason why a rollback has no target.
@@ -15,7 +17,7 @@ pub struct NoTarget {
 
 impl NoTarget {
     fn not_found(message: String) -> Self {
-        Self { reason: "RevisionNotFound", message }
+        Self { reason: reason::REVISION_NOT_FOUND, message }
     }
 }
 
@@ -41,7 +43,7 @@ fn listed<'r>(found: &'r Arc<Revision>, observed: &Observed) -> Result<&'r Arc<R
     }
     let (number, (api_version, kind)) = (found.number, &found.kind);
     Err(NoTarget {
-        reason: "KindNotListed",
+        reason: reason::KIND_NOT_LISTED,
         message: format!(
             "revision {number} is a {kind} of {api_version}, which children in the controller's settings does not list; list the kind there"
         ),

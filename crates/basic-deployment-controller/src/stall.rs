@@ -5,16 +5,13 @@
 
 use std::{sync::Arc, time::Duration};
 
-use catena_api::BasicDeployment;
+use catena_api::{BasicDeployment, reason::PROGRESS_DEADLINE_EXCEEDED};
 use operator_kit::report::conditions::{PROGRESSING, find};
 
 use crate::{child::Child, observed::Observed};
 
 /// Time after which a child that does not report on its spec is named. A first report among many others takes most of it.
 const SILENCE_TOLERANCE: Duration = Duration::from_secs(60);
-
-/// The reason of the report.
-pub const PROGRESS_DEADLINE_EXCEEDED: &str = "ProgressDeadlineExceeded";
 
 /// The time without progress that an earlier process has reported about the very rollout that is observed now: the same
 /// generation, child and rendering, and no more serving replicas, also of former children. Otherwise none: a status that was

@@ -2,12 +2,19 @@
 
 use std::time::Duration;
 
-use catena_api::{BasicDeployment, BasicDeploymentStatus, BlockedBy, ChildStatus};
+use catena_api::{
+    BasicDeployment, BasicDeploymentStatus, BlockedBy, ChildStatus,
+    deletion::{Deletion, HAS_TO_GO_FIRST, TERMINATING},
+    reason::{
+        self, CHANGED_WHILE_PAUSED, CHILD_PAUSED, FORMER_CHILD_LEAVING, NOT_REPORTED, PAUSED,
+        PROGRESS_DEADLINE_EXCEEDED,
+    },
+};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use operator_kit::{
     object::ObjectId,
     report::{
-        Deletion, Failure, HAS_TO_GO_FIRST, NextRetry, Pace, TERMINATING,
+        Failure, NextRetry, Pace,
         conditions::{self, Conditions, PROGRESSING, READY, RECONCILING, STALLED, UNREAD_PARAMETERS},
     },
 };
@@ -225,18 +232,9 @@ pub fn deadline_in(observed: &Observed) -> Option<Duration> {
     }
 }
 
-/// A rendering waits for the end of the pause.
-const PAUSED: &str = "Paused";
-/// Somebody changed the child, which is not undone before the end of the pause.
-const CHANGED_WHILE_PAUSED: &str = "ChangedWhilePaused";
-/// The child waits on purpose.
-const CHILD_PAUSED: &str = "ChildPaused";
-/// Of a child: its controller does not report on its spec.
-const NOT_REPORTED: &str = "NotReported";
-const FORMER_CHILD_LEAVING: &str = "FormerChildLeaving";
 /// Reasons of the parent that are read back from its status: by the next leader, and by people.
 const OWN_REASONS: [&str; 4] =
-    [PAUSED, CHANGED_WHILE_PAUSED, FORMER_CHILD_LEAVING, stall::PROGRESS_DEADLINE_EXCEEDED];
+    [PAUSED, CHANGED_WHILE_PAUSED, FORMER_CHILD_LEAVING, PROGRESS_DEADLINE_EXCEEDED];
 /// Condition: present only while the child is held on an older revision than spec and template give.
 const ROLLED_BACK: &str = "RolledBack";
 
@@ -302,12 +300,12 @@ fn summary(
     if stall::is_exceeded(observed) {
         let seconds = observed.deployment.spec.progress_deadline_seconds;
         let text = format!("{counted}, without progress for {seconds} s{whom}");
-        return say(stall::PROGRESS_DEADLINE_EXCEEDED, text, true);
+        return say(PROGRESS_DEADLINE_EXCEEDED, text, true);
     }
     let reason = match () {
-        () if is_outdated => "Updating",
-        () if child.is_some() && observed.leftovers().next().is_some() => "Exchanging",
-        () => "Progressing",
+        () if is_outdated => reason::UPDATING,
+        () if child.is_some() && observed.leftovers().next().is_some() => reason::EXCHANGING,
+        () => reason::PROGRESSING,
     };
     say(reason, format!("{counted}{whom}"), false)
 }

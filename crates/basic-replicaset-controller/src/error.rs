@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use catena_api::reason;
 use operator_kit::{
     render::TemplateError,
     report::Failure,
@@ -48,9 +49,6 @@ pub enum Error {
     },
 }
 
-/// The reason of a deletion that is refused, and not merely failed.
-pub const DELETE_REFUSED: &str = "DeleteRefused";
-
 impl Error {
     /// Whether a pod could not be created only because of its name.
     #[must_use]
@@ -77,13 +75,13 @@ impl From<Error> for Failure {
         match error {
             Error::Template(error) => (&error).into(),
             Error::Api(error) => error.into(),
-            Error::NameTaken { .. } => Self::transient("PodNameTaken", message),
-            Error::DeleteRefused { .. } => Self::transient(DELETE_REFUSED, message),
-            Error::NotObserved { .. } => Self::transient("PodsNotObserved", message),
+            Error::NameTaken { .. } => Self::transient(reason::POD_NAME_TAKEN, message),
+            Error::DeleteRefused { .. } => Self::transient(reason::DELETE_REFUSED, message),
+            Error::NotObserved { .. } => Self::transient(reason::PODS_NOT_OBSERVED, message),
             Error::TemplateChanged => Self {
                 is_expected: true,
                 retry_after: Some(TEMPLATE_RETRY_DELAY),
-                ..Self::transient("TemplateChanged", message)
+                ..Self::transient(reason::TEMPLATE_CHANGED, message)
             },
         }
     }

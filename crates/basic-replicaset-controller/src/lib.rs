@@ -3,6 +3,7 @@
 pub mod adoption;
 pub mod decide;
 pub mod error;
+pub mod interner;
 pub mod observed;
 pub mod pod;
 pub mod revision;

@@ -6,14 +6,14 @@ mod memory;
 mod observe;
 mod revisions;
 
-use basic_replicaset_controller::{Settings, pod::PodRow};
+use basic_replicaset_controller::{Settings, interner::Interner, pod::PodRow};
 use catena_api::{BasicReplicaSet, keys};
 use clap::Parser;
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, discovery::ApiResource};
 use operator_kit::{
     run::{Arguments, Operator, Queue},
-    watch::{Interner, Watch, WatchedResource},
+    watch::{Watch, WatchedResource},
 };
 
 use crate::{
@@ -50,7 +50,7 @@ async fn main() -> anyhow::Result<()> {
         writer: operator.writer(),
         memory: memory.clone(),
         revisions: revisions.clone(),
-        pods: WatchedResource::new(ApiResource::erase::<Pod>(&()), pods.seen()),
+        pods: WatchedResource::new(ApiResource::erase::<Pod>(&()), pods.watch().seen()),
     };
     let observer = Observer { client: operator.client(), pods, memory, revisions };
     operator.run(ReplicaSets { observer, executor }, queue).await

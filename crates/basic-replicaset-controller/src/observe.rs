@@ -20,9 +20,10 @@ use operator_kit::{
     object::ObjectId,
     report::StatusAge,
     run::Attempt,
-    watch::{ApiError, Cache, Cause, live, pod::PodState},
+    watch::{ApiError, Cache, Cause, live},
     write::owner::ensure_exists,
 };
+use pod_state::PodState;
 
 use crate::{
     memory::{Memory, Taken},
@@ -53,7 +54,7 @@ impl Observer {
         status_age: StatusAge,
     ) -> Result<Observed, Error> {
         // Pods that are missing in an incomplete cache would be created again.
-        let problem = self.pods.problem();
+        let problem = self.pods.watch().problem();
         let is_blind = problem.is_some();
         let is_deferred = matches!(attempt, Attempt::Deferred(_));
         if let Some(problem) = problem.filter(|_| !is_deferred) {

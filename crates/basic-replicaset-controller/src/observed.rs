@@ -6,12 +6,9 @@ use catena_api::{BasicReplicaSet, PodReplacementPolicy, keys};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use operator_kit::{
-    render::TemplateError,
-    report::StatusAge,
-    run::Attempt,
-    watch::{ApiError, pod::PodState},
-    write::owner::is_controlled_by,
+    render::TemplateError, report::StatusAge, run::Attempt, watch::ApiError, write::owner::is_controlled_by,
 };
+use pod_state::PodState;
 
 use crate::pod::PodRow;
 

@@ -6,12 +6,12 @@ use catena_api::{BasicReplicaSet, keys};
 use jiff::Timestamp;
 use operator_kit::{
     object::ObjectId,
-    watch::{
-        Interner, Row,
-        pod::{Phase, PodState, TrimmedPod},
-    },
+    watch::Row,
     write::owner::{controller_of, is_outdated},
 };
+use pod_state::{Phase, PodState, TrimmedPod};
+
+use crate::interner::Interner;
 
 /// A pod in the cache.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,7 +92,11 @@ impl PodRow {
     /// Trims a pod, and shares with other rows what it has in common with them.
     #[must_use]
     pub fn of(pod: TrimmedPod, shared: &Interner) -> Self {
-        let state = pod.state().sharing(shared);
+        let mut state = pod.state();
+        if let PodState::NotReady(trouble) | PodState::Finished(trouble) = &mut state {
+            trouble.reason = shared.intern(&trouble.reason);
+            trouble.message = shared.intern(&trouble.message);
+        }
         let (phase, restarts, node) = (pod.phase(), pod.restarts(), shared.intern(pod.node()));
         let ready_since = pod.ready_since().filter(|_| state == PodState::Ready);
         let metadata = pod.metadata;

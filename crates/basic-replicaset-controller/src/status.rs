@@ -2,17 +2,21 @@
 
 use std::time::Duration;
 
-use catena_api::{BasicReplicaSet, BasicReplicaSetStatus, BlockedBy, LastServed, keys};
+use catena_api::{
+    BasicReplicaSet, BasicReplicaSetStatus, BlockedBy, LastServed,
+    deletion::{Deletion, HAS_TO_GO_FIRST, TERMINATING},
+    keys, reason,
+};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use operator_kit::{
     object::ObjectId,
     report::{
-        Deletion, Failure, HAS_TO_GO_FIRST, NextRetry, Pace, TERMINATING,
+        Failure, NextRetry, Pace,
         conditions::{self, Conditions, READY, RECONCILING, STALLED, UNREAD_PARAMETERS},
     },
     run::Attempt,
-    watch::pod::{PodState, START_TOLERANCE},
 };
+use pod_state::{PodState, START_TOLERANCE};
 
 use crate::{
     decide::{Budget, proof},
@@ -69,9 +73,11 @@ pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
         (_, Some(deletion)) => (TERMINATING, deletion.message()),
         (Some(failure), _) => (failure.reason, failure.with_next_retry()),
         _ if is_ready => ("Complete", format!("{active} of {wanted} pods are serving")),
-        _ if updated == replicas => ("Scaling", format!("{serving} of {wanted} pods are serving{waiting}")),
+        _ if updated == replicas => {
+            (reason::SCALING, format!("{serving} of {wanted} pods are serving{waiting}"))
+        }
         _ => (
-            "Replacing",
+            reason::REPLACING,
             format!(
                 "{serving} of {wanted} pods of the current template are serving, {} are old{waiting}",
                 replicas - updated

@@ -10,8 +10,10 @@ mod blocked_by;
 pub mod command;
 pub mod compatibility;
 pub mod contract;
+pub mod deletion;
 pub mod keys;
 mod pod_replacement_policy;
+pub mod reason;
 mod schema;
 
 pub use basic_deployment::{BasicDeployment, BasicDeploymentSpec, BasicDeploymentStatus, ChildStatus};

@@ -1,5 +1,6 @@
 //! The namespace of a command's target.
 
+use catena_api::reason;
 use kube::api::ObjectMeta;
 use operator_kit::watch::ServedKind;
 
@@ -16,7 +17,7 @@ pub fn place<'c>(
         let (scope, said) =
             if kind.is_namespaced { ("Namespaced", "Cluster") } else { ("Cluster", "Namespaced") };
         return Err(Verdict::refused(
-            "ScopeMismatch",
+            reason::SCOPE_MISMATCH,
             format!(
                 "the scope of the {to} is {scope}, but the settings say {said}, and an admission policy checks rights on it accordingly; correct scope in target.kinds"
             ),
@@ -27,11 +28,11 @@ pub fn place<'c>(
     }
     match (metadata.namespace.as_deref(), to.namespace.as_deref()) {
         (None, _) => Err(Verdict::refused(
-            "CrossNamespace",
+            reason::CROSS_NAMESPACE,
             format!("it is cluster-scoped, but the {to} is namespaced: such a target cannot own it"),
         )),
         (Some(own), Some(other)) if own != other => Err(Verdict::refused(
-            "CrossNamespace",
+            reason::CROSS_NAMESPACE,
             format!(
                 "the {to} is in the namespace {other}, but only a target in its own namespace {own} can own it; create the command in {other}"
             ),

@@ -76,7 +76,7 @@ impl Validate for Settings {
 
 #[cfg(test)]
 mod tests {
-    use operator_kit::bytes;
+    use operator_kit::testing;
     use serde_json::{Value, json};
 
     use super::*;
@@ -93,7 +93,7 @@ mod tests {
     }
 
     fn read(kinds: &Value) -> anyhow::Result<Settings> {
-        bytes::settings(&json!({ "kinds": kinds }).to_string())
+        testing::settings(&json!({ "kinds": kinds }).to_string())
     }
 
     #[test]

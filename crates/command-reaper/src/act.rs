@@ -1,6 +1,6 @@
 //! Action → one write. The only writer.
 
-use catena_api::keys;
+use catena_api::{keys, reason};
 use command_reaper::{decide::Action, observed::Observed};
 use kube::api::ObjectMeta;
 use operator_kit::{
@@ -57,7 +57,7 @@ impl Executor {
                 Ok(Next::Wait(told.due_in))
             }
             Action::Refuse(error) => Err(Failure::stalled(
-                "ExpiryUnknown",
+                reason::EXPIRY_UNKNOWN,
                 format!("it cannot be determined when this command expires: {error}"),
             )),
             Action::Wait(time) => Ok(Next::Wait(time)),

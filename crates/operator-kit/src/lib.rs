@@ -61,7 +61,7 @@
 //!     type Error = Failure;
 //!
 //!     async fn observe(&self, account: Arc<ServiceAccount>, _: Attempt) -> Result<Observed, Failure> {
-//!         if let Some(problem) = self.cards.problem() {
+//!         if let Some(problem) = self.cards.watch().problem() {
 //!             return Err(Failure::transient("NotObserved", format!("the cards cannot be observed: {problem}")));
 //!         }
 //!         let ObjectId { namespace, uid, .. } = ObjectId::of(&*account);
@@ -87,7 +87,7 @@
 //!
 //!     async fn act(&self, observed: Observed, action: Action) -> Result<Next, Failure> {
 //!         let Action::Create(card) = action else { return Ok(Next::Settled) };
-//!         let cards = WatchedResource::new(ApiResource::erase::<ConfigMap>(&()), self.cards.seen());
+//!         let cards = WatchedResource::new(ApiResource::erase::<ConfigMap>(&()), self.cards.watch().seen());
 //!         self.writer.on_behalf_of(ObjectId::of(&*observed.account)).create(&cards, &card).await?;
 //!         Ok(Next::Written)
 //!     }
@@ -117,8 +117,6 @@
 //! }
 //! ```
 
-#[cfg(feature = "testing")]
-pub mod bytes;
 pub mod object;
 pub mod render;
 pub mod report;

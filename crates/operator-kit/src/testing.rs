@@ -1,6 +1,7 @@
-//! A mocked API server for tests: it gives the answers of a test, and records the requests.
+//! A mocked API server for tests: it gives the answers of a test, and records the requests. For tests that give the kit any
+//! text: what it makes of those that somebody else wrote, and what it sends.
 
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::{collections::VecDeque, path::Path, sync::Arc, time::Duration};
 
 use axum::http::{
     HeaderValue, Request, Response, StatusCode,
@@ -8,10 +9,15 @@ use axum::http::{
 };
 use kube::{Client, client::Body};
 use parking_lot::Mutex;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tower_test::mock::{Handle, pair};
 
-use crate::run::Next;
+use crate::{
+    render::yaml,
+    run::{Next, Validate, parse_settings},
+    watch::{Lenient, read_change, read_page},
+};
 
 /// Time within which Events are published.
 const EVENT_TIMEOUT: Duration = Duration::from_secs(60);
@@ -177,4 +183,27 @@ fn refusal(code: u16, reason: &str, uri: &str) -> Value {
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": code,
         "reason": reason, "message": format!("answer {code}"), "details": {"name": name},
     })
+}
+
+/// Settings, as they are read from their file.
+pub fn settings<S: DeserializeOwned + Validate>(text: &str) -> anyhow::Result<S> {
+    parse_settings(Path::new("settings.yaml"), text)
+}
+
+/// The body of an apply, which the API server reads as YAML.
+#[must_use]
+pub fn applied(object: &Value) -> String {
+    yaml::escape(&object.to_string())
+}
+
+/// The objects of a page of a list, each for itself, or why the page is not understood.
+pub fn page<K: DeserializeOwned>(text: &str) -> Result<Vec<Result<K, String>>, String> {
+    let objects = read_page(text).map_err(|error| error.to_string())?;
+    Ok(objects.into_iter().map(|Lenient(object)| object.map_err(|unreadable| unreadable.error)).collect())
+}
+
+/// Whether a line of a watch is understood, even if the object in it is not.
+#[must_use]
+pub fn is_watch_line<K: DeserializeOwned>(text: &str) -> bool {
+    read_change::<K>(text)
 }

@@ -9,12 +9,10 @@ use basic_deployment_controller::{
     command::{Command, CommandKind},
     revision::Revision,
 };
-use basic_replicaset_controller::pod::PodRow;
+use basic_replicaset_controller::{interner::Interner, pod::PodRow};
 use jiff::Timestamp;
-use operator_kit::{
-    bytes,
-    watch::{Interner, TrimmedObject, pod::TrimmedPod},
-};
+use operator_kit::{testing, watch::TrimmedObject};
+use pod_state::TrimmedPod;
 use serde_json::Value;
 
 static BOUND: LazyLock<Option<Arc<command_binder::kind::CommandKind>>> = LazyLock::new(|| {
@@ -33,7 +31,7 @@ static BOUND: LazyLock<Option<Arc<command_binder::kind::CommandKind>>> = LazyLoc
 /// A kind with outputs by expressions.
 static DEPLOYMENT: LazyLock<Option<Arc<ChildKind>>> = LazyLock::new(|| {
     let values = include_str!("../../../examples/children/deployment.yaml");
-    let settings: basic_deployment_controller::Settings = bytes::settings(values).ok()?;
+    let settings: basic_deployment_controller::Settings = testing::settings(values).ok()?;
     settings.children.first().cloned()
 });
 
@@ -41,7 +39,7 @@ static REAPED: LazyLock<Option<command_reaper::Settings>> = LazyLock::new(|| {
     let values = include_str!("../../../charts/command-reaper/values.yaml");
     let values: Value = serde_saphyr::from_str(values).ok()?;
     let settings = serde_json::json!({"kinds": values["kinds"], "declaredBy": values["declaredBy"]});
-    bytes::settings(&settings.to_string()).ok()
+    testing::settings(&settings.to_string()).ok()
 });
 
 pub fn read(input: &[u8]) {

@@ -1,6 +1,6 @@
 //! Bodies of server-side apply: written as JSON, read as YAML.
 
-use operator_kit::bytes;
+use operator_kit::testing;
 use serde_json::{Value, json};
 
 use crate::parts;
@@ -25,13 +25,13 @@ pub fn arrives(value: &Value) {
     if !has_short_names(value) {
         return;
     }
-    let body = bytes::applied(value);
+    let body = testing::applied(value);
     let read = serde_saphyr::from_str::<Value>(&body);
     assert!(read.as_ref().is_ok_and(|read| read == value), "{body} is read as {read:?}");
 }
 
 fn has_short_names(value: &Value) -> bool {
-    let is_short = |name: &str| bytes::applied(&name.into()).len() < LONGEST_NAME;
+    let is_short = |name: &str| testing::applied(&name.into()).len() < LONGEST_NAME;
     match value {
         Value::Object(fields) => fields.iter().all(|(name, value)| is_short(name) && has_short_names(value)),
         Value::Array(items) => items.iter().all(has_short_names),

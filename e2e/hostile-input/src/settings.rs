@@ -1,6 +1,6 @@
 //! Settings: a `ConfigMap` that a person or a chart wrote.
 
-use operator_kit::{bytes, run::Validate};
+use operator_kit::{run::Validate, testing};
 use serde::de::DeserializeOwned;
 
 pub fn read(input: &[u8]) {
@@ -14,7 +14,7 @@ pub fn read(input: &[u8]) {
 
 fn read_as<S: DeserializeOwned + Validate>(text: &str) {
     let said = |text: &str| {
-        let settings = bytes::settings::<S>(text).map_err(|error| error.to_string())?;
+        let settings = testing::settings::<S>(text).map_err(|error| error.to_string())?;
         Ok::<_, String>(settings.warnings())
     };
     let first = said(text);

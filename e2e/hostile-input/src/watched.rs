@@ -4,9 +4,10 @@ use catena_api::{BasicDeployment, BasicReplicaSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Service};
 use kube::Resource;
 use operator_kit::{
-    bytes,
-    watch::{Trimmed, TrimmedObject, Unmanaged, pod::TrimmedPod},
+    testing,
+    watch::{Trimmed, TrimmedObject, Unmanaged},
 };
+use pod_state::TrimmedPod;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
@@ -23,16 +24,16 @@ pub fn read(input: &[u8]) {
 }
 
 fn read_as<K: DeserializeOwned>(text: &str) {
-    let _ = (bytes::page::<K>(text).is_ok(), bytes::is_watch_line::<K>(text));
+    let _ = (testing::page::<K>(text).is_ok(), testing::is_watch_line::<K>(text));
     let Ok(object) = serde_json::from_str::<&RawValue>(text) else { return };
     let good = r#"{"metadata": {"name": "good"}, "spec": {}}"#;
     let page = format!(r#"{{"metadata": {{"resourceVersion": "1"}}, "items": [{object}, {good}]}}"#);
-    let objects = bytes::page::<K>(&page).unwrap_or_else(|error| panic!("a page with it: {error}"));
+    let objects = testing::page::<K>(&page).unwrap_or_else(|error| panic!("a page with it: {error}"));
     assert_eq!(objects.len(), 2);
     assert!(objects[1].is_ok(), "the object beside it is not read");
     for kind in ["ADDED", "MODIFIED", "DELETED"] {
         let line = format!(r#"{{"type": "{kind}", "object": {object}}}"#);
-        assert!(bytes::is_watch_line::<K>(&line), "a line with it is not understood");
+        assert!(testing::is_watch_line::<K>(&line), "a line with it is not understood");
     }
 }
 

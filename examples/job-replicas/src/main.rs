@@ -35,7 +35,7 @@ async fn main() -> anyhow::Result<()> {
     let jobs = operator.watches().cache(watch, JobRow::of, move |job: &JobRow| {
         trigger.notify(&job.namespace, &job.owner_name);
     });
-    let executor = Executor::new(operator.writer(), jobs.seen());
+    let executor = Executor::new(operator.writer(), jobs.watch().seen());
     let observer = Observer { settings: operator.settings(), jobs };
     operator.run(JobReplicasController { observer, executor }, queue).await
 }

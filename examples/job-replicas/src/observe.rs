@@ -28,7 +28,7 @@ impl Observer {
     /// Reads the state of an object.
     pub fn observe(&self, set: Arc<JobReplicas>, attempt: Attempt) -> Result<Observed, Failure> {
         // Jobs that are missing in an incomplete cache would be created again.
-        if let Some(problem) = self.jobs.problem() {
+        if let Some(problem) = self.jobs.watch().problem() {
             return Err(Failure::transient(
                 "JobsNotObserved",
                 format!("the Jobs cannot be observed: {problem}"),

@@ -8,7 +8,7 @@ use std::{
 use basic_replicaset_controller::pod::{self, PodRow};
 use catena_api::{BasicReplicaSet, BasicReplicaSetSpec, BasicReplicaSetStatus, PodReplacementPolicy, keys};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use operator_kit::watch::pod::{self as kit, PodState, Trouble};
+use pod_state::{PodState, Trouble};
 
 use crate::{
     clock::{self, time},
@@ -164,7 +164,7 @@ pub fn pod_row(object: &Object) -> PodRow {
             _ => None,
         },
         node: "".into(),
-        phase: kit::Phase::Running,
+        phase: pod_state::Phase::Running,
         restarts: 0,
     }
 }

@@ -10,7 +10,8 @@ use basic_replicaset_controller::{
 };
 use catena_api::{BasicReplicaSet, PodReplacementPolicy};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use operator_kit::{render::Rendered, watch::pod::PodState};
+use operator_kit::render::Rendered;
+use pod_state::PodState;
 use serde_json::Value;
 
 use super::{

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use catena_api::reason;
 use jiff::Timestamp;
 use operator_kit::render::Templates;
 use serde_json::Value;
@@ -12,7 +13,6 @@ use crate::{
     error::Unusable,
     metadata,
     settings::{LAST_ATTEMPT, ProtectedKind},
-    status::{OVERDUE, VANISHED},
 };
 
 /// Maximum number of attempts that are looked up in one pass.
@@ -74,8 +74,8 @@ impl<'s> Search<'s> {
     /// because this one failed and is gone, or is gone before its outcome was seen, as Jobs with a time to live.
     pub fn misses(&mut self, backup: Value) -> Option<Situation> {
         if self.attempt <= self.known.max(self.begun) {
-            let is_given_up = self.was_reported(OVERDUE);
-            let has_vanished = self.attempt > self.known || self.was_reported(VANISHED);
+            let is_given_up = self.was_reported(reason::BACKUP_OVERDUE);
+            let has_vanished = self.attempt > self.known || self.was_reported(reason::BACKUP_VANISHED);
             let gone = Try::new(&self.kind.backup, self.attempt, &backup, self.now);
             return self.goes_on_after(Try { is_given_up, has_vanished, ..gone });
         }

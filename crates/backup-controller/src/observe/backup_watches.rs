@@ -11,7 +11,7 @@ use catena_api::keys::{BACKUP_OF, BACKUP_TARGET};
 use kube::{Api, Client, discovery::ApiResource};
 use operator_kit::{
     run::Triggers,
-    watch::{Notices, TrimmedObject, Watch, Watches, Watermark},
+    watch::{TrimmedObject, Watch, WatchHandle, Watches, Watermark},
 };
 use parking_lot::Mutex;
 
@@ -21,7 +21,7 @@ pub struct BackupWatches {
     client: Client,
     watches: Watches,
     triggers: Triggers<Row>,
-    running: Arc<Mutex<BTreeMap<Place, Notices>>>,
+    running: Arc<Mutex<BTreeMap<Place, WatchHandle>>>,
 }
 
 /// Version, kind and namespace.
@@ -47,11 +47,11 @@ impl BackupWatches {
     /// The highest version that the watch of these backups has delivered.
     pub fn seen(&self, backup: &Backup) -> Watermark {
         let running = self.running.lock();
-        let notices = running.get(&place(backup)).filter(|notices| notices.problem().is_none());
-        notices.map_or_else(Watermark::unwatched, |notices| notices.seen().clone())
+        let watch = running.get(&place(backup)).filter(|watch| watch.problem().is_none());
+        watch.map_or_else(Watermark::unwatched, |watch| watch.seen().clone())
     }
 
-    fn start(&self, backup: &Backup) -> Notices {
+    fn start(&self, backup: &Backup) -> WatchHandle {
         let (resource, kind) = (&backup.resource, &backup.resource.kind);
         let (api, title) = match &backup.namespace {
             Some(namespace) => (
@@ -61,8 +61,8 @@ impl BackupWatches {
             None => (Api::all_with(self.client.clone(), resource), format!("{kind} (backups)")),
         };
         let triggers = self.triggers.clone();
-        let watch = Watch::metadata(api, title).labelled(BACKUP_OF);
-        self.watches.notice(watch, move |backup: &TrimmedObject| {
+        let watch = Watch::new(api, title).metadata_only().labelled(BACKUP_OF);
+        self.watches.watch_changes(watch, move |backup: &TrimmedObject| {
             let annotations = backup.metadata.annotations.as_ref();
             let about = annotations.and_then(|annotations| annotations.get(BACKUP_TARGET));
             if let Some(target) = about.and_then(|about| serde_json::from_str::<Target>(about).ok()) {

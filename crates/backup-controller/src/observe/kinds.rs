@@ -1,6 +1,7 @@
 //! Keeps the watches in line with the settings.
 
 use backup_controller::{Settings, finalizer, observed::Row, settings::Entries};
+use catena_api::reason;
 use operator_kit::{
     report::{Event, SettingsEvents, warning},
     run::{LiveSettings, Triggers},
@@ -63,7 +64,7 @@ fn warn_of_left(triggers: &Triggers<Row>, events: &SettingsEvents, former: &Sett
         left.join(", ")
     );
     tracing::warn!("{note}");
-    events.publish(Event { action: "RemoveEntry".into(), ..warning("NoEntry", &note) });
+    events.publish(Event { action: "RemoveEntry".into(), ..warning(reason::NO_ENTRY, &note) });
 }
 
 /// Watches all objects of a kind, even those that are not selected, because an object that leaves the selection has to

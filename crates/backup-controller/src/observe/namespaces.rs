@@ -82,7 +82,7 @@ impl Namespaces {
             name: namespace.metadata.name.unwrap_or_default(),
             labels: namespace.metadata.labels.unwrap_or_default(),
         };
-        self.watches.cache(Watch::metadata(all, "Namespace"), trim, move |row: &NamespaceRow| {
+        self.watches.cache(Watch::new(all, "Namespace").metadata_only(), trim, move |row: &NamespaceRow| {
             triggers.notify_all_in(&row.name);
         })
     }

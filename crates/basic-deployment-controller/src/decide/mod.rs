@@ -10,9 +10,9 @@ pub mod unclaimed;
 
 pub use action::{Action, Cause};
 
-use catena_api::BasicDeployment;
+use catena_api::{BasicDeployment, deletion::Deletion};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use operator_kit::{report::Deletion, write::owner::is_outdated};
+use operator_kit::write::owner::is_outdated;
 
 use crate::{
     command_queue::CommandQueue,

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use operator_kit::{report::Deletion, run::Attempt};
+use catena_api::deletion::Deletion;
+use operator_kit::run::Attempt;
 
 use crate::{
     blocking_pod::look_in,

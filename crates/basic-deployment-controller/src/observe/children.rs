@@ -89,21 +89,21 @@ impl Children {
     ) -> Seen {
         let mut seen = Seen { children: Vec::new(), problem: None, unserved: Vec::new() };
         for Known { kind, cache } in kinds {
-            if cache.problem().is_some() {
+            if cache.watch().problem().is_some() {
                 if !may_have(kind) {
                     continue;
                 }
                 // Another mapping is another watch, and no reason to report that children are unknown.
-                cache.first_list(FIRST_LIST_WAIT).await;
+                cache.watch().first_list(FIRST_LIST_WAIT).await;
             }
-            let problem = match cache.problem() {
+            let problem = match cache.watch().problem() {
                 None => {
                     let mut children = cache.group(namespace, uid);
                     children.sort_by(|a, b| a.name.cmp(&b.name));
                     seen.children.extend(children);
                     continue;
                 }
-                Some(problem) if cache.is_unserved() => match self.other_version(kind).await {
+                Some(problem) if cache.watch().is_unserved() => match self.other_version(kind).await {
                     Ok(None) => {
                         seen.unserved.push(kind.clone());
                         continue;
@@ -149,7 +149,7 @@ impl Children {
 impl Known {
     /// The kind and its watch, for writes.
     pub fn listed(&self) -> ListedKind {
-        let watched = WatchedResource::new(self.kind.api_resource(), self.cache.seen());
+        let watched = WatchedResource::new(self.kind.api_resource(), self.cache.watch().seen());
         ListedKind { kind: self.kind.clone(), watched }
     }
 }

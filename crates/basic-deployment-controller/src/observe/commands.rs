@@ -57,11 +57,11 @@ impl Commands {
     /// The commands that are bound to a `BasicDeployment`, in its namespace, the oldest first; `None` while some may be
     /// unknown. Of a kind that is not served there are none.
     pub fn of(&self, namespace: &str, uid: &str) -> Option<Vec<Arc<Command>>> {
-        let served = || self.caches.iter().map(|(_, cache)| cache).filter(|cache| !cache.is_unserved());
-        if served().any(|cache| cache.problem().is_some()) {
+        let served = || self.caches.iter().filter(|(_, cache)| !cache.watch().is_unserved());
+        if served().any(|(_, cache)| cache.watch().problem().is_some()) {
             return None;
         }
-        let of_kind = served().map(|cache| cache.group(namespace, uid));
+        let of_kind = served().map(|(_, cache)| cache.group(namespace, uid));
         let mut commands: Vec<_> = of_kind.flatten().collect();
         commands.sort_by(|a, b| (a.created, &a.uid).cmp(&(b.created, &b.uid)));
         Some(commands)
@@ -104,6 +104,7 @@ impl Commands {
 
     /// The kinds and watches of commands, in the order of [`CommandKind::ALL`].
     pub fn places(&self) -> [WatchedResource; 2] {
-        self.caches.each_ref().map(|(resource, cache)| WatchedResource::new(resource.clone(), cache.seen()))
+        let places = self.caches.each_ref();
+        places.map(|(resource, cache)| WatchedResource::new(resource.clone(), cache.watch().seen()))
     }
 }

@@ -35,7 +35,7 @@ impl History {
 
     /// The reason why the history is unreliable, if it is.
     pub fn problem(&self) -> Option<String> {
-        self.cache.problem()
+        self.cache.watch().problem()
     }
 
     /// The revisions of a `BasicDeployment`, the oldest first.
@@ -73,7 +73,7 @@ impl History {
 
     /// The kind and watch of revisions.
     pub fn place(&self) -> WatchedResource {
-        WatchedResource::new(self.resource.clone(), self.cache.seen())
+        WatchedResource::new(self.resource.clone(), self.cache.watch().seen())
     }
 
     /// Forgets the rendering that was read for a `BasicDeployment`.

@@ -13,12 +13,10 @@ use kube::{Api, Client};
 use operator_kit::{
     object::Named,
     render::is_object_name,
-    watch::{
-        ApiError, Cause, Verb, live,
-        pod::{TrimmedPod, Trouble},
-    },
+    watch::{ApiError, Cause, Verb, live},
     write::owner::controller_of,
 };
+use pod_state::{TrimmedPod, Trouble};
 use tokio::time::timeout;
 
 /// Pods per page: a page of whole pods is in memory at once.

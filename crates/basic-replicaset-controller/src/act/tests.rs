@@ -17,8 +17,8 @@ use operator_kit::{
         Answer::{self, Done, Json, Lost, Refusal},
         Sent, answering, in_turn,
     },
-    watch::pod::{Phase, PodState},
 };
+use pod_state::{Phase, PodState};
 
 use super::*;
 

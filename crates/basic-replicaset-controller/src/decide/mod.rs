@@ -7,13 +7,9 @@ mod ranking;
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use catena_api::BasicReplicaSetStatus;
-use operator_kit::{
-    render::TemplateError,
-    report::Deletion,
-    run::Attempt,
-    watch::{ApiError, pod::PodState},
-};
+use catena_api::{BasicReplicaSetStatus, deletion::Deletion};
+use operator_kit::{render::TemplateError, run::Attempt, watch::ApiError};
+use pod_state::PodState;
 
 pub use budget::Budget;
 use pods::Pods;

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use catena_api::reason::DELETE_REFUSED;
+
 use super::{Budget, proof};
-use crate::{error::DELETE_REFUSED, observed::Observed, pod::PodRow, step};
+use crate::{observed::Observed, pod::PodRow, step};
 
 /// The pods of a set that count.
 pub struct Pods<'o> {

@@ -1,6 +1,6 @@
 //! The judgement on a command: a step, or a report. Pure.
 
-use catena_api::keys;
+use catena_api::{keys, reason};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use operator_kit::watch::{ServedKind, Watched};
 
@@ -43,12 +43,12 @@ pub(super) fn judge(observed: &Observed) -> Judgement {
     match &command.row.finding {
         Finding::NoCommand | Finding::Settled => Judgement::Ignore,
         Finding::Unclear(why) => Judgement::Say(Verdict::refused(
-            "FilterFailed",
+            reason::FILTER_FAILED,
             format!("it is not bound, because it cannot be determined whether it is a command: {why}"),
         )),
-        Finding::NotYet(why) => Judgement::Say(Verdict::refused("WaitingForOthers", why.to_string())),
+        Finding::NotYet(why) => Judgement::Say(Verdict::refused(reason::WAITING_FOR_OTHERS, why.to_string())),
         Finding::Refused(why) => Judgement::Say(Verdict::refused(
-            "OwnershipRefused",
+            reason::OWNERSHIP_REFUSED,
             match command.row.binding() {
                 Some(owner) => format!(
                     "{why}; it was bound before, and is still deleted with the {} {}: remove that owner reference to keep it",
@@ -59,7 +59,7 @@ pub(super) fn judge(observed: &Observed) -> Judgement {
                 ),
             },
         )),
-        Finding::Invalid(why) => Judgement::Say(Verdict::refused("InvalidReference", why.to_string())),
+        Finding::Invalid(why) => Judgement::Say(Verdict::refused(reason::INVALID_REFERENCE, why.to_string())),
         Finding::Target(to) => judge_target(observed, to),
     }
 }
@@ -78,7 +78,7 @@ fn judge_target(observed: &Observed, to: &Reference) -> Judgement {
         Some(Target::NotServed) if command.row.label().is_some() => return Judgement::Ignore,
         Some(Target::NotServed) => {
             return Judgement::Say(Verdict::waiting(
-                "KindNotServed",
+                reason::KIND_NOT_SERVED,
                 format!(
                     "the cluster does not serve {} in any version; install its CustomResourceDefinition, or correct target.kinds in the settings",
                     format!("{}.{}", to.kind.resource.plural, to.kind.resource.group).trim_end_matches('.')
@@ -105,7 +105,7 @@ fn judge_target(observed: &Observed, to: &Reference) -> Judgement {
             return Judgement::Ignore;
         }
         return Judgement::Say(Verdict::refused(
-            "TargetReplaced",
+            reason::TARGET_REPLACED,
             format!(
                 "its label {} has the uid {label}, but the {to} has the uid {uid}, and was there when this command was created: somebody else set the label, or the command is a copy; if it is for the current {to}, remove the label to have it bound",
                 keys::TARGET_UID
@@ -124,7 +124,7 @@ fn judge_target(observed: &Observed, to: &Reference) -> Judgement {
                 "it is for the {to} with the uid {other}, but the current one has the uid {uid}; create a new command for that"
             )
         };
-        return Judgement::Say(Verdict::refused("TargetReplaced", message));
+        return Judgement::Say(Verdict::refused(reason::TARGET_REPLACED, message));
     }
     let row = &command.row;
     let is_owned = row.kind.mode != Mode::Label && row.owners.iter().any(|owner| *owner.uid == **uid);
@@ -133,7 +133,7 @@ fn judge_target(observed: &Observed, to: &Reference) -> Judgement {
     }
     if *is_terminating {
         return Judgement::Say(Verdict::waiting(
-            "TargetTerminating",
+            reason::TARGET_TERMINATING,
             format!(
                 "the {to} is being deleted; delete this command too, or wait for another target of that name"
             ),
@@ -143,14 +143,14 @@ fn judge_target(observed: &Observed, to: &Reference) -> Judgement {
         (Mode::Label, _) | (Mode::Owner, None) => return Judgement::Bind(owner(&row.kind, kind, to, uid)),
         (Mode::Owner, Some(harm)) => {
             let message = format!("{harm}; bind commands of this kind with mode: Label");
-            Verdict::refused("OwnershipRefused", message)
+            Verdict::refused(reason::OWNERSHIP_REFUSED, message)
         }
         (Mode::Observe, None) => Verdict::refused(
-            "WouldBind",
+            reason::WOULD_BIND,
             format!("the {to} would become its owner; set mode: Owner for commands of this kind to bind it"),
         ),
         (Mode::Observe, Some(harm)) => Verdict::refused(
-            "WouldBind",
+            reason::WOULD_BIND,
             format!("{harm}; set mode: Label for commands of this kind to bind it without that"),
         ),
     };
@@ -179,7 +179,7 @@ fn missing(command: &Watched<CommandRow>, to: &Reference) -> Verdict {
             "there is no {to}; create it, or delete this command; it is bound as soon as the target exists"
         ),
     };
-    Verdict::waiting("TargetNotFound", message)
+    Verdict::waiting(reason::TARGET_NOT_FOUND, message)
 }
 
 /// The uid of the target that it was created for, if that is another one.

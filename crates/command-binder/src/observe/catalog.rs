@@ -16,7 +16,7 @@ use kube::{Api, Client, discovery::ApiResource};
 use operator_kit::{
     object::ObjectId,
     run::{LiveSettings, Operator, Triggers},
-    watch::{Notices, ServedKinds, TrimmedObject, Watch, WatchedKind, Watches},
+    watch::{ServedKinds, TrimmedObject, Watch, WatchHandle, WatchedKind, Watches},
 };
 use tokio::{
     select,
@@ -32,8 +32,8 @@ use super::{
 /// Called again and again with all definitions that describe no kind of commands, each with the mistake in it.
 type OnMalformed = Box<dyn Fn(&[(ObjectReference, String)]) + Send + Sync>;
 
-/// Time between checks of kinds of targets that may not be served, and of malformed definitions. A check alone makes no
-/// request.
+/// Time between checks of kinds of targets that are not served or watched in another version, and of malformed definitions. A check
+/// alone makes no request.
 const DISCOVERY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The kinds of commands, which change at run time.
@@ -45,7 +45,7 @@ pub struct Catalog {
     settings: LiveSettings<Settings>,
     waiting: Waiting,
     triggers: Triggers<CommandRow>,
-    targets: HashMap<Arc<TargetKind>, (ApiResource, Notices)>,
+    targets: HashMap<Arc<TargetKind>, WatchHandle>,
     definitions: Option<Definitions>,
     changed: Arc<Notify>,
 }
@@ -76,19 +76,14 @@ impl Catalog {
         loop {
             let wanted = self.wanted();
             self.watch_targets(&wanted);
-            kinds.send_replace(wanted.iter().map(|kind| self.watched(kind)).collect());
-            loop {
+            let substitutes = self.substitutes();
+            kinds.send_replace(wanted.iter().map(|kind| watched(kind, &substitutes)).collect());
+            while self.substitutes() == substitutes {
                 self.report_malformed();
                 select! {
                     () = self.settings.changed() => break,
                     () = self.changed.notified() => break,
-                    () = sleep(DISCOVERY_INTERVAL) => {
-                        let has_changed = self.follow_targets().await;
-                        self.follow_awaited().await;
-                        if has_changed {
-                            break;
-                        }
-                    }
+                    () = sleep(DISCOVERY_INTERVAL) => self.follow_awaited().await,
                 }
             }
         }
@@ -130,68 +125,55 @@ impl Catalog {
         self.targets.retain(|kind, _| wanted.contains(kind));
         for kind in wanted {
             if !self.targets.contains_key(&kind) {
-                let notices = self.notice(kind.clone(), &kind.resource);
-                self.targets.insert(kind.clone(), (kind.resource.clone(), notices));
+                let watch = self.watch(kind.clone());
+                self.targets.insert(kind, watch);
             }
         }
     }
 
-    /// If the version of a watch is no longer served, another version is watched until it is served again. Returns whether any
-    /// watch was replaced.
-    async fn follow_targets(&mut self) -> bool {
-        let doubted = self.targets.iter().filter_map(|(kind, (watched, notices))| {
-            let is_unserved = notices.is_unserved();
-            let is_doubted = is_unserved || *watched != kind.resource;
-            is_doubted.then(|| (kind.clone(), watched.clone(), is_unserved))
-        });
-        let doubted: Vec<_> = doubted.collect();
-        let mut has_changed = false;
-        for (kind, watched, is_unserved) in doubted {
-            // The watch reports its failure, and so do the commands that wait for it.
-            let found = self.served_kinds.find_for_watch(&kind.resource, is_unserved).await;
-            let Ok(Some(found)) = found else { continue };
-            if found.resource != watched {
-                let notices = self.notice(kind.clone(), &found.resource);
-                self.targets.insert(kind, (found.resource, notices));
-                has_changed = true;
-            }
-        }
-        has_changed
+    /// The versions in which targets are watched instead of the wanted ones.
+    fn substitutes(&self) -> HashMap<Arc<TargetKind>, ApiResource> {
+        let substitute = |(kind, watch): (&Arc<TargetKind>, &WatchHandle)| {
+            Some((kind.clone(), ApiResource::clone(&*watch.substitute()?)))
+        };
+        self.targets.iter().filter_map(substitute).collect()
     }
 
     /// Wakes the commands whose target's kind was not served, as soon as it is.
     async fn follow_awaited(&self) {
         for kind in self.waiting.kinds() {
-            if let Ok(Some(_)) = self.served_kinds.find_awaited(&kind.resource).await {
+            if let Ok(Some(_)) = self.served_kinds.find(&kind.resource).await {
                 self.waiting.kind_came(kind, &self.triggers);
             }
         }
     }
 
-    /// Watches commands. When their targets are watched in another version, all of them are listed again, because the references
-    /// of those that are bound may have to be refreshed.
-    fn watched(&self, kind: &Arc<CommandKind>) -> WatchedKind<CommandRow> {
-        let watched = |target: &Arc<TargetKind>| {
-            let watched = self.targets.get(target).map(|(watched, _)| watched.clone());
-            watched.unwrap_or_else(|| target.resource.clone())
-        };
-        let watched_targets: Vec<_> = kind.target.kinds.iter().map(watched).collect();
-        let versions: Vec<_> = watched_targets.iter().map(|target| &*target.api_version).collect();
-        let fingerprint = format!("{} {}", kind.fingerprint, versions.join(" "));
-        let (id, resource, selector) = (kind.id.clone(), kind.resource.clone(), kind.selector.clone());
-        let kind = Arc::new(CommandKind { watched_targets, ..CommandKind::clone(kind) });
-        WatchedKind::new(id, resource, fingerprint, move |object| CommandRow::of(&kind, object))
-            .labelled(selector)
-    }
-
-    fn notice(&self, kind: Arc<TargetKind>, resource: &ApiResource) -> Notices {
+    fn watch(&self, kind: Arc<TargetKind>) -> WatchHandle {
         let (waiting, triggers) = (self.waiting.clone(), self.triggers.clone());
-        let api = Api::all_with(self.client.clone(), resource);
-        let watch = Watch::metadata(api, format!("{} (as a target)", kind.resource.kind));
-        self.watches.notice(watch, move |target: &TrimmedObject| {
+        let api = Api::all_with(self.client.clone(), &kind.resource);
+        let watch = Watch::new(api, format!("{} (as a target)", kind.resource.kind))
+            .metadata_only()
+            .in_any_version(&self.served_kinds, kind.resource.clone());
+        self.watches.watch_changes(watch, move |target: &TrimmedObject| {
             let ObjectId { namespace, name, .. } = ObjectId::of(target);
             let target = Some(TargetName { namespace: namespace.into(), name: name.into() });
             waiting.target_came(&Awaited { kind: kind.clone(), target }, &triggers);
         })
     }
+}
+
+/// Watches commands. When their targets are watched in another version, all of them are listed again, because the references of
+/// those that are bound may have to be refreshed.
+fn watched(
+    kind: &CommandKind,
+    substitutes: &HashMap<Arc<TargetKind>, ApiResource>,
+) -> WatchedKind<CommandRow> {
+    let watched = |target: &Arc<TargetKind>| substitutes.get(target).unwrap_or(&target.resource).clone();
+    let watched_targets: Vec<_> = kind.target.kinds.iter().map(watched).collect();
+    let versions: Vec<_> = watched_targets.iter().map(|target| &*target.api_version).collect();
+    let fingerprint = format!("{} {}", kind.fingerprint, versions.join(" "));
+    let (id, resource, selector) = (kind.id.clone(), kind.resource.clone(), kind.selector.clone());
+    let kind = Arc::new(CommandKind { watched_targets, ..kind.clone() });
+    WatchedKind::new(id, resource, fingerprint, move |object| CommandRow::of(&kind, object))
+        .labelled(selector)
 }

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::core::DynamicObject;
-use operator_kit::watch::pod::node_trouble;
+use pod_state::node_trouble;
 use serde_json::Value;
 
 use super::{Health, State};

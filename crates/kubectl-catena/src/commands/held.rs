@@ -134,7 +134,9 @@ impl Held {
         let report = protection::report(metadata);
         let text = |field: &str| report[field].as_str().unwrap_or_default().to_owned();
         let (reason, message) = match text("reason") {
-            _ if is_left => (NO_ENTRY.to_owned(), describe(NO_ENTRY).0.to_owned()),
+            _ if is_left => {
+                (NO_ENTRY.to_owned(), describe(NO_ENTRY).map(|row| row.meaning.clone()).unwrap_or_default())
+            }
             reason if reason.is_empty() => (HELD_FOR_BACKUP.to_owned(), text("message")),
             reason => (reason, text("message")),
         };

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::advice::describe;
+use super::reasons::{Row, describe};
 use crate::{
     chain::{Health, Node},
     errors::Gap,
@@ -57,6 +57,9 @@ pub struct Cause {
     /// The remedy.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub advice: String,
+    /// Whether nothing stands in the way.
+    #[serde(skip)]
+    pub is_progress: bool,
 }
 
 /// The state of one object.
@@ -109,10 +112,17 @@ impl Cause {
         Self::described(object, reason, describe(reason))
     }
 
-    /// A reason with this meaning and remedy.
-    pub fn described(object: &Identity, reason: &str, (meaning, advice): (&str, &str)) -> Self {
-        let (meaning, advice, message) = (meaning.to_owned(), advice.to_owned(), String::new());
-        Self { object: object.clone(), reason: reason.to_owned(), meaning, message, since: None, advice }
+    /// A reason with the meaning and the remedy of a row, if there is one.
+    pub fn described(object: &Identity, reason: &str, row: Option<&Row>) -> Self {
+        Self {
+            object: object.clone(),
+            reason: reason.to_owned(),
+            meaning: row.map_or("is not ready", |row| &row.meaning).to_owned(),
+            message: String::new(),
+            since: None,
+            advice: row.map(|row| row.remedy.clone()).unwrap_or_default(),
+            is_progress: row.is_some_and(|row| row.is_progress),
+        }
     }
 
     /// With another meaning.
@@ -133,10 +143,5 @@ impl Cause {
     /// With another remedy.
     pub fn advice(self, advice: impl Into<String>) -> Self {
         Self { advice: advice.into(), ..self }
-    }
-
-    /// Whether nothing stands in the way.
-    pub fn is_progress(&self) -> bool {
-        self.advice.is_empty() || self.advice.starts_with("wait")
     }
 }

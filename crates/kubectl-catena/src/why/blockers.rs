@@ -3,14 +3,14 @@
 use catena_api::BlockedBy;
 
 use super::{
-    advice::describe,
     answer::{Cause, Finding},
     command_kind::is_command,
     contest,
     controllers::{Verdict, controller_of, not_running},
     diagnose::follow,
     facts::Facts,
-    refusal, warnings,
+    reasons::{describe, reported},
+    warnings,
 };
 use crate::{
     chain::{Node, State},
@@ -86,7 +86,7 @@ fn child_towards<'n>(blocker: &BlockedBy, node: &'n Node) -> Option<&'n Node> {
 /// found: it is gone, or may not be read.
 fn named(object: &Identity, blocker: &BlockedBy) -> Cause {
     let since = blocker.since.as_ref().map(|since| since.0);
-    refusal::reported(object, &blocker.reason, &blocker.message).since(since)
+    reported(object, &blocker.reason, &blocker.message).since(since)
 }
 
 /// Children that are not well, stuck ones first. Commands come and go beside the chain.
@@ -132,8 +132,11 @@ fn own(node: &Node, facts: &Facts) -> Cause {
         _ => (&health.reason, &health.message),
     };
     let reason = if reason.is_empty() { "NotReady" } else { reason };
-    let cause = refusal::reported(&node.identity, reason, message).since(health.since);
-    if cause.advice.is_empty() { cause.advice(describe(usual(node)).1) } else { cause }
+    let mut cause = reported(&node.identity, reason, message).since(health.since);
+    if let Some(row) = describe(usual(node)).filter(|_| cause.advice.is_empty()) {
+        (cause.advice, cause.is_progress) = (row.remedy.clone(), row.is_progress);
+    }
+    cause
 }
 
 /// The reason whose advice is given for one that nobody describes: progress has only to be waited for.

@@ -8,12 +8,12 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::{
-    advice::{describe, describe_of},
     answer::{Cause, Finding},
     command_kind::{BINDER, has_ended, is_command, is_waiting},
     controllers::{Verdict, controller_of, not_running},
     diagnose::{explain, follow},
     facts::{Facts, Warning},
+    reasons::{describe, describe_binding, describe_of},
     text, warnings,
 };
 use crate::{
@@ -79,8 +79,8 @@ fn is_overlooked(facts: &Facts) -> bool {
 
 /// An object that may be a command, and about which no warning of command-binder is left.
 pub fn overlooked(facts: &Facts) -> Option<String> {
+    let advice = &describe("BinderSilent")?.remedy;
     is_overlooked(facts).then(|| {
-        let (_, advice) = describe("BinderSilent");
         format!(
             "if it is a command, it is not bound, and no warning of {BINDER} tells why: {advice}; with mode: Observe, an Event WouldBind tells that it is only observed"
         )
@@ -114,8 +114,8 @@ fn is_new(node: &Node, facts: &Facts) -> bool {
 }
 
 fn not_bound(node: &Node, reason: &str) -> Cause {
-    let known = if describe(reason).0.is_empty() { "NotBound" } else { reason };
-    Cause::described(&node.identity, reason, describe(known))
+    let row = describe_binding(reason).or_else(|| describe("NotBound"));
+    Cause::described(&node.identity, reason, row)
 }
 
 /// The obstacle of a command.
@@ -139,11 +139,11 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
     }
     let target = target?;
     if let Some(refused) = find(ACCEPTED).filter(|accepted| accepted.status == "False") {
-        let known = match describe_of(&node.identity, &refused.reason) {
-            ("", advice) => ("is not accepted by the controller of its target", advice),
-            known => known,
-        };
-        let cause = Cause::described(&node.identity, &refused.reason, known).message(&refused.message);
+        let row = describe_of(&node.identity, &refused.reason);
+        let mut cause = Cause::described(&node.identity, &refused.reason, row).message(&refused.message);
+        if row.is_none() {
+            cause = cause.meaning("is not accepted by the controller of its target");
+        }
         return here(cause.since(Some(refused.last_transition_time.0)));
     }
     // A command with another reason does not wait for its turn.
@@ -164,16 +164,15 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
 fn own(node: &Node, fallback: &str) -> Cause {
     let Node { identity, health, .. } = node;
     let reason = if health.reason.is_empty() { fallback } else { &health.reason };
-    let usual = describe(fallback);
-    let known = match describe_of(identity, reason) {
-        ("", _) if health.state == State::Failed => usual,
-        ("", _) => (usual.0, ""),
-        known => known,
-    };
+    let row = describe_of(identity, reason);
     let said = Some(health.message.clone()).filter(|said| !said.is_empty());
     let done = || Some(format!("{} done", object::text(&node.object, "/status/progress")?));
     let message = said.or_else(done).unwrap_or_default();
-    Cause::described(identity, reason, known).message(message).since(health.since.or(node.created))
+    let mut cause = Cause::described(identity, reason, row.or_else(|| describe(fallback)));
+    if row.is_none() && health.state != State::Failed {
+        cause = cause.advice("");
+    }
+    cause.message(message).since(health.since.or(node.created))
 }
 
 fn unbound(node: &Node, bound: Option<&Condition>, facts: &Facts) -> Cause {
@@ -214,7 +213,7 @@ fn behind<'n>(node: &'n Node, first: &'n Node, facts: &Facts<'n>) -> Finding<'n>
         .message(&first.health.message)
         .since(node.created);
     let Some(finding) = explain(first, facts) else { return Finding { cause, path: vec![node, first] } };
-    if !finding.cause.is_progress() {
+    if !finding.cause.is_progress {
         let Cause { object, meaning, message, advice, .. } = &finding.cause;
         let whose = if object == name { "it".to_owned() } else { object.to_string() };
         cause.meaning = format!("waits for {name}, which is older and cannot finish: {whose} {meaning}");

@@ -3,7 +3,7 @@
 use catena_api::{command::BOUND, keys};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::advice::describe;
+use super::reasons::describe;
 use crate::{
     chain::{Node, State},
     object::{self, conditions},
@@ -18,7 +18,7 @@ pub fn is_command(node: &Node) -> bool {
     let is_ours =
         node.identity.group() == keys::GROUP && object::text(&node.object, "/spec/targetRef/name").is_some();
     let is_of_binder = |condition: &Condition| {
-        condition.type_ == BOUND && (condition.reason == BOUND || !describe(&condition.reason).0.is_empty())
+        condition.type_ == BOUND && (condition.reason == BOUND || describe(&condition.reason).is_some())
     };
     let mut writers = node.object.metadata.managed_fields.iter().flatten().peekable();
     let may_be_of_binder =

@@ -81,7 +81,7 @@ pub fn remaining(node: &Node, since: Timestamp) -> Option<Cause> {
         }
         _ => return None,
     };
-    let cause = Cause::described(identity, "ContentsRemain", (meaning, &advice));
+    let cause = Cause::with(identity, "ContentsRemain").meaning(meaning).advice(advice);
     Some(cause.message(message).since(Some(since)))
 }
 

@@ -4,7 +4,6 @@ use catena_api::keys;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::{
-    advice::describe,
     answer::{Cause, Finding},
     command_kind::is_waiting,
     facts::Facts,
@@ -48,17 +47,19 @@ pub fn check<'n>(facts: &Facts<'n>) -> Option<Finding<'n>> {
 /// message says more: a child whose label is what the fight is about belongs to nobody meanwhile.
 fn contested(node: &Node) -> Option<(&Node, Cause)> {
     let said = told(node)?;
-    let (meaning, advice) = describe(REASON);
     let is_named = |child: &&Node| {
         let Identity { kind, name, .. } = &child.identity;
         said.message.contains(&format!(" of {kind} {name:?}"))
     };
-    let (at, meaning) = match (changed_by(&said.message), node.children.iter().find(is_named)) {
-        (Some(by), Some(child)) => (child, format!("is changed again and again by {by}")),
-        (Some(by), None) => (node, format!("has a child that is changed again and again by {by}")),
-        (None, _) => (node, meaning.to_owned()),
+    let at = |node: &Node| Cause::with(&node.identity, REASON);
+    let (at, cause) = match (changed_by(&said.message), node.children.iter().find(is_named)) {
+        (Some(by), Some(child)) => (child, at(child).meaning(format!("is changed again and again by {by}"))),
+        (Some(by), None) => {
+            (node, at(node).meaning(format!("has a child that is changed again and again by {by}")))
+        }
+        (None, _) => (node, at(node)),
     };
-    let cause = Cause::described(&at.identity, REASON, (&meaning, advice)).message(said.message);
+    let cause = cause.message(said.message);
     Some((at, cause.since(Some(said.last_transition_time.0))))
 }
 

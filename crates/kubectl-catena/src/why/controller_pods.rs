@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{
     controllers::{Installation, PodTrouble},
-    refusal,
+    reasons::reported,
     relate::alone,
 };
 use crate::{
@@ -62,7 +62,7 @@ fn state(pod: &Identity, health: &Health) -> String {
     if health.state == State::Ready {
         return "is ready, but has not renewed its Lease".to_owned();
     }
-    let cause = refusal::reported(pod, &health.reason, &health.message);
+    let cause = reported(pod, &health.reason, &health.message);
     format!("{} ({})", cause.meaning, cause.reason)
 }
 

@@ -4,12 +4,12 @@ use catena_api::keys;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    advice::describe,
     answer::{Cause, Finding},
     contents::{self, contains, is_container},
     controllers::{Verdict, not_running},
     facts::Facts,
     nodes,
+    reasons::describe,
 };
 use crate::{
     age::duration,
@@ -86,14 +86,14 @@ fn backup(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
     let backup = text("backup");
     let of = if backup.is_empty() { String::new() } else { format!(" by {backup}") };
     // The namespace of the backup: the usual advice is for an object that cannot be created.
-    let is_known = !describe(&reason).1.is_empty() && reason != contents::TERMINATING;
-    let known = if is_known { &reason } else { HELD_FOR_BACKUP };
-    let mut advice = describe(known).1.to_owned();
+    let row = describe(&reason).filter(|_| reason != contents::TERMINATING);
+    let mut cause = Cause::described(&node.identity, &reason, row.or_else(|| describe(HELD_FOR_BACKUP)));
     if let Some(place) = place_of(&backup) {
-        advice = format!("kubectl catena why {place} explains the state of the backup; {advice}");
+        cause.advice =
+            format!("kubectl catena why {place} explains the state of the backup; {}", cause.advice);
     }
     let meaning = format!("is held by {BACKUP_CONTROLLER} until it is backed up{of}");
-    Cause::described(&node.identity, &reason, (&meaning, &advice)).message(text("message")).since(Some(since))
+    cause.meaning(meaning).message(text("message")).since(Some(since))
 }
 
 /// A backup as the plugin takes it, such as `job/dump-x -n backups`; it is called `Job backups/dump-x`.
@@ -123,5 +123,6 @@ fn waits(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
     } else {
         ("WaitsForDependents", format!("is deleted after its dependents ({} left)", node.all().count() - 1))
     };
-    Cause::with(&node.identity, reason).meaning(meaning).since(Some(since))
+    let cause = Cause::with(&node.identity, reason).meaning(meaning).since(Some(since));
+    if reason == "Terminating" { cause.advice("") } else { cause }
 }

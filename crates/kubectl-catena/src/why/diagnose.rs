@@ -25,7 +25,7 @@ pub fn diagnose(facts: &Facts) -> Answer {
     let asked = facts.asked;
     let mut finding = explain(asked, facts);
     // An obstacle that stays comes before the changes of others, and these before mere progress.
-    let is_minor = |cause: &Cause| cause.is_progress() || cause.reason == contest::REASON;
+    let is_minor = |cause: &Cause| cause.is_progress || cause.reason == contest::REASON;
     if finding.as_ref().is_none_or(|finding| is_minor(&finding.cause)) {
         finding = contest::check(facts).or(finding);
     }

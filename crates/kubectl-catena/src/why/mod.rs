@@ -2,7 +2,6 @@
 //!
 //! `explanation` asks the server, with `gather` and `relate`; everything else is pure.
 
-mod advice;
 mod answer;
 mod blockers;
 mod command;
@@ -18,7 +17,7 @@ mod facts;
 mod gather;
 mod left_behind;
 mod nodes;
-mod refusal;
+mod reasons;
 mod relate;
 mod related;
 mod scheduling;
@@ -30,6 +29,6 @@ mod unreported;
 mod volumes;
 mod warnings;
 
-pub use advice::describe;
 pub use explanation::{explanation, explanation_aside};
+pub use reasons::describe;
 pub use text::text;

@@ -49,7 +49,7 @@ pub fn trouble(node: &Node) -> Option<Cause> {
     let meaning = format!("{meaning}, and its pods with it");
     let at = ready.last_transition_time.0;
     let reason = if ready.reason.is_empty() { "NodeNotReady" } else { &ready.reason };
-    let cause = Cause::described(&node.identity, reason, (&meaning, ADVICE));
+    let cause = Cause::with(&node.identity, reason).meaning(meaning).advice(ADVICE);
     Some(cause.message(ready.message).since((at != Timestamp::default()).then_some(at)))
 }
 

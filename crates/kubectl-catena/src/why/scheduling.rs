@@ -5,10 +5,10 @@ use std::cmp::Reverse;
 use serde_json::Value;
 
 use super::{
-    advice::describe,
     answer::{Cause, Finding},
     diagnose::follow,
     facts::Facts,
+    reasons::describe,
     related::{claims_of, needs_nodes},
     volumes,
 };
@@ -74,8 +74,9 @@ fn cause(pod: &Node, nodes: &[Node]) -> Cause {
             }
         }
     }
-    let (meaning, usual) = describe("Unschedulable");
-    let mut meaning = meaning.to_owned();
+    let reason = &pod.health.reason;
+    let cause = Cause::described(&pod.identity, reason, describe("Unschedulable"));
+    let mut meaning = cause.meaning.clone();
     if !obstacles.is_empty() {
         meaning = format!("{meaning}: {obstacles}");
     }
@@ -84,14 +85,12 @@ fn cause(pod: &Node, nodes: &[Node]) -> Cause {
         closed.truncate(MAX_NAMES);
         meaning = format!("{meaning}; {}{more}", closed.join(", "));
     }
-    let advice = if remedies.is_empty() {
-        usual.to_owned()
-    } else {
-        let two = remedies.into_iter().take(2).collect::<Vec<_>>().join("; ");
-        two.replace("{cordoned}", &names(&cordoned)).replace("{tainted}", &names(&tainted))
-    };
-    let cause = Cause::described(&pod.identity, &pod.health.reason, (&meaning, &advice));
-    cause.message(&pod.health.message).since(pod.health.since)
+    let cause = cause.meaning(meaning).message(&pod.health.message).since(pod.health.since);
+    if remedies.is_empty() {
+        return cause;
+    }
+    let two = remedies.into_iter().take(2).collect::<Vec<_>>().join("; ");
+    cause.advice(two.replace("{cordoned}", &names(&cordoned)).replace("{tainted}", &names(&tainted)))
 }
 
 /// The remedies, that of the obstacle on the most nodes first, and that of the selector last.

@@ -10,11 +10,11 @@ use operator_kit::render::short_digest;
 use serde_json::Value;
 
 use super::{
-    advice::describe,
     answer::{Cause, Finding},
     command_kind::{BINDER, is_command},
     controllers::{COMPONENT, OURS, controller_of},
     facts::Facts,
+    reasons::describe,
 };
 use crate::{
     chain::Node,
@@ -119,7 +119,7 @@ pub fn remarks(facts: &Facts, cause: Option<&Cause>) -> Vec<String> {
     let told = open.map(|refused| {
         let RefusedSettings { controller, config_map, message, reason, .. } = refused;
         let namespace = config_map.namespace.as_deref().unwrap_or_default();
-        let (meaning, _) = describe(reason);
+        let meaning = describe(reason).map_or("does not take its newer settings", |row| &row.meaning);
         format!(
             "{controller} {meaning}, those of ConfigMap/{} in {namespace}: {}",
             config_map.name,

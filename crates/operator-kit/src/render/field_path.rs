@@ -10,14 +10,8 @@ const QUANTITIES: [&str; 3] = ["requests", "limits", "capacity"];
 /// Maximum length of a value in a message, in bytes.
 const SHOWN: usize = 60;
 
-/// A place in an object.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    /// For people.
-    pub path: String,
-    /// As a JSON pointer.
-    pub pointer: String,
-}
+/// A path in an object, for people, and the value there.
+type Place<'o> = (String, &'o Value);
 
 #[derive(Clone, Copy, Debug)]
 enum Step<'f> {
@@ -28,13 +22,13 @@ enum Step<'f> {
 }
 
 /// The places that an answer of the server names, in its causes or else in its message.
-pub(crate) fn named(message: &str, fields: &[String], object: &Value) -> Vec<Place> {
+pub(crate) fn named<'o>(message: &str, fields: &[String], object: &'o Value) -> Vec<Place<'o>> {
     if !fields.is_empty() {
-        return fields.iter().flat_map(|field| places(field, object)).map(|(place, _)| place).collect();
+        return fields.iter().flat_map(|field| places(field, object)).collect();
     }
     if message.contains("quantities must match") {
         let mut found = Vec::new();
-        odd_quantities(&Place::root(), object, false, &mut found);
+        odd_quantities("", object, false, &mut found);
         return found;
     }
     let decoded = between(message, "Go struct field ", " of type").and_then(|field| field.split_once('.'));
@@ -42,7 +36,7 @@ pub(crate) fn named(message: &str, fields: &[String], object: &Value) -> Vec<Pla
     let Some(field) = decoded.map(|(_, field)| field).or(applied) else { return Vec::new() };
     let found_type = between(message, "cannot unmarshal ", " into");
     let is_it = |value: &Value| found_type.is_none_or(|wanted| wanted == type_of(value));
-    places(field, object).into_iter().filter(|(_, value)| is_it(value)).map(|(place, _)| place).collect()
+    places(field, object).into_iter().filter(|(_, value)| is_it(value)).collect()
 }
 
 /// A scalar value as text.
@@ -77,29 +71,25 @@ fn type_of(value: &Value) -> &'static str {
 }
 
 /// All places that a path can mean: a path without a list index means all items of the list.
-fn places<'o>(field: &str, object: &'o Value) -> Vec<(Place, &'o Value)> {
-    let mut found = vec![(Place::root(), object)];
+fn places<'o>(field: &str, object: &'o Value) -> Vec<Place<'o>> {
+    let mut found = vec![(String::new(), object)];
     for step in steps(field) {
-        found = found.into_iter().flat_map(|(place, value)| take(step, &place, value)).collect();
+        found = found.into_iter().flat_map(|(path, value)| take(step, &path, value)).collect();
     }
-    found.retain(|(place, _)| *place != Place::root());
+    found.retain(|(path, _)| !path.is_empty());
     found
 }
 
-fn take<'o>(step: Step<'_>, place: &Place, value: &'o Value) -> Vec<(Place, &'o Value)> {
-    let item = |index: usize| Some((place.item(index), value.get(index)?));
-    let count = value.as_array().map_or(0, Vec::len);
+fn take<'o>(step: Step<'_>, path: &str, value: &'o Value) -> Vec<Place<'o>> {
+    let items = value.as_array().into_iter().flatten().enumerate();
+    let items = items.map(|(index, item)| (format!("{path}[{index}]"), item));
     match step {
-        Step::Key(key) if value.is_array() => (0..count)
-            .filter_map(item)
-            .flat_map(|(place, value)| take(Step::Key(key), &place, value))
-            .collect(),
-        Step::Key(key) => value.get(key).map(|found| (place.key(key), found)).into_iter().collect(),
-        Step::Index(index) => item(index).into_iter().collect(),
-        Step::Item(keys) => (0..count)
-            .filter_map(item)
-            .filter(|(_, value)| keys.split(',').all(|key| has(value, key)))
-            .collect(),
+        Step::Key(key) if value.is_array() => {
+            items.flat_map(|(path, item)| take(Step::Key(key), &path, item)).collect()
+        }
+        Step::Key(key) => value.get(key).map(|found| (with_key(path, key), found)).into_iter().collect(),
+        Step::Index(index) => items.skip(index).take(1).collect(),
+        Step::Item(keys) => items.filter(|(_, item)| keys.split(',').all(|key| has(item, key))).collect(),
     }
 }
 
@@ -131,22 +121,16 @@ fn steps(field: &str) -> Vec<Step<'_>> {
     steps
 }
 
-fn odd_quantities(place: &Place, value: &Value, are_quantities: bool, found: &mut Vec<Place>) {
-    match value {
-        Value::Object(fields) => {
-            for (key, value) in fields {
-                if are_quantities && value.as_str().is_some_and(|text| !is_quantity(text)) {
-                    found.push(place.key(key));
-                }
-                odd_quantities(&place.key(key), value, QUANTITIES.contains(&key.as_str()), found);
-            }
+fn odd_quantities<'o>(path: &str, value: &'o Value, are_quantities: bool, found: &mut Vec<Place<'o>>) {
+    for (key, value) in value.as_object().into_iter().flatten() {
+        let path = with_key(path, key);
+        odd_quantities(&path, value, QUANTITIES.contains(&key.as_str()), found);
+        if are_quantities && value.as_str().is_some_and(|text| !is_quantity(text)) {
+            found.push((path, value));
         }
-        Value::Array(items) => {
-            for (index, value) in items.iter().enumerate() {
-                odd_quantities(&place.item(index), value, false, found);
-            }
-        }
-        _ => {}
+    }
+    for (index, item) in value.as_array().into_iter().flatten().enumerate() {
+        odd_quantities(&format!("{path}[{index}]"), item, false, found);
     }
 }
 
@@ -159,22 +143,12 @@ fn is_quantity(text: &str) -> bool {
     unit.len() < unsigned.len() && digits.chars().all(|digit| digit.is_ascii_digit())
 }
 
-impl Place {
-    fn root() -> Self {
-        Self { path: String::new(), pointer: String::new() }
-    }
-
-    fn key(&self, key: &str) -> Self {
-        let path = match (&*self.path, key.contains(['.', '/'])) {
-            (path, true) => format!("{path}[{key}]"),
-            ("", false) => key.to_owned(),
-            (path, false) => format!("{path}.{key}"),
-        };
-        Self { path, pointer: format!("{}/{}", self.pointer, key.replace('~', "~0").replace('/', "~1")) }
-    }
-
-    fn item(&self, index: usize) -> Self {
-        Self { path: format!("{}[{index}]", self.path), pointer: format!("{}/{index}", self.pointer) }
+/// The path of a field.
+fn with_key(path: &str, key: &str) -> String {
+    match (path, key.contains(['.', '/'])) {
+        (path, true) => format!("{path}[{key}]"),
+        ("", false) => key.to_owned(),
+        (path, false) => format!("{path}.{key}"),
     }
 }
 
@@ -194,7 +168,7 @@ mod tests {
             ]},
         });
         let fields: Vec<_> = fields.iter().map(|field| (*field).to_owned()).collect();
-        named(message, &fields, &object).into_iter().map(|place| place.path).collect()
+        named(message, &fields, &object).into_iter().map(|(path, _)| path).collect()
     }
 
     #[test]

@@ -1,6 +1,6 @@
 use std::{fmt, time::Duration};
 
-use super::{NextRetry, clip::clip};
+use super::{NextRetry, clip::clip, reason};
 
 /// Maximum length of the message of a failure, in bytes.
 const LONGEST_MESSAGE: usize = 4096;
@@ -57,7 +57,10 @@ impl Failure {
     pub(crate) fn timed_out(patience: Duration, lease_problem: Option<String>) -> Self {
         let why = lease_problem.unwrap_or_else(|| "the API server does not answer".to_owned());
         let seconds = patience.as_secs();
-        Self::transient("TimedOut", format!("reconciling took longer than {seconds} s: {why}; retrying"))
+        Self::transient(
+            reason::TIMED_OUT,
+            format!("reconciling took longer than {seconds} s: {why}; retrying"),
+        )
     }
 }
 

@@ -2,19 +2,18 @@
 
 mod clip;
 pub mod conditions;
-mod deletion;
 mod events;
 mod failure;
 pub(crate) mod health;
 pub(crate) mod logging;
 pub(crate) mod metrics;
 mod next_retry;
+pub mod reason;
 pub(crate) mod server;
 pub(crate) mod settings_status;
 mod status_pace;
 
 pub use {
-    deletion::{Deletion, HAS_TO_GO_FIRST, TERMINATING},
     events::{Events, Repeat, normal, warning},
     failure::{Failure, Failures},
     kube::runtime::events::{Event, EventType},

@@ -73,6 +73,7 @@ async fn tested_answer<T: Future<Output = Tried>>(
 
 fn exposition(metrics: &Metrics, health: &Health) -> Response {
     metrics.observed(&health.observed());
+    metrics.unserved.set(health.unserved());
     match metrics.encode() {
         Ok(page) => {
             ([(header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], page)

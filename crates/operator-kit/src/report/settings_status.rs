@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use crate::{
     render::short_digest,
-    report::{Events, metrics::Metrics, normal, warning},
+    report::{Events, metrics::Metrics, normal, reason, warning},
 };
 
 /// The topic of Events about the newest settings.
@@ -81,8 +81,8 @@ impl SettingsStatus {
         let state = self.state.lock();
         let Some((version, problem)) = &state.newer else { return };
         let reason = match problem {
-            Problem::Mistake(_) => "SettingsRefused",
-            Problem::Rights(_) => "SettingsWaitForRights",
+            Problem::Mistake(_) => reason::SETTINGS_REFUSED,
+            Problem::Rights(_) => reason::SETTINGS_WAIT_FOR_RIGHTS,
         };
         let note = problem.note();
         events.publish_lasting(SETTINGS, &taking(&[version, &note]), warning(reason, &note));

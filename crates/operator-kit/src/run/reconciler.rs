@@ -17,7 +17,6 @@ use serde::de::DeserializeOwned;
 use tokio::{
     select,
     sync::{Notify, watch as flag},
-    task::JoinSet,
 };
 use tracing::Instrument;
 
@@ -28,7 +27,7 @@ use crate::{
         Controller, Queue, Trigger, controller::Passes, queue::ask_for_all, requests::Requests,
         work_queue::WorkQueue,
     },
-    watch::{Follower, Intake, Unread, lenient::Place, readable},
+    watch::{Intake, WatchHandle, Watches, lenient::Place, readable},
 };
 
 /// Time in which recoveries and losses of watches are gathered before every object is reconciled again.
@@ -53,7 +52,7 @@ pub(crate) struct Reconciler<C: Controller> {
     pub concurrency: u16,
     /// An item for each change of the settings.
     pub settings: BoxStream<'static, ()>,
-    pub unread: Unread,
+    pub watches: Watches,
 }
 
 impl<C: Controller> Reconciler<C> {
@@ -69,13 +68,12 @@ impl<C: Controller> Reconciler<C> {
     where
         Raw: Resource + Clone + DeserializeOwned + Send + 'static,
     {
-        let Self { passes, filled, queue, concurrency, settings, unread } = self;
+        let Self { passes, filled, queue, concurrency, settings, watches } = self;
         let (store, trigger) = (filled.as_reader(), queue.trigger());
         let relisted = Arc::<Notify>::default();
-        let mut watching = JoinSet::new();
-        watching.spawn(watch(intake, filled, trigger.clone(), passes.clone(), unread, relisted.clone()));
+        let watching = watch(&watches, intake, filled, trigger.clone(), passes.clone(), relisted.clone());
         select! {
-            ended = watching.join_next() => Err(anyhow::anyhow!("the watch ended: {ended:?}")),
+            () = watching.ended() => Err(anyhow::anyhow!("the watch ended")),
             never = retrigger(settings, &passes.health, &relisted, &store, &trigger) => match never {},
             ended = work(passes.clone(), &store, &trigger, &queue.requests, concurrency, phase) => ended,
         }
@@ -155,22 +153,22 @@ async fn make_passes<C: Controller>(
 }
 
 /// Keeps the store filled.
-async fn watch<C: Controller, Raw>(
+fn watch<C: Controller, Raw>(
+    watches: &Watches,
     intake: Intake<Raw, C::Kind>,
     mut store: StoreWriter<C::Kind>,
     trigger: Trigger<C::Kind>,
     passes: Arc<Passes<C>>,
-    unread: Unread,
     relisted: Arc<Notify>,
-) where
+) -> WatchHandle
+where
     Raw: Resource + Clone + DeserializeOwned + Send + 'static,
 {
-    // When this is dropped, the task reports that the watch has ended.
-    let Intake { watch, task, trim } = intake;
+    let Intake { watch, status, seen, mut trim } = intake;
     let known = store.as_reader();
-    let follower = Follower::new(watch, &task, passes.metrics.clone(), unread, |event| {
+    watches.start(watch, status, seen, move |event| {
         let find = |place: &Place| find(&known, &passes.dynamic_type, place);
-        let Some(event) = readable(event, &trim, find) else { return };
+        let Some(event) = readable(event, &mut trim, find) else { return };
         let before = if matches!(event, Event::InitDone) { known.state() } else { Vec::new() };
         store.apply_watcher_event(&event);
         match &event {
@@ -183,8 +181,7 @@ async fn watch<C: Controller, Raw>(
                 relisted.notify_one();
             }
         }
-    });
-    follower.run().await;
+    })
 }
 
 /// The last readable state of an object.
@@ -211,17 +208,17 @@ async fn retrigger<K>(
 where
     K: Resource<DynamicType: Hash + Eq + Clone> + Clone + 'static,
 {
-    let mut epoch = health.epoch();
+    let mut epoch = health.requeue_epoch.subscribe();
     loop {
         select! {
             // The first list counts as well, but nobody has to wait for it.
             biased;
             () = relisted.notified() => {}
             Some(()) = settings.next() => {}
-            () = health.next_epoch(epoch) => {
+            Ok(()) = epoch.changed() => {
                 // At a start and after an outage, watches recover one after another.
                 tokio::time::sleep(RETRIGGER_DEBOUNCE).await;
-                epoch = health.epoch();
+                epoch.mark_unchanged();
             }
         }
         ask_for_all(store, trigger, |_| true).await;

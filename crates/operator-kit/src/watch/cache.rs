@@ -3,16 +3,12 @@ use std::{
     collections::{HashMap, HashSet},
     hash::{Hash, Hasher},
     sync::Arc,
-    time::Duration,
 };
 
 use kube::runtime::watcher::Event;
 use parking_lot::RwLock;
 
-use crate::{
-    object::ObjectId,
-    watch::{Task, consistency::Watermark},
-};
+use crate::{object::ObjectId, watch::WatchHandle};
 
 /// The part of a watched object that a controller keeps: only the fields that it reads.
 pub trait Row: Send + Sync + 'static {
@@ -37,11 +33,11 @@ pub trait Row: Send + Sync + 'static {
 ///
 /// A new list replaces the old one at once when it is complete, so that a reader never sees half of it.
 pub struct Cache<R> {
-    rows: RwLock<Rows<R>>,
-    pub(crate) task: Task,
+    pub(super) rows: Arc<RwLock<Rows<R>>>,
+    pub(super) watch: WatchHandle,
 }
 
-struct Rows<R> {
+pub(crate) struct Rows<R> {
     by_uid: HashSet<ByUid<R>>,
     by_group: HashMap<Box<str>, Vec<Arc<R>>>,
     relist: Option<HashSet<ByUid<R>>>,
@@ -72,10 +68,17 @@ impl<R: Row> PartialEq for ByUid<R> {
 
 impl<R: Row> Eq for ByUid<R> {}
 
+impl<R> Default for Rows<R> {
+    fn default() -> Self {
+        Self { by_uid: HashSet::new(), by_group: HashMap::new(), relist: None }
+    }
+}
+
 impl<R: Row> Cache<R> {
-    pub(crate) fn new(task: Task) -> Self {
-        let rows = Rows { by_uid: HashSet::new(), by_group: HashMap::new(), relist: None };
-        Self { rows: RwLock::new(rows), task }
+    /// The watch that fills it.
+    #[must_use]
+    pub fn watch(&self) -> &WatchHandle {
+        &self.watch
     }
 
     /// The rows of a group in a namespace, in no order. Owners and dependents are in the same namespace, because users
@@ -91,58 +94,31 @@ impl<R: Row> Cache<R> {
     pub fn find(&self, holds: impl Fn(&R) -> bool) -> Vec<Arc<R>> {
         self.rows.read().by_uid.iter().filter(|ByUid(row)| holds(row)).map(|ByUid(row)| row.clone()).collect()
     }
-
-    /// The row of an object.
-    pub(crate) fn row(&self, uid: &str) -> Option<Arc<R>> {
-        self.rows.read().by_uid.get(uid).map(|ByUid(row)| row.clone())
-    }
-
-    /// The reason why the cache is unreliable, if it is: its first list is missing, or its watch keeps failing.
-    pub fn problem(&self) -> Option<String> {
-        self.task.status.problem()
-    }
-
-    /// Waits until the first list is complete, or has failed, but no longer than `limit`: usually, it takes only a moment.
-    pub async fn first_list(&self, limit: Duration) {
-        self.task.status.first_list(limit).await;
-    }
-
-    /// Whether the watch fails because the cluster does not serve the kind, or not in this version.
-    #[must_use]
-    pub fn is_unserved(&self) -> bool {
-        self.task.status.is_unserved()
-    }
-
-    /// The highest version that the watch has delivered, for [`crate::write::Writer`] to wait for.
-    #[must_use]
-    pub fn seen(&self) -> &Watermark {
-        &self.task.seen
-    }
-
-    /// Applies one event, and passes each row that is new, changed (also its former state) or gone to `changed`.
-    pub(crate) fn take(&self, event: Event<Arc<R>>, changed: impl Fn(&R)) {
-        let mut rows = self.rows.write();
-        let affected = match event {
-            Event::Apply(row) => rows.put(row),
-            Event::Delete(row) => rows.remove(row.id().uid).into_iter().collect(),
-            Event::Init => {
-                rows.relist = Some(HashSet::new());
-                Vec::new()
-            }
-            Event::InitApply(row) => {
-                rows.list(row);
-                Vec::new()
-            }
-            Event::InitDone => rows.replace(),
-        };
-        drop(rows);
-        for row in affected {
-            changed(&row);
-        }
-    }
 }
 
 impl<R: Row> Rows<R> {
+    /// The row of an object.
+    pub fn row(&self, uid: &str) -> Option<Arc<R>> {
+        self.by_uid.get(uid).map(|ByUid(row)| row.clone())
+    }
+
+    /// Applies one event, and returns each row that is new, changed (also its former state) or gone.
+    pub fn take(&mut self, event: Event<Arc<R>>) -> Vec<Arc<R>> {
+        match event {
+            Event::Apply(row) => self.put(row),
+            Event::Delete(row) => self.remove(row.id().uid).into_iter().collect(),
+            Event::Init => {
+                self.relist = Some(HashSet::new());
+                Vec::new()
+            }
+            Event::InitApply(row) => {
+                self.list(row);
+                Vec::new()
+            }
+            Event::InitDone => self.replace(),
+        }
+    }
+
     fn put(&mut self, row: Arc<R>) -> Vec<Arc<R>> {
         if self.by_uid.get(row.id().uid).is_some_and(|ByUid(known)| known.equals(&row)) {
             return Vec::new();
@@ -206,9 +182,14 @@ impl<R: Row> Rows<R> {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::RefCell;
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::Api;
 
     use super::*;
+    use crate::{
+        testing::{Answer, answering},
+        watch::{Watch, Watches},
+    };
 
     #[derive(PartialEq)]
     struct Pod(&'static str, Option<&'static str>);
@@ -229,8 +210,14 @@ mod tests {
         }
     }
 
+    /// One that is filled by the test alone.
+    fn cache() -> Arc<Cache<Pod>> {
+        let (client, _log) = answering(|_| Answer::Silence);
+        let watch = Watch::new(Api::<ConfigMap>::all(client), "Pod");
+        Watches::default().cache(watch, |_| unreachable!("it lists nothing"), |_| {})
+    }
+
     fn take(cache: &Cache<Pod>, event: Event<Pod>) -> Vec<(String, Option<String>)> {
-        let told = RefCell::new(Vec::new());
         let event = match event {
             Event::Apply(pod) => Event::Apply(Arc::new(pod)),
             Event::Delete(pod) => Event::Delete(Arc::new(pod)),
@@ -238,42 +225,42 @@ mod tests {
             Event::Init => Event::Init,
             Event::InitDone => Event::InitDone,
         };
-        cache.take(event, |pod| told.borrow_mut().push((pod.0.to_owned(), pod.1.map(str::to_owned))));
-        told.into_inner()
+        let told = cache.rows.write().take(event);
+        told.iter().map(|pod| (pod.0.to_owned(), pod.1.map(str::to_owned))).collect()
     }
 
     fn uids(cache: &Cache<Pod>, group: &str) -> Vec<String> {
         cache.group("", group).iter().map(|pod| pod.0.to_owned()).collect()
     }
 
-    #[test]
-    fn a_row_that_moves_tells_its_old_and_its_new_group() {
-        let cache = Cache::new(Task::default());
+    #[tokio::test]
+    async fn a_row_that_moves_tells_its_old_and_its_new_group() {
+        let cache = cache();
         take(&cache, Event::Apply(Pod("p", Some("a"))));
         let told = take(&cache, Event::Apply(Pod("p", Some("b"))));
         assert_eq!(told, [("p".into(), Some("a".into())), ("p".into(), Some("b".into()))]);
         assert_eq!((uids(&cache, "a").len(), uids(&cache, "b").len()), (0, 1));
     }
 
-    #[test]
-    fn a_change_that_no_row_shows_is_not_told() {
-        let cache = Cache::new(Task::default());
+    #[tokio::test]
+    async fn a_change_that_no_row_shows_is_not_told() {
+        let cache = cache();
         assert_eq!(take(&cache, Event::Apply(Pod("p", Some("a")))).len(), 1);
         assert!(take(&cache, Event::Apply(Pod("p", Some("a")))).is_empty());
         assert_eq!(uids(&cache, "a"), ["p"]);
     }
 
-    #[test]
-    fn a_quiet_change_takes_effect_and_is_not_told() {
-        let cache = Cache::new(Task::default());
+    #[tokio::test]
+    async fn a_quiet_change_takes_effect_and_is_not_told() {
+        let cache = cache();
         take(&cache, Event::Apply(Pod("p", Some("a"))));
         assert!(take(&cache, Event::Apply(Pod("p", Some("quiet")))).is_empty());
         assert_eq!((uids(&cache, "a").len(), uids(&cache, "quiet")), (0, vec!["p".to_owned()]));
     }
 
-    #[test]
-    fn a_relist_shows_at_once_when_complete_and_tells_what_is_gone() {
-        let cache = Cache::new(Task::default());
+    #[tokio::test]
+    async fn a_relist_shows_at_once_when_complete_and_tells_what_is_gone() {
+        let cache = cache();
         take(&cache, Event::Apply(Pod("old", Some("a"))));
         take(&cache, Event::Init);
         take(&cache, Event::InitApply(Pod("new", Some("a"))));
@@ -283,9 +270,9 @@ mod tests {
         assert_eq!(told.iter().map(|(uid, _)| uid.as_str()).collect::<Vec<_>>(), ["old", "new"]);
     }
 
-    #[test]
-    fn a_relist_tells_the_old_and_the_new_group_of_a_row_that_moved() {
-        let cache = Cache::new(Task::default());
+    #[tokio::test]
+    async fn a_relist_tells_the_old_and_the_new_group_of_a_row_that_moved() {
+        let cache = cache();
         take(&cache, Event::Apply(Pod("p", Some("a"))));
         take(&cache, Event::Init);
         take(&cache, Event::InitApply(Pod("p", Some("b"))));
@@ -293,13 +280,13 @@ mod tests {
         assert_eq!(told, [("p".into(), Some("a".into())), ("p".into(), Some("b".into()))]);
     }
 
-    #[test]
-    fn a_relist_keeps_the_rows_that_have_not_changed() {
-        let cache = Cache::new(Task::default());
+    #[tokio::test]
+    async fn a_relist_keeps_the_rows_that_have_not_changed() {
+        let cache = cache();
         for pod in [Pod("same", Some("a")), Pod("moved", Some("a"))] {
             take(&cache, Event::Apply(pod));
         }
-        let before = ["same", "moved"].map(|uid| cache.row(uid).unwrap());
+        let before = ["same", "moved"].map(|uid| cache.rows.read().row(uid).unwrap());
         for event in [
             Event::Init,
             Event::InitApply(Pod("same", Some("a"))),
@@ -308,14 +295,14 @@ mod tests {
         ] {
             take(&cache, event);
         }
-        let after = ["same", "moved"].map(|uid| cache.row(uid).unwrap());
+        let after = ["same", "moved"].map(|uid| cache.rows.read().row(uid).unwrap());
         assert!(Arc::ptr_eq(&before[0], &after[0]));
         assert_eq!((after[1].group(), uids(&cache, "a").len()), (Some("b"), 1));
     }
 
-    #[test]
-    fn a_group_does_not_reach_into_another_namespace() {
-        let cache = Cache::new(Task::default());
+    #[tokio::test]
+    async fn a_group_does_not_reach_into_another_namespace() {
+        let cache = cache();
         for pod in [Pod("shop/a", Some("set")), Pod("lab/b", Some("set"))] {
             take(&cache, Event::Apply(pod));
         }
@@ -323,9 +310,9 @@ mod tests {
         assert_eq!(in_shop, ["shop/a"]);
     }
 
-    #[test]
-    fn the_deletion_of_an_older_object_leaves_its_successor() {
-        let cache = Cache::new(Task::default());
+    #[tokio::test]
+    async fn the_deletion_of_an_older_object_leaves_its_successor() {
+        let cache = cache();
         take(&cache, Event::Apply(Pod("uid-2", Some("a"))));
         assert!(take(&cache, Event::Delete(Pod("uid-1", Some("a")))).is_empty());
         assert_eq!(uids(&cache, "a"), ["uid-2"]);

@@ -8,7 +8,7 @@ use serde::{
     Deserialize, Deserializer,
     de::{DeserializeOwned, Error},
 };
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 
 /// A received object, whether it can be read or not.
 #[derive(Clone, Debug)]
@@ -98,9 +98,7 @@ impl<'de, K: DeserializeOwned> Deserialize<'de> for Unmanaged<K> {
     fn deserialize<D: Deserializer<'de>>(decoder: D) -> Result<Self, D::Error> {
         let text = <&RawValue>::deserialize(decoder)?.get();
         let object = without_managed_fields(text).map_err(D::Error::custom)?;
-        let read = serde_json::from_str(&object)
-            .or_else(|_| serde_json::from_str(&without_odd_conditions(&object)?))
-            .or_else(|error| serde_json::from_str(&without(&object, "status")?).map_err(|_| error));
+        let read = serde_json::from_str(&object).or_else(|error| without_mistakes(&object).ok_or(error));
         read.map(Self).map_err(D::Error::custom)
     }
 }
@@ -137,29 +135,23 @@ impl<K: Resource> Resource for Unmanaged<K> {
 fn without_managed_fields(text: &str) -> serde_json::Result<String> {
     let mut object: BTreeMap<String, &RawValue> = serde_json::from_str(text)?;
     let Some(metadata) = object.get("metadata") else { return Ok(text.to_owned()) };
-    let metadata = RawValue::from_string(without(metadata.get(), "managedFields")?)?;
+    let mut metadata: BTreeMap<String, &RawValue> = serde_json::from_str(metadata.get())?;
+    metadata.remove("managedFields");
+    let metadata = serde_json::value::to_raw_value(&metadata)?;
     object.insert("metadata".into(), &metadata);
     serde_json::to_string(&object)
 }
 
-fn without_odd_conditions(text: &str) -> serde_json::Result<String> {
-    let mut object: BTreeMap<String, &RawValue> = serde_json::from_str(text)?;
-    let Some(status) = object.get("status") else { return Ok(text.to_owned()) };
-    let mut status: BTreeMap<String, &RawValue> = serde_json::from_str(status.get())?;
-    let Some(conditions) = status.get("conditions") else { return Ok(text.to_owned()) };
-    let mut conditions: Vec<&RawValue> = serde_json::from_str(conditions.get())?;
-    conditions.retain(|condition| serde_json::from_str::<Condition>(condition.get()).is_ok());
-    let conditions = serde_json::value::to_raw_value(&conditions)?;
-    status.insert("conditions".into(), &conditions);
-    let status = serde_json::value::to_raw_value(&status)?;
-    object.insert("status".into(), &status);
-    serde_json::to_string(&object)
-}
-
-fn without(text: &str, field: &str) -> serde_json::Result<String> {
-    let mut object: BTreeMap<String, &RawValue> = serde_json::from_str(text)?;
-    object.remove(field);
-    serde_json::to_string(&object)
+/// An object without the conditions that cannot be decoded, or without its status.
+fn without_mistakes<K: DeserializeOwned>(text: &str) -> Option<K> {
+    let mut object: Value = serde_json::from_str(text).ok()?;
+    if let Some(conditions) = object.pointer_mut("/status/conditions").and_then(Value::as_array_mut) {
+        conditions.retain(|condition| Condition::deserialize(condition).is_ok());
+    }
+    K::deserialize(&object).ok().or_else(|| {
+        object.as_object_mut()?.remove("status");
+        K::deserialize(object).ok()
+    })
 }
 
 #[cfg(test)]
@@ -196,7 +188,7 @@ mod tests {
     fn a_status_that_somebody_spoiled_is_none() {
         let object =
             json!({"metadata": {"name": "a"}, "spec": {"unschedulable": true}, "status": {"phase": 7}});
-        let read = |object: &serde_json::Value| serde_json::from_str::<Unmanaged<Node>>(&object.to_string());
+        let read = |object: &Value| serde_json::from_str::<Unmanaged<Node>>(&object.to_string());
         let Unmanaged(node) = read(&object).unwrap();
         assert_eq!((node.spec.unwrap().unschedulable, node.status), (Some(true), None));
         let error = read(&json!({"metadata": {"name": "a"}, "spec": 7})).unwrap_err();

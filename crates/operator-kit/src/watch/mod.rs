@@ -3,10 +3,8 @@
 mod api_error;
 mod cache;
 pub(crate) mod consistency;
-mod interner;
 pub(crate) mod lenient;
 pub mod live;
-pub mod pod;
 mod served;
 mod stream;
 mod trimmed;
@@ -16,10 +14,9 @@ pub use {
     api_error::{ApiError, Cause, Verb, unknown_fields},
     cache::{Cache, Row},
     consistency::{WatchedResource, Watermark},
-    interner::Interner,
     lenient::Unmanaged,
     served::{ServedKind, ServedKinds},
-    stream::{Notices, Watch, Watches},
+    stream::{Watch, WatchHandle, Watches},
     trimmed::{Trimmed, TrimmedObject, trimmed_metadata, trimmed_time},
     watched_kind::{Source, Watched, WatchedKind},
 };
@@ -28,9 +25,4 @@ pub(crate) use {
     lenient::Lenient,
     stream::{read_change, read_page},
 };
-pub(crate) use {
-    lenient::readable,
-    served::follow as follow_served,
-    stream::{Follower, Task, Unread},
-    watched_kind::Intake,
-};
+pub(crate) use {lenient::readable, watched_kind::Intake};

@@ -6,16 +6,16 @@
 use std::{collections::BTreeMap, fmt};
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta, OwnerReference, Time};
 use serde::{
     Deserialize, Deserializer,
     de::{Error, MapAccess, Visitor},
 };
 use serde_json::{Map, Value};
 
-/// The fields of `metadata` that controllers read.
+/// The fields of `metadata`, of which those are decoded that controllers read.
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", remote = "ObjectMeta")]
 struct Metadata {
     name: Option<String>,
     generate_name: Option<String>,
@@ -31,26 +31,17 @@ struct Metadata {
     annotations: Option<BTreeMap<String, String>>,
     owner_references: Option<Vec<OwnerReference>>,
     finalizers: Option<Vec<String>>,
+    #[serde(skip)]
+    deletion_grace_period_seconds: Option<i64>,
+    #[serde(skip)]
+    managed_fields: Option<Vec<ManagedFieldsEntry>>,
+    #[serde(skip)]
+    self_link: Option<String>,
 }
 
 /// Decodes `metadata` without `managedFields`; for `#[serde(deserialize_with = …)]`.
 pub fn trimmed_metadata<'de, D: Deserializer<'de>>(decoder: D) -> Result<ObjectMeta, D::Error> {
-    let metadata = Metadata::deserialize(decoder)?;
-    Ok(ObjectMeta {
-        name: metadata.name,
-        generate_name: metadata.generate_name,
-        namespace: metadata.namespace,
-        uid: metadata.uid,
-        resource_version: metadata.resource_version,
-        generation: metadata.generation,
-        creation_timestamp: metadata.creation_timestamp,
-        deletion_timestamp: metadata.deletion_timestamp,
-        labels: metadata.labels,
-        annotations: metadata.annotations,
-        owner_references: metadata.owner_references,
-        finalizers: metadata.finalizers,
-        ..ObjectMeta::default()
-    })
+    Metadata::deserialize(decoder)
 }
 
 /// Decodes a time; for `#[serde(default, deserialize_with = …)]`. The API server accepts later times than this type can
@@ -113,7 +104,7 @@ impl<'de> Visitor<'de> for Fields {
 
 /// Makes a type with a field `metadata` a resource whose kind is known only at run time.
 macro_rules! resource_of_any_kind {
-    ($type:ty, $kind:ty $(, $parameter:ident)?) => {
+    ($type:ty, $kind:ty $(, $parameter:ident)? $(; $($other:tt)+)?) => {
         impl$(<$parameter>)? kube::Resource for $type {
             type DynamicType = $kind;
             type Scope = kube::core::DynamicResourceScope;
@@ -130,10 +121,6 @@ macro_rules! resource_of_any_kind {
                 resource.version.as_str().into()
             }
 
-            fn api_version(resource: &Self::DynamicType) -> std::borrow::Cow<'_, str> {
-                resource.api_version.as_str().into()
-            }
-
             fn plural(resource: &Self::DynamicType) -> std::borrow::Cow<'_, str> {
                 resource.plural.as_str().into()
             }
@@ -145,6 +132,8 @@ macro_rules! resource_of_any_kind {
             fn meta_mut(&mut self) -> &mut kube::api::ObjectMeta {
                 &mut self.metadata
             }
+
+            $($($other)+)?
         }
     };
 }

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::{Api, Client, Resource, api::ObjectMeta, discovery::ApiResource};
+use kube::{Api, Client, api::ObjectMeta, discovery::ApiResource};
 
 use crate::{
-    report::health::{Health, Need},
-    watch::{Task, TrimmedObject, Watch, WatchedResource, Watermark, trimmed::resource_of_any_kind},
+    report::health::{Health, Need, WatchStatus},
+    watch::{ServedKinds, TrimmedObject, Watch, WatchedResource, Watermark, trimmed::resource_of_any_kind},
 };
 
 /// An object of a kind that is known only at run time, trimmed to the fields that its controller reads.
@@ -85,41 +85,41 @@ impl<R> WatchedKind<R> {
         &self.resource
     }
 
-    /// The name of its watch in messages.
-    pub(crate) fn for_people(&self) -> String {
-        format!("{} ({})", self.resource.kind, self.id)
-    }
-
-    /// The same kind in another version.
-    pub(crate) fn served_as(mut self, resource: ApiResource) -> Self {
-        self.resource = Arc::new(resource);
-        self
-    }
-
     /// Whether another one asks for the very same watch.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         (&self.id, &self.resource, &self.fingerprint, &self.selector, self.is_metadata_only)
             == (&other.id, &other.resource, &other.fingerprint, &other.selector, other.is_metadata_only)
     }
 
-    /// The intake of its objects.
-    pub(crate) fn intake(self, client: &Client, health: &Health) -> Intake<TrimmedObject, Watched<R>>
+    /// The intake of its objects, in whichever version is served.
+    pub(crate) fn intake(
+        self,
+        client: &Client,
+        served: &ServedKinds,
+        health: &Health,
+    ) -> Intake<TrimmedObject, Watched<R>>
     where
         R: 'static,
     {
-        let kind = self.for_people();
+        let kind = format!("{} ({})", self.resource.kind, self.id);
         let Self { id, resource, selector, is_metadata_only, trim, .. } = self;
-        let mut watch = if is_metadata_only {
-            Watch::metadata(Api::all_with(client.clone(), &*resource), kind)
-        } else {
-            Watch::new(Api::all_with(client.clone(), &*resource), kind)
-        };
+        let (status, seen) = (health.watch(&kind, Need::Never), Watermark::default());
+        let api = Api::all_with(client.clone(), &*resource);
+        let mut watch = Watch::new(api, kind).in_any_version(served, resource.clone());
+        if is_metadata_only {
+            watch = watch.metadata_only();
+        }
         if let Some(selector) = selector {
             watch = watch.labelled(&selector);
         }
-        let source = Arc::new(Source { id, watched: WatchedResource::new(resource, &Watermark::default()) });
-        let task = Task::of(health.watch(watch.kind(), Need::Never), source.watched.seen.clone());
+        let watched = WatchedResource::new(resource.clone(), &seen);
+        let (mut source, state) = (Arc::new(Source { id, watched }), status.subscribe());
         let trim = move |object: TrimmedObject| {
+            let listed = state.borrow().substitute.clone().unwrap_or_else(|| resource.clone());
+            if listed != source.watched.resource {
+                let watched = WatchedResource::new(listed, &source.watched.seen);
+                source = Arc::new(Source { id: source.id.clone(), watched });
+            }
             let metadata = ObjectMeta {
                 name: object.metadata.name.clone(),
                 namespace: object.metadata.namespace.clone(),
@@ -132,7 +132,7 @@ impl<R> WatchedKind<R> {
             };
             Watched { metadata, source: source.clone(), row: trim(object) }
         };
-        Intake { watch, task, trim: Box::new(trim) }
+        Intake { watch, status, seen, trim: Box::new(trim) }
     }
 }
 
@@ -146,16 +146,61 @@ impl<R> Watched<R> {
     /// A reference to it, for Events.
     #[must_use]
     pub fn reference(&self) -> ObjectReference {
-        self.object_ref(&self.source.watched.resource)
+        let ObjectMeta { name, namespace, uid, .. } = self.metadata.clone();
+        let ApiResource { api_version, kind, .. } = self.resource();
+        let (api_version, kind) = (Some(api_version.clone()), Some(kind.clone()));
+        ObjectReference { api_version, kind, name, namespace, uid, ..ObjectReference::default() }
     }
 }
 
 /// The intake of objects of a kind: their watch, and the trimming of each object.
 pub(crate) struct Intake<Raw, K> {
     pub watch: Watch<Raw>,
-    pub task: Task,
-    pub trim: Box<dyn Fn(Raw) -> K + Send + Sync>,
+    pub status: WatchStatus,
+    /// The highest version that the watch has delivered.
+    pub seen: Watermark,
+    pub trim: Box<dyn FnMut(Raw) -> K + Send + Sync>,
 }
 
 // Shared: a queue and a store hold it once for each object.
-resource_of_any_kind!(Watched<R>, Arc<ApiResource>, R);
+resource_of_any_kind!(Watched<R>, Arc<ApiResource>, R;
+    // The object may be watched in another version than its kind is known by.
+    fn object_ref(&self, _: &Arc<ApiResource>) -> ObjectReference {
+        self.reference()
+    }
+);
+
+#[cfg(test)]
+mod tests {
+    use kube::{Resource, core::GroupVersionKind};
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::{Answer, answering};
+
+    #[tokio::test]
+    async fn an_object_is_written_and_named_in_the_version_in_which_it_was_listed() {
+        let (client, _log) = answering(|_| Answer::Silence);
+        let [v1, v2] = ["v1", "v2"].map(|version| {
+            let kind = GroupVersionKind::gvk("x.dev", version, "Move");
+            Arc::new(ApiResource::from_gvk_with_plural(&kind, "moves"))
+        });
+        let kind = WatchedKind::new("moves", ApiResource::clone(&v1), "", |_| ());
+        let mut intake = kind.intake(&client, &ServedKinds::new(client.clone()), &Health::default());
+        let mut listed = || {
+            let object = json!({"metadata": {"namespace": "shop", "name": "a", "uid": "u"}});
+            (intake.trim)(serde_json::from_value(object).unwrap())
+        };
+        let before = [listed(), listed()];
+        assert!(Arc::ptr_eq(&before[0].source, &before[1].source), "it is in memory once");
+        assert_eq!(before[0].object_ref(&v1).api_version.as_deref(), Some("x.dev/v1"));
+        intake.status.substituted(Some(v2.clone()));
+        let after = listed();
+        assert_eq!((after.resource(), &after.source.watched.resource), (&*v2, &v2));
+        let ObjectReference { api_version, kind, namespace, name, uid, .. } = after.object_ref(&v1);
+        let reference = [api_version, kind, namespace, name, uid].map(Option::unwrap);
+        assert_eq!(reference, ["x.dev/v2", "Move", "shop", "a", "u"]);
+        intake.status.substituted(None);
+        assert_eq!(listed().resource(), &*v1);
+    }
+}

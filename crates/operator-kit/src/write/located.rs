@@ -29,10 +29,9 @@ impl ApiError {
             return if is_set { self.set_by(&format!("the template {name:?}")) } else { self };
         }
         let places = field_path::named(&self.message, &self.fields, &rendered);
-        for place in places.into_iter().take(MAX_FIELDS) {
-            let value = rendered.pointer(&place.pointer).and_then(field_path::text);
-            if let Some(value) = value.filter(|_| !self.message.contains(&place.path)) {
-                self.message = format!("{}; {} is {}", self.message, place.path, field_path::shown(&value));
+        for (path, value) in places.into_iter().take(MAX_FIELDS) {
+            if let Some(value) = field_path::text(value).filter(|_| !self.message.contains(&path)) {
+                self.message = format!("{}; {path} is {}", self.message, field_path::shown(&value));
             }
         }
         self

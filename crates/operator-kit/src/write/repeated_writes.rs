@@ -15,7 +15,10 @@ use axum::http::{Request, header::CONTENT_TYPE};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::{object::Named, report::Failure};
+use crate::{
+    object::Named,
+    report::{Failure, reason},
+};
 
 /// How often a write may be repeated.
 struct Limit {
@@ -115,7 +118,7 @@ impl Repeated {
             ),
         };
         let retry_after = undoes.as_ref().map(|_| UNDOING_PACE);
-        Failure { retry_after, ..Failure::transient("RepeatedWrites", message) }
+        Failure { retry_after, ..Failure::transient(reason::REPEATED_WRITES, message) }
     }
 }
 

@@ -198,10 +198,10 @@ async fn why_it_waits_is_said_on_the_very_object_and_once_in_an_event() {
     ] {
         assert_eq!(act(tell(state), Answer::Done).await.told, told, "{state:?}");
     }
-    let given_up = BackupStatus { reason: OVERDUE.into(), ..status(State::Failed) };
+    let given_up = BackupStatus { reason: reason::BACKUP_OVERDUE.into(), ..status(State::Failed) };
     let given_up = Action::Hold { status: given_up, tell: true, again: Duration::ZERO };
     assert_eq!(act(given_up, Answer::Done).await.told, ["BackupOverdue"]);
-    let vanished = BackupStatus { reason: VANISHED.into(), ..status(State::Failed) };
+    let vanished = BackupStatus { reason: reason::BACKUP_VANISHED.into(), ..status(State::Failed) };
     let vanished = Action::Hold { status: vanished, tell: true, again: Duration::ZERO };
     assert_eq!(act(vanished, Answer::Done).await.told, ["BackupVanished"]);
     let mut said = observed();

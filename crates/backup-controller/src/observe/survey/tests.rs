@@ -12,8 +12,8 @@ use backup_controller::{
     backup::{Failures, MAX_LOOK_UPS, Verdict, render},
     metadata,
     settings::LAST_ATTEMPT,
-    status::OVERDUE,
 };
+use catena_api::reason;
 use serde_json::{Value, json};
 
 use super::*;
@@ -128,7 +128,7 @@ async fn a_failed_backup_that_is_gone_counts_for_its_policy() {
         assert!(matches!(&gone_soon, Situation::Failed { last, .. } if last.attempt == 2), "{gone_soon:?}");
         assert_eq!(failures.number(), 0, "an attempt whose failure nobody has seen counts for nothing");
 
-        let given_up = BackupStatus { reason: OVERDUE.into(), ..own.clone() };
+        let given_up = BackupStatus { reason: reason::BACKUP_OVERDUE.into(), ..own.clone() };
         let mut failures = Failures::none_by(policy);
         let gone = surveyed(&cluster(Vec::new()).0, &settings, &given_up, &mut failures).await;
         assert!(matches!(&gone, Situation::Failed { last, .. } if last.is_given_up), "{gone:?}");

@@ -1,8 +1,8 @@
 //! The commands of a `BasicDeployment` that is being deleted.
 
+use catena_api::deletion::TERMINATING;
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use operator_kit::report::TERMINATING;
 
 use super::{
     queue::{outcome, restart, restarted, told, with},

@@ -1,5 +1,6 @@
 //! The content of the status.
 
+use catena_api::reason::PROGRESS_DEADLINE_EXCEEDED;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use operator_kit::report::{
     Failure, NextRetry, Pace,
@@ -259,7 +260,7 @@ fn a_stall_that_a_former_leader_reported_is_not_taken_back_by_the_next_one_befor
     let deadline = stall::deadline(&stalled.deployment);
     stalled.since_progress = deadline;
     let told = status(&stalled);
-    assert_eq!(said(&told, STALLED).unwrap()[1], stall::PROGRESS_DEADLINE_EXCEEDED);
+    assert_eq!(said(&told, STALLED).unwrap()[1], PROGRESS_DEADLINE_EXCEEDED);
 
     let reported = |status: &BasicDeploymentStatus, child: Value| {
         let mut seen = ours(child);
@@ -286,7 +287,7 @@ fn a_stall_that_a_former_leader_reported_is_not_taken_back_by_the_next_one_befor
 
 #[test]
 fn a_word_of_the_child_is_not_taken_for_a_report_of_its_parent() {
-    for own in [stall::PROGRESS_DEADLINE_EXCEEDED, "Paused"] {
+    for own in [PROGRESS_DEADLINE_EXCEEDED, "Paused"] {
         let conditions = json!([{"type": "Stalled", "status": "True", "reason": own, "message": "late"}]);
         let mut observed = ours(json!({"status": {"active": 1, "conditions": conditions}}));
         let told = status(&observed);

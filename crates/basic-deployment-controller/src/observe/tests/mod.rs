@@ -96,7 +96,8 @@ impl Cluster {
         let executor = Executor::new(Writer::over(client, env!("CARGO_PKG_NAME")), observer.places(), memory);
         let blind = || {
             let kinds = observer.children.of(&observer.settings.current().children);
-            kinds.iter().any(|known| known.cache.problem().is_some() && !known.cache.is_unserved())
+            let mut watches = kinds.iter().map(|known| known.cache.watch());
+            watches.any(|watch| watch.problem().is_some() && !watch.is_unserved())
                 || observer.history.problem().is_some()
                 || observer.commands.of("shop", "deployment").is_none()
         };

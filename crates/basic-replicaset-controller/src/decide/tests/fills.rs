@@ -1,7 +1,8 @@
 //! Missing pods are created, or adopted.
 
+use catena_api::deletion::TERMINATING;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use operator_kit::report::{TERMINATING, conditions};
+use operator_kit::report::conditions;
 
 use super::*;
 use crate::observed::succession_ends_in;

@@ -1,11 +1,12 @@
 //! A failure holds up only its own item.
 
+use catena_api::reason::DELETE_REFUSED;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use operator_kit::report::conditions;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{error::DELETE_REFUSED, observed::MAX_FAILED_ITEMS};
+use crate::observed::MAX_FAILED_ITEMS;
 
 fn without(held_up: HeldUp) -> Attempt {
     Attempt::Without(held_up)

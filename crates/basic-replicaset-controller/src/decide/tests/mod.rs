@@ -13,8 +13,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use operator_kit::{
     report::{Failure, StatusAge},
     run::HeldUp,
-    watch::pod::{Phase, Trouble},
 };
+use pod_state::{Phase, Trouble};
 
 use super::*;
 use crate::pod::Owner;

@@ -1,68 +1,101 @@
-//! No controller reports a reason that `why` cannot explain.
+//! Every reason that a controller can report is explained, here and on the pages.
 
-use std::{fs, path::Path};
+use std::{collections::HashSet, env, fs, path::Path};
+
+use catena_api::reason;
+use operator_kit::report::reason as of_kit;
 
 use super::{
     WEB,
     scene::{ask, calm, refused},
 };
+use crate::why::reasons::{Row, describe, tests::part};
 
-/// Every reason that a controller can report, read from its source, is explained, with a remedy.
 #[test]
 fn every_reason_that_a_controller_reports_is_explained() {
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let mut reasons = Vec::new();
-    for (file, before) in [
-        ("operator-kit/src/watch/api_error/describe.rs", &["=> \""][..]),
-        ("operator-kit/src/render/templates/error.rs", &["=> \""]),
-        ("operator-kit/src/report/failure.rs", &["transient(\""]),
-        ("operator-kit/src/write/repeated_writes.rs", &["transient(\""]),
-        ("basic-deployment-controller/src/error.rs", &["=> \"", "transient(\""]),
-        ("basic-deployment-controller/src/status.rs", &["say(\"", "= \"", "{ \"", "\n            \""]),
-        (
-            "basic-deployment-controller/src/command_status.rs",
-            &["say(None, \"", "say(Some(false), \"", "(None, \"", "(Some(false), \"", "            \""],
-        ),
-        (
-            "basic-deployment-controller/src/command_queue.rs",
-            &["Hindered(\"", "Impossible(\"", "            \""],
-        ),
-        ("basic-replicaset-controller/src/error.rs", &["transient(\"", "DELETE_REFUSED: &str = \""]),
-        ("basic-replicaset-controller/src/status.rs", &["=> (\"", "            \""]),
-        ("backup-controller/src/error.rs", &["=> \""]),
-        ("backup-controller/src/status.rs", &["(\"", "            \"", ", \""]),
-        ("command-reaper/src/act.rs", &["stalled(\n                \""]),
-        ("command-binder/src/decide/judge.rs", &["refused(\"", "waiting(\"", "            \""]),
-        ("command-binder/src/place.rs", &["refused(\"", "            \""]),
-    ] {
-        let source = fs::read_to_string(crates.join(file)).unwrap();
-        let source = source.split("#[cfg(test)]").next().unwrap();
-        let found: Vec<&str> = before.iter().flat_map(|before| words_after(source, before)).collect();
-        assert!(!found.is_empty(), "{file} reports nothing any more: is it called otherwise now?");
-        reasons.extend(found.into_iter().map(|reason| (file, reason.to_owned())));
-    }
-    // Good news needs no explanation.
-    let good = ["Complete", "Bound", "BackedUp", "ReleasedWithoutBackup", "ForceReleased"];
-    let unexplained: Vec<_> = reasons
-        .iter()
-        .filter(|(_, reason)| !good.contains(&reason.as_str()))
-        .filter(|(_, reason)| {
+    let unexplained: Vec<_> = [reason::ALL, of_kit::ALL]
+        .concat()
+        .into_iter()
+        .filter(|reason| {
             let cause = ask(WEB, &refused(reason, "as it says"), &calm()).root_cause.unwrap();
             cause.reason != *reason || cause.meaning == "is not ready" || cause.advice.is_empty()
         })
         .collect();
-    assert!(unexplained.is_empty(), "without a meaning or an advice in advice.rs: {unexplained:?}");
+    assert!(unexplained.is_empty(), "without a row in catena-api/src/reasons.yaml: {unexplained:?}");
 }
 
-/// The `PascalCase` words in quotes after a text.
-fn words_after<'s>(source: &'s str, before: &str) -> Vec<&'s str> {
-    let parts = source.split(before).skip(1);
-    let words = parts.filter_map(|part| part.split('"').next());
-    let is_reason = |word: &&str| {
-        word.len() > 3
-            && word.starts_with(|first: char| first.is_ascii_uppercase())
-            && word.chars().all(|character| character.is_ascii_alphabetic())
-            && word.chars().any(|character| character.is_ascii_lowercase())
-    };
-    words.filter(is_reason).collect()
+#[test]
+fn no_reason_has_two_rows_in_a_part() {
+    for name in ["pods", "volumes", "templates", "writes", "rollouts", "backups", "commands", "binding"] {
+        let mut seen = HashSet::new();
+        for reason in part(name).iter().flat_map(|row| &row.reasons) {
+            assert!(seen.insert(reason), "{name}: {reason}");
+        }
+        assert!(!seen.is_empty(), "{name}");
+    }
+}
+
+/// The pages with tables that are made from the rows, between a comment with the parts and another one.
+const PAGES: [&str; 2] = ["docs/when-something-is-stuck.md", "charts/command-binder/README.md"];
+
+#[test]
+fn the_tables_of_the_pages_are_made_from_the_rows() {
+    for page in PAGES {
+        let path = repository().join(page);
+        let text = fs::read_to_string(&path).unwrap();
+        let expected = with_tables(&text);
+        assert_ne!(text.matches(BEGIN).count(), 0, "{page}");
+        if env::var_os("UPDATE_PAGES").is_some() {
+            fs::write(&path, &expected).unwrap();
+        } else {
+            assert!(text == expected, "make {page} again: UPDATE_PAGES=1 cargo test -p kubectl-catena pages");
+        }
+    }
+}
+
+#[test]
+fn the_page_on_protection_names_reasons_that_exist() {
+    let page = fs::read_to_string(repository().join("docs/protect-a-kind.md")).unwrap();
+    let (_, table) = page.split_once("| reason of `Blocked` | remedy |").unwrap();
+    let (table, _) = table.split_once("\n\n").unwrap();
+    for cell in table.lines().skip(2).filter_map(|line| line.split('|').nth(1)) {
+        for reason in cell.split('`').skip(1).step_by(2) {
+            assert!(describe(reason).is_some(), "{reason}");
+        }
+    }
+}
+
+fn repository() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap()
+}
+
+const BEGIN: &str = "<!-- reasons: ";
+const END: &str = "<!-- end of reasons -->";
+
+fn with_tables(page: &str) -> String {
+    let mut parts = page.split(BEGIN);
+    let before = parts.next().unwrap().to_owned();
+    let made = parts.map(|rest| {
+        let (name, rest) = rest.split_once(" -->\n").unwrap();
+        let (_, rest) = rest.split_once(END).unwrap();
+        let rows: String = part(name).iter().map(line).collect();
+        format!("{BEGIN}{name} -->\n\n{HEAD}{rows}\n{END}{rest}")
+    });
+    before + &made.collect::<String>()
+}
+
+const HEAD: &str = "| reason, or words of the message | the object … | remedy |\n|---|---|---|\n";
+
+fn line(row: &Row) -> String {
+    let reasons = row.reasons.iter().map(|reason| format!("`{reason}`"));
+    let words = row.says.iter().map(|words| format!("`… {} …`", words.trim()));
+    let first = reasons.chain(words).collect::<Vec<_>>().join(", ");
+    let more = if row.more.is_empty() { String::new() } else { format!(". {}", row.more) };
+    let remedy = row
+        .remedy
+        .replace("{namespace}", "")
+        .replace("{object}", "KIND/NAME")
+        .replace("{name}", "NAME")
+        .replace('<', "&lt;");
+    format!("| {first} | {}{more} | {remedy} |\n", row.meaning)
 }

@@ -1,6 +1,6 @@
 use thiserror::Error;
 
-use crate::report::Failure;
+use crate::report::{Failure, reason};
 
 /// A template that did not render an object.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -94,12 +94,12 @@ impl TemplateError {
     #[must_use]
     pub fn reason(&self) -> &'static str {
         match self {
-            Self::Unknown { .. } => "TemplateNotFound",
-            Self::MissingParameter { .. } => "ParameterMissing",
-            Self::UnknownParameter { .. } => "ParameterUnknown",
-            Self::InvalidParameter { .. } => "ParameterInvalid",
-            Self::NotUnique { .. } => "NotUnique",
-            _ => "TemplateFailed",
+            Self::Unknown { .. } => reason::TEMPLATE_NOT_FOUND,
+            Self::MissingParameter { .. } => reason::PARAMETER_MISSING,
+            Self::UnknownParameter { .. } => reason::PARAMETER_UNKNOWN,
+            Self::InvalidParameter { .. } => reason::PARAMETER_INVALID,
+            Self::NotUnique { .. } => reason::NOT_UNIQUE,
+            _ => reason::TEMPLATE_FAILED,
         }
     }
 }

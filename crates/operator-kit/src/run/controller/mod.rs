@@ -157,7 +157,7 @@ impl<C: Controller> Passes<C> {
         let version = Version {
             generation: object.meta().generation.unwrap_or_default(),
             // Failures for lack of a watch are retried when the watch recovers.
-            settings: (self.settings_version)().wrapping_add(self.health.epoch() << 32),
+            settings: (self.settings_version)().wrapping_add(*self.health.requeue_epoch.borrow() << 32),
             retry_key: self.controller.retry_key(&object),
         };
         let step_retry_key = |step| self.controller.step_retry_key(&object, step);

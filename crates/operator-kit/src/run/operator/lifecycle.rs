@@ -201,11 +201,10 @@ async fn release(leadership: Option<Leadership>) -> anyhow::Result<()> {
 mod tests {
     use super::*;
     use crate::{
-        report::{
-            Events,
-            health::{Need, WatchFailure},
-        },
+        object::Named,
+        report::{Events, health::Need},
         testing::{Answer, answering},
+        watch::{ApiError, Cause, Verb},
     };
 
     #[tokio::test(start_paused = true)]
@@ -213,7 +212,8 @@ mod tests {
         let (client, log) = answering(|_| Answer::Done);
         let events = SettingsEvents::over(Events::over(client, "binder"), "system", "settings");
         let health = Health::default();
-        health.watch("Pod", Need::Always).failed(WatchFailure::Other("Pod: no right".into()));
+        let mut pods = health.watch("Pod", Need::Always);
+        pods.failed(ApiError::new(Verb::Watch, Named::new("Pod", ""), Cause::Forbidden, "no right"));
         let beats = 55 * 60 / HEARTBEAT_INTERVAL.as_secs();
         for _ in 0..beats {
             tell_of_failures(&health, &events);

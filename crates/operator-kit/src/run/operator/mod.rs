@@ -32,7 +32,7 @@ use crate::{
         reconciler::{Phase, Reconciler},
         settings::SettingsFile,
     },
-    watch::{Intake, ServedKinds, Task, Unmanaged, Watch, Watched, WatchedKind, Watches, follow_served},
+    watch::{Intake, ServedKinds, Unmanaged, Watch, Watched, WatchedKind, Watches},
     write::Writer,
 };
 
@@ -190,12 +190,13 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         let (phase, follow_phase) = flag::channel(Phase::Standby);
         let kind = C::Kind::kind(&()).into_owned();
         let intake = Intake {
-            task: Task::of(self.health.watch(&kind, Need::Always), self.writer.primary().clone()),
+            status: self.health.watch(&kind, Need::Always),
+            seen: self.writer.primary().clone(),
             watch: Watch::new(Api::<Unmanaged<C::Kind>>::all(self.client.clone()), kind),
             trim: Box::new(|Unmanaged(object)| object),
         };
         let (controller, filled) = (Arc::new(controller), StoreWriter::new(()));
-        let reconciler = self.reconciler(controller, queue, filled, Arc::default(), intake.watch.kind());
+        let reconciler = self.reconciler(controller, queue, filled, Arc::default());
         let mut leading = follow_phase.clone();
         let beside = async move {
             leading.wait_for(|phase| *phase == Phase::Leading).await?;
@@ -223,7 +224,6 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         R: Clone + Debug + Send + Sync + 'static,
     {
         let (phase, follow_phase) = flag::channel(Phase::Standby);
-        let kinds = follow_served(self.served_kinds(), self.health.clone(), self.metrics.clone(), kinds);
         let work = self.follow_kinds(Arc::new(controller), kinds, triggers, follow_phase);
         self.steer(phase, Box::pin(work)).await
     }
@@ -259,10 +259,9 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
                 if running.iter().any(|(running, ..)| running.is_same(&kind)) {
                     continue;
                 }
-                let intake = kind.clone().intake(&self.client, &self.health);
-                let name = intake.watch.kind();
+                let intake = kind.clone().intake(&self.client, &self.served_kinds, &self.health);
                 let (queue, filled) = triggers.open(&kind);
-                let reconciler = self.reconciler(controller.clone(), queue, filled, backoff.clone(), name);
+                let reconciler = self.reconciler(controller.clone(), queue, filled, backoff.clone());
                 let passes = reconciler.passes.clone();
                 running.push((kind, tasks.spawn(reconciler.run(intake, phase.clone())), passes));
             }
@@ -291,7 +290,6 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         queue: Queue<C::Kind>,
         filled: StoreWriter<C::Kind>,
         backoff: Arc<Backoff>,
-        kind: &str,
     ) -> Reconciler<C> {
         let settings = self.settings.clone();
         let passes = Arc::new(Passes {
@@ -310,8 +308,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
             Some(((), settings))
         });
         let (settings, concurrency) = (settings.boxed(), self.arguments.concurrency);
-        let unread = self.watches().unread(kind);
-        Reconciler { passes, filled, queue, concurrency, settings, unread }
+        Reconciler { passes, filled, queue, concurrency, settings, watches: self.watches() }
     }
 }
 

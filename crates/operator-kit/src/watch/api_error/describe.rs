@@ -2,6 +2,8 @@
 
 use std::{error::Error, fmt};
 
+use crate::report::reason;
+
 use super::{ApiError, Cause, Verb, admission};
 
 /// The remedy where a right is missing: the server's message says who cannot do what.
@@ -17,23 +19,25 @@ impl ApiError {
     #[must_use]
     pub fn reason(&self) -> &'static str {
         match (self.verb, self.cause) {
-            (Verb::WriteStatus, Cause::Forbidden | Cause::Invalid | Cause::UnknownField) => "StatusRefused",
-            (_, Cause::Forbidden) => "Forbidden",
-            (_, Cause::Unreadable) => "Unreadable",
-            (Verb::Read | Verb::Watch, _) => "LookUpFailed",
-            (_, Cause::AlreadyExists) => "AlreadyExists",
-            (_, Cause::NotFound) => "NotFound",
-            (_, Cause::KindNotServed) => "KindNotServed",
-            (_, Cause::NamespaceMissing) => "NamespaceMissing",
-            (_, Cause::Conflict) => "Conflict",
-            (_, Cause::NamespaceTerminating) => "NamespaceTerminating",
-            (_, Cause::DefinitionTerminating) => "DefinitionTerminating",
-            (_, Cause::QuotaExceeded) => "QuotaExceeded",
-            (_, Cause::QuotaRefused) => "QuotaRefused",
-            (_, Cause::OwnerKindUnknown) => "OwnerKindUnknown",
-            (_, Cause::Invalid | Cause::UnknownField) => "Invalid",
-            (_, Cause::Busy) => "ServerBusy",
-            _ => "WriteFailed",
+            (Verb::WriteStatus, Cause::Forbidden | Cause::Invalid | Cause::UnknownField) => {
+                reason::STATUS_REFUSED
+            }
+            (_, Cause::Forbidden) => reason::FORBIDDEN,
+            (_, Cause::Unreadable) => reason::UNREADABLE,
+            (Verb::Read | Verb::Watch, _) => reason::LOOK_UP_FAILED,
+            (_, Cause::AlreadyExists) => reason::ALREADY_EXISTS,
+            (_, Cause::NotFound) => reason::NOT_FOUND,
+            (_, Cause::KindNotServed) => reason::KIND_NOT_SERVED,
+            (_, Cause::NamespaceMissing) => reason::NAMESPACE_MISSING,
+            (_, Cause::Conflict) => reason::CONFLICT,
+            (_, Cause::NamespaceTerminating) => reason::NAMESPACE_TERMINATING,
+            (_, Cause::DefinitionTerminating) => reason::DEFINITION_TERMINATING,
+            (_, Cause::QuotaExceeded) => reason::QUOTA_EXCEEDED,
+            (_, Cause::QuotaRefused) => reason::QUOTA_REFUSED,
+            (_, Cause::OwnerKindUnknown) => reason::OWNER_KIND_UNKNOWN,
+            (_, Cause::Invalid | Cause::UnknownField) => reason::INVALID,
+            (_, Cause::Busy) => reason::SERVER_BUSY,
+            _ => reason::WRITE_FAILED,
         }
     }
 }

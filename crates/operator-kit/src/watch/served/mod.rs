@@ -5,41 +5,31 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 
-use futures::future::join_all;
 use kube::{
     Client,
     core::GroupVersion,
     discovery::{self, ApiGroup, ApiResource, Scope},
     error::DiscoveryError,
 };
-use tokio::{
-    select,
-    sync::watch::{Receiver, channel},
-    time::{Instant, sleep},
-};
+use tokio::time::Instant;
 
 use crate::{
     object::Named,
-    report::{health::Health, metrics::Metrics},
-    watch::{ApiError, Verb, WatchedKind, live::within},
+    watch::{ApiError, Verb, live::within},
 };
 
 /// Lifetime of an answer that nothing contradicts.
 const ANSWER_LIFETIME: Duration = Duration::from_secs(300);
 /// Lifetime of an answer after a request was answered as if the kind were not served.
 const DOUBTED_LIFETIME: Duration = Duration::from_secs(5);
-/// Time for which objects share the answer that their kind is not served.
-const SHARED_LIFETIME: Duration = Duration::from_secs(1);
 /// Time between look-ups of a kind that is not served while objects wait for it.
 const AWAITED_INTERVAL: Duration = Duration::from_secs(5);
-/// Time between look-ups of a kind that is not served while only its watch needs it.
+/// Time between look-ups of a kind that is not served while requests are answered so, too.
 const UNSERVED_INTERVAL: Duration = Duration::from_secs(30);
 /// Number of cached answers: an owner reference, which may name any version, leads to a look-up, too.
 const MAX_ANSWERS: usize = 1000;
 /// Time limit of a look-up. The client itself would wait forever.
 const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time between checks of watches whose kind may no longer be served. A check makes no request.
-const WATCH_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A kind as the cluster serves it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,28 +63,12 @@ impl ServedKinds {
     /// A kind in the wanted version if that is served, otherwise in the preferred one; `None` if it is served in no
     /// version. An empty plural stands for any.
     pub async fn find(&self, wanted: &ApiResource) -> Result<Option<ServedKind>, ApiError> {
-        self.answer(wanted, ANSWER_LIFETIME, SHARED_LIFETIME).await
+        self.answer(wanted, ANSWER_LIFETIME, AWAITED_INTERVAL).await
     }
 
     /// Like [`Self::find`], after a request was answered as if the kind were not served.
     pub async fn find_again(&self, wanted: &ApiResource) -> Result<Option<ServedKind>, ApiError> {
         self.answer(wanted, DOUBTED_LIFETIME, UNSERVED_INTERVAL).await
-    }
-
-    /// Like [`Self::find`], for a kind that was not served, while objects wait for it.
-    pub async fn find_awaited(&self, wanted: &ApiResource) -> Result<Option<ServedKind>, ApiError> {
-        self.answer(wanted, ANSWER_LIFETIME, AWAITED_INTERVAL).await
-    }
-
-    /// Like [`Self::find`], for a watch that is checked repeatedly because its kind is not served, or is watched in
-    /// another version than the wanted one.
-    pub async fn find_for_watch(
-        &self,
-        wanted: &ApiResource,
-        is_unserved: bool,
-    ) -> Result<Option<ServedKind>, ApiError> {
-        self.answer(wanted, if is_unserved { DOUBTED_LIFETIME } else { ANSWER_LIFETIME }, UNSERVED_INTERVAL)
-            .await
     }
 
     /// An answer within its lifetime, which depends on whether the kind is served. A failed look-up has the same
@@ -154,82 +128,6 @@ fn in_version(group: &ApiGroup, version: &str, wanted: &ApiResource) -> Option<S
         resource,
         is_namespaced: capabilities.scope == Scope::Namespaced,
     })
-}
-
-/// The wanted kinds, in versions that the cluster serves: in another version than the wanted one only while a watch
-/// finds that one not served.
-pub(crate) fn follow<R: Clone + 'static>(
-    served: ServedKinds,
-    health: Arc<Health>,
-    metrics: Arc<Metrics>,
-    mut wanted: Receiver<Vec<WatchedKind<R>>>,
-) -> Receiver<Vec<WatchedKind<R>>> {
-    let (sender, receiver) = channel(wanted.borrow_and_update().clone());
-    tokio::spawn(async move {
-        let mut others = HashMap::new();
-        loop {
-            select! {
-                changed = wanted.changed() => if changed.is_err() { return },
-                () = sender.closed() => return,
-                () = sleep(WATCH_CHECK_INTERVAL) => {}
-            }
-            let mut kinds = wanted.borrow_and_update().clone();
-            others.retain(|wanted, _| kinds.iter().any(|kind| **kind.resource() == *wanted));
-            let doubted = doubted(&kinds, &others, &health);
-            metrics.unserved.set(doubted.len() as u64);
-            let found = join_all(doubted.into_iter().map(|(resource, is_unserved)| {
-                let served = &served;
-                async move {
-                    let found = served.find_for_watch(&resource, is_unserved).await;
-                    (resource, found)
-                }
-            }));
-            for (resource, found) in found.await {
-                // Its watch reports the failure.
-                if let Ok(Some(found)) = found {
-                    choose(&mut others, resource, found.resource);
-                }
-            }
-            for kind in &mut kinds {
-                if let Some(other) = others.get(kind.resource().as_ref()) {
-                    *kind = kind.clone().served_as(other.clone());
-                }
-            }
-            sender.send_if_modified(|before| {
-                let is_same = before.len() == kinds.len()
-                    && before.iter().zip(&kinds).all(|(before, kind)| before.is_same(kind));
-                *before = kinds;
-                !is_same
-            });
-        }
-    });
-    receiver
-}
-
-/// The kinds that are not served in the wanted version, and whether their watch fails because of that. Kinds that are
-/// watched in another version are included, so that the wanted version is watched again as soon as it is served.
-fn doubted<R>(
-    kinds: &[WatchedKind<R>],
-    others: &HashMap<ApiResource, ApiResource>,
-    health: &Health,
-) -> Vec<(ApiResource, bool)> {
-    let kinds = kinds.iter().map(|kind| (kind.resource().as_ref(), health.is_unserved(&kind.for_people())));
-    let doubted = kinds.filter(|(resource, is_unserved)| *is_unserved || others.contains_key(resource));
-    doubted.map(|(resource, is_unserved)| (resource.clone(), is_unserved)).collect()
-}
-
-fn choose(others: &mut HashMap<ApiResource, ApiResource>, wanted: ApiResource, found: ApiResource) {
-    if wanted == found {
-        others.remove(&wanted);
-    } else if others.get(&wanted) != Some(&found) {
-        tracing::warn!(
-            kind = wanted.kind,
-            "{} is not served, so {} is used instead; set a served version in the settings",
-            wanted.api_version,
-            found.api_version
-        );
-        others.insert(wanted, found);
-    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
 use std::{
+    convert::Infallible,
     future::pending,
     sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed},
 };
@@ -8,13 +9,14 @@ use axum::{
     http::{Request, Response, StatusCode},
     routing::get,
 };
-use kube::{Config, client::Body, core::GroupVersionKind};
+use futures::stream;
+use kube::{Api, Config, client::Body, core::GroupVersionKind};
 use serde_json::{Value, json};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tower::service_fn;
 
 use super::*;
-use crate::report::health::{Need, WatchFailure};
+use crate::watch::{TrimmedObject, Watch, Watches};
 
 fn resources(version: &str, plurals: &[&str], is_namespaced: bool) -> String {
     let resource = |plural: &&str| json!({"name": plural, "singularName": "", "namespaced": is_namespaced, "kind": "Move", "verbs": ["list"]});
@@ -75,7 +77,7 @@ async fn a_cluster_that_gives_no_answer_is_not_waited_for_and_not_asked_by_every
     let counted = requests.clone();
     let silent = service_fn(move |_: Request<Body>| {
         counted.fetch_add(1, Relaxed);
-        pending::<Result<Response<Body>, std::convert::Infallible>>()
+        pending::<Result<Response<Body>, Infallible>>()
     });
     let served = ServedKinds::new(Client::new(silent, "default"));
     let ask = async || {
@@ -99,43 +101,59 @@ fn changing_cluster(serves_v1: Arc<AtomicBool>) -> Client {
                 "preferredVersion": version(&"v2"),
             }]}));
         }
-        let asked = path.strip_prefix("/apis/x.dev/").filter(|asked| versions.contains(asked))?;
+        let asked = path.strip_prefix("/apis/x.dev/")?;
+        if let Some(asked) = asked.strip_suffix("/moves").filter(|asked| versions.contains(asked)) {
+            let item = json!({"metadata": {"name": asked, "uid": "u"}});
+            return Some(json!({"metadata": {"resourceVersion": "5"}, "items": [item]}));
+        }
+        let asked = versions.contains(&asked).then_some(asked)?;
         serde_json::from_str(&resources(asked, &["moves"], true)).ok()
     };
     let service = service_fn(move |request: Request<Body>| {
+        let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
         let found = answer(request.uri().path());
         let code = if found.is_some() { StatusCode::OK } else { StatusCode::NOT_FOUND };
-        let body = found.unwrap_or_else(|| json!({"kind": "Status", "status": "Failure", "code": 404}));
-        let response = Response::builder().status(code).body(Body::from(body.to_string().into_bytes()));
-        std::future::ready(response)
+        let body = match found {
+            Some(_) if is_watch => {
+                axum::body::Body::from_stream(stream::pending::<Result<String, Infallible>>())
+            }
+            Some(found) => found.to_string().into(),
+            None => json!({"kind": "Status", "status": "Failure", "code": 404}).to_string().into(),
+        };
+        std::future::ready(Response::builder().status(code).body(body))
     });
     Client::new(service, "default")
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_wanted_version_is_watched_again_once_it_is_served_and_counts_as_not_served_until_then() {
-    let serves_v1 = Arc::new(AtomicBool::new(false));
-    let served = ServedKinds::new(changing_cluster(serves_v1.clone()));
-    let (health, metrics) = (Arc::<Health>::default(), Arc::<Metrics>::default());
-    let kind = WatchedKind::new("moves", moves("v1"), "", |_| ());
-    let of_v1 = health.watch(&kind.for_people(), Need::Never);
-    of_v1.failed(WatchFailure::NotServed("no v1".into()));
-    let (_wanted, wanted) = channel(vec![kind.clone()]);
-    let mut followed = follow(served, health.clone(), metrics.clone(), wanted);
-    let mut watched = async || {
-        let changed = timeout(2 * ANSWER_LIFETIME, followed.changed()).await;
-        changed.expect("it stays in the version that is watched").unwrap();
-        followed.borrow_and_update()[0].resource().version.clone()
+    let serves_v1 = Arc::new(AtomicBool::new(true));
+    let client = changing_cluster(serves_v1.clone());
+    let (watches, served) = (Watches::default(), ServedKinds::new(client.clone()));
+    let listed = Arc::<Mutex<Vec<String>>>::default();
+    let (api, names) = (Api::all_with(client, &moves("v1")), listed.clone());
+    let watch = Watch::new(api, "Move").metadata_only().in_any_version(&served, moves("v1"));
+    let watch = watches.watch_changes(watch, move |object: &TrimmedObject| {
+        names.lock().extend(object.metadata.name.clone());
+    });
+    let version = || watch.substitute().map_or_else(|| "v1".to_owned(), |other| other.version.clone());
+    let until = async |wanted: &str, limit: Duration| {
+        let look = async {
+            while watch.problem().is_some() || version() != wanted {
+                sleep(Duration::from_millis(100)).await;
+            }
+        };
+        timeout(limit, look).await.unwrap_or_else(|_| panic!("{wanted} is not watched"));
     };
-    let not_served = || metrics.encode().unwrap().contains("catena_kinds_not_served 1");
 
-    assert_eq!(watched().await, "v2");
-    of_v1.ended();
-    health.watch(&kind.for_people(), Need::Never).synced();
-    sleep(3 * WATCH_CHECK_INTERVAL).await;
-    assert!(not_served(), "{}", metrics.encode().unwrap());
+    until("v1", Duration::from_secs(1)).await;
+    assert_eq!(watches.health.unserved(), 0);
+    serves_v1.store(false, Relaxed);
+    until("v2", Duration::from_secs(100)).await;
+    sleep(ANSWER_LIFETIME).await;
+    assert_eq!((watch.problem(), watches.health.unserved()), (None, 1));
     serves_v1.store(true, Relaxed);
-    assert_eq!(watched().await, "v1");
-    sleep(3 * WATCH_CHECK_INTERVAL).await;
-    assert!(!not_served());
+    until("v1", 2 * ANSWER_LIFETIME).await;
+    assert_eq!(watches.health.unserved(), 0);
+    assert_eq!(*listed.lock(), ["v1", "v2", "v1"]);
 }

@@ -3,124 +3,93 @@
 //! The stock `Controller` puts all its triggers behind one joint backoff: with one missing child CRD, events of every
 //! other kind were delayed by up to 5.9 s.
 
-mod backoff;
-mod change;
-mod follow;
 mod items;
-mod page;
-mod source;
+mod requests;
 #[cfg(test)]
 mod tests;
 mod unreadable;
+mod watch_loop;
 
-use std::sync::{Arc, OnceLock};
+use std::{sync::Arc, time::Duration};
 
-use kube::{Api, Resource, runtime::watcher::Event};
+use kube::{Resource, discovery::ApiResource, runtime::watcher::Event};
+use parking_lot::RwLock;
 use serde::de::DeserializeOwned;
-use tokio::task::JoinHandle;
+use tokio::{sync::watch::Receiver, time::timeout};
+use tokio_util::task::AbortOnDropHandle;
 
-pub(super) use self::page::page;
-use self::source::Source;
+pub use self::requests::Watch;
+pub(super) use self::requests::page;
 #[cfg(feature = "testing")]
-pub(crate) use self::{change::read_change, page::read_page};
-pub(crate) use self::{follow::Follower, unreadable::Unread};
+pub(crate) use self::requests::{read_change, read_page};
+use self::{
+    unreadable::Unread,
+    watch_loop::{WatchBackoff, WatchLoop},
+};
 use crate::{
     report::{
         Events,
-        health::{Health, Need, WatchStatus},
+        health::{Health, Need, WatchState, WatchStatus},
         metrics::Metrics,
     },
-    watch::{Cache, Row, TrimmedObject, Watermark, lenient::Place, readable},
+    watch::{
+        Cache, Row, Watermark,
+        cache::Rows,
+        lenient::{Lenient, Place},
+        readable,
+    },
 };
 
-/// The objects to watch, and the name of their kind in messages.
-pub struct Watch<K> {
-    kind: String,
-    source: Source<K>,
+/// A watch in the background, which ends when this is dropped.
+pub struct WatchHandle {
+    state: Receiver<WatchState>,
+    seen: Watermark,
+    _task: AbortOnDropHandle<()>,
 }
 
-impl<K: Resource + Clone + DeserializeOwned + Send + 'static> Watch<K> {
-    /// Watches everything that `api` covers. `kind` is its name in messages.
-    #[must_use]
-    pub fn new(api: Api<K>, kind: impl Into<String>) -> Self {
-        Self { kind: kind.into(), source: Source::of(api) }
-    }
-}
-
-impl Watch<TrimmedObject> {
-    /// Watches only the metadata of everything that `api` covers; the other fields are not there.
-    #[must_use]
-    pub fn metadata(api: Api<TrimmedObject>, kind: impl Into<String>) -> Self {
-        Self { kind: kind.into(), source: Source::of(api).metadata_only() }
-    }
-}
-
-impl<K> Watch<K> {
-    /// The watched kind, for messages.
-    pub(crate) fn kind(&self) -> &str {
-        &self.kind
-    }
-
-    /// Narrows the watch to objects with a label; others never reach this process.
-    #[must_use]
-    pub fn labelled(mut self, selector: &str) -> Self {
-        self.source.labels = Some(selector.to_owned());
-        self
-    }
-}
-
-/// A watch in the background, ended when dropped.
-#[derive(Default)]
-pub(crate) struct Task {
-    pub status: Arc<WatchStatus>,
-    /// The highest version that it has delivered.
-    pub seen: Watermark,
-    handle: OnceLock<JoinHandle<()>>,
-}
-
-impl Task {
-    pub fn of(status: Arc<WatchStatus>, seen: Watermark) -> Self {
-        Self { status, seen, handle: OnceLock::new() }
-    }
-
-    pub fn run(&self, work: impl Future<Output = ()> + Send + 'static) {
-        // The cell is empty: a task runs one watch.
-        let _ = self.handle.set(tokio::spawn(work));
-    }
-}
-
-impl Drop for Task {
-    fn drop(&mut self) {
-        if let Some(handle) = self.handle.get() {
-            handle.abort();
-        }
-        self.status.ended();
-        self.seen.end();
-    }
-}
-
-/// A watch that keeps no objects.
-pub struct Notices {
-    task: Task,
-}
-
-impl Notices {
+impl WatchHandle {
     /// The highest version that the watch has delivered, for [`crate::write::Writer`] to wait for.
     #[must_use]
     pub fn seen(&self) -> &Watermark {
-        &self.task.seen
+        &self.seen
+    }
+
+    /// The reason why the watch is unreliable, if it is: its first list is missing, or it keeps failing.
+    #[must_use]
+    pub fn problem(&self) -> Option<String> {
+        self.state.borrow().problem()
     }
 
     /// Whether the watch fails because the cluster does not serve the kind, or not in this version.
     #[must_use]
     pub fn is_unserved(&self) -> bool {
-        self.task.status.is_unserved()
+        self.state.borrow().is_unserved()
     }
 
-    /// The reason why the watch fails, if it does.
+    /// The version that is watched instead of the wanted one while that is not served, of a kind that is watched [in any
+    /// version](Watch::in_any_version).
     #[must_use]
-    pub fn problem(&self) -> Option<String> {
-        self.task.status.problem()
+    pub fn substitute(&self) -> Option<Arc<ApiResource>> {
+        self.state.borrow().substitute.clone()
+    }
+
+    /// Waits until its task has ended, which it does only by a panic.
+    pub(crate) async fn ended(&self) {
+        // It fails when the task is gone.
+        self.state.clone().wait_for(|_| false).await.ok();
+    }
+
+    /// Waits until the first list is complete, or has failed, but no longer than `limit`: usually, it takes only a moment.
+    pub async fn first_list(&self, limit: Duration) {
+        let mut state = self.state.clone();
+        // Whoever asks sees in the problem whether it has come.
+        timeout(limit, state.wait_for(WatchState::is_settled)).await.ok();
+    }
+}
+
+impl Drop for WatchHandle {
+    fn drop(&mut self) {
+        self.seen.end();
     }
 }
 
@@ -135,54 +104,66 @@ pub struct Watches {
 
 impl Watches {
     /// Passes every object that exists, comes, changes or goes to `changed`, and keeps none of them. The process is
-    /// ready even without this watch. Dropping the result ends the watch.
-    pub fn notice<K>(&self, watch: Watch<K>, changed: impl Fn(&K) + Send + Sync + 'static) -> Notices
-    where
-        K: Resource + Clone + DeserializeOwned + Send + 'static,
-    {
-        let task = Task::of(self.health.watch(&watch.kind, Need::Never), Watermark::default());
-        let unread = self.unread(&watch.kind);
-        let follower = Follower::new(watch, &task, self.metrics.clone(), unread, move |event| {
+    /// ready even without this watch.
+    pub fn watch_changes<K: Resource + DeserializeOwned + Send + 'static>(
+        &self,
+        watch: Watch<K>,
+        changed: impl Fn(&K) + Send + Sync + 'static,
+    ) -> WatchHandle {
+        let status = self.health.watch(&watch.kind, Need::Never);
+        self.start(watch, status, Watermark::default(), move |event| {
             if let Event::Apply(object) | Event::Delete(object) | Event::InitApply(object) = &event
                 && let Ok(object) = &object.0
             {
                 changed(object);
             }
-        });
-        task.run(follower.run());
-        Notices { task }
+        })
     }
 
     /// Keeps a cache of the watched objects, each trimmed to a row, and passes each row that comes, changes or goes to
     /// `changed`. Dropping the cache ends the watch. While the kind is not served, the process is ready nevertheless,
-    /// and [`Cache::problem`] reports it.
-    pub fn cache<K, R>(
+    /// and [`WatchHandle::problem`] reports it.
+    pub fn cache<K: Resource + DeserializeOwned + Send + 'static, R: Row>(
         &self,
         watch: Watch<K>,
         trim: impl Fn(K) -> R + Send + Sync + 'static,
         changed: impl Fn(&R) + Send + Sync + 'static,
-    ) -> Arc<Cache<R>>
-    where
-        K: Resource + Clone + DeserializeOwned + Send + 'static,
-        R: Row,
-    {
-        let unread = self.unread(&watch.kind);
+    ) -> Arc<Cache<R>> {
         let status = self.health.watch(&watch.kind, Need::WhileServed);
-        let cache = Arc::new(Cache::new(Task::of(status, Watermark::default())));
-        let weak = Arc::downgrade(&cache);
-        let follower = Follower::new(watch, &cache.task, self.metrics.clone(), unread, move |event| {
-            let Some(cache) = weak.upgrade() else { return };
-            let known = |place: &Place| cache.row(place.uid.as_deref()?);
-            if let Some(event) = readable(event, |object| Arc::new(trim(object)), known) {
-                cache.take(event, &changed);
+        let rows = Arc::<RwLock<Rows<R>>>::default();
+        let filled = rows.clone();
+        let handle = self.start(watch, status, Watermark::default(), move |event| {
+            let known = |place: &Place| filled.read().row(place.uid.as_deref()?);
+            let Some(event) = readable(event, |object| Arc::new(trim(object)), known) else { return };
+            let affected = filled.write().take(event);
+            for row in &affected {
+                changed(row);
             }
         });
-        cache.task.run(follower.run());
-        cache
+        Arc::new(Cache { rows, watch: handle })
     }
 
-    /// The reports about unreadable objects of a kind.
-    pub(crate) fn unread(&self, kind: &str) -> Unread {
-        Unread::new(kind, self.events.clone(), self.metrics.clone())
+    /// Starts a watch that passes each event to `take`.
+    pub(crate) fn start<K: Resource + DeserializeOwned + Send + 'static>(
+        &self,
+        watch: Watch<K>,
+        mut status: WatchStatus,
+        seen: Watermark,
+        take: impl FnMut(Event<Lenient<K>>) + Send + Sync + 'static,
+    ) -> WatchHandle {
+        if watch.versions.is_some() {
+            status.in_any_version();
+        }
+        let state = status.subscribe();
+        let watch_loop = WatchLoop {
+            unread: Unread::new(&watch.kind, self.events.clone(), self.metrics.clone()),
+            watch,
+            status,
+            seen: seen.clone(),
+            metrics: self.metrics.clone(),
+            backoff: WatchBackoff::default(),
+            take,
+        };
+        WatchHandle { state, seen, _task: AbortOnDropHandle::new(tokio::spawn(watch_loop.run())) }
     }
 }

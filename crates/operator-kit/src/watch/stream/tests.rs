@@ -1,4 +1,4 @@
-use std::{collections::VecDeque, convert::Infallible, time::Duration};
+use std::{collections::VecDeque, convert::Infallible, future::pending, time::Duration};
 
 use parking_lot::Mutex;
 
@@ -8,15 +8,15 @@ use axum::{
 };
 use futures::{StreamExt, stream};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{Client, client::Body};
+use kube::{Api, Client, client::Body};
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 
 use super::*;
 use crate::{
-    object::ObjectId,
+    object::{Named, ObjectId},
     testing::answering,
-    watch::{consistency::Consistency, lenient::Unmanaged},
+    watch::{ApiError, Cause, Verb, consistency::Consistency, lenient::Unmanaged},
 };
 
 /// An answer of the API server.
@@ -88,7 +88,7 @@ impl Server {
                 let lines = events.into_iter().map(|event| format!("{event}\n"));
                 Response::new(Answered::from(lines.collect::<String>()))
             }
-            Answer::Silence => std::future::pending().await,
+            Answer::Silence => pending().await,
         }
     }
 
@@ -191,7 +191,7 @@ async fn an_object_that_cannot_be_read_is_counted_and_keeps_no_other_from_being_
     // An object that was readable before keeps its last state.
     until_kept(&cache, &[("a", "new"), ("b", "mended"), ("c", "z")]).await;
     assert_eq!(unreadable(&watches), "2");
-    assert_eq!(cache.problem(), None);
+    assert_eq!(cache.watch().problem(), None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -253,7 +253,7 @@ async fn an_object_that_stays_unreadable_is_told_again_before_the_event_expires(
     let watches = Watches { events: Some(events), ..Watches::default() };
     let cache = server.caches(&watches);
     sleep(Duration::from_secs(55 * 60)).await;
-    assert_eq!((unreadable(&watches), cache.problem().is_some()), ("1".to_owned(), true));
+    assert_eq!((unreadable(&watches), cache.watch().problem().is_some()), ("1".to_owned(), true));
     assert_eq!(listener.asked().len(), 2);
 }
 
@@ -279,9 +279,9 @@ async fn a_page_that_does_not_come_is_given_up_and_asked_for_again() {
     let watches = Watches::default();
     let cache = server.caches(&watches);
     sleep(Duration::from_secs(59)).await;
-    assert!(cache.problem().unwrap().contains("waiting for the first list"));
+    assert!(cache.watch().problem().unwrap().contains("waiting for the first list"));
     until_kept(&cache, &[("a", "x")]).await;
-    assert_eq!((server.asked().len() >= 2, cache.problem()), (true, None));
+    assert_eq!((server.asked().len() >= 2, cache.watch().problem()), (true, None));
 }
 
 #[tokio::test(start_paused = true)]
@@ -294,9 +294,9 @@ async fn nothing_is_alive_before_it_is_answered_and_a_watch_that_never_starts_ma
     for _ in 0..10 {
         sleep(Duration::from_secs(60)).await;
         assert_eq!(watches.health.unready().len(), 1);
-        assert!(cache.problem().unwrap().contains("did not answer within 30 s"));
+        assert!(cache.watch().problem().unwrap().contains("did not answer within 30 s"));
     }
-    assert_eq!(watches.health.epoch(), 1, "only the first list is news");
+    assert_eq!(*watches.health.requeue_epoch.borrow(), 1, "only the first list is news");
 }
 
 #[tokio::test(start_paused = true)]
@@ -350,10 +350,10 @@ async fn a_watch_that_starts_and_breaks_at_once_each_time_does_not_work_until_on
     let watches = Watches::default();
     let cache = server.caches(&watches);
     sleep(Duration::from_secs(60)).await;
-    assert!(cache.problem().unwrap().contains("ConfigMap cannot be watched"));
+    assert!(cache.watch().problem().unwrap().contains("ConfigMap cannot be watched"));
     assert_eq!(watches.health.unready().len(), 1);
     sleep(Duration::from_secs(45)).await;
-    assert_eq!((cache.problem(), watches.health.unready().len()), (None, 0));
+    assert_eq!((cache.watch().problem(), watches.health.unready().len()), (None, 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -364,7 +364,7 @@ async fn a_watch_that_ends_at_once_but_shows_its_changes_works() {
     let watches = Watches::default();
     let cache = server.caches(&watches);
     sleep(Duration::from_secs(60)).await;
-    assert_eq!((cache.problem(), kept(&cache).len()), (None, 1));
+    assert_eq!((cache.watch().problem(), kept(&cache).len()), (None, 1));
     assert!(server.asked().len() < 40, "{}", server.asked().len());
 }
 
@@ -382,11 +382,11 @@ async fn data_that_were_restored_from_a_backup_are_listed_after_a_minute_of_sile
     until_kept(&cache, &[("a", "x"), ("gone", "x")]).await;
     sleep(Duration::from_secs(30)).await;
     let consistency = Consistency::default();
-    consistency.wrote("owner", cache.seen(), Some("1010"));
+    consistency.wrote("owner", cache.watch().seen(), Some("1010"));
     until_kept(&cache, &[("a", "older"), ("b", "y")]).await;
     assert!(server.asked()[4].1.contains("resourceVersion=500"), "{:?}", server.asked());
     assert!(consistency.is_current("owner"), "its write will never be shown");
-    assert_eq!((cache.problem(), watches.health.epoch()), (None, 1));
+    assert_eq!((cache.watch().problem(), *watches.health.requeue_epoch.borrow()), (None, 1));
 }
 
 /// Not every storage reports its progress.
@@ -423,7 +423,7 @@ async fn a_reader_waits_for_its_write_until_a_list_or_a_bookmark_is_as_new() {
     let server = Server::that_answers([Answer::List("5", vec![]), Answer::Events(vec![bookmark("9")])]);
     let cache = server.caches(&Watches::default());
     let consistency = Consistency::default();
-    consistency.wrote("owner", cache.seen(), Some("9"));
+    consistency.wrote("owner", cache.watch().seen(), Some("9"));
     assert!(!consistency.is_current("owner"));
     sleep(Duration::from_secs(1)).await;
     assert!(consistency.is_current("owner"));
@@ -434,8 +434,34 @@ async fn nobody_waits_for_what_a_watch_that_ended_would_have_shown() {
     let watches = Watches::default();
     let cache = Server::default().caches(&watches);
     let consistency = Consistency::default();
-    consistency.wrote("owner", cache.seen(), Some("5"));
+    consistency.wrote("owner", cache.watch().seen(), Some("5"));
     assert!(!consistency.is_current("owner"));
     drop(cache);
     assert!(consistency.is_current("owner"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_first_list_is_waited_for_until_it_comes_or_fails_or_takes_too_long() {
+    let health = Health::default();
+    let handle = |status: &WatchStatus| WatchHandle {
+        state: status.subscribe(),
+        seen: Watermark::default(),
+        _task: AbortOnDropHandle::new(tokio::spawn(pending())),
+    };
+    let waited = async |watch: &WatchHandle| {
+        let since = Instant::now();
+        watch.first_list(Duration::from_secs(2)).await;
+        since.elapsed()
+    };
+    let [slow, mut pods, mut sets] = ["Slow", "Pod", "Set"].map(|kind| health.watch(kind, Need::Always));
+    let handles = [&slow, &pods, &sets].map(handle);
+    assert_eq!(waited(&handles[0]).await, Duration::from_secs(2));
+    let soon = async {
+        sleep(Duration::from_millis(300)).await;
+        pods.synced();
+        sets.failed(ApiError::new(Verb::Watch, Named::new("Set", ""), Cause::KindNotServed, ""));
+    };
+    let (of_pods, of_sets, ()) = tokio::join!(waited(&handles[1]), waited(&handles[2]), soon);
+    assert_eq!([of_pods, of_sets], [Duration::from_millis(300); 2]);
+    assert_eq!(waited(&handles[1]).await, Duration::ZERO);
 }

@@ -7,12 +7,9 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Resource, runtime::watcher::Event};
 
 use crate::{
-    report::{Events, metrics::Metrics, warning},
+    report::{Events, metrics::Metrics, reason::UNREADABLE, warning},
     watch::lenient::{Identity, Lenient, Place, Unreadable},
 };
-
-/// The reason of Events about them.
-const UNREADABLE: &str = "Unreadable";
 
 /// The unreadable objects of a watch: each is reported, again before its Event expires, and counted until it can be read
 /// or is gone.

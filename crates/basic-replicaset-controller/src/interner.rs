@@ -1,3 +1,5 @@
+//! Texts that many pods share.
+
 use std::{collections::HashSet, sync::Arc};
 
 use parking_lot::Mutex;

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use k8s_openapi::{
+    apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time},
+    jiff::Timestamp,
+};
 
 /// Reason of the condition `Ready`, and of `blockedBy`, while an object is being deleted.
 pub const TERMINATING: &str = "Terminating";

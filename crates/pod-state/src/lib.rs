@@ -10,9 +10,8 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time},
 };
 use kube::Resource;
+use operator_kit::watch::{trimmed_metadata, trimmed_time};
 use serde::Deserialize;
-
-use crate::watch::{Interner, trimmed_metadata, trimmed_time};
 
 /// Time for which a pod may be starting before it is reported as a blocker.
 pub const START_TOLERANCE: Duration = Duration::from_secs(30);
@@ -163,16 +162,6 @@ impl TrimmedPod {
 }
 
 impl PodState {
-    /// The same state, whose texts are in memory once for all pods that share them.
-    #[must_use]
-    pub fn sharing(mut self, shared: &Interner) -> Self {
-        if let Self::NotReady(trouble) | Self::Finished(trouble) = &mut self {
-            trouble.reason = shared.intern(&trouble.reason);
-            trouble.message = shared.intern(&trouble.message);
-        }
-        self
-    }
-
     /// The trouble for which the pod is reported as a blocker: a known one at once, and another one when the pod has been
     /// starting for [`START_TOLERANCE`].
     #[must_use]

@@ -6,18 +6,18 @@
 use std::{pin::pin, sync::Arc, time::Duration};
 
 use futures::StreamExt;
-use kube::{Resource, runtime::watcher::Event};
+use kube::{Resource, api::DynamicObject, runtime::watcher::Event};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{Task, Unread, Watch, backoff::WatchBackoff, change::Change, source::Source};
+use super::{
+    Unread, Watch,
+    requests::{Change, Versions},
+};
 use crate::{
     object::Named,
-    report::{
-        health::{WatchFailure, WatchStatus},
-        metrics::Metrics,
-    },
-    watch::{ApiError, Cause, Verb, Watermark, lenient::Lenient},
+    report::{health::WatchStatus, metrics::Metrics},
+    watch::{ApiError, Cause, ServedKind, Verb, Watermark, lenient::Lenient},
 };
 
 /// Objects per page of a list. The server holds a whole page in memory, and this process one object of it.
@@ -33,31 +33,33 @@ const MAX_SILENCE: Duration = Duration::from_secs(55);
 const EXPIRED: u16 = 410;
 /// Minimum duration of a watch that works although it shows nothing, and that is restarted without a pause.
 const SHORT_WATCH: Duration = Duration::from_secs(1);
+/// The first pause after a failure, and the longest one.
+const MIN_DELAY: Duration = Duration::from_millis(800);
+const MAX_DELAY: Duration = Duration::from_secs(10);
+/// Time between tries while a kind is not served: an object that is created right after its kind must not wait long for
+/// its controller.
+const UNSERVED_DELAY: Duration = Duration::from_secs(2);
+/// Time without a failure after which the backoff is reset.
+const RESET_AFTER: Duration = Duration::from_secs(25);
 
-/// Follows one watch.
-pub(crate) struct Follower<K, F> {
-    kind: String,
-    source: Source<K>,
-    status: Arc<WatchStatus>,
-    seen: Watermark,
-    metrics: Arc<Metrics>,
-    backoff: WatchBackoff,
-    unread: Unread,
-    take: F,
+/// The list and the watch of one kind.
+pub(super) struct WatchLoop<K, F> {
+    pub watch: Watch<K>,
+    pub status: WatchStatus,
+    pub seen: Watermark,
+    pub metrics: Arc<Metrics>,
+    pub backoff: WatchBackoff,
+    /// Unreadable objects are reported to it.
+    pub unread: Unread,
+    /// Each event is passed to it.
+    pub take: F,
 }
 
-impl<K, F> Follower<K, F>
+impl<K, F> WatchLoop<K, F>
 where
-    K: Resource + Clone + DeserializeOwned + Send + 'static,
+    K: Resource + DeserializeOwned,
     F: FnMut(Event<Lenient<K>>),
 {
-    /// Passes each event to `take`; unreadable objects are also reported to `unread`.
-    pub fn new(watch: Watch<K>, task: &Task, metrics: Arc<Metrics>, unread: Unread, take: F) -> Self {
-        let Watch { kind, source } = watch;
-        let (status, seen) = (task.status.clone(), task.seen.clone());
-        Self { kind, source, status, seen, metrics, backoff: WatchBackoff::default(), unread, take }
-    }
-
     /// Delivers all objects, then each change; after an interruption that it cannot resume from, all objects again.
     pub async fn run(mut self) {
         loop {
@@ -65,7 +67,7 @@ where
             match self.list().await {
                 Ok(version) => self.watch(version).await,
                 Err(error) => {
-                    self.pause(&error).await;
+                    self.pause(error).await;
                 }
             }
         }
@@ -78,7 +80,7 @@ where
         let mut token = None;
         let version = loop {
             let take = |object| (self.take)(self.unread.hear(Event::InitApply(object)));
-            let list = self.source.page(PAGE, token, take).await.map_err(|error| self.failure(&error))?;
+            let list = self.watch.page(PAGE, token, take).await.map_err(|error| self.failure(&error))?;
             self.status.progressed();
             token = list.continue_.filter(|token| !token.is_empty());
             if token.is_none() {
@@ -91,7 +93,7 @@ where
         // From now on, readers may rely on it.
         self.seen.listed(&version);
         if self.status.synced() {
-            tracing::info!(kind = self.kind, "watching");
+            tracing::info!(kind = self.watch.kind, "watching");
         }
         Ok(version)
     }
@@ -102,14 +104,17 @@ where
         loop {
             // A watch ends after a minute.
             self.unread.tell_again();
+            if self.changes_version(false).await {
+                return;
+            }
             let began = Instant::now();
-            match self.hear(&mut version).await {
+            match self.receive(&mut version).await {
                 Ok(is_silent) => {
                     silence = if is_silent { silence + began.elapsed() } else { Duration::ZERO };
                     if silence > MAX_SILENCE {
                         if self.has_gone_back(&version).await {
                             tracing::info!(
-                                kind = self.kind,
+                                kind = self.watch.kind,
                                 "the data is older than {version}; listing again"
                             );
                             return;
@@ -122,13 +127,13 @@ where
                 }
                 Err(error) if error.code == EXPIRED => {
                     tracing::debug!(
-                        kind = self.kind,
+                        kind = self.watch.kind,
                         "the resourceVersion {version} has expired; listing again"
                     );
                     return sleep(self.backoff.before_retry()).await;
                 }
                 Err(error) => {
-                    if self.pause(&error).await {
+                    if self.pause(error).await {
                         return;
                     }
                 }
@@ -138,7 +143,7 @@ where
 
     /// Whether the server's data is older than a version. A question without an answer is repeated after the next silence.
     async fn has_gone_back(&self, version: &str) -> bool {
-        let Ok(list) = self.source.page(1, None, drop).await else { return false };
+        let Ok(list) = self.watch.page(1, None, drop).await else { return false };
         let now = list.resource_version.unwrap_or_default();
         let numbers = [now.as_str(), version].map(str::parse::<u64>);
         // Other versions than numbers have no order.
@@ -146,8 +151,8 @@ where
     }
 
     /// Delivers the changes after a version, which is advanced, until the server ends the watch. True if it showed nothing.
-    async fn hear(&mut self, version: &mut String) -> Result<bool, ApiError> {
-        let changes = self.source.changes(version).await.map_err(|error| self.failure(&error))?;
+    async fn receive(&mut self, version: &mut String) -> Result<bool, ApiError> {
+        let changes = self.watch.changes(version).await.map_err(|error| self.failure(&error))?;
         let mut changes = pin!(changes.peekable());
         let works = matches!(timeout(SHORT_WATCH, changes.as_mut().peek()).await, Err(_) | Ok(Some(Ok(_))));
         if works {
@@ -181,29 +186,90 @@ where
         reached
     }
 
+    /// Looks for a served version if the watched one is not, and for the wanted one while another is watched. True if it is to be
+    /// listed now.
+    async fn changes_version(&mut self, is_unserved: bool) -> bool {
+        let Some(Versions { served, wanted, substitute }) = &mut self.watch.versions else { return false };
+        let found = match (is_unserved, &substitute) {
+            (true, _) => served.find_again(wanted).await,
+            (false, Some(_)) => served.find(wanted).await,
+            (false, None) => return false,
+        };
+        // A failed look-up is repeated with the next request.
+        let Ok(Some(ServedKind { resource: found, .. })) = found else { return false };
+        if found == **substitute.as_ref().unwrap_or(wanted) {
+            return false;
+        }
+        self.watch.path = DynamicObject::url_path(&found, None);
+        *substitute = Some(found).filter(|found| *found != **wanted).map(Arc::new);
+        if let Some(other) = substitute {
+            tracing::warn!(
+                kind = self.watch.kind,
+                "{} is not served, so {} is used instead; set a served version in the settings",
+                wanted.api_version,
+                other.api_version
+            );
+        }
+        self.status.substituted(substitute.clone());
+        true
+    }
+
     fn failure(&self, error: &kube::Error) -> ApiError {
-        ApiError::of(Verb::Watch, error, Named::new(&*self.kind, ""))
+        ApiError::of(Verb::Watch, error, Named::new(&*self.watch.kind, ""))
     }
 
     /// The failure of a request with a useless answer.
     fn useless(&self, why: &str) -> ApiError {
-        ApiError::new(Verb::Watch, Named::new(&*self.kind, ""), Cause::Failed, why)
+        ApiError::new(Verb::Watch, Named::new(&*self.watch.kind, ""), Cause::Failed, why)
     }
 
     /// Reports a failure and pauses. True if the kind is gone, because a new kind with its name is another one.
-    async fn pause(&mut self, error: &ApiError) -> bool {
-        self.metrics.watch_errors.get_or_create(&Metrics::of(&self.kind)).inc();
+    async fn pause(&mut self, error: ApiError) -> bool {
+        self.metrics.watch_errors.get_or_create(&Metrics::of(&self.watch.kind)).inc();
         let (text, is_gone) = (error.to_string(), error.cause == Cause::KindNotServed);
-        let failure = match error.cause {
-            Cause::KindNotServed => WatchFailure::NotServed(text.clone()),
-            Cause::Silent => WatchFailure::Silent(text.clone()),
-            _ => WatchFailure::Other(text.clone()),
-        };
-        if self.status.failed(failure) {
-            tracing::warn!(kind = self.kind, "{text}");
+        if self.status.failed(error) {
+            tracing::warn!(kind = self.watch.kind, "{text}");
         }
-        let delay = if is_gone { WatchBackoff::while_not_served() } else { self.backoff.after_failure() };
+        if is_gone && self.changes_version(true).await {
+            return true;
+        }
+        let delay = if is_gone { jittered(UNSERVED_DELAY) } else { self.backoff.after_failure() };
         sleep(delay).await;
         is_gone
     }
+}
+
+/// The backoff of a watch: 0.8 s, doubling to 10 s, with jitter.
+#[derive(Default)]
+pub(super) struct WatchBackoff {
+    next: Duration,
+    last: Option<Instant>,
+}
+
+impl WatchBackoff {
+    /// The pause after a failure.
+    fn after_failure(&mut self) -> Duration {
+        let pause = if self.is_recent() { self.next.max(MIN_DELAY) } else { MIN_DELAY };
+        let delay = jittered(pause);
+        self.next = (pause * 2).min(MAX_DELAY);
+        self.last = Some(Instant::now() + delay);
+        delay
+    }
+
+    /// The pause before a remedy that usually helps at once: none, unless it was tried just now.
+    fn before_retry(&mut self) -> Duration {
+        if self.is_recent() {
+            return self.after_failure();
+        }
+        self.last = Some(Instant::now());
+        Duration::ZERO
+    }
+
+    fn is_recent(&self) -> bool {
+        self.last.is_some_and(|last| last.elapsed() < RESET_AFTER)
+    }
+}
+
+fn jittered(delay: Duration) -> Duration {
+    delay.mul_f64(0.8 + 0.2 * rand::random::<f64>())
 }
