@@ -29,10 +29,11 @@ impl LostField {
     pub fn named(path: &str, object: &Value, schema: &Value) -> Self {
         let (mut value, mut here) = (object, schema);
         for step in path.split(['.', '[']) {
-            match step.strip_suffix(']').and_then(|index| index.parse::<usize>().ok()) {
-                Some(index) => (value, here) = (&value[index], &here["items"]),
-                None => (value, here) = (&value[step], property(here, step)),
-            }
+            let index = step.strip_suffix(']').and_then(|index| index.parse::<usize>().ok());
+            (value, here) = match index {
+                Some(index) => (&value[index], &here["items"]),
+                None => (&value[step], property(here, step)),
+            };
         }
         Self::new(path, value, here)
     }
