@@ -165,7 +165,7 @@ async fn what_somebody_makes_up_goes_and_conditions_of_others_stay_and_cost_noth
         })
         .await;
     let written = log.until_quiet(QUIET, 3 * QUIET, |request| request.namespace == namespace.name).await;
-    // One apply shows the fields that it could not remove, and another one removes them; the parent may have reported the child's.
+    // One patch each, which may meet a newer state; the parent may have reported the child's blocker.
     for controller in [DEPLOYMENTS, REPLICA_SETS] {
         let own = written.iter().filter(|request| request.user == Controller::user(controller)).count();
         assert!(own <= 4, "{own} writes: {:?}", Tally::of(&written));

@@ -267,7 +267,7 @@ impl Executor {
     ) -> Result<(), ApiError> {
         let own = ObjectId::of(deployment);
         let (writes, kind) = (self.writer.on_behalf_of(own), self.places.of(command.kind));
-        let told = writes.write_status(kind, command.id(), status, &REPORTED).await;
+        let told = writes.apply_status(kind, command.id(), status, &REPORTED).await;
         self.memory.note_told(own.uid);
         let Err(error) = told else { return Ok(()) };
         match error.cause {
@@ -289,7 +289,7 @@ impl Executor {
     pub async fn report(&self, command: &Command, status: &CommandStatus) -> Result<(), ApiError> {
         let kind = WatchedResource::unwatched(self.places.of(command.kind).resource.clone());
         let writes = self.writer.on_behalf_of(command.id());
-        writes.write_status(&kind, command.id(), status, &REPORTED).await
+        writes.apply_status(&kind, command.id(), status, &REPORTED).await
     }
 
     /// Merges a patch. `undone` is the field whose change by somebody else it undoes, if it does.

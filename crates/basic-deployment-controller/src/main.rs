@@ -9,33 +9,23 @@ mod observe;
 mod unclaimed;
 
 use basic_deployment_controller::Settings;
-use catena_api::BasicDeployment;
-use clap::Parser;
 use operator_kit::run::{Arguments, Operator, Queue};
 
 use crate::{
     act::Executor, controller::Deployments, memory::Memory, observe::Observer, unclaimed::Unclaimed,
 };
 
-/// Keeps one child (by default a `BasicReplicaSet`) in line with each `BasicDeployment`.
-#[derive(Parser)]
-#[command(
-    version,
-    after_help = "Example: basic-deployment-controller --settings settings.yaml --log-format text"
-)]
-struct Cli {
-    #[command(flatten)]
-    arguments: Arguments,
-}
-
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
-    let operator = Operator::<Settings>::start(env!("CARGO_PKG_NAME"), Cli::parse().arguments).await?;
-    let queue = Queue::<BasicDeployment>::default();
+    let about = "Keeps one child (by default a `BasicReplicaSet`) in line with each `BasicDeployment`";
+    let (name, version) = (env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
+    let arguments = Arguments::parse(name, version, about);
+    let operator = Operator::<Settings>::start(name, arguments).await?;
+    let queue = Queue::default();
     let memory = Memory::default();
     let (settings, watches) = (operator.settings(), operator.watches());
     let (client, served_kinds) = (operator.client(), operator.served_kinds());
-    let observer = Observer::new(client, settings, served_kinds, watches, &queue.trigger(), memory.clone());
+    let observer = Observer::new(client, settings, served_kinds, watches, &queue, memory.clone());
     let executor = Executor::new(operator.writer(), observer.places(), memory);
     let unclaimed = Unclaimed::new(observer.commands(), executor.clone());
     let (events, settings) = (operator.events(), operator.settings());

@@ -28,7 +28,7 @@ use operator_kit::{
     object::ObjectId,
     render::{Rendered, Renderings, is_object_name},
     report::StatusAge,
-    run::{Attempt, LiveSettings, Trigger},
+    run::{Attempt, LiveSettings, Queue},
     watch::{ApiError, Cause, ServedKinds, Watches, live},
     write::owner::{ensure_exists, is_controlled_by, is_former},
 };
@@ -61,12 +61,12 @@ impl Observer {
         settings: LiveSettings<Settings>,
         served_kinds: ServedKinds,
         watches: Watches,
-        trigger: &Trigger<BasicDeployment>,
+        queue: &Queue,
         memory: Memory,
     ) -> Self {
-        let commands = Arc::new(Commands::new(client.clone(), &watches, trigger));
-        let history = History::new(client.clone(), &watches, trigger.clone());
-        let children = Children::new(client.clone(), served_kinds.clone(), watches, trigger.clone());
+        let commands = Arc::new(Commands::new(client.clone(), &watches, queue));
+        let history = History::new(client.clone(), &watches, queue.clone());
+        let children = Children::new(client.clone(), served_kinds.clone(), watches, queue.clone());
         children.of(&settings.current().children);
         let unread = Renderings::default();
         Self { client, settings, served_kinds, children, history, commands, memory, unread }

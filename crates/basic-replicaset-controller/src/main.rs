@@ -7,8 +7,7 @@ mod observe;
 mod revisions;
 
 use basic_replicaset_controller::{Settings, interner::Interner, pod::PodRow};
-use catena_api::{BasicReplicaSet, keys};
-use clap::Parser;
+use catena_api::keys;
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, discovery::ApiResource};
 use operator_kit::{
@@ -20,28 +19,20 @@ use crate::{
     act::Executor, controller::ReplicaSets, memory::Memory, observe::Observer, revisions::Revisions,
 };
 
-/// Keeps the pods of `BasicReplicaSets` running, and replaces them within a budget when their template changes.
-#[derive(Parser)]
-#[command(
-    version,
-    after_help = "Example: basic-replicaset-controller --settings settings.yaml --log-format text"
-)]
-struct Cli {
-    #[command(flatten)]
-    arguments: Arguments,
-}
-
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
-    let operator = Operator::<Settings>::start(env!("CARGO_PKG_NAME"), Cli::parse().arguments).await?;
-    let queue = Queue::<BasicReplicaSet>::default();
-    let trigger = queue.trigger();
+    let about = "Keeps the pods of `BasicReplicaSets` running, and replaces them within a budget when their template changes";
+    let (name, version) = (env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
+    let arguments = Arguments::parse(name, version, about);
+    let operator = Operator::<Settings>::start(name, arguments).await?;
+    let queue = Queue::default();
+    let requests = queue.clone();
     let watch = Watch::new(Api::all(operator.client()), "Pod").labelled(keys::REPLICA_SET_UID);
     let shared = Interner::default();
     let trim = move |pod| PodRow::of(pod, &shared);
     let pods = operator.watches().cache(watch, trim, move |pod: &PodRow| {
         if let Some(owner) = &pod.owner {
-            trigger.notify(&pod.namespace, &owner.name);
+            requests.notify(&pod.namespace, &owner.name);
         }
     });
     let memory = Memory::default();

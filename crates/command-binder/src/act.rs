@@ -58,7 +58,8 @@ impl Executor {
                 Ok(Next::Written)
             }
             Action::Report(condition) => {
-                self.writer.apply_status_of(command, &json!({"conditions": [condition]})).await?;
+                let (id, kind) = (ObjectId::of(command), &command.source.watched);
+                self.writer.on_behalf_of(id).apply_conditions(kind, id, &[*condition]).await?;
                 Ok(Next::Written)
             }
             Action::Tell { verdict, look_in } => {

@@ -6,7 +6,6 @@ mod controller;
 mod fixtures;
 mod observe;
 
-use clap::Parser;
 use command_binder::Settings;
 use operator_kit::run::{Arguments, Operator, Triggers};
 use tokio::sync::watch;
@@ -17,17 +16,12 @@ use crate::{
     observe::{Observer, Waiting, catalog::Catalog},
 };
 
-/// Finds the target of each command, of any kind, and makes it the command's owner.
-#[derive(Parser)]
-#[command(version, after_help = "Example: command-binder --settings settings.yaml --log-format text")]
-struct Cli {
-    #[command(flatten)]
-    arguments: Arguments,
-}
-
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
-    let operator = Operator::<Settings>::start(env!("CARGO_PKG_NAME"), Cli::parse().arguments).await?;
+    let about = "Finds the target of each command, of any kind, and makes it the command's owner";
+    let (name, version) = (env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
+    let arguments = Arguments::parse(name, version, about);
+    let operator = Operator::<Settings>::start(name, arguments).await?;
     let (waiting, triggers) = (Waiting::default(), Triggers::default());
     let executor = Executor::new(operator.writer(), operator.events());
     let observer = Observer::new(operator.client(), operator.served_kinds(), waiting.clone());

@@ -8,23 +8,17 @@ mod kinds;
 mod memory;
 mod observe;
 
-use clap::Parser;
 use command_reaper::Settings;
 use operator_kit::run::{Arguments, Operator, Triggers};
 
 use crate::{act::Executor, controller::Commands, memory::Memory, observe::Observer};
 
-/// Deletes finished commands when their TTL has expired, and keeps those that something would create again.
-#[derive(Parser)]
-#[command(version, after_help = "Example: command-reaper --settings settings.yaml --log-format text")]
-struct Cli {
-    #[command(flatten)]
-    arguments: Arguments,
-}
-
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
-    let operator = Operator::<Settings>::start(env!("CARGO_PKG_NAME"), Cli::parse().arguments).await?;
+    let about = "Deletes finished commands when their TTL has expired, and keeps those that something would create again";
+    let (name, version) = (env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
+    let arguments = Arguments::parse(name, version, about);
+    let operator = Operator::<Settings>::start(name, arguments).await?;
     let memory = Memory::default();
     let executor = Executor::new(operator.writer(), operator.events(), memory.clone());
     let commands = Commands { observer: Observer { memory }, executor };

@@ -17,7 +17,6 @@
 //! ```no_run
 //! use std::sync::Arc;
 //!
-//! use clap::Parser;
 //! use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
 //! use kube::{Api, discovery::ApiResource};
 //! use operator_kit::{
@@ -100,16 +99,12 @@
 //!     fn validate(&self) -> Result<(), Vec<String>> { Ok(()) }
 //! }
 //!
-//! #[derive(Parser)]
-//! struct Cli {
-//!     #[command(flatten)]
-//!     arguments: Arguments,
-//! }
-//!
 //! #[tokio::main(flavor = "current_thread")]
 //! async fn main() -> anyhow::Result<()> {
-//!     let operator = Operator::<Settings>::start("cards", Cli::parse().arguments).await?;
-//!     let queue = Queue::<ServiceAccount>::default();
+//!     let about = "Keeps a ConfigMap beside each ServiceAccount";
+//!     let arguments = Arguments::parse("cards", "1.0.0", about);
+//!     let operator = Operator::<Settings>::start("cards", arguments).await?;
+//!     let queue = Queue::default();
 //!     let watch = Watch::new(Api::<ConfigMap>::all(operator.client()), "ConfigMap");
 //!     let cards = operator.watches().cache(watch, Card::of, |_| {});
 //!     let writer = operator.writer();

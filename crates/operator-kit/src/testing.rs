@@ -147,7 +147,8 @@ async fn serve(
             Answer::Done if sent.body.is_object() => (200, sent.body.clone()),
             Answer::Done => (200, json!({"metadata": {}})),
             Answer::Echo(uid) => {
-                let mut object = sent.body.clone();
+                // A patch that is a list says nothing else of the object.
+                let mut object = if sent.body.is_array() { Value::Null } else { sent.body.clone() };
                 object["metadata"]["uid"] = uid.into();
                 (200, object)
             }

@@ -78,13 +78,13 @@ impl Write {
         whose: &Stored,
         purpose: Purpose,
         key: Key,
-        uid: &Text,
+        preconditions: Preconditions,
         status: Value,
         conditions: &'static [&'static str],
     ) -> Self {
-        let operation =
-            Operation::PatchStatus { key, preconditions: Preconditions::uid(uid), status: status.into() };
-        Self { conditions, ..Self::new(whose, purpose, Some(uid.clone()), operation) }
+        let meant = preconditions.uid.clone();
+        let operation = Operation::PatchStatus { key, preconditions, status: status.into() };
+        Self { conditions, ..Self::new(whose, purpose, meant, operation) }
     }
 
     pub fn delete(
@@ -131,7 +131,7 @@ impl Write {
     }
 }
 
-/// Server-side apply of a status: the writer's conditions replace those of its types. All other fields belong to the one
+/// A write to a status: the writer's conditions replace those of its types. All other fields belong to the one
 /// writer that sets any.
 fn merged(live: &Value, own: &Value, types: &[&str]) -> Value {
     let list = |status: &Value| status["conditions"].as_array().cloned().unwrap_or_default();

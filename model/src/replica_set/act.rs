@@ -142,7 +142,7 @@ fn report(scope: &Scope, set: &Object, mut status: BasicReplicaSetStatus) -> Ope
     }
     Operation::PatchStatus {
         key: set.meta.key.clone(),
-        preconditions: Preconditions::uid(&set.meta.uid),
+        preconditions: Preconditions { uid: Some(set.meta.uid.clone()), version: Some(set.meta.version) },
         status: Status::Set(Told(Arc::new(status))),
     }
 }

@@ -6,10 +6,10 @@ use basic_deployment_controller::{
     error::{Error, Refusal},
     observed::ListedKind,
 };
-use catena_api::{BasicDeployment, keys};
+use catena_api::keys;
 use kube::{Api, Client};
 use operator_kit::{
-    run::Trigger,
+    run::Queue,
     watch::{Cache, ServedKinds, TrimmedObject, Watch, WatchedResource, Watches},
 };
 use parking_lot::Mutex;
@@ -22,7 +22,7 @@ pub struct Children {
     client: Client,
     served_kinds: ServedKinds,
     watches: Watches,
-    trigger: Trigger<BasicDeployment>,
+    queue: Queue,
     watched: Mutex<Vec<Known>>,
 }
 
@@ -57,13 +57,8 @@ impl Seen {
 }
 
 impl Children {
-    pub fn new(
-        client: Client,
-        served_kinds: ServedKinds,
-        watches: Watches,
-        trigger: Trigger<BasicDeployment>,
-    ) -> Self {
-        Self { client, served_kinds, watches, trigger, watched: Mutex::default() }
+    pub fn new(client: Client, served_kinds: ServedKinds, watches: Watches, queue: Queue) -> Self {
+        Self { client, served_kinds, watches, queue, watched: Mutex::default() }
     }
 
     /// The children of these kinds. Others are no longer watched, nor those of a kind with another contract.
@@ -131,14 +126,14 @@ impl Children {
         let resource = kind.api_resource();
         let api: Api<TrimmedObject> = Api::all_with(self.client.clone(), &resource);
         let watch = Watch::new(api, &resource.kind).labelled(keys::DEPLOYMENT_UID);
-        let trigger = self.trigger.clone();
+        let queue = self.queue.clone();
         let of = kind.clone();
         let cache = self.watches.cache(
             watch,
             move |object| Child::of(object, &of),
             move |child: &Child| {
                 if let Some(owner) = &child.owner {
-                    trigger.notify(&child.namespace, &owner.name);
+                    queue.notify(&child.namespace, &owner.name);
                 }
             },
         );
@@ -158,7 +153,6 @@ impl Known {
 mod tests {
     use catena_api::contract::ReplicaContract;
     use kube::Config;
-    use operator_kit::run::Queue;
 
     use super::*;
 
@@ -170,9 +164,9 @@ mod tests {
     #[tokio::test]
     async fn only_another_kind_or_contract_is_another_watch() {
         let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
-        let trigger = Queue::<BasicDeployment>::default().trigger();
+        let queue = Queue::default();
         let served_kinds = ServedKinds::new(client.clone());
-        let children = Children::new(client, served_kinds, Watches::default(), trigger);
+        let children = Children::new(client, served_kinds, Watches::default(), queue);
         let own = || kind("Deployment", ReplicaContract::default());
         let caches = |kinds: &[Arc<ChildKind>]| -> Vec<_> {
             children.of(kinds).into_iter().map(|known| known.cache).collect()

@@ -7,10 +7,9 @@ use basic_deployment_controller::{
     child::Child,
     command::{Command, CommandKind},
 };
-use catena_api::BasicDeployment;
 use kube::{Api, Client, discovery::ApiResource};
 use operator_kit::{
-    run::Trigger,
+    run::Queue,
     watch::{ApiError, Cache, TrimmedObject, Watch, WatchedResource, Watches, live},
 };
 use tokio::sync::Notify;
@@ -23,19 +22,19 @@ pub struct Commands {
 }
 
 impl Commands {
-    pub fn new(client: Client, watches: &Watches, trigger: &Trigger<BasicDeployment>) -> Self {
+    pub fn new(client: Client, watches: &Watches, queue: &Queue) -> Self {
         let changed = Arc::<Notify>::default();
         let caches = CommandKind::ALL.map(|kind| {
             let resource = kind.resource();
             let api: Api<TrimmedObject> = Api::all_with(client.clone(), &resource);
-            let (trigger, changed) = (trigger.clone(), changed.clone());
+            let (queue, changed) = (queue.clone(), changed.clone());
             let cache = watches.cache(
                 Watch::new(api, &resource.kind),
                 move |object| Command::of(object, kind),
                 move |command: &Command| {
                     changed.notify_one();
                     if let Some(owner) = &command.owner {
-                        trigger.notify(&command.namespace, &owner.name);
+                        queue.notify(&command.namespace, &owner.name);
                     }
                 },
             );

@@ -1,11 +1,11 @@
 use std::{collections::HashMap, sync::Arc};
 
 use basic_deployment_controller::revision::{Revision, find};
-use catena_api::{BasicDeployment, keys};
+use catena_api::keys;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::{Api, Client, discovery::ApiResource};
 use operator_kit::{
-    run::Trigger,
+    run::Queue,
     watch::{ApiError, Cache, TrimmedObject, Watch, WatchedResource, Watches, live},
 };
 use parking_lot::Mutex;
@@ -21,13 +21,13 @@ pub struct History {
 }
 
 impl History {
-    pub fn new(client: Client, watches: &Watches, trigger: Trigger<BasicDeployment>) -> Self {
+    pub fn new(client: Client, watches: &Watches, queue: Queue) -> Self {
         let resource = ApiResource::erase::<ControllerRevision>(&());
         let api: Api<TrimmedObject> = Api::all_with(client.clone(), &resource);
         let watch = Watch::new(api, &resource.kind).labelled(keys::DEPLOYMENT_UID);
         let cache = watches.cache(watch, Revision::of, move |revision: &Revision| {
             if let Some(owner) = &revision.owner {
-                trigger.notify(&revision.namespace, &owner.name);
+                queue.notify(&revision.namespace, &owner.name);
             }
         });
         Self { client, resource, cache, read: Mutex::default() }

@@ -20,6 +20,7 @@ const SETTINGS: &str = "settings";
 pub(crate) struct SettingsStatus {
     state: Mutex<State>,
     metrics: Arc<Metrics>,
+    events: SettingsEvents,
 }
 
 struct State {
@@ -38,54 +39,48 @@ pub(crate) enum Problem {
 }
 
 impl Problem {
-    fn note(&self) -> String {
-        let (Self::Mistake(problem) | Self::Rights(problem)) = self;
-        format!("{problem}; this process keeps the previous settings until that is fixed")
+    /// The reason of its Event, its HTTP status, and what it is.
+    fn parts(&self) -> (&'static str, StatusCode, &str) {
+        match self {
+            Self::Mistake(mistake) => (reason::SETTINGS_REFUSED, StatusCode::UNPROCESSABLE_ENTITY, mistake),
+            Self::Rights(missing) => {
+                (reason::SETTINGS_WAIT_FOR_RIGHTS, StatusCode::SERVICE_UNAVAILABLE, missing)
+            }
+        }
     }
 }
 
 impl SettingsStatus {
     /// The status after the start with settings of this version.
-    pub fn new(version: &str, metrics: Arc<Metrics>) -> Self {
+    pub fn new(version: &str, metrics: Arc<Metrics>, events: SettingsEvents) -> Self {
         metrics.settings_in_force(version);
-        Self { state: Mutex::new(State { in_force: version.to_owned(), newer: None }), metrics }
+        let state = State { in_force: version.to_owned(), newer: None };
+        Self { state: Mutex::new(state), metrics, events }
     }
 
-    /// Records that settings are in force, and tells it if they replaced others.
-    pub fn taken(&self, version: &str, events: &SettingsEvents) {
-        let mut state = self.state.lock();
-        version.clone_into(&mut state.in_force);
-        state.newer = None;
-        drop(state);
+    /// Records that settings have replaced others, and tells it.
+    pub fn taken(&self, version: &str) {
+        *self.state.lock() = State { in_force: version.to_owned(), newer: None };
         self.metrics.settings_in_force(version);
         tracing::info!(version, "the settings changed");
         let note = format!("the settings of the version {version} are in force");
-        events.publish_lasting(SETTINGS, &taking(&[version]), normal("SettingsTaken", &note));
+        self.events.publish_lasting(SETTINGS, &taking(&[version]), normal("SettingsTaken", &note));
     }
 
-    /// Records that settings are not in force.
+    /// Records why newer settings are not in force, and tells it; it is called again and again while that lasts.
     pub fn kept_out(&self, version: &str, problem: Problem) {
-        if matches!(problem, Problem::Mistake(_)) {
-            self.metrics.settings_errors.inc();
-        }
+        let (reason, _, what) = problem.parts();
+        let note = format!("{what}; this process keeps the previous settings until that is fixed");
+        self.events.publish_lasting(SETTINGS, &taking(&[version, &note]), warning(reason, &note));
+        let is_mistake = matches!(problem, Problem::Mistake(_));
+        let newer = Some((version.to_owned(), problem));
         let mut state = self.state.lock();
-        if state.newer.as_ref().is_none_or(|(newer, known)| newer != version || *known != problem) {
-            tracing::error!("{}", problem.note());
-            state.newer = Some((version.to_owned(), problem));
+        if state.newer != newer {
+            tracing::error!("{note}");
+            self.metrics.settings_errors.inc_by(is_mistake.into());
+            state.newer = newer;
         }
         self.metrics.settings_kept_out.set(1);
-    }
-
-    /// Tells why newer settings are not in force, if there are any.
-    pub fn tell_problem(&self, events: &SettingsEvents) {
-        let state = self.state.lock();
-        let Some((version, problem)) = &state.newer else { return };
-        let reason = match problem {
-            Problem::Mistake(_) => reason::SETTINGS_REFUSED,
-            Problem::Rights(_) => reason::SETTINGS_WAIT_FOR_RIGHTS,
-        };
-        let note = problem.note();
-        events.publish_lasting(SETTINGS, &taking(&[version, &note]), warning(reason, &note));
     }
 
     /// The page about the settings. With the version that somebody waits for: success once it is in force, 422 when it is
@@ -95,12 +90,9 @@ impl SettingsStatus {
         if wanted == Some(in_force) || (wanted.is_none() && newer.is_none()) {
             return (StatusCode::OK, format!("the settings of the version {in_force} are in force\n"));
         }
-        let (code, problem) = match newer {
-            Some((version, problem)) if wanted.is_none_or(|wanted| wanted == version) => match problem {
-                Problem::Mistake(mistake) => (StatusCode::UNPROCESSABLE_ENTITY, &**mistake),
-                Problem::Rights(missing) => (StatusCode::SERVICE_UNAVAILABLE, &**missing),
-            },
-            _ => (StatusCode::SERVICE_UNAVAILABLE, "these settings have not arrived yet"),
+        let (_, code, problem) = match newer {
+            Some((version, problem)) if wanted.is_none_or(|wanted| wanted == version) => problem.parts(),
+            _ => ("", StatusCode::SERVICE_UNAVAILABLE, "these settings have not arrived yet"),
         };
         (code, format!("{problem}; the settings of the version {in_force} are in force\n"))
     }
@@ -114,22 +106,22 @@ fn taking(about: &[&str]) -> String {
 /// Tells of settings, and of kinds that they name, in Events about their `ConfigMap`, if that is known.
 #[derive(Clone)]
 pub struct SettingsEvents {
-    pub(crate) events: Events,
-    pub(crate) config_map: Option<ObjectReference>,
+    events: Events,
+    config_map: Option<ObjectReference>,
 }
 
 impl SettingsEvents {
-    /// Events about a `ConfigMap`, without an [`Operator`](crate::run::Operator).
+    /// Events about a `ConfigMap`; none without its name.
     #[must_use]
-    pub fn over(events: Events, namespace: &str, config_map: &str) -> Self {
-        let config_map = ObjectReference {
+    pub fn over(events: Events, namespace: &str, config_map: Option<&str>) -> Self {
+        let config_map = config_map.map(|name| ObjectReference {
             api_version: Some("v1".into()),
             kind: Some("ConfigMap".into()),
-            name: Some(config_map.into()),
+            name: Some(name.into()),
             namespace: Some(namespace.into()),
             ..ObjectReference::default()
-        };
-        Self { events, config_map: Some(config_map) }
+        });
+        Self { events, config_map }
     }
 
     /// Publishes an Event about something that has happened.
@@ -156,16 +148,18 @@ mod tests {
     #[tokio::test]
     async fn a_version_is_waited_for_and_a_refused_one_is_told_at_once() {
         let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
-        let events = SettingsEvents { events: Events::over(client, "binder"), config_map: None };
+        let events = SettingsEvents::over(Events::over(client, "binder"), "system", None);
         let metrics = Arc::<Metrics>::default();
-        let status = SettingsStatus::new("a", metrics.clone());
+        let status = SettingsStatus::new("a", metrics.clone(), events);
         let page = |wanted: Option<&str>| {
             let (code, text) = status.page(wanted);
             (code.as_u16(), text)
         };
         assert_eq!((page(None).0, page(Some("a")).0, page(Some("b")).0), (200, 200, 503));
 
-        status.kept_out("b", Problem::Mistake("kinds.x: lost".into()));
+        for _ in 0..2 {
+            status.kept_out("b", Problem::Mistake("kinds.x: lost".into()));
+        }
         assert_eq!((page(None).0, page(Some("a")).0, page(Some("b")).0), (422, 200, 422));
         assert!(
             page(Some("b")).1.contains("kinds.x: lost; the settings of the version a"),
@@ -184,7 +178,7 @@ mod tests {
 
         status.kept_out("c", Problem::Rights("may not create secrets".into()));
         assert_eq!((page(None).0, page(Some("c")).0), (503, 503));
-        status.taken("c", &events);
+        status.taken("c");
         assert_eq!((page(None).0, page(Some("c")).0, page(Some("a")).0), (200, 200, 503));
         let exposed = metrics.encode().unwrap();
         for line in [

@@ -1,7 +1,7 @@
 use std::{net::SocketAddr, path::PathBuf};
 
 use axum::http::Uri;
-use clap::Args;
+use clap::{Args, Command, FromArgMatches};
 use kube::Client;
 
 use crate::report::LogFormat;
@@ -57,8 +57,35 @@ pub struct Arguments {
 }
 
 impl Arguments {
+    /// Reads the command line and the environment of a controller that has no commands of its own. `about` says in a
+    /// sentence what it does. The process ends here after `--help` and `--version`, and after a mistake.
+    #[must_use]
+    pub fn parse(name: &'static str, version: &'static str, about: &'static str) -> Self {
+        let matches = Self::command(name, version, about).get_matches();
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    }
+
+    fn command(name: &'static str, version: &'static str, about: &'static str) -> Command {
+        let example = format!("Example: {name} --settings settings.yaml --log-format text");
+        Self::augment_args(Command::new(name)).version(version).about(about).after_help(example)
+    }
+
     /// The namespace of the Lease.
     pub(crate) fn lease_namespace<'a>(&'a self, client: &'a Client) -> &'a str {
         self.lease_namespace.as_deref().unwrap_or_else(|| client.default_namespace())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_says_what_the_program_does_and_gives_an_example() {
+        let mut command = Arguments::command("reaper", "1.2.3", "Deletes what has ended");
+        assert_eq!(command.render_version(), "reaper 1.2.3\n");
+        let help = command.render_help().to_string();
+        assert!(help.starts_with("Deletes what has ended\n"), "{help}");
+        assert!(help.contains("Example: reaper --settings settings.yaml --log-format text"), "{help}");
     }
 }

@@ -9,11 +9,9 @@ mod operator;
 mod probe;
 mod queue;
 mod reconciler;
-mod requests;
-mod self_test;
+mod selftest;
 mod settings;
 mod triggers;
-mod work_queue;
 
 #[cfg(feature = "testing")]
 pub(crate) use settings::parse as parse_settings;
@@ -22,7 +20,7 @@ pub use {
     attempt::{Attempt, HeldUp},
     controller::{Controller, Next},
     operator::Operator,
-    queue::{Queue, Trigger},
+    queue::Queue,
     settings::{LiveSettings, Sample, Validate},
     triggers::Triggers,
 };

@@ -4,12 +4,13 @@ use std::{collections::HashSet, convert::Infallible, hash::Hash, pin::pin, sync:
 
 use futures::{
     FutureExt, StreamExt,
+    future::BoxFuture,
     stream::{BoxStream, FuturesUnordered},
 };
 use kube::{
     Resource,
     runtime::{
-        reflector::{ObjectRef, Store, store::Writer as StoreWriter},
+        reflector::{Store, store::Writer as StoreWriter},
         watcher::Event,
     },
 };
@@ -23,10 +24,7 @@ use tracing::Instrument;
 use crate::{
     object::ObjectId,
     report::health::Health,
-    run::{
-        Controller, Queue, Trigger, controller::Passes, queue::ask_for_all, requests::Requests,
-        work_queue::WorkQueue,
-    },
+    run::{Controller, Queue, controller::Passes, queue::Key},
     watch::{Intake, WatchHandle, Watches, lenient::Place, readable},
 };
 
@@ -48,7 +46,7 @@ pub(crate) enum Phase {
 pub(crate) struct Reconciler<C: Controller> {
     pub passes: Arc<Passes<C>>,
     pub filled: StoreWriter<C::Kind>,
-    pub queue: Queue<C::Kind>,
+    pub queue: Queue,
     pub concurrency: u16,
     /// An item for each change of the settings.
     pub settings: BoxStream<'static, ()>,
@@ -69,13 +67,12 @@ impl<C: Controller> Reconciler<C> {
         Raw: Resource + Clone + DeserializeOwned + Send + 'static,
     {
         let Self { passes, filled, queue, concurrency, settings, watches } = self;
-        let (store, trigger) = (filled.as_reader(), queue.trigger());
         let relisted = Arc::<Notify>::default();
-        let watching = watch(&watches, intake, filled, trigger.clone(), passes.clone(), relisted.clone());
+        let watching = watch(&watches, intake, filled, queue.clone(), passes.clone(), relisted.clone());
         select! {
             () = watching.ended() => Err(anyhow::anyhow!("the watch ended")),
-            never = retrigger(settings, &passes.health, &relisted, &store, &trigger) => match never {},
-            ended = work(passes.clone(), &store, &trigger, &queue.requests, concurrency, phase) => ended,
+            never = retrigger(settings, &passes.health, &relisted, &passes.store, &queue) => match never {},
+            ended = work(passes.clone(), &queue, concurrency, phase) => ended,
         }
     }
 }
@@ -83,73 +80,53 @@ impl<C: Controller> Reconciler<C> {
 /// Makes passes while leading.
 async fn work<C: Controller>(
     passes: Arc<Passes<C>>,
-    store: &Store<C::Kind>,
-    trigger: &Trigger<C::Kind>,
-    requests: &Requests<ObjectRef<C::Kind>>,
+    queue: &Queue,
     concurrency: u16,
     mut phase: flag::Receiver<Phase>,
 ) -> anyhow::Result<()> {
     // Followers keep their caches warm and are ready, so that a rollout of two replicas proceeds; requests meanwhile
-    // are dropped.
-    select! {
-        biased;
-        left = phase.wait_for(|phase| *phase != Phase::Standby) => drop(left?),
-        never = drain(requests) => match never {},
-    }
+    // do not count.
+    drop(phase.wait_for(|phase| *phase != Phase::Standby).await?);
+    queue.open();
     let stopping = async move { phase.wait_for(|phase| *phase == Phase::Stopping).await.map(drop) };
     tokio::join!(
-        ask_for_all(store, trigger, |_| true),
-        make_passes(passes, store, requests, concurrency, stopping)
+        queue.notify_all(&passes.store, |_| true),
+        make_passes(&passes, queue, usize::from(concurrency), stopping)
     )
     .1
 }
 
-/// Makes the requested passes, once the first list is complete, until it stops.
+/// Makes the requested passes, until it stops.
 async fn make_passes<C: Controller>(
-    passes: Arc<Passes<C>>,
-    store: &Store<C::Kind>,
-    requests: &Requests<ObjectRef<C::Kind>>,
-    concurrency: u16,
+    passes: &Arc<Passes<C>>,
+    queue: &Queue,
+    concurrency: usize,
     stopping: impl Future<Output = Result<(), flag::error::RecvError>>,
 ) -> anyhow::Result<()> {
-    let mut queue = WorkQueue::default();
-    let mut under_way = FuturesUnordered::new();
-    let (mut listed, mut stopping) = (pin!(store.wait_until_ready().fuse()), pin!(stopping.fuse()));
-    let (mut is_listed, mut is_stopping) = (false, false);
-    loop {
-        while is_listed && !is_stopping && under_way.len() < usize::from(concurrency) {
-            let Some(reference) = queue.next() else { break };
-            let Some(object) = store.get(&reference) else {
-                queue.done(reference, None);
-                continue;
-            };
-            let span = tracing::info_span!("reconciling object", "object.ref" = %reference);
-            let passes = passes.clone();
-            let pass = async move { (reference, passes.pass(object).await) };
-            under_way.push(Box::pin(pass.instrument(span)));
-        }
-        if is_stopping && under_way.is_empty() {
-            return Ok(());
-        }
+    let mut under_way = FuturesUnordered::<BoxFuture<'_, (Key, Option<Duration>)>>::new();
+    let (mut stopping, mut is_stopping) = (pin!(stopping.fuse()), false);
+    while !(is_stopping && under_way.is_empty()) {
         select! {
-            listing = &mut listed => {
-                listing?;
-                is_listed = true;
-            }
             stop = &mut stopping => {
                 stop?;
                 is_stopping = true;
             }
-            Some((reference, again)) = under_way.next() => queue.done(reference, again),
-            reference = queue.due() => queue.ask(reference),
-            reference = requests.next() => {
-                queue.ask(reference);
-                while let Some(reference) = requests.first() {
-                    queue.ask(reference);
-                }
+            Some((key, again)) = under_way.next() => queue.done(key, again),
+            key = queue.next(), if !is_stopping && under_way.len() < concurrency => {
+                // Before the first list is complete, there is none; all are requested after it.
+                let Some(object) = passes.find(&key.namespace, &key.name) else {
+                    queue.done(key, None);
+                    continue;
+                };
+                let reference = passes.reference(&object);
+                let span = tracing::info_span!("reconciling object", "object.ref" = %reference);
+                let passes = passes.clone();
+                let pass = async move { (key, passes.pass(object).await) };
+                under_way.push(pass.instrument(span).boxed());
             }
         }
     }
+    Ok(())
 }
 
 /// Keeps the store filled.
@@ -157,7 +134,7 @@ fn watch<C: Controller, Raw>(
     watches: &Watches,
     intake: Intake<Raw, C::Kind>,
     mut store: StoreWriter<C::Kind>,
-    trigger: Trigger<C::Kind>,
+    queue: Queue,
     passes: Arc<Passes<C>>,
     relisted: Arc<Notify>,
 ) -> WatchHandle
@@ -167,12 +144,17 @@ where
     let Intake { watch, status, seen, mut trim } = intake;
     let known = store.as_reader();
     watches.start(watch, status, seen, move |event| {
-        let find = |place: &Place| find(&known, &passes.dynamic_type, place);
+        // The last readable state of an object.
+        let find = |place: &Place| {
+            let namespace = place.namespace.as_deref().unwrap_or_default();
+            let found = passes.find(namespace, place.name.as_deref()?)?;
+            (found.meta().uid == place.uid).then(|| C::Kind::clone(&found))
+        };
         let Some(event) = readable(event, &mut trim, find) else { return };
         let before = if matches!(event, Event::InitDone) { known.state() } else { Vec::new() };
         store.apply_watcher_event(&event);
         match &event {
-            Event::Apply(object) => trigger.notify_of(object),
+            Event::Apply(object) => queue.notify_of(object),
             Event::Delete(object) => passes.forget(ObjectId::of(object).uid),
             // The store shows a list only when it is complete.
             Event::Init | Event::InitApply(_) => {}
@@ -184,26 +166,13 @@ where
     })
 }
 
-/// The last readable state of an object.
-fn find<K>(known: &Store<K>, dynamic_type: &K::DynamicType, place: &Place) -> Option<K>
-where
-    K: Resource<DynamicType: Hash + Eq + Clone> + Clone + 'static,
-{
-    let mut reference = ObjectRef::new_with(place.name.as_deref()?, dynamic_type.clone());
-    if let Some(namespace) = &place.namespace {
-        reference = reference.within(namespace);
-    }
-    let object = known.get(&reference)?;
-    (object.meta().uid == place.uid).then(|| K::clone(&object))
-}
-
 /// Requeues every object after a new list, when the settings change, or when a watch recovers or loses its kind.
 async fn retrigger<K>(
     mut settings: BoxStream<'static, ()>,
     health: &Health,
     relisted: &Notify,
     store: &Store<K>,
-    trigger: &Trigger<K>,
+    queue: &Queue,
 ) -> Infallible
 where
     K: Resource<DynamicType: Hash + Eq + Clone> + Clone + 'static,
@@ -221,7 +190,7 @@ where
                 epoch.mark_unchanged();
             }
         }
-        ask_for_all(store, trigger, |_| true).await;
+        queue.notify_all(store, |_| true).await;
     }
 }
 
@@ -230,13 +199,6 @@ fn forget_gone<C: Controller>(before: &[Arc<C::Kind>], now: &[Arc<C::Kind>], pas
     let uids: HashSet<_> = now.iter().map(|object| object.meta().uid.as_deref()).collect();
     for gone in before.iter().filter(|object| !uids.contains(&object.meta().uid.as_deref())) {
         passes.forget(ObjectId::of(&**gone).uid);
-    }
-}
-
-/// Drops all requests, forever.
-async fn drain<T: Clone + Eq + Hash>(requests: &Requests<T>) -> Infallible {
-    loop {
-        requests.next().await;
     }
 }
 
@@ -288,15 +250,14 @@ mod tests {
             filled.apply_watcher_event(&Event::InitApply(object_named(name)));
         }
         filled.apply_watcher_event(&Event::InitDone);
-        let store = filled.as_reader();
-        let passes = Arc::new(passes_of(Slow::default(), store.clone(), writer("http://127.0.0.1:1")));
-        let queue = Queue::<ConfigMap>::default();
-        let trigger = queue.trigger();
+        let passes = Arc::new(passes_of(Slow::default(), filled.as_reader(), writer("http://127.0.0.1:1")));
+        let queue = Queue::default();
+        queue.open();
         for name in &names {
-            trigger.notify("shop", name);
+            queue.notify("shop", name);
         }
         let (_phase, leading) = flag::channel(Phase::Leading);
-        let work = work(passes.clone(), &store, &trigger, &queue.requests, 1, leading);
+        let work = work(passes.clone(), &queue, 1, leading);
         assert!(tokio::time::timeout(Duration::from_secs(60), work).await.is_err(), "it ended");
         let order = passes.controller.0.lock();
         assert_eq!(order[..100], names[..]);

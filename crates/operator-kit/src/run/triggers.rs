@@ -3,98 +3,92 @@
 use std::{
     collections::{HashMap, HashSet},
     convert::Infallible,
-    iter::from_fn,
+    mem::take,
     sync::Arc,
 };
 
+use kube::runtime::reflector::{Store, store::Writer as StoreWriter};
 use parking_lot::Mutex;
-
-use kube::runtime::reflector::{self, Store};
+use tokio::sync::Notify;
 
 use crate::{
-    run::{
-        Trigger,
-        queue::{Queue, ask_for_all},
-        requests::Requests,
-    },
+    run::Queue,
     watch::{Watched, WatchedKind},
 };
 
 /// Requests passes over objects of any of a controller's kinds.
 #[derive(Clone)]
-pub struct Triggers<R: 'static> {
-    by_id: Arc<Mutex<ById<R>>>,
+pub struct Triggers<R: 'static>(Arc<Shared<R>>);
+
+struct Shared<R: 'static> {
+    by_id: Mutex<ById<R>>,
     /// The namespaces whose objects are all to be reconciled.
-    namespaces: Arc<Requests<String>>,
+    namespaces: Mutex<HashSet<String>>,
+    namespace_added: Notify,
 }
 
-type ById<R> = HashMap<Arc<str>, (Trigger<Watched<R>>, Store<Watched<R>>)>;
+type ById<R> = HashMap<Arc<str>, (Queue, Store<Watched<R>>)>;
 
 impl<R: 'static> Default for Triggers<R> {
     fn default() -> Self {
-        Self { by_id: Arc::default(), namespaces: Arc::default() }
+        let (by_id, namespaces, namespace_added) = (Mutex::default(), Mutex::default(), Notify::default());
+        Self(Arc::new(Shared { by_id, namespaces, namespace_added }))
     }
 }
 
 impl<R: Clone + 'static> Triggers<R> {
     /// Requests a pass over an object of the kind with this `id`; does nothing if the kind is no longer watched.
     pub fn notify(&self, id: &str, namespace: &str, name: &str) {
-        if let Some((trigger, _)) = self.by_id.lock().get(id) {
-            trigger.notify(namespace, name);
+        if let Some((queue, _)) = self.0.by_id.lock().get(id) {
+            queue.notify(namespace, name);
         }
     }
 
     /// The objects of the kind with this `id`, as its watch last delivered them; none if the kind is not watched.
     #[must_use]
     pub fn objects(&self, id: &str) -> Vec<Arc<Watched<R>>> {
-        self.by_id.lock().get(id).map(|(_, store)| store.state()).unwrap_or_default()
+        self.0.by_id.lock().get(id).map(|(_, store)| store.state()).unwrap_or_default()
     }
 
     /// Requests a pass over every object of a namespace, soon: one walk over all objects serves all namespaces that are
     /// requested meanwhile.
     pub fn notify_all_in(&self, namespace: &str) {
-        self.namespaces.add(namespace.to_owned());
+        self.0.namespaces.lock().insert(namespace.to_owned());
+        self.0.namespace_added.notify_one();
     }
 
     /// Serves the requests of [`Self::notify_all_in`], forever.
     pub(crate) async fn follow_namespaces(&self) -> Infallible {
         loop {
-            let mut namespaces = HashSet::from([self.namespaces.next().await]);
-            namespaces.extend(from_fn(|| self.namespaces.first()));
-            let kinds: Vec<_> = self.by_id.lock().values().cloned().collect();
-            for (trigger, store) in kinds {
+            self.0.namespace_added.notified().await;
+            let namespaces = take(&mut *self.0.namespaces.lock());
+            let kinds: Vec<_> = self.0.by_id.lock().values().cloned().collect();
+            for (queue, store) in kinds {
                 let is_asked = |object: &Watched<R>| {
                     object.metadata.namespace.as_ref().is_some_and(|namespace| namespaces.contains(namespace))
                 };
-                ask_for_all(&store, &trigger, is_asked).await;
+                queue.notify_all(&store, is_asked).await;
             }
         }
     }
 
     /// A queue and a store for a kind.
-    pub(crate) fn open(
-        &self,
-        kind: &WatchedKind<R>,
-    ) -> (Queue<Watched<R>>, reflector::store::Writer<Watched<R>>) {
-        let queue = Queue::of(kind.resource().clone());
-        let filled = reflector::store::Writer::new(kind.resource().clone());
-        self.by_id.lock().insert(kind.id().clone(), (queue.trigger(), filled.as_reader()));
+    pub(crate) fn open(&self, kind: &WatchedKind<R>) -> (Queue, StoreWriter<Watched<R>>) {
+        let (queue, filled) = (Queue::default(), StoreWriter::new(kind.resource().clone()));
+        self.0.by_id.lock().insert(kind.id().clone(), (queue.clone(), filled.as_reader()));
         (queue, filled)
     }
 
     /// Drops the queue and the store of a kind that is no longer watched.
     pub(crate) fn close(&self, kind: &WatchedKind<R>) {
-        self.by_id.lock().remove(kind.id());
+        self.0.by_id.lock().remove(kind.id());
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use kube::{
-        api::ObjectMeta,
-        discovery::ApiResource,
-        runtime::{reflector::store::Writer, watcher::Event},
-    };
+    use futures::FutureExt;
+    use kube::{api::ObjectMeta, discovery::ApiResource, runtime::watcher::Event};
 
     use super::*;
     use crate::watch::{Source, WatchedResource};
@@ -112,7 +106,7 @@ mod tests {
         WatchedKind::new(KIND, resource, "", |_| ())
     }
 
-    fn fill(filled: &mut Writer<Watched<()>>, namespaces: usize, objects: usize) {
+    fn fill(filled: &mut StoreWriter<Watched<()>>, namespaces: usize, objects: usize) {
         let watched = WatchedResource::unwatched(kind().resource().clone());
         let source = Arc::new(Source { id: KIND.into(), watched });
         filled.apply_watcher_event(&Event::Init);
@@ -137,6 +131,7 @@ mod tests {
         const OBJECTS: usize = 20_000;
         let triggers = Triggers::default();
         let (queue, mut filled) = triggers.open(&kind());
+        queue.open();
         fill(&mut filled, NAMESPACES, OBJECTS);
         for number in 0..NAMESPACES - 1 {
             triggers.notify_all_in(&format!("n{number}"));
@@ -149,8 +144,9 @@ mod tests {
             tokio::task::yield_now().await;
             tokio::time::sleep(std::time::Duration::from_millis(1)).await;
             let before = asked.len();
-            while let Some(request) = queue.requests.first() {
-                assert!(asked.insert(request.to_string()), "asked twice");
+            while let Some(key) = queue.next().now_or_never() {
+                assert!(asked.insert(key.clone()), "asked twice");
+                queue.done(key, None);
             }
             longest = longest.max(asked.len() - before);
             turns += 1;

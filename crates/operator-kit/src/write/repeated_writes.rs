@@ -191,8 +191,8 @@ fn content(request: &Request<Vec<u8>>) -> u64 {
     let may_rely_on_version = || memchr::memmem::find(request.body(), b"\"resourceVersion\"").is_some();
     let decode = || serde_json::from_slice::<Value>(request.body());
     if is_json_patch && let Ok(Value::Array(operations)) = decode() {
-        let effective = operations.iter().filter(|operation| operation["op"] != "test");
-        effective.for_each(|operation| operation.hash(&mut hasher));
+        let effective = operations.into_iter().filter(|operation| operation["op"] != "test");
+        effective.for_each(|operation| timeless(operation).hash(&mut hasher));
     } else if (is_status || may_rely_on_version())
         && let Ok(mut object) = decode()
     {
@@ -206,12 +206,16 @@ fn content(request: &Request<Vec<u8>>) -> u64 {
     hasher.finish()
 }
 
-fn timeless(mut status: Value) -> Value {
-    let conditions = status.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
-    for condition in conditions.into_iter().flatten().filter_map(Value::as_object_mut) {
-        condition.remove("lastTransitionTime");
+/// A value without the transition times of conditions.
+fn timeless(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let others = fields.into_iter().filter(|(name, _)| name != "lastTransitionTime");
+            others.map(|(name, value)| (name, timeless(value))).collect()
+        }
+        Value::Array(items) => items.into_iter().map(timeless).collect(),
+        value => value,
     }
-    status
 }
 
 #[cfg(test)]
@@ -247,6 +251,13 @@ mod tests {
         };
         assert_eq!(status("True", "then"), status("True", "now"));
         assert_ne!(status("True", "then"), status("False", "then"));
+        let replaced = |ready: &str, time: &str| {
+            let condition =
+                format!(r#"{{"type": "Ready", "status": "{ready}", "lastTransitionTime": "{time}"}}"#);
+            patch(&format!(r#"[{{"op": "replace", "path": "/status/conditions/0", "value": {condition}}}]"#))
+        };
+        assert_eq!(replaced("True", "then"), replaced("True", "now"));
+        assert_ne!(replaced("True", "then"), replaced("False", "then"));
     }
 
     #[test]

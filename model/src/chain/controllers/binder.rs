@@ -78,7 +78,7 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Sto
         }
         Action::Report(condition) => {
             let status = json!({"conditions": [condition]});
-            vec![Write::status(command, Purpose::Other, key, uid, status, &[BOUND])]
+            vec![Write::status(command, Purpose::Other, key, Preconditions::uid(uid), status, &[BOUND])]
         }
         // Each kind of the model has one version.
         Action::Refresh(_) | Action::Tell { .. } | Action::Wait(_) | Action::Settle => Vec::new(),

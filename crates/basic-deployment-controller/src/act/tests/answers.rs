@@ -40,7 +40,9 @@ async fn what_is_gone_or_replaced_is_expected_and_where_it_was_to_go_it_is_done(
     for action in writes() {
         for (answer, expected) in [(Answer::Refusal(404, "NotFound"), "NotFound"), (CONFLICT, "Conflict")] {
             let Acted { result, sent, .. } = act(action.clone(), &[answer]).await;
-            assert_eq!(sent.len(), 1, "{action:?}");
+            // A status that the server refuses in its observed state may have conditions that the cache does not show.
+            let writes = sent.iter().filter(|sent| sent.verb != "GET").count();
+            assert_eq!(writes, 1, "{action:?}");
             match result {
                 Ok(next) => assert!(is_done_when_gone(&action) && next == Next::Written, "{action:?}"),
                 Err(failures) => {

@@ -177,7 +177,7 @@ async fn what_is_deleted_is_the_very_object_that_was_seen() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn statuses_are_applied_to_the_very_object_and_say_nothing_else() {
+async fn statuses_are_written_to_the_very_object_and_say_nothing_else() {
     let uri = format!("{RESTARTS}/again/status?&force=true&fieldManager={MANAGER}&fieldValidation=Strict");
     let told = request_of(tell()).await;
     assert_eq!((told.verb.as_str(), told.uri.as_str()), ("APPLY", uri.as_str()));
@@ -185,12 +185,15 @@ async fn statuses_are_applied_to_the_very_object_and_say_nothing_else() {
     assert_eq!(told.body["status"]["progress"], "1/3");
     assert!(told.body.get("spec").is_none());
 
-    let uri = format!("{DEPLOYMENTS}/web/status?&force=true&fieldManager={MANAGER}&fieldValidation=Strict");
-    let own = request_of(write_status()).await;
-    assert_eq!((own.verb.as_str(), own.uri.as_str()), ("APPLY", uri.as_str()));
-    assert_eq!(own.body["metadata"], json!({"name": "web", "uid": "deployment"}));
-    assert_eq!(own.body["status"]["active"], 2);
-    assert!(own.body.get("spec").is_none());
+    let uri = format!("{DEPLOYMENTS}/web/status?&fieldManager={MANAGER}&fieldValidation=Strict");
+    let Action::WriteStatus(status) = write_status() else { panic!() };
+    let patch = json!([
+        {"op": "test", "path": "/metadata/uid", "value": "deployment"},
+        {"op": "test", "path": "/metadata/resourceVersion", "value": ""},
+        {"op": "test", "path": "/status", "value": null},
+        {"op": "add", "path": "/status", "value": status},
+    ]);
+    assert_eq!(request_of(write_status()).await, sent("AMEND", &uri, patch));
 }
 
 #[tokio::test(start_paused = true)]

@@ -81,14 +81,14 @@ impl Cluster {
             }
             _ => answer(sent),
         });
-        let trigger = Queue::<BasicDeployment>::default().trigger();
+        let queue = Queue::default();
         let (settings, memory) = (LiveSettings::fixed(settings), Memory::default());
         let observer = Observer::new(
             client.clone(),
             settings.clone(),
             ServedKinds::new(client.clone()),
             Watches::default(),
-            &trigger,
+            &queue,
             memory.clone(),
         );
         // Events come in the background, and would mix with the requests of a pass.

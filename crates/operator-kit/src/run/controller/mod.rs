@@ -142,9 +142,21 @@ impl<C: Controller> Passes<C> {
         self.pass_over(&object, &uid).await
     }
 
+    /// The object with this name in the cache; the namespace of a cluster-scoped object is empty.
+    pub fn find(&self, namespace: &str, name: &str) -> Option<Arc<C::Kind>> {
+        let mut reference = ObjectRef::new_with(name, self.dynamic_type.clone());
+        reference.namespace = Some(namespace.to_owned()).filter(|namespace| !namespace.is_empty());
+        self.store.get(&reference)
+    }
+
+    /// A reference to an object, for logs.
+    pub fn reference(&self, object: &C::Kind) -> ObjectRef<C::Kind> {
+        ObjectRef::from_obj_with(object, self.dynamic_type.clone())
+    }
+
     /// The object in the cache now; `None` if it is gone.
     fn current(&self, object: &C::Kind) -> Option<Arc<C::Kind>> {
-        let current = self.store.get(&ObjectRef::from_obj_with(object, self.dynamic_type.clone()))?;
+        let current = self.store.get(&self.reference(object))?;
         (current.meta().uid == object.meta().uid).then_some(current)
     }
 

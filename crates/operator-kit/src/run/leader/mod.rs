@@ -15,6 +15,7 @@ use kube::{
     Api, Client,
     api::{ObjectMeta, PostParams},
 };
+use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::{
@@ -23,7 +24,7 @@ use crate::{
     watch::{ApiError, Cause, Verb, live::within},
     write::Gate,
 };
-use lease::{Lease, Moment, Spec};
+use lease::{Lease, now};
 
 /// Validity of a Lease after its last renewal.
 pub(crate) const LEASE_DURATION: Duration = Duration::from_secs(15);
@@ -39,12 +40,13 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
 /// end.
 pub(crate) const RELEASE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A candidate for leadership.
+/// A candidate for leadership, which keeps the gate open while it leads.
 pub(crate) struct Candidate {
     leases: Api<Lease>,
     name: String,
     identity: String,
     gate: Gate,
+    /// Where lasting failures are reported.
     health: Arc<Health>,
 }
 
@@ -60,25 +62,21 @@ pub(crate) struct Leadership {
 struct Seen {
     /// Another's last renewal, and when it was seen: the Lease has expired if it is not renewed for its duration, measured by
     /// *our* clock.
-    renewal: Option<(Option<Moment>, Instant)>,
-    metadata: Option<ObjectMeta>,
+    renewal: Option<(Value, Instant)>,
+    metadata: ObjectMeta,
 }
 
 impl Candidate {
-    /// A candidate that keeps the gate open while it leads.
-    pub fn new(client: Client, namespace: &str, name: &str, identity: &str, gate: Gate) -> Self {
-        Self {
-            leases: Api::namespaced(client, namespace),
-            name: name.to_owned(),
-            identity: identity.to_owned(),
-            gate,
-            health: Arc::default(),
-        }
-    }
-
-    /// The same, which tells of lasting failures.
-    pub fn reporting_to(self, health: Arc<Health>) -> Self {
-        Self { health, ..self }
+    pub fn new(
+        client: Client,
+        namespace: &str,
+        name: &str,
+        identity: &str,
+        gate: Gate,
+        health: Arc<Health>,
+    ) -> Self {
+        let (name, identity) = (name.to_owned(), identity.to_owned());
+        Self { leases: Api::namespaced(client, namespace), name, identity, gate, health }
     }
 
     /// Waits until this process leads, or is to stop: then the Lease is returned that a request under way has taken. As
@@ -89,18 +87,17 @@ impl Candidate {
             let taken = self.take(&mut seen).await;
             let is_answered = taken.as_ref().err().is_none_or(|error| error.cause != Cause::Silent);
             match taken {
-                Ok(taken) => {
+                Ok(Some((lease, renewed))) => {
+                    tracing::info!(lease = self.name, identity = self.identity, "leading");
                     self.health.election_works();
-                    if let Some((lease, renewed)) = taken {
-                        tracing::info!(lease = self.name, identity = self.identity, "leading");
-                        self.gate.open_until(renewed + RENEW_DEADLINE);
-                        let leadership = Leadership { candidate: self, lease, renewed };
-                        return match stopped {
-                            Some(_) => ControlFlow::Break(Some(leadership)),
-                            None => ControlFlow::Continue(leadership),
-                        };
-                    }
+                    self.gate.open_until(renewed + RENEW_DEADLINE);
+                    let leadership = Leadership { candidate: self, lease, renewed };
+                    return match stopped {
+                        Some(_) => ControlFlow::Break(Some(leadership)),
+                        None => ControlFlow::Continue(leadership),
+                    };
                 }
+                Ok(None) => self.health.election_works(),
                 Err(error) => self.warn("acquire", &error),
             }
             if stopped.is_some_and(|since| is_answered || since.elapsed() > RELEASE_TIMEOUT) {
@@ -134,79 +131,76 @@ impl Candidate {
 
     /// Takes a Lease that is free. Returns it with the begin of its validity.
     async fn take(&self, seen: &mut Seen) -> Result<Option<(Lease, Instant)>, ApiError> {
-        let Some(mut lease) = self.answer(self.leases.get_opt(&self.name)).await? else {
-            // The holder of a deleted Lease still writes, and creates it again at its next renewal.
-            if seen.renewal.as_ref().is_some_and(|(_, since)| since.elapsed() < LEASE_DURATION) {
-                return Ok(None);
-            }
-            let before = Instant::now();
-            let lease = Lease::new(&self.name, self.spec(None)).in_place_of(seen.metadata.as_ref());
-            let created = self.answer(self.leases.create(&PostParams::default(), &lease)).await?;
-            return Ok(Some((created, before)));
-        };
-        seen.metadata = Some(lease.metadata.clone());
-        let spec = lease.spec.clone();
-        let holder = spec.holder_identity.as_deref().unwrap_or_default();
-        if !holder.is_empty() && holder != self.identity {
-            let holds = spec
-                .lease_duration_seconds
-                .map_or(LEASE_DURATION, |seconds| Duration::from_secs(u64::try_from(seconds).unwrap_or(0)));
-            let (renewal, since) =
-                seen.renewal.get_or_insert_with(|| (spec.renew_time.clone(), Instant::now()));
-            if *renewal != spec.renew_time {
-                seen.renewal = Some((spec.renew_time, Instant::now()));
-                return Ok(None);
-            }
-            if since.elapsed() < holds {
-                return Ok(None);
+        let found = self.answer(self.leases.get_opt(&self.name)).await?;
+        // The holder of a deleted Lease still writes, and creates it again at its next renewal.
+        let (mut is_held, mut validity) = (true, LEASE_DURATION);
+        if let Some(lease) = &found {
+            seen.metadata = lease.metadata.clone();
+            is_held = !lease.holder().is_empty() && lease.holder() != self.identity;
+            validity = lease.validity().unwrap_or(LEASE_DURATION);
+            let renewal = &lease.spec["renewTime"];
+            if is_held && seen.renewal.as_ref().is_none_or(|(last, _)| last != renewal) {
+                seen.renewal = Some((renewal.clone(), Instant::now()));
             }
         }
+        if is_held && seen.renewal.as_ref().is_some_and(|(_, since)| since.elapsed() < validity) {
+            return Ok(None);
+        }
         let before = Instant::now();
-        lease.spec = self.spec(Some(&spec));
-        // The write carries the resourceVersion of the read, so one of two candidates gets a conflict.
-        let taken = self.answer(self.leases.replace(&self.name, &PostParams::default(), &lease)).await?;
+        let taken = match found {
+            None => self.create(&seen.metadata).await?,
+            Some(lease) => self.replace(&lease, self.spec(&lease.spec)).await?,
+        };
         Ok(Some((taken, before)))
     }
 
-    fn spec(&self, before: Option<&Spec>) -> Spec {
-        let now = Some(Moment::now());
-        let same = before.is_some_and(|before| before.holder_identity.as_deref() == Some(&self.identity));
-        let transitions = before.and_then(|before| before.lease_transitions).unwrap_or(0);
-        Spec {
-            holder_identity: Some(self.identity.clone()),
-            lease_duration_seconds: i64::try_from(LEASE_DURATION.as_secs()).ok(),
-            acquire_time: before
-                .filter(|_| same)
-                .and_then(|before| before.acquire_time.clone())
-                .or_else(|| now.clone()),
-            renew_time: now,
-            lease_transitions: Some(if same || before.is_none() { transitions } else { transitions + 1 }),
-        }
+    /// Creates the Lease in the place of a deleted one.
+    async fn create(&self, former: &ObjectMeta) -> Result<Lease, ApiError> {
+        let lease = Lease::in_place_of(former, &self.name, self.spec(&Value::Null));
+        self.answer(self.leases.create(&PostParams::default(), &lease)).await
+    }
+
+    /// Writes a spec. The write carries the resourceVersion of `last`, so that one of two candidates gets a conflict.
+    async fn replace(&self, last: &Lease, spec: Value) -> Result<Lease, ApiError> {
+        let lease = Lease { spec, ..last.clone() };
+        self.answer(self.leases.replace(&self.name, &PostParams::default(), &lease)).await
+    }
+
+    /// The spec by which this process holds the Lease; `before` is null for a new one.
+    fn spec(&self, before: &Value) -> Value {
+        let now = now();
+        let is_own = before["holderIdentity"] == *self.identity;
+        let is_kept = is_own && !before["acquireTime"].is_null();
+        let transitions = before["leaseTransitions"].as_i64().unwrap_or(0);
+        json!({
+            "holderIdentity": self.identity,
+            "leaseDurationSeconds": LEASE_DURATION.as_secs(),
+            "leaseTransitions": transitions + i64::from(!is_own && !before.is_null()),
+            "acquireTime": if is_kept { &before["acquireTime"] } else { &now },
+            "renewTime": now,
+        })
     }
 }
 
 impl Leadership {
     /// Renews the Lease; ends with an error when another replica has it.
     pub async fn keep(&mut self) -> anyhow::Result<()> {
+        let mut pause = RENEW_INTERVAL.saturating_sub(self.renewed.elapsed());
         loop {
-            sleep(RENEW_INTERVAL.saturating_sub(self.renewed.elapsed())).await;
-            self.renew().await?;
-        }
-    }
-
-    async fn renew(&mut self) -> anyhow::Result<()> {
-        loop {
+            sleep(pause).await;
+            pause = RETRY_INTERVAL;
             let before = Instant::now();
-            match self.write().await {
+            let spec = self.candidate.spec(&self.lease.spec);
+            match self.candidate.replace(&self.lease, spec).await {
                 Ok(lease) => {
                     self.lease = lease;
                     self.renewed = before;
                     self.candidate.gate.open_until(before + RENEW_DEADLINE);
                     self.candidate.health.election_works();
-                    return Ok(());
+                    pause = RENEW_INTERVAL.saturating_sub(before.elapsed());
                 }
                 Err(error) if error.is_stale() => match self.reread().await {
-                    Ok(None) => continue,
+                    Ok(None) => pause = Duration::ZERO,
                     Ok(Some(holder)) => {
                         self.candidate.gate.close();
                         bail!("the Lease {} is held by {holder:?}: stopping", self.candidate.name)
@@ -215,36 +209,18 @@ impl Leadership {
                 },
                 Err(error) => self.candidate.warn("renew", &error),
             }
-            sleep(RETRY_INTERVAL).await;
         }
-    }
-
-    async fn write(&self) -> Result<Lease, ApiError> {
-        let mut lease = self.lease.clone();
-        lease.spec = self.candidate.spec(Some(&self.lease.spec));
-        self.replace(&lease).await
-    }
-
-    async fn replace(&self, lease: &Lease) -> Result<Lease, ApiError> {
-        let Candidate { leases, name, .. } = &self.candidate;
-        self.candidate.answer(leases.replace(name, &PostParams::default(), lease)).await
     }
 
     /// Reads a Lease that somebody has written or deleted, and returns its holder unless it is still ours, or was created
     /// again.
     async fn reread(&mut self) -> Result<Option<String>, ApiError> {
-        let Candidate { leases, name, .. } = &self.candidate;
-        let Some(lease) = self.candidate.answer(leases.get_opt(name)).await? else {
-            let new = Lease::new(name, self.candidate.spec(None));
-            let lease = new.in_place_of(Some(&self.lease.metadata));
-            self.lease = self.candidate.answer(leases.create(&PostParams::default(), &lease)).await?;
-            return Ok(None);
+        let Candidate { leases, name, identity, .. } = &self.candidate;
+        self.lease = match self.candidate.answer(leases.get_opt(name)).await? {
+            Some(lease) if lease.holder() != identity => return Ok(Some(lease.holder().to_owned())),
+            Some(lease) => lease,
+            None => self.candidate.create(&self.lease.metadata).await?,
         };
-        let holder = lease.spec.holder_identity.clone().unwrap_or_default();
-        if holder != self.candidate.identity {
-            return Ok(Some(holder));
-        }
-        self.lease = lease;
         Ok(None)
     }
 
@@ -258,7 +234,18 @@ impl Leadership {
 
     async fn try_to_release(&mut self) {
         loop {
-            match self.give_up().await {
+            let mut spec = self.lease.spec.clone();
+            spec["holderIdentity"] = "".into();
+            spec["leaseDurationSeconds"] = 1.into();
+            spec["renewTime"] = now();
+            let holder = match self.candidate.replace(&self.lease, spec).await {
+                Err(error) if error.cause == Cause::Conflict => match self.reread().await {
+                    Ok(None) => continue,
+                    reread => reread,
+                },
+                released => released.map(|_| None),
+            };
+            match holder {
                 // Without a holder, an unanswered release took effect.
                 Ok(holder) if holder.as_deref().unwrap_or_default().is_empty() => {
                     return tracing::info!("released the Lease");
@@ -275,24 +262,6 @@ impl Leadership {
                 }
             }
             sleep(RETRY_INTERVAL).await;
-        }
-    }
-
-    /// Returns the holder of the Lease if it is another one.
-    async fn give_up(&mut self) -> Result<Option<String>, ApiError> {
-        loop {
-            let mut lease = self.lease.clone();
-            lease.spec.holder_identity = Some(String::new());
-            lease.spec.lease_duration_seconds = Some(1);
-            lease.spec.renew_time = Some(Moment::now());
-            match self.replace(&lease).await {
-                Err(error) if error.cause == Cause::Conflict => {
-                    if let Some(holder) = self.reread().await? {
-                        return Ok(Some(holder));
-                    }
-                }
-                released => return released.map(|_| None),
-            }
         }
     }
 }

@@ -24,7 +24,7 @@ use crate::{
         Validate,
         leader::{Candidate, Leadership, RELEASE_TIMEOUT},
         reconciler::Phase,
-        self_test::SelfTest,
+        selftest::SelfTest,
     },
 };
 
@@ -159,9 +159,10 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         }
         let namespace = self.namespace();
         let name = self.arguments.lease_name.as_deref().unwrap_or(self.name);
-        let gate = self.writer.gate().clone();
-        let candidate = Candidate::new(self.client.clone(), namespace, name, &self.arguments.identity, gate);
-        candidate.reporting_to(self.health.clone()).lead(stop.as_mut()).await.map_continue(Some)
+        let (identity, gate, health) =
+            (&self.arguments.identity, self.writer.gate().clone(), self.health.clone());
+        let candidate = Candidate::new(self.client.clone(), namespace, name, identity, gate, health);
+        candidate.lead(stop.as_mut()).await.map_continue(Some)
     }
 
     /// Sends heartbeats, and tells of watches that keep failing, forever.
@@ -210,7 +211,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_watch_that_keeps_failing_is_told_again_before_the_event_expires() {
         let (client, log) = answering(|_| Answer::Done);
-        let events = SettingsEvents::over(Events::over(client, "binder"), "system", "settings");
+        let events = SettingsEvents::over(Events::over(client, "binder"), "system", Some("settings"));
         let health = Health::default();
         let mut pods = health.watch("Pod", Need::Always);
         pods.failed(ApiError::new(Verb::Watch, Named::new("Pod", ""), Cause::Forbidden, "no right"));

@@ -75,8 +75,8 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         logging::start(&arguments.log, arguments.log_format)?;
         tracing::info!(controller = name, version = env!("CARGO_PKG_VERSION"), "starting");
         let metrics = Arc::<Metrics>::default();
-        let file = SettingsFile::<S>::read(arguments.settings.clone()).await?;
-        let settings_status = Arc::new(SettingsStatus::new(&file.version, metrics.clone()));
+        let file = SettingsFile::read(&arguments.settings).await?;
+        let settings = file.parse::<S>()?;
         let mut config =
             Config::infer().await.context("no cluster is configured: run in a pod, or set KUBECONFIG")?;
         // It would repeat a POST whose answer was lost (kube-rs/kube#2082).
@@ -85,12 +85,12 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         let client = Client::try_from(config).context("the configuration of the cluster cannot be used")?;
         let writer = Writer::new(client.clone(), name, metrics.clone());
         let events = Events::new(client.clone(), name, &arguments.identity, metrics.clone());
-        let settings_events = match &arguments.settings_config_map {
-            Some(map) => SettingsEvents::over(events.clone(), arguments.lease_namespace(&client), map),
-            None => SettingsEvents { events: events.clone(), config_map: None },
-        };
-        let settings =
-            LiveSettings::follow(file, client.clone(), settings_status.clone(), settings_events.clone());
+        let namespace = arguments.lease_namespace(&client);
+        let config_map = arguments.settings_config_map.as_deref();
+        let settings_events = SettingsEvents::over(events.clone(), namespace, config_map);
+        let status = SettingsStatus::new(&file.version(), metrics.clone(), settings_events.clone());
+        let settings_status = Arc::new(status);
+        let settings = LiveSettings::follow(file, settings, client.clone(), settings_status.clone());
         Ok(Self {
             name,
             arguments,
@@ -167,7 +167,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
     ///
     /// # Errors
     /// When the Lease is lost, or an essential task ended.
-    pub async fn run<C>(self, controller: C, queue: Queue<C::Kind>) -> anyhow::Result<()>
+    pub async fn run<C>(self, controller: C, queue: Queue) -> anyhow::Result<()>
     where
         C: Controller<Kind: Resource<DynamicType = ()> + DeserializeOwned>,
     {
@@ -181,7 +181,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
     pub async fn run_beside<C>(
         self,
         controller: C,
-        queue: Queue<C::Kind>,
+        queue: Queue,
         beside: impl Future<Output = Infallible>,
     ) -> anyhow::Result<()>
     where
@@ -196,7 +196,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
             trim: Box::new(|Unmanaged(object)| object),
         };
         let (controller, filled) = (Arc::new(controller), StoreWriter::new(()));
-        let reconciler = self.reconciler(controller, queue, filled, Arc::default());
+        let reconciler = self.reconciler(controller, (), queue, filled, Arc::default());
         let mut leading = follow_phase.clone();
         let beside = async move {
             leading.wait_for(|phase| *phase == Phase::Leading).await?;
@@ -261,7 +261,8 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
                 }
                 let intake = kind.clone().intake(&self.client, &self.served_kinds, &self.health);
                 let (queue, filled) = triggers.open(&kind);
-                let reconciler = self.reconciler(controller.clone(), queue, filled, backoff.clone());
+                let (controller, resource) = (controller.clone(), kind.resource().clone());
+                let reconciler = self.reconciler(controller, resource, queue, filled, backoff.clone());
                 let passes = reconciler.passes.clone();
                 running.push((kind, tasks.spawn(reconciler.run(intake, phase.clone())), passes));
             }
@@ -287,14 +288,15 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
     fn reconciler<C: Controller>(
         &self,
         controller: Arc<C>,
-        queue: Queue<C::Kind>,
+        dynamic_type: <C::Kind as Resource>::DynamicType,
+        queue: Queue,
         filled: StoreWriter<C::Kind>,
         backoff: Arc<Backoff>,
     ) -> Reconciler<C> {
         let settings = self.settings.clone();
         let passes = Arc::new(Passes {
             controller,
-            dynamic_type: queue.dynamic_type.clone(),
+            dynamic_type,
             store: filled.as_reader(),
             backoff,
             writer: self.writer.clone(),

@@ -1,12 +1,12 @@
 //! Takes changed settings into force, together with the rights that they need.
 
 use std::{
-    io,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
 
+use anyhow::anyhow;
 use kube::Client;
 use serde::de::DeserializeOwned;
 use tokio::{
@@ -18,7 +18,7 @@ use tokio::{
 use super::{Current, LiveSettings, Validate, parse, rights};
 use crate::{
     render::sha256,
-    report::settings_status::{Problem, SettingsEvents, SettingsStatus},
+    report::settings_status::{Problem, SettingsStatus},
 };
 
 /// Time between checks of the file. A kubelet takes about a minute to deliver a changed `ConfigMap` anyway.
@@ -31,148 +31,123 @@ const LONGEST_DELAY: Duration = Duration::from_secs(60);
 /// The file beside the settings that lists the rights that they need. Without it, settings are taken as they come.
 const RIGHTS: &str = "rights.yaml";
 
-/// The text of settings and of the rights that they need.
+/// A file with settings, as it was read.
 #[derive(PartialEq, Eq)]
-struct Texts {
+pub(crate) struct SettingsFile {
+    path: PathBuf,
     settings: String,
+    /// The rights that the settings need.
     rights: Option<String>,
 }
 
-async fn read(path: &Path) -> io::Result<Texts> {
-    let settings = read_to_string(path).await?;
-    Ok(Texts { settings, rights: read_to_string(path.with_file_name(RIGHTS)).await.ok() })
-}
-
-/// White space around the text does not count, so that a chart can compute the same version from its values.
-fn version(settings: &str) -> String {
-    sha256(settings.trim())
-}
-
-/// A file with valid settings.
-pub(crate) struct SettingsFile<S> {
-    path: PathBuf,
-    texts: Texts,
-    /// The sha256 of the settings' text.
-    pub version: String,
-    settings: S,
-}
-
-impl<S: DeserializeOwned + Validate> SettingsFile<S> {
-    /// Reads the file. The rights are not checked: there are no former settings to keep, and watches without rights
-    /// are reported by themselves.
-    ///
-    /// # Errors
-    /// When the settings cannot be used.
-    pub async fn read(path: PathBuf) -> anyhow::Result<Self> {
-        let texts = read(&path).await.map_err(|error| {
-            let problem = format!(
+impl SettingsFile {
+    /// Reads the file.
+    pub async fn read(path: &Path) -> anyhow::Result<Self> {
+        let settings = read_to_string(path).await.map_err(|error| {
+            anyhow!(
                 "cannot read the settings file {}: {error}; check --settings and that its ConfigMap is mounted",
                 path.display()
-            );
-            anyhow::Error::new(error).context(problem)
+            )
         })?;
-        let settings = parse::<S>(&path, &texts.settings)?;
-        warn(&settings);
-        Ok(Self { version: version(&texts.settings), path, texts, settings })
+        let rights = read_to_string(path.with_file_name(RIGHTS)).await.ok();
+        Ok(Self { path: path.to_owned(), settings, rights })
+    }
+
+    /// The sha256 of the settings' text. White space around it does not count, so that a chart can compute the same version
+    /// from its values.
+    pub fn version(&self) -> String {
+        sha256(self.settings.trim())
+    }
+
+    /// The settings.
+    ///
+    /// # Errors
+    /// When they cannot be used.
+    pub fn parse<S: DeserializeOwned + Validate>(&self) -> anyhow::Result<S> {
+        parse(&self.path, &self.settings)
+    }
+
+    /// The file, if it has changed since.
+    async fn changed(&self) -> Option<Self> {
+        // While a kubelet swaps the volume, the file may be missing for a moment, and both have to be of one version.
+        let now = Self::read(&self.path).await.ok()?;
+        let is_whole = now != *self && read_to_string(&self.path).await.ok()? == now.settings;
+        is_whole.then_some(now)
     }
 }
 
 impl<S: DeserializeOwned + Validate + Send + Sync + 'static> LiveSettings<S> {
-    /// Keeps following the file.
+    /// The settings of a file, which are updated with it. The rights for the first ones are not checked: there are no
+    /// former settings to keep, and watches without rights are reported by themselves.
     pub(crate) fn follow(
-        file: SettingsFile<S>,
+        file: SettingsFile,
+        settings: S,
         client: Client,
         status: Arc<SettingsStatus>,
-        events: SettingsEvents,
     ) -> Self {
-        let SettingsFile { path, texts, settings, .. } = file;
+        warn(&settings);
         let (sender, receiver) = watch::channel(Current { version: 1, settings: Arc::new(settings) });
-        let follower = Follower { path, texts, candidate: None, client, status, events, sender };
-        tokio::spawn(follower.run());
+        tokio::spawn(follow(file, client, status, sender));
         Self(receiver)
     }
 }
 
-/// Settings that are valid, and not in force yet.
-struct Candidate<S> {
-    settings: S,
-    version: String,
-    retry: Instant,
+/// Settings that are not in force.
+struct Newer<S> {
+    /// The mistake in them, if they are not valid.
+    settings: anyhow::Result<S>,
+    /// The time of the next look for missing rights.
+    next_look: Instant,
     delay: Duration,
 }
 
-struct Follower<S> {
-    path: PathBuf,
-    texts: Texts,
-    candidate: Option<Candidate<S>>,
+async fn follow<S: DeserializeOwned + Validate>(
+    mut file: SettingsFile,
     client: Client,
     status: Arc<SettingsStatus>,
-    events: SettingsEvents,
     sender: watch::Sender<Current<S>>,
+) {
+    let mut newer = None::<Newer<S>>;
+    while !sender.is_closed() {
+        sleep(POLL_INTERVAL).await;
+        if let Some(changed) = file.changed().await {
+            file = changed;
+            newer = Some(Newer { settings: file.parse(), next_look: Instant::now(), delay: FIRST_DELAY });
+        }
+        let Some(Newer { settings, next_look, delay }) = &mut newer else { continue };
+        if let Err(mistake) = settings {
+            status.kept_out(&file.version(), Problem::Mistake(mistake.to_string()));
+            continue;
+        }
+        if *next_look > Instant::now() {
+            continue;
+        }
+        if let Some(missing) = missing_rights(&client, &file).await {
+            // Helm writes the roles right after the ConfigMap, so that the first look may come in between.
+            if *delay > FIRST_DELAY {
+                status.kept_out(&file.version(), Problem::Rights(missing));
+            }
+            *next_look = Instant::now() + *delay;
+            *delay = (2 * *delay).min(LONGEST_DELAY);
+        } else if let Some(Ok(settings)) = newer.take().map(|newer| newer.settings) {
+            warn(&settings);
+            status.taken(&file.version());
+            let version = sender.borrow().version + 1;
+            sender.send_replace(Current { version, settings: Arc::new(settings) });
+        }
+    }
 }
 
-impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Follower<S> {
-    async fn run(mut self) {
-        while !self.sender.is_closed() {
-            sleep(POLL_INTERVAL).await;
-            self.look().await;
-            self.status.tell_problem(&self.events);
-            let is_due = |candidate: &mut Candidate<S>| candidate.retry <= Instant::now();
-            let Some(mut candidate) = self.candidate.take_if(is_due) else { continue };
-            match self.missing_rights().await {
-                None => self.take(candidate),
-                Some(missing) => {
-                    // Helm writes the roles right after the ConfigMap, so that the first look may come in between.
-                    if candidate.delay > FIRST_DELAY {
-                        self.status.kept_out(&candidate.version, Problem::Rights(missing));
-                    }
-                    candidate.retry = Instant::now() + candidate.delay;
-                    candidate.delay = (2 * candidate.delay).min(LONGEST_DELAY);
-                    self.candidate = Some(candidate);
-                }
-            }
-        }
-    }
-
-    /// Reads the file; valid new settings become the candidate.
-    async fn look(&mut self) {
-        // While a kubelet swaps the volume, the file may be missing for a moment, and both have to be of one version.
-        let Ok(texts) = read(&self.path).await else { return };
-        if texts == self.texts || read_to_string(&self.path).await.ok().as_ref() != Some(&texts.settings) {
-            return;
-        }
-        self.texts = texts;
-        let version = version(&self.texts.settings);
-        self.candidate = match parse::<S>(&self.path, &self.texts.settings) {
-            Ok(settings) => Some(Candidate { settings, version, retry: Instant::now(), delay: FIRST_DELAY }),
-            Err(error) => {
-                self.status.kept_out(&version, Problem::Mistake(error.to_string()));
-                None
-            }
-        };
-    }
-
-    /// The rights that the newest settings need and the controller lacks; the reason, if that is not known.
-    async fn missing_rights(&self) -> Option<String> {
-        let rights = self.texts.rights.as_deref()?;
-        match rights::missing(&self.client, rights).await {
-            Ok(None) => None,
-            Ok(Some(missing)) => Some(format!(
-                "the new settings wait for rights that the controller does not have: {missing}; if an upgrade failed, \
-                 repeat it or roll it back"
-            )),
-            Err(error) => Some(format!(
-                "the new settings wait until the API server tells whether the controller has the rights for them: {error:#}"
-            )),
-        }
-    }
-
-    fn take(&self, candidate: Candidate<S>) {
-        let Candidate { settings, version, .. } = candidate;
-        warn(&settings);
-        let number = self.sender.borrow().version + 1;
-        self.status.taken(&version, &self.events);
-        self.sender.send_replace(Current { version: number, settings: Arc::new(settings) });
+/// The rights that settings need and the controller lacks; the reason, if that is not known.
+async fn missing_rights(client: &Client, file: &SettingsFile) -> Option<String> {
+    match rights::missing(client, file.rights.as_deref()?).await {
+        Ok(missing) => missing.map(|missing| format!(
+            "the new settings wait for rights that the controller does not have: {missing}; if an upgrade failed, repeat it \
+             or roll it back"
+        )),
+        Err(error) => Some(format!(
+            "the new settings wait until the API server tells whether the controller has the rights for them: {error:#}"
+        )),
     }
 }
 

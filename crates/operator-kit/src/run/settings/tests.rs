@@ -36,17 +36,18 @@ struct Followed {
 
 impl Followed {
     async fn start(client: Client) -> Self {
-        let events = SettingsEvents { events: Events::over(client.clone(), "numbers"), config_map: None };
-        Self::over(client, events).await
+        Self::over(client, None).await
     }
 
-    async fn over(client: Client, events: SettingsEvents) -> Self {
+    async fn over(client: Client, config_map: Option<&str>) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("settings.yaml");
         std::fs::write(&path, "number: 1").unwrap();
-        let file = SettingsFile::read(path).await.unwrap();
-        let status = Arc::new(SettingsStatus::new(&file.version, Arc::default()));
-        let settings = LiveSettings::follow(file, client, status.clone(), events);
+        let file = SettingsFile::read(&path).await.unwrap();
+        let events = SettingsEvents::over(Events::over(client.clone(), "numbers"), "system", config_map);
+        let status = Arc::new(SettingsStatus::new(&file.version(), Arc::default(), events));
+        let settings = file.parse().unwrap();
+        let settings = LiveSettings::follow(file, settings, client, status.clone());
         Self { directory, status, settings }
     }
 
@@ -69,7 +70,7 @@ fn nobody() -> Client {
 async fn a_mistake_at_start_names_the_field() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("settings.yaml");
-    let read = async || SettingsFile::<Number>::read(path.clone()).await;
+    let read = async || SettingsFile::read(&path).await?.parse::<Number>();
     let cases =
         [("number: -1", "number: must not be negative"), ("number: x", "number"), ("numbr: 1", "numbr")];
     for (text, expected) in cases {
@@ -135,8 +136,7 @@ async fn settings_that_stay_out_of_force_are_told_again_before_the_event_expires
             }
             Answer::Object(json!({"metadata": {}, "spec": sent.body["spec"], "status": {"allowed": false}}))
         });
-        let events = SettingsEvents::over(Events::over(client.clone(), "numbers"), "system", "settings");
-        let followed = Followed::over(client, events).await;
+        let followed = Followed::over(client, Some("settings")).await;
         for (file, text) in &files {
             followed.write(file, text);
         }

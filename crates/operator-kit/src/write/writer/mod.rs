@@ -1,7 +1,6 @@
 //! The only way to write: repeatable creates, patches and deletes with a uid, and each write recorded until the caches
 //! show it.
 
-mod excess;
 mod gate;
 mod last_writer;
 mod on_behalf;

@@ -114,14 +114,17 @@ pub fn writes(
         Action::Tell(news) => {
             let tell = |(command, status): (Arc<Command>, _)| {
                 let (key, uid) = (key(Kind::Restart, &command.name), uid_of(&command.uid));
-                let write = Write::status(deployment, Purpose::Tell, key, &uid, json!(status), &REPORTED);
+                let preconditions = Preconditions::uid(&uid);
+                let write =
+                    Write::status(deployment, Purpose::Tell, key, preconditions, json!(status), &REPORTED);
                 write.of_step(step::TELL, Some(uid))
             };
             news.into_iter().map(tell).collect()
         }
         Action::WriteStatus(status) => {
-            let (key, uid) = (deployment.meta.key.clone(), &deployment.meta.uid);
-            let write = Write::status(deployment, Purpose::Status, key, uid, json!(status), &CONDITIONS);
+            let (key, uid) = (deployment.meta.key.clone(), deployment.meta.uid.clone());
+            let exactly = Preconditions { uid: Some(uid), version: Some(deployment.meta.version) };
+            let write = Write::status(deployment, Purpose::Status, key, exactly, json!(status), &CONDITIONS);
             vec![write.of_step(step::STATUS, None)]
         }
         // Each kind of the model has one version, and each revision its owner.

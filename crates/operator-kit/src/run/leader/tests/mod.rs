@@ -8,7 +8,6 @@ use std::{
 use axum::http::{Method, Request, Response, StatusCode};
 use kube::client::Body;
 use parking_lot::Mutex;
-use serde_json::{Value, json};
 
 use super::*;
 
@@ -74,7 +73,8 @@ impl Server {
             }
         });
         let client = Client::new(service, "default");
-        (Candidate::new(client, "catena-system", "reaper", name, Gate::default()), connection)
+        let (gate, health) = (Gate::default(), Arc::default());
+        (Candidate::new(client, "catena-system", "reaper", name, gate, health), connection)
     }
 
     async fn answer(&self, request: Request<Body>) -> anyhow::Result<Response<Body>> {
@@ -349,8 +349,8 @@ async fn a_slow_api_server_keeps_nobody_from_leading() {
 async fn a_lease_that_cannot_be_written_is_a_problem_of_the_process() {
     let server = Server::default();
     let (a, line) = server.candidate("a");
-    let health = Arc::<Health>::default();
-    let mut leading = a.reporting_to(health.clone()).leads().await;
+    let health = a.health.clone();
+    let mut leading = a.leads().await;
     line.is(Line::Fails);
     timeout(4 * LEASE_DURATION, leading.keep()).await.unwrap_err();
     let problems = health.unready();
