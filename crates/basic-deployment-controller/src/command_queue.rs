@@ -89,7 +89,7 @@ impl<'o> Line<'o> {
             observed.is_open(command) && !command.is_expired(observed.now) && self.replaced(command).is_none()
         };
         let open = || self.commands.iter().map(AsRef::as_ref).filter(may_run);
-        let newest_running = open().filter(|command| observed.is_carried_out(command)).last();
+        let newest_running = open().rfind(|command| observed.is_carried_out(command));
         let mut waiting = open().filter(|command| !observed.is_carried_out(command));
         let ends_all =
             |rollback: &&Command| newest_running.is_none_or(|running| running.order() < rollback.order());
