@@ -17,7 +17,8 @@ use super::{
     trial::{Cause, Verdict, retried, try_in},
 };
 use crate::{
-    connection::{Cluster, if_there, path},
+    access::{if_there, path},
+    connection::Cluster,
     errors::Gap,
     object::ObjectName,
     pages::Pages,
