@@ -125,13 +125,25 @@ impl Validate for Settings {
 
     fn warnings(&self) -> Vec<String> {
         let kinds: Vec<_> = self.children.iter().map(|kind| kind.name()).collect();
-        self.templates.problems(&kinds).iter().map(ToString::to_string).collect()
+        let problems = self.templates.problems(&kinds);
+        let unsound = self.children.iter().enumerate().filter_map(|(at, kind)| unsound_ready(at, kind));
+        problems.iter().map(ToString::to_string).chain(unsound).collect()
     }
 
     fn samples(&self) -> Vec<Sample> {
         let kinds: Vec<_> = self.children.iter().map(|kind| kind.api_resource()).collect();
         Sample::of_all(&self.templates, &kinds)
     }
+}
+
+/// The warning about a readiness that cannot be sound, because it follows from nothing that the child's controller reports.
+fn unsound_ready(at: usize, kind: &ChildKind) -> Option<String> {
+    let ready = kind.fields().ready.as_ref()?.to_string();
+    (!ready.contains("status")).then(|| {
+        format!(
+            "children[{at}].contract.ready: {ready} reads nothing of the child's status, so that it is the same whatever becomes of the replicas; read what its controller reports, such as object.status.updatedReplicas == object.spec.replicas"
+        )
+    })
 }
 
 /// The mistakes in a kind, which is configured in this field.
@@ -208,6 +220,24 @@ mod tests {
         }
         let refused = of(&json!({"apiVersion": "apps/v1", "kind": "DaemonSet"})).unwrap_err();
         assert!(refused.to_string().contains("children"), "{refused}");
+    }
+
+    #[test]
+    fn a_readiness_that_reads_nothing_of_the_status_is_warned_about() {
+        let warnings = |ready: Value| {
+            let mut child = deployments();
+            child["contract"]["ready"] = ready;
+            settings(json!({"children": [replica_sets(), child], "templates": {"default": "x"}})).warnings()
+        };
+        let of_ready = |ready: Value| -> Vec<String> {
+            warnings(ready).into_iter().filter(|warning| warning.contains(".contract.ready")).collect()
+        };
+        assert!(of_ready(json!("status.ready")).is_empty());
+        assert!(of_ready(json!({"cel": "object.status.readyReplicas == object.spec.replicas"})).is_empty());
+        for ready in [json!({"cel": "true"}), json!("spec.ready")] {
+            let warnings = of_ready(ready);
+            assert!(warnings[0].starts_with("children[1].contract.ready: "), "{warnings:?}");
+        }
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod object;
 mod output;
 mod pages;
 mod paint;
+mod poll;
 #[cfg(test)]
 mod printed_advice_test;
 mod progress;

@@ -1,5 +1,7 @@
 //! Reads the objects of a backup: the chosen ones, their owners, and what they own.
 
+mod lacking;
+
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
     path::Path,
@@ -15,13 +17,14 @@ use operator_kit::watch::Trimmed;
 use serde::Serialize;
 use serde_json::{Value, value::RawValue};
 
+pub use self::lacking::LeftOut;
+use self::lacking::is_owned;
 use super::{
     command_kinds::command_kinds,
-    commands::{COMMAND_OF_OTHERS, is_of_others},
     folder::Folder,
     index::Scope,
     manifest::{Manifest, is_going},
-    uses::find_uses,
+    references::find_uses,
 };
 use crate::{
     connection::Cluster,
@@ -35,34 +38,6 @@ use crate::{
 const MAX_CONCURRENT_READS: usize = 16;
 /// The category of all kinds of the project.
 const CATEGORY: &str = "catena";
-/// The kind that is left out only because a backup may be read by others.
-const SECRETS: &str = "secrets";
-/// Kinds that would do harm or nothing if they were created again, with the reason.
-const LEFT_OUT: [(&str, &str); 9] = [
-    ("pods", "their controllers adopt the live ones, and replace the others"),
-    ("jobs.batch", "they would run again"),
-    (SECRETS, "a backup may be read by others"),
-    ("events", "they tell of the past"),
-    ("events.events.k8s.io", "they tell of the past"),
-    ("endpoints", "their controller writes them"),
-    ("endpointslices.discovery.k8s.io", "their controller writes them"),
-    ("leases.coordination.k8s.io", "their holders write them"),
-    ("replicasets.apps", "their Deployment creates them again, and they adopt the live pods"),
-];
-/// Kinds whose objects are written by controllers, or soon are of the past.
-const NO_CONTENT: [&str; 6] = [
-    "events",
-    "events.events.k8s.io",
-    "endpoints",
-    "endpointslices.discovery.k8s.io",
-    "leases.coordination.k8s.io",
-    "pods.metrics.k8s.io",
-];
-/// Objects that Kubernetes puts into each namespace.
-const OF_EACH_NAMESPACE: [(&str, &str); 2] =
-    [("configmaps", "kube-root-ca.crt"), ("serviceaccounts", "default")];
-/// The number of names in a sentence.
-const MAX_NAMES: usize = 5;
 
 /// The content of a backup.
 #[derive(Debug, Default, Serialize)]
@@ -81,17 +56,6 @@ pub struct Saved {
     /// Whether the files of an earlier backup stay, because something could not be read.
     #[serde(skip)]
     pub keeps_former: bool,
-}
-
-/// Objects that are not in the backup.
-#[derive(Debug, Serialize)]
-pub struct LeftOut {
-    /// Their kind.
-    pub kind: String,
-    /// Their number.
-    pub count: usize,
-    /// The reason.
-    pub why: String,
 }
 
 /// An object that may belong to a chosen one.
@@ -301,7 +265,6 @@ impl Collection<'_> {
     /// What the objects own, and what that owns.
     async fn dependents(&mut self) -> Result<()> {
         let mut candidates = self.candidates().await;
-        let mut left_out: BTreeMap<(String, &str), usize> = BTreeMap::new();
         loop {
             let is_owned = |candidate: &Candidate| {
                 let owners = candidate.metadata.owner_references.iter().flatten();
@@ -315,7 +278,7 @@ impl Collection<'_> {
             let mut taken = Vec::new();
             for candidate in owned {
                 match self.why_left_out(&candidate.kind) {
-                    Some(why) => *left_out.entry((candidate.kind.full_name(), why)).or_default() += 1,
+                    Some(why) => self.leave_out(&candidate.kind, why),
                     None => taken.push(candidate),
                 }
             }
@@ -335,63 +298,9 @@ impl Collection<'_> {
                 }
             }
         }
-        for ((kind, why), count) in left_out {
-            let choice =
-                if kind == SECRETS { format!(": add {}", self.choice_of(&kind)) } else { String::new() };
-            let why = why.to_owned() + &choice;
-            self.saved.left_out.push(LeftOut { kind, count, why });
-        }
         self.name_used();
         self.count_others(&candidates);
         Ok(())
-    }
-
-    /// The options that also choose a kind.
-    fn choice_of(&self, kind: &str) -> String {
-        format!("{}--kind {kind}", self.choice)
-    }
-
-    fn is_chosen(&self, kind: &str) -> bool {
-        self.chosen.iter().any(|chosen| chosen.full_name() == kind)
-    }
-
-    /// Names what pods of the saved objects need, and the backup lacks.
-    fn name_used(&mut self) {
-        let mut lacking: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-        for (kind, object) in &self.used {
-            if !self.is_chosen(kind) && !self.folder.holds(kind, object) {
-                let place = object.namespace.as_ref().filter(|_| self.namespace.is_none());
-                let place = place.map_or_else(String::new, |namespace| format!("{namespace}/"));
-                lacking.entry(*kind).or_default().push(place + &object.name);
-            }
-        }
-        for (kind, names) in lacking {
-            let more = if names.len() > MAX_NAMES { ", …" } else { "" };
-            let some = names.iter().take(MAX_NAMES).map(String::as_str).collect::<Vec<_>>().join(", ");
-            let why = format!("pods use {some}{more}: add {}", self.choice_of(kind));
-            self.saved.left_out.push(LeftOut { kind: kind.to_owned(), count: names.len(), why });
-        }
-    }
-
-    /// Counts what else the namespace holds: objects of other kinds that nothing owns.
-    fn count_others(&mut self, candidates: &[Candidate]) {
-        let mut others: BTreeMap<String, usize> = BTreeMap::new();
-        for Candidate { kind, metadata } in candidates {
-            let (kind, name) = (kind.full_name(), metadata.name.as_deref().unwrap_or_default());
-            let object = Identity::new("", "", metadata.namespace.as_deref(), name);
-            let is_known = metadata.uid.as_ref().is_some_and(|uid| self.known.contains(uid))
-                || self.used.contains(&(&*kind, object));
-            let is_content = !NO_CONTENT.contains(&&*kind)
-                && !OF_EACH_NAMESPACE.contains(&(&*kind, name))
-                && !is_owned(metadata);
-            if is_content && !is_known && !self.is_chosen(&kind) {
-                *others.entry(kind).or_default() += 1;
-            }
-        }
-        for (kind, count) in others {
-            let why = format!("not chosen: add {}", self.choice_of(&kind));
-            self.saved.left_out.push(LeftOut { kind, count, why });
-        }
     }
 
     /// The objects that have an owner, by their metadata; in a single namespace also those that have none.
@@ -421,16 +330,6 @@ impl Collection<'_> {
         candidates
     }
 
-    /// Why dependents of a kind are left out; `None` if they are not.
-    fn why_left_out(&self, kind: &Kind) -> Option<&'static str> {
-        let name = kind.full_name();
-        if self.is_chosen(&name) {
-            return None;
-        }
-        let harm = LEFT_OUT.iter().find(|(left_out, _)| *left_out == name).map(|(_, why)| *why);
-        harm.or_else(|| is_of_others(kind, &self.commands).then_some(COMMAND_OF_OTHERS))
-    }
-
     /// The definitions of the kinds, as far as they may be read.
     async fn definitions(&mut self) -> Result<()> {
         let Ok(kind) = self.cluster.kinds.definitions().cloned() else { return Ok(()) };
@@ -456,10 +355,6 @@ async fn listed(cluster: &Cluster, kind: &Kind, namespace: Option<&str>) -> kube
         candidates.extend(counted.map(|metadata| Candidate { kind: kind.clone(), metadata }));
     }
     Ok(candidates)
-}
-
-fn is_owned(metadata: &ObjectMeta) -> bool {
-    metadata.owner_references.as_ref().is_some_and(|owners| !owners.is_empty())
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use super::{
     manifest::Manifest,
     rebind::Uids,
 };
-use crate::{connection::Cluster, kinds::Kinds};
+use crate::{connection::Cluster, kinds::Kinds, poll::poll};
 
 /// The server takes a moment to serve a new kind.
 const SERVED_TIMEOUT: Duration = Duration::from_secs(30);
@@ -46,16 +46,12 @@ pub async fn create_missing(cluster: &mut Cluster, definitions: &[Manifest]) -> 
             completed.map_err(|error| failed("patch", error))?;
         }
     }
-    let until_served = async {
-        loop {
-            cluster.kinds = Kinds::discover(&cluster.client).await.context("the kinds of the server")?;
-            if definitions.iter().all(|definition| is_served(&cluster.kinds, definition)) {
-                return anyhow::Ok(());
-            }
-            tokio::time::sleep(SERVED_INTERVAL).await;
-        }
-    };
-    if tokio::time::timeout(SERVED_TIMEOUT, until_served).await.ok().transpose()?.is_none() {
+    let served = poll(SERVED_INTERVAL, SERVED_TIMEOUT, async || -> Result<Option<()>> {
+        cluster.kinds = Kinds::discover(&cluster.client).await.context("the kinds of the server")?;
+        let is_all = definitions.iter().all(|definition| is_served(&cluster.kinds, definition));
+        Ok(is_all.then_some(()))
+    });
+    if served.await?.is_none() {
         let missing = definitions.iter().filter(|definition| !is_served(&cluster.kinds, definition));
         let missing: Vec<String> = missing.map(|definition| definition.identity().name).collect();
         bail!(

@@ -175,14 +175,14 @@ impl Folder {
             "the backup in {} was not finished: make it again, or take an earlier version of it",
             path.display()
         );
-        for gap in &index.not_seen {
-            eprintln!(
-                "{}",
-                sanitized(&format!("the backup may lack something, because this was not read: {gap}"))
-            );
+        let unread = index.not_seen.iter().map(|gap| format!("this was not read or kept: {gap}"));
+        let (there, lost): (Vec<&String>, Vec<&String>) =
+            index.files.iter().partition(|file| path.join(file).is_file());
+        let lost = lost.into_iter().map(|file| format!("{file}, which {INDEX} lists, is missing"));
+        for gap in unread.chain(lost) {
+            eprintln!("{}", sanitized(&format!("the backup may lack something, because {gap}")));
         }
-        let files = index.files.iter().map(|file| path.join(file)).filter(|file| file.is_file());
-        files.map(|file| object(&file)).collect()
+        there.into_iter().map(|file| object(&path.join(file))).collect()
     }
 }
 

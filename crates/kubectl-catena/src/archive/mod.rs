@@ -13,7 +13,6 @@ mod rebind;
 mod references;
 mod restore;
 mod selection;
-mod uses;
 
 use serde::Serialize;
 

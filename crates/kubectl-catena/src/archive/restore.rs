@@ -11,6 +11,7 @@
 //!
 //! A restoration that was interrupted goes on where it was: see [`super::create`].
 
+mod completion;
 mod held_back;
 
 use std::{collections::HashSet, path::Path, time::Duration};
@@ -23,12 +24,12 @@ use super::{
     Note, Report,
     command_kinds::command_kinds,
     commands::{Target, Way, carried_out, is_for, is_restored, targets, way},
-    create::{Live, creation_failure, handed_over, is_incomplete},
+    create::{Live, creation_failure, is_incomplete},
     definitions::create_missing,
     folder::Folder,
     manifest::{Manifest, is_going},
     order::{add_owners, comes_before_owners, in_order, owners},
-    rebind::{Uids, owner_with},
+    rebind::Uids,
     selection::only_in,
 };
 use crate::{
@@ -271,107 +272,17 @@ impl<'r> Restoration<'r> {
         let identity = Identity { uid, ..identity };
         if is_complete
             && !manifest.is_command()
-            && let Some((path, _)) = upgrade::lost(&self.uids.bound(manifest, &[]), &found).first()
+            && let Some(field) = upgrade::lost(&self.uids.bound(manifest, &[]), &found, &Value::Null).first()
         {
             let why = format!(
-                "it was there and differs from the backup in {path}: --overwrite gives it the content of the backup"
+                "it was there and differs from the backup in {}: --overwrite gives it the content of the backup",
+                field.path
             );
             self.result.differing.push(Note { object: identity.clone(), why });
         }
         let place = if is_complete { &mut self.result.present } else { &mut self.result.restored };
         place.push(identity);
         Ok(())
-    }
-
-    /// The owner references with the uids of the live owners, which are found by their names.
-    async fn owners(&mut self, manifest: &Manifest) -> Result<Vec<Value>, String> {
-        let references =
-            manifest.object()["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
-        let mut bound = Vec::new();
-        for (owner, reference) in manifest.owners().into_iter().zip(references) {
-            let known = self.uids.get(&owner.uid).map(str::to_owned);
-            let uid = match known {
-                Some(uid) => Some(uid),
-                None => self.uid_by_name(&owner).await?,
-            };
-            match uid {
-                Some(uid) => bound.push(owner_with(&uid, &reference)),
-                None if self.is_left_out(&owner) => {}
-                None => return Err(format!("its owner {owner} is not there: restore or create that first")),
-            }
-        }
-        Ok(bound)
-    }
-
-    async fn uid_by_name(&mut self, owner: &Identity) -> Result<Option<String>, String> {
-        let Some(kind) = self.cluster.kinds.of(owner).cloned() else { return Ok(None) };
-        let found = self.live(&kind, owner).get().await.map_err(|error| read_failure(&error))?;
-        if found.as_ref().is_some_and(is_going) {
-            return Err(format!("its owner {owner}: {GOING}"));
-        }
-        let uid = found.map(|found| text(&found, "uid"));
-        if let Some(uid) = &uid {
-            self.uids.insert(&owner.uid, uid);
-        }
-        Ok(uid)
-    }
-
-    /// Gives data or an ended command its owners, and completes it.
-    async fn bind(&mut self, object: &Manifest) -> Result<(), String> {
-        let identity = object.identity();
-        if self.uids.get(&identity.uid).is_none() {
-            return Ok(());
-        }
-        let owners = self.owners(object).await?;
-        let bound = self.uids.bound(object, &owners);
-        let mut patch = json!({"metadata": {}});
-        // What a controller may have added meanwhile is the same.
-        for field in ["labels", "annotations", "ownerReferences"] {
-            if let Some(value) = bound["metadata"].get(field) {
-                patch["metadata"][field] = value.clone();
-            }
-        }
-        self.complete(&identity, object, patch).await
-    }
-
-    /// Completes an object that this restoration created, with a last change.
-    async fn complete(&self, identity: &Identity, manifest: &Manifest, change: Value) -> Result<(), String> {
-        let Some(kind) = self.cluster.kinds.of(identity) else { return Ok(()) };
-        let live = self.live(kind, identity);
-        let told = |error: kube::Error| read_failure(&error);
-        for _ in 0..ATTEMPTS {
-            let found = live.get().await.map_err(told)?;
-            let Some(found) = found.filter(|found| is_incomplete(found, &identity.uid)) else {
-                return Ok(());
-            };
-            let mut patch = change.clone();
-            patch["metadata"]["managedFields"] =
-                handed_over(&found, &identity.uid, self.uids.managed_fields(manifest));
-            // A controller may have written its status meanwhile, and keeps these fields.
-            patch["metadata"]["resourceVersion"] = found["metadata"]["resourceVersion"].clone();
-            match live.merge(&text(&found, "uid"), &patch).await {
-                Err(kube::Error::Api(status)) if status.is_conflict() => {}
-                written => return written.map(drop).map_err(told),
-            }
-        }
-        Err("others change it all the time: restore again".to_owned())
-    }
-
-    /// Completes a `BasicDeployment`: from here on, its controller acts.
-    async fn resume(&mut self, deployment: &Manifest) {
-        let identity = deployment.identity();
-        if self.lost.contains(&identity.uid) {
-            let new = self.uids.get(&identity.uid).map(str::to_owned);
-            if self.result.restored.iter().any(|restored| Some(&restored.uid) == new.as_ref()) {
-                let why = "it stays paused, because not everything below it could be brought back: correct that, and restore again";
-                self.fail(deployment, why.to_owned());
-            }
-            return;
-        }
-        let change = json!({"spec": {"paused": deployment.object()["spec"]["paused"]}});
-        if let Err(why) = self.complete(&identity, deployment, change).await {
-            self.fail(deployment, why);
-        }
     }
 
     fn fail(&mut self, manifest: &Manifest, why: String) {

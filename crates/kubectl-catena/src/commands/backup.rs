@@ -83,5 +83,6 @@ fn text(saved: &Saved) -> String {
         table.push([kind.into(), "".into(), count.to_string().into(), why.into()]);
     }
     let gaps = saved.not_seen.iter().map(|gap| format!("not saved: {gap}\n"));
-    table.render(Paint::for_stdout()) + &gaps.collect::<String>()
+    let rows = if table.is_empty() { String::new() } else { table.render(Paint::for_stdout()) };
+    rows + &gaps.collect::<String>()
 }

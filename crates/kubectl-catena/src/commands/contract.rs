@@ -83,10 +83,7 @@ pub async fn run(options: &Options, command: &Command) -> Result<ExitCode> {
     };
     let schema = schema(&cluster, kind).await?;
     let labels = labels(&cluster, kind).await;
-    let is_labelled =
-        labels.as_ref().is_some_and(|labels| labels.get(COMMAND_KIND).is_some_and(|is| is == "true"));
-    let is_command = arguments.command || is_labelled || is_our_command(kind);
-    if is_command || configured_commands(&cluster).await.is_ok_and(|kinds| kind.is_among(&kinds)) {
+    if arguments.command || is_command(&cluster, kind, labels.as_ref()).await {
         return print(arguments.output, &check_command(&kind.resource, &schema));
     }
     let subject = Subject {
@@ -177,6 +174,14 @@ async fn labels(cluster: &Cluster, kind: &Kind) -> Option<BTreeMap<String, Strin
     Some(definition.metadata.labels.unwrap_or_default())
 }
 
+/// Whether a kind is one of commands: ours, by the label of its CRD, or by the values of command-binder.
+async fn is_command(cluster: &Cluster, kind: &Kind, labels: Option<&BTreeMap<String, String>>) -> bool {
+    let label = labels.and_then(|labels| labels.get(COMMAND_KIND));
+    is_our_command(kind)
+        || label.is_some_and(|label| label == "true")
+        || configured_commands(cluster).await.is_ok_and(|kinds| kind.is_among(&kinds))
+}
+
 /// The claim of the kind's CRD.
 fn claim(labels: Option<BTreeMap<String, String>>) -> Claim {
     let Some(mut labels) = labels else { return Claim::Unknown };
@@ -208,7 +213,21 @@ fn contract_of(kind: &Kind, text: &str) -> Result<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kinds::tests::kinds;
+    use crate::{connection::tests::serving, kinds::tests::kinds};
+
+    #[tokio::test]
+    async fn a_kind_of_commands_is_known_by_the_values_of_command_binder_alone() {
+        let (cluster, _) = serving(|uri| {
+            let data = json!({"settings.yaml": "kinds: [{group: acme.dev, resource: reindexes}]"});
+            let map = json!({"metadata": {"name": "b", "namespace": "catena-system"}, "data": data});
+            let list = json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": [map]});
+            uri.starts_with("/api/v1/configmaps?").then_some(list)
+        });
+        for (word, expected) in [("reindexes", true), ("bdr", true), ("deployments", false)] {
+            let kind = cluster.kinds.find(word).unwrap();
+            assert_eq!(is_command(&cluster, kind, None).await, expected, "{word}");
+        }
+    }
 
     #[test]
     fn an_unknown_contract_field_is_refused_with_the_known_ones() {

@@ -4,29 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 use catena_api::compatibility::{self, Finding, Rule};
-use futures::{StreamExt, stream};
-use http::Method;
-use kube::{Api, api::ListParams, core::DynamicObject, discovery::ApiResource};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::{
     definition::{Definition, installed, refused},
-    path::LostField,
+    lost::LostField,
+    objects::{each, read},
     scratch::Scratch,
-    trial::{Cause, Verdict, retried, try_in},
+    trial::{Cause, Verdict, try_in},
 };
-use crate::{
-    access::{if_there, path},
-    connection::Cluster,
-    errors::Gap,
-    object::ObjectName,
-    pages::Pages,
-    progress::Progress,
-};
-
-/// Objects that are tried at the same time.
-const MAX_CONCURRENT_TRIALS: usize = 32;
+use crate::{connection::Cluster, errors::Gap, object::ObjectName};
 
 /// What a new definition would do.
 #[derive(Debug, Default, Serialize)]
@@ -85,9 +73,6 @@ impl Checked {
     }
 }
 
-/// Objects per page: their largest size times this fits into the memory of the charts' Job.
-const PAGE_SIZE: u32 = 100;
-
 /// Checks the definition that is to replace an installed one. The scratch definition in `scratch` must be removed afterwards,
 /// also if this does not come to its end.
 pub async fn check(
@@ -108,9 +93,12 @@ pub async fn check(
     }
     checked.findings = findings(&live, new);
     // It is known before it is created: an interruption may come between.
-    let scratch = scratch.insert(Scratch::planned(cluster, new, id)?);
+    let scratch = scratch.insert(Scratch::planned(new, id));
     match scratch.create(cluster).await {
-        Ok(()) => scratch.while_claimed(objects(cluster, &live, new, scratch, &mut checked)).await?,
+        Ok(()) => {
+            let tried = objects(cluster, &live, new, scratch, &mut checked);
+            scratch.while_claimed(cluster, tried).await?;
+        }
         // A schema that the server does not accept is already named.
         Err(error) if checked.refused_definition.is_some() => {
             let why = format!("the new schema cannot be tried: {error:#}");
@@ -160,27 +148,8 @@ async fn objects(
         readable.iter().copied().filter(|version| version != first).collect()
     };
     scratch.until_served(cluster, new.storage()).await?;
-    let resource = live.resource(first);
-    let api: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &resource);
-    let mut pages = Pages::whole(&api, ListParams::default().limit(PAGE_SIZE));
-    let progress = Progress::new(&format!("trying {}", live.name()));
-    loop {
-        let page: Option<Vec<Value>> = pages.next().await.map_err(|error| live.refused_list(error))?;
-        let Some(page) = page else { break };
-        progress.expect(page.len() as u64 + pages.remaining.unwrap_or(0));
-        let verdicts = stream::iter(page).map(async |object| {
-            let place = ObjectName::of(&object);
-            let verdict = try_object(cluster, live, new, scratch, (first, &others), object).await;
-            progress.advance();
-            (place, verdict)
-        });
-        let verdicts: Vec<_> = verdicts.buffered(MAX_CONCURRENT_TRIALS).collect().await;
-        for (place, verdict) in verdicts {
-            checked.add(place, verdict);
-        }
-    }
-    progress.clear();
-    Ok(())
+    let attempt = async |object| try_object(cluster, live, new, scratch, (first, &others), object).await;
+    each(cluster, live, first, "trying", attempt, |place, verdict| checked.add(place, verdict)).await
 }
 
 /// Tries an object as it is read in each version in which it may be stored, and in each version of the new definition to
@@ -213,36 +182,6 @@ async fn try_object(
     Ok(whole)
 }
 
-/// An object in another version; `None` if it is gone.
-pub async fn read(
-    cluster: &Cluster,
-    resource: &ApiResource,
-    is_namespaced: bool,
-    object: &Value,
-) -> kube::Result<Option<Value>> {
-    let ObjectName { namespace, name } = ObjectName::of(object);
-    let namespace = namespace.as_deref().filter(|_| is_namespaced);
-    let url = path(resource, namespace, &name);
-    let found = retried(async || cluster.send::<Value>(Method::GET, &url, &Value::Null).await).await;
-    Ok(if_there(found)?.filter(|found| found["metadata"]["uid"] == object["metadata"]["uid"]))
-}
-
-impl Verdict {
-    /// Adds what another form of the object says.
-    fn add(&mut self, other: Self) {
-        fn extend<T: PartialEq>(known: &mut Vec<T>, others: Vec<T>) {
-            for other in others {
-                if !known.contains(&other) {
-                    known.push(other);
-                }
-            }
-        }
-        extend(&mut self.refused, other.refused);
-        extend(&mut self.pruned, other.pruned);
-        extend(&mut self.defaults, other.defaults);
-    }
-}
-
 impl Checked {
     fn add(&mut self, object: ObjectName, verdict: kube::Result<Verdict>) {
         let verdict = match verdict {
@@ -253,11 +192,14 @@ impl Checked {
         if !verdict.refused.is_empty() {
             self.refused.push(Refused { object: object.clone(), causes: verdict.refused });
         }
-        for field in verdict.defaults {
+        // Nobody has set what only holds its default, probably.
+        let (defaults, fields): (Vec<_>, Vec<_>) =
+            verdict.lost.into_iter().partition(|field| field.is_default);
+        for field in defaults.iter().map(LostField::general).collect::<BTreeSet<_>>() {
             *self.defaults_dropped.entry(field).or_default() += 1;
         }
-        if !verdict.pruned.is_empty() {
-            self.pruned.push(ObjectFields { object, fields: verdict.pruned });
+        if !fields.is_empty() {
+            self.pruned.push(ObjectFields { object, fields });
         }
     }
 }
@@ -281,13 +223,5 @@ mod tests {
         let rules: Vec<_> =
             findings(&with(&|_| {}), &deprecated).into_iter().map(|finding| finding.rule).collect();
         assert_eq!(rules, [Rule::DeprecationUnexplained]);
-    }
-
-    #[test]
-    fn what_two_forms_of_an_object_say_is_told_once() {
-        let cause = |field: &str| Cause { field: field.into(), message: "no".into() };
-        let mut verdict = Verdict { refused: vec![cause("spec.a")], ..Verdict::default() };
-        verdict.add(Verdict { refused: vec![cause("spec.a"), cause("spec.b")], ..Verdict::default() });
-        assert_eq!(verdict.refused, [cause("spec.a"), cause("spec.b")]);
     }
 }

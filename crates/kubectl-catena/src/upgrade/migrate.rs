@@ -6,16 +6,16 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use futures::{StreamExt, stream};
 use http::Method;
-use kube::{Api, api::ListParams, core::DynamicObject, discovery::ApiResource};
+use kube::discovery::ApiResource;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
-    check::{ObjectFields, Refused, read},
+    check::{ObjectFields, Refused},
     definition::{Definition, URL, installed, refused},
-    path::{LostField, lost},
+    lost::{LostField, lost},
+    objects::{each, read},
     trial::{causes, retried},
 };
 use crate::{
@@ -23,12 +23,8 @@ use crate::{
     connection::Cluster,
     errors::{self, Gap, read_failure},
     object::ObjectName,
-    pages::Pages,
-    progress::Progress,
 };
 
-/// Objects that are migrated at the same time.
-const MAX_CONCURRENT_WRITES: usize = 16;
 /// Attempts to write an object that somebody else changes meanwhile.
 const ATTEMPTS: usize = 10;
 /// Every replica of the API server must have learned of a new storage version before an object is written.
@@ -152,23 +148,9 @@ async fn pass(
         drop: &options.drop,
         dry_run,
     };
-    let api: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &object.resource);
-    let mut pages = Pages::whole(&api, ListParams::default());
-    let progress = Progress::new(&format!("migrating {name}"));
-    while let Some(page) = pages.next::<Value>().await.map_err(|error| definition.refused_list(error))? {
-        progress.expect(page.len() as u64 + pages.remaining.unwrap_or(0));
-        let outcomes = stream::iter(page).map(async |found| {
-            let place = ObjectName::of(&found);
-            let outcome = object.migrate(found).await;
-            progress.advance();
-            (place, outcome)
-        });
-        let outcomes: Vec<_> = outcomes.buffered(MAX_CONCURRENT_WRITES).collect().await;
-        for (place, outcome) in outcomes {
-            result.add(place, outcome);
-        }
-    }
-    progress.clear();
+    let migrate = async |found| object.migrate(found).await;
+    each(cluster, definition, &storage, "migrating", migrate, |place, outcome| result.add(place, outcome))
+        .await?;
     if result.is_complete() && !dry_run {
         forget_others(cluster, definition).await?;
         result.stored_versions = vec![storage];
@@ -234,14 +216,8 @@ impl Object<'_> {
             if version(&form) != version(object) {
                 return Ok(None);
             }
-            for (path, value) in lost(&form, object) {
-                // A reader of that version will see the default in any case.
-                let is_kept = path.is_default(&value, self.definition.schema(other));
-                let field = LostField::at(&path, value);
-                if !is_kept && !self.drop.contains(&field.general) {
-                    fields.push(field);
-                }
-            }
+            let lost = lost(&form, object, self.definition.schema(other)).into_iter();
+            fields.extend(lost.filter(|field| !field.is_default && !self.drop.contains(&field.general())));
         }
         if !fields.is_empty() {
             return Ok(Some(Outcome::WouldLose(fields)));

@@ -3,20 +3,17 @@
 mod absent;
 mod check;
 mod definition;
+mod lost;
 mod migrate;
-mod path;
+mod objects;
 mod scratch;
 mod sources;
 mod trial;
 
 pub use absent::{Absent, absent};
-#[cfg(test)]
-pub use check::ObjectFields;
-pub use check::{Checked, check};
+pub use check::{Checked, ObjectFields, Refused, check};
 pub use definition::Definition;
+pub use lost::{LostField, lost};
 pub use migrate::{Migrated, Migration, migrate};
-pub use path::lost;
-#[cfg(test)]
-pub use path::{LostField, Path};
 pub use scratch::{Leftover, remove_leftovers, scratch_id};
 pub use sources::definitions;

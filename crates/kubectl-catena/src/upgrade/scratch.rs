@@ -4,22 +4,18 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Error, Result, bail, ensure};
 use catena_api::keys;
 use http::Method;
 use jiff::{SignedDuration, Timestamp};
-use kube::{
-    Api,
-    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions},
-    core::DynamicObject,
-};
+use kube::{api::ListParams, core::DynamicObject};
 use operator_kit::render::short_digest;
 use serde::Serialize;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::sleep;
 
-use super::definition::Definition;
-use crate::{connection::Cluster, kinds::Kind, pages};
+use super::definition::{Definition, URL, refused};
+use crate::{connection::Cluster, pages, poll::poll};
 
 /// Begins the name of each group: kinds of groups that come first in the alphabet keep their short names.
 const GROUP_PREFIX: &str = "zz-upgrade-check";
@@ -32,8 +28,8 @@ const SERVED_TIMEOUT: Duration = Duration::from_secs(30);
 const SERVED_INTERVAL: Duration = Duration::from_millis(100);
 /// Time for which a definition of the same name may still be there, while it is being removed.
 const LEAVING_TIMEOUT: Duration = Duration::from_secs(10);
-/// Attempts to remove a definition whose creation had no answer: the server may still be at it.
-const UNANSWERED_ATTEMPTS: usize = 10;
+/// Time in which the server may still come to a creation without an answer.
+const UNANSWERED_TIMEOUT: Duration = Duration::from_secs(3);
 const UNANSWERED_INTERVAL: Duration = Duration::from_millis(200);
 
 /// A part of the group's name that is known in advance, so that rights to the group can be granted.
@@ -45,21 +41,19 @@ pub fn scratch_id(id: &str) -> Result<String> {
 }
 
 /// Whether a scratch definition is there.
-#[derive(Clone, Copy)]
 enum Creation {
     /// It may be there: the server was not asked yet, or has not answered.
     Unanswered,
-    Done,
+    /// It is, with this uid.
+    Done(String),
     Refused,
 }
 
 /// A scratch definition. Its name is its own, and is known before it is created, so that it can be removed at any time.
 pub struct Scratch {
-    api: Api<DynamicObject>,
-    object: DynamicObject,
+    object: Value,
     name: String,
     creation: Creation,
-    uid: Option<String>,
     group: String,
     plural: String,
 }
@@ -82,48 +76,47 @@ pub struct Leftover {
 
 impl Scratch {
     /// The scratch definition of a definition, which is not created yet.
-    pub fn planned(cluster: &Cluster, definition: &Definition, id: Option<&str>) -> Result<Self> {
+    pub fn planned(definition: &Definition, id: Option<&str>) -> Self {
         let now = Timestamp::now();
         let its_own = || short_digest(&[&now.as_nanosecond().to_string(), &std::process::id().to_string()]);
-        let id = id.map_or_else(its_own, str::to_owned);
-        let group = format!("{GROUP_PREFIX}-{id}.{}", keys::GROUP);
-        let object: DynamicObject =
-            serde_json::from_value(definition.scratch(&group, &(now + CLAIM).to_string()))?;
-        let name = object.metadata.name.clone().unwrap_or_default();
-        let (_, api) = definitions(cluster)?;
-        let (creation, plural) = (Creation::Unanswered, definition.plural().to_owned());
-        Ok(Self { api, object, name, creation, uid: None, group, plural })
+        let group = format!("{GROUP_PREFIX}-{}.{}", id.map_or_else(its_own, str::to_owned), keys::GROUP);
+        let plural = definition.plural().to_owned();
+        Self {
+            object: definition.scratch(&group, &(now + CLAIM).to_string()),
+            name: format!("{plural}.{group}"),
+            creation: Creation::Unanswered,
+            group,
+            plural,
+        }
     }
 
     /// Creates it. It must be [removed](Self::remove), also if this does not come to its end.
     pub async fn create(&mut self, cluster: &Cluster) -> Result<()> {
-        let (kind, _) = definitions(cluster)?;
-        let params = PostParams { field_manager: Some("kubectl-catena".into()), ..PostParams::default() };
-        let give_up = Instant::now() + LEAVING_TIMEOUT;
-        loop {
-            let error = match self.api.create(&params, &self.object).await {
+        let url = format!("{URL}?fieldManager=kubectl-catena");
+        let created = poll(SERVED_INTERVAL, LEAVING_TIMEOUT, async || -> Result<Option<()>> {
+            match cluster.send::<Value>(Method::POST, &url, &self.object).await {
                 Ok(created) => {
-                    self.creation = Creation::Done;
-                    self.uid = created.metadata.uid;
-                    return Ok(());
+                    let uid = created["metadata"]["uid"].as_str().unwrap_or_default();
+                    self.creation = Creation::Done(uid.to_owned());
+                    Ok(Some(()))
                 }
-                Err(error) => error,
-            };
-            if matches!(&error, kube::Error::Api(status) if (400..500).contains(&status.code)) {
-                self.creation = Creation::Refused;
+                Err(error) => {
+                    if matches!(&error, kube::Error::Api(status) if (400..500).contains(&status.code)) {
+                        self.creation = Creation::Refused;
+                    }
+                    // One of the same id that is being removed takes a moment to go.
+                    let is_there = matches!(&error, kube::Error::Api(status) if status.is_already_exists());
+                    if is_there { Ok(None) } else { Err(refused(&self.name, "create", error)) }
+                }
             }
-            if !matches!(&error, kube::Error::Api(status) if status.is_already_exists()) {
-                return Err(cluster.refused(kind, &self.name, "create", error));
-            }
-            // One of the same id that is being removed takes a moment to go.
-            if Instant::now() >= give_up {
-                bail!(
-                    "another check uses {}, or one was killed less than two minutes ago: try again later",
-                    self.name
-                );
-            }
-            sleep(SERVED_INTERVAL).await;
-        }
+        });
+        let is_created = created.await?.is_some();
+        ensure!(
+            is_created,
+            "another check uses {}, or one was killed less than two minutes ago: try again later",
+            self.name
+        );
+        Ok(())
     }
 
     /// The URL of its objects in a version.
@@ -139,41 +132,41 @@ impl Scratch {
     /// Waits until its objects can be tried.
     pub async fn until_served(&self, cluster: &Cluster, version: &str) -> Result<()> {
         let url = format!("{}?limit=1", self.url(version));
-        let answers = async {
-            loop {
-                match cluster.send::<Value>(Method::GET, &url, &Value::Null).await {
-                    Ok(_) => return Ok(()),
-                    Err(kube::Error::Api(status)) if matches!(status.code, 404 | 503) => {}
-                    Err(error) => return Err(error).context("the scratch definition cannot be used"),
-                }
-                sleep(SERVED_INTERVAL).await;
+        let served = poll(SERVED_INTERVAL, SERVED_TIMEOUT, async || -> Result<Option<()>> {
+            match cluster.send::<Value>(Method::GET, &url, &Value::Null).await {
+                Ok(_) => Ok(Some(())),
+                Err(kube::Error::Api(status)) if matches!(status.code, 404 | 503) => Ok(None),
+                Err(error) => Err(error).context("the scratch definition cannot be used"),
             }
-        };
-        match timeout(SERVED_TIMEOUT, answers).await {
-            Ok(answer) => answer,
-            Err(_) => bail!(
+        });
+        if served.await?.is_none() {
+            let found = cluster.send::<Value>(Method::GET, &self.own_url(), &Value::Null).await;
+            bail!(
                 "the server does not serve the scratch definition {} after {} s: {}",
                 self.name,
                 SERVED_TIMEOUT.as_secs(),
-                self.conditions().await
-            ),
+                found.map_or_else(
+                    |error| error.to_string(),
+                    |found| found["status"]["conditions"].to_string()
+                )
+            );
         }
+        Ok(())
     }
 
-    async fn conditions(&self) -> String {
-        let found = self.api.get(&self.name).await;
-        found.map_or_else(|error| error.to_string(), |found| found.data["status"]["conditions"].to_string())
+    fn own_url(&self) -> String {
+        format!("{URL}/{}", self.name)
     }
 
     /// Extends the claim while `work` runs.
-    pub async fn while_claimed<T>(&self, work: impl Future<Output = T>) -> T {
+    pub async fn while_claimed<T>(&self, cluster: &Cluster, work: impl Future<Output = T>) -> T {
         let extend = async {
             loop {
                 sleep(CLAIM_INTERVAL).await;
                 let until = (Timestamp::now() + CLAIM).to_string();
                 let patch = json!({"metadata": {"annotations": {keys::SCRATCH_UNTIL: until}}});
                 // If it fails, it is tried again before the claim ends.
-                self.api.patch(&self.name, &PatchParams::default(), &Patch::Merge(patch)).await.ok();
+                cluster.send::<Value>(Method::PATCH, &self.own_url(), &patch).await.ok();
             }
         };
         tokio::select! {
@@ -183,39 +176,34 @@ impl Scratch {
     }
 
     /// Removes it, if it is there.
-    pub async fn remove(self) -> Result<()> {
+    pub async fn remove(self, cluster: &Cluster) -> Result<()> {
         let name = &self.name;
-        self.removed().await.with_context(|| {
+        let removed = match &self.creation {
+            Creation::Refused => return Ok(()),
+            Creation::Done(uid) => {
+                delete(cluster, name, Some(uid.as_str())).await.map(drop).map_err(Error::from)
+            }
+            Creation::Unanswered => {
+                poll(UNANSWERED_INTERVAL, UNANSWERED_TIMEOUT, async || -> Result<Option<()>> {
+                    Ok(delete(cluster, name, None).await?.then_some(()))
+                })
+                .await
+                .map(drop)
+            }
+        };
+        removed.with_context(|| {
             format!("the scratch definition {name} is left: delete it with `kubectl delete customresourcedefinition {name}`")
         })
-    }
-
-    async fn removed(&self) -> kube::Result<()> {
-        let attempts = match self.creation {
-            Creation::Refused => 0,
-            Creation::Done => 1,
-            Creation::Unanswered => UNANSWERED_ATTEMPTS,
-        };
-        for attempt in 0..attempts {
-            if attempt > 0 {
-                sleep(UNANSWERED_INTERVAL).await;
-            }
-            if remove(&self.api, &self.name, self.uid.clone()).await? {
-                break;
-            }
-        }
-        Ok(())
     }
 }
 
 /// Removes the scratch definitions that no check claims any more, and names the others.
 pub async fn remove_leftovers(cluster: &Cluster) -> Result<Vec<Leftover>> {
-    let (kind, api) = definitions(cluster)?;
-    let listed =
-        pages::metadata(&api, ListParams::default().labels(&format!("{}=true", keys::SCRATCH))).await;
-    let listed = listed.map_err(|error| cluster.refused(kind, "", "list", error))?;
+    let kind = cluster.kinds.definitions()?;
+    let labelled = ListParams::default().labels(&format!("{}=true", keys::SCRATCH));
+    let listed = pages::metadata(&cluster.api::<DynamicObject>(kind, None), labelled).await;
     let mut leftovers = Vec::new();
-    for metadata in listed {
+    for metadata in listed.map_err(|error| cluster.refused(kind, "", "list", error))? {
         let name = metadata.name.unwrap_or_default();
         // The label alone proves nothing: somebody may have put it on a definition with objects.
         // One that is being deleted is neither in use nor left over.
@@ -224,16 +212,15 @@ pub async fn remove_leftovers(cluster: &Cluster) -> Result<Vec<Leftover>> {
         }
         let until =
             metadata.annotations.and_then(|mut all| all.remove(keys::SCRATCH_UNTIL)).unwrap_or_default();
-        let is_over = until.parse::<Timestamp>().is_ok_and(|until| until < Timestamp::now());
         let mut leftover = Leftover { name, ..Leftover::default() };
-        if is_over {
-            match remove(&api, &leftover.name, metadata.uid).await {
+        if until.parse::<Timestamp>().is_ok_and(|until| until < Timestamp::now()) {
+            match delete(cluster, &leftover.name, metadata.uid.as_deref()).await {
                 Ok(_) => leftover.removed = true,
                 // The Job of a chart may only delete its own.
                 Err(kube::Error::Api(status)) if status.is_forbidden() => {
                     leftover.denied.clone_from(&status.message);
                 }
-                Err(error) => return Err(cluster.refused(kind, &leftover.name, "delete", error)),
+                Err(error) => return Err(refused(&leftover.name, "delete", error)),
             }
         } else {
             leftover.in_use_until = until;
@@ -243,16 +230,10 @@ pub async fn remove_leftovers(cluster: &Cluster) -> Result<Vec<Leftover>> {
     Ok(leftovers)
 }
 
-fn definitions(cluster: &Cluster) -> Result<(&Kind, Api<DynamicObject>)> {
-    let kind = cluster.kinds.definitions()?;
-    Ok((kind, cluster.api(kind, None)))
-}
-
-/// Removes a definition; `false` if it is not there.
-async fn remove(api: &Api<DynamicObject>, name: &str, uid: Option<String>) -> kube::Result<bool> {
-    let preconditions = uid.map(|uid| Preconditions { uid: Some(uid), resource_version: None });
-    let params = DeleteParams { preconditions, ..DeleteParams::background() };
-    match api.delete(name, &params).await {
+/// Deletes a definition; `false` if it is not there.
+async fn delete(cluster: &Cluster, name: &str, uid: Option<&str>) -> kube::Result<bool> {
+    let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}});
+    match cluster.send::<Value>(Method::DELETE, &format!("{URL}/{name}"), &options).await {
         Ok(_) => Ok(true),
         Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(false),
         Err(error) => Err(error),
@@ -265,6 +246,7 @@ mod tests {
 
     use http::{Request, Response, StatusCode};
     use kube::{Client, client::Body};
+    use tokio::time::timeout;
     use tower::service_fn;
 
     use super::*;
@@ -302,7 +284,7 @@ mod tests {
         let mut scratch = None;
         let checked = check(&cluster, &new, None, &mut scratch);
         timeout(Duration::from_secs(1), checked).await.unwrap_err();
-        scratch.unwrap().remove().await.unwrap();
+        scratch.unwrap().remove(&cluster).await.unwrap();
         let requests = requests.lock().unwrap();
         let deleted: Vec<_> = requests.iter().filter(|line| line.starts_with("DELETE")).collect();
         assert!(

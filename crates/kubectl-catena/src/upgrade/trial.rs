@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
-    path::{LostField, Path, lost},
+    lost::{LostField, lost},
     scratch::Scratch,
 };
 use crate::connection::Cluster;
@@ -23,9 +23,23 @@ pub struct Verdict {
     /// The reasons for which it would be refused.
     pub refused: Vec<Cause>,
     /// The fields that would be dropped.
-    pub pruned: Vec<LostField>,
-    /// The fields that would be dropped and hold only their default.
-    pub defaults: Vec<String>,
+    pub lost: Vec<LostField>,
+}
+
+impl Verdict {
+    /// Adds what another form of the object says.
+    pub fn add(&mut self, other: Self) {
+        for cause in other.refused {
+            if !self.refused.contains(&cause) {
+                self.refused.push(cause);
+            }
+        }
+        for field in other.lost {
+            if !self.lost.contains(&field) {
+                self.lost.push(field);
+            }
+        }
+    }
 }
 
 /// A reason for a refusal.
@@ -64,27 +78,14 @@ pub async fn try_in(
     };
     // Unknown fields are found before anything else is validated.
     match send("Ignore").await {
-        Ok(kept) => Ok(pruned(lost(&tried, &kept), present)),
+        Ok(kept) => Ok(Verdict { lost: lost(&tried, &kept, present), ..Verdict::default() }),
         Err(kube::Error::Api(status)) if status.code == 422 => {
-            let unknown = unknown_fields(&strict.message).map(Path::named);
-            let lost = unknown.map(|path| (path.clone(), path.value(&tried).clone())).collect();
-            Ok(Verdict { refused: causes(&status), ..pruned(lost, present) })
+            let unknown = unknown_fields(&strict.message);
+            let lost = unknown.map(|path| LostField::named(path, &tried, present)).collect();
+            Ok(Verdict { refused: causes(&status), lost })
         }
         Err(error) => Err(error),
     }
-}
-
-/// What only holds its default was probably never set by anybody.
-fn pruned(lost: Vec<(Path, Value)>, schema: &Value) -> Verdict {
-    let mut verdict = Verdict::default();
-    for (path, value) in lost {
-        if path.is_default(&value, schema) {
-            verdict.defaults.push(path.general());
-        } else {
-            verdict.pruned.push(LostField::at(&path, value));
-        }
-    }
-    verdict
 }
 
 /// Repeats a request without effect while the server is busy, or has just learned of the kind.
@@ -135,6 +136,14 @@ mod tests {
         let message = "Thing in version \"v1\" cannot be handled as a Thing: strict decoding error: unknown field \
                        \"spec.legacy\", unknown field \"spec.rules[1].color\"";
         assert_eq!(unknown_fields(message).collect::<Vec<_>>(), ["spec.legacy", "spec.rules[1].color"]);
+    }
+
+    #[test]
+    fn what_two_forms_of_an_object_say_is_told_once() {
+        let cause = |field: &str| Cause { field: field.into(), message: "no".into() };
+        let mut verdict = Verdict { refused: vec![cause("spec.a")], ..Verdict::default() };
+        verdict.add(Verdict { refused: vec![cause("spec.a"), cause("spec.b")], ..Verdict::default() });
+        assert_eq!(verdict.refused, [cause("spec.a"), cause("spec.b")]);
     }
 
     #[tokio::test(start_paused = true)]

@@ -4,7 +4,10 @@ use http::{Method, StatusCode};
 use serde_json::json;
 
 use super::*;
-use crate::connection::tests::{Answer, answering, status};
+use crate::{
+    archive::commands::COMMAND_OF_OTHERS,
+    connection::tests::{Answer, answering, status},
+};
 
 /// A folder that goes with the test.
 struct Temporary(std::path::PathBuf);
@@ -211,8 +214,8 @@ async fn a_backup_without_any_object_says_what_the_namespace_holds_and_leaves_th
     let saved = backup(&cluster, &folder).await.unwrap();
     assert!(saved.objects.is_empty() && !saved.complete, "{saved:?}");
     let others = [
-        ("deployments.apps", 2, "not chosen: add --kind deployments.apps"),
         ("secrets", 1, "not chosen: add --kind secrets"),
+        ("deployments.apps", 2, "not chosen: add --kind deployments.apps"),
     ];
     assert_eq!(left_out(&saved), others);
     assert_eq!(Folder::read(&folder.0).unwrap().len(), 2);

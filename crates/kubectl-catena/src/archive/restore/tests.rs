@@ -274,20 +274,43 @@ async fn a_request_that_an_operator_made_comes_back_only_if_it_is_asked_for() {
     }
 }
 
+/// A folder with a backup of the deployment, which goes with the test.
+struct Backup(std::path::PathBuf);
+
+impl Backup {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("catena-restore-{name}-{}", std::process::id()));
+        let mut folder = Folder::begin(&path, Scope::default()).unwrap();
+        folder.add("basicdeployments.catena.dev", &deployment()).unwrap();
+        folder.end(Vec::new(), Vec::new()).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Backup {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).ok();
+    }
+}
+
 #[tokio::test]
 async fn nothing_is_brought_back_while_definitions_cannot_be_listed() {
-    let path = std::env::temp_dir().join(format!("catena-restore-{}", std::process::id()));
-    let mut folder = Folder::begin(&path, Scope::default()).unwrap();
-    folder.add("basicdeployments.catena.dev", &deployment()).unwrap();
-    folder.end(Vec::new(), Vec::new()).unwrap();
+    let backup = Backup::new("definitions");
     let (mut cluster, requests) = store(&[], |_, uri| {
         uri.contains("/customresourcedefinitions?").then(|| status(503, "ServiceUnavailable", "busy"))
     });
-    let told = restore(&mut cluster, &path, None, Choices::default()).await;
-    let told = told.map(|report| format!("{report:?}"));
-    std::fs::remove_dir_all(&path).unwrap();
-    assert_eq!(told.unwrap_err().to_string(), "cannot list customresourcedefinitions: busy");
+    let told = restore(&mut cluster, &backup.0, None, Choices::default()).await.unwrap_err().to_string();
+    assert_eq!(told, "cannot list customresourcedefinitions: busy");
     assert!(!requests.lock().unwrap().iter().any(|request| request.starts_with("POST")), "{requests:?}");
+}
+
+#[tokio::test]
+async fn a_namespace_that_the_backup_lacks_is_refused_before_anything_is_written() {
+    let backup = Backup::new("namespace");
+    let (mut cluster, requests) = store(&[], |_, _| None);
+    let told = restore(&mut cluster, &backup.0, Some("other"), Choices::default()).await.unwrap_err();
+    assert!(told.to_string().contains("no object of namespace \"other\", but of shop"), "{told}");
+    assert!(requests.lock().unwrap().is_empty(), "{requests:?}");
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@ use catena_api::compatibility::Finding;
 use clap::Args;
 use serde::Serialize;
 
+use super::{push_lost, push_refused};
 use crate::{
     connection::{Cluster, Options},
     errors::Gap,
@@ -25,8 +26,6 @@ const INCOMPLETE: u8 = 1;
 const RULES_BROKEN: u8 = 3;
 /// An object would be refused or lose a field, or the server would refuse a definition.
 const OBJECTS_AFFECTED: u8 = 4;
-/// The longest value in a table; `-o json` shows it whole.
-const MAX_VALUE: usize = 80;
 
 /// The new definitions.
 #[derive(Args)]
@@ -99,7 +98,7 @@ async fn checked(
     let mut scratch = None;
     let checked = interrupt.or(Box::pin(check(cluster, definition, id, &mut scratch))).await;
     if let Some(scratch) = scratch {
-        scratch.remove().await?;
+        scratch.remove(cluster).await?;
     }
     checked.transpose()
 }
@@ -164,20 +163,10 @@ fn of(checked: &Checked, paint: Paint) -> String {
         let rule = Cell::toned(Tone::Moving, rule.as_str().unwrap_or_default());
         rules.push([rule, version.into(), path.into(), message.into()]);
     }
-    let mut refused = Table::of(["REFUSED", "FIELD", "MESSAGE"]);
-    for object in &checked.refused {
-        for cause in &object.causes {
-            let name = Cell::toned(Tone::Bad, object.object.to_string());
-            refused.push([name, (&cause.field).into(), (&cause.message).into()]);
-        }
-    }
-    let mut pruned = Table::of(["LOSES", "FIELD", "VALUE"]);
-    for object in &checked.pruned {
-        for field in &object.fields {
-            let name = Cell::toned(Tone::Bad, object.object.to_string());
-            pruned.push([name, (&field.path).into(), short(&field.value.to_string()).into()]);
-        }
-    }
+    let mut refused = Table::of(["REFUSED", "FIELD", "VALUE", "MESSAGE"]);
+    push_refused(&mut refused, &checked.refused);
+    let mut pruned = Table::of(["LOSES", "FIELD", "VALUE", "REASON"]);
+    push_lost(&mut pruned, &checked.pruned, "");
     let mut unchecked = Table::of(["NOT CHECKED", "REASON"]);
     for Gap { what, why } in &checked.unchecked {
         unchecked.push([what.into(), why.into()]);
@@ -191,14 +180,6 @@ fn of(checked: &Checked, paint: Paint) -> String {
     text + &defaults.collect::<String>()
 }
 
-/// A value in a cell.
-pub(super) fn short(value: &str) -> String {
-    match value.char_indices().nth(MAX_VALUE) {
-        Some((end, _)) => format!("{}…", &value[..end]),
-        None => value.to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -206,7 +187,7 @@ mod tests {
     use super::*;
     use crate::{
         object::ObjectName,
-        upgrade::{LostField, ObjectFields, Path},
+        upgrade::{LostField, ObjectFields},
     };
 
     #[test]
@@ -215,7 +196,7 @@ mod tests {
             json!({"metadata": {"namespace": "shop", "name": "a"}}),
         );
         let object = ObjectName::of(&object.unwrap());
-        let fields = vec![LostField::at(&Path::named("spec.legacy"), json!("x"))];
+        let fields = vec![LostField { path: "spec.legacy".into(), value: json!("x"), is_default: false }];
         let checked = Checked {
             name: "things.example.com".into(),
             installed: true,
@@ -248,11 +229,5 @@ mod tests {
             let absent = vec![Absent { name: "things.example.com".into(), objects: Some(1), deleted }];
             assert_eq!(exit_code(&report(Checked::default(), absent), objects_only), code);
         }
-    }
-
-    #[test]
-    fn a_long_value_is_cut_between_characters() {
-        assert_eq!(short("short"), "short");
-        assert_eq!(short(&"ä".repeat(100)).chars().count(), MAX_VALUE + 1);
     }
 }

@@ -1,18 +1,18 @@
 //! `kubectl catena upgrade migrate`
 
-use std::process::ExitCode;
+use std::{collections::BTreeSet, process::ExitCode};
 
 use anyhow::Result;
 use clap::Args;
 
-use super::check::short;
+use super::{push_lost, push_refused};
 use crate::{
     connection::{Cluster, Options},
     interrupt::{Interrupt, interrupted},
     output::Output,
     paint::{Paint, Tone},
-    table::{Cell, Table},
-    upgrade::{Migrated, Migration, migrate},
+    table::Table,
+    upgrade::{LostField, Migrated, Migration, migrate},
 };
 
 /// Objects are left in another version.
@@ -74,25 +74,14 @@ fn text(migrated: &Migrated, dry_run: bool, paint: Paint) -> String {
         );
         let mut text = paint.bad(&verdict) + "\n\n";
         let mut table = Table::of(["LEFT", "FIELD", "VALUE", "REASON"]);
-        let mut fields = std::collections::BTreeSet::new();
-        for object in &migrated.left {
-            for field in &object.fields {
-                fields.insert(&field.general);
-                let name = Cell::toned(Tone::Bad, object.object.to_string());
-                let value = short(&field.value.to_string());
-                table.push([name, field.path.as_str().into(), value.into(), "would be lost".into()]);
-            }
-        }
-        for object in &migrated.refused {
-            for cause in &object.causes {
-                let name = Cell::toned(Tone::Bad, object.object.to_string());
-                table.push([name, cause.field.as_str().into(), "".into(), cause.message.as_str().into()]);
-            }
-        }
+        push_lost(&mut table, &migrated.left, "would be lost");
+        push_refused(&mut table, &migrated.refused);
         for failed in &migrated.failed {
             table.push([failed.what.as_str().into(), "".into(), "".into(), failed.why.as_str().into()]);
         }
         text += &table.render(paint);
+        let lost = migrated.left.iter().flat_map(|object| &object.fields);
+        let fields: BTreeSet<String> = lost.map(LostField::general).collect();
         if !fields.is_empty() {
             let flags: Vec<String> = fields.iter().map(|field| format!("--drop '{field}'")).collect();
             let advice = format!(
@@ -123,15 +112,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{
-        object::ObjectName,
-        upgrade::{LostField, ObjectFields, Path},
-    };
+    use crate::{object::ObjectName, upgrade::ObjectFields};
 
     #[test]
     fn a_possible_loss_is_answered_with_the_flag_that_accepts_it() {
         let object = ObjectName { namespace: None, name: "a".into() };
-        let fields = vec![LostField::at(&Path::named("spec.rules[12].color"), json!("red"))];
+        let path = "spec.rules[12].color".to_owned();
+        let fields = vec![LostField { path, value: json!("red"), is_default: false }];
         let left = vec![ObjectFields { object, fields }];
         let migrated = Migrated {
             name: "things.example.com".into(),

@@ -8,7 +8,15 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Subcommand;
 
-use crate::connection::Options;
+use crate::{
+    connection::Options,
+    paint::Tone,
+    table::{Cell, Table},
+    upgrade::{ObjectFields, Refused},
+};
+
+/// The longest value in a table; `-o json` shows it whole.
+const MAX_VALUE: usize = 80;
 
 /// The step of an upgrade.
 #[derive(Subcommand)]
@@ -34,5 +42,45 @@ pub async fn run(options: &Options, command: &Command) -> Result<ExitCode> {
     match command {
         Command::Check(arguments) => Box::pin(check::run(options, arguments)).await,
         Command::Migrate(arguments) => Box::pin(migrate::run(options, arguments)).await,
+    }
+}
+
+/// Adds what objects would lose to a table of objects, fields, values and reasons.
+fn push_lost(table: &mut Table, objects: &[ObjectFields], reason: &str) {
+    for ObjectFields { object, fields } in objects {
+        for field in fields {
+            let name = Cell::toned(Tone::Bad, object.to_string());
+            let value = short(&field.value.to_string());
+            table.push([name, field.path.as_str().into(), value.into(), reason.into()]);
+        }
+    }
+}
+
+/// Adds why objects would be refused to a table of objects, fields, values and reasons.
+fn push_refused(table: &mut Table, objects: &[Refused]) {
+    for Refused { object, causes } in objects {
+        for cause in causes {
+            let name = Cell::toned(Tone::Bad, object.to_string());
+            table.push([name, cause.field.as_str().into(), "".into(), cause.message.as_str().into()]);
+        }
+    }
+}
+
+/// A value in a cell.
+fn short(value: &str) -> String {
+    match value.char_indices().nth(MAX_VALUE) {
+        Some((end, _)) => format!("{}…", &value[..end]),
+        None => value.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_value_is_cut_between_characters() {
+        assert_eq!(short("short"), "short");
+        assert_eq!(short(&"ä".repeat(100)).chars().count(), MAX_VALUE + 1);
     }
 }

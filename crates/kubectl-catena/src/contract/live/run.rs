@@ -5,7 +5,6 @@ use std::{collections::BTreeSet, time::Duration};
 use anyhow::Result;
 use basic_deployment_controller::outputs::Mapping;
 use catena_api::contract::ReplicaContract;
-use tokio::time::{Instant, sleep};
 
 use super::{
     manifest::Manifest,
@@ -15,7 +14,7 @@ use super::{
     scene::{Child, Scene},
     stage::Stage,
 };
-use crate::progress::Progress;
+use crate::{poll::poll, progress::Progress};
 
 /// Time between two looks at what the watches have shown.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
@@ -63,18 +62,12 @@ impl Run<'_> {
 
     /// Waits until something is visible, for as long as a requirement may take.
     pub async fn until(&self, child: &str, limit: Requirement, is: impl Fn(&View) -> bool) -> bool {
-        let deadline = Instant::now() + self.limits.of(limit);
-        loop {
+        let seen = poll(LOOK_INTERVAL, self.limits.of(limit), async || -> Result<Option<()>> {
             let child = self.scene.child(child);
             let view = child.map(|child| View { child, replicas: self.scene.replicas() });
-            if view.is_some_and(|view| is(&view)) {
-                return true;
-            }
-            if Instant::now() > deadline {
-                return false;
-            }
-            sleep(LOOK_INTERVAL).await;
-        }
+            Ok(view.is_some_and(|view| is(&view)).then_some(()))
+        });
+        seen.await.is_ok_and(|seen| seen.is_some())
     }
 
     /// Applies a child, and judges its readiness by its replicas from then on.

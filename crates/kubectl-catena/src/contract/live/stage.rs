@@ -2,21 +2,28 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
+use http::Method;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api, ResourceExt,
-    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, VersionMatch},
+    api::{DeleteParams, ListParams, Patch, PatchParams, VersionMatch},
     core::DynamicObject,
 };
 use operator_kit::watch::Unmanaged;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use super::replica::Replica;
-use crate::{connection::Cluster, kinds::Kind, paint::sanitized};
+use crate::{
+    connection::{Cluster, if_there},
+    kinds::Kind,
+    paint::sanitized,
+    poll::poll,
+};
 
+/// The resource of namespaces.
+const NAMESPACES: &str = "/api/v1/namespaces";
 /// The label of the namespaces of trials.
 const OF_A_CHECK: &str = "catena.dev/contract-check";
 /// The field manager of the parent's part.
@@ -31,9 +38,8 @@ const FINALIZER_TIMEOUT: Duration = Duration::from_secs(45);
 const REMOVAL_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time between two looks at a namespace that goes.
 const REMOVAL_INTERVAL: Duration = Duration::from_millis(250);
-
-/// Attempts to delete a namespace whose creation had no answer.
-const UNANSWERED_ATTEMPTS: usize = 10;
+/// Time in which the server may still come to the creation of a namespace that was interrupted.
+const UNANSWERED_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A namespace of its own for the trials.
 pub struct Stage {
@@ -60,28 +66,27 @@ impl Stage {
 
     /// Creates the namespace.
     pub async fn set_up(&mut self) -> Result<()> {
-        let object: Namespace = serde_json::from_value(json!({
-            "metadata": {"name": self.name(), "labels": {OF_A_CHECK: "replicas"}},
-        }))?;
-        let namespaces = Api::<Namespace>::all(self.cluster.client.clone());
-        let created = namespaces.create(&PostParams::default(), &object).await;
+        let metadata = json!({"name": self.name(), "labels": {OF_A_CHECK: "replicas"}});
+        let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata});
+        let created: kube::Result<Value> = self.cluster.send(Method::POST, NAMESPACES, &object).await;
         let created =
             created.context("the namespace of the trials cannot be created; you need that right")?;
-        self.uid = created.uid().unwrap_or_default();
+        created["metadata"]["uid"].as_str().unwrap_or_default().clone_into(&mut self.uid);
         Ok(())
     }
 
     /// Deletes the namespace after its creation was interrupted, without an answer: the server may still be at it.
     pub async fn withdraw(&self) -> Result<()> {
-        let namespaces = Api::<Namespace>::all(self.cluster.client.clone());
-        for _ in 0..UNANSWERED_ATTEMPTS {
-            match namespaces.delete(self.name(), &DeleteParams::background()).await {
-                Ok(_) => break,
-                Err(kube::Error::Api(status)) if status.is_not_found() => sleep(REMOVAL_INTERVAL).await,
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(())
+        let deleted = poll(REMOVAL_INTERVAL, UNANSWERED_TIMEOUT, async || -> Result<Option<()>> {
+            Ok(self.send(Method::DELETE).await?.map(drop))
+        });
+        deleted.await.map(drop)
+    }
+
+    /// Sends a request about the namespace. `None` if it is not there.
+    async fn send(&self, method: Method) -> kube::Result<Option<Value>> {
+        let url = format!("{NAMESPACES}/{}", self.name());
+        if_there(self.cluster.send(method, &url, &Value::Null).await)
     }
 
     /// Its name.
@@ -168,21 +173,17 @@ impl Stage {
     pub async fn remove(&self) -> Result<()> {
         let begin = Instant::now();
         self.delete_children().await.ok();
-        let namespaces = Api::<Namespace>::all(self.cluster.client.clone());
-        namespaces.delete(self.name(), &DeleteParams::background()).await?;
-        loop {
+        self.send(Method::DELETE).await?;
+        let gone = poll(REMOVAL_INTERVAL, REMOVAL_TIMEOUT, async || -> Result<Option<()>> {
             if begin.elapsed() > FINALIZER_TIMEOUT {
                 self.release().await.ok();
             }
-            let found = namespaces.get_opt(self.name()).await?;
-            if found.is_none_or(|found| found.uid().as_deref() != Some(&self.uid)) {
-                return Ok(());
-            }
-            if begin.elapsed() > REMOVAL_TIMEOUT {
-                bail!("it is still there: `kubectl describe namespace {}` says why", self.name());
-            }
-            sleep(REMOVAL_INTERVAL).await;
-        }
+            let found = self.send(Method::GET).await?;
+            Ok(found.is_none_or(|found| found["metadata"]["uid"] != *self.uid).then_some(()))
+        });
+        let is_gone = gone.await?.is_some();
+        ensure!(is_gone, "it is still there: `kubectl describe namespace {}` says why", self.name());
+        Ok(())
     }
 
     async fn delete_children(&self) -> Result<()> {

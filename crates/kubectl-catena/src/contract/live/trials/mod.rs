@@ -13,6 +13,7 @@ use kube::{
 use tokio::time::{Duration, Instant, sleep};
 
 use super::{replica::Replica, requirement::Requirement, run::Run};
+use crate::poll::poll;
 
 /// Time between two looks at the versions of all objects, which the watches keep.
 const STEADY_STATE_INTERVAL: Duration = Duration::from_millis(100);
@@ -179,30 +180,27 @@ async fn takes_all_replicas(run: &Run<'_>) -> Result<()> {
     let (name, started) = (run.good.name(), Instant::now());
     run.expect(None).await;
     run.stage.delete(name).await?;
-    loop {
-        let (child, replicas) = (run.stage.find(name).await?, run.stage.replicas().await?);
-        if child.is_none() && replicas.is_empty() {
-            let seen =
-                format!("the child and its pods were gone after {:.0} s", started.elapsed().as_secs_f64());
-            run.ledger.pass(Requirement::Deletion, seen);
-            return Ok(());
-        }
-        if started.elapsed() > run.limits.of(Requirement::Deletion) {
-            let left = match child {
-                Some(child) => {
-                    format!("the child is kept by its finalizers: {}", child.finalizers().join(", "))
-                }
-                None => format!(
-                    "{} pods are left, although the child is gone: do they have its owner reference?",
-                    replicas.len()
-                ),
-            };
-            let late = run.in_time(Requirement::Deletion);
-            run.ledger.fail(Requirement::Deletion, format!("{late}: {left}"));
-            return Ok(());
-        }
-        sleep(DELETION_INTERVAL).await;
+    let gone =
+        poll(DELETION_INTERVAL, run.limits.of(Requirement::Deletion), async || -> Result<Option<()>> {
+            let (child, replicas) = (run.stage.find(name).await?, run.stage.replicas().await?);
+            Ok((child.is_none() && replicas.is_empty()).then_some(()))
+        });
+    if gone.await?.is_some() {
+        let seconds = started.elapsed().as_secs_f64();
+        run.ledger
+            .pass(Requirement::Deletion, format!("the child and its pods were gone after {seconds:.0} s"));
+        return Ok(());
     }
+    let left = match run.stage.find(name).await? {
+        Some(child) => format!("the child is kept by its finalizers: {}", child.finalizers().join(", ")),
+        None => format!(
+            "{} pods are left, although the child is gone: do they have its owner reference?",
+            run.stage.replicas().await?.len()
+        ),
+    };
+    let late = run.in_time(Requirement::Deletion);
+    run.ledger.fail(Requirement::Deletion, format!("{late}: {left}"));
+    Ok(())
 }
 
 #[cfg(test)]

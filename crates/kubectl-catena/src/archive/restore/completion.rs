@@ -1,0 +1,112 @@
+//! Completes restored objects: each gets its owners and the record of who applied its fields, and a `BasicDeployment` goes on.
+
+use serde_json::{Value, json};
+
+use super::{ATTEMPTS, GOING, Restoration, text};
+use crate::{
+    archive::{
+        create::{handed_over, is_incomplete},
+        manifest::{Manifest, is_going},
+        rebind::owner_with,
+    },
+    errors::read_failure,
+    object::Identity,
+};
+
+impl Restoration<'_> {
+    /// The owner references with the uids of the live owners, which are found by their names.
+    pub(super) async fn owners(&mut self, manifest: &Manifest) -> Result<Vec<Value>, String> {
+        let references =
+            manifest.object()["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
+        let mut bound = Vec::new();
+        for (owner, reference) in manifest.owners().into_iter().zip(references) {
+            let known = self.uids.get(&owner.uid).map(str::to_owned);
+            let uid = match known {
+                Some(uid) => Some(uid),
+                None => self.uid_by_name(&owner).await?,
+            };
+            match uid {
+                Some(uid) => bound.push(owner_with(&uid, &reference)),
+                None if self.is_left_out(&owner) => {}
+                None => return Err(format!("its owner {owner} is not there: restore or create that first")),
+            }
+        }
+        Ok(bound)
+    }
+
+    async fn uid_by_name(&mut self, owner: &Identity) -> Result<Option<String>, String> {
+        let Some(kind) = self.cluster.kinds.of(owner).cloned() else { return Ok(None) };
+        let found = self.live(&kind, owner).get().await.map_err(|error| read_failure(&error))?;
+        if found.as_ref().is_some_and(is_going) {
+            return Err(format!("its owner {owner}: {GOING}"));
+        }
+        let uid = found.map(|found| text(&found, "uid"));
+        if let Some(uid) = &uid {
+            self.uids.insert(&owner.uid, uid);
+        }
+        Ok(uid)
+    }
+
+    /// Gives data or an ended command its owners, and completes it.
+    pub(super) async fn bind(&mut self, object: &Manifest) -> Result<(), String> {
+        let identity = object.identity();
+        if self.uids.get(&identity.uid).is_none() {
+            return Ok(());
+        }
+        let owners = self.owners(object).await?;
+        let bound = self.uids.bound(object, &owners);
+        let mut patch = json!({"metadata": {}});
+        // What a controller may have added meanwhile is the same.
+        for field in ["labels", "annotations", "ownerReferences"] {
+            if let Some(value) = bound["metadata"].get(field) {
+                patch["metadata"][field] = value.clone();
+            }
+        }
+        self.complete(&identity, object, patch).await
+    }
+
+    /// Completes an object that this restoration created, with a last change.
+    pub(super) async fn complete(
+        &self,
+        identity: &Identity,
+        manifest: &Manifest,
+        change: Value,
+    ) -> Result<(), String> {
+        let Some(kind) = self.cluster.kinds.of(identity) else { return Ok(()) };
+        let live = self.live(kind, identity);
+        let told = |error: kube::Error| read_failure(&error);
+        for _ in 0..ATTEMPTS {
+            let found = live.get().await.map_err(told)?;
+            let Some(found) = found.filter(|found| is_incomplete(found, &identity.uid)) else {
+                return Ok(());
+            };
+            let mut patch = change.clone();
+            patch["metadata"]["managedFields"] =
+                handed_over(&found, &identity.uid, self.uids.managed_fields(manifest));
+            // A controller may have written its status meanwhile, and keeps these fields.
+            patch["metadata"]["resourceVersion"] = found["metadata"]["resourceVersion"].clone();
+            match live.merge(&text(&found, "uid"), &patch).await {
+                Err(kube::Error::Api(status)) if status.is_conflict() => {}
+                written => return written.map(drop).map_err(told),
+            }
+        }
+        Err("others change it all the time: restore again".to_owned())
+    }
+
+    /// Completes a `BasicDeployment`: from here on, its controller acts.
+    pub(super) async fn resume(&mut self, deployment: &Manifest) {
+        let identity = deployment.identity();
+        if self.lost.contains(&identity.uid) {
+            let new = self.uids.get(&identity.uid).map(str::to_owned);
+            if self.result.restored.iter().any(|restored| Some(&restored.uid) == new.as_ref()) {
+                let why = "it stays paused, because not everything below it could be brought back: correct that, and restore again";
+                self.fail(deployment, why.to_owned());
+            }
+            return;
+        }
+        let change = json!({"spec": {"paused": deployment.object()["spec"]["paused"]}});
+        if let Err(why) = self.complete(&identity, deployment, change).await {
+            self.fail(deployment, why);
+        }
+    }
+}

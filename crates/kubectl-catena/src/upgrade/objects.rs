@@ -1,0 +1,67 @@
+//! The objects of a definition: all of them in one version, and one of them in another version.
+
+use anyhow::Result;
+use futures::{StreamExt, stream};
+use http::Method;
+use kube::{Api, api::ListParams, core::DynamicObject, discovery::ApiResource};
+use serde_json::Value;
+
+use super::{definition::Definition, trial::retried};
+use crate::{
+    access::{if_there, path},
+    connection::Cluster,
+    object::ObjectName,
+    pages::Pages,
+    progress::Progress,
+};
+
+/// Objects that are worked on at the same time.
+const MAX_CONCURRENT: usize = 32;
+/// Objects per page: their largest size times this fits into the memory of the charts' Job.
+const PAGE_SIZE: u32 = 100;
+
+/// Does something with each object as it is in a version, and hands over what came of it. `doing` is shown as progress.
+///
+/// # Errors
+/// When the objects cannot be listed.
+pub async fn each<T>(
+    cluster: &Cluster,
+    definition: &Definition,
+    version: &str,
+    doing: &str,
+    work: impl AsyncFn(Value) -> T,
+    mut done: impl FnMut(ObjectName, T),
+) -> Result<()> {
+    let api: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &definition.resource(version));
+    let mut pages = Pages::whole(&api, ListParams::default().limit(PAGE_SIZE));
+    let progress = Progress::new(&format!("{doing} {}", definition.name()));
+    while let Some(page) = pages.next::<Value>().await.map_err(|error| definition.refused_list(error))? {
+        progress.expect(page.len() as u64 + pages.remaining.unwrap_or(0));
+        let results = stream::iter(page).map(async |object| {
+            let place = ObjectName::of(&object);
+            let result = work(object).await;
+            progress.advance();
+            (place, result)
+        });
+        let results: Vec<_> = results.buffered(MAX_CONCURRENT).collect().await;
+        for (place, result) in results {
+            done(place, result);
+        }
+    }
+    progress.clear();
+    Ok(())
+}
+
+/// An object in another version; `None` if it is gone.
+pub async fn read(
+    cluster: &Cluster,
+    resource: &ApiResource,
+    is_namespaced: bool,
+    object: &Value,
+) -> kube::Result<Option<Value>> {
+    let ObjectName { namespace, name } = ObjectName::of(object);
+    let namespace = namespace.as_deref().filter(|_| is_namespaced);
+    let url = path(resource, namespace, &name);
+    let found = retried(async || cluster.send::<Value>(Method::GET, &url, &Value::Null).await).await;
+    Ok(if_there(found)?.filter(|found| found["metadata"]["uid"] == object["metadata"]["uid"]))
+}
