@@ -16,7 +16,8 @@ use tokio::time::Instant;
 
 use super::replica::Replica;
 use crate::{
-    connection::{Cluster, if_there},
+    access::if_there,
+    connection::Cluster,
     kinds::Kind,
     paint::sanitized,
     poll::poll,
