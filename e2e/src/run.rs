@@ -13,8 +13,12 @@ use tokio::{io::AsyncWriteExt, process::Command};
 pub(crate) async fn run(mut program: Command, input: &str) -> Result<Output> {
     let started = program.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let mut running = started.with_context(|| format!("could not start {}", line(&program)))?;
-    running.stdin.take().context("the program has no input")?.write_all(input.as_bytes()).await?;
-    Ok(running.wait_with_output().await?)
+    let mut stdin = running.stdin.take().context("the program has no input")?;
+    // Its output is read meanwhile: it may answer each line, and wait until somebody takes that.
+    let writing = async move { stdin.write_all(input.as_bytes()).await };
+    let (written, output) = tokio::join!(writing, running.wait_with_output());
+    written?;
+    Ok(output?)
 }
 
 /// The output of a program that has to succeed.

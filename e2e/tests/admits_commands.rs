@@ -259,7 +259,7 @@ async fn a_policy_reads_a_command_as_the_binder_does_in_whatever_version_it_come
         "mode": "Observe",
         "target": {
             "name": "object.metadata.labels['admission.example.com/target']",
-            "kind": "object.spec.kind",
+            "kind": "object.spec.`kind`",
             "group": "object.spec.group",
             "kinds": [
                 {"group": SHOPS, "version": "v1", "resource": "services", "kind": "Service"},

@@ -38,7 +38,8 @@ const EXPRESSIONS: [&str; 9] = [
     "object.nowhere.at.all",
     "lists.range(99999999999).size() > 0",
     "'%.70000f'.format([1.0]) == ''",
-    "lists.range(2000).exists(a, lists.range(2000).exists(b, a + b < 0))",
+    "',,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,'.split(',').exists(a, \
+     ',,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,'.split(',').exists(b, a + b == 'x'))",
     "timestamp('9999-12-31T23:59:59Z') + duration('1h') > timestamp(object.metadata.creationTimestamp)",
     "object.metadata.name.matches('(a*)*(a*)*(a*)*b')",
 ];

@@ -1,13 +1,16 @@
 {{/* How the API server's CEL, where a field that is not there is an error, reads what the controller reads. */}}
 
-{{/* A plain path, such as object.spec.name or object.metadata.labels['a'], gives null where a field is missing; any other
-     expression is taken as it is, and has no value there. */}}
+{{/* A plain path, such as object.spec.name, object.spec.`a-b` or object.metadata.labels['a'], gives null where a field is missing;
+     any other expression is taken as it is, and has no value there. Not every API server knows names in back quotes. */}}
 {{- define "command-binder.present" -}}
-{{- $step := "\\.[A-Za-z_][A-Za-z0-9_]*|\\['[^'\\\\]*'\\]|\\[\"[^\"\\\\]*\"\\]" }}
+{{- $step := "\\.[A-Za-z_][A-Za-z0-9_]*|\\.`[A-Za-z0-9_./ -]+`|\\['[^'\\\\]*'\\]|\\[\"[^\"\\\\]*\"\\]" }}
 {{- if regexMatch (printf "^object(%s)+$" $step) . }}
 {{- print "object" }}
 {{- range regexFindAll $step (trimPrefix "object" .) -1 }}
-{{- if hasPrefix "." . }}{{ print ".?" (trimPrefix "." .) }}{{ else }}{{ print "[?" (trimPrefix "[" .) }}{{ end }}
+{{- if hasPrefix ".`" . }}{{ print "[?'" (trimSuffix "`" (trimPrefix ".`" .)) "']" }}
+{{- else if hasPrefix "." . }}{{ print ".?" (trimPrefix "." .) }}
+{{- else }}{{ print "[?" (trimPrefix "[" .) }}
+{{- end }}
 {{- end }}
 {{- print ".orValue(dyn(null))" }}
 {{- else }}
@@ -17,7 +20,7 @@
 
 {{/* The same of the object as it was. A field, a text or a function that is called object stays what it is. */}}
 {{- define "command-binder.old" -}}
-{{- regexReplaceAll "(^|[^.?\\w'\"])object\\b" . "${1}oldObject" }}
+{{- regexReplaceAll "(^|[^.?\\w'\"`])object\\b" . "${1}oldObject" }}
 {{- end }}
 
 {{/* Whether a command is for a kind of targets: what it leaves open fits each, and the first that fits is meant, as in the

@@ -163,7 +163,7 @@ impl Unusable {
     #[must_use]
     pub fn reason(&self) -> &'static str {
         match self {
-            Self::Template(error) => error.reason(),
+            Self::Template(error) => error.reason,
             Self::NotUnique { .. } => reason::BACKUP_NAME_NOT_UNIQUE,
             Self::OtherNamespace { .. } => reason::BACKUP_IN_OTHER_NAMESPACE,
             Self::NoNamespace { .. } => reason::BACKUP_WITHOUT_NAMESPACE,

@@ -252,7 +252,7 @@ impl Backup {
     /// completions to come.
     fn counts_of_pods(&self) -> Vec<String> {
         let warning = |field: &str, condition: &str, expression: &Expression| {
-            let read = expression.source().replace(['?', ' '], "");
+            let read = expression.source().replace(['?', ' ', '`'], "");
             let counts = ["status.succeeded", "status.failed"].iter().any(|count| read.contains(count));
             (self.is_job() && counts).then(|| {
                 format!(

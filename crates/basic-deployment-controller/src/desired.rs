@@ -5,7 +5,7 @@ use std::sync::Arc;
 use catena_api::{BasicDeployment, contract::FieldPath, keys};
 use operator_kit::{
     object::ObjectId,
-    render::{Rendered, Subject, TemplateError, short_digest},
+    render::{Rendered, Subject, short_digest},
     watch::{ApiError, Cause},
     write::owner::{controller_of, controller_reference},
 };
@@ -46,13 +46,12 @@ pub fn render(deployment: &BasicDeployment, settings: &Settings) -> Result<Rende
     let (spec, subject, templates) = (&deployment.spec, subject(deployment), &settings.templates);
     let kinds: Vec<_> = settings.children.iter().map(|kind| kind.name()).collect();
     let of = |subject| {
-        templates.render(&spec.template, subject, &kinds).map_err(|error| match error {
-            TemplateError::WrongKind { template, found, .. } => Refusal::KindNotListed {
-                by: format!("the template {template:?}"),
-                found,
-                listed: settings.listed(),
-            },
-            error => error.into(),
+        templates.render(&spec.template, subject, &kinds).map_err(|error| match error.other_kind {
+            Some(found) => {
+                let by = format!("the template {:?}", spec.template);
+                Refusal::KindNotListed { by, found, listed: settings.listed() }
+            }
+            None => error.into(),
         })
     };
     let mut rendered = of(&subject)?;

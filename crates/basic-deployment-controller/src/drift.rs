@@ -2,21 +2,13 @@
 //!
 //! Values are compared by their meaning: a controller that updates the whole object writes some of them in another form.
 
-use std::sync::LazyLock;
-
-use operator_kit::{render::Expression, watch::Row};
+use operator_kit::{render::is_same_quantity, watch::Row};
 use serde_json::{Map, Value, json};
 
 use crate::{child::Child, desired::Desired};
 
 /// The maps of Kubernetes whose values are quantities.
 const QUANTITIES: [&str; 2] = ["limits", "requests"];
-
-/// Whether two quantities are the same number, such as 1000m and 1.
-static IS_SAME_NUMBER: LazyLock<Option<Expression>> = LazyLock::new(|| {
-    let source = "quantity(string(one)).compareTo(quantity(string(other))) == 0";
-    Expression::compile("quantities", source, &["one", "other"]).ok()
-});
 
 /// Whether the fields that a child has mean the same as wanted ones, all in the form of [`Desired::seen_in`]. In the objects of
 /// a list, only empty maps and lists may have been added: any other key may change what runs.
@@ -100,7 +92,7 @@ fn is_same(wanted: &Value, seen: &Value, is_quantity: bool, may_be_added: fn(&Va
             wanted.len() == seen.len() && wanted.iter().zip(seen).all(is_there)
         }
         _ if is_empty(wanted) => is_empty(seen),
-        _ => wanted == seen || (is_quantity && is_same_number(wanted, seen)),
+        _ => wanted == seen || (is_quantity && is_same_quantity(wanted, seen)),
     }
 }
 
@@ -112,9 +104,4 @@ fn is_empty(value: &Value) -> bool {
         Value::Object(fields) => fields.values().all(is_empty),
         _ => false,
     }
-}
-
-fn is_same_number(one: &Value, other: &Value) -> bool {
-    let Some(expression) = &*IS_SAME_NUMBER else { return false };
-    expression.bool(&[("one", one), ("other", other)]) == Ok(true)
 }

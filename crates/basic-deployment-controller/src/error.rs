@@ -171,7 +171,7 @@ impl Refusal {
     #[must_use]
     pub fn reason(&self) -> &'static str {
         match self {
-            Self::Template(error) => error.reason(),
+            Self::Template(error) => error.reason,
             Self::ReservedField { .. } | Self::UnusedMetadata { .. } => reason::TEMPLATE_FAILED,
             Self::KindNotListed { .. } | Self::FormerKindNotListed { .. } => reason::KIND_NOT_LISTED,
             Self::KindNotServed { .. } => reason::KIND_NOT_SERVED,

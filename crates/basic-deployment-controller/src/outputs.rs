@@ -300,7 +300,7 @@ impl Source {
             Self::Field(_, path) => path.get(child).cloned(),
             Self::Computed(expression) => match expression.optional_json(&[(OBJECT, child)]) {
                 Ok(value) => value,
-                Err(ExpressionError::Missing { .. }) => return Ok(None),
+                Err(error) if error.missing().is_some() => return Ok(None),
                 Err(error) => return Err(error.to_string()),
             },
         };

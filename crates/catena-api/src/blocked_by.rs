@@ -1,6 +1,6 @@
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 use kube::KubeSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::Error};
 
 /// The first object that keeps this one from being ready. It is copied up the chain one level at a time, so that
 /// the top object names the leaf.
@@ -19,11 +19,11 @@ pub struct BlockedBy {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
     /// Time since which the object blocks.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "time", skip_serializing_if = "Option::is_none")]
     pub since: Option<Time>,
     /// Time by which the controller of the object retries. Absent while it is not the controller that is blocked, or
     /// while it retries within 75 seconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "time", skip_serializing_if = "Option::is_none")]
     pub next_retry: Option<Time>,
 }
 
@@ -35,4 +35,12 @@ impl BlockedBy {
         let (reason, message) = (reason.to_owned(), message.to_owned());
         Self { api_version, kind, name, reason, message, since, next_retry: None }
     }
+}
+
+/// Reads a time. On the last two days before the year 10000, it is the latest that [`Time`] can represent.
+fn time<'de, D: Deserializer<'de>>(decoder: D) -> Result<Option<Time>, D::Error> {
+    let Some(text) = Option::<String>::deserialize(decoder)? else { return Ok(None) };
+    let is_last = text.starts_with("9999-12-3");
+    let time = if is_last { Ok(Timestamp::MAX) } else { text.parse() };
+    time.map(|time| Some(Time(time))).map_err(D::Error::custom)
 }

@@ -322,7 +322,7 @@ impl Object<'_> {
     fn given(&self, expression: Option<&Expression>) -> Result<Option<String>, ExpressionError> {
         let Some(expression) = expression else { return Ok(None) };
         match expression.optional_text(&[("object", self.0)]) {
-            Err(ExpressionError::Missing { .. }) if expression.is_path() => Ok(None),
+            Err(error) if error.missing().is_some() && expression.is_path() => Ok(None),
             text => text,
         }
     }

@@ -78,7 +78,7 @@ fn expiry(object: &Value, reading: &Reading) -> Result<Option<(Timestamp, Signed
 
 fn known<T>(value: Result<Option<T>, ExpressionError>) -> Result<Option<T>, ExpressionError> {
     match value {
-        Err(ExpressionError::Missing { .. }) => Ok(None),
+        Err(error) if error.missing().is_some() => Ok(None),
         value => value,
     }
 }
@@ -173,6 +173,21 @@ mod tests {
                 assert_eq!(read.expiry, *expected, "{}: {object}", kind.id);
             }
         }
+    }
+
+    #[test]
+    fn a_quoted_field_is_read_and_a_time_after_all_times_is_far() {
+        let settings = settings("object.status.`finished-at`", "object.spec.`ttl-seconds`");
+        let with = |finished: &str| {
+            let spec = json!({"ttl-seconds": 60});
+            let status = json!({"finished-at": finished});
+            read(&settings, json!({"metadata": {"name": "a"}, "spec": spec, "status": status})).expiry
+        };
+        assert_eq!(with("2026-01-01T00:00:00Z"), at("2026-01-01T00:01:00Z"));
+        for far in ["9999-12-30T00:00:00Z", "9999-12-31T23:59:59Z"] {
+            assert!(matches!(with(far), Expiry::Open | Expiry::At(_)), "{far}: {:?}", with(far));
+        }
+        assert!(matches!(with("someday"), Expiry::Unreadable(_)));
     }
 
     #[test]

@@ -38,16 +38,16 @@ enum Command {
     Why(commands::why::Arguments),
     /// Replace all pods of a BasicDeployment, within its rollout budget
     #[command(after_help = "Example: kubectl catena restart web --wait")]
-    Restart(commands::restart::Arguments),
+    Restart(commands::issue::Restart),
     /// Roll a BasicDeployment back to an earlier revision
     #[command(after_help = "Example: kubectl catena rollback web --to-revision 3 --wait")]
-    Rollback(commands::rollback::Arguments),
+    Rollback(commands::issue::Rollback),
     /// Show the revisions of a BasicDeployment, or the changes of one
     #[command(after_help = "Example: kubectl catena history web --revision 3")]
     History(commands::history::Arguments),
     /// Issue a command of any kind
     #[command(after_help = "Example: kubectl catena run basicdeploymentrollback web --set toRevision=3")]
-    Run(commands::run::Arguments),
+    Run(commands::issue::Run),
     /// List held objects, whose deletion waits for a backup, with time and reason
     #[command(after_help = "Example: kubectl catena held -A")]
     Held(commands::held::Arguments),
@@ -94,9 +94,11 @@ impl Cli {
             Command::Upgrade(command) => return commands::upgrade::run(&self.cluster, &command).await,
             Command::Contract(command) => return commands::contract::run(&self.cluster, &command).await,
             Command::Templates(command) => return commands::templates::run(&self.cluster, &command).await,
-            Command::Restart(arguments) => return commands::restart::run(&self.cluster, &arguments).await,
-            Command::Rollback(arguments) => return commands::rollback::run(&self.cluster, &arguments).await,
-            Command::Run(arguments) => return commands::run::run(&self.cluster, &arguments).await,
+            Command::Restart(arguments) => return commands::issue::restart(&self.cluster, &arguments).await,
+            Command::Rollback(arguments) => {
+                return commands::issue::rollback(&self.cluster, &arguments).await;
+            }
+            Command::Run(arguments) => return commands::issue::run(&self.cluster, &arguments).await,
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -114,7 +116,7 @@ mod tests {
         Cli::command().debug_assert();
         let line = ["catena", "held", "--as", "jane", "--as-group", "team", "--user", "admin"];
         let cli = Cli::try_parse_from(line).unwrap();
-        assert_eq!(cli.cluster.impersonation.user.as_deref(), Some("jane"));
+        assert_eq!(cli.cluster.acts_as.as_deref(), Some("jane"));
         assert_eq!(cli.cluster.user.as_deref(), Some("admin"));
     }
 }

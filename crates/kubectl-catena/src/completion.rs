@@ -15,7 +15,7 @@ use kube::api::ListParams;
 use crate::{
     chain::labelled_kinds,
     cli::Cli,
-    connection::{Cluster, Options},
+    connection::{Cluster, Options, context_names},
     output::write,
 };
 
@@ -29,15 +29,14 @@ const NO_FILES: &str = ":4\n";
 /// Whether this process was started for a completion.
 pub fn is_requested() -> bool {
     let own = std::env::args_os().next();
-    let name = own.as_deref().map(Path::new).and_then(Path::file_stem);
-    name == Some(OsStr::new(COMPLETER))
+    own.as_deref().map(Path::new).and_then(Path::file_stem) == Some(OsStr::new(COMPLETER))
 }
 
 /// Prints the candidates for the last word, in the format of Cobra. A completer that fails offers none.
 pub fn offer() {
-    let words: Vec<OsString> = words();
-    let at = words.len() - 1;
-    let candidates = complete(&mut command_line(), words, at, None).unwrap_or_default();
+    let words = words();
+    let last = words.len() - 1;
+    let candidates = complete(&mut command_line(), words, last, None).unwrap_or_default();
     let line = |candidate: &CompletionCandidate| {
         let value = candidate.get_value().to_string_lossy();
         match candidate.get_help().map(ToString::to_string) {
@@ -51,40 +50,30 @@ pub fn offer() {
 
 /// The command line, with a completer for each argument that names something of the cluster.
 fn command_line() -> Command {
-    Cli::command().mut_args(completed).mut_subcommands(|command| {
-        let issues_any_kind = command.get_name() == "run";
-        command.mut_args(|argument| match argument.get_id().as_str() {
-            "kind" if issues_any_kind => argument.add(completer(|_| command_kinds())),
-            _ => completed(argument),
-        })
-    })
+    Cli::command().mut_args(completed).mut_subcommands(|command| command.mut_args(completed))
 }
 
+/// An argument that offers the names that begin with the word typed so far.
 fn completed(argument: Arg) -> Arg {
-    match argument.get_id().as_str() {
-        "context" => argument.add(completer(|_| contexts())),
-        "namespace" => argument.add(completer(|_| names("namespaces"))),
-        "object" => argument.add(completer(objects)),
-        _ => argument,
-    }
-}
-
-/// A completer that offers those of these names that begin with the word typed so far.
-fn completer(names: impl Fn(&str) -> Vec<String> + Send + Sync + 'static) -> ArgValueCompleter {
-    ArgValueCompleter::new(move |current: &OsStr| {
+    let names: fn(&str) -> Vec<String> = match argument.get_id().as_str() {
+        "context" => |_| typed_options().kubeconfig().as_ref().map(context_names).unwrap_or_default(),
+        "namespace" => |_| names("namespaces"),
+        "object" => objects,
+        "command-kind" => |_| command_kinds(),
+        _ => return argument,
+    };
+    argument.add(ArgValueCompleter::new(move |current: &OsStr| {
         let current = current.to_string_lossy();
         let names = names(&current).into_iter().filter(|name| name.starts_with(&*current));
         names.map(CompletionCandidate::new).collect::<Vec<_>>()
-    })
+    }))
 }
 
 /// The words typed so far, as if this program had been called with them.
 fn words() -> Vec<OsString> {
-    let mut typed: Vec<OsString> = std::env::args_os().skip(1).collect();
-    if typed.is_empty() {
-        typed.push(OsString::new());
-    }
-    std::iter::once("kubectl-catena".into()).chain(typed).collect()
+    let typed = std::env::args_os().skip(1);
+    let none = (typed.len() == 0).then(OsString::new);
+    std::iter::once("kubectl-catena".into()).chain(typed).chain(none).collect()
 }
 
 /// `KIND/NAME`, and names of BasicDeployments.
@@ -110,12 +99,6 @@ fn command_kinds() -> Vec<String> {
         let (labelled, _) = labelled_kinds(&cluster).await;
         labelled.commands.iter().map(|kind| kind.resource.kind.to_lowercase()).collect()
     })
-}
-
-/// Contexts of the kubeconfig.
-fn contexts() -> Vec<String> {
-    let contexts = typed_options().kubeconfig().map(|kubeconfig| kubeconfig.contexts).unwrap_or_default();
-    contexts.into_iter().map(|context| context.name).collect()
 }
 
 /// The answer of the cluster that the words name.
@@ -161,7 +144,7 @@ mod tests {
             "restart object",
             "rollback object",
             "history object",
-            "run kind",
+            "run command-kind",
             "release object",
         ];
         assert_eq!(completed, expected);

@@ -1,36 +1,23 @@
 //! The connection to a cluster, by the options of kubectl.
 
-use std::{path::PathBuf, time::Duration};
+use std::{collections::HashMap, path::PathBuf, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use http::{Method, header::CONTENT_TYPE};
+use http::{HeaderValue, header::USER_AGENT};
 use jiff::SignedDuration;
 use kube::{
-    Api, Client, Config, Resource,
-    api::ListParams,
-    config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
-    core::{DynamicObject, DynamicResourceScope, ObjectMeta},
-    discovery::ApiResource,
+    Client, Config,
+    config::{AuthInfo, KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
-use operator_kit::{
-    render::is_object_name,
-    watch::{ApiError, live},
-};
-use serde::de::DeserializeOwned;
-use serde_json::Value;
+use operator_kit::render::is_object_name;
 
-use crate::{
-    errors,
-    impersonation::Impersonation,
-    kinds::{Kind, Kinds},
-    lenient::Lenient,
-    pages,
-    target::Target,
-};
+use crate::{errors, kinds::Kinds, proxy};
 
 /// A reachable API server answers sooner.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How this program names itself in each request.
+const PROGRAM: &str = concat!("kubectl-catena/", env!("CARGO_PKG_VERSION"));
 
 /// The cluster, the user and the namespace.
 #[derive(Args, Clone, Debug, Default)]
@@ -54,8 +41,15 @@ pub struct Options {
     /// Time after which a request without an answer is given up, for example 5s
     #[arg(long, global = true, value_name = "DURATION")]
     pub request_timeout: Option<SignedDuration>,
-    #[command(flatten)]
-    pub impersonation: Impersonation,
+    /// The user to act as, for example system:serviceaccount:catena-system:command-binder
+    #[arg(id = "as", long = "as", global = true, value_name = "USER")]
+    pub acts_as: Option<String>,
+    /// A group to act as; can be given several times
+    #[arg(id = "as-group", long = "as-group", global = true, value_name = "GROUP")]
+    pub as_groups: Vec<String>,
+    /// The uid to act as
+    #[arg(id = "as-uid", long = "as-uid", global = true, value_name = "UID")]
+    pub as_uid: Option<String>,
 }
 
 /// A cluster that has answered.
@@ -79,7 +73,8 @@ impl Options {
             config.read_timeout = Some(limit);
             config.connect_timeout = Some(limit.min(CONNECT_TIMEOUT));
         }
-        self.impersonation.apply(&mut config.auth_info)?;
+        self.impersonate(&mut config.auth_info)?;
+        config.headers.push((USER_AGENT, HeaderValue::from_static(PROGRAM)));
         // A person waits: report the failure at once, and leave the retry to them.
         config.default_retry = false;
         let namespace = self.namespace_or(&config.default_namespace)?;
@@ -122,6 +117,7 @@ impl Options {
         };
         let read = self.kubeconfig();
         let known = read.as_ref().map(context_names).unwrap_or_default();
+        let configured = read.as_ref().ok().and_then(|kubeconfig| proxy::configured(kubeconfig, &options));
         let config = match read {
             Ok(kubeconfig) => Config::from_custom_kubeconfig(kubeconfig, &options).await,
             // As kubectl does in a pod.
@@ -130,163 +126,51 @@ impl Options {
                 _ => Err(error),
             },
         };
-        config.map_err(|error| errors::no_kubeconfig(&error, self.context.as_deref(), &known))
+        let mut config =
+            config.map_err(|error| errors::no_kubeconfig(&error, self.context.as_deref(), &known))?;
+        config.proxy_url = proxy::chosen(configured, &config.cluster_url)?;
+        Ok(config)
+    }
+
+    /// Sets the impersonated user of a kubeconfig. Options replace all that it says.
+    fn impersonate(&self, user: &mut AuthInfo) -> Result<()> {
+        if self.acts_as.is_some() || self.as_uid.is_some() || !self.as_groups.is_empty() {
+            user.impersonate.clone_from(&self.acts_as);
+            user.impersonate_uid.clone_from(&self.as_uid);
+            user.impersonate_groups = Some(self.as_groups.clone());
+            user.impersonate_user_extra = None;
+        }
+        let groups = user.impersonate_groups.as_deref().unwrap_or_default();
+        let extra = user.impersonate_user_extra.iter().flat_map(HashMap::values).flatten();
+        let others: Vec<&String> = user.impersonate_uid.iter().chain(groups).chain(extra).collect();
+        ensure!(
+            user.impersonate.is_some() || others.is_empty(),
+            "a group or a uid is impersonated only together with a user: add --as"
+        );
+        for value in user.impersonate.iter().chain(others) {
+            let refused = || format!("{value:?} cannot be impersonated: no request header can hold it");
+            HeaderValue::from_str(value).with_context(refused)?;
+        }
+        Ok(())
     }
 }
 
-fn context_names(kubeconfig: &Kubeconfig) -> Vec<String> {
+/// The contexts of a kubeconfig.
+pub fn context_names(kubeconfig: &Kubeconfig) -> Vec<String> {
     kubeconfig.contexts.iter().map(|context| context.name.clone()).collect()
-}
-
-impl Cluster {
-    /// The objects of a kind in a namespace, or of a cluster-wide kind.
-    pub fn api<K>(&self, kind: &Kind, namespace: Option<&str>) -> Api<K>
-    where
-        K: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>,
-    {
-        match namespace.filter(|_| kind.is_namespaced) {
-            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &kind.resource),
-            None => Api::all_with(self.client.clone(), &kind.resource),
-        }
-    }
-
-    /// Sends a request with a document, or with none if it is null. A patch is a merge patch.
-    pub async fn send<T: DeserializeOwned>(
-        &self,
-        method: Method,
-        url: &str,
-        document: &Value,
-    ) -> kube::Result<T> {
-        let form = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
-        let body = if document.is_null() { Vec::new() } else { document.to_string().into_bytes() };
-        let request = http::Request::builder().method(method).uri(url).header(CONTENT_TYPE, form).body(body);
-        self.client.request(request.map_err(kube::Error::HttpError)?).await
-    }
-
-    /// An object of a kind as the server sends it, if it is there.
-    pub async fn read<T: DeserializeOwned>(
-        &self,
-        kind: &Kind,
-        namespace: Option<&str>,
-        name: &str,
-    ) -> kube::Result<Option<T>> {
-        let namespace = namespace.filter(|_| kind.is_namespaced);
-        live::check_names(namespace, name)?;
-        if_there(self.send(Method::GET, &path(&kind.resource, namespace, name), &Value::Null).await)
-    }
-
-    /// An object of a kind, if it is there.
-    pub async fn find(
-        &self,
-        kind: &Kind,
-        namespace: Option<&str>,
-        name: &str,
-    ) -> kube::Result<Option<DynamicObject>> {
-        let found = self.read(kind, namespace, name).await?;
-        Ok(found.map(|Lenient(mut object): Lenient<DynamicObject>| {
-            object.types.get_or_insert_with(|| types(kind));
-            object
-        }))
-    }
-
-    /// The objects of the first pages of a list, and whether these are all.
-    pub async fn first(
-        &self,
-        pages: usize,
-        kind: &Kind,
-        namespace: Option<&str>,
-        params: ListParams,
-    ) -> kube::Result<(Vec<DynamicObject>, bool)> {
-        let api = self.api::<DynamicObject>(kind, namespace);
-        let (mut objects, is_all) = pages::first(pages, &api, params).await?;
-        // The items of a list lack their type.
-        for object in &mut objects {
-            object.types = Some(types(kind));
-        }
-        Ok((objects, is_all))
-    }
-
-    /// All objects of a list.
-    pub async fn list(
-        &self,
-        kind: &Kind,
-        namespace: Option<&str>,
-        params: ListParams,
-    ) -> kube::Result<Vec<DynamicObject>> {
-        Ok(self.first(usize::MAX, kind, namespace, params).await?.0)
-    }
-
-    /// The metadata of an object of a kind, if it is there.
-    pub async fn find_metadata(
-        &self,
-        kind: &Kind,
-        namespace: Option<&str>,
-        name: &str,
-    ) -> Result<Option<ObjectMeta>, ApiError> {
-        let namespace = namespace.filter(|_| kind.is_namespaced).unwrap_or_default();
-        live::metadata(&self.client, &kind.resource, namespace, name).await
-    }
-
-    /// The object of the command line.
-    pub async fn get(&self, target: &Target) -> Result<DynamicObject> {
-        let kind = self.kinds.find(&target.kind)?;
-        let found = self.find(kind, Some(&self.namespace), &target.name).await;
-        if let Some(object) = found.map_err(|error| self.refused(kind, &target.name, "get", error))? {
-            return Ok(object);
-        }
-        let place = kind.is_namespaced.then_some(self.namespace.as_str());
-        if place.is_some() && self.lacks_namespace().await {
-            return Err(errors::no_namespace(&self.namespace));
-        }
-        let known = self.names(kind, ListParams::default().limit(100)).await;
-        Err(errors::not_found(&kind.resource.kind, &target.name, place, &known))
-    }
-
-    /// Whether the namespace is known not to exist.
-    pub async fn lacks_namespace(&self) -> bool {
-        let Some(kind) = self.kinds.named("", "namespaces") else { return false };
-        matches!(self.find_metadata(kind, None, &self.namespace).await, Ok(None))
-    }
-
-    /// The names of objects of a kind; none if they may not be listed.
-    pub async fn names(&self, kind: &Kind, params: ListParams) -> Vec<String> {
-        let listed = pages::metadata(&self.api::<DynamicObject>(kind, Some(&self.namespace)), params).await;
-        listed.unwrap_or_default().into_iter().filter_map(|metadata| metadata.name).collect()
-    }
-
-    /// The error of a failed request, for a user.
-    pub fn refused(&self, kind: &Kind, name: &str, verb: &str, error: kube::Error) -> anyhow::Error {
-        let namespace = kind.is_namespaced.then_some(self.namespace.as_str());
-        errors::refused((&kind.resource.kind, &kind.resource.plural), name, namespace, verb, error)
-    }
-}
-
-/// The path of an object.
-pub fn path(resource: &ApiResource, namespace: Option<&str>, name: &str) -> String {
-    format!("{}/{name}", DynamicObject::url_path(resource, namespace))
-}
-
-/// `None` for an object that is not there.
-pub fn if_there<T>(answer: kube::Result<T>) -> kube::Result<Option<T>> {
-    match answer {
-        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
-        answer => answer.map(Some),
-    }
-}
-
-/// The type of an object of a kind.
-pub fn types(kind: &Kind) -> kube::core::TypeMeta {
-    kube::core::TypeMeta { api_version: kind.resource.api_version.clone(), kind: kind.resource.kind.clone() }
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use std::sync::{Arc, Mutex};
+    use std::{
+        convert::Infallible,
+        sync::{Arc, Mutex},
+    };
 
-    use http::{Request, Response, StatusCode};
-    use kube::client::Body;
-    use serde_json::json;
-    use tower::service_fn;
+    use http::{Method, Request, Response, StatusCode};
+    use kube::client::{Body, ConfigExt};
+    use serde_json::{Value, json};
+    use tower::{Layer, ServiceExt, service_fn};
 
     use super::*;
     use crate::kinds::tests::kinds;
@@ -345,19 +229,47 @@ pub(crate) mod tests {
         (Cluster { client: Client::new(service, "shop"), namespace: "shop".into(), kinds: kinds() }, requests)
     }
 
+    /// The headers about the user of a request with these options and this kubeconfig.
+    async fn headers(options: &Options, kubeconfig: &AuthInfo) -> Vec<String> {
+        let mut config = Config::new("http://localhost".parse().unwrap());
+        config.auth_info = kubeconfig.clone();
+        options.impersonate(&mut config.auth_info).unwrap();
+        let service = service_fn(|request: Request<()>| async move {
+            let headers = request.headers().iter();
+            let texts = headers.map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()));
+            Ok::<_, Infallible>(texts.collect::<Vec<_>>())
+        });
+        config.extra_headers_layer().unwrap().layer(service).oneshot(Request::new(())).await.unwrap()
+    }
+
+    /// A user must not get the groups of another one.
     #[tokio::test]
-    async fn a_name_that_would_be_another_request_is_not_asked_for() {
-        let (cluster, requests) = cluster();
-        let kind = cluster.kinds.find("pods").unwrap();
-        assert!(cluster.find(kind, Some("shop"), "web").await.unwrap().is_none());
-        assert_eq!(*requests.lock().unwrap(), ["GET /api/v1/namespaces/shop/pods/web"]);
-        for (namespace, name) in
-            [("shop", "?watch=true"), ("shop", ".."), ("shop", "a/b"), ("?watch=true", "web")]
-        {
-            cluster.find(kind, Some(namespace), name).await.unwrap_err();
-            cluster.find_metadata(kind, Some(namespace), name).await.unwrap_err();
-        }
-        assert_eq!(requests.lock().unwrap().len(), 1, "{requests:?}");
+    async fn the_options_of_impersonation_replace_what_the_kubeconfig_says() {
+        let kubeconfig = AuthInfo {
+            impersonate: Some("jane".into()),
+            impersonate_groups: Some(vec!["admins".into()]),
+            impersonate_user_extra: Some([("example.com/scopes".to_owned(), vec!["view".to_owned()])].into()),
+            ..AuthInfo::default()
+        };
+        let expected = [
+            "impersonate-user: jane",
+            "impersonate-group: admins",
+            "impersonate-extra-example.com%2fscopes: view",
+        ];
+        assert_eq!(headers(&Options::default(), &kubeconfig).await, expected);
+        let bob = Options { acts_as: Some("bob".into()), ..Options::default() };
+        assert_eq!(headers(&bob, &kubeconfig).await, ["impersonate-user: bob"]);
+        assert!(headers(&Options::default(), &AuthInfo::default()).await.is_empty());
+    }
+
+    #[test]
+    fn a_group_without_a_user_is_refused() {
+        let group = Options { as_groups: vec!["team".into()], ..Options::default() };
+        let error = group.impersonate(&mut AuthInfo::default()).unwrap_err().to_string();
+        assert!(error.contains("add --as"), "{error}");
+        let line = Options { acts_as: Some("a\nb".into()), ..Options::default() };
+        let error = line.impersonate(&mut AuthInfo::default()).unwrap_err().to_string();
+        assert!(error.contains("no request header can hold it"), "{error}");
     }
 
     #[test]

@@ -65,6 +65,9 @@ pub fn no_kubeconfig(error: &KubeconfigError, context: Option<&str>, known: &[St
             "the kubeconfig has no current context; choose one with --context or `kubectl config use-context`; it \
              has: {contexts}"
         ),
+        KubeconfigError::ParseNoProxy(error) => {
+            anyhow!("the environment variable NO_PROXY cannot be used: {error}; correct it")
+        }
         error => anyhow!("the kubeconfig cannot be used: {error}; `kubectl config view` shows it"),
     }
 }
@@ -162,6 +165,9 @@ pub fn refused(
             status.message
         ),
         kube::Error::Api(status) => anyhow!("cannot {verb} {what}: {}", status.message),
+        kube::Error::BuildRequest(request::Error::Validation(message)) => {
+            anyhow!("cannot {verb} {what}: {message}")
+        }
         error => anyhow!("the API server does not answer: cannot {verb} {what}: {}", innermost(&error)),
     }
 }

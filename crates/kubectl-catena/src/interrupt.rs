@@ -8,7 +8,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// As a shell reports a program that SIGINT ended.
 const INTERRUPTED: u8 = 130;
 
-/// A request to stop, noticed from the moment on when this is made.
+/// A request to stop, noticed from the moment on when this is made: when the work begins that has to be cleaned up. Before, a
+/// signal ends the program at once, also while it connects or reads standard input.
 pub struct Interrupt {
     typed: Signal,
     ended: Signal,

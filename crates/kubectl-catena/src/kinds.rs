@@ -171,7 +171,7 @@ pub(crate) mod tests {
         let resource = |plural: &str, kind: &str, short: &str| {
             json!({
                 "resource": plural, "responseKind": {"group": "", "version": "", "kind": kind}, "scope": "Namespaced",
-                "singularResource": kind.to_lowercase(), "verbs": ["get", "list", "create"], "shortNames": [short],
+                "singularResource": kind.to_lowercase(), "verbs": ["get", "list", "create"], "shortNames": short.split(',').collect::<Vec<_>>(),
             })
         };
         let group = |name: &str, version: &str, resources: &[serde_json::Value]| -> APIGroupDiscovery {
@@ -209,7 +209,7 @@ pub(crate) mod tests {
                 "catena.dev",
                 "v1alpha1",
                 &[
-                    resource("basicdeployments", "BasicDeployment", "bdep"),
+                    resource("basicdeployments", "BasicDeployment", "bd,bdep"),
                     resource("basicreplicasets", "BasicReplicaSet", "brs"),
                     resource("basicdeploymentrestarts", "BasicDeploymentRestart", "bdr"),
                 ],

@@ -1,5 +1,6 @@
 //! kubectl catena: commands without YAML, and the root cause when something is stuck.
 
+mod access;
 mod age;
 mod archive;
 mod chain;
@@ -9,7 +10,6 @@ mod completion;
 mod connection;
 mod contract;
 mod errors;
-mod impersonation;
 mod interrupt;
 mod issue;
 mod kinds;
@@ -24,6 +24,7 @@ mod poll;
 mod printed_advice_test;
 mod progress;
 mod protection;
+mod proxy;
 mod table;
 mod target;
 mod upgrade;

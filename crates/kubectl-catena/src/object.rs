@@ -58,13 +58,8 @@ impl Identity {
 
     /// The identity of an owner, seen from its dependent.
     pub fn of_owner(owner: &OwnerReference, namespace: Option<String>) -> Self {
-        Self {
-            api_version: owner.api_version.clone(),
-            kind: owner.kind.clone(),
-            namespace,
-            name: owner.name.clone(),
-            uid: owner.uid.clone(),
-        }
+        let named = Self::new(&owner.api_version, &owner.kind, None, &owner.name);
+        Self { namespace, uid: owner.uid.clone(), ..named }
     }
 
     /// The API group; empty for the core group.
@@ -125,7 +120,8 @@ pub fn conditions(object: &DynamicObject) -> Vec<Condition> {
 /// Kinds omit fields that the API conventions require: a pod's condition may have no reason, and no transition time.
 fn condition(value: &Value) -> Option<Condition> {
     let text = |field: &str| value[field].as_str().unwrap_or_default().to_owned();
-    let time = value["lastTransitionTime"].as_str().and_then(|time| time.parse().ok());
+    // The API server accepts later times than this type can represent; they become the latest one.
+    let time = value["lastTransitionTime"].as_str().map(|time| time.parse().unwrap_or(Timestamp::MAX));
     Some(Condition {
         type_: value["type"].as_str()?.to_owned(),
         status: value["status"].as_str()?.to_owned(),

@@ -81,6 +81,11 @@ impl Pages {
         Self::new(api, params.limit(PAGE_SIZE), true)
     }
 
+    /// A list of metadata in one response, from the cache of the server.
+    pub fn of_cache<A: Resource + Clone>(api: &Api<A>) -> Self {
+        Self::new(api, ListParams::default().match_any(), true)
+    }
+
     fn new<A: Resource + Clone>(api: &Api<A>, params: ListParams, is_metadata: bool) -> Self {
         let (url, client) = (api.resource_url().to_owned(), api.clone().into_client());
         Self { client, url, is_metadata, next: Some(params), remaining: None }

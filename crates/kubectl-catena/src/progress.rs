@@ -12,22 +12,11 @@ use crate::paint::sanitized;
 /// Time between lines with the number of processed objects where there is no terminal.
 const LINE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The number of processed objects of a list.
+/// What a piece of work is at.
 pub struct Progress {
-    bar: ProgressBar,
-    told: Cell<Instant>,
-}
-
-/// What a wait is at: each change is a line where there is no terminal.
-pub struct Status {
     bar: ProgressBar,
     last: RefCell<String>,
     changed: Cell<Instant>,
-}
-
-fn bar(what: &str, template: &str, length: Option<u64>) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(length, ProgressDrawTarget::stderr());
-    bar.with_style(style(template)).with_prefix(what.to_owned())
 }
 
 fn style(template: &str) -> ProgressStyle {
@@ -36,48 +25,40 @@ fn style(template: &str) -> ProgressStyle {
 }
 
 impl Progress {
-    /// A display without any object yet.
+    /// A display of nothing yet.
     pub fn new(what: &str) -> Self {
-        let bar = bar(what, "{spinner} {prefix} [{bar:30}] {pos}/{len} {elapsed}", Some(0));
-        Self { bar, told: Cell::new(Instant::now()) }
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        let bar = bar.with_style(style("{spinner} {prefix} {msg} {elapsed}")).with_prefix(what.to_owned());
+        bar.enable_steady_tick(Duration::from_millis(120));
+        Self { bar, last: RefCell::default(), changed: Cell::new(Instant::now()) }
+    }
+
+    fn of(&self, all: u64) {
+        if self.bar.length() != Some(all) {
+            self.bar.set_style(style("{spinner} {prefix} [{bar:30}] {pos}/{len} {msg} {elapsed}"));
+            self.bar.set_length(all);
+        }
     }
 
     /// Adds objects that are still to be processed.
     pub fn expect(&self, count: u64) {
-        self.bar.set_length(self.bar.position() + count);
+        self.of(self.bar.position() + count);
     }
 
-    /// One object is processed.
+    /// One object is processed. Where there is no terminal, the number is a line from time to time.
     pub fn advance(&self) {
         self.bar.inc(1);
-        if self.bar.is_hidden() && self.told.get().elapsed() > LINE_INTERVAL {
-            self.told.set(Instant::now());
+        if self.bar.is_hidden() && self.unchanged_for() > LINE_INTERVAL {
+            self.changed.set(Instant::now());
             let all = self.bar.length().unwrap_or_default();
             eprintln!("{} {} of {all}", self.bar.prefix(), self.bar.position());
         }
     }
 
-    /// Removes the display.
-    pub fn clear(&self) {
-        self.bar.finish_and_clear();
-    }
-}
-
-impl Status {
-    /// A display of nothing yet.
-    pub fn new(what: &str) -> Self {
-        let bar = bar(what, "{spinner} {prefix} {msg} {elapsed}", None);
-        bar.enable_steady_tick(Duration::from_millis(120));
-        Self { bar, last: RefCell::default(), changed: Cell::new(Instant::now()) }
-    }
-
-    /// Shows a word, and the numbers of what is done and of all.
+    /// Shows a word, and the numbers of what is done and of all. Where there is no terminal, each change is a line.
     pub fn show(&self, word: &str, progress: Option<(u64, u64)>) {
         if let Some((done, all)) = progress {
-            if self.bar.length() != Some(all) {
-                self.bar.set_style(style("{spinner} {prefix} [{bar:30}] {pos}/{len} {msg} {elapsed}"));
-                self.bar.set_length(all);
-            }
+            self.of(all);
             self.bar.set_position(done);
         }
         let word = sanitized(word);

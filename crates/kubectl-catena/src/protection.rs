@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use catena_api::keys::BACKUP_STATUS;
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::{coordination::v1::Lease, core::v1::ConfigMap};
 use kube::{Api, api::ListParams, core::ObjectMeta};
 use serde_json::Value;
 
@@ -22,6 +22,8 @@ pub fn report(metadata: &ObjectMeta) -> Value {
     if is_own { report } else { Value::Null }
 }
 
+/// The label of everything that the charts install.
+pub const OURS: &str = "app.kubernetes.io/part-of=catena";
 /// The settings of backup-controller, in each of its installations.
 const SETTINGS: &str = "app.kubernetes.io/part-of=catena,app.kubernetes.io/component=backup-controller";
 
@@ -46,8 +48,13 @@ impl ProtectedKinds {
 
 /// The kinds that have or had an entry in backup-controller's settings; `None` when these cannot be read.
 pub async fn protected_kinds(cluster: &Cluster) -> Option<ProtectedKinds> {
-    let found = Api::<ConfigMap>::all(cluster.client.clone());
-    let found = pages::all(&found, ListParams::default().labels(SETTINGS)).await.ok()?;
+    let maps = Api::<ConfigMap>::all(cluster.client.clone());
+    let leases = Api::<Lease>::all(cluster.client.clone());
+    let (found, leases) = futures::join!(
+        pages::all(&maps, ListParams::default().labels(SETTINGS)),
+        pages::metadata(&leases, ListParams::default().labels(OURS)),
+    );
+    let found = installed(found.ok()?, &leases.unwrap_or_default());
     let mut kinds: Option<ProtectedKinds> = None;
     for mut texts in found.into_iter().filter_map(|settings| settings.data) {
         let Some(settings) = texts.remove("settings.yaml") else { continue };
@@ -59,6 +66,17 @@ pub async fn protected_kinds(cluster: &Cluster) -> Option<ProtectedKinds> {
             .extend(texts.remove("former-kinds.yaml").and_then(|text| kinds_in(&text)).unwrap_or_default());
     }
     kinds
+}
+
+/// The settings of installations, which have a Lease of the same name beside them: anybody can label a `ConfigMap`. Without
+/// leader election there is none.
+fn installed(maps: Vec<ConfigMap>, leases: &[ObjectMeta]) -> Vec<ConfigMap> {
+    let has_lease = |map: &ConfigMap| {
+        let of = |metadata: &ObjectMeta| (metadata.namespace.clone(), metadata.name.clone());
+        leases.iter().any(|lease| of(lease) == of(&map.metadata))
+    };
+    let (with, without): (Vec<_>, Vec<_>) = maps.into_iter().partition(has_lease);
+    if with.is_empty() { without } else { with }
 }
 
 fn kinds_in(settings: &str) -> Option<Kinds> {
@@ -87,6 +105,18 @@ mod tests {
         assert_eq!(message("u".into()), "waiting");
         assert_eq!(message("v".into()), Value::Null);
         assert_eq!(message(Value::Null), Value::Null);
+    }
+
+    #[test]
+    fn a_config_map_that_only_has_the_labels_answers_for_no_installation() {
+        let metadata = |namespace: &str| json!({"namespace": namespace, "name": "backup-controller"});
+        let map = |namespace: &str| -> ConfigMap {
+            serde_json::from_value(json!({"metadata": metadata(namespace)})).unwrap()
+        };
+        let maps = || vec![map("catena-system"), map("tenant")];
+        let lease = serde_json::from_value(metadata("catena-system")).unwrap();
+        assert_eq!(installed(maps(), &[lease]), [map("catena-system")]);
+        assert_eq!(installed(maps(), &[]), maps(), "without leader election");
     }
 
     #[test]

@@ -15,9 +15,9 @@ pub struct Cell {
     tone: Tone,
 }
 
-impl From<String> for Cell {
-    fn from(text: String) -> Self {
-        let mut text = sanitized(&text);
+impl<T: AsRef<str>> From<T> for Cell {
+    fn from(text: T) -> Self {
+        let mut text = sanitized(text.as_ref());
         // The next lines would begin at the first column.
         if text.contains('\n') {
             text = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -26,22 +26,10 @@ impl From<String> for Cell {
     }
 }
 
-impl From<&str> for Cell {
-    fn from(text: &str) -> Self {
-        text.to_owned().into()
-    }
-}
-
-impl From<&String> for Cell {
-    fn from(text: &String) -> Self {
-        text.as_str().into()
-    }
-}
-
 impl Cell {
     /// A text in a tone.
-    pub fn toned(tone: Tone, text: impl Into<String>) -> Self {
-        Self { tone, ..text.into().into() }
+    pub fn toned(tone: Tone, text: impl AsRef<str>) -> Self {
+        Self { tone, ..text.into() }
     }
 }
 
@@ -69,33 +57,23 @@ impl Table {
 
     /// The lines, each with its line end. A column that is empty but for its header is left out.
     pub fn render(&self, paint: Paint) -> String {
+        let length =
+            |row: &Vec<Cell>, column: usize| row.get(column).map_or(0, |cell| cell.text.chars().count());
         let width = |column: usize| {
-            let cells = self.rows.iter().filter_map(|row| row.get(column));
-            cells.map(|cell| cell.text.chars().count()).max().unwrap_or(0)
+            let is_used = self.is_empty() || self.rows.iter().skip(1).any(|row| length(row, column) > 0);
+            self.rows.iter().map(|row| length(row, column)).max().filter(|_| is_used)
         };
-        let is_used = |column: usize| {
-            self.is_empty()
-                || self
-                    .rows
-                    .iter()
-                    .skip(1)
-                    .any(|row| row.get(column).is_some_and(|cell| !cell.text.is_empty()))
-        };
-        let count = self.rows.first().map_or(0, Vec::len);
-        let columns: Vec<(usize, usize)> =
-            (0..count).filter(|column| is_used(*column)).map(|column| (column, width(column))).collect();
+        let widths: Vec<Option<usize>> = (0..self.rows.first().map_or(0, Vec::len)).map(width).collect();
         let mut text = String::new();
         for row in &self.rows {
             let mut gap = 0;
-            for (column, width) in &columns {
-                let Some(cell) = row.get(*column) else { continue };
-                if cell.text.is_empty() {
-                    gap += width + 3;
-                    continue;
+            for (column, width) in widths.iter().enumerate() {
+                let (Some(cell), Some(width)) = (row.get(column), width) else { continue };
+                if !cell.text.is_empty() {
+                    text += &" ".repeat(std::mem::take(&mut gap));
+                    text += &paint.tone(cell.tone, &cell.text);
                 }
-                text.push_str(&" ".repeat(gap));
-                text.push_str(&paint.tone(cell.tone, &cell.text));
-                gap = width - cell.text.chars().count() + 3;
+                gap += width - length(row, column) + 3;
             }
             text.push('\n');
         }

@@ -5,7 +5,7 @@ use clap::Args;
 use operator_kit::render::is_object_name;
 
 /// The kind of a name alone.
-const DEFAULT_KIND: &str = "basicdeployments.catena.dev";
+pub const BASIC_DEPLOYMENTS: &str = "basicdeployments.catena.dev";
 
 /// An object on the command line.
 #[derive(Args, Clone, Debug)]
@@ -34,7 +34,7 @@ impl ObjectArgument {
 impl Target {
     fn of(words: &[&str]) -> Result<Self> {
         let (kind, name) = match words {
-            [word] => word.split_once('/').unwrap_or((DEFAULT_KIND, word)),
+            [word] => word.split_once('/').unwrap_or((BASIC_DEPLOYMENTS, word)),
             [kind, name] if !kind.contains('/') && !name.contains('/') => (*kind, *name),
             _ => bail!("{:?} is not an object: write KIND/NAME or KIND NAME", words.join(" ")),
         };
@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn an_object_is_named_as_in_kubectl() {
         let target = |kind: &str| Target { kind: kind.into(), name: "web".into() };
-        assert_eq!(Target::of(&["web"]).unwrap(), target(DEFAULT_KIND));
+        assert_eq!(Target::of(&["web"]).unwrap(), target(BASIC_DEPLOYMENTS));
         assert_eq!(Target::of(&["brs/web"]).unwrap(), target("brs"));
         assert_eq!(Target::of(&["pods", "web"]).unwrap(), target("pods"));
         for wrong in [&["brs/"][..], &["/web"], &["a/b/c"], &["a/b", "c"]] {

@@ -7,6 +7,7 @@ use axum::http::{
     HeaderValue, Request, Response, StatusCode,
     header::{CONTENT_TYPE, DATE},
 };
+use futures::FutureExt;
 use kube::{Client, client::Body};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
@@ -16,7 +17,7 @@ use tower_test::mock::{Handle, pair};
 use crate::{
     render::yaml,
     run::{Next, Validate, parse_settings},
-    watch::{Lenient, read_change, read_page},
+    watch::{Lenient, Unreadable, read_change, read_objects},
 };
 
 /// Time within which Events are published.
@@ -199,8 +200,11 @@ pub fn applied(object: &Value) -> String {
 
 /// The objects of a page of a list, each for itself, or why the page is not understood.
 pub fn page<K: DeserializeOwned>(text: &str) -> Result<Vec<Result<K, String>>, String> {
-    let objects = read_page(text).map_err(|error| error.to_string())?;
-    Ok(objects.into_iter().map(|Lenient(object)| object.map_err(|unreadable| unreadable.error)).collect())
+    let mut objects = Vec::new();
+    let read = |Lenient(object)| objects.push(object.map_err(|unreadable: Unreadable| unreadable.error));
+    let list = read_objects(text.as_bytes(), read).now_or_never();
+    list.ok_or("it is waited for")?.map_err(|error| error.to_string())?;
+    Ok(objects)
 }
 
 /// Whether a line of a watch is understood, even if the object in it is not.

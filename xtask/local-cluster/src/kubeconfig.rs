@@ -41,11 +41,32 @@ pub async fn client(path: &Path) -> Result<Client> {
 
 /// A client that uses the kubeconfig at `path` and acts in the name of `user`.
 pub async fn client_as(path: &Path, user: Option<&str>) -> Result<Client> {
+    let mut config = config(path).await?;
+    config.auth_info.impersonate = user.map(str::to_owned);
+    Client::try_from(config).context("could not make a Kubernetes client")
+}
+
+async fn config(path: &Path) -> Result<Config> {
     let kubeconfig = Kubeconfig::read_from(path)
         .with_context(|| format!("could not read the kubeconfig {}", path.display()))?;
     let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
         .await
         .with_context(|| format!("could not use the kubeconfig {}", path.display()))?;
-    config.auth_info.impersonate = user.map(str::to_owned);
-    Client::try_from(config).context("could not make a Kubernetes client")
+    // The cluster is on this machine, which means another one to a proxy.
+    config.proxy_url = None;
+    Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_cluster_on_this_machine_is_reached_without_a_proxy() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("kubeconfig");
+        let cluster = json!({"server": "http://127.0.0.1:1", "proxy-url": "http://127.0.0.1:2"});
+        write(&path, &document("local", &cluster, &json!({}), "default")).unwrap();
+        assert_eq!(config(&path).await.unwrap().proxy_url, None);
+    }
 }

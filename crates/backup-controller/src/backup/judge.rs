@@ -108,10 +108,8 @@ pub fn judge(backup: &Backup, object: &Value, target: &Value) -> Verdict {
 
 /// The message for an expression without a value. A missing field is normal at the begin of a backup.
 fn so_far(error: &ExpressionError) -> String {
-    match error {
-        ExpressionError::Missing { field, key, .. } => {
-            format!("the field {key}, which {field} reads, is not set yet")
-        }
-        error => error.to_string(),
+    match error.missing() {
+        Some(key) => format!("the field {key}, which {} reads, is not set yet", error.field),
+        None => error.to_string(),
     }
 }

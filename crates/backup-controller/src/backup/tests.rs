@@ -53,6 +53,15 @@ fn what_is_not_known_is_still_running_and_what_is_both_failed() {
     }
 }
 
+#[test]
+fn a_quoted_field_is_read() {
+    let settings = judged_by("x.dev/v1", "Dump", "has(object.status.`is-done`)", "object.status.`is-broken`");
+    let verdict = |object: Value| judge(&settings.kinds["maps"].backup, &object, &json!({}));
+    assert_eq!(verdict(json!({"status": {"is-done": true}})), Verdict::Succeeded);
+    assert_eq!(verdict(json!({"status": {"is-done": true, "is-broken": true}})), Verdict::Failed);
+    assert_eq!(verdict(json!({"status": {"is-broken": false}})), Verdict::Running(None));
+}
+
 /// After its time to live, a Job is deleted in the foreground, so that it is terminating for a moment.
 #[test]
 fn a_job_that_ended_well_proves_its_backup_also_while_it_is_deleted_and_no_other_object_does() {

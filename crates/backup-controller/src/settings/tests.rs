@@ -120,7 +120,9 @@ fn an_expression_that_counts_the_pods_of_a_job_is_warned_about() {
         serde_json::from_value::<Settings>(settings).unwrap().warnings()
     };
     let complete = "object.status.conditions.exists(c, c.type == 'Complete' && c.status == 'True')";
-    for count in ["object.status.failed == 1", "object.?status.?failed.orValue(0) > 0"] {
+    for count in
+        ["object.status.failed == 1", "object.?status.?failed.orValue(0) > 0", "object.status.`failed` == 1"]
+    {
         let warnings = warned("Job", complete, count);
         assert!(
             matches!(&*warnings, [one] if one.starts_with("backups.b.failed: it counts")),

@@ -1,3 +1,4 @@
+use jiff::Timestamp;
 use operator_kit::run::Validate;
 use serde_json::json;
 
@@ -36,6 +37,36 @@ fn an_expression_over_a_field_that_is_missing_has_not_been_reported_yet() {
         let outputs = mapping(contract.clone()).outputs(&child, 1);
         assert_eq!((outputs.observed_generation, outputs.ready, outputs.problem), (None, false, None));
     }
+}
+
+#[test]
+fn a_quoted_field_is_read() {
+    let contract = json!({
+        "active": {"cel": "object.status.`ready-replicas`"},
+        "ready": {"cel": "has(object.status.`ready-replicas`)"},
+        "stalled": {"cel": "object.status.?`why-not`.orValue(null)"},
+    });
+    let status = json!({"ready-replicas": 2, "why-not": {"reason": "Odd", "message": "x"}});
+    let outputs = mapping(contract).outputs(&json!({ "status": status }), 1);
+    assert_eq!((outputs.active, outputs.ready, outputs.problem), (2, true, None));
+    assert_eq!(outputs.stalled.map(|stalled| stalled.reason).as_deref(), Some("Odd"));
+    // A path has other quotes, and is refused with these.
+    serde_json::from_value::<Mapping>(json!({"active": "status.`ready-replicas`"})).unwrap_err();
+}
+
+#[test]
+fn a_time_after_all_times_in_a_blocker_is_the_latest_and_no_breach() {
+    let of = |since: &str| {
+        let blocker =
+            json!({"apiVersion": "v1", "kind": "Pod", "name": "a", "reason": "Why", "since": since});
+        Mapping::default().outputs(&json!({"status": {"blockedBy": blocker}}), 1)
+    };
+    for far in ["9999-12-31T23:59:59Z", "9999-12-31T23:59:59+14:00"] {
+        let outputs = of(far);
+        assert_eq!(outputs.problem, None, "{far}");
+        assert_eq!(outputs.blocked_by.and_then(|by| by.since).map(|since| since.0), Some(Timestamp::MAX));
+    }
+    assert!(of("someday").problem.is_some_and(|problem| problem.contains("blockedBy")));
 }
 
 #[test]

@@ -161,7 +161,9 @@ mod tests {
 
     #[test]
     fn an_empty_name_in_a_path_is_refused_with_an_example() {
-        for text in ["", "spec.", ".spec", "a..b", "status[0]", "a[''].b", "a['b", "a['b']c", "a.['b']"] {
+        for text in
+            ["", "spec.", ".spec", "a..b", "status[0]", "a[''].b", "a['b", "a['b']c", "a.['b']", "a.`b-c`"]
+        {
             let error = text.parse::<FieldPath>().unwrap_err().to_string();
             assert!(error.contains("as in status.active"), "{error}");
         }

@@ -1,16 +1,12 @@
 //! The requests of a restoration. Each can be repeated after a crash: an object that a restoration creates records the uid of
 //! the object whose place it takes in the name of its field manager, until it is complete.
 
-use http::Method;
-use kube::{
-    Resource,
-    core::{DynamicObject, response::StatusCause},
-};
-use operator_kit::watch::live;
+use kube::core::response::StatusCause;
 use serde_json::{Value, json};
 
 use crate::{
-    connection::{Cluster, if_there, path},
+    access::{Change, How, if_there},
+    connection::Cluster,
     errors::read_failure,
     kinds::Kind,
 };
@@ -31,21 +27,18 @@ pub struct Live<'l> {
 }
 
 impl Live<'_> {
-    fn url(&self) -> String {
-        path(&self.kind.resource, self.namespace, self.name)
-    }
-
     /// The object, if it is there.
     pub async fn get(&self) -> kube::Result<Option<Value>> {
         self.cluster.read(self.kind, self.namespace, self.name).await
     }
 
+    async fn write(&self, change: Change<'_>, how: How<'_>) -> kube::Result<Value> {
+        self.cluster.write(self.kind, self.namespace, self.name, change, how).await
+    }
+
     /// Creates it in the place of an object of the backup; a field that the server does not know is an error.
     pub async fn create(&self, object: &Value, in_place_of: &str) -> kube::Result<Value> {
-        live::check_names(self.namespace, self.name)?;
-        let url = DynamicObject::url_path(&self.kind.resource, self.namespace);
-        let url = format!("{url}?fieldValidation=Strict&fieldManager={}", manager(in_place_of));
-        self.cluster.send(Method::POST, &url, object).await
+        self.write(Change::Create(object), How { manager: &manager(in_place_of), ..How::STRICT }).await
     }
 
     /// Replaces what its authors wrote.
@@ -56,30 +49,26 @@ impl Live<'_> {
                 replaced["metadata"][field] = value.clone();
             }
         }
-        let url = format!("{}?fieldValidation=Strict&fieldManager=kubectl-catena", self.url());
-        self.cluster.send(Method::PUT, &url, &replaced).await
+        self.write(Change::Replace(&replaced), How::STRICT).await
     }
 
     /// Writes the status of exactly this object.
     pub async fn write_status(&self, uid: &str, status: &Value) -> kube::Result<Value> {
-        self.patch("/status", uid, json!({"status": status})).await
+        let patch = json!({"metadata": {"uid": uid}, "status": status});
+        self.write(Change::Merge(&patch), How { subresource: "status", ..How::default() }).await
     }
 
     /// Changes exactly this object.
     pub async fn merge(&self, uid: &str, patch: &Value) -> kube::Result<Value> {
-        self.patch("", uid, patch.clone()).await
+        let mut patch = patch.clone();
+        patch["metadata"]["uid"] = uid.into();
+        self.write(Change::Merge(&patch), How::default()).await
     }
 
     /// Deletes exactly this object.
     pub async fn delete(&self, uid: &str) -> kube::Result<()> {
         let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}});
-        if_there(self.cluster.send::<Value>(Method::DELETE, &self.url(), &options).await).map(drop)
-    }
-
-    async fn patch(&self, subresource: &str, uid: &str, mut patch: Value) -> kube::Result<Value> {
-        patch["metadata"]["uid"] = uid.into();
-        let url = format!("{}{subresource}?fieldManager=kubectl-catena", self.url());
-        self.cluster.send(Method::PATCH, &url, &patch).await
+        if_there(self.write(Change::Delete(&options), How::default()).await).map(drop)
     }
 }
 

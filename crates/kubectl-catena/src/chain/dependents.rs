@@ -1,4 +1,4 @@
-//! The lists in which the dependents of an object can be: only these are read.
+//! Where the dependents of an object can be: only there they are looked for.
 
 use catena_api::keys;
 use kube::core::DynamicObject;
@@ -34,21 +34,14 @@ impl DependentList {
 /// How a list is narrowed by the server.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Selector {
+    /// To the one with a name.
+    Name(String),
     /// By labels: these objects belong together, and are fetched whole.
     Labels(String),
-    /// By the absence of a label, for those objects from which somebody removed it: as [`Self::Metadata`].
-    Without(&'static str),
     /// Not at all, but there are few of the kind: they are fetched whole.
     Few,
     /// Not at all: metadata is fetched, and then the whole of those objects that belong here.
     Metadata,
-}
-
-impl Selector {
-    /// Whether the objects are fetched whole.
-    pub fn is_whole(&self) -> bool {
-        matches!(self, Self::Labels(_) | Self::Few)
-    }
 }
 
 /// The lists in which the dependents of an object can be.
@@ -64,45 +57,36 @@ pub fn dependent_lists(
         namespace: owner.namespace.clone(),
         selector,
     };
-    let by_labels = |group: &str, plural: &str, labels: Option<String>| {
-        kinds.named(group, plural).map(|kind| list(kind, labels.map_or(Selector::Metadata, Selector::Labels)))
+    let of_kind = |group: &str, plural: &str, selector| -> Vec<DependentList> {
+        kinds.named(group, plural).map(|kind| list(kind, selector)).into_iter().collect()
     };
-    let of_uid = |key: &str| Some(format!("{key}={}", owner.uid));
-    let by_selector = |group: &str, plural: &str| by_labels(group, plural, match_labels(object));
+    let of_uid = |key: &str| Selector::Labels(format!("{key}={}", owner.uid));
+    let selected = || match_labels(object).map_or(Selector::Metadata, Selector::Labels);
+    let reference = |child: &Value| {
+        let (child, name) = (kind_in(child)?, child["name"].as_str().or(child["metadata"]["name"].as_str())?);
+        Some(list(kinds.of(&child)?, Selector::Name(name.to_owned())))
+    };
     let mut found: Vec<DependentList> = match (owner.group(), owner.kind.as_str()) {
         // These hardly own anything, and below those without a namespace everything in the cluster would be listed.
         ("" | "events.k8s.io", "Pod" | "Event" | "Node" | "Secret" | "ConfigMap")
         | ("", "Namespace" | "PersistentVolume")
         | ("storage.k8s.io", "StorageClass")
         | ("apiextensions.k8s.io", "CustomResourceDefinition") => Vec::new(),
-        // A former child serves until the next one does, and may be of a kind that nothing else names.
-        ("apps", "ControllerRevision") => {
-            let uid = object.metadata.labels.as_ref().and_then(|labels| labels.get(keys::DEPLOYMENT_UID));
-            let child = uid.zip(recorded_kind(object).and_then(|child| kinds.of(&child)));
-            child.into_iter().flat_map(|(uid, kind)| lists_of_children(kind, &owner, uid)).collect()
-        }
+        // A former child may be of a kind that nothing else names, and have lost its label.
+        ("apps", "ControllerRevision") => object.data.get("data").and_then(reference).into_iter().collect(),
         (keys::GROUP, "BasicDeployment") => {
-            let named = child_kind(object).and_then(|child| kinds.of(&child));
-            let mut children: Vec<&Kind> = Vec::new();
-            for kind in
-                labelled.children.iter().chain(kinds.named(keys::GROUP, "basicreplicasets")).chain(named)
-            {
-                if !children.iter().any(|known| known.resource == kind.resource) {
-                    children.push(kind);
-                }
-            }
-            let children = children.into_iter().flat_map(|kind| lists_of_children(kind, &owner, &owner.uid));
-            children.chain(by_labels("apps", "controllerrevisions", of_uid(keys::DEPLOYMENT_UID))).collect()
+            let status = &object.data["status"];
+            let named = status["formerChildren"].as_array().into_iter().flatten().chain([&status["child"]]);
+            let children = labelled.children.iter().chain(kinds.named(keys::GROUP, "basicreplicasets"));
+            let children = children.map(|kind| list(kind, of_uid(keys::DEPLOYMENT_UID)));
+            let revisions = of_kind("apps", "controllerrevisions", of_uid(keys::DEPLOYMENT_UID));
+            named.filter_map(reference).chain(children).chain(revisions).collect()
         }
-        (keys::GROUP, "BasicReplicaSet") => {
-            by_labels("", "pods", of_uid(keys::REPLICA_SET_UID)).into_iter().collect()
-        }
-        ("apps", "Deployment") => by_selector("apps", "replicasets").into_iter().collect(),
-        ("apps", "ReplicaSet" | "StatefulSet" | "DaemonSet") => by_selector("", "pods").into_iter().collect(),
-        ("batch", "Job") => {
-            by_labels("", "pods", of_uid("batch.kubernetes.io/controller-uid")).into_iter().collect()
-        }
-        ("batch", "CronJob") => by_labels("batch", "jobs", None).into_iter().collect(),
+        (keys::GROUP, "BasicReplicaSet") => of_kind("", "pods", of_uid(keys::REPLICA_SET_UID)),
+        ("apps", "Deployment") => of_kind("apps", "replicasets", selected()),
+        ("apps", "ReplicaSet" | "StatefulSet" | "DaemonSet") => of_kind("", "pods", selected()),
+        ("batch", "Job") => of_kind("", "pods", of_uid("batch.kubernetes.io/controller-uid")),
+        ("batch", "CronJob") => of_kind("batch", "jobs", Selector::Metadata),
         // Commands are leaves: they act on their owner.
         _ if labelled.commands.iter().any(|kind| kind.resource.kind == owner.kind) => return Vec::new(),
         (group, _) => usual(kinds, group).map(|kind| list(kind, Selector::Metadata)).collect(),
@@ -112,7 +96,10 @@ pub fn dependent_lists(
             .preferred()
             .filter(|kind| kind.is_listed && (kind.is_namespaced || owner.namespace.is_none()));
         for kind in all.filter(|kind| kind.resource.kind != "Event") {
-            if !found.iter().any(|known| known.kind.resource == kind.resource) {
+            let is_listed = |known: &DependentList| {
+                known.kind.resource == kind.resource && !matches!(known.selector, Selector::Name(_))
+            };
+            if !found.iter().any(is_listed) {
                 found.push(list(kind, Selector::Metadata));
             }
         }
@@ -148,27 +135,6 @@ fn usual<'k>(kinds: &'k Kinds, group: &'k str) -> impl Iterator<Item = &'k Kind>
     })
 }
 
-/// The lists with the children of the BasicDeployment with a uid, beside an object in its namespace: those with its label,
-/// and those that have only the owner.
-fn lists_of_children(kind: &Kind, beside: &Identity, uid: &str) -> [DependentList; 2] {
-    let labelled = Selector::Labels(format!("{}={uid}", keys::DEPLOYMENT_UID));
-    [labelled, Selector::Without(keys::DEPLOYMENT_UID)].map(|selector| DependentList {
-        kind: kind.clone(),
-        namespace: beside.namespace.clone(),
-        selector,
-    })
-}
-
-/// The kind of the child that a BasicDeployment's status names.
-fn child_kind(object: &DynamicObject) -> Option<Identity> {
-    kind_in(object.data.pointer("/status/child")?)
-}
-
-/// The kind of the child in a revision of a BasicDeployment.
-fn recorded_kind(revision: &DynamicObject) -> Option<Identity> {
-    kind_in(revision.data.get("data")?)
-}
-
 fn kind_in(child: &Value) -> Option<Identity> {
     let text = |field: &str| child[field].as_str().map(str::to_owned);
     Some(Identity { api_version: text("apiVersion")?, kind: text("kind")?, ..Identity::default() })
@@ -190,11 +156,13 @@ mod tests {
     use crate::kinds::tests::kinds;
 
     #[test]
-    fn the_children_of_a_known_kind_are_listed_by_label() {
+    fn the_children_of_a_known_kind_are_read_by_name_or_listed_by_label() {
+        let child = |name: &str| json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": name});
         let object = |kind: &str| {
             serde_json::from_value(json!({
                 "apiVersion": "catena.dev/v1alpha1", "kind": kind,
                 "metadata": {"name": "web", "namespace": "shop", "uid": "u1"},
+                "status": {"child": child("web"), "formerChildren": [child("old")]},
             }))
             .unwrap()
         };
@@ -206,8 +174,9 @@ mod tests {
         let labelled = Selector::Labels("catena.dev/deployment-uid=u1".into());
         let lists = found.iter().map(|list| (list.kind.resource.plural.as_str(), list.selector.clone()));
         let expected = [
+            ("deployments", Selector::Name("old".into())),
+            ("deployments", Selector::Name("web".into())),
             ("basicreplicasets", labelled.clone()),
-            ("basicreplicasets", Selector::Without("catena.dev/deployment-uid")),
             ("controllerrevisions", labelled),
         ];
         assert_eq!(lists.collect::<Vec<_>>(), expected);

@@ -25,86 +25,68 @@ pub struct Drawing<'d> {
 /// Draws a tree.
 pub fn draw(top: &Node, drawing: &Drawing) -> String {
     let mut table = Table::of(["OBJECT", "STATE", "SERVING", "AGE", "REVISION", "NOTE"]);
-    table.push(line(top, "", 1, drawing));
+    table.push(line(top, "", 0, drawing));
     branches(&top.children, "", drawing, &mut table);
     table.render(drawing.paint)
 }
 
 fn branches(children: &[Node], indent: &str, drawing: &Drawing, table: &mut Table) {
-    let lines: Vec<Vec<&Node>> = groups(children, drawing).into_iter().flat_map(lines_of).collect();
-    for (index, group) in lines.iter().enumerate() {
-        let Some(first) = group.first() else { continue };
+    // Similar siblings share the line of the first.
+    let mut lines: Vec<(&Node, usize)> = Vec::new();
+    for child in children {
+        let is_alike =
+            |(first, _): &&mut (&Node, usize)| drawing.is_grouped && are_alike(first, child, drawing);
+        match lines.iter_mut().find(is_alike) {
+            Some((_, others)) => *others += 1,
+            None => lines.push((child, 0)),
+        }
+    }
+    for (index, (first, others)) in lines.iter().enumerate() {
         let (branch, below) =
             if index + 1 == lines.len() { ("└─ ", "   ") } else { ("├─ ", "│  ") };
-        table.push(line(first, &format!("{indent}{branch}"), group.len(), drawing));
-        if group.len() == 1 {
+        table.push(line(first, &format!("{indent}{branch}"), *others, drawing));
+        if *others == 0 {
             branches(&first.children, &format!("{indent}{below}"), drawing, table);
         }
     }
 }
 
-/// Groups of similar siblings, in the order of the first of each.
-fn groups<'n>(children: &'n [Node], drawing: &Drawing) -> Vec<Vec<&'n Node>> {
-    let mut groups: Vec<Vec<&Node>> = Vec::new();
-    for child in children {
-        let alike = groups.iter_mut().find(|group| {
-            drawing.is_grouped && group.first().is_some_and(|first| are_alike(first, child, drawing.asked))
-        });
-        match alike {
-            Some(group) => group.push(child),
-            None => groups.push(vec![child]),
-        }
-    }
-    groups
-}
-
-/// Objects that are well share a line. Of the others some are named, for a closer look at one.
-fn lines_of(group: Vec<&Node>) -> Vec<Vec<&Node>> {
-    const MAX_NAMED: usize = 3;
-    let is_healthy = group.first().is_some_and(|first| first.health.state.is_healthy());
-    if is_healthy || group.len() <= MAX_NAMED + 1 {
-        return if is_healthy { vec![group] } else { group.into_iter().map(|node| vec![node]).collect() };
-    }
-    let (named, rest) = group.split_at(MAX_NAMED);
-    named.iter().map(|node| vec![*node]).chain([rest.to_vec()]).collect()
-}
-
-fn are_alike(one: &Node, other: &Node, asked: &str) -> bool {
-    let look = |node: &Node| {
-        let is_history = node.identity.kind == "ControllerRevision";
-        let revision = if is_history { None } else { node.revision.clone() };
-        let Node { identity, health, .. } = node;
-        (identity.api_version.clone(), identity.kind.clone(), health.state, health.reason.clone(), revision)
-    };
-    let is_well_below = |node: &Node| {
-        node.children.iter().all(|child| child.all().all(|below| below.health.state.is_healthy()))
-    };
+fn are_alike(one: &Node, other: &Node, drawing: &Drawing) -> bool {
     let may_share = |node: &Node| {
-        node.identity.uid != asked
+        let mut below = node.children.iter().flat_map(Node::all);
+        node.identity.uid != drawing.asked
             && node.finalizers.is_empty()
             && node.deleted.is_none()
-            && if node.health.state.is_healthy() { is_well_below(node) } else { node.children.is_empty() }
+            && below.all(|below| node.health.state.is_healthy() && below.health.state.is_healthy())
     };
-    may_share(one) && may_share(other) && look(one) == look(other)
+    let Node { identity, health, .. } = one;
+    may_share(one)
+        && may_share(other)
+        && (&identity.api_version, &identity.kind) == (&other.identity.api_version, &other.identity.kind)
+        && (health.state, &health.reason) == (other.health.state, &other.health.reason)
+        && (is_history(one) || one.revision == other.revision)
 }
 
-fn line(node: &Node, branch: &str, count: usize, drawing: &Drawing) -> [Cell; 6] {
+fn is_history(node: &Node) -> bool {
+    node.identity.kind == "ControllerRevision"
+}
+
+fn line(node: &Node, branch: &str, others: usize, drawing: &Drawing) -> [Cell; 6] {
     let is_asked = node.identity.uid == drawing.asked && !branch.is_empty();
-    let name = if count > 1 {
-        let more = if node.health.state.is_healthy() { "" } else { " more" };
-        format!("{branch}{count}{more} × {}", node.identity.kind)
-    } else {
-        format!("{branch}{}{}", node.identity, if is_asked { " ◀" } else { "" })
+    let name = match others {
+        0 if is_asked => format!("{} ◀", node.identity),
+        0 => node.identity.to_string(),
+        // One of those that are not well is named, for a closer look.
+        others if node.health.state.is_healthy() => format!("{} × {}", others + 1, node.identity.kind),
+        others => format!("{} and {others} more", node.identity),
     };
-    let tone = if is_asked { Tone::Strong } else { Tone::Plain };
-    let old = node.created.map(|created| age(drawing.now, created)).unwrap_or_default();
-    let revision =
-        if count > 1 && node.identity.kind == "ControllerRevision" { None } else { node.revision.clone() };
+    let revision = node.revision.clone().filter(|_| others == 0 || !is_history(node));
+    let serving = node.serving.clone().filter(|_| others == 0);
     [
-        Cell::toned(tone, name),
+        Cell::toned(if is_asked { Tone::Strong } else { Tone::Plain }, format!("{branch}{name}")),
         Cell::toned(state_tone(node.health.state), state_word(&node.health)),
-        if count > 1 { Cell::default() } else { node.serving.clone().unwrap_or_default().into() },
-        old.into(),
+        serving.unwrap_or_default().into(),
+        node.created.map(|created| age(drawing.now, created)).unwrap_or_default().into(),
         revision.unwrap_or_default().into(),
         Cell::toned(Tone::Quiet, note(node, drawing.now)),
     ]

@@ -4,19 +4,21 @@ use std::collections::HashSet;
 
 use anyhow::Result;
 use futures::{StreamExt, stream};
-use kube::{api::ListParams, core::DynamicObject};
-use operator_kit::object::ObjectId;
+use kube::{ResourceExt, api::ListParams, core::DynamicObject};
+use operator_kit::watch::Trimmed;
+use serde_json::Value;
 
 use super::{
     dependents::{DependentList, Selector, dependent_lists},
     labelled_kinds::{LabelledKinds, labelled_kinds},
-    owned::owned,
+    tree::{commands, labelled_target, target},
 };
 use crate::{
+    access::types,
     connection::Cluster,
     errors::Gap,
-    kinds::Kind,
     object::{Identity, first_owner},
+    pages::Pages,
     paint::sanitized,
     target::Target,
 };
@@ -53,6 +55,8 @@ pub struct Fetched {
     pub gaps: Vec<Gap>,
     /// Whether dependents of the asked object may be among the unread parts.
     pub hides_dependents: bool,
+    /// Whether dependents of any object of the chain may be.
+    pub is_incomplete: bool,
 }
 
 /// An owner that is missing.
@@ -98,45 +102,32 @@ fn uid(object: &DynamicObject) -> String {
 }
 
 /// The line of owners, each looked up by name and compared by uid, the highest last. Not all of them would be found again
-/// from above, where dependents are searched only in the usual kinds.
+/// from above, where dependents are searched only in the usual kinds. A command that is not bound yet has only a target.
 async fn ascend(cluster: &Cluster, asked: DynamicObject, fetched: &mut Fetched) -> Vec<DynamicObject> {
     let mut path = vec![asked];
     while let Some(here) = path.last().filter(|_| path.len() <= MAX_OWNERS) {
-        let Some(owner) = first_owner(&here.metadata) else {
-            path.extend(target_of(cluster, here, fetched).await);
+        let owner = first_owner(&here.metadata);
+        let owner = owner.map(|owner| Identity::of_owner(owner, here.metadata.namespace.clone()));
+        let Some(above) = owner.or_else(|| target(here)) else { break };
+        let Some(kind) = cluster.kinds.of(&above) else {
+            fetched.gaps.push(Gap::new(above.to_string(), "the server has no such kind"));
             break;
         };
-        let owner = Identity::of_owner(owner, here.metadata.namespace.clone());
-        let Some(kind) = cluster.kinds.of(&owner) else {
-            fetched.gaps.push(Gap::new(owner.to_string(), "the server has no such kind"));
-            break;
-        };
-        match cluster.find(kind, owner.namespace.as_deref(), &owner.name).await {
-            Ok(Some(object)) if uid(&object) == owner.uid => path.push(object),
+        match cluster.find(kind, above.namespace.as_deref(), &above.name).await {
+            Ok(Some(object)) if above.uid.is_empty() || uid(&object) == above.uid => {
+                path.push(object);
+                continue;
+            }
+            Ok(_) if above.uid.is_empty() => fetched.missing_target = Some(above),
             Ok(_) => {
-                let is_served = kind.resource.api_version == owner.api_version;
-                fetched.lost_owners.push(LostOwner { of: uid(here), owner, is_served });
-                break;
+                let is_served = kind.resource.api_version == above.api_version;
+                fetched.lost_owners.push(LostOwner { of: uid(here), owner: above, is_served });
             }
-            Err(error) => {
-                fetched.gaps.push(Gap::of(owner.to_string(), &error));
-                break;
-            }
+            Err(error) => fetched.gaps.push(Gap::of(above.to_string(), &error)),
         }
+        break;
     }
     path
-}
-
-/// The target of a command that is not bound yet.
-async fn target_of(cluster: &Cluster, here: &DynamicObject, fetched: &mut Fetched) -> Option<DynamicObject> {
-    let target = super::tree::target(here)?;
-    let kind = cluster.kinds.of(&target)?;
-    match cluster.find(kind, target.namespace.as_deref(), &target.name).await {
-        Ok(Some(object)) => return Some(object),
-        Ok(None) => fetched.missing_target = Some(target),
-        Err(error) => fetched.gaps.push(Gap::of(target.to_string(), &error)),
-    }
-    None
 }
 
 /// Lists dependents, until there is no new one.
@@ -151,7 +142,7 @@ async fn descend(
     // The lists of the asked object and of its dependents, and those that could not be read, whoever needs them.
     let (mut below, mut failed): (Vec<DependentList>, Vec<DependentList>) = Default::default();
     let mut is_below: HashSet<String> = path.first().map(uid).into_iter().collect();
-    let mut candidates: Vec<Candidate> = Vec::new();
+    let mut candidates: Vec<DynamicObject> = Vec::new();
     let mut known: HashSet<String> = path.iter().map(uid).collect();
     let mut newest = path;
     while !newest.is_empty() {
@@ -167,18 +158,11 @@ async fn descend(
             }
         }
         fetched.objects.append(&mut newest);
-        let answers: Vec<_> = stream::iter(&wanted)
-            .map(|list| objects_in(cluster, list))
-            .buffered(MAX_CONCURRENT_REQUESTS)
-            .collect()
-            .await;
-        for (list, answer) in wanted.iter().zip(answers) {
+        let answers = stream::iter(&wanted).map(async |list| (list, objects_in(cluster, list).await));
+        let answers: Vec<_> = answers.buffered(MAX_CONCURRENT_REQUESTS).collect().await;
+        for (list, answer) in answers {
             match answer {
-                Ok(objects) => candidates.extend(objects.into_iter().map(|object| Candidate {
-                    object,
-                    kind: list.kind.clone(),
-                    is_whole: list.selector.is_whole(),
-                })),
+                Ok(objects) => candidates.extend(objects),
                 Err(error) => {
                     let gap = Gap::of(&list.kind.resource.plural, &error);
                     if !fetched.gaps.contains(&gap) {
@@ -189,74 +173,83 @@ async fn descend(
             }
         }
         listed.append(&mut wanted);
-        let (belongs, rest): (Vec<_>, Vec<_>) =
-            candidates.into_iter().partition(|candidate| candidate.belongs(&known, &fetched.objects));
+        let (belonging, rest): (Vec<_>, Vec<_>) =
+            candidates.into_iter().partition(|candidate| belongs(candidate, &known, &fetched.objects));
         candidates = rest;
         let mut new = Vec::new();
-        for candidate in belongs {
-            let mut owners = candidate.object.metadata.owner_references.iter().flatten();
-            if owners.any(|owner| is_below.contains(&owner.uid)) {
-                is_below.insert(uid(&candidate.object));
+        for candidate in belonging {
+            if candidate.owner_references().iter().any(|owner| is_below.contains(&owner.uid)) {
+                is_below.insert(uid(&candidate));
             }
-            if known.insert(uid(&candidate.object)) {
+            if known.insert(uid(&candidate)) {
                 new.push(candidate);
             }
         }
-        newest = complete(cluster, new, &mut fetched.gaps).await;
+        let complete = stream::iter(new).map(|object| whole(cluster, object));
+        let complete: Vec<_> = complete.buffered(MAX_CONCURRENT_REQUESTS).collect().await;
+        for (object, gap) in complete {
+            newest.push(object);
+            fetched.gaps.extend(gap);
+        }
     }
+    fetched.is_incomplete = failed.iter().any(DependentList::has_health);
     fetched.hides_dependents = failed.iter().any(|list| list.has_health() && below.contains(list));
 }
 
-/// An object that was listed.
-struct Candidate {
-    object: DynamicObject,
-    kind: Kind,
-    is_whole: bool,
+/// Whether an object is owned by a known one, or a command for one.
+fn belongs(object: &DynamicObject, known: &HashSet<String>, objects: &[DynamicObject]) -> bool {
+    object.owner_references().iter().any(|owner| known.contains(&owner.uid))
+        || labelled_target(object).is_some_and(|uid| known.contains(uid))
+        || objects.iter().any(|target| commands(object, target))
 }
 
-impl Candidate {
-    /// Whether it is owned by a known object, or a command for one.
-    fn belongs(&self, known: &HashSet<String>, objects: &[DynamicObject]) -> bool {
-        let owners = self.object.metadata.owner_references.iter().flatten();
-        owners.into_iter().any(|owner| known.contains(&owner.uid))
-            || super::tree::labelled_target(&self.object).is_some_and(|uid| known.contains(uid))
-            || objects.iter().any(|object| super::tree::commands(&self.object, object))
-    }
-}
-
-/// The objects, with the rest of those of which only the metadata is known.
-async fn complete(cluster: &Cluster, candidates: Vec<Candidate>, gaps: &mut Vec<Gap>) -> Vec<DynamicObject> {
-    let whole: Vec<_> = stream::iter(&candidates)
-        .map(async |Candidate { object, kind, is_whole }| {
-            if *is_whole {
-                return None;
-            }
-            let namespace = object.metadata.namespace.as_deref();
-            Some(cluster.find(kind, namespace, ObjectId::of(object).name).await)
-        })
-        .buffered(MAX_CONCURRENT_REQUESTS)
-        .collect()
-        .await;
-    let complete = |(Candidate { object, .. }, whole): (Candidate, Option<kube::Result<_>>)| match whole {
-        Some(Ok(Some(whole))) if uid(&whole) == uid(&object) => whole,
-        Some(Err(error)) => {
-            gaps.push(Gap::of(Identity::of(&object).to_string(), &error));
-            object
-        }
-        // Deleted meanwhile: its metadata has to do.
-        _ => object,
+/// The whole of an object of which perhaps only the metadata is known.
+async fn whole(cluster: &Cluster, object: DynamicObject) -> (DynamicObject, Option<Gap>) {
+    let identity = Identity::of(&object);
+    let Some(kind) = cluster.kinds.of(&identity).filter(|_| object.data.is_null()) else {
+        return (object, None);
     };
-    candidates.into_iter().zip(whole).map(complete).collect()
+    match cluster.find(kind, identity.namespace.as_deref(), &identity.name).await {
+        Ok(Some(whole)) if uid(&whole) == identity.uid => (whole, None),
+        // Deleted meanwhile: its metadata has to do.
+        Ok(_) => (object, None),
+        Err(error) => (object, Some(Gap::of(identity.to_string(), &error))),
+    }
 }
 
 async fn objects_in(cluster: &Cluster, list: &DependentList) -> kube::Result<Vec<DynamicObject>> {
-    let whole = |params| cluster.list(&list.kind, list.namespace.as_deref(), params);
-    match &list.selector {
-        Selector::Labels(labels) => whole(ListParams::default().labels(labels)).await,
-        Selector::Few => whole(ListParams::default()).await,
-        Selector::Metadata => owned(cluster, list, None).await,
-        Selector::Without(label) => owned(cluster, list, Some(&format!("!{label}"))).await,
+    let DependentList { kind, namespace, selector } = list;
+    let namespace = namespace.as_deref();
+    match selector {
+        Selector::Name(name) => Ok(cluster.find(kind, namespace, name).await?.into_iter().collect()),
+        Selector::Labels(labels) => cluster.list(kind, namespace, ListParams::default().labels(labels)).await,
+        Selector::Few => cluster.list(kind, namespace, ListParams::default()).await,
+        Selector::Metadata => related(cluster, list).await,
     }
+}
+
+/// The metadata of the objects that have an owner, or a label with the uid of their target.
+async fn related(cluster: &Cluster, list: &DependentList) -> kube::Result<Vec<DynamicObject>> {
+    let api = cluster.api::<DynamicObject>(&list.kind, list.namespace.as_deref());
+    let mut pages = match &list.namespace {
+        // From the server's cache and in one response: a page costs a round trip.
+        Some(_) if list.kind.is_namespaced => Pages::of_cache(&api),
+        // The objects of a whole cluster are too many for one response.
+        _ => Pages::metadata(&api, ListParams::default()),
+    };
+    let mut objects = Vec::new();
+    while let Some(page) = pages.next::<Trimmed>().await? {
+        let all = page.into_iter().map(|Trimmed { metadata }| DynamicObject {
+            types: Some(types(&list.kind)),
+            metadata,
+            data: Value::Null,
+        });
+        let is_related = |object: &DynamicObject| {
+            !object.owner_references().is_empty() || labelled_target(object).is_some()
+        };
+        objects.extend(all.filter(is_related));
+    }
+    Ok(objects)
 }
 
 #[cfg(test)]
@@ -264,7 +257,10 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::connection::tests::{cluster, serving};
+    use crate::{
+        connection::tests::{cluster, serving},
+        kinds::Kind,
+    };
 
     fn pod(owners: &[Value]) -> DynamicObject {
         let metadata = json!({"name": "web-1", "namespace": "shop", "uid": "p", "ownerReferences": owners});
@@ -350,7 +346,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_former_child_is_found_by_the_kind_that_a_revision_records_also_while_it_is_deleted() {
+    async fn a_former_child_is_found_by_the_name_that_a_revision_records_also_while_it_is_deleted() {
         let found = children(|uri| {
             let labelled = |plural: &str| {
                 uri.contains(&format!("/{plural}?"))
@@ -365,19 +361,46 @@ mod tests {
             }
             let mut former = owned_metadata("s");
             former["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
-            labelled("statefulsets").then(|| list(&json!({"metadata": former, "spec": {"replicas": 1}})))
+            uri.ends_with("/statefulsets/web").then(|| json!({"metadata": former, "spec": {"replicas": 1}}))
         });
         assert_eq!(found.await, ["StatefulSet"]);
     }
 
     #[tokio::test]
-    async fn a_child_without_its_label_is_found_by_its_owner() {
-        let found = children(|uri| {
-            let is_it =
-                uri.contains("/deployments?") && uri.contains("labelSelector=%21catena.dev%2Fdeployment-uid");
-            is_it.then(|| list(&json!({"metadata": owned_metadata("d")})))
+    async fn a_child_without_its_label_is_found_by_its_name_if_it_is_owned() {
+        for (owner, expected) in [("u1", &["Deployment"][..]), ("u2", &[][..])] {
+            let found = children(move |uri| {
+                let mut metadata = owned_metadata("d");
+                metadata["ownerReferences"][0]["uid"] = owner.into();
+                uri.ends_with("/deployments/web").then(|| json!({"metadata": metadata}))
+            });
+            assert_eq!(found.await, expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn the_objects_of_a_whole_cluster_are_read_page_by_page() {
+        let (cluster, requests) = serving(|uri| {
+            let owner = json!({"apiVersion": "acme.dev/v1", "kind": "Site", "name": "s", "uid": "s"});
+            let is_second = uri.contains("continue=more");
+            let name = if is_second { "b" } else { "a" };
+            let items = json!([{"metadata": {"name": name, "namespace": "shop", "uid": name, "ownerReferences": [owner]}}]);
+            let more = if is_second || !uri.contains("limit=") { "" } else { "more" };
+            Some(json!({"kind": "List", "apiVersion": "v1", "metadata": {"continue": more}, "items": items}))
         });
-        assert_eq!(found.await, ["Deployment"]);
+        let list = |namespace: Option<&str>| DependentList {
+            kind: cluster.kinds.find("pods").unwrap().clone(),
+            namespace: namespace.map(str::to_owned),
+            selector: Selector::Metadata,
+        };
+        let found = related(&cluster, &list(None)).await.unwrap();
+        assert_eq!(found.iter().map(ResourceExt::name_any).collect::<Vec<_>>(), ["a", "b"]);
+        let paged = |uri: &String| uri.contains("limit=500") && !uri.contains("resourceVersion=");
+        assert!(requests.lock().unwrap().iter().all(paged), "{requests:?}");
+        // In a namespace, one response from the cache is faster.
+        related(&cluster, &list(Some("shop"))).await.unwrap();
+        let newest = requests.lock().unwrap().last().cloned().unwrap();
+        assert!(newest.contains("resourceVersion=0") && !newest.contains("limit="), "{newest}");
     }
 
     #[tokio::test]

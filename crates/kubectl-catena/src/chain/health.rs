@@ -1,6 +1,7 @@
 //! The state of an object, with the reason for it.
 
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::Serialize;
 
 /// The state in one word.
@@ -52,6 +53,12 @@ impl Health {
     /// A state with its reason.
     pub fn new(state: State, reason: &str, message: impl Into<String>) -> Self {
         Self { state, reason: reason.to_owned(), message: message.into(), since: None }
+    }
+
+    /// A state with the words of a condition.
+    pub fn said(state: State, condition: &Condition) -> Self {
+        let since = Some(condition.last_transition_time.0).filter(|since| *since != Timestamp::default());
+        Self::new(state, &condition.reason, condition.message.clone()).since(since)
     }
 
     /// With its beginning.

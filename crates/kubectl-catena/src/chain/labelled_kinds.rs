@@ -20,11 +20,10 @@ pub struct LabelledKinds {
 
 /// Kinds whose definitions carry a label of Catena.
 pub async fn labelled_kinds(cluster: &Cluster) -> (LabelledKinds, Vec<Gap>) {
-    let of = async |label: &str, value: &str| match cluster.kinds.definitions() {
-        Ok(definitions) => with_label(cluster, definitions, label, value).await,
-        Err(_) => Ok(Vec::new()),
-    };
-    let (commands, children) = futures::join!(of(COMMAND_KIND, "true"), of(REPLICAS_LABEL, REPLICAS_VERSION));
+    let (commands, children) = futures::join!(
+        with_label(cluster, COMMAND_KIND, "true"),
+        with_label(cluster, REPLICAS_LABEL, REPLICAS_VERSION)
+    );
     let mut gaps = Vec::new();
     let mut or_gap = |what: &str, result: kube::Result<Vec<Kind>>| {
         result.unwrap_or_else(|error| {
@@ -48,24 +47,19 @@ pub async fn labelled_kinds(cluster: &Cluster) -> (LabelledKinds, Vec<Gap>) {
 /// When definitions cannot be listed.
 pub async fn declared_commands(cluster: &Cluster) -> Result<Vec<Kind>> {
     let definitions = cluster.kinds.definitions()?;
-    let commands = with_label(cluster, definitions, COMMAND_KIND, "true").await;
+    let commands = with_label(cluster, COMMAND_KIND, "true").await;
     commands.map_err(|error| cluster.refused(definitions, "", "list", error))
 }
 
-async fn with_label(
-    cluster: &Cluster,
-    definitions: &Kind,
-    label: &str,
-    value: &str,
-) -> kube::Result<Vec<Kind>> {
-    let definitions = cluster.api::<DynamicObject>(definitions, None);
+async fn with_label(cluster: &Cluster, label: &str, value: &str) -> kube::Result<Vec<Kind>> {
+    let Ok(definitions) = cluster.kinds.definitions() else { return Ok(Vec::new()) };
     let labelled = ListParams::default().labels(&format!("{label}={value}"));
-    let names = pages::metadata(&definitions, labelled).await?.into_iter().filter_map(|found| found.name);
-    let kinds = names.filter_map(|name| {
+    let found = pages::metadata(&cluster.api::<DynamicObject>(definitions, None), labelled).await?;
+    let kind = |name: String| {
         let (plural, group) = name.split_once('.')?;
         cluster.kinds.named(group, plural).cloned()
-    });
-    Ok(kinds.collect())
+    };
+    Ok(found.into_iter().filter_map(|found| kind(found.name?)).collect())
 }
 
 /// Whether it is a kind of our commands, which are named after their target.

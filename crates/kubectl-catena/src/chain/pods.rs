@@ -1,95 +1,51 @@
-//! Why a pod does not serve: it has no node, or a container that cannot start or has exited.
+//! Why a pod does not serve, with the last words of a container that does not stay up.
 
-use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::core::DynamicObject;
-use pod_state::node_trouble;
-use serde_json::Value;
+use pod_state::{Phase, PodState, TrimmedPod};
+use serde_json::{Value, json};
 
 use super::{Health, State};
 use crate::{
     last_words::last_words,
-    object::{conditions, created, text},
+    object::{created, text},
 };
 
-/// The health of a pod.
+/// The health of a pod that is not being deleted.
 pub fn health(pod: &DynamicObject) -> Health {
-    let all = conditions(pod);
-    let find = |type_: &str| all.iter().find(|condition| condition.type_ == type_);
-    let since = |condition: Option<&Condition>| {
-        condition
-            .map(|condition| condition.last_transition_time.0)
-            .filter(|time| *time != Timestamp::default())
+    let created = created(&pod.metadata);
+    let known = json!({
+        "metadata": {"creationTimestamp": created},
+        "spec": {"nodeName": text(pod, "/spec/nodeName").unwrap_or_default()},
+        "status": pod.data.get("status").filter(|status| status.is_object()).unwrap_or(&json!({})),
+    });
+    let Ok(known) = serde_json::from_value::<TrimmedPod>(known) else {
+        return Health::new(State::Present, "", "");
     };
-    let ready = find("Ready");
-    let at = since(ready).or_else(|| created(&pod.metadata));
-    match text(pod, "/status/phase").unwrap_or_default() {
-        "Succeeded" => return Health::new(State::Done, "Succeeded", ""),
-        "Failed" => {
-            let ended = containers(pod).find_map(|container| container.pointer("/state/terminated"));
-            let code = ended.and_then(|ended| ended["exitCode"].as_i64());
-            let message = text(pod, "/status/message").map_or_else(
-                || code.map_or_else(String::new, |code| format!("exit code {code}")),
-                str::to_owned,
-            );
-            let reason = text(pod, "/status/reason").unwrap_or("PodFailed");
-            return Health::new(State::Failed, reason, message).since(at);
+    let (state, trouble) = match known.state() {
+        PodState::Ready => return Health::new(State::Ready, "", "").since(known.ready_since().or(created)),
+        PodState::Finished(_) if text(pod, "/status/phase") == Some("Succeeded") => {
+            return Health::new(State::Done, "Succeeded", "");
         }
-        _ if ready.is_some_and(|ready| ready.status == "True") => {
-            return Health::new(State::Ready, "", "").since(at);
-        }
-        _ => {}
-    }
-    if let Some(scheduled) = find("PodScheduled").filter(|scheduled| scheduled.status == "False") {
-        let when = since(Some(scheduled)).or(at);
-        return Health::new(State::Stuck, &scheduled.reason, scheduled.message.clone()).since(when);
-    }
-    if let Some((reason, message)) = containers(pod).find_map(trouble) {
-        return Health::new(State::Stuck, &reason, message).since(at);
-    }
-    let told = |type_: &str| find(type_).map(|found| (&*found.status, &*found.reason));
-    if let Some((reason, message)) = text(pod, "/spec/nodeName").and_then(|node| node_trouble(node, told)) {
-        return Health::new(State::Stuck, reason, message).since(at);
-    }
-    let unready = find("ContainersReady").or(ready).map(|condition| condition.message.clone());
-    let reason = if text(pod, "/status/phase") == Some("Running") { "NotReady" } else { "Starting" };
-    Health::new(State::Moving, reason, unready.unwrap_or_default()).since(at)
+        PodState::Terminating => return Health::new(State::Terminating, "Terminating", ""),
+        PodState::Finished(trouble) => (State::Failed, trouble),
+        PodState::NotReady(trouble) if trouble.is_known => (State::Stuck, trouble),
+        PodState::NotReady(trouble) => (State::Moving, trouble),
+    };
+    let is_starting = state == State::Moving && known.phase() != Phase::Running;
+    let reason = if is_starting { "Starting" } else { &*trouble.reason };
+    let message = format!("{}{}", trouble.message, last_run(pod, reason).unwrap_or_default());
+    let since = Some(trouble.since).filter(|since| *since != jiff::Timestamp::default());
+    Health::new(state, reason, message).since(since)
 }
 
-/// The numbers of ready and of all containers, as in kubectl.
-pub fn numbers(pod: &DynamicObject) -> Option<String> {
-    let all = pod.data.pointer("/spec/containers")?.as_array()?.len();
-    let statuses = pod.data.pointer("/status/containerStatuses").and_then(Value::as_array);
-    let ready = statuses.into_iter().flatten().filter(|container| container["ready"] == true).count();
-    Some(format!("{ready}/{all}"))
-}
-
-fn containers(pod: &DynamicObject) -> impl Iterator<Item = &Value> {
+/// The end of the last run of the container that waits for this reason.
+fn last_run(pod: &DynamicObject, reason: &str) -> Option<String> {
     let of = |pointer: &str| pod.data.pointer(pointer).and_then(Value::as_array).into_iter().flatten();
-    of("/status/initContainerStatuses").chain(of("/status/containerStatuses"))
-}
-
-/// The problem of a container that cannot start, or has failed.
-fn trouble(container: &Value) -> Option<(String, String)> {
-    let name = container["name"].as_str().unwrap_or_default();
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    if let Some(waiting) = container.pointer("/state/waiting") {
-        let reason = text(&waiting["reason"]);
-        if !matches!(reason.as_str(), "" | "ContainerCreating" | "PodInitializing") {
-            let said = text(&waiting["message"]);
-            let last = container.pointer("/lastState/terminated").map_or_else(String::new, |ended| {
-                let (why, code) = (text(&ended["reason"]), ended["exitCode"].as_i64().unwrap_or_default());
-                let words = last_words(&text(&ended["message"]));
-                let words = words.map_or_else(String::new, |words| format!(", and said: {words}"));
-                format!("; its last run exited with {why}, exit code {code}{words}")
-            });
-            let message = if said.is_empty() { format!("container {name:?}") } else { said };
-            return Some((reason, message + &last));
-        }
-    }
-    let ended = container.pointer("/state/terminated").filter(|ended| ended["exitCode"] != 0)?;
+    let mut all = of("/status/initContainerStatuses").chain(of("/status/containerStatuses"));
+    let container = all.find(|container| container["state"]["waiting"]["reason"] == reason)?;
+    let ended = container.pointer("/lastState/terminated")?;
+    let text = |field: &str| ended[field].as_str().unwrap_or_default();
+    let words = last_words(text("message")).map_or_else(String::new, |words| format!(", and said: {words}"));
     let code = ended["exitCode"].as_i64().unwrap_or_default();
-    let reason = text(&ended["reason"]);
-    let reason = if reason.is_empty() { "Error".to_owned() } else { reason };
-    Some((reason, format!("container {name:?} exited with code {code}")))
+    Some(format!("; its last run exited with {}, exit code {code}{words}", text("reason")))
 }

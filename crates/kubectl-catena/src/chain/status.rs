@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::core::DynamicObject;
+use serde_json::Value;
 
 use super::{Health, State, pods};
 use crate::{
@@ -16,7 +17,9 @@ const OURS: &str = "catena.dev/";
 /// The health of an object.
 pub fn health(object: &DynamicObject) -> Health {
     if let Some(since) = deleted(&object.metadata) {
-        return Health::new(State::Terminating, "Terminating", held_for_backup(object)).since(Some(since));
+        let report = protection::report(&object.metadata);
+        let message = report["message"].as_str().unwrap_or_default();
+        return Health::new(State::Terminating, "Terminating", message).since(Some(since));
     }
     let types = object.types.as_ref().map(|types| (types.api_version.as_str(), types.kind.as_str()));
     match types {
@@ -28,42 +31,25 @@ pub fn health(object: &DynamicObject) -> Health {
                 phase => Health::new(State::Moving, phase.unwrap_or("Pending"), ""),
             };
         }
-        // A running one has no condition.
-        Some(("batch/v1", "Job")) if conditions(object).is_empty() => {
-            return Health::new(State::Moving, "Running", "").since(created(&object.metadata));
-        }
         _ => {}
     }
-    let is_behind = number(object, "/status/observedGeneration")
-        .zip(object.metadata.generation)
-        .filter(|(observed, generation)| observed != generation);
-    if let Some((observed, generation)) = is_behind {
-        let message =
-            format!("its status is for generation {observed}, but its spec has generation {generation}");
-        return Health::new(State::Unreported, "Behind", message).since(changed(object));
-    }
-    let all = conditions(object);
-    if let Some(("apps/v1", "Deployment")) = types
-        && let Some(health) = rolling(object, &all)
-    {
-        return health;
-    }
     let is_ours = types.is_some_and(|(api_version, _)| api_version.starts_with(OURS));
-    by_conditions(&all, is_ours)
+    behind(object)
+        .or_else(|| ended(object))
+        .or_else(|| (types == Some(("batch/v1", "Job"))).then(|| job(object)))
+        .or_else(|| by_conditions(object, is_ours))
         .or_else(|| by_numbers(object))
         .unwrap_or_else(|| Health::new(State::Present, "", ""))
 }
 
-/// A Deployment that is available and not finished: its old pods serve while the new ones fail to start.
-fn rolling(object: &DynamicObject, all: &[Condition]) -> Option<Health> {
-    let holds =
-        |type_: &str| all.iter().find(|condition| condition.type_ == type_ && condition.status == "True");
-    let (_, progressing) = (holds("Available")?, holds("Progressing")?);
-    let wanted = number(object, "/spec/replicas").unwrap_or(1);
-    let counts = ["/status/replicas", "/status/updatedReplicas", "/status/availableReplicas"];
-    let is_done = counts.iter().all(|pointer| number(object, pointer).unwrap_or(0) == wanted);
-    let since = Some(progressing.last_transition_time.0);
-    (!is_done).then(|| Health::new(State::Moving, "Progressing", progressing.message.clone()).since(since))
+/// A status that is about an older spec. Some kinds write the generation as a text.
+fn behind(object: &DynamicObject) -> Option<Health> {
+    let observed = object.data.pointer("/status/observedGeneration")?;
+    let observed = observed.as_i64().or_else(|| observed.as_str()?.parse().ok())?;
+    let generation = object.metadata.generation.filter(|generation| *generation != observed)?;
+    let message =
+        format!("its status is for generation {observed}, but its spec has generation {generation}");
+    Some(Health::new(State::Unreported, "Behind", message).since(changed(object)))
 }
 
 /// The last change outside its status.
@@ -73,67 +59,104 @@ fn changed(object: &DynamicObject) -> Option<Timestamp> {
     changes.filter_map(|entry| entry.time.as_ref()).map(|time| time.0).max()
 }
 
-/// The message of backup-controller on an object that it holds.
-fn held_for_backup(object: &DynamicObject) -> String {
-    protection::report(&object.metadata)["message"].as_str().unwrap_or_default().to_owned()
+/// The end of an object, from our own conditions, those of Jobs, or those and the phases of other operators.
+pub fn ended(object: &DynamicObject) -> Option<Health> {
+    let all = conditions(object);
+    let is = |type_: &str, status: &str| {
+        all.iter().find(|condition| condition.type_ == type_ && condition.status == status)
+    };
+    if let Some(done) = is("Succeeded", "True").or_else(|| is("Complete", "True")) {
+        return Some(Health::said(State::Done, done));
+    }
+    if let Some(failed) = is("Succeeded", "False").or_else(|| is("Failed", "True")) {
+        return Some(Health::said(State::Failed, failed));
+    }
+    let phase = text(object, "/status/phase").unwrap_or_default();
+    let state = match phase.to_lowercase().as_str() {
+        "succeeded" | "completed" | "complete" | "done" => State::Done,
+        "failed" | "error" => State::Failed,
+        _ => {
+            // A failed Workflow of Argo is completed, too, and a Rollout that serves.
+            let completed = is("Completed", "True").filter(|_| number(object, "/spec/replicas").is_none());
+            return completed.map(|completed| Health::said(State::Done, completed));
+        }
+    };
+    Some(Health::new(state, phase, text(object, "/status/message").unwrap_or_default()))
 }
 
-/// Conditions in the order in which they decide: kstatus's, then commands' and Jobs', then Ready.
-fn by_conditions(all: &[Condition], is_ours: bool) -> Option<Health> {
+/// A Job that has not ended. One that runs may have no condition.
+fn job(job: &DynamicObject) -> Health {
+    if job.data.pointer("/spec/suspend").is_none_or(|is| *is != true) {
+        return Health::new(State::Moving, "Running", "").since(created(&job.metadata));
+    }
+    let all = conditions(job);
+    let since = all.iter().find(|found| found.type_ == "Suspended").map(|found| found.last_transition_time.0);
+    Health::new(State::Stuck, "Suspended", "spec.suspend is true").since(since)
+}
+
+/// Conditions in the order in which they decide: those of commands, then kstatus's, then Ready.
+fn by_conditions(object: &DynamicObject, is_ours: bool) -> Option<Health> {
+    let all = conditions(object);
     let find = |type_: &str| all.iter().find(|condition| condition.type_ == type_);
     let is = |type_: &str, status: &str| find(type_).filter(|condition| condition.status == status);
-    let said = |state: State, condition: &Condition| {
-        let time = condition.last_transition_time.0;
-        Health::new(state, &condition.reason, condition.message.clone())
-            .since((time != Timestamp::default()).then_some(time))
-    };
     // Our definitions say so of a new object. For another project, the word has a meaning of its own, unless the condition
     // has no time because its definition gives it, too.
     let is_pending = |condition: &Condition| {
         matches!(condition.reason.as_str(), "Pending" | "")
             && (is_ours || condition.last_transition_time.0 == Timestamp::default())
     };
-    if let Some(done) = ["Succeeded", "Complete"].iter().find_map(|type_| is(type_, "True")) {
-        return Some(said(State::Done, done));
-    }
-    if let Some(failed) = is("Succeeded", "False").or_else(|| is("Failed", "True")) {
-        return Some(said(State::Failed, failed));
-    }
     if let Some(running) = is("Succeeded", "Unknown") {
         let is_unreported = running.reason == "Pending" && is_pending(running);
-        return Some(said(if is_unreported { State::Unreported } else { State::Moving }, running));
+        return Some(Health::said(if is_unreported { State::Unreported } else { State::Moving }, running));
     }
     if let Some(late) = is("Progressing", "False").filter(|late| late.reason == "ProgressDeadlineExceeded") {
-        return Some(said(State::Stuck, late));
+        return Some(Health::said(State::Stuck, late));
     }
     if let Some(stalled) = ["Stalled", "ReplicaFailure"].iter().find_map(|type_| is(type_, "True")) {
-        return Some(said(State::Stuck, stalled));
+        return Some(Health::said(State::Stuck, stalled));
     }
     if let Some(ready) = ["Ready", "Available"].iter().find_map(|type_| find(type_)) {
         let state = match ready.status.as_str() {
+            "True" if lacks_replicas(object, &ready.type_) => {
+                let progress = find("Progressing").unwrap_or(ready);
+                return Some(Health {
+                    reason: "Progressing".into(),
+                    ..Health::said(State::Moving, progress)
+                });
+            }
             "True" => State::Ready,
             "Unknown" if is_pending(ready) => State::Unreported,
             _ => State::Moving,
         };
-        return Some(said(state, ready));
+        return Some(Health::said(state, ready));
+    }
+    if let Some(reconciling) = is("Reconciling", "True") {
+        return Some(Health::said(State::Moving, reconciling));
     }
     // A command in progress has only the conditions of its earlier stages. On other kinds, such as those of the Gateway
     // API, Accepted is a final state.
     let is_bound = find("Bound").is_some();
     let last = ["Accepted", "Bound"].iter().find_map(|type_| find(type_))?;
-    (is_bound || last.status != "True").then(|| said(State::Moving, last))
+    (is_bound || last.status != "True").then(|| Health::said(State::Moving, last))
+}
+
+/// Whether an object that is ready by a condition counts fewer replicas than it should have. What is only available may still
+/// have old ones, which serve while the new ones fail to start.
+fn lacks_replicas(object: &DynamicObject, by: &str) -> bool {
+    let Some((serving, wanted)) = replicas(object) else { return false };
+    if by != "Available" {
+        return serving.is_some_and(|serving| serving < wanted);
+    }
+    let counts = ["/status/replicas", "/status/updatedReplicas", "/status/availableReplicas"];
+    let counts = counts.map(|pointer| number(object, pointer));
+    counts.iter().any(Option::is_some) && counts.iter().any(|count| count.unwrap_or(0) != wanted)
 }
 
 fn by_numbers(object: &DynamicObject) -> Option<Health> {
-    let wanted = number(object, "/spec/replicas")
-        .or_else(|| number(object, "/status/desiredNumberScheduled"))
-        .filter(|_| object.data.get("status").is_some_and(|status| !status.is_null()))?;
-    let ready = ["/status/readyReplicas", "/status/numberReady", "/status/active"]
-        .iter()
-        .find_map(|pointer| number(object, pointer))
-        .or_else(|| omits_zeros(object).then_some(0))?;
-    let state = if ready >= wanted { State::Ready } else { State::Moving };
-    Some(Health::new(state, "", ""))
+    let (serving, wanted) =
+        replicas(object).filter(|_| object.data.get("status").is_some_and(|status| !status.is_null()))?;
+    let serving = serving.or_else(|| omits_zeros(object).then_some(0))?;
+    Some(Health::new(if serving >= wanted { State::Ready } else { State::Moving }, "", ""))
 }
 
 /// Whether a missing number is zero: on the kinds of Kubernetes. Others may report by fields of other names.
@@ -142,19 +165,22 @@ fn omits_zeros(object: &DynamicObject) -> bool {
     api_version == "v1" || api_version.starts_with("apps/") || api_version.starts_with(OURS)
 }
 
-/// The numbers of serving and of desired replicas.
+/// The numbers of serving replicas, if it counts them, and of desired ones.
+fn replicas(object: &DynamicObject) -> Option<(Option<i64>, i64)> {
+    let first = |pointers: &[&str]| pointers.iter().find_map(|pointer| number(object, pointer));
+    let wanted = first(&["/spec/replicas", "/status/desiredNumberScheduled"])?;
+    Some((first(&["/status/active", "/status/readyReplicas", "/status/numberReady"]), wanted))
+}
+
+/// The numbers of serving and of desired replicas, or of the containers of a pod, as in kubectl.
 pub fn numbers(object: &DynamicObject) -> Option<String> {
-    let types = object.types.as_ref()?;
-    if types.kind == "Pod" {
-        return pods::numbers(object);
+    if let Some(containers) = object.data.pointer("/spec/containers").and_then(Value::as_array) {
+        let statuses = object.data.pointer("/status/containerStatuses").and_then(Value::as_array);
+        let ready = statuses.into_iter().flatten().filter(|container| container["ready"] == true).count();
+        return Some(format!("{ready}/{}", containers.len()));
     }
-    let wanted =
-        number(object, "/spec/replicas").or_else(|| number(object, "/status/desiredNumberScheduled"))?;
-    let ready = ["/status/active", "/status/readyReplicas", "/status/numberReady"]
-        .iter()
-        .find_map(|pointer| number(object, pointer))
-        .unwrap_or(0);
-    Some(format!("{ready}/{wanted}"))
+    let (serving, wanted) = replicas(object)?;
+    Some(format!("{}/{wanted}", serving.unwrap_or(0)))
 }
 
 #[cfg(test)]
@@ -219,6 +245,64 @@ mod tests {
             state("catena.dev/v1alpha1", "BasicDeployment", body),
             (State::Unreported, "Behind".into())
         );
+    }
+
+    #[test]
+    fn a_generation_may_be_written_as_a_text() {
+        let observed = |generation: &str| {
+            let conditions = json!([{"type": "Available", "status": "True"}]);
+            let status = json!({"observedGeneration": generation, "conditions": conditions});
+            state("argoproj.io/v1alpha1", "Rollout", json!({"status": status})).0
+        };
+        assert_eq!(observed("1"), State::Unreported);
+        assert_eq!(observed("2"), State::Ready);
+        assert_eq!(observed("7d9f8c6b5"), State::Ready, "a hash, as of its first versions");
+    }
+
+    #[test]
+    fn what_says_that_it_is_ready_is_compared_with_its_numbers() {
+        let of = |type_: &str, numbers: &Value| {
+            let mut status = numbers.clone();
+            status["conditions"] = json!([
+                {"type": type_, "status": "True"},
+                {"type": "Completed", "status": "True"},
+            ]);
+            state("argoproj.io/v1alpha1", "Rollout", json!({"spec": {"replicas": 5}, "status": status}))
+        };
+        let all = json!({"replicas": 5, "updatedReplicas": 5, "availableReplicas": 5, "readyReplicas": 5});
+        assert_eq!(of("Available", &all).0, State::Ready);
+        assert_eq!(of("Ready", &all).0, State::Ready);
+        let some = json!({"replicas": 3, "updatedReplicas": 3, "availableReplicas": 3, "readyReplicas": 3});
+        assert_eq!(of("Available", &some), (State::Moving, "Progressing".into()));
+        assert_eq!(of("Ready", &some), (State::Moving, "Progressing".into()));
+        let old = json!({"replicas": 5, "updatedReplicas": 1, "availableReplicas": 5, "readyReplicas": 5});
+        assert_eq!(of("Available", &old).0, State::Moving);
+        assert_eq!(of("Available", &json!({})).0, State::Ready, "it counts none");
+    }
+
+    #[test]
+    fn a_job_runs_until_it_ends_unless_it_is_suspended() {
+        let job = |conditions: Value| state("batch/v1", "Job", with(&conditions));
+        assert_eq!(job(json!([])), (State::Moving, "Running".into()));
+        let resumed = json!([{"type": "Suspended", "status": "False"}]);
+        assert_eq!(job(resumed), (State::Moving, "Running".into()));
+        let suspended = state("batch/v1", "Job", json!({"spec": {"suspend": true}}));
+        assert_eq!(suspended, (State::Stuck, "Suspended".into()));
+        assert_eq!(job(json!([{"type": "Complete", "status": "True"}])).0, State::Done);
+    }
+
+    #[test]
+    fn an_end_may_be_a_phase() {
+        let phase = |phase: &str| {
+            let object = json!({
+                "apiVersion": "velero.io/v1", "kind": "Backup", "metadata": {"name": "x"},
+                "status": {"phase": phase, "message": "no disk"},
+            });
+            ended(&serde_json::from_value(object).unwrap()).map(|health| (health.state, health.message))
+        };
+        assert_eq!(phase("Completed"), Some((State::Done, "no disk".into())));
+        assert_eq!(phase("Failed"), Some((State::Failed, "no disk".into())));
+        assert_eq!(phase("InProgress"), None);
     }
 
     #[test]
@@ -308,7 +392,7 @@ mod tests {
         );
         assert_eq!(
             pod(
-                json!({"status": {"phase": "Running", "containerStatuses": [{"name": "a", "state": {"terminated": {"exitCode": 1}}}]}})
+                json!({"status": {"phase": "Running", "containerStatuses": [{"name": "a", "state": {"terminated": {"reason": "Error", "exitCode": 1}}}]}})
             ),
             (State::Stuck, "Error".into())
         );

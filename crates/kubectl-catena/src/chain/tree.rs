@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use catena_api::keys;
 use jiff::Timestamp;
-use kube::core::DynamicObject;
+use kube::{ResourceExt, core::DynamicObject};
 use operator_kit::object::ObjectId;
 use serde::Serialize;
 use serde_json::Value;
@@ -13,7 +13,7 @@ use super::{
     Health,
     status::{health, numbers},
 };
-use crate::object::{Identity, created, deleted, first_owner, number, text};
+use crate::object::{Identity, created, deleted, number, text};
 
 /// An object with its dependents.
 #[derive(Clone, Debug, Serialize)]
@@ -64,27 +64,25 @@ pub struct Finalizer {
 
 /// The tree below the object with a uid; none when that object is not among them.
 pub fn grow(top: &str, objects: &[DynamicObject]) -> Option<Node> {
-    let top = objects.iter().find(|object| object.metadata.uid.as_deref() == Some(top))?;
-    let mut used = HashSet::from([top.metadata.uid.clone()]);
+    let top = objects.iter().find(|object| ObjectId::of(*object).uid == top)?;
+    let mut used = HashSet::from([ObjectId::of(top).uid]);
     Some(node(top, false, objects, &mut used))
 }
 
-fn node(
+fn node<'o>(
     object: &DynamicObject,
     unbound: bool,
-    objects: &[DynamicObject],
-    used: &mut HashSet<Option<String>>,
+    objects: &'o [DynamicObject],
+    used: &mut HashSet<&'o str>,
 ) -> Node {
     let uid = ObjectId::of(object).uid;
     let mut below: Vec<(&DynamicObject, bool)> = objects
         .iter()
-        .filter_map(|other| match first_owner(&other.metadata) {
-            Some(owner) if owner.uid == uid => Some((other, false)),
-            _ if is_owned(other, uid) => Some((other, false)),
-            None => commands(other, object).then_some((other, true)),
-            Some(_) => None,
+        .filter_map(|other| {
+            let is_unbound = other.owner_references().is_empty() && commands(other, object);
+            (is_owned(other, uid) || is_unbound).then_some((other, !is_owned(other, uid)))
         })
-        .filter(|(other, _)| used.insert(other.metadata.uid.clone()))
+        .filter(|(other, _)| used.insert(ObjectId::of(*other).uid))
         .collect();
     below.sort_by_key(|(other, _)| sort_key(other));
     let children = below.into_iter().map(|(other, unbound)| node(other, unbound, objects, used)).collect();
@@ -114,13 +112,12 @@ fn sort_key(object: &DynamicObject) -> (u8, String, Option<Timestamp>, Option<St
 }
 
 fn is_owned(object: &DynamicObject, uid: &str) -> bool {
-    object.metadata.owner_references.iter().flatten().any(|owner| owner.uid == uid)
-        || labelled_target(object) == Some(uid)
+    object.owner_references().iter().any(|owner| owner.uid == uid) || labelled_target(object) == Some(uid)
 }
 
 /// The uid of the target of a command that is bound by a label alone.
 pub fn labelled_target(object: &DynamicObject) -> Option<&str> {
-    object.metadata.labels.as_ref()?.get(keys::TARGET_UID).map(String::as_str)
+    object.labels().get(keys::TARGET_UID).map(String::as_str)
 }
 
 /// Whether an object is a command that names another by its reference.
@@ -140,9 +137,7 @@ pub fn target(command: &DynamicObject) -> Option<Identity> {
 }
 
 fn revision(object: &DynamicObject) -> Option<String> {
-    let annotation = |key: &str| {
-        object.metadata.annotations.as_ref().and_then(|annotations| annotations.get(key)).cloned()
-    };
+    let annotation = |key: &str| object.annotations().get(key).cloned();
     let short = |hash: String| hash.chars().take(8).collect();
     number(object, "/status/revision")
         .or_else(|| number(object, "/revision"))

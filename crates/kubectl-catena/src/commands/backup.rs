@@ -35,8 +35,8 @@ pub struct Arguments {
 
 /// Makes a backup.
 pub async fn run(options: &Options, arguments: &Arguments) -> Result<ExitCode> {
-    let mut interrupt = Interrupt::new()?;
     let cluster = options.connect().await?;
+    let mut interrupt = Interrupt::new()?;
     let kinds = kinds(&cluster.kinds, &arguments.kinds)?;
     let namespace = (!arguments.all_namespaces).then_some(cluster.namespace.as_str());
     let collected = Box::pin(collect(&cluster, &arguments.folder, &kinds, namespace));

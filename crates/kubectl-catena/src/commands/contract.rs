@@ -170,8 +170,8 @@ async fn schema(cluster: &Cluster, kind: &Kind) -> Result<Schema> {
 /// The labels of the kind's CRD; none without a CRD, or if it may not be read.
 async fn labels(cluster: &Cluster, kind: &Kind) -> Option<BTreeMap<String, String>> {
     let definitions = cluster.kinds.definitions().ok()?;
-    let definition = cluster.find_metadata(definitions, None, &kind.full_name()).await.ok()??;
-    Some(definition.labels.unwrap_or_default())
+    let definition = cluster.find(definitions, None, &kind.full_name()).await.ok()??;
+    Some(definition.metadata.labels.unwrap_or_default())
 }
 
 /// Whether a kind is one of commands: ours, by the label of its CRD, or by the values of command-binder.

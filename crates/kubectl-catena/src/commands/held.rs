@@ -77,22 +77,17 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
     let known = settings.as_ref().map(ProtectedKinds::all).unwrap_or_default();
     let all = arguments.all_kinds || known.is_empty();
     let (served, mut gaps) = served(&cluster.kinds, known);
-    let searched = (!all).then_some(served);
-    let kinds: Vec<&Kind> = cluster
-        .kinds
-        .preferred()
-        .filter(|kind| kind.is_listed && (kind.is_namespaced || arguments.all_namespaces))
-        .filter(|kind| searched.as_ref().is_none_or(|searched| searched.contains(&place(kind))))
-        .collect();
     let namespace = (!arguments.all_namespaces).then_some(cluster.namespace.as_str());
-    let lists: Vec<_> = stream::iter(&kinds)
-        .map(async |kind| {
-            let params = ListParams::default().match_any();
-            (*kind, pages::metadata(&cluster.api::<DynamicObject>(kind, namespace), params).await)
-        })
-        .buffered(MAX_CONCURRENT_LISTS)
-        .collect()
-        .await;
+    let kinds = cluster.kinds.preferred().filter(|kind| {
+        kind.is_listed
+            && (kind.is_namespaced || arguments.all_namespaces)
+            && (all || served.contains(&place(kind)))
+    });
+    let lists = stream::iter(kinds).map(async |kind| {
+        let api = cluster.api::<DynamicObject>(kind, namespace);
+        (kind, pages::metadata(&api, ListParams::default().match_any()).await)
+    });
+    let lists: Vec<_> = lists.buffered(MAX_CONCURRENT_LISTS).collect().await;
     let mut items = Vec::new();
     for (kind, list) in lists {
         match list {
@@ -106,7 +101,7 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
         }
     }
     items.sort_by_key(|held: &Held| (held.deleted, held.object.clone()));
-    let only = searched.iter().flatten().map(|(_, kind)| kind.as_str()).collect();
+    let only = served.iter().filter(|_| !all).map(|(_, kind)| kind.as_str()).collect();
     let shown = Shown { items: &items, only, not_seen: &gaps };
     arguments.output.print(&shown, || text(&shown, Timestamp::now(), Paint::for_stdout()))
 }
@@ -152,25 +147,20 @@ impl Held {
 }
 
 fn text(shown: &Shown, now: Timestamp, paint: Paint) -> String {
-    let unseen: Vec<String> = shown.not_seen.iter().map(ToString::to_string).collect();
-    let unseen = match unseen.len() {
-        0 => String::new(),
-        count => {
-            let some = unseen[..count.min(5)].join(", ");
-            let more = if count > 5 { ", …" } else { "" };
-            format!("\nnot read: {some}{more}\n")
-        }
-    };
+    let unseen: Vec<String> = shown.not_seen.iter().take(5).map(ToString::to_string).collect();
+    let more = if shown.not_seen.len() > 5 { ", …" } else { "" };
+    let unseen =
+        if unseen.is_empty() { String::new() } else { format!("\nnot read: {}{more}\n", unseen.join(", ")) };
     if shown.items.is_empty() {
-        let of = if shown.only.is_empty() {
+        let only = shown.only.join(", ");
+        let among = if only.is_empty() {
             String::new()
         } else {
             format!(
-                ", among the kinds that backup-controller protects or protected before ({}); --all-kinds searches all kinds",
-                shown.only.join(", ")
+                ", among the kinds that backup-controller protects or protected before ({only}); --all-kinds searches all kinds"
             )
         };
-        return format!("no object is held for a backup{of}\n{unseen}");
+        return format!("no object is held for a backup{among}\n{unseen}");
     }
     let mut table = Table::of(["NAMESPACE", "OBJECT", "FOR", "ATTEMPT", "REASON", "BACKUP", "MESSAGE"]);
     for held in shown.items {

@@ -1,16 +1,16 @@
 //! `kubectl catena history`
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use catena_api::keys;
 use clap::Args;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::{Api, ResourceExt, api::ListParams};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use similar::{ChangeTag, TextDiff};
 
-use super::basic_deployment;
+use super::ensure_basic_deployment;
 use crate::{
     age::age,
     connection::Options,
@@ -60,50 +60,44 @@ struct Revision {
     rendered: Option<Value>,
 }
 
-#[derive(Serialize)]
-struct Shown<'s> {
-    revisions: &'s [Revision],
-}
-
 /// Shows the revisions, or the changes of one.
 pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
-    let target = basic_deployment(arguments.object.target()?)?;
+    let target = arguments.object.target()?;
     let cluster = options.connect().await?;
+    ensure_basic_deployment(&cluster, &target)?;
     let deployment = cluster.get(&target).await?;
     let uid = deployment.uid().unwrap_or_default();
     let labels = ListParams::default().labels(&format!("{}={uid}", keys::DEPLOYMENT_UID));
     let api: Api<ControllerRevision> = Api::namespaced(cluster.client.clone(), &cluster.namespace);
-    let found = pages::all(&api, labels).await;
     let kind = cluster.kinds.find("controllerrevisions.apps")?;
-    let found = found.map_err(|error| cluster.refused(kind, "", "list", error))?;
+    let found = pages::all(&api, labels).await.map_err(|error| cluster.refused(kind, "", "list", error))?;
     let current = number(&deployment, "/status/revision");
     let owned = found.into_iter().filter(|item| item.owner_references().iter().any(|owner| owner.uid == uid));
     let mut revisions: Vec<Revision> = owned.map(|item| Revision::of(item, current)).collect();
     revisions.sort_by_key(|revision| revision.number);
+    let paint = Paint::for_stdout();
     let Some(number) = arguments.revision else {
         for revision in &mut revisions {
             revision.rendered = None;
         }
-        let shown = Shown { revisions: &revisions };
-        return arguments.output.print(&shown, || {
-            text(&target.name, &revisions, current, Timestamp::now(), Paint::for_stdout())
-        });
+        let document = json!({"revisions": revisions});
+        let text = || text(&target.name, &revisions, current, Timestamp::now(), paint);
+        return arguments.output.print(&document, text);
     };
     let revision = find(&revisions, number)?;
     let before = match arguments.against {
         Some(against) => Some(find(&revisions, against)?),
         None => revisions.iter().rfind(|other| other.number < number),
     };
-    let text = diff(before, revision, Paint::for_stdout())?;
+    let text = diff(before, revision, paint)?;
     arguments.output.print(revision, || text)
 }
 
 fn find(revisions: &[Revision], number: i64) -> Result<&Revision> {
-    let Some(revision) = revisions.iter().find(|revision| revision.number == number) else {
+    revisions.iter().find(|revision| revision.number == number).with_context(|| {
         let known: Vec<String> = revisions.iter().map(|revision| revision.number.to_string()).collect();
-        bail!("there is no revision {number}; existing ones: {}", known.join(", "));
-    };
-    Ok(revision)
+        format!("there is no revision {number}; existing ones: {}", known.join(", "))
+    })
 }
 
 impl Revision {
@@ -128,10 +122,8 @@ fn child(rendering: &Value) -> Option<Identity> {
 }
 
 fn text(name: &str, revisions: &[Revision], current: Option<i64>, now: Timestamp, paint: Paint) -> String {
-    if !revisions.is_empty() {
-        return table(revisions, now, paint);
-    }
     match current {
+        _ if !revisions.is_empty() => table(revisions, now, paint),
         None => format!("BasicDeployment/{name} has no revision yet\n"),
         Some(number) => format!(
             "BasicDeployment/{name} is on revision {number}, but no ControllerRevision has its uid in the label {}: restore the label, or the object\n",
@@ -174,29 +166,28 @@ fn diff(before: Option<&Revision>, after: &Revision, paint: Paint) -> Result<Str
     };
     let new = text(after)?;
     let Some(before) = before else {
-        return Ok(format!(
-            "{}\n{new}",
-            paint.strong(&format!("revision {}, the oldest that is kept", after.number))
-        ));
+        let title = format!("revision {}, the oldest that is kept", after.number);
+        return Ok(format!("{}\n{new}", paint.strong(&title)));
     };
     let old = text(before)?;
-    let title = format!("revision {} → {}", before.number, after.number);
+    let title = paint.strong(&format!("revision {} → {}", before.number, after.number));
     if old == new {
-        return Ok(format!("{}: no difference\n", paint.strong(&title)));
+        return Ok(format!("{title}: no difference\n"));
     }
-    let mut out = paint.strong(&title) + "\n";
+    let mut out = title + "\n";
     let diff = TextDiff::from_lines(&old, &new);
     for (index, group) in diff.grouped_ops(3).iter().enumerate() {
         if index > 0 {
             out += &paint.quiet("⋮\n");
         }
         for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
-            let (sign, tone) = match change.tag() {
-                ChangeTag::Delete => ('-', Tone::Bad),
-                ChangeTag::Insert => ('+', Tone::Good),
-                ChangeTag::Equal => (' ', Tone::Plain),
+            let tone = match change.tag() {
+                ChangeTag::Delete => Tone::Bad,
+                ChangeTag::Insert => Tone::Good,
+                ChangeTag::Equal => Tone::Plain,
             };
-            out += &paint.tone(tone, &format!("{sign} {}", change.value().trim_end_matches('\n')));
+            let line = format!("{} {}", change.tag(), change.value().trim_end_matches('\n'));
+            out += &paint.tone(tone, &line);
             out.push('\n');
         }
     }
@@ -205,8 +196,6 @@ fn diff(before: Option<&Revision>, after: &Revision, paint: Paint) -> Result<Str
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn revision(number: i64, image: &str) -> Revision {

@@ -1,14 +1,12 @@
-//! One file per command.
+//! One file per command, and one for those that issue a command.
 
 pub mod backup;
 pub mod contract;
 pub mod held;
 pub mod history;
+pub mod issue;
 pub mod release;
-pub mod restart;
 pub mod restore;
-pub mod rollback;
-pub mod run;
 pub mod templates;
 pub mod tree;
 pub mod upgrade;
@@ -16,13 +14,11 @@ pub mod why;
 
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
-use serde_json::{Value, json};
+use anyhow::{Result, ensure};
 
 use crate::{
-    connection::Options,
-    issue::{Issuing, Order},
-    target::{ObjectArgument, Target},
+    connection::Cluster,
+    target::{BASIC_DEPLOYMENTS, Target},
 };
 
 /// The exit code of a check.
@@ -30,33 +26,32 @@ fn exit_code(is_good: bool) -> ExitCode {
     if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// A target that must be a BasicDeployment: a name alone, or the kind by any of its names.
-fn basic_deployment(target: Target) -> Result<Target> {
-    const NAMES: [&str; 3] = ["basicdeployment", "basicdeployments", "bdep"];
-    let kind = target.kind.to_lowercase();
-    let kind = kind.split('.').next().unwrap_or_default();
-    if !NAMES.contains(&kind) {
-        bail!(
-            "{}/{} is not a BasicDeployment, and only these have restarts and revisions; `kubectl catena run KIND NAME` \
-             issues other commands",
-            target.kind,
-            target.name
-        );
-    }
-    Ok(Target { kind: "basicdeployments.catena.dev".to_owned(), ..target })
+/// Refuses a target that is no BasicDeployment. Its kind has any of the names that the server knows.
+fn ensure_basic_deployment(cluster: &Cluster, target: &Target) -> Result<()> {
+    let Target { kind, name } = target;
+    ensure!(
+        cluster.kinds.find(kind)?.full_name() == BASIC_DEPLOYMENTS,
+        "{kind}/{name} is not a BasicDeployment, and only these have restarts and revisions; `kubectl catena run KIND NAME` \
+         issues other commands"
+    );
+    Ok(())
 }
 
-/// Issues a command of ours, by its kind and its verb, with a spec that lacks only the reference to its BasicDeployment.
-async fn issue(
-    options: &Options,
-    object: &ObjectArgument,
-    command: &str,
-    verb: &str,
-    mut spec: Value,
-    issuing: &Issuing,
-) -> Result<ExitCode> {
-    let Target { kind, name } = basic_deployment(object.target()?)?;
-    spec["targetRef"] = json!({"name": name});
-    let order = Order { kind: command, verb, target_kind: &kind, target: &name, spec };
-    issuing.issue(options, &order).await
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection::tests::cluster;
+
+    #[tokio::test]
+    async fn a_basic_deployment_has_all_names_that_the_server_knows() {
+        let (cluster, _) = cluster();
+        let check =
+            |kind: &str| ensure_basic_deployment(&cluster, &Target { kind: kind.into(), name: "web".into() });
+        for kind in ["bd", "bdep", "BasicDeployment", "basicdeployments.v1alpha1.catena.dev"] {
+            check(kind).unwrap();
+        }
+        let error = check("deployments").unwrap_err().to_string();
+        assert!(error.contains("deployments/web is not a BasicDeployment"), "{error}");
+        assert!(check("deploymentz").unwrap_err().to_string().contains("did you mean"));
+    }
 }

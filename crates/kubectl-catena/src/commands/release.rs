@@ -6,17 +6,18 @@ use anyhow::{Result, bail, ensure};
 use backup_controller::finalizer;
 use catena_api::keys;
 use clap::Args;
-use kube::{
-    api::{Patch, PatchParams},
-    core::DynamicObject,
-    runtime::wait::await_condition,
-};
+use kube::{core::DynamicObject, runtime::wait::await_condition};
 use operator_kit::watch::Unmanaged;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::{
-    connection::Options, object::Identity, output::write, paint::sanitized, target::ObjectArgument,
+    access::{Change, How},
+    connection::Options,
+    object::Identity,
+    output::write,
+    paint::sanitized,
+    target::ObjectArgument,
     why::explanation_aside,
 };
 
@@ -46,16 +47,10 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
     let object = cluster.get(&target).await?;
     let identity = Identity::of(&object);
     ensure_held(&object)?;
-    let patch = patch(&identity.uid, reason);
-    let params = PatchParams {
-        dry_run: arguments.dry_run,
-        field_manager: Some("kubectl-catena".to_owned()),
-        ..PatchParams::default()
-    };
-    let api = cluster.api::<Unmanaged<DynamicObject>>(kind, identity.namespace.as_deref());
-    api.patch(&target.name, &params, &Patch::Merge(patch))
-        .await
-        .map_err(|error| cluster.refused(kind, &target.name, "patch", error))?;
+    let (namespace, patch) = (identity.namespace.as_deref(), patch(&identity.uid, reason));
+    let how = How { dry_run: arguments.dry_run, ..How::default() };
+    let written = cluster.write::<Value>(kind, namespace, &target.name, Change::Merge(&patch), how).await;
+    written.map_err(|error| cluster.refused(kind, &target.name, "patch", error))?;
     if arguments.dry_run {
         return write(&format!("{identity} would be released without a backup (dry run)\n"));
     }
@@ -64,20 +59,15 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
             object.metadata.uid.as_deref() != Some(&identity.uid) || !is_protected(object)
         })
     };
-    match timeout(RELEASE_TIMEOUT, await_condition(api, &target.name, is_released)).await {
+    let observed = await_condition(cluster.api(kind, namespace), &target.name, is_released);
+    let marked = format!("{identity} is marked for release without a backup, but");
+    match timeout(RELEASE_TIMEOUT, observed).await {
         Ok(Ok(_)) => write(&format!("{identity} was released without a backup\n")),
-        Ok(Err(error)) => {
-            bail!(
-                "{identity} is marked for release without a backup, but its release cannot be observed: {error}"
-            )
-        }
+        Ok(Err(error)) => bail!("{marked} its release cannot be observed: {error}"),
         Err(_) => {
             let answer = explanation_aside(&cluster, &target).await;
             let why = answer.map_or_else(String::new, |answer| format!(": {}", sanitized(&answer.sentence)));
-            bail!(
-                "{identity} is marked for release without a backup, but was not released within {} s{why}",
-                RELEASE_TIMEOUT.as_secs()
-            )
+            bail!("{marked} was not released within {} s{why}", RELEASE_TIMEOUT.as_secs())
         }
     }
 }
@@ -95,12 +85,8 @@ fn is_protected(object: &DynamicObject) -> bool {
 fn ensure_held(object: &DynamicObject) -> Result<()> {
     let identity = Identity::of(object);
     if !is_protected(object) {
-        let finalizers = object.metadata.finalizers.as_deref().unwrap_or_default();
-        let others = if finalizers.is_empty() {
-            String::new()
-        } else {
-            format!("; it has: {}", finalizers.join(", "))
-        };
+        let others = object.metadata.finalizers.as_deref().unwrap_or_default().join(", ");
+        let others = if others.is_empty() { others } else { format!("; it has: {others}") };
         bail!(
             "{identity} is not held by backup-controller: it has no finalizer {}{others}",
             keys::BACKUP_FINALIZER

@@ -29,8 +29,8 @@ pub struct Arguments {
 
 /// Restores a backup.
 pub async fn run(options: &Options, arguments: &Arguments) -> Result<ExitCode> {
-    let mut interrupt = Interrupt::new()?;
     let mut cluster = options.connect().await?;
+    let mut interrupt = Interrupt::new()?;
     let restoration =
         Box::pin(restore(&mut cluster, &arguments.folder, options.namespace.as_deref(), arguments.choices));
     let Some(restored) = interrupt.or(restoration).await else {

@@ -1,24 +1,22 @@
 //! Issues a command, and waits until it has finished.
 
-mod outcome;
 mod wait;
 
 use std::{process::ExitCode, time::Duration};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, ValueEnum};
-use http::Method;
 use jiff::Timestamp;
-use kube::{Resource, core::DynamicObject, discovery::ApiResource};
+use kube::core::DynamicObject;
 use operator_kit::object::ObjectId;
 use serde_json::{Value, json};
 
 use crate::{
-    connection::{Cluster, Options, types},
+    access::{Change, How, types},
+    connection::Cluster,
     kinds::Kind,
     object::Identity,
     output::{Format, write},
-    target::Target,
 };
 
 /// Options for issuing a command.
@@ -63,82 +61,68 @@ enum Printed {
     Yaml,
 }
 
-/// A command to issue.
-pub struct Order<'o> {
-    /// Its kind, in any form that kubectl accepts, to be resolved by the server.
-    pub kind: &'o str,
-    /// The verb of its name, such as `restart`.
-    pub verb: &'o str,
-    /// The kind of its target, which must exist; empty if it is unknown.
-    pub target_kind: &'o str,
-    /// The name of its target.
-    pub target: &'o str,
-    /// Fields of the spec beside the reference.
-    pub spec: Value,
-}
-
 impl Issuing {
-    /// Issues a command, or shows it.
-    pub async fn issue(&self, options: &Options, order: &Order<'_>) -> Result<ExitCode> {
-        let cluster = options.connect().await?;
-        let kind = cluster.kinds.find(order.kind)?.clone();
-        let object = self.object(order, &kind, &cluster.namespace)?;
-        if self.dry_run == Some(DryRun::Client) {
-            self.print(&kind, &object)?;
+    /// Whether the server gets to know the command.
+    pub fn is_sent(&self) -> bool {
+        self.dry_run != Some(DryRun::Client)
+    }
+
+    /// Issues a command of a kind for a target, with these fields, or shows it. Its name has the verb.
+    pub async fn issue(
+        &self,
+        cluster: &Cluster,
+        kind: &Kind,
+        verb: &str,
+        target: &str,
+        fields: Value,
+    ) -> Result<ExitCode> {
+        let command = self.command(cluster, kind, unique_name(target, verb), fields)?;
+        if !self.is_sent() {
+            self.print(kind, &command)?;
             return Ok(ExitCode::SUCCESS);
         }
-        if !order.target_kind.is_empty() {
-            cluster
-                .get(&Target { kind: order.target_kind.to_owned(), name: order.target.to_owned() })
-                .await?;
-        }
-        let created = self.create(&cluster, &kind, &object).await?;
+        let (Identity { name, namespace, .. }, document) = (Identity::of(&command), json!(command));
+        let how = How { dry_run: self.dry_run.is_some(), ..How::STRICT };
+        let created = cluster.write(kind, namespace.as_deref(), &name, Change::Create(&document), how).await;
+        let mut created: DynamicObject =
+            created.map_err(|error| cluster.refused(kind, &name, "create", error))?;
+        created.types.get_or_insert_with(|| types(kind));
+        created.metadata.managed_fields = None;
         // It does not wait for one that is not issued.
-        self.print(&kind, &created)?;
+        self.print(kind, &created)?;
         if self.wait {
-            return Ok(Box::pin(wait::until_finished(&cluster, &kind, &created, self.timeout)).await);
+            return Ok(Box::pin(wait::until_finished(cluster, kind, &created, self.timeout)).await);
         }
         Ok(ExitCode::SUCCESS)
     }
 
-    fn object(&self, order: &Order, kind: &Kind, namespace: &str) -> Result<DynamicObject> {
-        let mut spec = order.spec.clone();
-        if let Some(ttl) = self.ttl {
-            spec["ttlSecondsAfterFinished"] = ttl.as_secs().into();
+    fn command(&self, cluster: &Cluster, kind: &Kind, name: String, fields: Value) -> Result<DynamicObject> {
+        let mut command = fields;
+        let namespace = kind.is_namespaced.then_some(cluster.namespace.as_str());
+        let seconds = |duration: Option<Duration>| duration.map(|duration| Value::from(duration.as_secs()));
+        let more = [
+            (".apiVersion", Some(kind.resource.api_version.as_str().into())),
+            (".kind", Some(kind.resource.kind.as_str().into())),
+            (".metadata.name", Some(self.name.clone().unwrap_or(name).into())),
+            (".metadata.namespace", namespace.map(Value::from)),
+            (".spec.ttlSecondsAfterFinished", seconds(self.ttl)),
+            (".spec.activeDeadlineSeconds", seconds(self.deadline)),
+        ];
+        for (path, value) in more {
+            if let Some(value) = value {
+                set(&mut command, path, value)?;
+            }
         }
-        if let Some(deadline) = self.deadline {
-            spec["activeDeadlineSeconds"] = deadline.as_secs().into();
-        }
-        let name = self.name.clone().unwrap_or_else(|| unique_name(order.target, order.verb));
-        let object = json!({
-            "apiVersion": kind.resource.api_version, "kind": kind.resource.kind,
-            "metadata": {"name": name, "namespace": namespace}, "spec": spec,
-        });
-        serde_json::from_value(object).context("the command cannot be constructed")
-    }
-
-    async fn create(&self, cluster: &Cluster, kind: &Kind, object: &DynamicObject) -> Result<DynamicObject> {
-        let namespace = object.metadata.namespace.as_deref().filter(|_| kind.is_namespaced);
-        let url = DynamicObject::url_path(&kind.resource, namespace);
-        let dry_run = if self.dry_run.is_some() { "dryRun=All&" } else { "" };
-        // As in kubectl, an unknown field is an error and not silently dropped.
-        let url = format!("{url}?{dry_run}fieldManager=kubectl-catena&fieldValidation=Strict");
-        let name = ObjectId::of(object).name;
-        let created = cluster.send::<DynamicObject>(Method::POST, &url, &serde_json::to_value(object)?).await;
-        let mut created = created.map_err(|error| cluster.refused(kind, name, "create", error))?;
-        created.types.get_or_insert_with(|| types(kind));
-        created.metadata.managed_fields = None;
-        Ok(created)
+        serde_json::from_value(command).context("the command cannot be constructed")
     }
 
     /// Prints a command; the whole of one that is not issued, by default as YAML.
     fn print(&self, kind: &Kind, object: &DynamicObject) -> Result<()> {
-        let ApiResource { plural, group, .. } = &kind.resource;
         let text = match self.output {
             Some(Printed::Json) => Format::Json.render(object)?,
             None if self.dry_run.is_none() => format!("{} created\n", Identity::of(object)),
             Some(Printed::Name) if self.dry_run.is_none() => {
-                format!("{plural}.{group}/{}\n", ObjectId::of(object).name)
+                format!("{}/{}\n", kind.full_name(), ObjectId::of(object).name)
             }
             _ => Format::Yaml.render(object)?,
         };
@@ -146,22 +130,33 @@ impl Issuing {
     }
 }
 
+/// Sets a field of a command, creating the objects on the way to it. A path is one below `spec`, unless it begins with a dot.
+pub fn set(command: &mut Value, path: &str, value: Value) -> Result<()> {
+    let from_top = match path.strip_prefix('.') {
+        Some(path) => path.to_owned(),
+        None => format!("spec.{}", path.strip_prefix("spec.").unwrap_or(path)),
+    };
+    let mut place = command;
+    for name in from_top.split('.') {
+        ensure!(
+            !name.is_empty(),
+            "{path:?} is not a field: write names separated by dots, for example spec.targetRef.name"
+        );
+        if !place.is_object() {
+            *place = json!({});
+        }
+        place = &mut place[name];
+    }
+    *place = value;
+    Ok(())
+}
+
 /// A unique name; the names for one target sort by time.
 fn unique_name(target: &str, verb: &str) -> String {
     const MAX_LENGTH: usize = 253;
-    let suffix = format!("-{verb}-{}", base36(Timestamp::now().as_millisecond().unsigned_abs()));
+    let suffix = format!("-{verb}-{:x}", Timestamp::now().as_millisecond());
     let target = target.get(..MAX_LENGTH - suffix.len()).unwrap_or(target);
     format!("{target}{suffix}")
-}
-
-fn base36(mut number: u64) -> String {
-    let mut digits = Vec::new();
-    while number > 0 {
-        let digit = u32::try_from(number % 36).unwrap_or(0);
-        digits.extend(char::from_digit(digit, 36));
-        number /= 36;
-    }
-    digits.iter().rev().collect()
 }
 
 /// A duration in the format of kubectl: `90s`, `10m`, `1h30m`, or a number of seconds.
@@ -193,13 +188,5 @@ mod tests {
         ] {
             assert_eq!(seconds(text), expected, "{text}");
         }
-    }
-
-    #[test]
-    fn a_number_is_short_in_base_36() {
-        assert_eq!(
-            (base36(35), base36(36), base36(1_800_000_000_000)),
-            ("z".into(), "10".into(), "mywpiww0".into())
-        );
     }
 }

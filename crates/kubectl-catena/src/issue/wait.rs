@@ -2,32 +2,28 @@
 
 use std::{
     convert::Infallible,
-    future::ready,
     process::ExitCode,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result};
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::{TryStreamExt, stream};
 use kube::{
-    api::{WatchEvent, WatchParams},
+    ResourceExt,
+    api::{ListParams, WatchEvent, WatchParams},
     core::DynamicObject,
-    runtime::{
-        WatchStreamExt,
-        watcher::{self, Event, watcher},
-    },
 };
 use operator_kit::watch::Unmanaged;
 use tokio::time::{sleep, timeout};
 
-use super::outcome::{Outcome, outcome};
 use crate::{
+    chain::{State, ended},
     connection::Cluster,
     errors::in_one_line,
     kinds::Kind,
-    object::Identity,
+    object::{Identity, conditions, text},
     paint::{Paint, Tone, sanitized},
-    progress::Status,
+    progress::Progress,
     target::Target,
     why::{explanation, explanation_aside},
 };
@@ -36,6 +32,8 @@ use crate::{
 const NOT_DONE: u8 = 1;
 /// The exit code after a timeout.
 const TIMED_OUT: u8 = 2;
+/// Time between watches.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// The time without progress after which the blocker is named.
 const STALL_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -49,7 +47,7 @@ pub async fn until_finished(
 ) -> ExitCode {
     let identity = Identity::of(command);
     let started = Instant::now();
-    let status = Status::new(&identity.to_string());
+    let status = Progress::new(&identity.to_string());
     let target = Target { kind: kind.full_name(), name: identity.name.clone() };
     let result = timeout(time_limit, async {
         tokio::select! {
@@ -60,8 +58,8 @@ pub async fn until_finished(
     .await;
     status.clear();
     let took = format!("{:.1} s", started.elapsed().as_secs_f64());
-    let (code, told) = if let Ok(ended) = result {
-        verdict(ended, &identity, &took, Paint::for_stderr())
+    let (code, told) = if let Ok(last) = result {
+        verdict(last, &identity, &took, Paint::for_stderr())
     } else {
         let answer = explanation_aside(cluster, &target).await;
         let why = answer.map(|answer| answer.sentence);
@@ -71,22 +69,30 @@ pub async fn until_finished(
     ExitCode::from(code)
 }
 
-/// The exit code and the report of a wait that came to an end.
-fn verdict(ended: Result<Option<Outcome>>, identity: &Identity, took: &str, paint: Paint) -> (u8, String) {
+/// The exit code and the report of a wait that came to an end, with the last state of the command if that was seen.
+fn verdict(
+    last: Result<Option<DynamicObject>>,
+    identity: &Identity,
+    took: &str,
+    paint: Paint,
+) -> (u8, String) {
     let bad = paint.bad("✗");
-    match ended {
-        Ok(Some(Outcome::Succeeded(_))) => {
-            (0, format!("{} {identity} succeeded after {took}", paint.tone(Tone::Good, "✓")))
+    let last = match last {
+        Ok(last) => last,
+        Err(error) => return (NOT_DONE, format!("{} {}", paint.bad("error:"), in_one_line(&error))),
+    };
+    let report = match last.map(|command| ended(&command)) {
+        Some(Some(end)) if end.state == State::Done => {
+            return (0, format!("{} {identity} succeeded after {took}", paint.tone(Tone::Good, "✓")));
         }
-        Ok(Some(Outcome::Failed(why))) => {
-            (NOT_DONE, format!("{bad} {identity} failed after {took}: {}", sanitized(&why)))
+        Some(Some(end)) => {
+            let why: Vec<_> = [end.reason, end.message].into_iter().filter(|text| !text.is_empty()).collect();
+            format!("failed after {took}: {}", sanitized(&why.join(": ")))
         }
-        Ok(Some(Outcome::Waiting { .. })) => {
-            (NOT_DONE, format!("{bad} {identity} was deleted before it finished"))
-        }
-        Ok(None) => (NOT_DONE, format!("{bad} {identity} is gone, and its outcome was not seen")),
-        Err(error) => (NOT_DONE, format!("{} {}", paint.bad("error:"), in_one_line(&error))),
-    }
+        Some(None) => "was deleted before it finished".to_owned(),
+        None => "is gone, and its outcome was not seen".to_owned(),
+    };
+    (NOT_DONE, format!("{bad} {identity} {report}"))
 }
 
 /// The report of a wait that timed out. A command about which nothing could be read may have ended meanwhile.
@@ -95,60 +101,75 @@ fn unfinished(identity: &Identity, took: &str, why: Option<&str>, paint: Paint) 
     format!("{} {identity} has not finished within {took}{continues}", paint.bad("✗"))
 }
 
-/// Watches until the command has finished, or is gone: then with its last state, or with none if that was not seen.
+/// What an unfinished command is at, from its conditions, and how much of it is done, such as 2 of 5.
+fn stage(command: &DynamicObject) -> (String, Option<(u64, u64)>) {
+    let all = conditions(command);
+    let last = ["Succeeded", "Accepted", "Bound"].iter().find_map(|type_| {
+        all.iter().find(|condition| condition.type_ == *type_ && condition.reason != "Pending")
+    });
+    let reason = last.map_or_else(|| "Pending".to_owned(), |condition| condition.reason.clone());
+    let progress = text(command, "/status/progress").and_then(|progress| progress.split_once('/'));
+    (reason, progress.and_then(|(done, all)| Some((done.trim().parse().ok()?, all.trim().parse().ok()?))))
+}
+
+/// Watches until the command has finished, or is gone, and returns its last state, or none if that was not seen.
 async fn watch(
     cluster: &Cluster,
     kind: &Kind,
     command: &DynamicObject,
-    status: &Status,
-) -> Result<Option<Outcome>> {
-    let identity = Identity::of(command);
-    let api = cluster.api::<Unmanaged<DynamicObject>>(kind, identity.namespace.as_deref());
-    let fields = format!("metadata.name={}", identity.name);
-    // A command may have finished, and be gone, before the first list.
-    let version = command.metadata.resource_version.clone().unwrap_or_default();
+    status: &Progress,
+) -> Result<Option<DynamicObject>> {
+    let api = cluster.api::<Unmanaged<DynamicObject>>(kind, command.metadata.namespace.as_deref());
+    let fields = format!("metadata.name={}", command.name_any());
     let params = WatchParams::default().fields(&fields).disable_bookmarks();
-    let since_creation = stream::once(api.watch(&params, &version)).try_flatten();
-    let since_creation = since_creation.scan((), |(), event| {
-        ready(match event {
-            Ok(WatchEvent::Added(object) | WatchEvent::Modified(object)) => Some(Ok(Event::Apply(object))),
-            Ok(WatchEvent::Deleted(object)) => Some(Ok(Event::Delete(object))),
-            _ => None,
-        })
-    });
-    let watched = watcher(api.clone(), watcher::Config::default().fields(&fields)).default_backoff();
-    let mut events = std::pin::pin!(since_creation.chain(watched));
-    let is_it = |object: &DynamicObject| object.metadata.uid.as_deref() == Some(&identity.uid);
-    let mut is_there = true;
-    while let Some(event) = events.next().await {
-        match event {
-            Ok(Event::Init) => is_there = false,
-            Ok(Event::InitApply(Unmanaged(object)) | Event::Apply(Unmanaged(object))) if is_it(&object) => {
-                is_there = true;
-                match outcome(&object) {
-                    Outcome::Waiting { reason, progress } => status.show(&reason, progress),
-                    ended => return Ok(Some(ended)),
+    let is_it = |object: &DynamicObject| object.metadata.uid == command.metadata.uid;
+    // From its creation on: it may have finished, and be gone, before a list.
+    let mut version = command.resource_version().unwrap_or_default();
+    loop {
+        {
+            let mut events = std::pin::pin!(stream::once(api.watch(&params, &version)).try_flatten());
+            while let Ok(Some(event)) = events.try_next().await {
+                match event {
+                    WatchEvent::Added(Unmanaged(object)) | WatchEvent::Modified(Unmanaged(object))
+                        if is_it(&object) =>
+                    {
+                        if ended(&object).is_some() {
+                            return Ok(Some(object));
+                        }
+                        let (reason, progress) = stage(&object);
+                        status.show(&reason, progress);
+                    }
+                    WatchEvent::Deleted(Unmanaged(object)) if is_it(&object) => return Ok(Some(object)),
+                    WatchEvent::Error(_) => break,
+                    _ => {}
                 }
             }
-            Ok(Event::Delete(Unmanaged(object))) if is_it(&object) => return Ok(Some(outcome(&object))),
-            Ok(Event::InitDone) if !is_there => return Ok(None),
-            Ok(_) => {}
-            Err(watcher::Error::InitialListFailed(kube::Error::Api(status))) if status.code == 403 => {
+        }
+        // The server ends each watch some time, and refuses an old version.
+        match api.list(&ListParams::default().fields(&fields)).await {
+            Ok(present) => {
+                version = present.metadata.resource_version.unwrap_or_default();
+                let last = present.items.into_iter().map(|Unmanaged(object)| object).find(is_it);
+                if last.as_ref().is_none_or(|command| ended(command).is_some()) {
+                    return Ok(last);
+                }
+            }
+            Err(kube::Error::Api(status)) if status.code == 403 => {
                 let resource = &kind.resource.plural;
                 return Err(kube::Error::Api(status)).with_context(|| {
                     format!(
-                        "the command was created, but you may not watch {resource}; see it with `kubectl get`"
+                        "the command was created, but you may not list {resource}; see it with `kubectl get`"
                     )
                 });
             }
             Err(error) => status.note(&format!("the watch failed and is retried: {error}")),
         }
+        sleep(RETRY_INTERVAL).await;
     }
-    Ok(None)
 }
 
 /// Names the blocker while there is no progress; each cause once.
-async fn name_blockers(cluster: &Cluster, command: &Target, status: &Status) -> Infallible {
+async fn name_blockers(cluster: &Cluster, command: &Target, status: &Progress) -> Infallible {
     let mut said = None;
     loop {
         let left = STALL_INTERVAL.saturating_sub(status.unchanged_for());
@@ -237,5 +258,48 @@ mod tests {
     async fn a_wait_that_fails_prints_no_second_document() {
         let forbidden = "restarts is forbidden: User \"jane\" cannot list resource \"restarts\"";
         assert_eq!(waited(move |_| status(403, "Forbidden", forbidden)).await, ExitCode::FAILURE);
+    }
+
+    fn with(status: &serde_json::Value) -> DynamicObject {
+        DynamicObject { data: json!({"status": status}), ..command() }
+    }
+
+    fn condition(type_: &str, status: &str, reason: &str) -> serde_json::Value {
+        json!({"type": type_, "status": status, "reason": reason, "message": "m"})
+    }
+
+    #[test]
+    fn a_command_has_finished_only_when_its_status_says_so() {
+        let told = |status: serde_json::Value| {
+            let last = Ok(Some(with(&status)));
+            verdict(last, &Identity::of(&command()), "1 s", Paint::OFF).1
+        };
+        for (status, expected) in [
+            (json!({"conditions": [condition("Succeeded", "True", "Restarted")]}), "succeeded after 1 s"),
+            (json!({"conditions": [condition("Complete", "True", "")]}), "succeeded after 1 s"),
+            (json!({"conditions": [condition("Completed", "True", "")]}), "succeeded after 1 s"),
+            (json!({"phase": "Completed"}), "succeeded after 1 s"),
+            (json!({"conditions": [condition("Succeeded", "False", "Late")]}), "failed after 1 s: Late: m"),
+            (
+                json!({"phase": "Failed", "message": "no disk", "conditions": [condition("Completed", "True", "")]}),
+                "failed after 1 s: Failed: no disk",
+            ),
+            (json!({}), "was deleted before it finished"),
+        ] {
+            let told = told(status);
+            assert!(told.ends_with(expected), "{told}");
+        }
+    }
+
+    #[test]
+    fn an_unfinished_command_has_its_stage_and_its_progress() {
+        let of = |status: serde_json::Value| stage(&with(&status));
+        assert_eq!(of(json!({})), ("Pending".into(), None));
+        let unbound = json!({"conditions": [condition("Bound", "False", "TargetNotFound")]});
+        assert_eq!(of(unbound), ("TargetNotFound".into(), None));
+        let conditions =
+            [condition("Bound", "True", "Bound"), condition("Succeeded", "Unknown", "Restarting")];
+        let running = json!({"progress": "2/5", "conditions": conditions});
+        assert_eq!(of(running), ("Restarting".into(), Some((2, 5))));
     }
 }

@@ -7,10 +7,7 @@ use kube::discovery::ApiResource;
 use operator_kit::render::is_object_name;
 use serde_json::{Value, json};
 
-use crate::{
-    connection::{Cluster, if_there},
-    errors,
-};
+use crate::{access::if_there, connection::Cluster, errors};
 
 /// The resource of definitions.
 pub const URL: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";

@@ -19,7 +19,8 @@ use super::{
     trial::{causes, retried},
 };
 use crate::{
-    connection::{Cluster, path},
+    access::path,
+    connection::Cluster,
     errors::{self, Gap, read_failure},
     object::ObjectName,
 };

@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use super::{definition::Definition, trial::retried};
 use crate::{
-    connection::{Cluster, if_there, path},
+    access::{if_there, path},
+    connection::Cluster,
     object::ObjectName,
     pages::Pages,
     progress::Progress,

@@ -10,6 +10,8 @@ use crate::{
     object::Identity,
 };
 
+/// Characters of a text that is printed.
+const MAX_LENGTH: usize = 2000;
 /// The exit code for an object that is not ready, not finished or not gone.
 const NOT_WELL: u8 = 5;
 /// The exit code for an object whose state could not be found out, as for an error.
@@ -83,6 +85,21 @@ pub struct Finding<'n> {
 }
 
 impl Answer {
+    /// With texts of a length that a person reads: an object may say a megabyte.
+    pub fn clipped(mut self) -> Self {
+        self.sentence = clipped(self.sentence);
+        for evidence in &mut self.evidence {
+            evidence.health.message = clipped(std::mem::take(&mut evidence.health.message));
+        }
+        self.remarks = self.remarks.into_iter().map(clipped).collect();
+        if let Some(cause) = &mut self.root_cause {
+            for text in [&mut cause.meaning, &mut cause.message, &mut cause.advice] {
+                *text = clipped(std::mem::take(text));
+            }
+        }
+        self
+    }
+
     /// The exit code: an error and an unknown state have the same.
     pub fn exit_code(&self) -> u8 {
         match &self.root_cause {
@@ -90,6 +107,13 @@ impl Answer {
             Some(_) => NOT_WELL,
             None => UNKNOWN,
         }
+    }
+}
+
+fn clipped(text: String) -> String {
+    match text.char_indices().nth(MAX_LENGTH) {
+        Some((end, _)) => format!("{}… ({} bytes in all)", &text[..end], text.len()),
+        None => text,
     }
 }
 

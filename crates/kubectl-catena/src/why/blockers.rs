@@ -1,14 +1,16 @@
 //! The blocker of an object, or the object that leads to it.
 
 use catena_api::BlockedBy;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::{
     answer::{Cause, Finding},
     command_kind::is_command,
-    contest,
+    containers, contest,
     controllers::{Verdict, controller_of, not_running},
-    diagnose::follow,
+    diagnose::{explain, follow, path_to},
     facts::Facts,
+    readiness,
     reasons::{describe, reported},
     warnings,
 };
@@ -22,7 +24,8 @@ const NOT_FOLLOWED: [&str; 3] = ["Paused", "ChangedWhilePaused", "KindNotListed"
 
 /// The obstacle to the readiness of an object.
 pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
-    if node.health.state.is_healthy() && !has_unhealthy_dependents(node) {
+    let doubt = contradiction(node, facts);
+    if node.health.state.is_healthy() && !has_unhealthy_dependents(node) && doubt.is_none() {
         return None;
     }
     if NOT_FOLLOWED.contains(&node.health.reason.as_str()) {
@@ -35,21 +38,35 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
             let since = cause.since.or(node.health.since);
             let cause = cause.since(since);
             if contest::told(node).is_some() {
-                let next = next.into_iter().chain(unhealthy_children(node));
+                let next = next.into_iter().chain(unhealthy_children(node, facts));
                 return follow(node, next, Some(cause), facts);
             }
             return Some(Finding::at(node, cause));
         }
-        let Some(child) = child_towards(&blocker, node) else {
+        let Some(path) = path_to(node, &|below| is_itself(&blocker, below)) else {
             let BlockedBy { api_version, kind, name, .. } = &blocker;
             let object = Identity::new(api_version, kind, node.identity.namespace.as_deref(), name);
             return Some(Finding::at(node, named(&object, &blocker)));
         };
         // It may be well by now: the status is about to follow.
-        next.push(child);
+        if let Some(finding) = path.last().and_then(|last| explain(last, facts)) {
+            let between = path.iter().rev().skip(1);
+            return Some(between.fold(finding, |finding, above| finding.below(above)));
+        }
+        next.extend(path.get(1));
     }
-    next.extend(unhealthy_children(node));
-    follow(node, next, (!node.health.state.is_healthy()).then(|| own(node, facts)), facts)
+    next.extend(unhealthy_children(node, facts));
+    let cause = if node.health.state.is_healthy() {
+        doubt.map(|doubt| Cause::with(&node.identity, "StatusContradictory").meaning(doubt))
+    } else {
+        Some(own(node, facts))
+    };
+    follow(node, next, cause, facts)
+}
+
+/// Why an object is not ready although it reports so, as far as its pods were read.
+fn contradiction(node: &Node, facts: &Facts) -> Option<String> {
+    readiness::contradiction(node, !facts.surroundings.is_incomplete)
 }
 
 /// Whether an object without a status of its own has dependents that are not well. Finished ones do not count.
@@ -67,19 +84,18 @@ fn has_unhealthy_dependents(node: &Node) -> bool {
         && node.children.iter().any(|child| !is_command(child) && is_open(child))
 }
 
+/// The blocker that a status names, also where another project has not all fields of ours.
 fn blocked_by(node: &Node) -> Option<BlockedBy> {
-    serde_json::from_value(node.object.data.pointer("/status/blockedBy")?.clone()).ok()
+    let blocker = node.object.data.pointer("/status/blockedBy")?;
+    let text = |field: &str| blocker[field].as_str().unwrap_or_default().to_owned();
+    let since = blocker["since"].as_str().and_then(|since| since.parse().ok()).map(Time);
+    let [api_version, kind, name] = ["apiVersion", "kind", "name"].map(text);
+    let is_named = !kind.is_empty() && !name.is_empty();
+    is_named.then(|| BlockedBy::new([&api_version, &kind, &name], &text("reason"), &text("message"), since))
 }
 
 fn is_itself(blocker: &BlockedBy, node: &Node) -> bool {
     blocker.kind == node.identity.kind && blocker.name == node.identity.name
-}
-
-/// The child that is, or leads to, the blocker.
-fn child_towards<'n>(blocker: &BlockedBy, node: &'n Node) -> Option<&'n Node> {
-    node.children
-        .iter()
-        .find(|child| !is_command(child) && child.all().any(|below| is_itself(blocker, below)))
 }
 
 /// The blocker of an object, which is the object itself if its controller cannot continue. Another one is named but was not
@@ -90,7 +106,7 @@ fn named(object: &Identity, blocker: &BlockedBy) -> Cause {
 }
 
 /// Children that are not well, stuck ones first. Commands come and go beside the chain.
-pub fn unhealthy_children(node: &Node) -> impl Iterator<Item = &Node> {
+pub fn unhealthy_children<'n>(node: &'n Node, facts: &Facts) -> impl Iterator<Item = &'n Node> {
     let rank = |child: &&Node| match child.health.state {
         State::Stuck | State::Failed => 0,
         State::Unreported => 1,
@@ -101,7 +117,10 @@ pub fn unhealthy_children(node: &Node) -> impl Iterator<Item = &Node> {
         .children
         .iter()
         .filter(|child| !is_command(child) && !is_replaced(child, node))
-        .filter(|child| !child.health.state.is_healthy() || has_unhealthy_dependents(child))
+        .filter(|child| {
+            let is_open = !child.health.state.is_healthy() || has_unhealthy_dependents(child);
+            is_open || contradiction(child, facts).is_some()
+        })
         .collect();
     children.sort_by_key(rank);
     children.into_iter()
@@ -124,6 +143,7 @@ fn own(node: &Node, facts: &Facts) -> Cause {
         return not_running(&node.identity, controller, &down);
     }
     let warning = warnings::current(node, facts).next();
+    let is_warned = warning.is_some();
     // For a pod that merely is not ready, the last warning has the problem that its kubelet met.
     let is_vague = matches!(health.reason.as_str(), "NotReady" | "Starting");
     let (reason, message) = match warning {
@@ -132,8 +152,15 @@ fn own(node: &Node, facts: &Facts) -> Cause {
         _ => (&health.reason, &health.message),
     };
     let reason = if reason.is_empty() { "NotReady" } else { reason };
-    let mut cause = reported(&node.identity, reason, message).since(health.since);
-    if let Some(row) = describe(usual(node)).filter(|_| cause.advice.is_empty()) {
+    let mut cause = containers::named(reported(&node.identity, reason, message).since(health.since), node);
+    let is_quoted = warning.is_some_and(|warning| warning.message == *message);
+    if is_warned && !is_quoted && (cause.advice.is_empty() || cause.is_progress) {
+        // What somebody warns of is no mere progress.
+        cause.message = warnings::after(&health.message, node, facts);
+        (cause.advice, cause.is_progress) = (String::new(), false);
+    }
+    let usual = if is_warned { "UnknownReason" } else { usual(node) };
+    if let Some(row) = describe(usual).filter(|_| cause.advice.is_empty()) {
         (cause.advice, cause.is_progress) = (row.remedy.clone(), row.is_progress);
     }
     cause

@@ -24,6 +24,8 @@ use crate::{
 
 /// The controller that deletes finished commands.
 const REAPER: &str = "command-reaper";
+/// The condition of an object that a controller is at work on.
+const RECONCILING: &str = "Reconciling";
 /// The API server records the times of writes in whole seconds.
 const RESOLUTION_OF_WRITES: SignedDuration = SignedDuration::from_secs(1);
 /// How long after the creation of a command the silence of the binder is normal.
@@ -42,7 +44,7 @@ pub fn foreign<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
     }
     let mut warnings = warnings::current(node, facts).filter(|warning| warning.by == BINDER);
     let warning = warnings.find(|warning| !is_over(node, warning))?;
-    Some(Finding::at(node, not_bound(node, &warning.reason).message(&warning.message).since(node.created)))
+    Some(Finding::at(node, not_bound(node, &warning.reason).message(&warning.message).since(warning.since)))
 }
 
 /// Whether command-binder has bound the command since it warned. A mark that somebody else wrote binds nothing.
@@ -69,12 +71,17 @@ fn is_marked(node: &Node) -> bool {
         || metadata.labels.iter().flatten().any(|(key, _)| key == keys::TARGET_UID)
 }
 
-/// Whether the asked object is of a kind that is declared as one of commands, and is neither bound nor at its end.
-fn is_overlooked(facts: &Facts) -> bool {
+/// Whether the asked object is of a kind that is declared as one of commands, and nobody reports on it.
+fn is_unanswered(facts: &Facts) -> bool {
     let node = facts.asked;
-    let is_owned = node.object.metadata.owner_references.iter().flatten().next().is_some();
-    let is_open = facts.surroundings.is_declared_command && !is_command(node) && node.deleted.is_none();
-    is_open && !is_owned && !is_marked(node) && !has_ended(node) && !is_new(node, facts)
+    let is_open = !is_command(node) && node.deleted.is_none() && !has_ended(node);
+    facts.surroundings.is_declared_command && is_open && !is_new(node, facts)
+}
+
+/// Whether it is not bound either.
+fn is_overlooked(facts: &Facts) -> bool {
+    let is_owned = facts.asked.object.metadata.owner_references.iter().flatten().next().is_some();
+    is_unanswered(facts) && !is_owned && !is_marked(facts.asked)
 }
 
 /// An object that may be a command, and about which no warning of command-binder is left.
@@ -85,6 +92,11 @@ pub fn overlooked(facts: &Facts) -> Option<String> {
             "if it is a command, it is not bound, and no warning of {BINDER} tells why: {advice}; with mode: Observe, an Event WouldBind tells that it is only observed"
         )
     })
+}
+
+/// Whether the asked object is a command of which nobody reports whether it is carried out.
+pub fn is_uncarried(facts: &Facts) -> bool {
+    is_unanswered(facts) && facts.asked.health.state == State::Present
 }
 
 /// A finished command that is still there although its TTL is over.
@@ -158,7 +170,15 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
         return here(not_running(&node.identity, controller, &down));
     }
     // It is in progress: the blocker of its target blocks it.
-    follow(node, [target], Some(own(node, "UnderWay")), facts)
+    let reports = [find(ACCEPTED), find(SUCCEEDED), find(RECONCILING)];
+    let is_reported = reports.iter().any(Option::is_some) && node.health.state != State::Unreported;
+    let cause = if is_reported || is_new(node, facts) {
+        own(node, "UnderWay")
+    } else {
+        let message = warnings::after("", node, facts);
+        Cause::with(&node.identity, "NotCarriedOut").message(message).since(node.created)
+    };
+    follow(node, [target], Some(cause), facts)
 }
 
 fn own(node: &Node, fallback: &str) -> Cause {
@@ -177,9 +197,11 @@ fn own(node: &Node, fallback: &str) -> Cause {
 
 fn unbound(node: &Node, bound: Option<&Condition>, facts: &Facts) -> Cause {
     let said = bound.map_or("", |bound| &bound.message);
+    let reported_at =
+        bound.map(|bound| bound.last_transition_time.0).filter(|at| *at != Timestamp::default());
     let told = |cause: Cause| {
         let message = if said.is_empty() { warnings::after("", node, facts) } else { said.to_owned() };
-        cause.message(message).since(node.health.since.or(node.created))
+        cause.message(message).since(reported_at)
     };
     if let Some(target) = &facts.surroundings.missing_target {
         return told(
@@ -191,8 +213,11 @@ fn unbound(node: &Node, bound: Option<&Condition>, facts: &Facts) -> Cause {
         return not_running(&node.identity, BINDER, down);
     }
     let silent = if verdict == Verdict::Runs && !is_new(node, facts) { "BinderSilent" } else { "NotBound" };
-    let reason = bound.map(|bound| bound.reason.as_str()).filter(|reason| !reason.is_empty());
-    told(not_bound(node, reason.unwrap_or(silent)))
+    match bound.map(|bound| bound.reason.as_str()).filter(|reason| !reason.is_empty()) {
+        Some(reason) => told(not_bound(node, reason)),
+        // It has not been bound for as long as it exists.
+        None => told(not_bound(node, silent)).since(node.created),
+    }
 }
 
 /// The oldest unfinished command before this one: they run one at a time.

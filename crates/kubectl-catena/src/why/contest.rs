@@ -6,6 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use super::{
     answer::{Cause, Finding},
     command_kind::is_waiting,
+    diagnose::path_to,
     facts::Facts,
 };
 use crate::{
@@ -29,16 +30,8 @@ pub fn check<'n>(facts: &Facts<'n>) -> Option<Finding<'n>> {
         .filter(|node| node.find(&asked.identity.uid).is_some() || asked.find(&node.identity.uid).is_some());
     concerned.filter(|node| node.deleted.is_none()).find_map(|node| {
         let (child, cause) = contested(node)?;
-        let mut path: Vec<&Node> = vec![child];
-        let is_above = |above: &&Node| {
-            above.find(&child.identity.uid).is_some() && above.identity.uid != child.identity.uid
-        };
-        for above in asked.all().filter(is_above).collect::<Vec<_>>().into_iter().rev() {
-            path.insert(0, above);
-        }
-        if path.iter().all(|node| node.identity.uid != asked.identity.uid) {
-            path.insert(0, asked);
-        }
+        let is_child = |node: &Node| node.identity.uid == child.identity.uid;
+        let path = path_to(asked, &is_child).unwrap_or_else(|| vec![asked, child]);
         Some(Finding { cause, path })
     })
 }

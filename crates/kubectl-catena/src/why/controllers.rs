@@ -6,11 +6,11 @@ use jiff::{SignedDuration, Timestamp};
 use super::answer::Cause;
 use crate::{age::age, object::Identity};
 
-/// The label of everything that the charts install.
-pub const OURS: &str = "app.kubernetes.io/part-of=catena";
 /// The label that names the controller, whatever its objects are called. A Lease, which no upgrade may touch, has only
 /// the name.
 pub const COMPONENT: &str = "app.kubernetes.io/component";
+/// The label with the name of a program, or of the chart if that has another name.
+pub const NAME: &str = "app.kubernetes.io/name";
 /// The reason when no controller is running.
 pub const NOT_RUNNING: &str = "ControllerNotRunning";
 
@@ -52,6 +52,8 @@ pub struct Lease {
     pub renewed: Option<Timestamp>,
     /// How long a renewal lasts.
     pub lasts: SignedDuration,
+    /// Whether its holder is one of the controller's pods; `None` if that could not be found out.
+    pub is_held_by_pod: Option<bool>,
 }
 
 /// A controller that does not do its work.
@@ -113,10 +115,17 @@ impl PodTrouble {
 }
 
 impl Controllers {
+    /// The installations of a controller. Anybody can label a Deployment, but only an installation has a Lease, unless the
+    /// chart has none.
+    pub fn installed<'c>(&'c self, controller: &'c str) -> impl Iterator<Item = &'c Installation> {
+        let all = self.seen.iter().filter(move |seen| seen.controller == controller);
+        let has_lease = all.clone().any(|seen| seen.lease.is_some());
+        all.filter(move |seen| seen.lease.is_some() || !has_lease)
+    }
+
     /// Whether a controller is running.
     pub fn verdict(&self, controller: &str, now: Timestamp) -> Verdict {
-        let found = self.seen.iter().filter(|seen| seen.controller == controller);
-        let downs: Vec<Option<Down>> = found.map(|seen| seen.down(now)).collect();
+        let downs: Vec<Option<Down>> = self.installed(controller).map(|seen| seen.down(now)).collect();
         if downs.iter().any(Option::is_none) && !downs.is_empty() {
             return Verdict::Runs;
         }
@@ -128,12 +137,25 @@ impl Controllers {
     }
 }
 
+impl Lease {
+    /// Whether somebody holds it.
+    pub fn is_valid(&self, now: Timestamp) -> bool {
+        let is_recent = |renewed| now.duration_since(renewed) <= self.lasts;
+        self.renewed.is_some_and(is_recent) && !self.holder.is_empty()
+    }
+}
+
 impl Installation {
     /// Why it is not running, if it is not.
     fn down(&self, now: Timestamp) -> Option<Down> {
         let why = self.silent(now)?;
         let pod = self.trouble.clone().filter(|_| !matches!(self.pods, Some((_, 0))));
         Some(Down { why, pod })
+    }
+
+    /// The value of the label with the name of its pods.
+    pub fn pod_name(&self) -> Option<&str> {
+        self.selector.split(',').find_map(|pair| pair.strip_prefix(NAME)?.strip_prefix('='))
     }
 
     /// Whether its pods are of interest: it does not do its work, or has new pods that do not start.
@@ -159,8 +181,11 @@ impl Installation {
                 .is_none()
                 .then(|| format!("nobody has acquired its Lease {namespace}/{name} yet"));
         };
-        if now.duration_since(renewed) <= lease.lasts && !lease.holder.is_empty() {
-            return None;
+        if lease.is_valid(now) {
+            let Lease { holder, is_held_by_pod, .. } = lease;
+            return (*is_held_by_pod == Some(false)).then(|| {
+                format!("its Lease {namespace}/{name} is held by {holder}, which is none of its pods")
+            });
         }
         let ago = age(now, renewed);
         Some(if lease.holder.is_empty() {

@@ -2,6 +2,7 @@
 
 use catena_api::keys;
 use jiff::{SignedDuration, Timestamp};
+use operator_kit::report::reason;
 
 use super::{
     answer::{Cause, Finding},
@@ -12,11 +13,14 @@ use super::{
     reasons::describe,
 };
 use crate::{
-    age::duration,
+    age::{age, duration},
     chain::{Finalizer, Node},
+    object::Identity,
     protection::{self, HELD_FOR_BACKUP, NO_ENTRY},
 };
 
+/// More would hide the rest.
+const MAX_REMARKS: usize = 3;
 /// The controller that removes the finalizer of a backup.
 const BACKUP_CONTROLLER: &str = "backup-controller";
 
@@ -47,6 +51,22 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
 fn contents<'n>(node: &'n Node, facts: &Facts<'n>) -> impl Iterator<Item = &'n Node> {
     let contents = facts.surroundings.related.contents.iter();
     contents.filter(|held| is_container(&node.identity) && contains(node, &held.identity))
+}
+
+/// Pods that were deleted and that a finalizer keeps, while others may serve in their place.
+pub fn remarks(facts: &Facts, cause: Option<&Cause>) -> Vec<String> {
+    let is_told = |pod: &Node| {
+        pod.identity.uid == facts.asked.identity.uid
+            || cause.is_some_and(|cause| cause.object == pod.identity)
+    };
+    let pods = facts.asked.all().filter(|node| node.identity.kind == "Pod" && !is_told(node));
+    let told = pods.filter_map(|pod| {
+        let since = pod.deleted?;
+        let finalizer = pod.finalizers.iter().find(|finalizer| !is_of_garbage_collector(&finalizer.name))?;
+        let (pod, name) = (&pod.identity, &finalizer.name);
+        Some(format!("{pod} was deleted {} ago, and the finalizer {name} keeps it", age(facts.now, since)))
+    });
+    told.take(MAX_REMARKS).collect()
 }
 
 fn is_of_garbage_collector(finalizer: &str) -> bool {
@@ -83,6 +103,19 @@ fn backup(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
     let report = protection::report(&node.object.metadata);
     let text = |field: &str| report[field].as_str().unwrap_or_default().to_owned();
     let reason = if text("reason").is_empty() { HELD_FOR_BACKUP.to_owned() } else { text("reason") };
+    if let Some(namespace) =
+        namespace_of_backup(node).filter(|found| facts.surroundings.related.is_missing(found))
+    {
+        let name = &namespace.name;
+        let meaning = format!(
+            "is held by {BACKUP_CONTROLLER} until it is backed up, and the namespace {name} of its backup does not exist"
+        );
+        let advice = format!(
+            "create the namespace {name}, or set backups.NAME.namespace in the values of {BACKUP_CONTROLLER} to another one"
+        );
+        let cause = Cause::with(&node.identity, reason::NAMESPACE_MISSING).meaning(meaning).advice(advice);
+        return cause.message(text("message")).since(Some(since));
+    }
     let backup = text("backup");
     let of = if backup.is_empty() { String::new() } else { format!(" by {backup}") };
     // The namespace of the backup: the usual advice is for an object that cannot be created.
@@ -94,6 +127,16 @@ fn backup(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
     }
     let meaning = format!("is held by {BACKUP_CONTROLLER} until it is backed up{of}");
     cause.meaning(meaning).message(text("message")).since(Some(since))
+}
+
+/// The namespace in which the API server refuses a backup: a right in it cannot be granted if it does not exist.
+pub fn namespace_of_backup(node: &Node) -> Option<Identity> {
+    let report = protection::report(&node.object.metadata);
+    if node.deleted.is_none() || report["reason"] != reason::FORBIDDEN {
+        return None;
+    }
+    let (_, rest) = report["message"].as_str()?.split_once(" in the namespace \"")?;
+    Some(Identity::new("v1", "Namespace", None, rest.split_once('"')?.0))
 }
 
 /// A backup as the plugin takes it, such as `job/dump-x -n backups`; it is called `Job backups/dump-x`.

@@ -3,12 +3,12 @@
 use super::{
     answer::{Answer, Cause, Evidence, Finding},
     blockers, command,
-    command_kind::is_waiting,
+    command_kind::{is_command, is_waiting},
     contents, contest,
     controllers::NOT_RUNNING,
     deletion,
     facts::Facts,
-    left_behind, nodes,
+    left_behind, nodes, readiness,
     related::terminating_kind,
     scheduling, settings,
     text::{self as words, with_names},
@@ -32,30 +32,43 @@ pub fn diagnose(facts: &Facts) -> Answer {
     if let Some(Finding { cause, .. }) = &mut finding {
         cause.advice = with_names(&cause.advice, &cause.object);
     }
-    // An object that reports on itself needs no look at its dependents.
-    let is_seen = !facts.surroundings.hides_dependents || asked.health.state != State::Present;
-    // What has ended stays so, whoever runs.
-    let is_current = asked.health.state == State::Done || unreported::remarks(facts).is_empty();
-    let is_overlooked = command::overlooked(facts).is_some();
-    let sentence = match &finding {
-        None if !is_seen => words::unknown(asked),
-        None if !is_current => words::outdated(asked),
-        None if is_overlooked => words::overlooked(asked),
-        None => words::well(asked),
-        Some(finding) => words::sentence(asked, &finding.cause, facts.now),
+    let doubt = if finding.is_some() { None } else { doubt(facts) };
+    let well = finding.is_none() && doubt.is_none();
+    let sentence = match (&finding, doubt) {
+        (Some(finding), _) => words::sentence(asked, &finding.cause, facts.now),
+        (None, Some(doubt)) => doubt,
+        (None, None) => words::well(asked),
     };
     let evidence = finding.iter().flat_map(|finding| finding.path.iter().rev());
     let evidence =
         evidence.map(|node| Evidence { object: node.identity.clone(), health: node.health.clone() });
-    Answer {
+    let answer = Answer {
         object: asked.identity.clone(),
-        well: finding.is_none() && is_seen && is_current && !is_overlooked,
+        well,
         sentence,
         evidence: evidence.collect(),
         remarks: remarks(facts, finding.as_ref()),
         root_cause: finding.map(|finding| finding.cause),
         not_seen: facts.surroundings.gaps.clone(),
+    };
+    answer.clipped()
+}
+
+/// Why an object without a finding cannot be called well: something that would show it was not seen.
+fn doubt(facts: &Facts) -> Option<String> {
+    let asked = facts.asked;
+    let has_ended = asked.health.state == State::Done;
+    if facts.surroundings.hides_dependents && !has_ended && !readiness::is_confirmed(asked) {
+        return Some(words::doubtful(asked, "its dependents could not all be read"));
     }
+    if !has_ended && !unreported::remarks(facts).is_empty() {
+        return Some(words::outdated(asked));
+    }
+    if command::overlooked(facts).is_some() {
+        return Some(words::doubtful(asked, "may be a command that is not bound"));
+    }
+    let is_uncarried = command::is_uncarried(facts);
+    is_uncarried.then(|| words::doubtful(asked, "is a command, and nobody reports that it is carried out"))
 }
 
 /// The root cause, reached object by object: the first check that applies decides, the most fundamental ones first.
@@ -71,6 +84,17 @@ pub fn explain<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
         .or_else(|| scheduling::check(node, facts))
         .or_else(|| volumes::check(node, facts))
         .or_else(|| blockers::check(node, facts))
+}
+
+/// The objects from one to the first below it that is wanted. Commands act beside the chain.
+pub fn path_to<'n>(node: &'n Node, is_wanted: &dyn Fn(&Node) -> bool) -> Option<Vec<&'n Node>> {
+    if is_wanted(node) {
+        return Some(vec![node]);
+    }
+    let mut children = node.children.iter().filter(|child| !is_command(child));
+    let mut path = children.find_map(|child| path_to(child, is_wanted))?;
+    path.insert(0, node);
+    Some(path)
 }
 
 /// The cause of the first of these objects that has one, the most probable first, or else one of the object itself.
@@ -101,8 +125,10 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
         None => {
             remarks.extend(command::overlooked(facts));
             remarks.extend(rolled_back(facts.asked).map(|message| format!("it was rolled back: {message}")));
-            // Its kind has no status for this; Events may help.
             if facts.asked.health.state == State::Present {
+                remarks.extend(own_words(facts.asked));
+            }
+            if facts.asked.health.state != State::Done {
                 remarks.extend(warnings::newest(facts.asked, facts));
             }
         }
@@ -116,6 +142,7 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
         remarks.extend(contest::told(facts.asked).map(|told| told.message));
     }
     remarks.extend(nodes::remarks(facts));
+    remarks.extend(deletion::remarks(facts, finding.map(|finding| &finding.cause)));
     remarks.extend(settings::remarks(facts, finding.map(|finding| &finding.cause)));
     remarks.extend(unreported::updating(facts));
     remarks.extend(facts.asked.all().filter_map(|node| {
@@ -133,6 +160,21 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
         remarks.extend(unreported::remarks(facts));
     }
     remarks
+}
+
+/// What an object says of itself in words that only its project knows.
+fn own_words(node: &Node) -> Vec<String> {
+    let open = conditions(&node.object).into_iter().filter(|found| found.status != "True");
+    let conditions =
+        open.filter(|found| !found.reason.is_empty() || !found.message.is_empty()).map(|found| {
+            let words = [found.reason, found.message].into_iter().filter(|words| !words.is_empty());
+            format!("it reports {} {}: {}", found.type_, found.status, words.collect::<Vec<_>>().join(", "))
+        });
+    let phases = ["phase", "state", "health/status"].into_iter().filter_map(|field| {
+        let phase = text(&node.object, &format!("/status/{field}"))?;
+        Some(format!("its status.{} is {phase}", field.replace('/', ".")))
+    });
+    conditions.chain(phases).collect()
 }
 
 /// An object whose definition is being deleted, so that it cannot be created.

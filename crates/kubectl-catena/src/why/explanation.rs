@@ -57,6 +57,7 @@ pub async fn explanation(cluster: &Cluster, target: &Target) -> Result<Answer> {
         is_declared_command: fetched.is_declared_command,
         related,
         hides_dependents: fetched.hides_dependents,
+        is_incomplete: fetched.is_incomplete,
         ..surroundings
     };
     Ok(diagnose(&Facts { asked, top: &top, surroundings: &surroundings, now: Timestamp::now() }))

@@ -54,10 +54,12 @@ pub struct Surroundings {
     pub gaps: Vec<Gap>,
     /// Whether dependents of the asked object may be among the unread parts.
     pub hides_dependents: bool,
+    /// Whether dependents of any object of the chain may be.
+    pub is_incomplete: bool,
 }
 
 /// An Event of type Warning.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Warning {
     /// The uid of the object that it is about.
     pub about: String,
@@ -67,6 +69,10 @@ pub struct Warning {
     pub reason: String,
     /// For people.
     pub message: String,
+    /// The number of times that it was seen; zero if unknown.
+    pub count: i32,
+    /// The time when it was first seen.
+    pub since: Option<Timestamp>,
     /// The time when it was last seen.
     pub at: Option<Timestamp>,
 }

@@ -8,25 +8,24 @@ use k8s_openapi::{
     api::{apps::v1::Deployment, coordination::v1::Lease as CoreLease, core::v1::Event},
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
-use kube::{Api, api::ListParams, client::Body};
+use kube::{Api, api::ListParams, client::Body, core::DynamicObject};
 
 use super::{
     controller_pods::look_into_pods,
-    controllers::{COMPONENT, Controllers, Installation, Lease, OURS},
+    controllers::{COMPONENT, Controllers, Installation, Lease, NAME},
     facts::{Surroundings, Warning},
     relate::alone,
-    settings::refused_settings,
+    settings::{RefusedSettings, refused_settings},
     warnings::warning,
 };
 use crate::{
     chain::Node,
     connection::Cluster,
     errors::{Gap, read_failure},
+    object::Identity,
     pages,
-    protection::protected_kinds,
+    protection::{OURS, protected_kinds},
 };
-
-const NAME: &str = "app.kubernetes.io/name";
 
 /// The namespace of Events about cluster-wide objects.
 const WIDE: &str = "default";
@@ -51,6 +50,7 @@ pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Surroundings 
     };
     let mut seen = join(leases.unwrap_or_default(), deployments.unwrap_or_default(), lead);
     let mut gaps = Vec::new();
+    look_for_holders(cluster, &mut seen).await;
     look_into_pods(cluster, &mut seen).await;
     if let Some(why) = &unseen {
         gaps.push(Gap::new("the controllers of Catena", why));
@@ -62,8 +62,16 @@ pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Surroundings 
     if !is_all {
         gaps.push(Gap::new("some Events", "there are too many"));
     }
+    let controllers = Controllers { seen, unseen };
+    let is_installed = |refused: &RefusedSettings| {
+        let Identity { namespace, name, .. } = &refused.config_map;
+        let mut installed = controllers.installed(&refused.controller);
+        installed.any(|seen| seen.name == *name && Some(&seen.namespace) == namespace.as_ref())
+    };
+    // Anybody can label a ConfigMap.
+    let refused_settings = refused_settings.into_iter().filter(is_installed).collect();
     Surroundings {
-        controllers: Controllers { seen, unseen },
+        controllers,
         namespace: deleted,
         warnings,
         protected,
@@ -98,6 +106,7 @@ pub fn join(leases: Vec<CoreLease>, deployments: Vec<Deployment>, lead: SignedDu
             holder: spec.holder_identity.unwrap_or_default(),
             renewed,
             lasts: SignedDuration::from_secs(spec.lease_duration_seconds.unwrap_or(30).into()),
+            is_held_by_pod: None,
         };
         of(&lease.metadata, &|seen| seen.lease = Some(lease_of.clone()));
     }
@@ -117,6 +126,40 @@ pub fn join(leases: Vec<CoreLease>, deployments: Vec<Deployment>, lead: SignedDu
         });
     }
     seen.into_values().collect()
+}
+
+/// Finds out whether the holder of each valid Lease is a pod of its Deployment, with one list for each namespace.
+async fn look_for_holders(cluster: &Cluster, seen: &mut [Installation]) {
+    let Some(kind) = cluster.kinds.named("", "pods") else { return };
+    let now = Timestamp::now();
+    let mut held: BTreeMap<String, Vec<&mut Installation>> = BTreeMap::new();
+    for seen in seen.iter_mut().filter(|seen| seen.lease.as_ref().is_some_and(|lease| lease.is_valid(now))) {
+        held.entry(seen.namespace.clone()).or_default().push(seen);
+    }
+    let looks = held.into_iter().map(async |(namespace, installations)| {
+        let names: Vec<&str> = installations.iter().filter_map(|seen| seen.pod_name()).collect();
+        let labels = format!("{NAME} in ({})", names.join(","));
+        let api = cluster.api::<DynamicObject>(kind, Some(&namespace));
+        let Ok(pods) = pages::metadata(&api, ListParams::default().labels(&labels)).await else { return };
+        for seen in installations {
+            let has_name = seen.pod_name().is_some();
+            let Some(lease) = seen.lease.as_mut().filter(|_| has_name) else { continue };
+            let is_holder = |pod: &ObjectMeta| {
+                pod.name.as_ref() == Some(&lease.holder) && is_selected(&seen.selector, pod)
+            };
+            lease.is_held_by_pod = Some(pods.iter().any(is_holder));
+        }
+    });
+    futures::future::join_all(looks).await;
+}
+
+/// Whether an object has all labels of a selector, such as `a=b,c=d`.
+fn is_selected(selector: &str, metadata: &ObjectMeta) -> bool {
+    let has = |pair: &str| {
+        let (key, value) = pair.split_once('=')?;
+        Some(metadata.labels.as_ref()?.get(key)? == value)
+    };
+    selector.split(',').all(|pair| has(pair) == Some(true))
 }
 
 /// The namespace, if it is being deleted.

@@ -32,7 +32,9 @@ pub async fn or_left_behind(cluster: &Cluster, target: &Target, missing: Error) 
     let Some(top) = child_of(cluster, &parent).await.and_then(alone) else { return Err(missing) };
     let surroundings = Box::pin(gather(cluster, parent.namespace.as_deref())).await;
     let (related, gaps) = relate(cluster, &top, surroundings.namespace.as_ref()).await;
-    let surroundings = Surroundings { related, gaps: [surroundings.gaps, gaps].concat(), ..surroundings };
+    // Its pods are not read.
+    let gaps = [surroundings.gaps, gaps].concat();
+    let surroundings = Surroundings { related, gaps, is_incomplete: true, ..surroundings };
     Ok(answer(parent, &top, &surroundings, Timestamp::now()))
 }
 

@@ -4,7 +4,7 @@
 use catena_api::keys;
 use serde_json::Value;
 
-use super::contents;
+use super::{contents, deletion::namespace_of_backup};
 use crate::{
     chain::{Node, State},
     object::{Identity, text},
@@ -65,6 +65,9 @@ fn is_same(one: &Identity, other: &Identity) -> bool {
 pub fn wanted(node: &Node) -> Vec<Identity> {
     if node.deleted.is_none() && node.health.state.is_healthy() {
         return Vec::new();
+    }
+    if let Some(namespace) = namespace_of_backup(node) {
+        return vec![namespace];
     }
     match (node.identity.group(), node.identity.kind.as_str()) {
         ("", "Pod") => node_of(node).into_iter().chain(claims_of(node)).collect(),

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::{
     answer::{Cause, Finding},
     command_kind::{BINDER, is_command},
-    controllers::{COMPONENT, OURS, controller_of},
+    controllers::{COMPONENT, controller_of},
     facts::Facts,
     reasons::describe,
 };
@@ -21,6 +21,7 @@ use crate::{
     connection::Cluster,
     object::{Identity, text},
     pages,
+    protection::OURS,
 };
 
 /// The Events about settings that are not in force.

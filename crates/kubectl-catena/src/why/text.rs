@@ -7,6 +7,7 @@ use super::{
     command_kind::is_command,
     contents::TERMINATING,
     contest,
+    readiness::counts,
 };
 use crate::{
     age::age,
@@ -18,8 +19,7 @@ use crate::{
 
 /// The sentence for an object without a finding.
 pub fn well(node: &Node) -> String {
-    let serving = node.serving.as_ref().filter(|_| node.identity.kind != "Pod");
-    let serving = serving.map_or_else(String::new, |serving| format!(": {serving} serve"));
+    let serving = serving(node);
     match node.health.state {
         State::Done => format!("{} has succeeded.", node.identity),
         State::Present => format!("{} exists; its kind does not report whether it is ready.", node.identity),
@@ -27,25 +27,26 @@ pub fn well(node: &Node) -> String {
     }
 }
 
-/// The sentence for an object without a finding, of which dependents may be unread.
-pub fn unknown(node: &Node) -> String {
-    format!(
-        "{} exists, but its dependents could not all be read: whether it is well is unknown.",
-        node.identity
-    )
+/// The end of a sentence, with the numbers that an object reports.
+fn serving(node: &Node) -> String {
+    match counts(node) {
+        Some((Some(serving), wanted)) => format!(": {serving}/{wanted} serve"),
+        _ => String::new(),
+    }
+}
+
+/// The sentence for an object without a finding that cannot be called well for this reason.
+pub fn doubtful(node: &Node, why: &str) -> String {
+    let says = match node.health.state {
+        State::Ready => format!("reports that it is ready{}", serving(node)),
+        _ => "exists".to_owned(),
+    };
+    format!("{} {says}, but {why}: whether it is well is unknown.", node.identity)
 }
 
 /// The sentence for an object without a finding, whose last reports nobody keeps up to date.
 pub fn outdated(node: &Node) -> String {
     format!("{} had no problem when it was last reported: whether it is well now is unknown.", node.identity)
-}
-
-/// The sentence for an object without a finding that may be a command.
-pub fn overlooked(node: &Node) -> String {
-    format!(
-        "{} exists, but may be a command that is not bound: whether it is well is unknown.",
-        node.identity
-    )
 }
 
 /// The root cause in one sentence.
@@ -71,7 +72,9 @@ pub fn sentence(asked: &Node, cause: &Cause, now: Timestamp) -> String {
 pub fn with_names(advice: &str, object: &Identity) -> String {
     let namespace =
         object.namespace.as_ref().map_or_else(String::new, |namespace| format!(" -n {namespace}"));
-    let whole = format!("{}/{}", object.kind.to_lowercase(), object.name);
+    let group = object.group();
+    let dot = if group.is_empty() { "" } else { "." };
+    let whole = format!("{}{dot}{group}/{}", object.kind.to_lowercase(), object.name);
     advice.replace("{namespace}", &namespace).replace("{object}", &whole).replace("{name}", &object.name)
 }
 

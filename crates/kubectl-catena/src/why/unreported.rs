@@ -27,22 +27,27 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
     }
     let since = node.health.since.or(node.created);
     let Some(controller) = controller_of(&node.identity) else {
-        let meaning = "has a status that does not reflect its current spec".to_owned();
-        let cause = silence(node, meaning, since, facts)
-            .advice("check that the controller of this kind is running, and read its logs");
+        let cause = if is_new(since, facts) {
+            let meaning = "has just changed, and has a status from before".to_owned();
+            silence(node, meaning, since, facts).advice("ask again in some seconds")
+        } else {
+            let meaning = "has a status that does not reflect its current spec".to_owned();
+            silence(node, meaning, since, facts)
+                .advice("check that the controller of this kind is running, and read its logs")
+        };
         return Some(Finding::at(node, cause));
     };
     let cause = match facts.verdict(controller) {
         Verdict::Down(down) => not_running(&node.identity, controller, &down),
         Verdict::Runs if is_held_back(node, since, facts) => {
             let left = facts.surroundings.related.former_child(node);
-            let next = left.into_iter().chain(blockers::unhealthy_children(node));
+            let next = left.into_iter().chain(blockers::unhealthy_children(node, facts));
             let starting = Cause::with(&node.identity, "Progressing").since(since);
             return follow(node, next, Some(starting), facts);
         }
         Verdict::Runs => {
-            let meaning = if since.is_some_and(|since| facts.now.duration_since(since) < REPORT_GRACE) {
-                format!("has just changed, and {controller} will reconcile it in a moment")
+            let meaning = if is_new(since, facts) {
+                format!("has just changed, and {controller} has not reported on it yet")
             } else {
                 format!("has not been reconciled by {controller}, which is running")
             };
@@ -58,6 +63,11 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
         }
     };
     Some(Finding::at(node, cause))
+}
+
+/// Whether the silence of a controller since then is normal.
+fn is_new(since: Option<Timestamp>, facts: &Facts) -> bool {
+    since.is_some_and(|since| facts.now.duration_since(since) < REPORT_GRACE)
 }
 
 /// Whether a controller that runs may be waiting for the first news: it has made a child, or waits for a former one.

@@ -49,10 +49,11 @@ pub fn newest(node: &Node, facts: &Facts) -> Vec<String> {
     newest.take(MAX_WARNINGS).map(|warning| text(warning, facts.now)).collect()
 }
 
-fn text(Warning { by, reason, message, at, .. }: &Warning, now: Timestamp) -> String {
+fn text(Warning { by, reason, message, count, at, .. }: &Warning, now: Timestamp) -> String {
+    let times = (*count > 1).then(|| format!("x{count}"));
     let by = Some(by.clone()).filter(|by| !by.is_empty());
     let ago = at.map(|at| format!("{} ago", age(now, at)));
-    let source = by.into_iter().chain(ago).collect::<Vec<_>>().join(", ");
+    let source = times.into_iter().chain(by).chain(ago).collect::<Vec<_>>().join(", ");
     let source = if source.is_empty() { source } else { format!(" ({source})") };
     format!("Warning {reason}{source}: {message}")
 }
@@ -65,7 +66,13 @@ pub fn after(said: &str, node: &Node, facts: &Facts) -> String {
 
 /// An Event as a diagnosis needs it.
 pub fn warning(event: Event) -> Warning {
-    let at = event.series.as_ref().and_then(|series| series.last_observed_time.as_ref()).map(|time| time.0);
+    let series = event.series.as_ref();
+    let count = series.and_then(|series| series.count).or(event.count).unwrap_or_default();
+    let at = series.and_then(|series| series.last_observed_time.as_ref()).map(|time| time.0);
+    let since = event.first_timestamp.as_ref().map(|time| time.0);
+    let since = since
+        .or_else(|| event.event_time.as_ref().map(|time| time.0))
+        .or_else(|| event.creation_timestamp().map(|time| time.0));
     let at = at
         .or_else(|| event.last_timestamp.as_ref().map(|time| time.0))
         .or_else(|| event.event_time.as_ref().map(|time| time.0))
@@ -75,6 +82,8 @@ pub fn warning(event: Event) -> Warning {
         by: event.reporting_component.unwrap_or_default(),
         reason: event.reason.unwrap_or_default(),
         message: event.message.unwrap_or_default(),
+        count,
+        since,
         at,
     }
 }

@@ -13,14 +13,6 @@ const SHOWN: usize = 60;
 /// A path in an object, for people, and the value there.
 type Place<'o> = (String, &'o Value);
 
-#[derive(Clone, Copy, Debug)]
-enum Step<'f> {
-    Key(&'f str),
-    Index(usize),
-    /// The item of a list with these keys and values, as in `containerPort=80,protocol="TCP"`.
-    Item(&'f str),
-}
-
 /// The places that an answer of the server names, in its causes or else in its message.
 pub(crate) fn named<'o>(message: &str, fields: &[String], object: &'o Value) -> Vec<Place<'o>> {
     if !fields.is_empty() {
@@ -80,16 +72,19 @@ fn places<'o>(field: &str, object: &'o Value) -> Vec<Place<'o>> {
     found
 }
 
-fn take<'o>(step: Step<'_>, path: &str, value: &'o Value) -> Vec<Place<'o>> {
-    let items = value.as_array().into_iter().flatten().enumerate();
-    let items = items.map(|(index, item)| (format!("{path}[{index}]"), item));
-    match step {
-        Step::Key(key) if value.is_array() => {
-            items.flat_map(|(path, item)| take(Step::Key(key), &path, item)).collect()
+/// The places behind a step: the name of a field, the index of an item, or the keys and values of one, as in
+/// `containerPort=80,protocol="TCP"`.
+fn take<'o>(step: &str, path: &str, value: &'o Value) -> Vec<Place<'o>> {
+    let Some(items) = value.as_array() else {
+        return value.get(step).map(|found| (with_key(path, step), found)).into_iter().collect();
+    };
+    let items = items.iter().enumerate().map(|(index, item)| (format!("{path}[{index}]"), item));
+    match step.parse() {
+        Ok(index) => items.skip(index).take(1).collect(),
+        Err(_) if step.contains('=') => {
+            items.filter(|(_, item)| step.split(',').all(|key| has(item, key))).collect()
         }
-        Step::Key(key) => value.get(key).map(|found| (with_key(path, key), found)).into_iter().collect(),
-        Step::Index(index) => items.skip(index).take(1).collect(),
-        Step::Item(keys) => items.filter(|(_, item)| keys.split(',').all(|key| has(item, key))).collect(),
+        Err(_) => items.flat_map(|(path, item)| take(step, &path, item)).collect(),
     }
 }
 
@@ -100,23 +95,16 @@ fn has(item: &Value, key: &str) -> bool {
     wanted.is_some_and(|(key, value)| item.get(key) == Some(&value))
 }
 
-fn steps(field: &str) -> Vec<Step<'_>> {
+fn steps(field: &str) -> Vec<&str> {
     let (mut steps, mut rest) = (Vec::new(), field);
-    while !rest.is_empty() {
-        if let Some((inside, after)) = rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-            let number = inside.parse().ok().map(Step::Index);
-            let other = if inside.contains('=') { Step::Item(inside) } else { Step::Key(inside) };
-            steps.push(number.unwrap_or(other));
-            rest = after;
-        } else {
+    while !rest.is_empty() && steps.last() != Some(&"") {
+        let in_brackets = rest.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+        let (step, after) = in_brackets.unwrap_or_else(|| {
             let key = rest.trim_start_matches('.');
-            let end = key.find(['.', '[']).unwrap_or(key.len());
-            if end == 0 {
-                break;
-            }
-            steps.push(Step::Key(&key[..end]));
-            rest = &key[end..];
-        }
+            key.split_at(key.find(['.', '[']).unwrap_or(key.len()))
+        });
+        steps.push(step);
+        rest = after;
     }
     steps
 }

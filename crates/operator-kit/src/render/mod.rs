@@ -10,7 +10,7 @@ pub(crate) mod yaml;
 
 pub use {
     digest::{sha256, short_digest},
-    expression::{Expression, ExpressionError},
+    expression::{Expression, ExpressionError, is_same_quantity},
     object_name::is_object_name,
     renderings::Renderings,
     templates::{ApiKind, Declarations, Parameter, Rendered, Subject, TemplateError, Templates},

@@ -1,6 +1,6 @@
 use std::{
     collections::HashMap,
-    hash::{DefaultHasher, Hash, Hasher},
+    hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -214,9 +214,7 @@ fn subject(about: &ObjectReference, topic: impl Hash) -> u64 {
 }
 
 fn digest(value: impl Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    value.hash(&mut hasher);
-    hasher.finish()
+    BuildHasherDefault::<DefaultHasher>::default().hash_one(value)
 }
 
 /// Publishes queued Events until the queue is closed.

@@ -7,6 +7,7 @@ use futures::{
     future::BoxFuture,
     stream::{BoxStream, FuturesUnordered},
 };
+use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{
     Resource,
     runtime::{
@@ -25,7 +26,7 @@ use crate::{
     object::ObjectId,
     report::health::Health,
     run::{Controller, Queue, controller::Passes, queue::Key},
-    watch::{Intake, WatchHandle, Watches, lenient::Place, readable},
+    watch::{Intake, WatchHandle, Watches, readable},
 };
 
 /// Time in which recoveries and losses of watches are gathered before every object is reconciled again.
@@ -145,7 +146,7 @@ where
     let known = store.as_reader();
     watches.start(watch, status, seen, move |event| {
         // The last readable state of an object.
-        let find = |place: &Place| {
+        let find = |place: &ObjectReference| {
             let namespace = place.namespace.as_deref().unwrap_or_default();
             let found = passes.find(namespace, place.name.as_deref()?)?;
             (found.meta().uid == place.uid).then(|| C::Kind::clone(&found))

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::{api::core::v1::ObjectReference, apimachinery::pkg::apis::meta::v1::Condition};
 use kube::{Resource, api::ObjectMeta, runtime::watcher::Event};
 use serde::{
     Deserialize, Deserializer,
@@ -17,34 +17,24 @@ pub(crate) struct Lenient<K>(pub Result<K, Unreadable>);
 /// An object that does not match its kind.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Unreadable {
-    pub identity: Identity,
+    /// The part of it that is known even so. Items of a list of a built-in kind have neither an API version nor a kind.
+    pub object: ObjectReference,
     /// The mistake in it.
     pub error: String,
 }
 
-/// The part of an object that is known even if the rest cannot be read.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(crate) struct Identity {
-    /// Items of a list of a built-in kind have none.
-    pub api_version: Option<String>,
-    pub kind: Option<String>,
-    pub metadata: Place,
-}
-
-/// The part of the metadata that identifies an object.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(crate) struct Place {
-    pub namespace: Option<String>,
-    pub name: Option<String>,
-    pub uid: Option<String>,
-    pub resource_version: Option<String>,
-}
-
 impl Unreadable {
     fn of(text: &[u8], error: &serde_json::Error) -> Self {
-        Self { identity: serde_json::from_slice(text).unwrap_or_default(), error: error.to_string() }
+        #[derive(Default, Deserialize)]
+        #[serde(rename_all = "camelCase", default)]
+        struct Known {
+            api_version: Option<String>,
+            kind: Option<String>,
+            metadata: ObjectReference,
+        }
+
+        let Known { api_version, kind, metadata } = serde_json::from_slice(text).unwrap_or_default();
+        Self { object: ObjectReference { api_version, kind, ..metadata }, error: error.to_string() }
     }
 }
 
@@ -52,7 +42,7 @@ impl<K: Resource> Lenient<K> {
     pub fn resource_version(&self) -> Option<&str> {
         match &self.0 {
             Ok(object) => object.meta().resource_version.as_deref(),
-            Err(unreadable) => unreadable.identity.metadata.resource_version.as_deref(),
+            Err(unreadable) => unreadable.object.resource_version.as_deref(),
         }
     }
 }
@@ -73,9 +63,9 @@ impl<K: DeserializeOwned> Lenient<K> {
 pub(crate) fn readable<K, R>(
     event: Event<Lenient<K>>,
     trim: impl FnOnce(K) -> R,
-    known: impl FnOnce(&Place) -> Option<R>,
+    known: impl FnOnce(&ObjectReference) -> Option<R>,
 ) -> Option<Event<R>> {
-    let known = |unreadable: Unreadable| known(&unreadable.identity.metadata);
+    let known = |unreadable: Unreadable| known(&unreadable.object);
     Some(match event {
         Event::Apply(Lenient(object)) => Event::Apply(trim(object.ok()?)),
         Event::InitApply(Lenient(Ok(object))) => Event::InitApply(trim(object)),
@@ -205,8 +195,8 @@ mod tests {
         let list: Vec<Lenient<ConfigMap>> =
             list.as_array().unwrap().iter().map(|item| Lenient::of(item.to_string().as_bytes())).collect();
         let Lenient(Err(bad)) = &list[0] else { panic!("{list:?}") };
-        let Place { namespace, name, uid, .. } = &bad.identity.metadata;
-        let texts = [namespace, name, uid, &bad.identity.kind].map(Option::as_deref);
+        let ObjectReference { namespace, name, uid, kind, .. } = &bad.object;
+        let texts = [namespace, name, uid, kind].map(Option::as_deref);
         assert_eq!(texts, [Some("shop"), Some("bad"), Some("u"), Some("ConfigMap")]);
         assert_eq!(list[0].resource_version(), Some("5"));
         assert!(!bad.error.is_empty());
@@ -218,7 +208,7 @@ mod tests {
         let deep = format!("{}1{}", "[".repeat(5_000), "]".repeat(5_000));
         let text = format!(r#"{{"spec": {deep}, "metadata": {{"name": "deep", "uid": "u"}}}}"#);
         let Lenient(Err(bad)) = Lenient::<TrimmedObject>::read(&text) else { panic!("it is read") };
-        assert_eq!(bad.identity.metadata.name.as_deref(), Some("deep"));
+        assert_eq!(bad.object.name.as_deref(), Some("deep"));
         assert!(bad.error.contains("recursion limit"), "{}", bad.error);
     }
 }

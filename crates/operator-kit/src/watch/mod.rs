@@ -20,9 +20,9 @@ pub use {
     trimmed::{Trimmed, TrimmedObject, trimmed_metadata, trimmed_time},
     watched_kind::{Source, Watched, WatchedKind},
 };
+pub(crate) use {lenient::readable, watched_kind::Intake};
 #[cfg(feature = "testing")]
 pub(crate) use {
-    lenient::Lenient,
-    stream::{read_change, read_page},
+    lenient::{Lenient, Unreadable},
+    stream::{read_change, read_objects},
 };
-pub(crate) use {lenient::readable, watched_kind::Intake};

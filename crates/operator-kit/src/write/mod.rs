@@ -5,12 +5,10 @@ pub mod owner;
 mod repeated_writes;
 mod slow_start;
 mod strict;
-mod trial;
 mod writer;
 
 pub(crate) use writer::Gate;
 pub use {
     slow_start::{Batch, slow_start},
-    trial::try_create,
-    writer::{OnBehalf, Writer, Written},
+    writer::{OnBehalf, Writer, Written, try_create},
 };

@@ -156,7 +156,7 @@ fn while_children_are_not_known_the_last_numbers_stay() {
 #[test]
 fn a_child_is_scaled_also_without_a_template() {
     let mut observed = ours(json!({"spec": {"replicas": 1}}));
-    observed.desired = Err(TemplateError::Unknown { template: "x".into(), known: String::new() }.into());
+    observed.desired = Err(TemplateError::unknown("x", "").into());
     assert!(matches!(decide(&observed), Action::Scale { is_former: false, .. }));
     observed.child = Found::Ours(child(json!({})));
     assert!(matches!(decide(&observed), Action::Refuse(_)));

@@ -88,7 +88,7 @@ fn pods_that_are_not_made_again_because_their_revision_is_not_recorded_are_told_
 #[test]
 fn a_broken_template_costs_no_pod_that_is_lost() {
     let mut observed = rollout(3, vec![old(0)]);
-    observed.revision = Err(TemplateError::Unknown { template: "x".into(), known: String::new() });
+    observed.revision = Err(TemplateError::unknown("x", ""));
     assert_eq!(decide(&observed), create(OLD, &[1, 2]));
 }
 

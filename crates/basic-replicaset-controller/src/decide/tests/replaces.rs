@@ -65,7 +65,7 @@ fn scaling_down_in_the_middle_of_a_bad_rollout_keeps_what_serves() {
 #[test]
 fn a_changed_number_of_replicas_needs_no_template_to_shrink() {
     let mut observed = observed(1, vec![pod(0, OLD, PodState::Ready), pod(1, OLD, PodState::Ready)]);
-    observed.revision = Err(TemplateError::Unknown { template: "x".into(), known: String::new() });
+    observed.revision = Err(TemplateError::unknown("x", ""));
     assert_eq!(deleted(&decide(&observed)).len(), 1);
     observed.pods.truncate(0);
     assert!(matches!(decide(&observed), Action::Refuse(_)));

@@ -7,7 +7,7 @@ use super::*;
 #[test]
 fn a_template_that_is_gone_is_told_while_its_pods_still_run() {
     let mut observed = observed(1, vec![pod(0, OLD, PodState::Ready)]);
-    observed.revision = Err(TemplateError::Unknown { template: "x".into(), known: String::new() });
+    observed.revision = Err(TemplateError::unknown("x", ""));
     let status = written(decide(&observed));
     assert_eq!(status.active, 1);
     assert_eq!(conditions::find(&status.conditions, conditions::READY).unwrap().reason, "TemplateNotFound");
@@ -107,7 +107,7 @@ fn mere_numbers_are_gathered() {
 #[test]
 fn numbers_that_came_to_rest_are_told_soon_also_where_the_set_is_not_ready() {
     let mut observed = observed(2, (0..2).map(|slot| pod(slot, OLD, PodState::Ready)).collect());
-    observed.revision = Err(TemplateError::Unknown { template: "x".into(), known: String::new() });
+    observed.revision = Err(TemplateError::unknown("x", ""));
     Arc::make_mut(&mut observed.set).status = Some(written(decide(&observed)));
     Arc::make_mut(&mut observed.set).spec.replicas = 1;
     observed.pods.truncate(1);

@@ -55,6 +55,35 @@ fn an_empty_group_is_the_core_group_and_one_that_is_left_open_must_leave_no_choi
     assert!(why.contains("of the kind \"Node\" of the group \"apps.example\""), "{why}");
 }
 
+/// The policy of `admission` reads the same fields: what it asks the user's right for is what is bound.
+#[test]
+fn a_quoted_field_is_read_in_every_part_of_a_reference() {
+    let quoted = |field: &str| format!("object.spec.`the-target`.`its-{field}`");
+    let shops = |group: &str| json!({"group": group, "version": "v1", "resource": "shops", "kind": "Shop"});
+    let kind = kind(&json!({
+        "filter": "has(object.spec.`the-target`)",
+        "target": {
+            "name": quoted("name"), "namespace": quoted("namespace"), "uid": quoted("uid"),
+            "kind": quoted("kind"), "group": quoted("group"),
+            "kinds": [shops("apps.example"), shops("other.example"),
+                {"version": "v1", "resource": "nodes", "kind": "Node", "scope": "Cluster"}],
+        },
+    }));
+    let find = |fields: Value| command(&kind, &json!({"spec": {"the-target": fields}})).row.finding;
+    let all = json!({
+        "its-name": "b", "its-namespace": "there", "its-uid": "u", "its-kind": "Shop", "its-group": "other.example",
+    });
+    let Finding::Target(to) = find(all) else { panic!("no target") };
+    assert_eq!((&*to.name, to.namespace.as_deref(), to.uid.as_deref()), ("b", Some("there"), Some("u")));
+    assert_eq!((&*to.kind.resource.kind, &*to.kind.resource.group), ("Shop", "other.example"));
+    let Finding::Target(to) = find(json!({"its-name": "b", "its-kind": "Node"})) else { panic!("no target") };
+    assert_eq!((to.namespace.as_deref(), to.uid.as_deref(), &*to.kind.resource.kind), (None, None, "Node"));
+    assert!(
+        matches!(find(json!({"its-kind": "Node"})), Finding::Invalid(why) if why.contains("names no target"))
+    );
+    assert!(matches!(command(&kind, &json!({})).row.finding, Finding::NoCommand));
+}
+
 #[test]
 fn kinds_between_which_no_reference_could_choose_are_refused_with_the_settings() {
     let shop = |group: &str| json!({"group": group, "version": "v1", "resource": "shops", "kind": "Shop"});

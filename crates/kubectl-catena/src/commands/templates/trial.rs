@@ -45,40 +45,31 @@ pub enum Outcome {
 
 /// Tries a template.
 pub async fn of(cluster: &Cluster, source: &Source, parameters: &BTreeMap<String, String>) -> Trial {
-    let trial = |api_version: &str, kind: &str, (outcome, note): (Outcome, String)| Trial {
-        template: source.field.clone(),
-        api_version: api_version.to_owned(),
-        kind: kind.to_owned(),
-        outcome,
-        note,
-    };
-    match rendered(source, parameters) {
-        Err(problem) => trial("", "", (Outcome::Refused, problem)),
-        Ok((api_version, kind, objects)) => {
-            trial(&api_version, &kind, accepts(cluster, &api_version, &kind, &objects).await)
+    let (mut api_version, mut kind) = (String::new(), String::new());
+    let (outcome, note) = match rendered(source, parameters) {
+        Err(problem) => (Outcome::Refused, problem),
+        Ok(samples) => {
+            let text = |field: &str| {
+                samples.first().and_then(|sample| sample[field].as_str()).unwrap_or_default().to_owned()
+            };
+            (api_version, kind) = (text("apiVersion"), text("kind"));
+            accepts(cluster, &api_version, &kind, &samples).await
         }
-    }
+    };
+    Trial { template: source.field.clone(), api_version, kind, outcome, note }
 }
 
-/// The sample objects, and their kind.
+/// The sample objects.
 ///
 /// # Errors
 /// With the mistakes in the template or the declarations of its parameters.
-fn rendered(
-    source: &Source,
-    parameters: &BTreeMap<String, String>,
-) -> Result<(String, String, Vec<Value>), String> {
+fn rendered(source: &Source, parameters: &BTreeMap<String, String>) -> Result<Vec<Value>, String> {
     if !source.mistakes.is_empty() {
         return Err(source.mistakes.join("; "));
     }
     let kinds: Vec<_> = source.kinds.iter().map(|(api_version, kind)| (&**api_version, &**kind)).collect();
     let samples = source.templates.samples(&source.name, parameters, source.variables, &kinds);
-    let samples = samples.map_err(|error| error.to_string())?;
-    let text = |field: &str| {
-        let text = samples.first().and_then(|sample| sample[field].as_str());
-        text.unwrap_or_default().to_owned()
-    };
-    Ok((text("apiVersion"), text("kind"), samples))
+    samples.map_err(|error| error.to_string())
 }
 
 async fn accepts(cluster: &Cluster, api_version: &str, kind: &str, objects: &[Value]) -> (Outcome, String) {

@@ -56,8 +56,8 @@ struct Report {
 /// Checks definitions.
 pub async fn run(options: &Options, arguments: &Arguments) -> Result<ExitCode> {
     let definitions = definitions(&arguments.files)?;
-    let mut interrupt = Interrupt::new()?;
     let cluster = options.connect().await?;
+    let mut interrupt = Interrupt::new()?;
     let leftovers = remove_leftovers(&cluster).await?;
     let mut report =
         Report { definitions: Vec::new(), absent: absent(&cluster, &definitions).await?, leftovers };

@@ -42,8 +42,8 @@ pub struct Arguments {
 
 /// Migrates a kind.
 pub async fn run(options: &Options, arguments: &Arguments) -> Result<ExitCode> {
-    let mut interrupt = Interrupt::new()?;
     let cluster = options.connect().await?;
+    let mut interrupt = Interrupt::new()?;
     let name = definition(&cluster, &arguments.kind)?;
     let migration = Migration {
         to: arguments.to.clone(),

@@ -20,7 +20,7 @@ pub use self::{
 
 use self::{report::Ledger, run::Run, scene::Scene, stage::Stage};
 use super::Report;
-use crate::{connection::Cluster, interrupt::Interrupt, kinds::Kind, progress::Status};
+use crate::{connection::Cluster, interrupt::Interrupt, kinds::Kind, progress::Progress};
 
 /// A child to try.
 pub struct Subject {
@@ -45,7 +45,7 @@ pub async fn check(cluster: Cluster, subject: &Subject, limits: &Limits) -> Resu
         bail!("interrupted");
     };
     created?;
-    let status = Status::new(&format!("{} in {}", subject.kind.resource.kind, stage.name()));
+    let status = Progress::new(&format!("{} in {}", subject.kind.resource.kind, stage.name()));
     let (scene, ledger) = (Scene::default(), Ledger::default());
     let Subject { mapping, good, bad, .. } = subject;
     let run = Run { stage, scene, ledger, mapping, good, bad, limits, status };

@@ -14,7 +14,7 @@ use super::{
     scene::{Child, Scene},
     stage::Stage,
 };
-use crate::{poll::poll, progress::Status};
+use crate::{poll::poll, progress::Progress};
 
 /// Time between two looks at what the watches have shown.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
@@ -38,7 +38,7 @@ pub struct Run<'r> {
     /// The time limits.
     pub limits: &'r Limits,
     /// The display.
-    pub status: Status,
+    pub status: Progress,
 }
 
 /// What is visible at a moment.

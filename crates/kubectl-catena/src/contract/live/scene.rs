@@ -195,7 +195,7 @@ mod tests {
     use crate::{
         connection::tests::{answering, status},
         contract::live::{manifest::Manifest, report::Ledger, requirement::Limits, stage::Stage},
-        progress::Status,
+        progress::Progress,
     };
 
     /// The results of a child that reports something with version 7. A pod serves now; there was none when that was reported,
@@ -225,7 +225,7 @@ mod tests {
             good: &manifest,
             bad: &manifest,
             limits: &limits,
-            status: Status::new("web"),
+            status: Progress::new("web"),
         };
         let expectation = Expectation {
             child: "web".into(),

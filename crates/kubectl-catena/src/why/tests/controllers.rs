@@ -371,10 +371,14 @@ fn an_object_of_a_declared_kind_that_command_binder_overlooks_has_a_note() {
     );
     let bound = json!({"annotations": {"catena.dev/bound-to": "x"}});
     let new = json!({"creationTimestamp": "2026-01-01T00:09:58Z"});
-    for (object, is_declared) in [(json!({}), false), (bound, true), (new, true)] {
+    for (object, is_declared) in [(json!({}), false), (new, true)] {
         let answer = answer(object, is_declared);
         assert!(answer.well && answer.remarks.is_empty(), "{answer:?}");
     }
+    // It is bound, and nobody carries it out.
+    let idle = answer(bound, true);
+    assert_eq!((idle.well, idle.exit_code(), idle.root_cause), (false, 1, None));
+    assert!(idle.sentence.contains("nobody reports that it is carried out"), "{}", idle.sentence);
     let status = json!({"conditions": [condition("Succeeded", "True", "Polished", "")]});
     let done = object("shoes.dev/v1", "Polish", "p1", None, json!({"status": status}));
     let done = ask("Polish/p1", &[done], &Surroundings { is_declared_command: true, ..calm() });
@@ -433,6 +437,7 @@ fn a_warning_of_command_binder_counts_until_it_binds_the_command() {
         reason: "TargetReplaced".into(),
         message: "another object".into(),
         at: THEN.parse().ok(),
+        ..Warning::default()
     });
     for (manager, bound_at, is_well) in [
         ("command-binder", "2026-01-01T00:08:00Z", true),

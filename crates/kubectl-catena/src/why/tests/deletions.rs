@@ -125,7 +125,7 @@ fn in_a_terminating_namespace_each_object_is_explained_by_it_or_by_its_holder() 
             objects: vec![deployment(deleted(ready(), protected))],
             surroundings: in_terminating(),
             says: "BasicDeployment/web is held by backup-controller until it is backed up (NamespaceTerminating",
-            advises: "kubectl catena -n shop release basicdeployment/web",
+            advises: "kubectl catena -n shop release basicdeployment.catena.dev/web",
         },
     ]);
 }
@@ -237,7 +237,7 @@ fn a_child_that_was_left_behind_is_told_when_its_parent_is_asked_about() {
             .starts_with("BasicDeployment/web was deleted, and left BasicReplicaSet/web behind: it runs on"),
         "{sentence}"
     );
-    assert!(advice.contains("kubectl -n shop delete basicreplicaset/web"), "{advice}");
+    assert!(advice.contains("kubectl -n shop delete basicreplicaset.catena.dev/web"), "{advice}");
     let mut orphan = ready();
     orphan["metadata"] = json!({"labels": {"catena.dev/deployment-uid": "former"}});
     assert_right(&[Scene {

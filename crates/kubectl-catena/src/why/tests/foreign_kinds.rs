@@ -26,7 +26,7 @@ fn nobody_is_told_to_wait_for_what_has_failed_for_a_reason_that_only_its_control
     let release = object("helm.example.com/v2", "HelmRelease", "web", None, failed);
     let told = explained("HelmRelease/web", &[release], &calm());
     assert!(told.contains("timed out") && told.contains("follow the message"), "{told}");
-    assert!(!told.contains("nothing blocks it"), "{told}");
+    assert!(!told.contains("reports no obstacle"), "{told}");
 }
 
 /// Another project may mean something else by a word of ours.

@@ -3,6 +3,7 @@
 mod contents;
 mod controllers;
 mod deletions;
+mod evidence;
 mod foreign_kinds;
 mod leases;
 mod placement;
@@ -12,6 +13,7 @@ mod scene;
 mod scenes;
 mod volumes;
 mod warnings;
+mod worlds;
 
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
@@ -27,14 +29,15 @@ const WEB: &str = "BasicDeployment/web";
 
 #[test]
 fn a_ready_object_is_reported_as_ready() {
-    let objects = [deployment(ready()), set(ready()), serving("web-1")];
+    let objects = [deployment(ready()), set(ready())];
     insta::assert_snapshot!(explained(WEB, &objects, &calm()), @"BasicDeployment/web is ready: 3/3 serve.");
 }
 
 #[test]
 fn an_object_whose_dependents_could_not_be_read_is_not_called_well() {
     let gap = Gap { what: "pods".into(), why: "no permission".into() };
-    let blind = || Surroundings { gaps: vec![gap.clone()], hides_dependents: true, ..calm() };
+    let blind =
+        || Surroundings { gaps: vec![gap.clone()], hides_dependents: true, is_incomplete: true, ..calm() };
     let silent = [object("example.com/v1", "Shop", "web", None, json!({}))];
     let answer = ask("Shop/web", &silent, &blind());
     assert_eq!((answer.well, answer.exit_code()), (false, 1));
@@ -45,8 +48,14 @@ fn an_object_whose_dependents_could_not_be_read_is_not_called_well() {
     ");
     let answer = ask("Shop/web", &silent, &Surroundings { hides_dependents: false, ..blind() });
     assert_eq!((answer.well, answer.exit_code()), (true, 0));
-    let reports_itself = ask(WEB, &[deployment(ready()), set(ready())], &blind());
-    assert_eq!((reports_itself.well, reports_itself.exit_code()), (true, 0));
+    let only_reports = ask(WEB, &[deployment(ready()), set(ready())], &blind());
+    assert_eq!((only_reports.well, only_reports.exit_code()), (false, 1));
+    let says =
+        "BasicDeployment/web reports that it is ready: 3/3 serve, but its dependents could not all be read";
+    assert!(only_reports.sentence.starts_with(says), "{}", only_reports.sentence);
+    let pods = ["web-1", "web-2", "web-3"].map(serving);
+    let confirmed = ask(WEB, &[&[deployment(ready()), set(ready())][..], &pods].concat(), &blind());
+    assert_eq!((confirmed.well, confirmed.exit_code()), (true, 0));
     let answer = ask(WEB, &refused("Invalid", "no image"), &blind());
     assert_eq!((answer.well, answer.exit_code()), (false, 5));
 }
@@ -156,6 +165,7 @@ fn a_pod_whose_readiness_probe_fails() {
         reason: "Unhealthy".into(),
         message: "Readiness probe failed: HTTP 503".into(),
         at: None,
+        ..Warning::default()
     });
     insta::assert_snapshot!(explained(WEB, &blocked_by_pod(pod("web-x", status), "NotReady"), &surroundings));
 }
@@ -369,6 +379,7 @@ fn a_foreign_command_is_explained_by_an_event_of_the_binder() {
         reason: "TargetNotFound".into(),
         message: "there is no ConfigMap \"red\"; create it, or delete this command".into(),
         at: None,
+        ..Warning::default()
     });
     insta::assert_snapshot!(explained("Polish/p1", &[command(json!({}))], &surroundings));
     let bound = command(json!({"annotations": {"catena.dev/bound-to": "ConfigMap/red"}}));
@@ -395,6 +406,7 @@ fn a_foreign_workload_is_explained_by_its_last_warning() {
             "create Pod db-0 failed: pods \"db-0\" is forbidden: exceeded quota: none, requested: pods=1"
                 .into(),
         at: None,
+        ..Warning::default()
     });
     insta::assert_snapshot!(explained("StatefulSet/db", &[set], &surroundings));
 }

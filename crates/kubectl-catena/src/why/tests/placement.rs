@@ -65,7 +65,8 @@ fn a_pod_leads_to_its_node() {
         Identity { api_version: "v1".into(), kind: "Node".into(), name: "n1".into(), ..Identity::default() };
     let unhealthy = condition("Ready", "False", "KubeletNotReady", "container runtime is down");
     let unhealthy = node("n1", json!({"status": {"conditions": [unhealthy]}}));
-    let well = vec![deployment(ready()), set(ready()), serving("web-1"), on(leaving(), "n1")];
+    let pods = ["web-1", "web-2", "web-3"].map(serving);
+    let well = [&[deployment(ready()), set(ready())][..], &pods, &[on(leaving(), "n1")]].concat();
     assert_right(&[
         Scene {
             name: "a node that has stopped reporting",

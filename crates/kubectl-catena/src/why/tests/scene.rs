@@ -137,6 +137,7 @@ pub fn controller(name: &str, renewed: &str) -> Installation {
         holder: format!("{name}-abc"),
         renewed: renewed.parse().ok(),
         lasts: SignedDuration::from_secs(30),
+        is_held_by_pod: Some(true),
     };
     Installation {
         controller: name.into(),
@@ -162,7 +163,20 @@ pub fn without(name: &str) -> Surroundings {
     surroundings
 }
 
+/// Asks about one of these objects. Below a set that reports to be ready, there are serving pods if the scene names none.
 pub fn ask(asked: &str, objects: &[DynamicObject], surroundings: &Surroundings) -> Answer {
+    let owner =
+        |object: &DynamicObject| Some(object.metadata.owner_references.as_ref()?.first()?.uid.clone());
+    let has_pods = objects.iter().any(|object| owner(object).as_deref() == Some("BasicReplicaSet/web"));
+    let mut objects = objects.to_vec();
+    if !has_pods && !surroundings.hides_dependents {
+        objects.extend(["web-1", "web-2", "web-3"].map(serving));
+    }
+    ask_exactly(asked, &objects, surroundings)
+}
+
+/// Asks about one of these objects, which are all that there are.
+pub fn ask_exactly(asked: &str, objects: &[DynamicObject], surroundings: &Surroundings) -> Answer {
     let top = objects[0].metadata.uid.clone().unwrap();
     let top = grow(&top, objects).unwrap();
     let asked = top.find(asked).unwrap();
@@ -171,4 +185,9 @@ pub fn ask(asked: &str, objects: &[DynamicObject], surroundings: &Surroundings) 
 
 pub fn explained(asked: &str, objects: &[DynamicObject], surroundings: &Surroundings) -> String {
     text(&ask(asked, objects, surroundings), now(), Paint::OFF)
+}
+
+/// The text about one of these objects, which are all that there are.
+pub fn explained_exactly(asked: &str, objects: &[DynamicObject], surroundings: &Surroundings) -> String {
+    text(&ask_exactly(asked, objects, surroundings), now(), Paint::OFF)
 }

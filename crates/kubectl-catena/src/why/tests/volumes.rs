@@ -51,6 +51,7 @@ fn a_pod_leads_to_its_claim_and_the_claim_to_its_class() {
         reason: "ProvisioningFailed".into(),
         message: "the pool is full".into(),
         at: None,
+        ..Warning::default()
     });
     let scene = |name, surroundings, says, advises| Scene {
         name,

@@ -24,6 +24,7 @@ fn warned_at(time: &str, about: &str, warnings: &[(&str, &str)]) -> Surroundings
         reason: (*reason).to_owned(),
         message: (*message).to_owned(),
         at: time.parse().ok(),
+        ..Warning::default()
     };
     Surroundings { warnings: warnings.iter().map(warning).collect(), ..calm() }
 }
@@ -122,6 +123,7 @@ fn a_child_that_has_no_field_for_pods_that_cannot_be_created_is_explained_by_its
         reason: "FailedCreate".into(),
         message: "pods \"db-0\" is forbidden: exceeded quota: none, requested: pods=1".into(),
         at: None,
+        ..Warning::default()
     });
     let told = explained(WEB, &[web, set], &surroundings);
     assert!(told.contains("exceeded quota: none"), "{told}");

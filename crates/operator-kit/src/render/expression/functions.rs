@@ -1,102 +1,179 @@
-//! The functions that expressions may call: Kubernetes' own. Two of them would otherwise take as much memory as a number
-//! in an object asks for, or end the process, and one would compare a large number as a small one.
+//! The operators and functions that expressions may use. Each gives what it gives in a policy of the API server, or no value.
 
-use std::sync::{Arc, LazyLock};
-
-use kube_cel::{
-    KubeCelExt,
-    cel::{Context, ExecutionError, Program, ResolveResult, Value, extractors::This},
+use std::{
+    cmp::Ordering,
+    mem,
+    ops::Range,
+    sync::{Arc, LazyLock},
 };
 
-use super::budget::STEPS;
+use cel::{
+    Value,
+    common::ast::operators as operator,
+    functions::{duration, timestamp},
+};
+use regex::{Regex, RegexSet};
 
-/// Digits after the point; Rust's own formatting panics above 65,535.
-const MOST_DIGITS: usize = 100;
+use super::{
+    error::{Problem, unsuited},
+    quantity::Quantity,
+    values,
+};
 
-/// Largest exponent of a quantity, and digits after its point.
-const MOST_DIGITS_AFTER: u32 = 9;
-/// 2^63, and how much larger a binary suffix is than the decimal one, at most.
-const TWO_TO_63: f64 = 9.223_372_036_854_776e18;
-const BINARY_IS_MORE: f64 = 1.16;
+/// Maximum length of a text, in bytes, and of a list that an expression builds.
+const LARGEST: usize = 1 << 20;
+/// Seconds since 1970 of the years that Kubernetes knows.
+const YEARS_1_TO_9999: Range<i64> = -62_135_596_800..253_402_300_800;
 
-/// Made once; an evaluation adds its variables in a scope of its own.
-pub(super) static FUNCTIONS: LazyLock<Context<'static>> = LazyLock::new(|| {
-    let mut functions = Context::default().with_all();
-    functions.add_function("lists.range", range);
-    functions.add_function("format", format);
-    functions.add_function("quantity", quantity);
-    functions
+/// Times and durations that Go and Rust read alike, what they read differently in a pattern (classes that are Unicode's in Rust,
+/// escapes and flags of one of them, sets within sets, repetitions of repetitions), and expressions that only name a field.
+static SHAPES: LazyLock<Option<RegexSet>> = LazyLock::new(|| {
+    let time = r"(?-u)^\d{4}-\d\d-\d\dT\d\d:\d\d:[0-5]\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$";
+    let duration = r"^(0|-?([0-9]{1,6}h|[0-9]{1,8}m|[0-9]{1,9}([mun]?s))+)$";
+    let odd = r"(?sx) \\[[:alnum:]<>] | [*+?}](\?[*+?{]|[*+{]) | \{(,|\d*,?\d{4}) | \(\?([^:i]|i[^:)])
+        | \{[^}]*\d\d.*\)\{ | \{.*\)\{[^}]*\d\d | \[\^?\] | \[([^\]\\]|\\.)*(&&|--|~~|\[)";
+    let path = r#"^\w+(\.[A-Za-z_]\w*|\.`[^`]+`|\['[^'\\]*'\]|\["[^"\\]*"\])*$"#;
+    RegexSet::new([time, duration, odd, path]).ok()
 });
+const TIME: usize = 0;
+const DURATION: usize = 1;
+const ODD_PATTERN: usize = 2;
+pub(super) const PATH: usize = 3;
 
-static UNBOUNDED: LazyLock<Context<'static>> = LazyLock::new(|| Context::default().with_all());
-
-/// A quantity that can be compared with any other one in 38 digits: Kubernetes knows none above 2^63, and none below 10^-9.
-fn quantity(text: Arc<String>) -> ResolveResult {
-    let failed = |problem: String| ExecutionError::function_error("quantity", problem);
-    if !is_comparable(&text) {
-        return Err(failed(format!("{text:?} is too large or too precise")));
-    }
-    unbounded("quantity", "quantity(text)", [("text", Value::String(text))])
+pub(super) fn is(shape: usize, text: &str) -> bool {
+    SHAPES.as_ref().is_some_and(|shapes| shapes.matches(text).matched(shape))
 }
 
-/// Whether a text is less than 2^63, with at most nine digits after the point. What is no quantity is told as such later.
-fn is_comparable(text: &str) -> bool {
-    let end = text.find(|part: char| !(part.is_ascii_digit() || ".+-".contains(part))).unwrap_or(text.len());
-    let (number, suffix) = text.split_at(end);
-    let digits = number.split_once('.').map_or(0, |(_, after)| after.len());
-    let exponent = match suffix.strip_prefix(['e', 'E']).map(str::parse::<i32>) {
-        Some(Ok(exponent)) => Some(exponent).filter(|exponent| exponent.unsigned_abs() <= MOST_DIGITS_AFTER),
-        // 1E is 10^18, and 1Ei is 2^60.
-        Some(Err(_)) | None => match suffix {
-            "n" => Some(-9),
-            "u" => Some(-6),
-            "m" => Some(-3),
-            "k" | "Ki" => Some(3),
-            "M" | "Mi" => Some(6),
-            "G" | "Gi" => Some(9),
-            "T" | "Ti" => Some(12),
-            "P" | "Pi" => Some(15),
-            "E" | "Ei" => Some(18),
-            _ => Some(0),
-        },
-    };
-    let value = number.parse::<f64>().unwrap_or_default().abs();
-    exponent.is_some_and(|exponent| {
-        u32::try_from(digits).is_ok_and(|digits| digits <= MOST_DIGITS_AFTER)
-            && value * 10f64.powi(exponent) * BINARY_IS_MORE < TWO_TO_63
+/// What an operator or a function gives for values; its target is the first one.
+pub(super) fn call(name: &str, values: &[Value]) -> Result<Value, Problem> {
+    let groups = [comparison, arithmetic, conversion, text, list];
+    let found = groups.into_iter().find_map(|group| group(name, values)).filter(is_known);
+    found.ok_or_else(|| unsuited(name, values))
+}
+
+/// Whether it is neither too large, nor a time or a duration that Kubernetes does not have.
+fn is_known(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.len() <= LARGEST,
+        Value::List(items) => items.len() <= LARGEST,
+        Value::Timestamp(time) => YEARS_1_TO_9999.contains(&time.timestamp()),
+        Value::Duration(duration) => duration.num_nanoseconds().is_some(),
+        _ => true,
+    }
+}
+
+fn comparison(name: &str, values: &[Value]) -> Option<Value> {
+    let [one, other] = values else { return None };
+    let order = || one.partial_cmp(other).filter(|_| *one != Value::Null);
+    Some(match (name, other) {
+        (operator::EQUALS, _) => (one == other).into(),
+        (operator::NOT_EQUALS, _) => (one != other).into(),
+        (operator::LESS, _) => order()?.is_lt().into(),
+        (operator::LESS_EQUALS, _) => order()?.is_le().into(),
+        (operator::GREATER, _) => order()?.is_gt().into(),
+        (operator::GREATER_EQUALS, _) => order()?.is_ge().into(),
+        (operator::IN, Value::List(items)) => items.contains(one).into(),
+        (operator::IN, Value::Map(_)) => values::entry(other, one, false).is_ok().into(),
+        ("isGreaterThan", _) => Quantity::compare(one, other)?.is_gt().into(),
+        ("isLessThan", _) => Quantity::compare(one, other)?.is_lt().into(),
+        ("compareTo", _) => (Quantity::compare(one, other)? as i64).into(),
+        _ => return None,
     })
 }
 
-/// A loop over more numbers is given up anyway.
-fn range(count: i64) -> ResolveResult {
-    if !(0..=i64::from(STEPS)).contains(&count) {
-        let problem = format!("{count} is not a number from 0 to {STEPS}");
-        return Err(ExecutionError::function_error("lists.range", problem));
+fn arithmetic(name: &str, values: &[Value]) -> Option<Value> {
+    match (name, values) {
+        (operator::LOGICAL_NOT, [Value::Bool(value)]) => Some(Value::Bool(!value)),
+        (operator::NEGATE, [Value::Int(number)]) => number.checked_neg().map(Value::Int),
+        (operator::NEGATE, [Value::Float(number)]) => Some(Value::Float(-number)),
+        (operator::ADD, [one, other]) => (one.clone() + other.clone()).ok(),
+        (operator::SUBSTRACT, [one, other]) => (one.clone() - other.clone()).ok(),
+        (operator::MULTIPLY, [one, other]) => (one.clone() * other.clone()).ok(),
+        (operator::DIVIDE, [one, other]) => (one.clone() / other.clone()).ok(),
+        (operator::MODULO, [one, other]) => (one.clone() % other.clone()).ok(),
+        _ => None,
     }
-    Ok(Value::List(Arc::new((0..count).map(Value::Int).collect())))
 }
 
-fn format(This(text): This<Arc<String>>, values: Value) -> ResolveResult {
-    let failed = |problem: String| ExecutionError::function_error("format", problem);
-    if text.split("%.").skip(1).any(asks_for_too_much) {
-        return Err(failed(format!("it asks for more than {MOST_DIGITS} digits")));
-    }
-    unbounded("format", "text.format(values)", [("text", Value::String(text)), ("values", values)])
+fn conversion(name: &str, values: &[Value]) -> Option<Value> {
+    Some(match (name, values) {
+        ("dyn", [value]) | ("string", [value @ Value::String(_)]) | ("int", [value @ Value::Int(_)]) => {
+            value.clone()
+        }
+        ("string", [Value::Bool(value)]) => value.to_string().into(),
+        ("string", [Value::Int(number)]) => number.to_string().into(),
+        ("int", [Value::Float(number)]) => Value::Int(number.trunc().to_string().parse().ok()?),
+        ("int", [Value::String(text)]) => Value::Int(text.parse().ok()?),
+        ("timestamp", [Value::String(text)]) => time(text)?,
+        ("duration", [Value::String(text)]) if is(DURATION, text) => duration(text.clone()).ok()?,
+        ("quantity", [Value::String(text)]) => Value::Opaque(Arc::new(Quantity::read(text)?)),
+        ("hasValue", [value]) => values::as_optional(value)?.value().is_some().into(),
+        ("value", [value]) => values::as_optional(value)?.value()?.clone(),
+        _ => return None,
+    })
 }
 
-/// What Kubernetes' own function of this name gives.
-fn unbounded<const N: usize>(name: &str, call: &str, arguments: [(&str, Value); N]) -> ResolveResult {
-    let program =
-        Program::compile(call).map_err(|error| ExecutionError::function_error(name, error.to_string()))?;
-    let mut scope = UNBOUNDED.new_inner_scope();
-    for (argument, value) in arguments {
-        scope.add_variable_from_value(argument, value);
-    }
-    program.execute(&scope)
+/// A time of RFC 3339.
+pub(super) fn time(text: &Arc<String>) -> Option<Value> {
+    timestamp(text.clone()).ok().filter(|value| is(TIME, text) && is_known(value))
 }
 
-/// Whether what follows a `%.` begins with too large a number.
-fn asks_for_too_much(rest: &str) -> bool {
-    let end = rest.find(|digit: char| !digit.is_ascii_digit()).unwrap_or(rest.len());
-    end > 0 && rest[..end].parse().map_or(true, |digits: usize| digits > MOST_DIGITS)
+fn text(name: &str, values: &[Value]) -> Option<Value> {
+    let Value::String(text) = values.first()? else { return None };
+    Some(match (name, &values[1..]) {
+        ("size", []) => Value::Int(text.chars().count().try_into().ok()?),
+        ("lowerAscii", []) => text.to_ascii_lowercase().into(),
+        ("upperAscii", []) => text.to_ascii_uppercase().into(),
+        ("trim", []) => text.trim().into(),
+        ("startsWith", [Value::String(part)]) => text.starts_with(part.as_str()).into(),
+        ("endsWith", [Value::String(part)]) => text.ends_with(part.as_str()).into(),
+        ("contains", [Value::String(part)]) => text.contains(part.as_str()).into(),
+        ("matches", [Value::String(pattern)]) if !is(ODD_PATTERN, pattern) => {
+            Regex::new(pattern).ok()?.is_match(text).into()
+        }
+        ("split", [Value::String(separator)]) if !separator.is_empty() => {
+            text.split(separator.as_str()).map(Value::from).collect::<Vec<_>>().into()
+        }
+        ("substring", [Value::Int(from)]) => part(text, *from, text.chars().count().try_into().ok()?)?,
+        ("substring", [Value::Int(from), Value::Int(to)]) => part(text, *from, *to)?,
+        _ => return None,
+    })
+}
+
+/// From one character to before another one.
+fn part(text: &str, from: i64, to: i64) -> Option<Value> {
+    let characters: Vec<char> = text.chars().collect();
+    let part = characters.get(from.try_into().ok()?..to.try_into().ok()?)?;
+    Some(part.iter().collect::<String>().into())
+}
+
+fn list(name: &str, values: &[Value]) -> Option<Value> {
+    Some(match (name, values) {
+        ("size", [Value::List(items)]) => Value::Int(items.len().try_into().ok()?),
+        ("size", [Value::Map(fields)]) => Value::Int(fields.map.len().try_into().ok()?),
+        ("join", [Value::List(items)]) => joined(items, "")?,
+        ("join", [Value::List(items), Value::String(separator)]) => joined(items, separator)?,
+        ("sort", [Value::List(items)]) => sorted(items)?.into(),
+        ("min", [Value::List(items)]) => sorted(items)?.into_iter().next()?,
+        ("max", [Value::List(items)]) => sorted(items)?.pop()?,
+        _ => return None,
+    })
+}
+
+fn joined(items: &[Value], separator: &str) -> Option<Value> {
+    let texts = items.iter().map(|item| match item {
+        Value::String(text) => Some(text.as_str()),
+        _ => None,
+    });
+    let texts = texts.collect::<Option<Vec<_>>>()?;
+    (texts.len() * separator.len() <= LARGEST).then(|| texts.join(separator).into())
+}
+
+/// In ascending order; none if the items are not all of one type that has an order.
+fn sorted(items: &[Value]) -> Option<Vec<Value>> {
+    let is_of_type = |item: &Value| mem::discriminant(item) == mem::discriminant(&items[0]);
+    let has_order = |item: &Value| *item != Value::Null && item.partial_cmp(item).is_some();
+    let mut sorted = items.iter().all(|item| is_of_type(item) && has_order(item)).then(|| items.to_vec())?;
+    sorted.sort_by(|one, other| one.partial_cmp(other).unwrap_or(Ordering::Equal));
+    Some(sorted)
 }

@@ -1,8 +1,10 @@
 //! CEL over objects of kinds that are unknown at compile time.
 
-mod budget;
+mod differences;
 mod error;
+mod evaluation;
 mod functions;
+mod quantity;
 mod tree;
 mod values;
 
@@ -15,13 +17,14 @@ use std::{
     thread,
 };
 
+use cel::{Value, common::ast::IdedExpr, parser::Parser};
 use jiff::Timestamp;
-use kube_cel::cel::{self, ExecutionError, parser::Parser};
-use serde_json::Value;
+use serde_json::Value as Json;
 
-use budget::Budget;
 pub use error::ExpressionError;
-use functions::FUNCTIONS;
+use error::Problem;
+use evaluation::{Evaluation, STEPS};
+pub use quantity::is_same_quantity;
 
 /// Maximum length of an expression, in bytes.
 const LONGEST: usize = 2048;
@@ -30,16 +33,18 @@ const LONGEST: usize = 2048;
 /// compilation.
 const PARSER_STACK: usize = 256 << 20;
 
+type Variables<'v> = [(&'v str, &'v Json)];
+
 /// A CEL expression of the settings, with Kubernetes' functions and optional fields
 /// (`object.spec.?datacenter.?name.orValue('')`).
 ///
-/// It cannot hang the process: it has no recursion, and both the text of an expression and the steps of its
-/// loops are bounded.
+/// Its value is the one that it has in a policy of the API server, or it has none: `docs/expressions.md` has the differences.
+/// It cannot hang the process: it has no recursion, and both the text of an expression and the steps of its loops are bounded.
 #[derive(Clone)]
 pub struct Expression {
     field: Arc<str>,
     source: Arc<str>,
-    program: Arc<cel::parser::Expression>,
+    program: Arc<IdedExpr>,
 }
 
 impl Expression {
@@ -50,9 +55,9 @@ impl Expression {
         variables: &[&str],
     ) -> Result<Self, ExpressionError> {
         let (field, source) = (field.into(), Arc::from(source));
-        match compile(&source, variables) {
+        match compile(&source, variables).map_err(Problem::Compile) {
             Ok(program) => Ok(Self { field, source, program: Arc::new(program) }),
-            Err(problem) => Err(ExpressionError::Compile { field, expression: source, problem }),
+            Err(problem) => Err(ExpressionError { field, expression: source, problem }),
         }
     }
 
@@ -66,109 +71,74 @@ impl Expression {
     /// not set; any other expression that reads a missing field has no value.
     #[must_use]
     pub fn is_path(&self) -> bool {
-        tree::is_path(&self.program)
+        functions::is(functions::PATH, &self.source)
     }
 
     /// The value as a boolean.
-    pub fn bool(&self, variables: &[(&str, &Value)]) -> Result<bool, ExpressionError> {
-        match self.evaluate(variables)? {
-            Some(cel::Value::Bool(value)) => Ok(value),
-            other => Err(self.wrong("a boolean", other.as_ref())),
-        }
+    pub fn bool(&self, variables: &Variables) -> Result<bool, ExpressionError> {
+        let value = self.read(variables, "a boolean", |value| values::json(value)?.as_bool())?;
+        value.ok_or_else(|| self.error(Problem::WrongType { wanted: "a boolean", got: "nothing".to_owned() }))
     }
 
     /// The value as text; `None` for null and for an optional without a value.
-    pub fn optional_text(&self, variables: &[(&str, &Value)]) -> Result<Option<String>, ExpressionError> {
-        match self.evaluate(variables)? {
-            None => Ok(None),
-            Some(cel::Value::String(text)) => Ok(Some(Arc::unwrap_or_clone(text))),
-            other => Err(self.wrong("a string", other.as_ref())),
-        }
+    pub fn optional_text(&self, variables: &Variables) -> Result<Option<String>, ExpressionError> {
+        self.read(variables, "a string", |value| values::json(value)?.as_str().map(str::to_owned))
     }
 
     /// The value as a whole number; `None` for null and for an optional without a value.
-    pub fn optional_int(&self, variables: &[(&str, &Value)]) -> Result<Option<i64>, ExpressionError> {
-        let value = self.evaluate(variables)?;
-        match &value {
-            None => Ok(None),
-            Some(cel::Value::Int(number)) => Ok(Some(*number)),
-            Some(cel::Value::UInt(number)) => {
-                i64::try_from(*number).map(Some).map_err(|_| self.wrong("a whole number", value.as_ref()))
-            }
-            other => Err(self.wrong("a whole number", other.as_ref())),
-        }
+    pub fn optional_int(&self, variables: &Variables) -> Result<Option<i64>, ExpressionError> {
+        self.read(variables, "a whole number", |value| values::json(value)?.as_i64())
     }
 
     /// The value as a point in time: a `timestamp(…)`, or a string in the format of RFC 3339; `None` for null and for an
-    /// optional without a value.
-    pub fn optional_timestamp(
-        &self,
-        variables: &[(&str, &Value)],
-    ) -> Result<Option<Timestamp>, ExpressionError> {
-        let value = self.evaluate(variables)?;
-        match &value {
-            None => Ok(None),
-            Some(cel::Value::Timestamp(time)) => {
-                // The two libraries agree on RFC 3339.
-                let time = time.to_rfc3339().parse();
-                time.map(Some).map_err(|_| self.wrong("a timestamp", value.as_ref()))
-            }
-            Some(cel::Value::String(text)) => {
-                text.parse().map(Some).map_err(|_| self.wrong("a timestamp", value.as_ref()))
-            }
-            other => Err(self.wrong("a timestamp", other.as_ref())),
-        }
+    /// optional without a value. One after the last that can be represented, such as `9999-12-31T23:59:59Z`, is the last.
+    pub fn optional_timestamp(&self, variables: &Variables) -> Result<Option<Timestamp>, ExpressionError> {
+        self.read(variables, "a timestamp", |value| {
+            let read = if let Value::String(text) = value { functions::time(text) } else { None };
+            let Value::Timestamp(time) = read.as_ref().unwrap_or(value) else { return None };
+            // The two libraries agree on RFC 3339.
+            Some(time.to_rfc3339().parse().unwrap_or(Timestamp::MAX))
+        })
     }
 
     /// The value as JSON; `None` for null and for an optional without a value.
-    pub fn optional_json(&self, variables: &[(&str, &Value)]) -> Result<Option<Value>, ExpressionError> {
-        let Some(value) = self.evaluate(variables)? else { return Ok(None) };
-        values::json(&value).map(Some).ok_or_else(|| self.wrong("a value of JSON", Some(&value)))
+    pub fn optional_json(&self, variables: &Variables) -> Result<Option<Json>, ExpressionError> {
+        self.read(variables, "a value of JSON", values::json)
     }
 
     /// `None` for null and for an optional without a value.
-    fn evaluate(&self, variables: &[(&str, &Value)]) -> Result<Option<cel::Value>, ExpressionError> {
-        let budget = Budget::new();
-        let mut scope = FUNCTIONS.new_inner_scope();
-        scope.set_variable_resolver(&budget);
-        for (name, value) in variables {
-            scope.add_variable_from_value(*name, values::of(value));
+    fn read<T>(
+        &self,
+        variables: &Variables,
+        wanted: &'static str,
+        read: impl Fn(&Value) -> Option<T>,
+    ) -> Result<Option<T>, ExpressionError> {
+        let variables = variables.iter().map(|(name, value)| (*name, Ok(values::of(value)))).collect();
+        let mut evaluation = Evaluation { variables, steps: 0 };
+        let mut value = evaluation.value(&self.program);
+        if evaluation.steps > STEPS {
+            value = Err(Problem::TooCostly);
         }
-        let result = cel::Value::resolve(&self.program, &scope);
-        if budget.is_spent() {
-            return Err(ExpressionError::TooCostly {
-                field: self.field.clone(),
-                expression: self.source.clone(),
-                steps: budget::STEPS,
-            });
-        }
-        Ok(values::present(result.map_err(|error| self.failed(&error))?))
+        let value = value.map_err(|problem| self.error(problem))?;
+        let Some(value) = values::present(value) else { return Ok(None) };
+        let wrong = || Problem::WrongType { wanted, got: values::described(&value) };
+        read(&value).map(Some).ok_or_else(|| self.error(wrong()))
     }
 
-    fn failed(&self, error: &ExecutionError) -> ExpressionError {
-        let (field, expression) = (self.field.clone(), self.source.clone());
-        match error {
-            ExecutionError::NoSuchKey(key) => {
-                ExpressionError::Missing { field, expression, key: key.to_string() }
-            }
-            other => ExpressionError::Failed { field, expression, problem: error::clip(&other.to_string()) },
-        }
-    }
-
-    fn wrong(&self, wanted: &'static str, got: Option<&cel::Value>) -> ExpressionError {
-        let got = got.map_or_else(|| "nothing".to_owned(), values::described);
-        ExpressionError::WrongType { field: self.field.clone(), expression: self.source.clone(), wanted, got }
+    fn error(&self, problem: Problem) -> ExpressionError {
+        ExpressionError { field: self.field.clone(), expression: self.source.clone(), problem }
     }
 }
 
 /// Compiles on a separate stack, because the parser recurses into each nested part of an arbitrary text.
-fn compile(source: &str, variables: &[&str]) -> Result<cel::parser::Expression, String> {
+fn compile(source: &str, variables: &[&str]) -> Result<IdedExpr, String> {
     if source.trim().is_empty() {
         return Err("it is empty".into());
     }
     if source.len() > LONGEST {
         return Err(format!("it has {} bytes, but at most {LONGEST} are allowed", source.len()));
     }
+    differences::check_source(source)?;
     let parse = || {
         let parser = Parser::new().enable_optional_syntax(true);
         let mut program = parser.parse(source).map_err(|errors| error::clip(&errors.to_string()))?;

@@ -6,6 +6,7 @@ use regex::Regex;
 use serde::Deserialize;
 
 use super::TemplateError;
+use crate::report::reason;
 
 /// Maximum number of edits between a misspelt name and the one that was meant.
 const MISSPELT: usize = 2;
@@ -94,26 +95,21 @@ impl Declared {
         template: &str,
         given: &BTreeMap<String, String>,
     ) -> Result<BTreeMap<String, String>, TemplateError> {
-        let template = || template.to_owned();
         for (name, value) in given {
+            let refused = |reason, problem: &str, details: &str| {
+                let problem = format!("{problem} the template {template:?}: {details}");
+                TemplateError::new(reason, format!("spec.parameters.{name} {problem}"))
+            };
             if self.matching(name).next().is_none() {
                 let known: Vec<&str> = self.0.iter().map(|(parameter, _)| &*parameter.name).collect();
-                let meant = meant(name, known.iter().copied());
-                return Err(TemplateError::UnknownParameter {
-                    template: template(),
-                    parameter: name.clone(),
-                    advice: match meant {
-                        Some(meant) => format!("did you mean {meant}?"),
-                        None => format!("it has these: {}", known.join(", ")),
-                    },
-                });
+                let advice = match meant(name, known.iter().copied()) {
+                    Some(meant) => format!("did you mean {meant}?"),
+                    None => format!("it has these: {}", known.join(", ")),
+                };
+                return Err(refused(reason::PARAMETER_UNKNOWN, "is not a parameter of", &advice));
             }
             if let Some(problem) = self.objection(name, value) {
-                return Err(TemplateError::InvalidParameter {
-                    template: template(),
-                    parameter: name.clone(),
-                    problem,
-                });
+                return Err(refused(reason::PARAMETER_INVALID, "is not valid for", &problem));
             }
         }
         let mut complete = given.clone();
@@ -121,12 +117,7 @@ impl Declared {
             match default {
                 _ if given.contains_key(name) => {}
                 Some(default) => drop(complete.insert(name.clone(), default.clone())),
-                None if *required => {
-                    return Err(TemplateError::MissingParameter {
-                        template: template(),
-                        parameter: name.clone(),
-                    });
-                }
+                None if *required => return Err(TemplateError::missing(template, name)),
                 None => {}
             }
         }

@@ -15,7 +15,7 @@ pub(super) fn failure(template: &Template<'_, '_>, input: Input<'_>, error: &Err
         && let Some(parameter) = input.parameters.missing()
         && is_missing(&parameter, template, input, error)
     {
-        return TemplateError::MissingParameter { template: name.to_owned(), parameter };
+        return TemplateError::missing(name, &parameter);
     }
     let Some(block) = error.range().and_then(|range| block(template.source(), range)).map(as_written) else {
         return TemplateError::failed(name, &error.to_string());

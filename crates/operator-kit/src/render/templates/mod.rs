@@ -198,7 +198,7 @@ impl Templates {
     ///
     /// # Errors
     /// When the template is missing or broken, when a parameter is missing, or when the result is not one object of the
-    /// given kinds; [`TemplateError::NotUnique`] when one of many has a name that does not differ by the suffix.
+    /// given kinds; with the reason `NotUnique` when one of many has a name that does not differ by the suffix.
     pub fn render(
         &self,
         name: &str,
@@ -285,7 +285,7 @@ impl Templates {
             return Err(error.clone());
         }
         let Ok(template) = self.environment.get_template(name) else {
-            return Err(TemplateError::Unknown { template: name.to_owned(), known: self.names.join(", ") });
+            return Err(TemplateError::unknown(name, &self.names.join(", ")));
         };
         let rendered = template
             .render_captured(input.values())

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{ApiKind, TemplateError};
-use crate::render::is_object_name;
+use crate::{render::is_object_name, report::reason};
 
 /// Checks that what was rendered is an object of one of the expected kinds.
 pub(super) fn check(name: &str, object: &Value, kinds: &[ApiKind<'_>]) -> Result<(), TemplateError> {
@@ -20,12 +20,13 @@ pub(super) fn check(name: &str, object: &Value, kinds: &[ApiKind<'_>]) -> Result
     let field = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     let (found_version, found_kind) = (field("apiVersion"), field("kind"));
     if !kinds.contains(&(found_version.as_str(), found_kind.as_str())) {
+        let found = format!("{found_version} {found_kind}");
         let wanted: Vec<_> = kinds.iter().map(|(version, kind)| format!("{version} {kind}")).collect();
-        return Err(TemplateError::WrongKind {
-            template: name.to_owned(),
-            found: format!("{found_version} {found_kind}"),
-            wanted: wanted.join(", "),
-        });
+        let wanted = wanted.join(", ");
+        let problem = format!(
+            "renders {found:?}, but the controller is configured for {wanted:?}; change one of the two"
+        );
+        return Err(TemplateError { other_kind: Some(found), ..TemplateError::refused(name, problem) });
     }
     for map in ["labels", "annotations"] {
         let found = object.pointer(&format!("/metadata/{map}"));
@@ -77,8 +78,13 @@ pub(super) fn unique(name: &str, one: &Value, without_suffix: &Value) -> Result<
     if given != name_of(without_suffix) {
         return Ok(());
     }
-    let given = given.as_str().unwrap_or_default().to_owned();
-    Err(TemplateError::NotUnique { template: name.to_owned(), name: given })
+    let given = given.as_str().unwrap_or_default();
+    Err(TemplateError::new(
+        reason::NOT_UNIQUE,
+        format!(
+            "the template {name:?} renders the name {given:?}, which does not contain suffix: many objects are created from the template, and only suffix keeps their names apart; write, for example, {{{{ name ~ \"-\" ~ suffix }}}}"
+        ),
+    ))
 }
 
 /// Puts the rendered object into the namespace of its subject; any other namespace is an error.

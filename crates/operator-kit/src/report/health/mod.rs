@@ -24,15 +24,8 @@ pub(crate) struct Health {
     /// are bounded, because each one ends the backoff of every object.
     pub requeue_epoch: watch::Sender<u64>,
     /// In the order of their kinds.
-    watches: Mutex<Vec<Watched>>,
+    watches: Mutex<Vec<watch::Receiver<WatchState>>>,
     process: Mutex<Process>,
-}
-
-/// A watch whose loop has not ended.
-struct Watched {
-    kind: String,
-    need: Need,
-    state: watch::Receiver<WatchState>,
 }
 
 struct Process {
@@ -56,19 +49,16 @@ impl Default for Health {
 impl Health {
     /// A status for a new watch, which has ended when the status is dropped.
     pub fn watch(&self, kind: &str, need: Need) -> WatchStatus {
-        let status = WatchStatus::new(need, self.requeue_epoch.clone());
+        let status = WatchStatus::new(kind, need, self.requeue_epoch.clone());
         let mut watches = self.watches.lock();
-        let place = watches.partition_point(|watch| *watch.kind <= *kind);
-        watches.insert(place, Watched { kind: kind.to_owned(), need, state: status.subscribe() });
+        let place = watches.partition_point(|state| *state.borrow().kind <= *kind);
+        watches.insert(place, status.subscribe());
         status
     }
 
     /// Waits until each watch has either delivered its list or failed once.
     pub async fn settled(&self) {
-        let unsettled = || {
-            let watches = self.watches();
-            watches.iter().map(|watch| watch.state.clone()).find(|state| !state.borrow().is_settled())
-        };
+        let unsettled = || self.watches().iter().find(|state| !state.borrow().is_settled()).cloned();
         while let Some(mut state) = unsettled() {
             // It fails only if the watch has ended.
             state.wait_for(WatchState::is_settled).await.ok();
@@ -109,35 +99,30 @@ impl Health {
         if self.process.lock().is_stopping {
             return vec!["stopping".into()];
         }
-        let watches = self.watches();
-        let needed = watches.iter().filter(|watch| watch.is_needed());
-        let problems = needed.filter_map(|Watched { kind, state, .. }| {
-            let problem = state.borrow().problem()?;
-            Some(format!("{kind}: {problem}"))
-        });
-        problems.chain(self.election_problem()).collect()
+        let unready = |state: &WatchState| {
+            let problem = state.problem().filter(|_| state.is_needed())?;
+            Some(format!("{}: {problem}", state.kind))
+        };
+        self.each(unready).into_iter().chain(self.election_problem()).collect()
     }
 
     /// The watches that have been failing for some time, although their kinds are served.
     pub fn lasting_failures(&self) -> BTreeSet<String> {
-        self.watches().iter().filter_map(|watch| watch.state.borrow().lasting_failure()).collect()
+        self.each(WatchState::lasting_failure).into_iter().collect()
     }
 
     /// Whether each kind is observed: only if all its watches work.
     pub fn observed(&self) -> BTreeMap<String, bool> {
         let mut kinds = BTreeMap::new();
-        for Watched { kind, state, .. } in &*self.watches() {
-            *kinds.entry(kind.clone()).or_insert(true) &= state.borrow().problem().is_none();
+        for (kind, is_observed) in self.each(|state| Some((state.kind.clone(), state.problem().is_none()))) {
+            *kinds.entry(kind).or_insert(true) &= is_observed;
         }
         kinds
     }
 
     /// The number of configured kinds that the cluster does not serve in the wanted version.
     pub fn unserved(&self) -> u64 {
-        let is_unserved = |state: &WatchState| {
-            state.is_in_any_version && (state.substitute.is_some() || state.is_unserved())
-        };
-        self.watches().iter().filter(|watch| is_unserved(&watch.state.borrow())).count() as u64
+        self.each(|state| state.lacks_wanted_version().then_some(())).len() as u64
     }
 
     /// The reason to restart the process, if there is one.
@@ -146,28 +131,23 @@ impl Health {
         if silent > HEARTBEAT_TIMEOUT {
             return Some(format!("the main loop has made no progress for {} s", silent.as_secs()));
         }
-        self.watches().iter().filter(|watch| watch.is_needed()).find_map(|Watched { kind, state, .. }| {
-            let silent = state.borrow().stalled()?;
-            Some(format!("{kind}: the list request has not been answered for {} s", silent.as_secs()))
-        })
+        let stalled = self.each(|state| {
+            let silent = state.stalled().filter(|_| state.is_needed())?.as_secs();
+            Some(format!("{}: the list request has not been answered for {silent} s", state.kind))
+        });
+        stalled.into_iter().next()
+    }
+
+    /// What is found about the watches that have not ended.
+    fn each<T>(&self, found: impl Fn(&WatchState) -> Option<T>) -> Vec<T> {
+        self.watches().iter().filter_map(|state| found(&state.borrow())).collect()
     }
 
     /// The watches that have not ended.
-    fn watches(&self) -> MutexGuard<'_, Vec<Watched>> {
+    fn watches(&self) -> MutexGuard<'_, Vec<watch::Receiver<WatchState>>> {
         let mut watches = self.watches.lock();
-        watches.retain(|watch| watch.state.has_changed().is_ok());
+        watches.retain(|state| state.has_changed().is_ok());
         watches
-    }
-}
-
-impl Watched {
-    /// Whether the process is not ready while the watch fails as it does now.
-    fn is_needed(&self) -> bool {
-        match self.need {
-            Need::Always => true,
-            Need::WhileServed => !self.state.borrow().is_unserved(),
-            Need::Never => false,
-        }
     }
 }
 

@@ -18,9 +18,10 @@ pub(super) const REQUEUE_WINDOW: Duration = Duration::from_secs(60);
 pub(super) const FIRST_LIST_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The readiness of the process while a watch fails.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Need {
     /// Not ready.
+    #[default]
     Always,
     /// Ready while the cluster does not know the kind: another installation brings it, in any order, and may wait for this
     /// process. Objects that wait for the kind report that themselves.
@@ -32,6 +33,9 @@ pub(crate) enum Need {
 /// What is known of one watch.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WatchState {
+    /// The name of its kind in messages.
+    pub kind: String,
+    need: Need,
     listed: bool,
     /// The last failure, and the time of the first one since it worked.
     failing: Option<(ApiError, Instant)>,
@@ -52,6 +56,20 @@ impl WatchState {
     /// Whether it fails because the cluster does not serve its kind.
     pub fn is_unserved(&self) -> bool {
         self.failing.as_ref().is_some_and(|(error, _)| error.cause == Cause::KindNotServed)
+    }
+
+    /// Whether its kind is configured, and not served in the wanted version.
+    pub(super) fn lacks_wanted_version(&self) -> bool {
+        self.is_in_any_version && (self.substitute.is_some() || self.is_unserved())
+    }
+
+    /// Whether the process is not ready while the watch fails as it does now.
+    pub(super) fn is_needed(&self) -> bool {
+        match self.need {
+            Need::Always => true,
+            Need::WhileServed => !self.is_unserved(),
+            Need::Never => false,
+        }
     }
 
     /// The reason why its cache is unreliable, if it is.
@@ -86,7 +104,6 @@ impl WatchState {
 
 /// Reports the state of one watch; the watch has ended when this is dropped.
 pub(crate) struct WatchStatus {
-    need: Need,
     state: watch::Sender<WatchState>,
     requeue_epoch: watch::Sender<u64>,
     /// The begin of the current [`REQUEUE_WINDOW`], which comes while a requeue waits for it, and the number of requeues in it.
@@ -94,8 +111,9 @@ pub(crate) struct WatchStatus {
 }
 
 impl WatchStatus {
-    pub(super) fn new(need: Need, requeue_epoch: watch::Sender<u64>) -> Self {
-        Self { need, state: watch::Sender::default(), requeue_epoch, window: (Instant::now(), 0) }
+    pub(super) fn new(kind: &str, need: Need, requeue_epoch: watch::Sender<u64>) -> Self {
+        let state = WatchState { kind: kind.to_owned(), need, ..WatchState::default() };
+        Self { state: watch::Sender::new(state), requeue_epoch, window: (Instant::now(), 0) }
     }
 
     /// The state, for its readers.
@@ -158,7 +176,7 @@ impl WatchStatus {
         });
         let was_served = before.listed && !before.is_unserved();
         let news = self.state.borrow().failing != before.failing;
-        if was_served && self.state.borrow().is_unserved() && self.need != Need::Never {
+        if was_served && self.state.borrow().is_unserved() && before.need != Need::Never {
             self.requeue_all();
         }
         news

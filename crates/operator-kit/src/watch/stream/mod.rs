@@ -12,6 +12,7 @@ mod watch_loop;
 
 use std::{sync::Arc, time::Duration};
 
+use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Resource, discovery::ApiResource, runtime::watcher::Event};
 use parking_lot::RwLock;
 use serde::de::DeserializeOwned;
@@ -21,7 +22,7 @@ use tokio_util::task::AbortOnDropHandle;
 pub use self::requests::Watch;
 pub(super) use self::requests::page;
 #[cfg(feature = "testing")]
-pub(crate) use self::requests::{read_change, read_page};
+pub(crate) use self::requests::{read_change, read_objects};
 use self::{
     unreadable::Unread,
     watch_loop::{WatchBackoff, WatchLoop},
@@ -32,12 +33,7 @@ use crate::{
         health::{Health, Need, WatchState, WatchStatus},
         metrics::Metrics,
     },
-    watch::{
-        Cache, Row, Watermark,
-        cache::Rows,
-        lenient::{Lenient, Place},
-        readable,
-    },
+    watch::{Cache, Row, Watermark, cache::Rows, lenient::Lenient, readable},
 };
 
 /// A watch in the background, which ends when this is dropped.
@@ -133,7 +129,7 @@ impl Watches {
         let rows = Arc::<RwLock<Rows<R>>>::default();
         let filled = rows.clone();
         let handle = self.start(watch, status, Watermark::default(), move |event| {
-            let known = |place: &Place| filled.read().row(place.uid.as_deref()?);
+            let known = |object: &ObjectReference| filled.read().row(object.uid.as_deref()?);
             let Some(event) = readable(event, |object| Arc::new(trim(object)), known) else { return };
             let affected = filled.write().take(event);
             for row in &affected {

@@ -6,7 +6,7 @@ use axum::http::{HeaderValue, header::ACCEPT_ENCODING};
 use futures::{AsyncBufRead, AsyncBufReadExt, Stream, StreamExt, future::ready};
 use kube::{
     Api, Client, Resource,
-    api::{ListParams, ObjectMeta, WatchParams},
+    api::{ListParams, WatchParams},
     core::{ListMeta, Request, Status},
     discovery::ApiResource,
 };
@@ -17,7 +17,7 @@ use serde::{
 use serde_json::value::RawValue;
 
 use super::items::Items;
-use crate::watch::{ServedKinds, TrimmedObject, lenient::Lenient, live::within};
+use crate::watch::{ServedKinds, Trimmed, TrimmedObject, lenient::Lenient, live::within};
 
 /// Time limit of a page: the API server gives up a list after 60 s.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -153,7 +153,8 @@ pub(in crate::watch) async fn page<K: DeserializeOwned>(
     read_objects(client.request_stream(request).await?, take).await
 }
 
-async fn read_objects<K: DeserializeOwned>(
+/// Reads a page, passes each object to `take`, and returns the metadata of the list.
+pub(crate) async fn read_objects<K: DeserializeOwned>(
     text: impl AsyncBufRead,
     mut take: impl FnMut(Lenient<K>),
 ) -> kube::Result<ListMeta> {
@@ -167,19 +168,8 @@ async fn read_objects<K: DeserializeOwned>(
         items.read(piece, |item| take(Lenient::of(item)));
         text.consume_unpin(length);
     }
-    metadata(&items).map_err(kube::Error::SerdeError)
-}
-
-/// The objects of a page that a test makes up.
-#[cfg(feature = "testing")]
-pub(crate) fn read_page<K: DeserializeOwned>(text: &str) -> serde_json::Result<Vec<Lenient<K>>> {
-    let (mut items, mut objects) = (Items::default(), Vec::new());
-    items.read(text.as_bytes(), |item| objects.push(Lenient::of(item)));
-    metadata(&items).map(|_| objects)
-}
-
-fn metadata(items: &Items) -> serde_json::Result<ListMeta> {
-    serde_json::from_slice(items.list()).map(|List { metadata, .. }| metadata)
+    let List { metadata, .. } = serde_json::from_slice(items.list()).map_err(kube::Error::SerdeError)?;
+    Ok(metadata)
 }
 
 /// The content of a line of a watch.
@@ -198,11 +188,6 @@ struct Line<'t> {
     r#type: Cow<'t, str>,
     #[serde(borrow)]
     object: &'t RawValue,
-}
-
-#[derive(Deserialize)]
-struct Bookmark {
-    metadata: ObjectMeta,
 }
 
 impl<K: DeserializeOwned> Change<K> {
@@ -230,9 +215,9 @@ impl<K: DeserializeOwned> Change<K> {
             "ADDED" | "MODIFIED" => Self::Applied(Lenient::read(object.get())),
             "DELETED" => Self::Deleted(Lenient::read(object.get())),
             "BOOKMARK" => {
-                let Bookmark { metadata } =
+                let bookmark: Trimmed =
                     serde_json::from_str(object.get()).map_err(kube::Error::SerdeError)?;
-                Self::Reached(metadata.resource_version.unwrap_or_default())
+                Self::Reached(bookmark.metadata.resource_version.unwrap_or_default())
             }
             _ => {
                 let status: Status = serde_json::from_str(object.get()).map_err(kube::Error::SerdeError)?;

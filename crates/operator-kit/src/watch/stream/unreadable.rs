@@ -8,7 +8,7 @@ use kube::{Resource, runtime::watcher::Event};
 
 use crate::{
     report::{Events, metrics::Metrics, reason::UNREADABLE, warning},
-    watch::lenient::{Identity, Lenient, Place, Unreadable},
+    watch::lenient::{Lenient, Unreadable},
 };
 
 /// The unreadable objects of a watch: each is reported, again before its Event expires, and counted until it can be read
@@ -19,37 +19,33 @@ pub(crate) struct Unread {
     metrics: Arc<Metrics>,
     /// Each object and the mistake in it, by its uid.
     known: HashMap<String, (ObjectReference, String)>,
-    /// The uids of those in the current list.
-    listed: HashSet<String>,
+    /// The uids of those that the current list has not shown yet.
+    unlisted: HashSet<String>,
 }
 
 impl Unread {
     pub fn new(kind: &str, events: Option<Events>, metrics: Arc<Metrics>) -> Self {
         metrics.unreadable.get_or_create(&Metrics::of(kind)).set(0);
-        Self { kind: kind.to_owned(), events, metrics, known: HashMap::new(), listed: HashSet::new() }
+        Self { kind: kind.to_owned(), events, metrics, known: HashMap::new(), unlisted: HashSet::new() }
     }
 
     /// Takes note of an event, and passes it on.
     pub fn hear<K: Resource>(&mut self, event: Event<Lenient<K>>) -> Event<Lenient<K>> {
         match &event {
-            Event::Init => self.listed.clear(),
-            Event::InitApply(Lenient(Err(unreadable))) => {
-                self.listed.extend(unreadable.identity.metadata.uid.clone());
+            Event::Init => self.unlisted = self.known.keys().cloned().collect(),
+            Event::InitApply(Lenient(Err(unreadable))) | Event::Apply(Lenient(Err(unreadable))) => {
                 self.found(unreadable);
             }
-            Event::Apply(Lenient(Err(unreadable))) => self.found(unreadable),
             Event::Apply(Lenient(Ok(object))) | Event::Delete(Lenient(Ok(object))) => {
                 self.forget(object.meta().uid.as_deref());
             }
             Event::Delete(Lenient(Err(unreadable))) => {
-                self.forget(unreadable.identity.metadata.uid.as_deref());
+                self.forget(unreadable.object.uid.as_deref());
             }
             Event::InitApply(Lenient(Ok(_))) => {}
             Event::InitDone => {
-                let listed = std::mem::take(&mut self.listed);
-                let over: Vec<_> = self.known.keys().filter(|uid| !listed.contains(*uid)).cloned().collect();
-                for uid in &over {
-                    self.forget(Some(uid));
+                for uid in std::mem::take(&mut self.unlisted) {
+                    self.forget(Some(&uid));
                 }
             }
         }
@@ -63,18 +59,11 @@ impl Unread {
         }
     }
 
-    fn found(&mut self, Unreadable { identity, error }: &Unreadable) {
-        let Identity { api_version, kind, metadata } = identity;
-        let Place { namespace, name, uid, .. } = metadata.clone();
-        let key = uid.clone().unwrap_or_default();
-        let object = ObjectReference {
-            api_version: api_version.clone(),
-            kind: Some(kind.clone().unwrap_or_else(|| self.kind.clone())),
-            namespace,
-            name,
-            uid,
-            ..ObjectReference::default()
-        };
+    fn found(&mut self, Unreadable { object, error }: &Unreadable) {
+        let kind = object.kind.clone().or_else(|| Some(self.kind.clone()));
+        let object = ObjectReference { kind, resource_version: None, ..object.clone() };
+        let key = object.uid.clone().unwrap_or_default();
+        self.unlisted.remove(&key);
         if self.known.get(&key).is_none_or(|(_, known)| known != error) {
             self.forget(object.uid.as_deref());
             let name = [&object.namespace, &object.name].map(|part| part.as_deref().unwrap_or_default());

@@ -113,10 +113,8 @@ where
                     silence = if is_silent { silence + began.elapsed() } else { Duration::ZERO };
                     if silence > MAX_SILENCE {
                         if self.has_gone_back(&version).await {
-                            tracing::info!(
-                                kind = self.watch.kind,
-                                "the data is older than {version}; listing again"
-                            );
+                            let kind = &self.watch.kind;
+                            tracing::info!(kind, "the data is older than {version}; listing again");
                             return;
                         }
                         silence = Duration::ZERO;
@@ -126,10 +124,8 @@ where
                     }
                 }
                 Err(error) if error.code == EXPIRED => {
-                    tracing::debug!(
-                        kind = self.watch.kind,
-                        "the resourceVersion {version} has expired; listing again"
-                    );
+                    let kind = &self.watch.kind;
+                    tracing::debug!(kind, "the resourceVersion {version} has expired; listing again");
                     return sleep(self.backoff.before_retry()).await;
                 }
                 Err(error) => {

@@ -1,24 +1,17 @@
 //! Who wrote a field last, by the `managedFields` of its object.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta};
-use kube::api::GetParams;
-use serde::Deserialize;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
+use kube::{api::GetParams, core::PartialObjectMeta};
 use serde_json::{Map, Value};
 
 use super::{OnBehalf, target::Target};
 use crate::watch::live::in_time;
 
-/// An object, reduced to its metadata.
-#[derive(Deserialize)]
-struct Found {
-    metadata: ObjectMeta,
-}
-
 impl OnBehalf<'_> {
     /// The manager that wrote a field of an object last, other than this one; `None` if that is not known.
     pub(super) async fn last_writer(&self, target: Target<'_>, field: &str) -> Option<String> {
         let request = target.request().get_metadata(target.name, &GetParams::default()).ok()?;
-        let found: Found = in_time(self.writer.client.request(request)).await.ok()?;
+        let found: PartialObjectMeta = in_time(self.writer.client.request(request)).await.ok()?;
         last_writer(field, found.metadata.managed_fields?, self.writer.manager)
     }
 }

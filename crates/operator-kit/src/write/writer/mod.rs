@@ -9,6 +9,7 @@ mod send;
 mod status;
 mod statuses;
 mod target;
+mod trial;
 mod unanswered;
 
 use std::sync::Arc;
@@ -32,7 +33,10 @@ use crate::{
 };
 
 pub(crate) use gate::Gate;
-pub use on_behalf::{OnBehalf, Written};
+pub use {
+    on_behalf::{OnBehalf, Written},
+    trial::try_create,
+};
 
 /// Maximum number of concurrent writes. The API server's limit for one class of clients is of this order.
 const MAX_CONCURRENT_WRITES: usize = 48;

@@ -8,57 +8,43 @@ use super::{OnBehalf, Written, send::Busy, target::Target};
 use crate::watch::{ApiError, Trimmed, WatchedResource};
 
 const KIBIBYTE: usize = 1024;
-/// Maximum size, in KiB, of objects of one lane that are built and not yet answered. The connections and the answers can
-/// take as much again.
+/// Maximum size, in KiB, of objects that are built and not yet answered. The connections and the answers can take as much again.
 const KIBIBYTES: usize = KIBIBYTE / 4;
 /// Size, in KiB, of the smallest large object.
 const LARGE: usize = KIBIBYTES / 4;
 
-/// Room for objects that are built and not yet answered. Large ones have a lane of their own: those behind one that waits
-/// for much room would wait until everything before it is answered.
-#[derive(Default)]
+/// Room for objects that are built and not yet answered. Of the large ones, there is one at a time beside the others: those
+/// behind one that waits for much room would wait until everything before it is answered.
 pub(super) struct Room {
-    small: Lane,
-    large: Lane,
-}
-
-struct Lane {
     /// One is built at a time, because its size is unknown before.
-    making: Mutex<()>,
-    free: Semaphore,
+    building: Mutex<()>,
+    small: Semaphore,
+    large: Semaphore,
 }
 
-impl Default for Lane {
+impl Default for Room {
     fn default() -> Self {
-        Self { making: Mutex::default(), free: Semaphore::new(KIBIBYTES) }
+        Self { building: Mutex::default(), small: Semaphore::new(KIBIBYTES), large: Semaphore::new(1) }
     }
 }
 
 impl Room {
     /// Builds an object once there is room for the one before, and waits until there is room for it, too. A large one is
-    /// built again when its turn comes, so that only one waits in memory.
+    /// built again when its turn comes, so that none waits in memory.
     async fn make<E>(
         &self,
         make: impl Fn() -> Result<Text, E>,
     ) -> Result<(Text, Option<SemaphorePermit<'_>>), E> {
-        let making = self.small.making.lock().await;
+        let building = self.building.lock().await;
         let text = make()?;
+        // Neither semaphore is ever closed.
         if text.kibibytes() < LARGE {
-            return Ok(self.small.admit(text).await);
+            let weight = u32::try_from(text.kibibytes()).unwrap_or(u32::MAX);
+            return Ok((text, self.small.acquire_many(weight).await.ok()));
         }
-        drop((text, making));
-        let _making = self.large.making.lock().await;
-        Ok(self.large.admit(make()?).await)
-    }
-}
-
-impl Lane {
-    /// Waits until there is room. An object that is larger than the whole room gets all of it.
-    async fn admit(&self, text: Text) -> (Text, Option<SemaphorePermit<'_>>) {
-        let weight = u32::try_from(text.kibibytes().min(KIBIBYTES)).unwrap_or(u32::MAX);
-        // It is never closed.
-        let taken = self.free.acquire_many(weight).await.ok();
-        (text, taken)
+        drop((text, building));
+        let alone = self.large.acquire().await.ok();
+        Ok((make()?, alone))
     }
 }
 
@@ -172,7 +158,7 @@ mod tests {
     async fn what_cannot_be_made_keeps_no_room() {
         let room = Room::default();
         assert!(room.make(|| Err::<Text, _>("no template")).await.is_err());
-        assert_eq!(room.small.free.available_permits(), KIBIBYTES);
+        assert_eq!(room.small.available_permits(), KIBIBYTES);
     }
 
     /// A server that is too busy for objects of this name.

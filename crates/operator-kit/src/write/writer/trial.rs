@@ -1,17 +1,14 @@
+//! Dry runs.
+
 use std::time::Duration;
 
-use kube::{
-    Client, Resource,
-    api::{DynamicObject, PostParams},
-    core::Request,
-    discovery::ApiResource,
-};
+use kube::{Client, api::PostParams, discovery::ApiResource};
 use serde_json::Value;
 
-use super::strict::strictly;
+use super::{Written, target::Target};
 use crate::{
-    object::Named,
-    watch::{ApiError, Trimmed, Verb, live::within},
+    watch::{Trimmed, WatchedResource, live::within},
+    write::strict::strictly,
 };
 
 /// Time within which the server has to answer a trial, for which somebody waits.
@@ -27,18 +24,17 @@ pub async fn try_create(
     resource: &ApiResource,
     namespace: &str,
     object: &Value,
-) -> Result<(), ApiError> {
+) -> Written<()> {
     let mut object = object.clone();
-    let named = Named::new(&*resource.kind, object["metadata"]["name"].as_str().unwrap_or_default());
-    let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
-    object["metadata"]["namespace"] = namespace.into();
+    object["metadata"]["namespace"] = Some(namespace).filter(|namespace| !namespace.is_empty()).into();
+    let kind = WatchedResource::unwatched(resource.clone());
+    let target = Target::of(&kind, &object);
     let params = PostParams { dry_run: true, field_manager: None };
-    let request = Request::new(DynamicObject::url_path(resource, namespace));
     let tried = async {
         let body = serde_json::to_vec(&object).unwrap_or_default();
-        let mut request = request.create(&params, body).map_err(kube::Error::BuildRequest)?;
+        let mut request = target.request().create(&params, body).map_err(kube::Error::BuildRequest)?;
         strictly(&mut request);
         within(TRIAL_TIMEOUT, client.request::<Trimmed>(request)).await
     };
-    tried.await.map(drop).map_err(|error| ApiError::of(Verb::Write, &error, named))
+    tried.await.map(drop).map_err(|error| target.error(&error))
 }

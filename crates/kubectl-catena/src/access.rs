@@ -1,0 +1,263 @@
+//! Objects on the server: how one is read, how they are listed, and how one is written.
+
+use anyhow::Result;
+use http::{Method, header::CONTENT_TYPE};
+use kube::{
+    Api, Resource,
+    api::ListParams,
+    core::{DynamicObject, DynamicResourceScope, TypeMeta},
+    discovery::ApiResource,
+};
+use operator_kit::watch::live;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::{connection::Cluster, errors, kinds::Kind, lenient::Lenient, pages, target::Target};
+
+/// The field manager of this program.
+const MANAGER: &str = "kubectl-catena";
+
+/// A change of an object.
+#[derive(Clone, Copy, Debug)]
+pub enum Change<'c> {
+    /// Creates it.
+    Create(&'c Value),
+    /// Puts another one in its place.
+    Replace(&'c Value),
+    /// Changes it by a merge patch.
+    Merge(&'c Value),
+    /// Deletes it, with these `DeleteOptions`.
+    Delete(&'c Value),
+}
+
+/// How a change is made.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct How<'h> {
+    /// The part that is written, such as `status`; empty for the object itself.
+    pub subresource: &'h str,
+    /// What becomes of fields that the server does not know: `Strict` refuses them. If it is empty, they are dropped.
+    pub unknown_fields: &'h str,
+    /// The field manager; empty for this program.
+    pub manager: &'h str,
+    /// Whether the server checks the change without storing it.
+    pub dry_run: bool,
+}
+
+impl How<'_> {
+    /// A field that the server does not know is an error, as in kubectl.
+    pub const STRICT: How<'static> =
+        How { subresource: "", unknown_fields: "Strict", manager: "", dry_run: false };
+}
+
+impl Cluster {
+    /// The objects of a kind in a namespace, or of a cluster-wide kind.
+    pub fn api<K>(&self, kind: &Kind, namespace: Option<&str>) -> Api<K>
+    where
+        K: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>,
+    {
+        match namespace.filter(|_| kind.is_namespaced) {
+            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &kind.resource),
+            None => Api::all_with(self.client.clone(), &kind.resource),
+        }
+    }
+
+    /// Sends a request with a document, or with none if it is null. A patch is a merge patch.
+    pub async fn send<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        url: &str,
+        document: &Value,
+    ) -> kube::Result<T> {
+        let form = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
+        let body = if document.is_null() { Vec::new() } else { document.to_string().into_bytes() };
+        let request = http::Request::builder().method(method).uri(url).header(CONTENT_TYPE, form).body(body);
+        self.client.request(request.map_err(kube::Error::HttpError)?).await
+    }
+
+    /// Changes an object of a kind.
+    pub async fn write<T: DeserializeOwned>(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+        name: &str,
+        change: Change<'_>,
+        how: How<'_>,
+    ) -> kube::Result<T> {
+        let namespace = namespace.filter(|_| kind.is_namespaced);
+        live::check_names(namespace, name)?;
+        let (method, document) = match change {
+            Change::Create(object) => (Method::POST, object),
+            Change::Replace(object) => (Method::PUT, object),
+            Change::Merge(patch) => (Method::PATCH, patch),
+            Change::Delete(options) => (Method::DELETE, options),
+        };
+        let is_new = matches!(change, Change::Create(_));
+        let objects = DynamicObject::url_path(&kind.resource, namespace);
+        let mut url = if is_new { objects } else { path(&kind.resource, namespace, name) };
+        if !how.subresource.is_empty() {
+            url = format!("{url}/{}", how.subresource);
+        }
+        let manager = if how.manager.is_empty() { MANAGER } else { how.manager };
+        let dry_run = if how.dry_run { "dryRun=All&" } else { "" };
+        let validation = match how.unknown_fields {
+            "" => String::new(),
+            unknown_fields => format!("fieldValidation={unknown_fields}&"),
+        };
+        url = format!("{url}?{dry_run}{validation}fieldManager={manager}");
+        self.send(method, &url, document).await
+    }
+
+    /// An object of a kind as the server sends it, if it is there.
+    pub async fn read<T: DeserializeOwned>(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> kube::Result<Option<T>> {
+        let namespace = namespace.filter(|_| kind.is_namespaced);
+        live::check_names(namespace, name)?;
+        if_there(self.send(Method::GET, &path(&kind.resource, namespace, name), &Value::Null).await)
+    }
+
+    /// An object of a kind, if it is there.
+    pub async fn find(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> kube::Result<Option<DynamicObject>> {
+        let found = self.read(kind, namespace, name).await?;
+        Ok(found.map(|Lenient(mut object): Lenient<DynamicObject>| {
+            object.types.get_or_insert_with(|| types(kind));
+            object
+        }))
+    }
+
+    /// The objects of the first pages of a list, and whether these are all.
+    pub async fn first(
+        &self,
+        pages: usize,
+        kind: &Kind,
+        namespace: Option<&str>,
+        params: ListParams,
+    ) -> kube::Result<(Vec<DynamicObject>, bool)> {
+        let api = self.api::<DynamicObject>(kind, namespace);
+        let (mut objects, is_all) = pages::first(pages, &api, params).await?;
+        // The items of a list lack their type.
+        for object in &mut objects {
+            object.types = Some(types(kind));
+        }
+        Ok((objects, is_all))
+    }
+
+    /// All objects of a list.
+    pub async fn list(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+        params: ListParams,
+    ) -> kube::Result<Vec<DynamicObject>> {
+        Ok(self.first(usize::MAX, kind, namespace, params).await?.0)
+    }
+
+    /// The object of the command line.
+    pub async fn get(&self, target: &Target) -> Result<DynamicObject> {
+        let kind = self.kinds.find(&target.kind)?;
+        let found = self.find(kind, Some(&self.namespace), &target.name).await;
+        if let Some(object) = found.map_err(|error| self.refused(kind, &target.name, "get", error))? {
+            return Ok(object);
+        }
+        let place = kind.is_namespaced.then_some(self.namespace.as_str());
+        if place.is_some() && self.lacks_namespace().await {
+            return Err(errors::no_namespace(&self.namespace));
+        }
+        let known = self.names(kind, ListParams::default().limit(100)).await;
+        Err(errors::not_found(&kind.resource.kind, &target.name, place, &known))
+    }
+
+    /// Whether the namespace is known not to exist.
+    pub async fn lacks_namespace(&self) -> bool {
+        let Some(kind) = self.kinds.named("", "namespaces") else { return false };
+        matches!(self.find(kind, None, &self.namespace).await, Ok(None))
+    }
+
+    /// The names of objects of a kind; none if they may not be listed.
+    pub async fn names(&self, kind: &Kind, params: ListParams) -> Vec<String> {
+        let listed = pages::metadata(&self.api::<DynamicObject>(kind, Some(&self.namespace)), params).await;
+        listed.unwrap_or_default().into_iter().filter_map(|metadata| metadata.name).collect()
+    }
+
+    /// The error of a failed request, for a user.
+    pub fn refused(&self, kind: &Kind, name: &str, verb: &str, error: kube::Error) -> anyhow::Error {
+        let namespace = kind.is_namespaced.then_some(self.namespace.as_str());
+        errors::refused((&kind.resource.kind, &kind.resource.plural), name, namespace, verb, error)
+    }
+}
+
+/// The path of an object.
+pub fn path(resource: &ApiResource, namespace: Option<&str>, name: &str) -> String {
+    format!("{}/{name}", DynamicObject::url_path(resource, namespace))
+}
+
+/// `None` for an object that is not there.
+pub fn if_there<T>(answer: kube::Result<T>) -> kube::Result<Option<T>> {
+    match answer {
+        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
+        answer => answer.map(Some),
+    }
+}
+
+/// The type of an object of a kind.
+pub fn types(kind: &Kind) -> TypeMeta {
+    TypeMeta { api_version: kind.resource.api_version.clone(), kind: kind.resource.kind.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::connection::tests::{answering, cluster};
+
+    #[tokio::test]
+    async fn a_name_that_would_be_another_request_is_not_asked_for() {
+        let (cluster, requests) = cluster();
+        let kind = cluster.kinds.find("pods").unwrap();
+        assert!(cluster.find(kind, Some("shop"), "web").await.unwrap().is_none());
+        assert_eq!(*requests.lock().unwrap(), ["GET /api/v1/namespaces/shop/pods/web"]);
+        for (namespace, name) in
+            [("shop", "?watch=true"), ("shop", ".."), ("shop", "a/b"), ("?watch=true", "web")]
+        {
+            cluster.find(kind, Some(namespace), name).await.unwrap_err();
+        }
+        assert_eq!(requests.lock().unwrap().len(), 1, "{requests:?}");
+    }
+
+    #[tokio::test]
+    async fn a_change_names_its_manager_and_how_it_is_made() {
+        let (cluster, requests) = answering(|_, _, body| (http::StatusCode::OK, body.clone()));
+        let kind = cluster.kinds.find("pods").unwrap();
+        let object = json!({"kind": "Pod"});
+        let changes = [
+            (Change::Create(&object), How { dry_run: true, ..How::STRICT }),
+            (Change::Replace(&object), How { manager: "restore", ..How::default() }),
+            (Change::Merge(&object), How { subresource: "status", ..How::default() }),
+            (Change::Delete(&object), How::default()),
+        ];
+        for (change, how) in changes {
+            let written: Value = cluster.write(kind, Some("shop"), "web", change, how).await.unwrap();
+            assert_eq!(written, object);
+        }
+        let expected = [
+            "POST /api/v1/namespaces/shop/pods?dryRun=All&fieldValidation=Strict&fieldManager=kubectl-catena",
+            "PUT /api/v1/namespaces/shop/pods/web?fieldManager=restore",
+            "PATCH /api/v1/namespaces/shop/pods/web/status?fieldManager=kubectl-catena",
+            "DELETE /api/v1/namespaces/shop/pods/web?fieldManager=kubectl-catena",
+        ];
+        assert_eq!(*requests.lock().unwrap(), expected);
+        let wrong: kube::Result<Value> =
+            cluster.write(kind, Some("shop"), "..", Change::Merge(&object), How::default()).await;
+        let error = cluster.refused(kind, "..", "patch", wrong.unwrap_err()).to_string();
+        assert_eq!(error, "cannot patch Pod \"..\": \"..\" is not an object name");
+    }
+}

@@ -1,0 +1,129 @@
+//! `kubectl catena restart`, `rollback` and `run`: each issues a command.
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::ensure_basic_deployment;
+use crate::{
+    connection::Options,
+    issue::{Issuing, set},
+    target::ObjectArgument,
+};
+
+/// The BasicDeployment to restart.
+#[derive(Args)]
+pub struct Restart {
+    #[command(flatten)]
+    object: ObjectArgument,
+    #[command(flatten)]
+    issuing: Issuing,
+}
+
+/// The BasicDeployment, and its revision.
+#[derive(Args)]
+pub struct Rollback {
+    #[command(flatten)]
+    object: ObjectArgument,
+    /// The revision to return to, from `kubectl catena history`; 0 is the previous one
+    #[arg(long, default_value_t = 0, value_name = "NUMBER", allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(0..))]
+    to_revision: i64,
+    #[command(flatten)]
+    issuing: Issuing,
+}
+
+/// The command, and its target.
+#[derive(Args)]
+pub struct Run {
+    /// The kind of the command, in any form that kubectl accepts
+    #[arg(id = "command-kind", value_name = "KIND")]
+    kind: String,
+    /// The name of its target
+    target: String,
+    /// Set a field, for example `spec.toRevision=3` or `reason=upgrade` (spec. may be omitted; a path that is not below spec
+    /// begins with a dot, as in `.action=RestartJob`); numbers, true, false and JSON keep their type
+    #[arg(long, value_name = "PATH=VALUE")]
+    set: Vec<String>,
+    /// The path of the target's name in the kind
+    #[arg(long, default_value = "spec.targetRef.name", value_name = "PATH")]
+    target_path: String,
+    #[command(flatten)]
+    issuing: Issuing,
+}
+
+/// Issues a `BasicDeploymentRestart`.
+pub async fn restart(options: &Options, arguments: &Restart) -> Result<ExitCode> {
+    ours(options, &arguments.object, "restart", json!({}), &arguments.issuing).await
+}
+
+/// Issues a `BasicDeploymentRollback`.
+pub async fn rollback(options: &Options, arguments: &Rollback) -> Result<ExitCode> {
+    let spec = json!({"toRevision": arguments.to_revision});
+    ours(options, &arguments.object, "rollback", spec, &arguments.issuing).await
+}
+
+/// Issues a command of ours, whose kind is named after its verb, with a spec that lacks only the target.
+async fn ours(
+    options: &Options,
+    object: &ObjectArgument,
+    verb: &str,
+    mut spec: Value,
+    issuing: &Issuing,
+) -> Result<ExitCode> {
+    let target = object.target()?;
+    let cluster = options.connect().await?;
+    ensure_basic_deployment(&cluster, &target)?;
+    let kind = cluster.kinds.find(&format!("basicdeployment{verb}s.catena.dev"))?;
+    if issuing.is_sent() {
+        cluster.get(&target).await?;
+    }
+    spec["targetRef"] = json!({"name": target.name});
+    issuing.issue(&cluster, kind, verb, &target.name, json!({"spec": spec})).await
+}
+
+/// Issues a command of any kind. The kind of its target is up to its own kind, and the existence of that to its controller.
+pub async fn run(options: &Options, arguments: &Run) -> Result<ExitCode> {
+    let fields = fields(&arguments.target_path, &arguments.target, &arguments.set)?;
+    let cluster = options.connect().await?;
+    let kind = cluster.kinds.find(&arguments.kind)?;
+    let verb = arguments.kind.split('.').next().unwrap_or_default().to_lowercase();
+    arguments.issuing.issue(&cluster, kind, &verb, &arguments.target, fields).await
+}
+
+fn fields(target_path: &str, target: &str, assignments: &[String]) -> Result<Value> {
+    let mut fields = json!({});
+    set(&mut fields, target_path, target.into())?;
+    for assignment in assignments {
+        let (path, value) = assignment.split_once('=').with_context(|| {
+            format!("--set {assignment:?} has no value: write PATH=VALUE, for example spec.toRevision=3")
+        })?;
+        // JSON where it is JSON, else text.
+        set(&mut fields, path, serde_json::from_str(value).unwrap_or_else(|_| value.into()))?;
+    }
+    Ok(fields)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_set_by_their_paths() {
+        let set = ["toRevision=3", "spec.dry=true", "note=a b"].map(str::to_owned);
+        let spec = json!({"targetRef": {"name": "web"}, "toRevision": 3, "dry": true, "note": "a b"});
+        assert_eq!(fields("spec.targetRef.name", "web", &set).unwrap(), json!({"spec": spec}));
+        for wrong in ["a..b=1", ".=1", "a"] {
+            assert!(fields("spec.targetRef.name", "web", &[wrong.to_owned()]).is_err(), "{wrong}");
+        }
+    }
+
+    /// As those of Volcano.
+    #[test]
+    fn a_command_may_have_its_fields_beside_a_spec() {
+        let set = [".action=RestartJob", ".target.kind=Job"].map(str::to_owned);
+        let expected = json!({"action": "RestartJob", "target": {"kind": "Job", "name": "train"}});
+        assert_eq!(fields(".target.name", "train", &set).unwrap(), expected);
+    }
+}

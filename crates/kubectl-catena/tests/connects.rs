@@ -1,0 +1,157 @@
+//! How the program reaches a cluster, and how it ends while it cannot.
+
+use std::{
+    fs,
+    io::{self, BufRead, BufReader, Read, Write},
+    net::{TcpListener, TcpStream},
+    os::unix::process::ExitStatusExt,
+    path::PathBuf,
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::mpsc::{self, Receiver},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// Time after which a program that should have ended is given up.
+const LIMIT: Duration = Duration::from_secs(20);
+/// A refusal of a proxy.
+const FORBIDDEN: &str = "403 Forbidden";
+
+/// The program with a kubeconfig of its own, and without any proxy.
+fn catena(test: &str, kubeconfig: &str, arguments: &[&str]) -> io::Result<Command> {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("connects-{test}"));
+    fs::write(&path, kubeconfig)?;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-catena"));
+    for name in ["HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy", "http_proxy", "no_proxy"] {
+        command.env_remove(name);
+    }
+    command.args(arguments).env("KUBECONFIG", path);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    Ok(command)
+}
+
+/// A kubeconfig of one cluster, with more fields of the cluster.
+fn kubeconfig(server: &str, more: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{{name: c, cluster: {{server: \"{server}\"{more}}}}}]\n\
+         users: [{{name: c, user: {{}}}}]\ncontexts: [{{name: c, context: {{cluster: c, user: c}}}}]\n"
+    )
+}
+
+fn loopback() -> io::Result<(TcpListener, String)> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let address = listener.local_addr()?.to_string();
+    Ok((listener, address))
+}
+
+/// The lines of a request before its body.
+fn head(stream: &mut BufReader<TcpStream>) -> Vec<String> {
+    let lines = stream.lines().map_while(Result::ok);
+    lines.take_while(|line| !line.is_empty()).map(|line| line.to_lowercase()).collect()
+}
+
+/// A proxy that answers one request for a connection, which then leads to itself, and tells that request and the next one.
+fn proxy(answer: &'static str) -> io::Result<(String, Receiver<Vec<String>>)> {
+    let (listener, address) = loopback()?;
+    let (told, heads) = mpsc::channel();
+    thread::spawn(move || {
+        let Ok((stream, _)) = listener.accept() else { return };
+        let Ok(mut answers) = stream.try_clone() else { return };
+        let mut stream = BufReader::new(stream);
+        told.send(head(&mut stream)).ok();
+        answers.write_all(format!("HTTP/1.1 {answer}\r\n\r\n").as_bytes()).ok();
+        if answer == FORBIDDEN {
+            return;
+        }
+        told.send(head(&mut stream)).ok();
+    });
+    Ok((address, heads))
+}
+
+fn ended(child: &mut Child) -> io::Result<ExitStatus> {
+    let begun = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        if begun.elapsed() > LIMIT {
+            child.kill()?;
+            return Err(io::Error::other("the program has not ended"));
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn the_proxy_of_the_kubeconfig_is_used_and_the_program_names_itself() {
+    let (address, heads) = proxy("200 OK").unwrap();
+    let kubeconfig = kubeconfig("http://cluster.example:8080", &format!(", proxy-url: \"http://{address}\""));
+    let mut catena = catena("proxy-url", &kubeconfig, &["tree", "web", "--as", "bob"]).unwrap();
+    // As for kubectl, it is for the proxies of the environment.
+    let mut child = catena.env("NO_PROXY", "cluster.example").spawn().unwrap();
+    assert_eq!(heads.recv_timeout(LIMIT).unwrap()[0], "connect cluster.example:8080 http/1.1");
+    let request = heads.recv_timeout(LIMIT).unwrap();
+    let version = concat!("user-agent: kubectl-catena/", env!("CARGO_PKG_VERSION"));
+    for expected in [version, "impersonate-user: bob"] {
+        assert!(request.iter().any(|line| line == expected), "{expected} is not in {request:?}");
+    }
+    ended(&mut child).unwrap();
+}
+
+#[test]
+fn the_proxy_of_the_environment_is_used_unless_the_server_needs_none() {
+    for (no_proxy, is_used) in [("127.0.0.1,other.example", true), ("cluster.example", false)] {
+        let (address, heads) = proxy(FORBIDDEN).unwrap();
+        let kubeconfig = kubeconfig("https://cluster.example:6443", "");
+        let mut catena = catena(&format!("environment-{is_used}"), &kubeconfig, &["tree", "web"]).unwrap();
+        let mut child = catena.env("HTTPS_PROXY", &address).env("NO_PROXY", no_proxy).spawn().unwrap();
+        assert_eq!(ended(&mut child).unwrap().code(), Some(1));
+        let head = heads.try_recv().ok();
+        let expected = is_used.then(|| "connect cluster.example:6443 http/1.1".to_owned());
+        assert_eq!(head.map(|lines| lines[0].clone()), expected);
+    }
+}
+
+#[test]
+fn a_socks_proxy_is_spoken_to_in_its_protocol() {
+    let (listener, address) = loopback().unwrap();
+    let kubeconfig =
+        kubeconfig("https://cluster.example:6443", &format!(", proxy-url: \"socks5://{address}\""));
+    let mut child = catena("socks5", &kubeconfig, &["tree", "web"]).unwrap().spawn().unwrap();
+    let (mut stream, _) = listener.accept().unwrap();
+    let mut version = [0];
+    stream.read_exact(&mut version).unwrap();
+    assert_eq!(version, [5]);
+    drop((stream, listener));
+    assert_eq!(ended(&mut child).unwrap().code(), Some(1));
+}
+
+fn signal(child: &Child, name: &str) -> io::Result<ExitStatus> {
+    Command::new("kill").args([name, &child.id().to_string()]).status()
+}
+
+#[test]
+fn a_signal_ends_the_program_while_the_server_is_silent() {
+    let commands = [&["backup", "folder"][..], &["upgrade", "migrate", "basicdeployments"], &["tree", "web"]];
+    for (index, arguments) in commands.into_iter().enumerate() {
+        let (listener, address) = loopback().unwrap();
+        let kubeconfig = kubeconfig(&format!("http://{address}"), "");
+        let mut child = catena(&format!("silent-{index}"), &kubeconfig, arguments).unwrap().spawn().unwrap();
+        let _silent = listener.accept().unwrap();
+        let (name, number) = if index == 0 { ("-INT", 2) } else { ("-TERM", 15) };
+        assert!(signal(&child, name).unwrap().success());
+        // A shell reports it as 130 or 143.
+        assert_eq!(ended(&mut child).unwrap().signal(), Some(number), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_signal_ends_the_program_while_it_reads_standard_input() {
+    for arguments in [&["upgrade", "check", "-"][..], &["templates", "check", "-f", "-"]] {
+        let kubeconfig = kubeconfig("http://127.0.0.1:1", "");
+        let mut child = catena(arguments[0], &kubeconfig, arguments).unwrap().spawn().unwrap();
+        child.stdin.as_mut().unwrap().write_all(b"a: 1\n").unwrap();
+        assert!(signal(&child, "-INT").unwrap().success());
+        assert_eq!(ended(&mut child).unwrap().signal(), Some(2), "{arguments:?}");
+    }
+}
