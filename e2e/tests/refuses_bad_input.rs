@@ -44,6 +44,7 @@ async fn the_api_server_refuses_what_cannot_be_and_names_the_field() -> Result<(
         ("BasicDeployment", "web", "spec.replicas", "-1"),
         ("BasicDeployment", "web", "spec.replicas", "10001"),
         ("BasicDeployment", "web", "spec.progressDeadlineSeconds", "0"),
+        ("BasicDeployment", "web", "spec.progressDeadlineSeconds", "10, minReadySeconds: 10"),
         ("BasicDeployment", "web", "spec.template", "''"),
         ("BasicDeployment", "web", "spec.unknown", "1"),
         ("BasicDeployment", &long, "metadata.name", "1"),

@@ -78,6 +78,12 @@ async fn a_child_that_says_nothing_is_told() -> Result<()> {
     let (release, _) = crowds(&cluster, &namespace, json!({})).await?;
 
     namespace.create(&of_crowd(1, 2)).await?;
+    let is_named = |web: &BasicDeployment| {
+        let blocker = web.status.as_ref().and_then(|status| status.blocked_by.as_ref());
+        blocker.is_some_and(|blocker| blocker.reason == "NotReported")
+    };
+    // It takes a minute.
+    namespace.until_within(2 * WAIT_TIMEOUT, "web", "names the silent child", is_named).await;
     let note = namespace.until_event("web", "ContractBroken").await;
     assert!(note.contains("has never reported contract.observedGeneration"), "{note}");
     namespace.delete::<BasicDeployment>("web").await?;

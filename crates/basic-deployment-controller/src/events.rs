@@ -2,7 +2,7 @@
 
 use catena_api::{
     BasicDeploymentStatus,
-    reason::{self, PROGRESS_DEADLINE_EXCEEDED},
+    reason::{self, NOT_REPORTED, PROGRESS_DEADLINE_EXCEEDED},
 };
 use operator_kit::report::{Event, conditions, normal, warning};
 
@@ -48,11 +48,12 @@ pub fn of(observed: &Observed, action: &Action) -> Option<Event> {
             Some(normal("ChildScaled", &note))
         }
         Action::WriteStatus(status) => {
-            let is_late = |status: &BasicDeploymentStatus| {
+            let tells = |status: &BasicDeploymentStatus| {
                 let progressing = conditions::find(&status.conditions, conditions::PROGRESSING);
                 progressing.is_some_and(|condition| condition.reason == PROGRESS_DEADLINE_EXCEEDED)
+                    && status.blocked_by.as_ref().is_some_and(|blocker| blocker.reason == NOT_REPORTED)
             };
-            let is_news = is_late(status) && !observed.deployment.status.as_ref().is_some_and(is_late);
+            let is_news = tells(status) && !observed.deployment.status.as_ref().is_some_and(tells);
             let child = observed.child.ours().filter(|_| is_news)?;
             let (kind, name) = (&child.kind.kind, &child.name);
             let silence = silence(observed, child)?;

@@ -10,7 +10,8 @@ use operator_kit::report::conditions::{PROGRESSING, find};
 
 use crate::{child::Child, observed::Observed};
 
-/// Time after which a child that does not report on its spec is named. A first report among many others takes most of it.
+/// Time after which a child that does not report on its spec is named, however short its deadline is: a first report among
+/// many others takes most of it.
 const SILENCE_TOLERANCE: Duration = Duration::from_secs(60);
 
 /// The time without progress that an earlier process has reported about the very rollout that is observed now: the same
@@ -48,18 +49,19 @@ pub fn is_exceeded(observed: &Observed) -> bool {
 /// The message about a child that has not reported on its spec for too long, to be read after its name.
 #[must_use]
 pub fn silence(observed: &Observed, child: &Child) -> Option<String> {
-    let is_lasting = observed.behind_for >= SILENCE_TOLERANCE;
+    if observed.behind_for < SILENCE_TOLERANCE {
+        return None;
+    }
     let field = &child.kind.fields().observed_generation;
-    match child.outputs.observed_generation {
-        None if is_lasting || is_exceeded(observed) => Some(format!(
+    Some(match child.outputs.observed_generation {
+        None => format!(
             "has never reported contract.observedGeneration ({field}): its controller does not run, or does not honour this contract"
-        )),
-        Some(seen) if is_lasting => Some(format!(
+        ),
+        Some(seen) => format!(
             "reports no more: contract.observedGeneration ({field}) is {seen}, and metadata.generation is {}; its controller does not run, or cannot go on",
             child.generation
-        )),
-        _ => None,
-    }
+        ),
+    })
 }
 
 /// The time until a child that does not report is named.

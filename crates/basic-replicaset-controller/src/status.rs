@@ -62,7 +62,9 @@ pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
         .map(|revision| LastServed { revision: revision.to_owned(), ..LastServed::default() });
     // Scaled to zero, nothing serves any more, and what comes next is not compared with it.
     let last_served = newly_proven.or(before.last_served).filter(|_| wanted > 0);
-    let waiting = waiting + why_unreplaced(observed, last_served.as_ref(), available);
+    let unreplaced = why_unreplaced(observed, last_served.as_ref(), available);
+    let waiting = waiting + unreplaced.as_deref().unwrap_or_default();
+    let of_rollout = |progress| if unreplaced.is_some() { reason::LAST_SERVED_UNUSABLE } else { progress };
     let is_complete = serving == wanted && replicas == wanted && terminating.unwrap_or(0) == 0;
     let deletion = Deletion::of(&set.metadata);
     let failure = failure(observed, is_complete).filter(|_| deletion.is_none());
@@ -74,10 +76,10 @@ pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
         (Some(failure), _) => (failure.reason, failure.with_next_retry()),
         _ if is_ready => ("Complete", format!("{active} of {wanted} pods are serving")),
         _ if updated == replicas => {
-            (reason::SCALING, format!("{serving} of {wanted} pods are serving{waiting}"))
+            (of_rollout(reason::SCALING), format!("{serving} of {wanted} pods are serving{waiting}"))
         }
         _ => (
-            reason::REPLACING,
+            of_rollout(reason::REPLACING),
             format!(
                 "{serving} of {wanted} pods of the current template are serving, {} are old{waiting}",
                 replicas - updated
@@ -116,20 +118,19 @@ pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
 }
 
 /// While too few pods serve: why none of the revision that served last are made again, if they are not.
-fn why_unreplaced(observed: &Observed, last_served: Option<&LastServed>, available: i32) -> &'static str {
+fn why_unreplaced(observed: &Observed, last_served: Option<&LastServed>, available: i32) -> Option<String> {
     let is_short = available < number(Budget::of(&observed.set.spec).least());
     let present = observed.revision.as_deref().ok();
     let is_unused =
         |served: &&LastServed| is_short && observed.former.is_none() && Some(&*served.revision) != present;
-    match last_served.filter(is_unused) {
-        Some(served) if served.pod.is_empty() => {
-            "; pods of the revision that served last are not made again, because a rendering of more than 256 KiB is not recorded in status.lastServed: correct spec, or set it back"
-        }
-        Some(_) => {
-            "; pods of the revision that served last are not made again, because status.lastServed.pod is not what it rendered: correct spec, or set it back"
-        }
-        None => "",
-    }
+    let why = if last_served.filter(is_unused)?.pod.is_empty() {
+        "a rendering of more than 256 KiB is not recorded in status.lastServed"
+    } else {
+        "status.lastServed.pod is not what it rendered"
+    };
+    Some(format!(
+        "; pods of the revision that served last are not made again, because {why}: correct spec, or set it back"
+    ))
 }
 
 /// The urgency of `after`.

@@ -38,7 +38,7 @@ use crate::{BlockedBy, PodReplacementPolicy, schema};
     validation = Rule::new("size(self.metadata.name) <= 52").message("metadata.name must have at most 52 characters, because names of the child and of pods are made from it: choose a shorter name")
 )]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = schema::budget_is_not_zero())]
+#[x_kube(validation = schema::budget_is_not_zero(), validation = schema::deadline_is_above_min_ready())]
 pub struct BasicDeploymentSpec {
     /// Number of desired replicas.
     #[serde(default = "schema::one_replica")]
@@ -58,7 +58,8 @@ pub struct BasicDeploymentSpec {
     pub paused: bool,
     /// Seconds without progress after which a rollout is reported as stalled, with the reason
     /// `ProgressDeadlineExceeded`. The rollout itself continues. Progress is a higher number of updated, serving or available
-    /// replicas than any before, of the same revision.
+    /// replicas than any before, of the same revision. It must be greater than `minReadySeconds`, also where the template sets
+    /// that.
     #[serde(default = "schema::progress_deadline")]
     #[schemars(range(min = 1, max = 86_400))]
     pub progress_deadline_seconds: i32,

@@ -47,6 +47,7 @@ reasons! {
     KIND_NOT_LISTED = "KindNotListed",
     KIND_NOT_NAMESPACED = "KindNotNamespaced",
     KIND_NOT_SERVED = "KindNotServed",
+    LAST_SERVED_UNUSABLE = "LastServedUnusable",
     MALFORMED = "Malformed",
     NAMESPACE_MISSING = "NamespaceMissing",
     NAMESPACE_TERMINATING = "NamespaceTerminating",

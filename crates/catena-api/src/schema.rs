@@ -44,6 +44,13 @@ pub(crate) fn budget_is_not_zero() -> Rule {
         .field_path(".maxUnavailable")
 }
 
+/// As for a Deployment: a rollout would be late before its first replica can be available. A null counts as missing.
+pub(crate) fn deadline_is_above_min_ready() -> Rule {
+    Rule::new("!has(self.minReadySeconds) || self.progressDeadlineSeconds > self.minReadySeconds")
+        .message("must be greater than minReadySeconds, because no replica is available sooner: set a larger progressDeadlineSeconds or a smaller minReadySeconds")
+        .field_path(".progressDeadlineSeconds")
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
 pub(crate) fn is_false(value: &bool) -> bool {
     !value
@@ -126,7 +133,7 @@ fn default_replaces_null(field: &mut JSONSchemaProps) {
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSON;
+    use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{JSON, ValidationRule};
     use serde_json::json;
 
     use crate::{BasicDeploymentSpec, crds};
@@ -147,18 +154,36 @@ mod tests {
         assert!(unset.get("minReadySeconds").is_none() && unset.get("podReplacementPolicy").is_none());
     }
 
+    /// The rules of the specs that have some: of the parent, and of the set.
+    fn rules() -> Vec<Vec<ValidationRule>> {
+        let rules = crds().into_iter().filter_map(|crd| {
+            let schema = crd.spec.versions[0].schema.clone()?.open_api_v3_schema?;
+            schema.properties?["spec"].x_kubernetes_validations.clone()
+        });
+        rules.collect()
+    }
+
     #[test]
     fn parent_and_set_refuse_an_empty_budget_in_the_same_words() {
-        let rules: Vec<_> = crds()
-            .into_iter()
-            .filter_map(|crd| {
-                let schema = crd.spec.versions[0].schema.clone()?.open_api_v3_schema?;
-                schema.properties?["spec"].x_kubernetes_validations.clone()
-            })
-            .collect();
+        let rules = rules();
         let [parent, set] = &rules[..] else { panic!("{rules:?}") };
-        assert_eq!(parent, set);
+        assert_eq!(parent[0], set[0]);
         assert_eq!(set[0].field_path.as_deref(), Some(".maxUnavailable"));
         assert!(set[0].rule.contains("self.maxSurge == '0%'"), "{}", set[0].rule);
+    }
+
+    #[test]
+    fn a_deadline_that_passes_before_a_replica_can_be_available_is_refused_and_the_defaults_are_not() {
+        let rules = rules();
+        let [parent, set] = &rules[..] else { panic!("{rules:?}") };
+        let [_, rule] = &parent[..] else { panic!("{parent:?}") };
+        assert_eq!((set.len(), rule.field_path.as_deref()), (1, Some(".progressDeadlineSeconds")));
+        assert_eq!(
+            rule.rule,
+            "!has(self.minReadySeconds) || self.progressDeadlineSeconds > self.minReadySeconds"
+        );
+        // Without a default, the rule would read a missing field.
+        let spec = BasicDeploymentSpec::default();
+        assert_eq!((spec.progress_deadline_seconds, spec.min_ready_seconds), (600, None));
     }
 }

@@ -125,27 +125,26 @@ impl std::error::Error for NotFound {}
 
 /// An object does not exist.
 pub fn not_found(kind: &str, name: &str, namespace: Option<&str>, known: &[String]) -> Error {
-    Error::new(NotFound(without(kind, name, namespace, known)))
+    let place = namespace.map_or_else(String::new, |namespace| format!(" in namespace {namespace:?}"));
+    let nearest = known.iter().map(|known| (levenshtein(known, name), known)).min();
+    let hint = match nearest {
+        None => {
+            let elsewhere = namespace.map_or("", |_| "; use -n NAMESPACE for another namespace");
+            format!(", nor any other {kind}{elsewhere}")
+        }
+        Some((distance, near)) if distance <= 2.max(name.len() / 3) => format!("; did you mean {near:?}?"),
+        Some(_) => {
+            let some: Vec<&str> = known.iter().take(5).map(String::as_str).collect();
+            let more = if known.len() > 5 { ", …" } else { "" };
+            format!("; existing ones: {}{more}", some.join(", "))
+        }
+    };
+    Error::new(NotFound(format!("there is no {kind} {name:?}{place}{hint}")))
 }
 
 /// The namespace of an object does not exist.
 pub fn no_namespace(name: &str) -> Error {
     anyhow!("there is no namespace {name:?}: correct -n or the context; `kubectl get namespaces` lists them")
-}
-
-fn without(kind: &str, name: &str, namespace: Option<&str>, known: &[String]) -> String {
-    let place = namespace.map_or_else(String::new, |namespace| format!(" in namespace {namespace:?}"));
-    if known.is_empty() {
-        let elsewhere = if namespace.is_some() { "; use -n NAMESPACE for another namespace" } else { "" };
-        return format!("there is no {kind} {name:?}{place}, nor any other {kind}{elsewhere}");
-    }
-    let nearest = known.iter().min_by_key(|known| levenshtein(known, name));
-    if let Some(near) = nearest.filter(|known| levenshtein(known, name) <= 2.max(name.len() / 3)) {
-        return format!("there is no {kind} {name:?}{place}; did you mean {near:?}?");
-    }
-    let more = if known.len() > 5 { ", …" } else { "" };
-    let some: Vec<&str> = known.iter().take(5).map(String::as_str).collect();
-    format!("there is no {kind} {name:?}{place}; existing ones: {}{more}", some.join(", "))
 }
 
 /// The API server refused a request for an object of a kind and its plural, or for all of them if there is no name.

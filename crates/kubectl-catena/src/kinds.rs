@@ -83,9 +83,9 @@ impl Kinds {
     pub fn of(&self, identity: &Identity) -> Option<&Kind> {
         let is_it =
             |kind: &&Kind| kind.resource.kind == identity.kind && kind.resource.group == identity.group();
-        let versions: Vec<&Kind> = self.0.iter().filter(is_it).collect();
-        let exact = versions.iter().find(|kind| kind.resource.api_version == identity.api_version);
-        exact.or_else(|| versions.first()).copied()
+        let mut versions = self.0.iter().filter(is_it);
+        let exact = versions.clone().find(|kind| kind.resource.api_version == identity.api_version);
+        exact.or_else(|| versions.next())
     }
 
     /// The kind of the definitions of kinds.

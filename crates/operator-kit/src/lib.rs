@@ -113,6 +113,7 @@
 //! ```
 
 pub mod object;
+mod record;
 pub mod render;
 pub mod report;
 pub mod run;

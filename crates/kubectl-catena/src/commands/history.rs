@@ -1,5 +1,7 @@
 //! `kubectl catena history`
 
+use std::collections::BTreeMap;
+
 use anyhow::{Context, Result};
 use catena_api::keys;
 use clap::Args;
@@ -7,7 +9,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::{Api, ResourceExt, api::ListParams};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
 use super::ensure_basic_deployment;
@@ -80,7 +82,7 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
         for revision in &mut revisions {
             revision.rendered = None;
         }
-        let document = json!({"revisions": revisions});
+        let document = BTreeMap::from([("revisions", &revisions)]);
         let text = || text(&target.name, &revisions, current, Timestamp::now(), paint);
         return arguments.output.print(&document, text);
     };
@@ -196,6 +198,8 @@ fn diff(before: Option<&Revision>, after: &Revision, paint: Paint) -> Result<Str
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn revision(number: i64, image: &str) -> Revision {

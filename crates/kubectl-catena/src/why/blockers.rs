@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::{
     answer::{Cause, Finding},
-    command_kind::is_command,
+    command::is_command,
     containers, contest,
     controllers::{Verdict, controller_of, not_running},
     diagnose::{explain, follow, path_to},

@@ -9,12 +9,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::{
     answer::{Cause, Finding},
-    command_kind::{BINDER, has_ended, is_command, is_waiting},
     controllers::{Verdict, controller_of, not_running},
     diagnose::{explain, follow},
     facts::{Facts, Warning},
     reasons::{describe, describe_binding, describe_of},
-    text, warnings,
+    text,
+    unreported::{self, REPORT_GRACE},
+    warnings,
 };
 use crate::{
     age::age,
@@ -22,14 +23,14 @@ use crate::{
     object::{self, conditions},
 };
 
+/// The controller that binds commands.
+pub const BINDER: &str = "command-binder";
 /// The controller that deletes finished commands.
 const REAPER: &str = "command-reaper";
 /// The condition of an object that a controller is at work on.
 const RECONCILING: &str = "Reconciling";
 /// The API server records the times of writes in whole seconds.
 const RESOLUTION_OF_WRITES: SignedDuration = SignedDuration::from_secs(1);
-/// How long after the creation of a command the silence of the binder is normal.
-const REPORT_GRACE: SignedDuration = SignedDuration::from_secs(5);
 
 /// A command of a kind that has no room for the binder's condition: the binder does not run, or its Event names the obstacle.
 pub fn foreign<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
@@ -122,7 +123,7 @@ pub fn outlived(facts: &Facts) -> Option<String> {
 
 /// Whether the binder may not have got to a command yet.
 fn is_new(node: &Node, facts: &Facts) -> bool {
-    node.created.is_none_or(|created| facts.now.duration_since(created) < REPORT_GRACE)
+    node.created.is_none() || unreported::is_new(node.created, facts)
 }
 
 fn not_bound(node: &Node, reason: &str) -> Cause {
@@ -248,4 +249,28 @@ fn behind<'n>(node: &'n Node, first: &'n Node, facts: &Facts<'n>) -> Finding<'n>
         cause.advice = text::with_names(advice, object);
     }
     Finding { cause, ..finding.below(node) }
+}
+
+/// Whether an object is a command: one of ours, or one that command-binder has reported on. A `targetRef` alone is no
+/// evidence, because a `VerticalPodAutoscaler` has one, too; and other controllers bind things as well.
+pub fn is_command(node: &Node) -> bool {
+    let is_ours =
+        node.identity.group() == keys::GROUP && object::text(&node.object, "/spec/targetRef/name").is_some();
+    let is_of_binder = |condition: &Condition| {
+        condition.type_ == BOUND && (condition.reason == BOUND || describe(&condition.reason).is_some())
+    };
+    let mut writers = node.object.metadata.managed_fields.iter().flatten().peekable();
+    let may_be_of_binder =
+        writers.peek().is_none() || writers.any(|entry| entry.manager.as_deref() == Some(BINDER));
+    is_ours || may_be_of_binder && conditions(&node.object).iter().any(is_of_binder)
+}
+
+/// Whether an object is a command that is not finished.
+pub fn is_waiting(node: &Node) -> bool {
+    is_command(node) && !has_ended(node)
+}
+
+/// Whether an object reports its end.
+pub fn has_ended(node: &Node) -> bool {
+    matches!(node.health.state, State::Done | State::Failed)
 }

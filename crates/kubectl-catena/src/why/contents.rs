@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::{
     answer::{Cause, Finding},
-    command_kind::has_ended,
+    command::has_ended,
     facts::Facts,
 };
 use crate::{

@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::{
     answer::{Cause, Finding},
-    command_kind::is_waiting,
+    command::is_waiting,
     diagnose::path_to,
     facts::Facts,
 };

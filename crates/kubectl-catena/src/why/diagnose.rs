@@ -2,8 +2,8 @@
 
 use super::{
     answer::{Answer, Cause, Evidence, Finding},
-    blockers, command,
-    command_kind::{is_command, is_waiting},
+    blockers,
+    command::{self, is_command, is_waiting},
     contents, contest,
     controllers::NOT_RUNNING,
     deletion,

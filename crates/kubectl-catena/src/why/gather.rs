@@ -138,6 +138,9 @@ async fn look_for_holders(cluster: &Cluster, seen: &mut [Installation]) {
     }
     let looks = held.into_iter().map(async |(namespace, installations)| {
         let names: Vec<&str> = installations.iter().filter_map(|seen| seen.pod_name()).collect();
+        if names.is_empty() {
+            return;
+        }
         let labels = format!("{NAME} in ({})", names.join(","));
         let api = cluster.api::<DynamicObject>(kind, Some(&namespace));
         let Ok(pods) = pages::metadata(&api, ListParams::default().labels(&labels)).await else { return };

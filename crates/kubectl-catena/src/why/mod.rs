@@ -5,7 +5,6 @@
 mod answer;
 mod blockers;
 mod command;
-mod command_kind;
 mod containers;
 mod contents;
 mod contest;

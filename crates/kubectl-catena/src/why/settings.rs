@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{
     answer::{Cause, Finding},
-    command_kind::{BINDER, is_command},
+    command::{BINDER, is_command},
     controllers::{COMPONENT, controller_of},
     facts::Facts,
     reasons::describe,

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::{
     answer::{Answer, Cause},
-    command_kind::is_command,
+    command::is_command,
     contents::TERMINATING,
     contest,
     readiness::counts,

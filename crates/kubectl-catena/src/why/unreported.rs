@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     answer::{Cause, Finding},
     blockers,
-    command_kind::is_command,
+    command::is_command,
     controllers::{Verdict, controller_of, not_running},
     diagnose::follow,
     facts::Facts,
@@ -16,7 +16,7 @@ use super::{
 use crate::chain::{Node, State};
 
 /// How long after a change the silence of a controller is normal.
-const REPORT_GRACE: SignedDuration = SignedDuration::from_secs(5);
+pub const REPORT_GRACE: SignedDuration = SignedDuration::from_secs(5);
 /// How long basic-deployment-controller waits for the first news of a child, and some time for writing the status.
 const FIRST_REPORT_GRACE: SignedDuration = SignedDuration::from_secs(30);
 
@@ -66,7 +66,7 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
 }
 
 /// Whether the silence of a controller since then is normal.
-fn is_new(since: Option<Timestamp>, facts: &Facts) -> bool {
+pub fn is_new(since: Option<Timestamp>, facts: &Facts) -> bool {
     since.is_some_and(|since| facts.now.duration_since(since) < REPORT_GRACE)
 }
 

@@ -2,7 +2,6 @@
 
 mod arguments;
 mod attempt;
-mod backoff;
 mod controller;
 mod leader;
 mod operator;

@@ -7,7 +7,10 @@ mod slow_start;
 mod strict;
 mod writer;
 
-pub(crate) use writer::Gate;
+pub(crate) use {
+    repeated_writes::Repeated,
+    writer::{Gate, UnansweredWrite},
+};
 pub use {
     slow_start::{Batch, slow_start},
     writer::{OnBehalf, Writer, Written, try_create},

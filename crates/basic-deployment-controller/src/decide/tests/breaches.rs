@@ -138,7 +138,8 @@ fn a_child_that_never_reports_is_told_by_the_field_after_the_deadline() {
     })
     .outputs
     .observed_generation = None;
-    observed.since_progress = Duration::from_secs(600);
+    let deadline = Duration::from_secs(600);
+    (observed.since_progress, observed.behind_for) = (deadline, deadline);
     let status = written(decide(&observed));
     let message = &conditions::find(&status.conditions, conditions::STALLED).unwrap().message;
     assert!(message.contains("contract.observedGeneration (status.observedGeneration)"), "{message}");

@@ -68,6 +68,7 @@ fn a_child_that_has_never_reported_on_its_spec_is_told_once_when_the_deadline_ha
         stalled
     };
     let mut silent = stalled(json!({"observedGeneration": null, "conditions": null}));
+    silent.behind_for = Duration::from_secs(60);
     let Some((EventType::Warning, reason, note)) = next(&silent) else { panic!("{:?}", decide(&silent)) };
     assert_eq!(reason, "ContractBroken");
     assert!(
@@ -78,6 +79,14 @@ fn a_child_that_has_never_reported_on_its_spec_is_told_once_when_the_deadline_ha
     Arc::make_mut(&mut silent.deployment).status = Some(BasicDeploymentStatus { active: 2, ..reported });
     assert!(matches!(decide(&silent), Action::WriteStatus(_)));
     assert_eq!(next(&silent), None);
+    // A short deadline passes before the silence is one.
+    silent.behind_for = Duration::from_secs(59);
+    Arc::make_mut(&mut silent.deployment).status = None;
+    let early = written(decide(&silent));
+    assert_eq!(next(&silent), None);
+    silent.behind_for = Duration::from_secs(60);
+    Arc::make_mut(&mut silent.deployment).status = Some(early);
+    assert_eq!(next(&silent).unwrap().1, "ContractBroken");
     let slow = stalled(json!({"active": 1, "conditions": null}));
     assert!(matches!(decide(&slow), Action::WriteStatus(_)));
     assert_eq!(next(&slow), None, "it reports");

@@ -171,6 +171,20 @@ fn a_child_whose_controller_has_stopped_is_named_instead_of_its_last_blocker() {
 }
 
 #[test]
+fn a_first_report_that_comes_after_a_short_deadline_is_not_told_as_missing() {
+    let mut new = ours(json!({"status": {"active": 0, "observedGeneration": null, "conditions": null}}));
+    spec(&mut new).progress_deadline_seconds = 5;
+    (new.since_progress, new.behind_for) = (Duration::from_secs(10), Duration::from_secs(10));
+    let early = status(&new);
+    let [_, reason, message] = said(&early, STALLED).unwrap();
+    assert_eq!(reason, PROGRESS_DEADLINE_EXCEEDED);
+    assert!(!message.contains("its controller does not run"), "{message}");
+    assert_eq!(early.blocked_by, None);
+    new.behind_for = Duration::from_secs(60);
+    assert_eq!(status(&new).blocked_by.unwrap().reason, "NotReported");
+}
+
+#[test]
 fn a_stall_with_the_spec_before_is_not_told_for_the_present_one() {
     let stalled = json!([{"type": "Stalled", "status": "True", "reason": "Late", "message": "old"}]);
     let changes = |observed: i64| json!({"status": {"observedGeneration": observed, "active": 1, "conditions": stalled}});

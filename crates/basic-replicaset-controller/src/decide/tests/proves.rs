@@ -74,14 +74,23 @@ fn pods_that_are_not_made_again_because_their_revision_is_not_recorded_are_told_
         Arc::make_mut(&mut observed.set).status =
             Some(BasicReplicaSetStatus { last_served: Some(served), ..BasicReplicaSetStatus::default() });
         let status = status(&observed);
-        conditions::find(&status.conditions, conditions::READY).unwrap().message.clone()
+        let ready = conditions::find(&status.conditions, conditions::READY).unwrap();
+        (ready.reason.clone(), ready.message.clone())
     };
     let one_lost = || vec![old(0), bad(1)];
-    assert!(told("", None, one_lost()).contains("more than 256 KiB is not recorded"));
-    assert!(told("{}", None, one_lost()).contains("status.lastServed.pod is not what it rendered"));
+    for (pod, pods, why) in [
+        ("", one_lost(), "more than 256 KiB is not recorded"),
+        ("{}", one_lost(), "status.lastServed.pod is not what it rendered"),
+        ("{}", vec![bad(0), bad(1)], "status.lastServed.pod is not what it rendered"),
+    ] {
+        let (reason, message) = told(pod, None, pods);
+        assert_eq!(reason, "LastServedUnusable", "{message}");
+        assert!(message.contains(why), "{message}");
+    }
     for (pod, former, pods) in [("{}", Some(OLD), one_lost()), ("", None, vec![old(0), old(1), bad(2)])] {
-        let told = told(pod, former, pods);
-        assert!(!told.contains("not made again"), "{told}");
+        let (reason, message) = told(pod, former, pods);
+        assert_eq!(reason, "Replacing", "{message}");
+        assert!(!message.contains("not made again"), "{message}");
     }
 }
 

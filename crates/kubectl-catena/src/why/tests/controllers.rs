@@ -75,6 +75,23 @@ fn in_the_first_seconds_the_controller_that_does_not_run_is_blamed() {
     ]);
 }
 
+#[test]
+fn a_set_that_cannot_make_its_old_pods_again_is_not_told_to_wait() {
+    let message = "1 of 3 pods are serving; pods of the revision that served last are not made again";
+    assert_right(&[Scene {
+        name: "no pod is at fault",
+        asked: WEB,
+        objects: vec![
+            deployment(not_ready("Updating", "1 of 3 replicas are serving", Value::Null)),
+            set(not_ready("LastServedUnusable", message, Value::Null)),
+            serving("web-1"),
+        ],
+        surroundings: calm(),
+        says: "BasicDeployment/web is not ready: BasicReplicaSet/web cannot make pods of the revision that served last again",
+        advises: "correct spec, or set it back",
+    }]);
+}
+
 fn written(by: &str, at: &str) -> Value {
     json!({"manager": by, "operation": "Update", "time": at, "fieldsV1": {"f:spec": {"f:parameters": {}}}})
 }

@@ -3,13 +3,21 @@
 use std::{collections::HashSet, env, fs, path::Path};
 
 use catena_api::reason;
+use clap::Parser;
 use operator_kit::report::reason as of_kit;
 
 use super::{
     WEB,
     scene::{ask, calm, refused},
 };
-use crate::why::reasons::{Row, describe, tests::part};
+use crate::{
+    cli::Cli,
+    object::Identity,
+    why::{
+        reasons::{Row, describe, tests::part},
+        text::with_names,
+    },
+};
 
 #[test]
 fn every_reason_that_a_controller_reports_is_explained() {
@@ -24,9 +32,28 @@ fn every_reason_that_a_controller_reports_is_explained() {
     assert!(unexplained.is_empty(), "without a row in catena-api/src/reasons.yaml: {unexplained:?}");
 }
 
+const PARTS: [&str; 8] =
+    ["pods", "volumes", "templates", "writes", "rollouts", "backups", "commands", "binding"];
+
+#[test]
+fn a_command_line_of_this_program_in_a_remedy_is_one_that_it_accepts_as_printed() {
+    let object = Identity::new("catena.dev/v1alpha1", "BasicDeployment", Some("shop"), "web");
+    let remedies = PARTS.iter().flat_map(|name| part(name)).map(|row| with_names(&row.remedy, &object));
+    let lines = remedies.flat_map(|remedy| {
+        let lines = remedy.split("kubectl catena -n ").skip(1);
+        lines.map(|line| line.split([';', ',']).next().unwrap().to_owned()).collect::<Vec<_>>()
+    });
+    let lines: Vec<String> = lines.collect();
+    assert!(lines.len() >= 4, "{lines:?}");
+    for line in lines {
+        let words = ["kubectl catena", "-n"].into_iter().chain(line.split_whitespace());
+        assert!(Cli::try_parse_from(words).is_ok(), "{line}");
+    }
+}
+
 #[test]
 fn no_reason_has_two_rows_in_a_part() {
-    for name in ["pods", "volumes", "templates", "writes", "rollouts", "backups", "commands", "binding"] {
+    for name in PARTS {
         let mut seen = HashSet::new();
         for reason in part(name).iter().flat_map(|row| &row.reasons) {
             assert!(seen.insert(reason), "{name}: {reason}");

@@ -10,11 +10,9 @@ use tokio::time::{Instant, timeout};
 
 use crate::{
     object::ObjectId,
+    record::{EVERYTHING, MAX_DELAY, Records, Tried, Version},
     report::{Events, Failure, Failures, health::Health, metrics::Metrics, warning},
-    run::{
-        Attempt,
-        backoff::{Backoff, EVERYTHING, MAX_DELAY, Tried, Version},
-    },
+    run::Attempt,
     write::Writer,
 };
 
@@ -110,7 +108,6 @@ pub(crate) struct Passes<C: Controller> {
     pub controller: Arc<C>,
     pub dynamic_type: <C::Kind as Resource>::DynamicType,
     pub store: Store<C::Kind>,
-    pub backoff: Arc<Backoff>,
     pub writer: Writer,
     pub events: Events,
     pub health: Arc<Health>,
@@ -173,7 +170,8 @@ impl<C: Controller> Passes<C> {
             retry_key: self.controller.retry_key(&object),
         };
         let step_retry_key = |step| self.controller.step_retry_key(&object, step);
-        let (attempt, retry_in) = self.backoff.attempt(uid, version, step_retry_key);
+        let (attempt, retry_in) =
+            self.records().of(uid, |record| record.backoff.attempt(version, step_retry_key));
         if matches!(&attempt, Attempt::Deferred(failure) if failure.is_expected) {
             return retry_in;
         }
@@ -183,7 +181,7 @@ impl<C: Controller> Passes<C> {
         let step = self.step(object.clone(), attempt.clone(), &mut tried);
         let result = timeout(PASS_TIMEOUT, step).await;
         let took = started.elapsed();
-        let repeated = self.writer.repeated(uid);
+        let repeated = self.records().of(uid, |record| record.repeated.take());
         let failed = match (result, repeated) {
             // A rival that is always faster makes each try to undo its change fail.
             (Ok(ended), Some(repeated))
@@ -260,26 +258,30 @@ impl<C: Controller> Passes<C> {
     fn succeeded(&self, uid: &str, attempt: &Attempt, step: &'static str, next: Next) {
         match (attempt, next) {
             // Only the failure was reported, so its backoff stays.
-            (Attempt::Deferred(_), _) | (_, Next::NotYet(_)) => return,
+            (Attempt::Deferred(_), _) | (_, Next::NotYet(_)) => {}
             // With one step for everything, the failure may belong to the action after this one.
-            (_, Next::Written | Next::Again) if step == EVERYTHING => return,
-            (_, Next::Written | Next::Again) => self.backoff.progressed(uid, step),
-            (_, Next::Settled | Next::Wait(_)) => self.backoff.settled(uid),
+            (_, Next::Written | Next::Again) if step == EVERYTHING => {}
+            (_, Next::Written | Next::Again) => {
+                self.records().of(uid, |record| record.backoff.progressed(step));
+            }
+            (_, Next::Settled | Next::Wait(_)) => self.records().of(uid, |record| record.backoff.settled()),
         }
-        self.metrics.backing_off.set(self.backoff.len() as u64);
     }
 
     fn failed(&self, object: &C::Kind, uid: &str, version: Version, tried: Tried, failure: Failure) {
         tracing::debug!(step = tried.step, item = failure.item, "{failure}");
-        if let Some(Failure { reason, message, .. }) = self.backoff.failed(uid, version, tried, failure) {
+        let parts = self.records().totals().failed_parts;
+        let (unexpected, since) = self
+            .records()
+            .of(uid, |record| (record.backoff.failed(version, tried, failure, parts), record.backoff.since));
+        if let Some(Failure { reason, message, .. }) = unexpected {
             // Of many items that fail for the same reason, one is told.
-            let (topic, state) = ((tried.step, reason), self.backoff.failing_since(uid));
+            let (topic, state) = ((tried.step, reason), since);
             let (about, event) = (object.object_ref(&self.dynamic_type), warning(reason, &message));
             if self.events.publish_lasting(&about, topic, state, event).is_queued {
                 tracing::warn!(reason, "{message}");
             }
         }
-        self.metrics.backing_off.set(self.backoff.len() as u64);
     }
 
     /// Has the controller forget all objects of a kind that is no longer watched, because their deletions go unnoticed.
@@ -289,23 +291,21 @@ impl<C: Controller> Passes<C> {
         }
     }
 
-    /// Forgets the attempts at these objects. A write that is cut off afterwards is still awaited under another watch.
-    pub fn forget_attempts_of_all(&self) {
+    /// Forgets the records of all objects. A write that is cut off afterwards is still awaited under another watch.
+    pub fn forget_records_of_all(&self) {
         for object in self.store.state() {
-            self.forget_attempts(ObjectId::of(&*object).uid);
+            self.records().forget(ObjectId::of(&*object).uid);
         }
     }
 
     /// Forgets an object that is gone.
     pub fn forget(&self, uid: &str) {
         self.controller.forget(uid);
-        self.forget_attempts(uid);
+        self.records().forget(uid);
     }
 
-    fn forget_attempts(&self, uid: &str) {
-        self.backoff.forget(uid);
-        self.writer.forget(uid);
-        self.metrics.backing_off.set(self.backoff.len() as u64);
+    fn records(&self) -> &Records {
+        self.writer.records()
     }
 }
 

@@ -47,7 +47,9 @@ impl Writer {
             && found["metadata"]["uid"] == id.uid
         {
             if version_of(&found) != version {
-                self.shared.consistency.wrote(id.uid, &self.primary, Some(version_of(&found)));
+                self.shared.records.of(id.uid, |record| {
+                    record.pending.wrote(&self.primary, Some(version_of(&found)));
+                });
                 return Ok(());
             }
             // A condition that cannot be decoded is not in the observed state.
@@ -57,7 +59,7 @@ impl Writer {
             }
         }
         written.map_err(ApiError::of_status)?;
-        self.shared.statuses.lock().wrote(id.uid);
+        self.shared.records.wrote_status(id.uid);
         Ok(())
     }
 }

@@ -1,19 +1,19 @@
 //! Writes whose answer is lost may have taken effect. The next decision on the object asks the server for the version
 //! that the watch then has to reach.
 
-use std::{collections::HashMap, time::Duration};
+use std::time::Duration;
 
 use kube::{
     api::ListParams,
     core::{ListMeta, Request},
 };
-use parking_lot::Mutex;
 use serde::Deserialize;
 use tokio::time::Instant;
 
 use super::{Writer, target::Target};
 use crate::{
     object::ObjectId,
+    record::Records,
     watch::{ApiError, Trimmed, WatchedResource, live::within},
 };
 
@@ -27,13 +27,9 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// known, which a watch without events reaches late.
 const DELETION_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The unanswered writes on behalf of each object, by its uid.
-#[derive(Default)]
-pub(super) struct Unanswered(Mutex<HashMap<String, Vec<Write>>>);
-
 /// An unanswered write.
 #[derive(Clone)]
-struct Write {
+pub(crate) struct UnansweredWrite {
     verb: &'static str,
     kind: WatchedResource,
     namespace: String,
@@ -41,42 +37,23 @@ struct Write {
     since: Instant,
 }
 
-impl Unanswered {
-    /// Forgets an object that is gone.
-    pub fn forget(&self, uid: &str) {
-        self.0.lock().remove(uid);
-    }
-
-    fn of(&self, uid: &str) -> Vec<Write> {
-        self.0.lock().get(uid).cloned().unwrap_or_default()
-    }
-
-    fn keep(&self, uid: &str, writes: Vec<Write>) {
-        if writes.is_empty() {
-            self.forget(uid);
-        } else {
-            self.0.lock().insert(uid.to_owned(), writes);
-        }
-    }
-}
-
 /// A write under way. It counts as unanswered when it is dropped without an answer, as at the end of a pass that is cut off.
 pub(super) struct UnderWay<'w> {
-    unanswered: &'w Unanswered,
+    records: &'w Records,
     whose: &'w str,
-    write: Option<Write>,
+    write: Option<UnansweredWrite>,
 }
 
 impl<'w> UnderWay<'w> {
-    pub fn new(unanswered: &'w Unanswered, whose: &'w str, verb: &'static str, target: Target<'_>) -> Self {
-        let write = target.kind.seen.is_watched().then(|| Write {
+    pub fn new(records: &'w Records, whose: &'w str, verb: &'static str, target: Target<'_>) -> Self {
+        let write = target.kind.seen.is_watched().then(|| UnansweredWrite {
             verb,
             kind: target.kind.clone(),
             namespace: target.namespace.to_owned(),
             name: target.name.to_owned(),
             since: Instant::now(),
         });
-        Self { unanswered, whose, write }
+        Self { records, whose, write }
     }
 
     pub fn ended<T>(mut self, result: &Result<T, ApiError>) {
@@ -89,8 +66,8 @@ impl<'w> UnderWay<'w> {
 impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
         if let Some(write) = self.write.take() {
-            let write = Write { since: Instant::now(), ..write };
-            self.unanswered.0.lock().entry(self.whose.to_owned()).or_default().push(write);
+            let write = UnansweredWrite { since: Instant::now(), ..write };
+            self.records.of(self.whose, |record| record.unanswered.push(write));
         }
     }
 }
@@ -106,13 +83,13 @@ struct Found {
 impl Writer {
     /// Whether the caches show every write for the object, also those whose answer was lost.
     pub(crate) async fn catches_up(&self, uid: &str) -> bool {
-        self.looks_up_unanswered(uid).await && self.shared.consistency.is_current(uid)
+        self.looks_up_unanswered(uid).await && self.records().of(uid, |record| record.pending.is_current())
     }
 
     /// False while the server does not answer.
     async fn looks_up_unanswered(&self, uid: &str) -> bool {
         let (mut left, mut is_reachable) = (Vec::new(), true);
-        for write in self.shared.unanswered.of(uid) {
+        for write in self.records().of(uid, |record| record.unanswered.clone()) {
             let found = if is_reachable { self.look_up(&write).await } else { None };
             match found {
                 Some(found) => left.extend((!self.settles(uid, &write, found)).then_some(write)),
@@ -123,11 +100,11 @@ impl Writer {
                 None => {}
             }
         }
-        self.shared.unanswered.keep(uid, left);
+        self.records().of(uid, |record| record.unanswered = left);
         is_reachable
     }
 
-    async fn look_up(&self, write: &Write) -> Option<Found> {
+    async fn look_up(&self, write: &UnansweredWrite) -> Option<Found> {
         let id = ObjectId { namespace: &write.namespace, name: &write.name, uid: "" };
         // A right to list comes with each watch.
         let only = ListParams::default().fields(&format!("metadata.name={}", write.name));
@@ -138,18 +115,20 @@ impl Writer {
     }
 
     /// Has the next decision wait for what was found. False while the write may still take effect.
-    fn settles(&self, uid: &str, write: &Write, found: Found) -> bool {
-        let consistency = &self.shared.consistency;
+    fn settles(&self, uid: &str, write: &UnansweredWrite, found: Found) -> bool {
+        let seen = &write.kind.seen;
         let is_over = write.since.elapsed() >= IN_FLIGHT;
         let Some(Trimmed { metadata }) = found.items.into_iter().flatten().next() else {
             if write.verb != "create" {
                 let version = found.metadata.resource_version;
-                consistency.awaits(uid, &write.kind.seen, version.as_deref(), DELETION_TIMEOUT);
+                self.records().of(uid, |record| {
+                    record.pending.awaits(seen, version.as_deref(), DELETION_TIMEOUT);
+                });
                 return true;
             }
             return is_over;
         };
-        consistency.wrote(uid, &write.kind.seen, metadata.resource_version.as_deref());
+        self.records().of(uid, |record| record.pending.wrote(seen, metadata.resource_version.as_deref()));
         match write.verb {
             "create" => true,
             "delete" => is_over || metadata.deletion_timestamp.is_some(),
