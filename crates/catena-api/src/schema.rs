@@ -187,7 +187,8 @@ mod tests {
 
     #[test]
     fn a_deadline_that_passes_before_a_replica_can_be_available_is_refused_and_the_defaults_are_not() {
-        let [parent, set] = &rules()[..] else { panic!() };
+        let rules = rules();
+        let [parent, set] = &rules[..] else { panic!("{rules:?}") };
         let [_, rule] = &parent[..] else { panic!("{parent:?}") };
         assert_eq!((set.len(), rule.field_path.as_deref()), (1, Some(".progressDeadlineSeconds")));
         assert_eq!(

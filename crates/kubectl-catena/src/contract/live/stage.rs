@@ -15,12 +15,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::replica::Replica;
-use crate::{
-    connection::{Cluster, if_there},
-    kinds::Kind,
-    paint::sanitized,
-    poll::poll,
-};
+use crate::{access::if_there, connection::Cluster, kinds::Kind, paint::sanitized, poll::poll};
 
 /// The resource of namespaces.
 const NAMESPACES: &str = "/api/v1/namespaces";
