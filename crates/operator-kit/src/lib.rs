@@ -113,7 +113,6 @@
 //! ```
 
 pub mod object;
-mod record;
 pub mod render;
 pub mod report;
 pub mod run;

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod attempt;
+mod backoff;
 mod controller;
 mod leader;
 mod operator;

@@ -2,25 +2,25 @@
 
 mod api_error;
 mod cache;
+pub(crate) mod consistency;
 pub(crate) mod lenient;
 pub mod live;
 mod served;
 mod stream;
 mod trimmed;
 mod watched_kind;
-mod watermark;
 
 pub use {
     api_error::{ApiError, Cause, Verb, unknown_fields},
     cache::{Cache, Row},
+    consistency::{WatchedResource, Watermark},
     lenient::Unmanaged,
     served::{ServedKind, ServedKinds},
     stream::{Watch, WatchHandle, Watches},
     trimmed::{Trimmed, TrimmedObject, trimmed_metadata, trimmed_time},
     watched_kind::{Source, Watched, WatchedKind},
-    watermark::{WatchedResource, Watermark},
 };
-pub(crate) use {lenient::readable, watched_kind::Intake, watermark::version_number};
+pub(crate) use {lenient::readable, watched_kind::Intake};
 #[cfg(feature = "testing")]
 pub(crate) use {
     lenient::{Lenient, Unreadable},

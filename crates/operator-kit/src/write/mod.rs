@@ -7,10 +7,7 @@ mod slow_start;
 mod strict;
 mod writer;
 
-pub(crate) use {
-    repeated_writes::Repeated,
-    writer::{Gate, UnansweredWrite},
-};
+pub(crate) use writer::Gate;
 pub use {
     slow_start::{Batch, slow_start},
     writer::{OnBehalf, Writer, Written, try_create},

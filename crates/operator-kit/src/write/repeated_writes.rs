@@ -9,8 +9,9 @@ use std::{
     time::Duration,
 };
 
+use parking_lot::{Mutex, MutexGuard};
+
 use axum::http::{Request, header::CONTENT_TYPE};
-use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -40,7 +41,7 @@ const UNDOING_PACE: Duration = Duration::from_secs(60);
 /// Number of remembered writes above which old ones are removed.
 const PRUNE_THRESHOLD: usize = 1_024;
 
-/// The recent writes.
+/// The recent writes, and the objects on whose behalf they were made.
 #[derive(Default)]
 pub(crate) struct RepeatedWrites(Mutex<State>);
 
@@ -50,6 +51,9 @@ struct State {
     writes: HashMap<u64, Level>,
     /// The number of remembered writes above which some are forgotten.
     limit: usize,
+    /// The writes that were repeated too often since the last call, by the uid of the object on whose behalf they were
+    /// made.
+    too_often: HashMap<String, Repeated>,
 }
 
 /// The level of the leaky bucket of a write.
@@ -119,23 +123,33 @@ impl Repeated {
 }
 
 impl RepeatedWrites {
-    /// Records a write, and returns whether it was repeated too often.
-    pub fn record(&self, write: Repetition) -> bool {
-        let mut state = self.0.lock();
+    /// Records a write on behalf of an object, and notes it if it was repeated too often.
+    pub fn record(&self, whose: &str, write: Repetition, told: impl FnOnce() -> Repeated) {
+        let mut state = self.lock();
         let now = Instant::now();
         if state.writes.len() > state.limit {
             state.writes.retain(|_, level| !level.is_over(now));
             state.limit = PRUNE_THRESHOLD.max(2 * state.writes.len());
         }
         let next = state.next(write, now);
-        let is_full = next.is_full;
+        if next.is_full {
+            state.too_often.insert(whose.to_owned(), told());
+        }
         state.writes.insert(write.digest, next);
-        is_full
     }
 
     /// Whether a write will have been repeated too often once it is made.
     pub fn is_too_often(&self, write: Repetition) -> bool {
-        self.0.lock().next(write, Instant::now()).is_full
+        self.lock().next(write, Instant::now()).is_full
+    }
+
+    /// The write that was repeated too often on behalf of an object since the last call.
+    pub fn take(&self, whose: &str) -> Option<Repeated> {
+        self.lock().too_often.remove(whose)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock()
     }
 }
 
@@ -208,12 +222,16 @@ fn timeless(value: Value) -> Value {
 mod tests {
     use super::*;
 
+    fn repeated() -> Repeated {
+        Repeated { verb: "apply", object: Named::new("Pod", "web-1"), undoes: None }
+    }
+
     impl RepeatedWrites {
-        /// Records a write of this content, and returns whether it was repeated too often.
-        fn add(&self, whose: &str, content: u64) -> bool {
+        /// Records a write of this content.
+        fn add(&self, whose: &str, content: u64) {
             let request =
                 Request::patch("/api/v1/pods/web-1").body(content.to_string().into_bytes()).unwrap();
-            self.record(Repetition::of(whose, &request, false))
+            self.record(whose, Repetition::of(whose, &request, false), repeated);
         }
     }
 
@@ -258,21 +276,26 @@ mod tests {
     async fn the_very_same_write_again_and_again_is_too_often_until_it_is_quiet() {
         let writes = RepeatedWrites::default();
         for _ in 0..30 {
-            assert!(!writes.add("a", 1));
+            writes.add("a", 1);
+            assert_eq!(writes.take("a"), None);
         }
-        assert!(writes.add("a", 1));
+        writes.add("a", 1);
+        assert_eq!(writes.take("a"), Some(repeated()));
         let forgotten = SAME_WRITE.forget_after.unwrap();
         tokio::time::advance(forgotten).await;
-        assert!(writes.add("a", 1), "it goes on, only more slowly");
+        writes.add("a", 1);
+        assert_eq!(writes.take("a"), Some(repeated()), "it goes on, only more slowly");
         tokio::time::advance(forgotten + SAME_WRITE.interval).await;
-        assert!(!writes.add("a", 1));
+        writes.add("a", 1);
+        assert_eq!(writes.take("a"), None);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_rollout_of_a_thousand_pods_and_five_hundred_commands_write_often_and_are_not_slowed_down() {
         let writes = RepeatedWrites::default();
         for work in 0..5_000 {
-            assert!(!writes.add("a", work));
+            writes.add("a", work);
+            assert_eq!(writes.take("a"), None);
         }
     }
 
@@ -280,7 +303,8 @@ mod tests {
     async fn what_is_healed_now_and_then_is_not_slowed_down() {
         let writes = RepeatedWrites::default();
         for _ in 0..1_000 {
-            assert!(!writes.add("a", 1));
+            writes.add("a", 1);
+            assert_eq!(writes.take("a"), None);
             tokio::time::advance(SAME_WRITE.interval).await;
         }
     }
@@ -290,7 +314,8 @@ mod tests {
         let writes = RepeatedWrites::default();
         let is_too_often = || {
             let request = Request::patch("/api/v1/pods/web-1").body(Vec::new()).unwrap();
-            writes.record(Repetition::of("a", &request, true))
+            writes.record("a", Repetition::of("a", &request, true), repeated);
+            writes.take("a").is_some()
         };
         assert_eq!([(); 8].map(|()| is_too_often()), [false, false, false, false, false, true, true, true]);
         for _ in 0..10 {
@@ -303,7 +328,9 @@ mod tests {
     async fn the_same_write_for_another_object_is_another_one() {
         let writes = RepeatedWrites::default();
         for object in 0..100 {
-            assert!(!writes.add(&object.to_string(), 1));
+            let object = object.to_string();
+            writes.add(&object, 1);
+            assert_eq!(writes.take(&object), None);
         }
     }
 
@@ -314,8 +341,7 @@ mod tests {
             writes.add("a", work);
             tokio::time::advance(Duration::from_millis(10)).await;
         }
-        let remembered = writes.0.lock().writes.len();
-        assert!(remembered <= 2 * PRUNE_THRESHOLD, "{remembered}");
+        assert!(writes.lock().writes.len() <= 2 * PRUNE_THRESHOLD, "{}", writes.lock().writes.len());
     }
 
     #[test]

@@ -10,9 +10,11 @@ use tokio::time::{Instant, timeout};
 
 use crate::{
     object::ObjectId,
-    record::{EVERYTHING, MAX_DELAY, Records, Tried, Version},
     report::{Events, Failure, Failures, health::Health, metrics::Metrics, warning},
-    run::Attempt,
+    run::{
+        Attempt,
+        backoff::{Backoff, EVERYTHING, MAX_DELAY, Tried, Version},
+    },
     write::Writer,
 };
 
@@ -108,6 +110,7 @@ pub(crate) struct Passes<C: Controller> {
     pub controller: Arc<C>,
     pub dynamic_type: <C::Kind as Resource>::DynamicType,
     pub store: Store<C::Kind>,
+    pub backoff: Arc<Backoff>,
     pub writer: Writer,
     pub events: Events,
     pub health: Arc<Health>,
@@ -170,8 +173,7 @@ impl<C: Controller> Passes<C> {
             retry_key: self.controller.retry_key(&object),
         };
         let step_retry_key = |step| self.controller.step_retry_key(&object, step);
-        let (attempt, retry_in) =
-            self.records().of(uid, |record| record.backoff.attempt(version, step_retry_key));
+        let (attempt, retry_in) = self.backoff.attempt(uid, version, step_retry_key);
         if matches!(&attempt, Attempt::Deferred(failure) if failure.is_expected) {
             return retry_in;
         }
@@ -181,7 +183,7 @@ impl<C: Controller> Passes<C> {
         let step = self.step(object.clone(), attempt.clone(), &mut tried);
         let result = timeout(PASS_TIMEOUT, step).await;
         let took = started.elapsed();
-        let repeated = self.records().of(uid, |record| record.repeated.take());
+        let repeated = self.writer.repeated(uid);
         let failed = match (result, repeated) {
             // A rival that is always faster makes each try to undo its change fail.
             (Ok(ended), Some(repeated))
@@ -258,30 +260,26 @@ impl<C: Controller> Passes<C> {
     fn succeeded(&self, uid: &str, attempt: &Attempt, step: &'static str, next: Next) {
         match (attempt, next) {
             // Only the failure was reported, so its backoff stays.
-            (Attempt::Deferred(_), _) | (_, Next::NotYet(_)) => {}
+            (Attempt::Deferred(_), _) | (_, Next::NotYet(_)) => return,
             // With one step for everything, the failure may belong to the action after this one.
-            (_, Next::Written | Next::Again) if step == EVERYTHING => {}
-            (_, Next::Written | Next::Again) => {
-                self.records().of(uid, |record| record.backoff.progressed(step));
-            }
-            (_, Next::Settled | Next::Wait(_)) => self.records().of(uid, |record| record.backoff.settled()),
+            (_, Next::Written | Next::Again) if step == EVERYTHING => return,
+            (_, Next::Written | Next::Again) => self.backoff.progressed(uid, step),
+            (_, Next::Settled | Next::Wait(_)) => self.backoff.settled(uid),
         }
+        self.metrics.backing_off.set(self.backoff.len() as u64);
     }
 
     fn failed(&self, object: &C::Kind, uid: &str, version: Version, tried: Tried, failure: Failure) {
         tracing::debug!(step = tried.step, item = failure.item, "{failure}");
-        let parts = self.records().totals().failed_parts;
-        let (unexpected, since) = self
-            .records()
-            .of(uid, |record| (record.backoff.failed(version, tried, failure, parts), record.backoff.since));
-        if let Some(Failure { reason, message, .. }) = unexpected {
+        if let Some(Failure { reason, message, .. }) = self.backoff.failed(uid, version, tried, failure) {
             // Of many items that fail for the same reason, one is told.
-            let (topic, state) = ((tried.step, reason), since);
+            let (topic, state) = ((tried.step, reason), self.backoff.failing_since(uid));
             let (about, event) = (object.object_ref(&self.dynamic_type), warning(reason, &message));
             if self.events.publish_lasting(&about, topic, state, event).is_queued {
                 tracing::warn!(reason, "{message}");
             }
         }
+        self.metrics.backing_off.set(self.backoff.len() as u64);
     }
 
     /// Has the controller forget all objects of a kind that is no longer watched, because their deletions go unnoticed.
@@ -291,21 +289,23 @@ impl<C: Controller> Passes<C> {
         }
     }
 
-    /// Forgets the records of all objects. A write that is cut off afterwards is still awaited under another watch.
-    pub fn forget_records_of_all(&self) {
+    /// Forgets the attempts at these objects. A write that is cut off afterwards is still awaited under another watch.
+    pub fn forget_attempts_of_all(&self) {
         for object in self.store.state() {
-            self.records().forget(ObjectId::of(&*object).uid);
+            self.forget_attempts(ObjectId::of(&*object).uid);
         }
     }
 
     /// Forgets an object that is gone.
     pub fn forget(&self, uid: &str) {
         self.controller.forget(uid);
-        self.records().forget(uid);
+        self.forget_attempts(uid);
     }
 
-    fn records(&self) -> &Records {
-        self.writer.records()
+    fn forget_attempts(&self, uid: &str) {
+        self.backoff.forget(uid);
+        self.writer.forget(uid);
+        self.metrics.backing_off.set(self.backoff.len() as u64);
     }
 }
 

@@ -87,6 +87,7 @@ pub(in crate::run) fn passes_of<C: Controller<Kind = ConfigMap>>(
         controller: Arc::new(controller),
         dynamic_type: (),
         store,
+        backoff: Arc::default(),
         writer,
         events: Events::new(client, "versions", "versions-0", metrics.clone()),
         health: Arc::default(),
@@ -332,7 +333,7 @@ async fn passes_that_succeed_with_the_very_same_write_for_ever_are_slowed_down()
     let page = passes.metrics.encode().unwrap();
     assert!(page.contains("catena_repeated_writes_total{kind=\"ConfigMap\"} 1"), "{page}");
     let version = Version { generation: 0, settings: 1, retry_key: 0 };
-    let (attempt, _) = passes.records().of("a", |record| record.backoff.attempt(version, |_| 0));
+    let (attempt, _) = passes.backoff.attempt("a", version, |_| 0);
     let failure = attempt.failure().unwrap();
     assert!(failure.reason == "RepeatedWrites" && failure.message.contains("create"), "{failure}");
 }
@@ -413,8 +414,7 @@ async fn fight(interval: Duration, answer: Answer) -> Fight {
             tokio::time::sleep_until(next.into_iter().chain([change, end]).min().unwrap()).await;
         }
         let version = Version { generation: 0, settings: 1, retry_key: 0 };
-        let (attempt, _) = passes.records().of("a", |record| record.backoff.attempt(version, |_| 0));
-        told.push(attempt.failure().cloned());
+        told.push(passes.backoff.attempt("a", version, |_| 0).0.failure().cloned());
     }
     Fight {
         began,
@@ -554,8 +554,8 @@ async fn a_pass_in_which_nothing_was_tried_leaves_the_backoff_as_it_is() {
     let object = Arc::new(object("a", "1"));
     shown.apply_watcher_event(&Apply(ConfigMap::clone(&object)));
     passes.pass(object.clone()).await;
-    assert_eq!(passes.records().totals().backing_off, 1);
+    assert_eq!(passes.backoff.len(), 1);
     tokio::time::advance(Duration::from_secs(60)).await;
     assert_eq!(passes.pass(object).await, Some(Duration::from_millis(500)));
-    assert_eq!(passes.records().totals().backing_off, 1, "its next failure counts as the first");
+    assert_eq!(passes.backoff.len(), 1, "its next failure counts as the first");
 }

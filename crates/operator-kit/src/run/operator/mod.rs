@@ -25,6 +25,7 @@ use crate::{
     },
     run::{
         Arguments, Controller, LiveSettings, Queue, Triggers, Validate,
+        backoff::Backoff,
         controller::Passes,
         leader::{LEASE_DURATION, RENEW_DEADLINE},
         probe::probe,
@@ -195,7 +196,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
             trim: Box::new(|Unmanaged(object)| object),
         };
         let (controller, filled) = (Arc::new(controller), StoreWriter::new(()));
-        let reconciler = self.reconciler(controller, (), queue, filled);
+        let reconciler = self.reconciler(controller, (), queue, filled, Arc::default());
         let mut leading = follow_phase.clone();
         let beside = async move {
             leading.wait_for(|phase| *phase == Phase::Leading).await?;
@@ -238,6 +239,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         C: Controller<Kind = Watched<R>>,
         R: Clone + Debug + Send + Sync + 'static,
     {
+        let backoff = Arc::new(Backoff::default());
         let mut tasks = JoinSet::new();
         let mut namespaces = pin!(triggers.follow_namespaces());
         let mut running: Vec<(WatchedKind<R>, AbortHandle, Arc<Passes<C>>)> = Vec::new();
@@ -247,7 +249,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
                 |(kind, ..): &mut (WatchedKind<R>, _, _)| !wanted.iter().any(|wanted| wanted.is_same(kind));
             for (kind, task, passes) in running.extract_if(.., is_gone) {
                 tracing::info!(id = %kind.id(), kind = kind.resource().kind, "no longer watched");
-                passes.forget_records_of_all();
+                passes.forget_attempts_of_all();
                 triggers.close(&kind);
                 // A pass that is cut off may note something about its object.
                 cut_off(&task).await;
@@ -260,7 +262,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
                 let intake = kind.clone().intake(&self.client, &self.served_kinds, &self.health);
                 let (queue, filled) = triggers.open(&kind);
                 let (controller, resource) = (controller.clone(), kind.resource().clone());
-                let reconciler = self.reconciler(controller, resource, queue, filled);
+                let reconciler = self.reconciler(controller, resource, queue, filled, backoff.clone());
                 let passes = reconciler.passes.clone();
                 running.push((kind, tasks.spawn(reconciler.run(intake, phase.clone())), passes));
             }
@@ -289,12 +291,14 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         dynamic_type: <C::Kind as Resource>::DynamicType,
         queue: Queue,
         filled: StoreWriter<C::Kind>,
+        backoff: Arc<Backoff>,
     ) -> Reconciler<C> {
         let settings = self.settings.clone();
         let passes = Arc::new(Passes {
             controller,
             dynamic_type,
             store: filled.as_reader(),
+            backoff,
             writer: self.writer.clone(),
             events: self.events.clone(),
             health: self.health.clone(),

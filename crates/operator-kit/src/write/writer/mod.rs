@@ -7,6 +7,7 @@ mod on_behalf;
 mod room;
 mod send;
 mod status;
+mod statuses;
 mod target;
 mod trial;
 mod unanswered;
@@ -17,19 +18,21 @@ use kube::{
     Client,
     api::{DeleteParams, ObjectMeta, Preconditions},
 };
+use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
 use room::Room;
+use statuses::Statuses;
+use unanswered::Unanswered;
 
 use crate::{
     object::ObjectId,
-    record::Records,
     report::{StatusAge, metrics::Metrics},
-    watch::{Watched, Watermark},
-    write::repeated_writes::RepeatedWrites,
+    watch::{Watched, Watermark, consistency::Consistency},
+    write::repeated_writes::{Repeated, RepeatedWrites},
 };
 
-pub(crate) use {gate::Gate, unanswered::UnansweredWrite};
+pub(crate) use gate::Gate;
 pub use {
     on_behalf::{OnBehalf, Written},
     trial::try_create,
@@ -48,12 +51,14 @@ pub struct Writer {
 }
 
 struct Shared {
-    records: Records,
+    consistency: Consistency,
+    unanswered: Unanswered,
     repeated: RepeatedWrites,
     metrics: Arc<Metrics>,
     permits: Semaphore,
     gate: Gate,
     room: Room,
+    statuses: Mutex<Statuses>,
 }
 
 impl Writer {
@@ -65,12 +70,14 @@ impl Writer {
 
     pub(crate) fn new(client: Client, manager: &'static str, metrics: Arc<Metrics>) -> Self {
         let shared = Shared {
-            records: Records::new(metrics.clone()),
+            consistency: Consistency::default(),
+            unanswered: Unanswered::default(),
             repeated: RepeatedWrites::default(),
             metrics,
             permits: Semaphore::new(MAX_CONCURRENT_WRITES),
             gate: Gate::default(),
             room: Room::default(),
+            statuses: Mutex::default(),
         };
         Self { client, manager, primary: Watermark::default(), shared: Arc::new(shared) }
     }
@@ -92,7 +99,7 @@ impl Writer {
     /// The age of the status of the object. `is_first`: nobody has reported on it yet.
     #[must_use]
     pub fn status_age(&self, uid: &str, is_first: bool) -> StatusAge {
-        self.shared.records.status_age(uid, is_first)
+        self.shared.statuses.lock().age(uid, is_first)
     }
 
     /// The gate that the leader keeps open.
@@ -105,8 +112,16 @@ impl Writer {
         &self.primary
     }
 
-    /// What is remembered of the objects that are reconciled.
-    pub(crate) fn records(&self) -> &Records {
-        &self.shared.records
+    /// The write that was repeated too often on behalf of an object since the last call.
+    pub(crate) fn repeated(&self, uid: &str) -> Option<Repeated> {
+        self.shared.repeated.take(uid)
+    }
+
+    /// Forgets an object that is gone.
+    pub(crate) fn forget(&self, uid: &str) {
+        self.shared.consistency.forget(uid);
+        self.shared.unanswered.forget(uid);
+        self.shared.repeated.take(uid);
+        self.shared.statuses.lock().forget(uid);
     }
 }

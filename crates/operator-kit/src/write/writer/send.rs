@@ -96,7 +96,7 @@ impl OnBehalf<'_> {
             let stale = "it was not sent, because this process did not hold its Lease, or had too much to write, for a minute";
             target.error(&kube::Error::Service(stale.into()))
         })?;
-        let under_way = UnderWay::new(&shared.records, self.whose, verb, target);
+        let under_way = UnderWay::new(&shared.unanswered, self.whose, verb, target);
         let result = in_time(writer.client.request::<T>(request)).await.map_err(|error| target.error(&error));
         under_way.ended(&result);
         drop(permit);
@@ -105,15 +105,15 @@ impl OnBehalf<'_> {
             Ok(_) | Err(Cause::AlreadyExists) => true,
             Err(cause) => self.undoes.is_some() && cause == Cause::Conflict,
         };
-        if counts && shared.repeated.record(repetition) {
-            let repeated = Repeated { verb, object: Named::new(&*resource.kind, name), undoes };
-            shared.records.of(self.whose, |record| record.repeated = Some(repeated));
+        if counts {
+            let told = || Repeated { verb, object: Named::new(&*resource.kind, name), undoes };
+            shared.repeated.record(self.whose, repetition, told);
         }
         let code = result.as_ref().map_or_else(|error| error.code, |_| 200).to_string();
         shared.metrics.writes.get_or_create(&[("verb", verb.into()), ("code", code.into())]).inc();
         if let Ok(answer) = &result {
             tracing::debug!(verb, kind = resource.kind, name, "wrote");
-            shared.records.of(self.whose, |record| record.pending.wrote(seen, answer.resource_version()));
+            shared.consistency.wrote(self.whose, seen, answer.resource_version());
         }
         result
     }

@@ -47,9 +47,7 @@ impl Writer {
             && found["metadata"]["uid"] == id.uid
         {
             if version_of(&found) != version {
-                self.shared.records.of(id.uid, |record| {
-                    record.pending.wrote(&self.primary, Some(version_of(&found)));
-                });
+                self.shared.consistency.wrote(id.uid, &self.primary, Some(version_of(&found)));
                 return Ok(());
             }
             // A condition that cannot be decoded is not in the observed state.
@@ -59,7 +57,7 @@ impl Writer {
             }
         }
         written.map_err(ApiError::of_status)?;
-        self.shared.records.wrote_status(id.uid);
+        self.shared.statuses.lock().wrote(id.uid);
         Ok(())
     }
 }

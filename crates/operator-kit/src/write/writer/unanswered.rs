@@ -1,19 +1,19 @@
 //! Writes whose answer is lost may have taken effect. The next decision on the object asks the server for the version
 //! that the watch then has to reach.
 
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
 use kube::{
     api::ListParams,
     core::{ListMeta, Request},
 };
+use parking_lot::Mutex;
 use serde::Deserialize;
 use tokio::time::Instant;
 
 use super::{Writer, target::Target};
 use crate::{
     object::ObjectId,
-    record::Records,
     watch::{ApiError, Trimmed, WatchedResource, live::within},
 };
 
@@ -27,9 +27,13 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// known, which a watch without events reaches late.
 const DELETION_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// The unanswered writes on behalf of each object, by its uid.
+#[derive(Default)]
+pub(super) struct Unanswered(Mutex<HashMap<String, Vec<Write>>>);
+
 /// An unanswered write.
 #[derive(Clone)]
-pub(crate) struct UnansweredWrite {
+struct Write {
     verb: &'static str,
     kind: WatchedResource,
     namespace: String,
@@ -37,23 +41,42 @@ pub(crate) struct UnansweredWrite {
     since: Instant,
 }
 
+impl Unanswered {
+    /// Forgets an object that is gone.
+    pub fn forget(&self, uid: &str) {
+        self.0.lock().remove(uid);
+    }
+
+    fn of(&self, uid: &str) -> Vec<Write> {
+        self.0.lock().get(uid).cloned().unwrap_or_default()
+    }
+
+    fn keep(&self, uid: &str, writes: Vec<Write>) {
+        if writes.is_empty() {
+            self.forget(uid);
+        } else {
+            self.0.lock().insert(uid.to_owned(), writes);
+        }
+    }
+}
+
 /// A write under way. It counts as unanswered when it is dropped without an answer, as at the end of a pass that is cut off.
 pub(super) struct UnderWay<'w> {
-    records: &'w Records,
+    unanswered: &'w Unanswered,
     whose: &'w str,
-    write: Option<UnansweredWrite>,
+    write: Option<Write>,
 }
 
 impl<'w> UnderWay<'w> {
-    pub fn new(records: &'w Records, whose: &'w str, verb: &'static str, target: Target<'_>) -> Self {
-        let write = target.kind.seen.is_watched().then(|| UnansweredWrite {
+    pub fn new(unanswered: &'w Unanswered, whose: &'w str, verb: &'static str, target: Target<'_>) -> Self {
+        let write = target.kind.seen.is_watched().then(|| Write {
             verb,
             kind: target.kind.clone(),
             namespace: target.namespace.to_owned(),
             name: target.name.to_owned(),
             since: Instant::now(),
         });
-        Self { records, whose, write }
+        Self { unanswered, whose, write }
     }
 
     pub fn ended<T>(mut self, result: &Result<T, ApiError>) {
@@ -66,8 +89,8 @@ impl<'w> UnderWay<'w> {
 impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
         if let Some(write) = self.write.take() {
-            let write = UnansweredWrite { since: Instant::now(), ..write };
-            self.records.of(self.whose, |record| record.unanswered.push(write));
+            let write = Write { since: Instant::now(), ..write };
+            self.unanswered.0.lock().entry(self.whose.to_owned()).or_default().push(write);
         }
     }
 }
@@ -83,13 +106,13 @@ struct Found {
 impl Writer {
     /// Whether the caches show every write for the object, also those whose answer was lost.
     pub(crate) async fn catches_up(&self, uid: &str) -> bool {
-        self.looks_up_unanswered(uid).await && self.records().of(uid, |record| record.pending.is_current())
+        self.looks_up_unanswered(uid).await && self.shared.consistency.is_current(uid)
     }
 
     /// False while the server does not answer.
     async fn looks_up_unanswered(&self, uid: &str) -> bool {
         let (mut left, mut is_reachable) = (Vec::new(), true);
-        for write in self.records().of(uid, |record| record.unanswered.clone()) {
+        for write in self.shared.unanswered.of(uid) {
             let found = if is_reachable { self.look_up(&write).await } else { None };
             match found {
                 Some(found) => left.extend((!self.settles(uid, &write, found)).then_some(write)),
@@ -100,11 +123,11 @@ impl Writer {
                 None => {}
             }
         }
-        self.records().of(uid, |record| record.unanswered = left);
+        self.shared.unanswered.keep(uid, left);
         is_reachable
     }
 
-    async fn look_up(&self, write: &UnansweredWrite) -> Option<Found> {
+    async fn look_up(&self, write: &Write) -> Option<Found> {
         let id = ObjectId { namespace: &write.namespace, name: &write.name, uid: "" };
         // A right to list comes with each watch.
         let only = ListParams::default().fields(&format!("metadata.name={}", write.name));
@@ -115,20 +138,18 @@ impl Writer {
     }
 
     /// Has the next decision wait for what was found. False while the write may still take effect.
-    fn settles(&self, uid: &str, write: &UnansweredWrite, found: Found) -> bool {
-        let seen = &write.kind.seen;
+    fn settles(&self, uid: &str, write: &Write, found: Found) -> bool {
+        let consistency = &self.shared.consistency;
         let is_over = write.since.elapsed() >= IN_FLIGHT;
         let Some(Trimmed { metadata }) = found.items.into_iter().flatten().next() else {
             if write.verb != "create" {
                 let version = found.metadata.resource_version;
-                self.records().of(uid, |record| {
-                    record.pending.awaits(seen, version.as_deref(), DELETION_TIMEOUT);
-                });
+                consistency.awaits(uid, &write.kind.seen, version.as_deref(), DELETION_TIMEOUT);
                 return true;
             }
             return is_over;
         };
-        self.records().of(uid, |record| record.pending.wrote(seen, metadata.resource_version.as_deref()));
+        consistency.wrote(uid, &write.kind.seen, metadata.resource_version.as_deref());
         match write.verb {
             "create" => true,
             "delete" => is_over || metadata.deletion_timestamp.is_some(),

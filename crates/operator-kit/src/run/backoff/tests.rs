@@ -1,55 +1,7 @@
-use std::sync::Arc;
-
 use super::*;
-use crate::record::Records;
 
 const VERSION: Version = Version { generation: 1, settings: 1, retry_key: 0 };
 const CREATE: Tried = Tried { step: "create", retry_key: 0, longest: MAX_DELAY, has_progressed: false };
-
-/// The backoffs of all objects.
-struct Backoffs(Records);
-
-impl Default for Backoffs {
-    fn default() -> Self {
-        Self(Records::new(Arc::default()))
-    }
-}
-
-impl Backoffs {
-    fn attempt(
-        &self,
-        uid: &str,
-        version: Version,
-        retry_key: impl Fn(&'static str) -> u64,
-    ) -> (Attempt, Option<Duration>) {
-        self.0.of(uid, |record| record.backoff.attempt(version, retry_key))
-    }
-
-    fn failed(&self, uid: &str, version: Version, tried: Tried, failure: Failure) -> Option<Failure> {
-        let parts = self.0.totals().failed_parts;
-        self.0.of(uid, |record| record.backoff.failed(version, tried, failure, parts))
-    }
-
-    fn failing_since(&self, uid: &str) -> Option<Instant> {
-        self.0.of(uid, |record| record.backoff.since)
-    }
-
-    fn progressed(&self, uid: &str, step: &'static str) {
-        self.0.of(uid, |record| record.backoff.progressed(step));
-    }
-
-    fn settled(&self, uid: &str) {
-        self.0.of(uid, |record| record.backoff.settled());
-    }
-
-    fn forget(&self, uid: &str) {
-        self.0.forget(uid);
-    }
-
-    fn len(&self) -> usize {
-        self.0.totals().backing_off
-    }
-}
 
 fn failure(reason: &'static str) -> Failure {
     Failure::transient(reason, "it broke")
@@ -63,13 +15,13 @@ fn shortly() -> Failure {
     Failure { retry_after: Some(Duration::from_secs(1)), ..failure("ServerBusy") }
 }
 
-fn attempt(backoff: &Backoffs) -> (Attempt, Option<Duration>) {
+fn attempt(backoff: &Backoff) -> (Attempt, Option<Duration>) {
     backoff.attempt("a", VERSION, |_| 0)
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_event_that_comes_early_does_not_shorten_the_backoff() {
-    let backoff = Backoffs::default();
+    let backoff = Backoff::default();
     backoff.failed("a", VERSION, CREATE, failure("Broken"));
     let (held, left) = attempt(&backoff);
     assert_eq!(held.failure().unwrap().reason, "Broken");
@@ -80,7 +32,7 @@ async fn an_event_that_comes_early_does_not_shorten_the_backoff() {
 
 #[tokio::test(start_paused = true)]
 async fn what_fails_holds_up_its_own_step_and_items_and_nothing_else() {
-    let backoff = Backoffs::default();
+    let backoff = Backoff::default();
     backoff.failed("a", VERSION, Tried { step: "delete", ..CREATE }, item("web-1"));
     let held = attempt(&backoff).0;
     assert!(held.holds_item("delete", "web-1") && !held.holds_item("delete", "web-2"));
@@ -100,7 +52,7 @@ async fn what_fails_holds_up_its_own_step_and_items_and_nothing_else() {
 #[tokio::test(start_paused = true)]
 async fn delays_double_up_to_the_longest() {
     for longest in [50, 300] {
-        let backoff = Backoffs::default();
+        let backoff = Backoff::default();
         for expected in [5, 10, 20, 40, 80, 160, 300, 300] {
             let tried = Tried { longest: Duration::from_secs(longest), ..CREATE };
             backoff.failed("a", VERSION, tried, failure("Broken"));
@@ -113,7 +65,7 @@ async fn delays_double_up_to_the_longest() {
 
 #[tokio::test(start_paused = true)]
 async fn a_minute_of_a_busy_server_costs_seconds() {
-    let backoff = Backoffs::default();
+    let backoff = Backoff::default();
     let started = Instant::now();
     while started.elapsed() < Duration::from_secs(60) {
         backoff.failed("a", VERSION, CREATE, shortly());
@@ -124,7 +76,7 @@ async fn a_minute_of_a_busy_server_costs_seconds() {
 
 #[tokio::test(start_paused = true)]
 async fn what_passes_by_itself_is_told_when_it_does_not_and_tried_every_minute() {
-    let backoff = Backoffs::default();
+    let backoff = Backoff::default();
     let gone = || Failure { reason: "NotFound", is_expected: true, ..shortly() };
     for _ in 0..PATIENT_FAILURES {
         assert_eq!(backoff.failed("a", VERSION, CREATE, gone()), None, "nobody need be told");
@@ -140,7 +92,7 @@ async fn what_passes_by_itself_is_told_when_it_does_not_and_tried_every_minute()
 
 #[tokio::test(start_paused = true)]
 async fn progress_begins_the_delays_of_a_step_anew() {
-    let backoff = Backoffs::default();
+    let backoff = Backoff::default();
     for _ in 0..5 {
         backoff.failed("a", VERSION, CREATE, failure("QuotaExceeded"));
     }
@@ -157,7 +109,7 @@ async fn progress_begins_the_delays_of_a_step_anew() {
 
 #[tokio::test(start_paused = true)]
 async fn an_item_that_fails_again_and_again_is_not_retried_more_often_for_the_others_that_work() {
-    let backoff = Backoffs::default();
+    let backoff = Backoff::default();
     let some = Tried { step: "delete", has_progressed: true, ..CREATE };
     for _ in 0..3 {
         backoff.failed("a", VERSION, some, item("web-1"));
@@ -167,7 +119,7 @@ async fn an_item_that_fails_again_and_again_is_not_retried_more_often_for_the_ot
 
 #[tokio::test(start_paused = true)]
 async fn a_changed_object_or_setting_or_retry_key_is_retried_at_once() {
-    let backoff = Backoffs::default();
+    let backoff = Backoff::default();
     let others = [
         Version { generation: 2, ..VERSION },
         Version { settings: 2, ..VERSION },
@@ -181,7 +133,7 @@ async fn a_changed_object_or_setting_or_retry_key_is_retried_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_changed_retry_key_of_a_step_counts_soon_but_not_at_once() {
-    let backoff = Backoffs::default();
+    let backoff = Backoff::default();
     for _ in 0..5 {
         backoff.failed("a", VERSION, CREATE, failure("QuotaExceeded"));
     }
@@ -197,7 +149,7 @@ async fn a_changed_retry_key_of_a_step_counts_soon_but_not_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn what_passes_by_itself_is_not_tried_again_for_another_retry_key() {
-    let backoff = Backoffs::default();
+    let backoff = Backoff::default();
     let ends = Failure { is_expected: true, ..failure("NamespaceTerminating") };
     backoff.failed("a", VERSION, CREATE, ends);
     tokio::time::advance(RETRY_KEY_DELAY).await;
@@ -208,7 +160,7 @@ async fn what_passes_by_itself_is_not_tried_again_for_another_retry_key() {
 
 #[tokio::test(start_paused = true)]
 async fn what_needs_no_other_try_and_what_is_gone_is_forgotten() {
-    let backoff = Backoffs::default();
+    let backoff = Backoff::default();
     backoff.failed("a", VERSION, CREATE, failure("Broken"));
     backoff.settled("a");
     assert_eq!(backoff.len(), 1, "it was not tried again");
@@ -222,7 +174,7 @@ async fn what_needs_no_other_try_and_what_is_gone_is_forgotten() {
 
 #[tokio::test(start_paused = true)]
 async fn an_item_that_may_be_tried_again_is_known_for_a_while_and_then_forgotten() {
-    let backoff = Backoffs::default();
+    let backoff = Backoff::default();
     backoff.failed("a", VERSION, CREATE, item("1"));
     tokio::time::advance(Duration::from_secs(7)).await;
     backoff.progressed("a", "create");
@@ -237,7 +189,7 @@ async fn an_item_that_may_be_tried_again_is_known_for_a_while_and_then_forgotten
 
 #[tokio::test(start_paused = true)]
 async fn an_object_begins_to_fail_anew_after_all_went_well_or_it_was_changed() {
-    let backoff = Backoffs::default();
+    let backoff = Backoff::default();
     let begins = async |failure| {
         tokio::time::advance(Duration::from_secs(1)).await;
         backoff.failed("a", VERSION, CREATE, failure);
@@ -253,7 +205,7 @@ async fn an_object_begins_to_fail_anew_after_all_went_well_or_it_was_changed() {
 
 #[tokio::test(start_paused = true)]
 async fn ten_thousand_that_fail_together_are_not_retried_every_minute() {
-    let backoff = Backoffs::default();
+    let backoff = Backoff::default();
     let tried = Tried { longest: Duration::from_secs(60), ..CREATE };
     for object in 0..10_000 {
         backoff.failed(&object.to_string(), VERSION, tried, failure("QuotaExceeded"));
@@ -266,7 +218,7 @@ async fn ten_thousand_that_fail_together_are_not_retried_every_minute() {
 
 #[tokio::test(start_paused = true)]
 async fn ten_thousand_items_of_a_few_objects_are_not_retried_every_minute_until_they_are_forgotten() {
-    let backoff = Backoffs::default();
+    let backoff = Backoff::default();
     let tried = Tried { longest: Duration::from_secs(30), ..CREATE };
     let last = || {
         for _ in 0..10 {
@@ -290,7 +242,7 @@ async fn ten_thousand_items_of_a_few_objects_are_not_retried_every_minute_until_
 
 #[tokio::test(start_paused = true)]
 async fn a_late_retry_is_reported_with_its_time_which_stays_the_same_until_the_next_failure() {
-    let backoff = Backoffs::default();
+    let backoff = Backoff::default();
     let next_retry = || attempt(&backoff).0.failure().unwrap().next_retry.unwrap();
     backoff.failed("a", VERSION, CREATE, failure("Broken"));
     assert_eq!(next_retry(), NextRetry::Soon);

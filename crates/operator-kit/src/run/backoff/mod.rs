@@ -1,5 +1,7 @@
 use std::{collections::HashMap, time::Duration};
 
+use parking_lot::Mutex;
+
 use jiff::Timestamp;
 use tokio::time::Instant;
 
@@ -30,7 +32,7 @@ pub(crate) const EVERYTHING: &str = "";
 
 /// The versions that a failure belongs to: with another generation of the object, other settings or another retry key
 /// of the controller, it is retried at once.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Version {
     pub generation: i64,
     pub settings: u64,
@@ -50,13 +52,30 @@ pub(crate) struct Tried {
     pub has_progressed: bool,
 }
 
-/// The backoff of an object: exponential with jitter for each step and item separately, respected also when an event
-/// comes early, reset by progress. kube-runtime has no such backoff.
+/// The backoff of each object, by uid: exponential with jitter for each step and item separately, respected also when
+/// an event comes early, reset by progress, forgotten on deletion. kube-runtime has no such backoff.
 #[derive(Default)]
 pub(crate) struct Backoff {
+    objects: Mutex<Objects>,
+}
+
+#[derive(Default)]
+struct Objects {
+    by_uid: HashMap<String, Object>,
+    /// The number of failed parts of all of them; each is retried by itself.
+    parts: usize,
+}
+
+impl Objects {
+    fn remove(&mut self, uid: &str) {
+        let removed = self.by_uid.remove(uid);
+        self.parts -= removed.map_or(0, |object| object.failed.len());
+    }
+}
+
+struct Object {
     version: Version,
-    /// When the object began to fail in its present version.
-    pub since: Option<Instant>,
+    since: Instant,
     failed: HashMap<FailedPart, Entry>,
 }
 
@@ -88,16 +107,20 @@ impl Backoff {
     /// that failed as a whole worth a retry. What passes by itself, such as a namespace that ends with its pods, does not
     /// pass earlier because of it.
     pub fn attempt(
-        &mut self,
+        &self,
+        uid: &str,
         version: Version,
         retry_key: impl Fn(&'static str) -> u64,
     ) -> (Attempt, Option<Duration>) {
-        if self.version != version {
-            *self = Self::default();
+        let mut objects = self.objects.lock();
+        let Some(object) = objects.by_uid.get_mut(uid) else { return (Attempt::Allowed, None) };
+        if object.version != version {
+            objects.remove(uid);
+            return (Attempt::Allowed, None);
         }
         let now = Instant::now();
         let (mut everything, mut held_up, mut next) = (None, HeldUp::default(), None);
-        for (place, entry) in &mut self.failed {
+        for (place, entry) in &mut object.failed {
             let may_be_lifted = place.item.is_none() && !entry.failure.is_expected;
             if may_be_lifted && entry.retry_key != retry_key(place.step) {
                 entry.retry_at = entry.retry_at.min(entry.tried_at + RETRY_KEY_DELAY);
@@ -125,19 +148,15 @@ impl Backoff {
         (attempt, next)
     }
 
-    /// Records a failed part of a step, and returns the failure unless it is expected. `parts` is the number of failed
-    /// parts of all objects.
-    pub fn failed(
-        &mut self,
-        version: Version,
-        tried: Tried,
-        mut failure: Failure,
-        parts: usize,
-    ) -> Option<Failure> {
-        let longest = tried.longest.max(spread(parts));
+    /// Records a failed part of a step, and returns the failure unless it is expected.
+    pub fn failed(&self, uid: &str, version: Version, tried: Tried, mut failure: Failure) -> Option<Failure> {
+        let objects = &mut *self.objects.lock();
+        let longest = tried.longest.max(spread(objects.parts));
+        let new = || Object { version, since: Instant::now(), failed: HashMap::default() };
+        let object = objects.by_uid.entry(uid.to_owned()).or_insert_with(new);
         let retry_after = failure.retry_after;
         let place = FailedPart { step: tried.step, item: failure.item.clone() };
-        let before = self.failed.get(&place).filter(|_| place.item.is_some() || !tried.has_progressed);
+        let before = object.failed.get(&place).filter(|_| place.item.is_some() || !tried.has_progressed);
         let failures = before.map_or(1, |before| before.failures.saturating_add(1));
         let passes = failure.is_expected || retry_after.is_some();
         failure.is_expected &= failures <= PATIENT_FAILURES;
@@ -148,30 +167,49 @@ impl Backoff {
         failure.next_retry = Some(NextRetry::after(delay, Timestamp::now()));
         let (retry_key, tried_at) = (tried.retry_key, Instant::now());
         let entry = Entry { failure, retry_key, failures, tried_at, retry_at: tried_at + delay };
-        if self.failed.is_empty() {
-            self.since = Some(tried_at);
-        }
-        self.version = version;
-        self.failed.insert(place, entry);
+        object.version = version;
+        objects.parts += usize::from(object.failed.insert(place, entry).is_none());
         unexpected
     }
 
+    /// When an object began to fail in its present version.
+    pub fn failing_since(&self, uid: &str) -> Option<Instant> {
+        self.objects.lock().by_uid.get(uid).map(|object| object.since)
+    }
+
     /// Forgets the failure of a step that succeeded now. Its items stay, because the step may have left them out.
-    pub fn progressed(&mut self, step: &'static str) {
-        self.failed.retain(|place, _| place.step != step || place.item.is_some());
+    pub fn progressed(&self, uid: &str, step: &'static str) {
+        self.retain(uid, |place, _| place.step != step || place.item.is_some());
     }
 
     /// Forgets failures that are due for a retry but were not retried: they no longer matter.
-    pub fn settled(&mut self) {
+    pub fn settled(&self, uid: &str) {
         let now = Instant::now();
-        self.failed.retain(|place, entry| {
+        self.retain(uid, |place, entry| {
             entry.retry_at > now || entry.forgotten_at(place).is_some_and(|then| then > now)
         });
     }
 
-    /// The number of failed steps and items.
+    /// Forgets an object that is gone.
+    pub fn forget(&self, uid: &str) {
+        self.objects.lock().remove(uid);
+    }
+
+    /// The number of objects that are backing off.
     pub fn len(&self) -> usize {
-        self.failed.len()
+        self.objects.lock().by_uid.len()
+    }
+
+    fn retain(&self, uid: &str, keep: impl Fn(&FailedPart, &Entry) -> bool) {
+        let objects = &mut *self.objects.lock();
+        if let Some(object) = objects.by_uid.get_mut(uid) {
+            let before = object.failed.len();
+            object.failed.retain(|place, entry| keep(place, entry));
+            objects.parts -= before - object.failed.len();
+            if object.failed.is_empty() {
+                objects.remove(uid);
+            }
+        }
     }
 }
 
