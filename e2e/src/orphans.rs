@@ -1,10 +1,13 @@
 //! Objects that lose their owner, but not their life.
 
+use std::time::Duration;
+
 use anyhow::Result;
 use catena_api::{BasicDeployment, BasicReplicaSet};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Resource, ResourceExt, api::DeleteParams};
 use serde_json::json;
+use tokio::time::sleep;
 
 use crate::{Namespace, WAIT_TIMEOUT, eventually::until_gone, image, replica_set};
 
@@ -63,6 +66,8 @@ pub async fn inject_sidecar(namespace: &Namespace, orphan: &Pod, is_native: bool
     }))?;
     namespace.delete::<Pod>(&name).await?;
     namespace.until_gone::<Pod>(&name).await;
+    // kwok deletes each terminating pod by its name, and now and then twice.
+    sleep(Duration::from_secs(1)).await;
     namespace.create(&injected).await?;
     Ok(())
 }
