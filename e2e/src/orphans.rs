@@ -6,7 +6,11 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::{Resource, ResourceExt, api::DeleteParams};
 use serde_json::json;
 
-use crate::{Namespace, WAIT_TIMEOUT, eventually::until_gone, image, replica_set};
+use crate::{
+    Namespace, WAIT_TIMEOUT,
+    eventually::{eventually, until_gone},
+    image, is_ready, replica_set,
+};
 
 /// Waits until the garbage collector knows `BasicReplicaSets`, and returns a deleted one.
 ///
@@ -63,7 +67,14 @@ pub async fn inject_sidecar(namespace: &Namespace, orphan: &Pod, is_native: bool
     }))?;
     namespace.delete::<Pod>(&name).await?;
     namespace.until_gone::<Pod>(&name).await;
-    namespace.create(&injected).await?;
+    let pods = namespace.api::<Pod>();
+    eventually("the injected pod serves", WAIT_TIMEOUT, async || match pods.get_opt(&name).await {
+        Ok(Some(pod)) if is_ready(&pod) => Ok(()),
+        // kwok deletes a terminating pod by its name, and now and then twice: then the new one is gone, too.
+        Ok(None) => Err(format!("created: {:?}", namespace.create(&injected).await.map(drop))),
+        seen => Err(format!("{seen:?}")),
+    })
+    .await;
     Ok(())
 }
 

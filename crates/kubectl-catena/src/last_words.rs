@@ -1,5 +1,7 @@
 //! The line of a program's output that says why it ended.
 
+use crate::paint::cut;
+
 /// One sentence has to hold it.
 const MAX_LENGTH: usize = 300;
 
@@ -14,11 +16,7 @@ pub fn last_words(output: &str) -> Option<String> {
 
 /// A line without its margins, and not too long.
 pub fn shortened(line: &str) -> String {
-    let line = line.trim();
-    match line.char_indices().nth(MAX_LENGTH) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line.to_owned(),
-    }
+    cut(line.trim(), MAX_LENGTH).into_owned()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Colours: only on a terminal, and never when `NO_COLOR` is set.
 
-use std::io::IsTerminal;
+use std::{borrow::Cow, io::IsTerminal};
 
 use clap::builder::styling::{AnsiColor, Style};
 
@@ -77,6 +77,14 @@ pub fn sanitized(text: &str) -> String {
     text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
 }
 
+/// A text, cut behind this number of characters.
+pub fn cut(text: &str, longest: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(longest) {
+        Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
+        None => Cow::Borrowed(text),
+    }
+}
+
 /// As <https://no-color.org> asks for; a dumb terminal shows the codes themselves.
 fn may_colour() -> bool {
     let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
@@ -90,6 +98,12 @@ mod tests {
     #[test]
     fn a_text_of_an_object_cannot_drive_the_terminal() {
         assert_eq!(sanitized("a\u{1b}[2Jb\nc\r\u{9b}d"), "a\u{fffd}[2Jb\nc\u{fffd}\u{fffd}d");
+    }
+
+    #[test]
+    fn a_long_text_is_cut_between_characters() {
+        assert_eq!(cut("short", 80), "short");
+        assert_eq!(cut(&"ä".repeat(100), 80).chars().count(), 80 + 1);
     }
 
     #[test]

@@ -160,8 +160,26 @@ fn a_field_that_is_validated_merged_or_filled_in_otherwise_is_found_at_its_path(
             "x-kubernetes-list-map-keys": keys})
     };
     let rule = |rule: &str| json!({"type": "string", "x-kubernetes-validations": [{"rule": rule}]});
+    let guarded = |field: &str, rule: &str| {
+        json!({"type": "object", "properties": {field: {"type": "integer"}},
+            "x-kubernetes-validations": [{"rule": rule}]})
+    };
     each_is_as_expected([
         (rule("a"), rule("b"), &[("spec.it", ValidationAdded)] as &[_]),
+        (guarded("b", ""), guarded("b", "!has(self.a) || self.a > 0"), &[]),
+        (guarded("a", ""), guarded("a", "!has(self.a) || self.a > 0"), &[("spec.it", ValidationAdded)]),
+        (
+            guarded("b", ""),
+            guarded("b", "!has(self.a) || true ? false : true"),
+            &[("spec.it", ValidationAdded)],
+        ),
+        (guarded("b", ""), guarded("b", "!has(self.a.b) || self.a.b"), &[("spec.it", ValidationAdded)]),
+        (
+            json!({"type": "object", "additionalProperties": text}),
+            json!({"type": "object", "additionalProperties": text,
+                "x-kubernetes-validations": [{"rule": "!has(self.a) || self.a == 'b'"}]}),
+            &[("spec.it", ValidationAdded)],
+        ),
         (
             text.clone(),
             json!({"type": "string", "oneOf": [{"pattern": "a"}]}),

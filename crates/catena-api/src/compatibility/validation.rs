@@ -111,8 +111,20 @@ fn expressions(old: &Value, new: &Value) -> impl Iterator<Item = (Rule, String)>
         rules.filter_map(|rule| rule["rule"].as_str().map(str::to_owned)).collect()
     };
     let before = rules(old);
-    let added = rules(new).into_iter().filter(move |rule| !before.contains(rule));
+    let added =
+        rules(new).into_iter().filter(move |rule| !before.contains(rule) && !needs_a_new_field(old, rule));
     added.map(|rule| (Rule::ValidationAdded, format!("the rule is introduced or changed: {rule}")))
+}
+
+/// Whether a rule is `!has(self.field) || …` with a field that the old schema does not have: it refuses no object of that
+/// schema. `||` binds least of all operators but `?`.
+fn needs_a_new_field(old: &Value, rule: &str) -> bool {
+    let guarded = rule.strip_prefix("!has(self.").and_then(|rest| rest.split_once(") || "));
+    let is_open =
+        old["x-kubernetes-preserve-unknown-fields"] == true || old["additionalProperties"].is_object();
+    guarded.is_some_and(|(field, rest)| {
+        !is_open && !field.contains('.') && old["properties"].get(field).is_none() && !rest.contains('?')
+    })
 }
 
 fn default(old: &Value, new: &Value) -> Option<(Rule, String)> {

@@ -13,5 +13,5 @@ pub use draw::{Drawing, draw};
 pub use fetch::{LostOwner, Scope, fetch};
 pub use health::{Health, State};
 pub use labelled_kinds::{declared_commands, is_our_command, labelled_kinds};
-pub use status::ended;
+pub use status::{ended, replicas};
 pub use tree::{Finalizer, Node, grow};

@@ -166,7 +166,7 @@ fn omits_zeros(object: &DynamicObject) -> bool {
 }
 
 /// The numbers of serving replicas, if it counts them, and of desired ones.
-fn replicas(object: &DynamicObject) -> Option<(Option<i64>, i64)> {
+pub fn replicas(object: &DynamicObject) -> Option<(Option<i64>, i64)> {
     let first = |pointers: &[&str]| pointers.iter().find_map(|pointer| number(object, pointer));
     let wanted = first(&["/spec/replicas", "/status/desiredNumberScheduled"])?;
     Some((first(&["/status/active", "/status/readyReplicas", "/status/numberReady"]), wanted))

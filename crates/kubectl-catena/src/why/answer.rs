@@ -1,5 +1,7 @@
 //! The result of a diagnosis.
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -8,6 +10,7 @@ use crate::{
     chain::{Health, Node},
     errors::Gap,
     object::Identity,
+    paint::cut,
 };
 
 /// Characters of a text that is printed.
@@ -111,10 +114,8 @@ impl Answer {
 }
 
 fn clipped(text: String) -> String {
-    match text.char_indices().nth(MAX_LENGTH) {
-        Some((end, _)) => format!("{}… ({} bytes in all)", &text[..end], text.len()),
-        None => text,
-    }
+    let Cow::Owned(begin) = cut(&text, MAX_LENGTH) else { return text };
+    format!("{begin} ({} bytes in all)", text.len())
 }
 
 impl<'n> Finding<'n> {

@@ -3,24 +3,16 @@
 use catena_api::keys;
 
 use crate::{
-    chain::{Node, State},
-    object::{Identity, number},
+    chain::{Node, State, replicas},
+    object::Identity,
 };
-
-/// The numbers of serving replicas, if the object reports one, and of wanted ones.
-pub fn counts(node: &Node) -> Option<(Option<i64>, i64)> {
-    let first = |pointers: &[&str]| pointers.iter().find_map(|pointer| number(&node.object, pointer));
-    let wanted = first(&["/spec/replicas", "/status/desiredNumberScheduled"]);
-    let wanted = wanted.filter(|_| !is_pod(&node.identity))?;
-    Some((first(&["/status/active", "/status/readyReplicas", "/status/numberReady"]), wanted))
-}
 
 /// Why an object is not ready although it reports so.
 pub fn contradiction(node: &Node, are_pods_read: bool) -> Option<String> {
     if node.health.state != State::Ready {
         return None;
     }
-    let (serving, wanted) = counts(node)?;
+    let (serving, wanted) = replicas(&node.object)?;
     if let Some(serving) = serving.filter(|serving| *serving < wanted) {
         return Some(format!("reports that it is ready, and also that {serving} of {wanted} replicas serve"));
     }
@@ -36,7 +28,7 @@ pub fn contradiction(node: &Node, are_pods_read: bool) -> Option<String> {
 
 /// Whether an object reports to be ready, and as many pods are as it shall have replicas, if it has any.
 pub fn is_confirmed(node: &Node) -> bool {
-    let is_counted = counts(node).is_none_or(|(_, wanted)| ready_pods(node) >= wanted);
+    let is_counted = replicas(&node.object).is_none_or(|(_, wanted)| ready_pods(node) >= wanted);
     node.health.state == State::Ready && is_counted
 }
 

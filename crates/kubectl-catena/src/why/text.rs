@@ -7,11 +7,10 @@ use super::{
     command::is_command,
     contents::TERMINATING,
     contest,
-    readiness::counts,
 };
 use crate::{
     age::age,
-    chain::{Node, State},
+    chain::{Node, State, replicas},
     object::Identity,
     paint::{Paint, Tone, sanitized},
     table::{Cell, Table},
@@ -29,7 +28,7 @@ pub fn well(node: &Node) -> String {
 
 /// The end of a sentence, with the numbers that an object reports.
 fn serving(node: &Node) -> String {
-    match counts(node) {
+    match replicas(&node.object) {
         Some((Some(serving), wanted)) => format!(": {serving}/{wanted} serve"),
         _ => String::new(),
     }

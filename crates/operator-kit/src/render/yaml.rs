@@ -150,12 +150,6 @@ fn remedy_for(scalar: &str, is_key: bool) -> Option<&'static str> {
     let word = scalar.to_ascii_lowercase();
     let is_boolean = BOOLEANS.contains(&&*word);
     let is_integer = scalar.parse::<i64>().is_ok_and(|integer| integer.to_string() == scalar);
-    let is_other_number = {
-        let digits = digits.to_ascii_lowercase();
-        let prefixed = ["0x", "0o", "0b"].iter().find_map(|prefix| digits.strip_prefix(prefix));
-        prefixed.is_some_and(|rest| rest.bytes().all(|digit| digit.is_ascii_hexdigit() || digit == b'_'))
-            || [".inf", ".nan"].contains(&&*digits)
-    };
     if is_number && digits.contains('_') {
         Some("a number without _, or a text in quotes")
     } else if is_number && has_leading_zero && !is_octal {
@@ -164,13 +158,21 @@ fn remedy_for(scalar: &str, is_key: bool) -> Option<&'static str> {
         Some("true or false, or a text in quotes")
     } else if is_key
         && ((is_number && !is_integer)
-            || is_other_number
+            || is_other_number(digits)
             || (is_boolean && !["true", "false"].contains(&scalar)))
     {
         Some("a key in quotes")
     } else {
         None
     }
+}
+
+/// Whether digits are a number in another base, or none of the finite ones.
+fn is_other_number(digits: &str) -> bool {
+    let digits = digits.to_ascii_lowercase();
+    let prefixed = ["0x", "0o", "0b"].iter().find_map(|prefix| digits.strip_prefix(prefix));
+    prefixed.is_some_and(|rest| rest.bytes().all(|digit| digit.is_ascii_hexdigit() || digit == b'_'))
+        || [".inf", ".nan"].contains(&&*digits)
 }
 
 /// Escapes the characters that are plain in JSON but not in YAML: line breaks and unprintable characters. In a quoted

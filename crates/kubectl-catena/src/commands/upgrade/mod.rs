@@ -10,7 +10,7 @@ use clap::Subcommand;
 
 use crate::{
     connection::Options,
-    paint::Tone,
+    paint::{Tone, cut},
     table::{Cell, Table},
     upgrade::{ObjectFields, Refused},
 };
@@ -50,7 +50,7 @@ fn push_lost(table: &mut Table, objects: &[ObjectFields], reason: &str) {
     for ObjectFields { object, fields } in objects {
         for field in fields {
             let name = Cell::toned(Tone::Bad, object.to_string());
-            let value = short(&field.value.to_string());
+            let value = cut(&field.value.to_string(), MAX_VALUE).into_owned();
             table.push([name, field.path.as_str().into(), value.into(), reason.into()]);
         }
     }
@@ -63,24 +63,5 @@ fn push_refused(table: &mut Table, objects: &[Refused]) {
             let name = Cell::toned(Tone::Bad, object.to_string());
             table.push([name, cause.field.as_str().into(), "".into(), cause.message.as_str().into()]);
         }
-    }
-}
-
-/// A value in a cell.
-fn short(value: &str) -> String {
-    match value.char_indices().nth(MAX_VALUE) {
-        Some((end, _)) => format!("{}…", &value[..end]),
-        None => value.to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_long_value_is_cut_between_characters() {
-        assert_eq!(short("short"), "short");
-        assert_eq!(short(&"ä".repeat(100)).chars().count(), MAX_VALUE + 1);
     }
 }
