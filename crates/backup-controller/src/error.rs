@@ -2,10 +2,10 @@
 
 use catena_api::reason;
 use operator_kit::{
-    render::TemplateError,
     report::Failure,
     watch::{ApiError, Cause},
 };
+use operator_templates::TemplateError;
 use thiserror::Error;
 
 /// An obstacle between an object and its backup.

@@ -18,12 +18,12 @@ use catena_api::{BasicDeployment, CommandStatus, keys};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use operator_kit::{
     object::ObjectId,
-    render::Rendered,
     report::StatusAge,
     run::Next,
     watch::{self, ApiError, Row, WatchedResource},
     write::{Writer, owner::controller_reference, slow_start},
 };
+use operator_templates::Rendered;
 use serde_json::{Value, json};
 
 use crate::memory::Memory;

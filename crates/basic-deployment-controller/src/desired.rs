@@ -5,10 +5,10 @@ use std::sync::Arc;
 use catena_api::{BasicDeployment, contract::FieldPath, keys};
 use operator_kit::{
     object::ObjectId,
-    render::{Rendered, Subject, short_digest},
     watch::{ApiError, Cause},
     write::owner::{controller_of, controller_reference},
 };
+use operator_templates::{Rendered, Subject, short_digest};
 use serde_json::{Value, json};
 
 use crate::{

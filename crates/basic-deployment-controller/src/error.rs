@@ -2,10 +2,10 @@
 
 use catena_api::reason;
 use operator_kit::{
-    render::TemplateError,
     report::{Failure, Failures},
     watch::ApiError,
 };
+use operator_templates::TemplateError;
 use thiserror::Error;
 
 use crate::step;

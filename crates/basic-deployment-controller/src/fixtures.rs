@@ -18,11 +18,11 @@ use catena_api::{BasicDeployment, BasicDeploymentSpec, command::RecentCommands, 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use operator_kit::{
-    render::Rendered,
     report::StatusAge,
     run::Attempt,
     watch::{WatchedResource, Watermark},
 };
+use operator_templates::Rendered;
 use serde_json::{Value, json};
 
 /// A `BasicDeployment` of three replicas.

@@ -25,12 +25,12 @@ use jiff::Timestamp;
 use kube::Client;
 use operator_kit::{
     object::ObjectId,
-    render::{Rendered, Renderings, is_object_name},
     report::StatusAge,
-    run::{Attempt, LiveSettings, Queue},
+    run::{Attempt, LiveSettings, Queue, Renderings},
     watch::{ApiError, Cause, ServedKinds, Watches, live},
     write::owner::{ensure_exists, is_controlled_by, is_former},
 };
+use operator_templates::{Rendered, is_object_name};
 
 use crate::memory::{Memory, Recalled};
 

@@ -11,11 +11,11 @@ use catena_api::{
 };
 use jiff::Timestamp;
 use operator_kit::{
-    render::Rendered,
     report::{Failure, StatusAge},
     run::Attempt,
     watch::WatchedResource,
 };
+use operator_templates::Rendered;
 use serde_json::Value;
 
 use crate::{

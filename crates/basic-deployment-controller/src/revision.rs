@@ -6,10 +6,10 @@ use catena_api::keys;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use operator_kit::{
     object::ObjectId,
-    render::{is_object_name, short_digest},
     watch::{Row, TrimmedObject},
     write::owner::controller_of,
 };
+use operator_templates::{is_object_name, short_digest};
 use serde_json::Value;
 
 /// A `ControllerRevision` in the cache, without the rendering, which is read when it is needed.

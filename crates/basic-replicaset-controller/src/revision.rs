@@ -1,9 +1,9 @@
 //! The revision of pods, and the record of the one that served last.
 
 use catena_api::{BasicReplicaSet, LastServed};
-use operator_kit::{
-    object::ObjectId,
-    render::{ApiKind, Rendered, Subject, TemplateError, Templates, is_object_name, sha256, short_digest},
+use operator_kit::object::ObjectId;
+use operator_templates::{
+    ApiKind, Rendered, Subject, TemplateError, Templates, is_object_name, sha256, short_digest,
 };
 use serde_json::Value;
 

@@ -1,14 +1,13 @@
 //! The framework of every controller of Catena.
 //!
 //! A controller defines what it watches, and how it observes, decides and acts ([`run::Controller`]). The kit does the
-//! rest, in six modules, each of which imports only from those below it:
+//! rest, in five modules, each of which imports only from those below it:
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`run`] | start-up, settings, leader election, the queue with one backoff per object, passes |
 //! | [`mod@write`] | the only way to write, and to read one's own writes |
 //! | [`watch`] | watches with one backoff each, caches, live look-ups |
-//! | [`render`] | templates, expressions, hashes |
 //! | [`report`] | failures, conditions, Events, health, metrics, logs |
 //! | [`object`] | which object is meant |
 //!
@@ -113,7 +112,6 @@
 //! ```
 
 pub mod object;
-pub mod render;
 pub mod report;
 pub mod run;
 #[cfg(feature = "testing")]

@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 use tower_test::mock::{Handle, pair};
 
 use crate::{
-    render::yaml,
     run::{Next, Validate, parse_settings},
     watch::{Lenient, Unreadable, read_change, read_objects},
 };
+use operator_templates::escape_json;
 
 /// Time within which Events are published.
 const EVENT_TIMEOUT: Duration = Duration::from_secs(60);
@@ -195,7 +195,7 @@ pub fn settings<S: DeserializeOwned + Validate>(text: &str) -> anyhow::Result<S>
 /// The body of an apply, which the API server reads as YAML.
 #[must_use]
 pub fn applied(object: &Value) -> String {
-    yaml::escape(&object.to_string())
+    escape_json(&object.to_string())
 }
 
 /// The objects of a page of a list, each for itself, or why the page is not understood.

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use catena_api::keys::GROUP;
 use operator_kit::{
     object::Named,
-    render::{Subject, Templates, is_object_name},
     watch::{ApiError, Cause, Verb},
 };
+use operator_templates::{Subject, Templates, is_object_name};
 use serde_json::Value;
 
 use crate::{parts, sent};

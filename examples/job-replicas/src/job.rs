@@ -5,10 +5,10 @@ use k8s_openapi::{api::batch::v1::Job, apimachinery::pkg::apis::meta::v1::Object
 use kube::Resource;
 use operator_kit::{
     object::ObjectId,
-    render::short_digest,
     watch::{Row, trimmed_metadata},
     write::owner::{controller_of, controller_reference},
 };
+use operator_templates::short_digest;
 use serde::Deserialize;
 use serde_json::{Value, json};
 

@@ -6,7 +6,8 @@ use backup_controller::{
     metadata,
 };
 use kube::Client;
-use operator_kit::{render::Templates, watch::Cause};
+use operator_kit::watch::Cause;
+use operator_templates::Templates;
 
 use super::live;
 

@@ -12,10 +12,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::{Api, Client};
 use operator_kit::{
     object::Named,
-    render::is_object_name,
     watch::{ApiError, Cause, Verb, live},
     write::owner::controller_of,
 };
+use operator_templates::is_object_name;
 use pod_state::{TrimmedPod, Trouble};
 use tokio::time::timeout;
 

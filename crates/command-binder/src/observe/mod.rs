@@ -17,10 +17,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Client, discovery::ApiResource};
 use operator_kit::{
     object::ObjectId,
-    render::is_object_name,
     run::Attempt,
     watch::{ApiError, Cause, ServedKind, ServedKinds, Watched, live},
 };
+use operator_templates::is_object_name;
 use parking_lot::Mutex;
 
 use schemas::Schemas;

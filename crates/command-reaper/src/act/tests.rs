@@ -5,7 +5,6 @@ use std::{sync::Arc, time::Duration};
 use command_reaper::{command::CommandRow, decide::notice};
 use k8s_openapi::api::core::v1::ObjectReference;
 use operator_kit::{
-    render::Expression,
     run::Attempt,
     testing::{
         self,
@@ -14,6 +13,7 @@ use operator_kit::{
     },
     watch::Watched,
 };
+use operator_templates::Expression;
 use serde_json::json;
 use tokio::time::sleep;
 

@@ -6,10 +6,10 @@ use kube::{
     core::{ApiResource, GroupVersionKind},
 };
 use operator_kit::{
-    render::Expression,
     report::Failure,
     watch::{Source, Watched, WatchedResource},
 };
+use operator_templates::Expression;
 use proptest::prelude::*;
 use serde_json::json;
 

@@ -25,7 +25,7 @@ use tokio::{
 };
 
 use super::{clip::clip, metrics::Metrics};
-use crate::render::short_digest;
+use operator_templates::short_digest;
 
 /// Maximum length of a note in the Events API, in bytes.
 const MAX_NOTE: usize = 1024;

@@ -7,10 +7,8 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use kube::runtime::events::Event;
 use parking_lot::Mutex;
 
-use crate::{
-    render::short_digest,
-    report::{Events, metrics::Metrics, normal, reason, warning},
-};
+use crate::report::{Events, metrics::Metrics, normal, reason, warning};
+use operator_templates::short_digest;
 
 /// The topic of Events about the newest settings.
 const SETTINGS: &str = "settings";

@@ -9,6 +9,7 @@ mod operator;
 mod probe;
 mod queue;
 mod reconciler;
+mod renderings;
 mod selftest;
 mod settings;
 mod triggers;
@@ -21,6 +22,7 @@ pub use {
     controller::{Controller, Next},
     operator::Operator,
     queue::Queue,
+    renderings::Renderings,
     settings::{LiveSettings, Sample, Validate},
     triggers::Triggers,
 };

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::render::Templates;
+use operator_templates::Templates;
 
 pub(crate) use follow::SettingsFile;
 

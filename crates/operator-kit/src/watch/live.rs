@@ -16,9 +16,9 @@ use tokio::time::timeout;
 
 use crate::{
     object::Named,
-    render::is_object_name,
     watch::{ApiError, Cause, Trimmed, TrimmedObject, Verb, lenient::Lenient, stream},
 };
+use operator_templates::is_object_name;
 
 /// Time within which the API server has to answer a request: a webhook may take up to 30 s before the server goes on
 /// without it.

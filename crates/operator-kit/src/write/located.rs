@@ -1,7 +1,5 @@
-use crate::{
-    render::{Subject, Templates, field_path},
-    watch::{ApiError, Cause, Verb},
-};
+use crate::watch::{ApiError, Cause, Verb};
+use operator_templates::{Subject, Templates, field_path};
 
 /// Maximum number of fields whose values are added to a message.
 const MAX_FIELDS: usize = 3;

@@ -3,7 +3,8 @@
 use catena_api::deletion::TERMINATING;
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use operator_kit::{render::TemplateError, report::Failure, run::HeldUp, write::owner::is_former};
+use operator_kit::{report::Failure, run::HeldUp, write::owner::is_former};
+use operator_templates::TemplateError;
 
 use super::*;
 

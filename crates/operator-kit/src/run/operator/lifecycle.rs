@@ -18,7 +18,6 @@ use tokio::{
 
 use super::{Operator, unexpected};
 use crate::{
-    render::short_digest,
     report::{SettingsEvents, health::Health, server, warning},
     run::{
         Validate,
@@ -27,6 +26,7 @@ use crate::{
         selftest::SelfTest,
     },
 };
+use operator_templates::short_digest;
 
 /// Time between heartbeats for liveness.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(5);

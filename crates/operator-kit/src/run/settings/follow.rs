@@ -16,10 +16,8 @@ use tokio::{
 };
 
 use super::{Current, LiveSettings, Validate, parse, rights};
-use crate::{
-    render::sha256,
-    report::settings_status::{Problem, SettingsStatus},
-};
+use crate::report::settings_status::{Problem, SettingsStatus};
+use operator_templates::sha256;
 
 /// Time between checks of the file. A kubelet takes about a minute to deliver a changed `ConfigMap` anyway.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_secs(2);

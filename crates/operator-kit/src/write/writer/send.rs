@@ -11,13 +11,13 @@ use tokio::time::{sleep, timeout};
 use super::{OnBehalf, Written, target::Target, unanswered::UnderWay};
 use crate::{
     object::Named,
-    render::yaml,
     watch::{ApiError, Cause, Trimmed, WatchedResource, live::in_time},
     write::{
         repeated_writes::{Repeated, Repetition},
         strict::strictly,
     },
 };
+use operator_templates::escape_json;
 
 /// Requests only the metadata of an object. A server that does not know this type answers with the whole object.
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
@@ -128,7 +128,7 @@ pub(super) fn answered_by_metadata(mut request: http::Request<Vec<u8>>) -> http:
 /// The API server reads the body of an apply as YAML.
 pub(super) fn as_yaml(request: http::Request<Vec<u8>>) -> http::Request<Vec<u8>> {
     request.map(|body| match String::from_utf8(body) {
-        Ok(json) => yaml::escape(&json).into_bytes(),
+        Ok(json) => escape_json(&json).into_bytes(),
         Err(error) => error.into_bytes(),
     })
 }

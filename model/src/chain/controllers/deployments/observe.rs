@@ -17,12 +17,12 @@ use basic_deployment_controller::{
 };
 use catena_api::{BasicDeployment, command::RecentCommands};
 use operator_kit::{
-    render::Rendered,
     report::StatusAge,
     run::Attempt,
     watch::{WatchedResource, Watermark},
     write::owner::is_former,
 };
+use operator_templates::Rendered;
 use parking_lot::Mutex;
 
 use super::super::super::{

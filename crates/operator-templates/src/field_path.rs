@@ -14,7 +14,8 @@ const SHOWN: usize = 60;
 type Place<'o> = (String, &'o Value);
 
 /// The places that an answer of the server names, in its causes or else in its message.
-pub(crate) fn named<'o>(message: &str, fields: &[String], object: &'o Value) -> Vec<Place<'o>> {
+#[must_use]
+pub fn named<'o>(message: &str, fields: &[String], object: &'o Value) -> Vec<Place<'o>> {
     if !fields.is_empty() {
         return fields.iter().flat_map(|field| places(field, object)).collect();
     }
@@ -32,7 +33,8 @@ pub(crate) fn named<'o>(message: &str, fields: &[String], object: &'o Value) -> 
 }
 
 /// A scalar value as text.
-pub(crate) fn text(value: &Value) -> Option<String> {
+#[must_use]
+pub fn text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
         Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
@@ -41,7 +43,8 @@ pub(crate) fn text(value: &Value) -> Option<String> {
 }
 
 /// A value for a message.
-pub(crate) fn shown(text: &str) -> String {
+#[must_use]
+pub fn shown(text: &str) -> String {
     if text.len() > SHOWN { "a longer string".to_owned() } else { format!("{text:?}") }
 }
 

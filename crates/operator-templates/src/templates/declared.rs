@@ -6,7 +6,7 @@ use regex::Regex;
 use serde::Deserialize;
 
 use super::TemplateError;
-use crate::report::reason;
+use crate::reason;
 
 /// Maximum number of edits between a misspelt name and the one that was meant.
 const MISSPELT: usize = 2;

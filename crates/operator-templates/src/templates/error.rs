@@ -1,6 +1,6 @@
 use thiserror::Error;
 
-use crate::report::{Failure, reason};
+use crate::reason;
 
 /// A template that did not render an object.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -48,11 +48,5 @@ impl TemplateError {
 
     pub(super) fn too_long(template: &str) -> Self {
         Self::refused(template, "renders more than 3 MiB, which no API server accepts; make it smaller")
-    }
-}
-
-impl From<&TemplateError> for Failure {
-    fn from(error: &TemplateError) -> Self {
-        Self::stalled(error.reason, &*error.message)
     }
 }

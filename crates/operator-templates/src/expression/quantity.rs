@@ -3,7 +3,7 @@ use std::cmp::Ordering;
 use cel::{Value, objects::Opaque};
 use serde_json::Value as Json;
 
-use crate::render::field_path;
+use crate::field_path;
 
 /// A quantity of Kubernetes in units of 10^-9.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -177,7 +177,8 @@ fn is_other_number(digits: &str) -> bool {
 
 /// Escapes the characters that are plain in JSON but not in YAML: line breaks and unprintable characters. In a quoted
 /// text, for example, a parser folds U+0085 into a space. The API server reads the body of an apply as YAML.
-pub(crate) fn escape(json: &str) -> String {
+#[must_use]
+pub fn escape_json(json: &str) -> String {
     // Nearly all are plain, and none of these characters is.
     if json.bytes().all(|byte| byte < 0x7f) {
         return json.to_owned();

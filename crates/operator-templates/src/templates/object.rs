@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{ApiKind, TemplateError};
-use crate::{render::is_object_name, report::reason};
+use crate::{is_object_name, reason};
 
 /// Checks that what was rendered is an object of one of the expected kinds.
 pub(super) fn check(name: &str, object: &Value, kinds: &[ApiKind<'_>]) -> Result<(), TemplateError> {

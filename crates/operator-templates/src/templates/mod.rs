@@ -31,7 +31,7 @@ use object::{check, settle_namespace, unique};
 use parameters::Parameters;
 use tree::Trees;
 
-use crate::render::sha256;
+use crate::sha256;
 
 /// Maximum number of steps of a rendering, which stops endless loops.
 const FUEL: u64 = 200_000;

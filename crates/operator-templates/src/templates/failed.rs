@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, ops::Range, sync::Arc};
 use minijinja::{Error, ErrorKind, Template};
 
 use super::{Input, Parameters, Subject, TemplateError, source::as_written};
-use crate::render::field_path::shown;
+use crate::field_path::shown;
 
 /// The error for a template that failed to render.
 pub(super) fn failure(template: &Template<'_, '_>, input: Input<'_>, error: &Error) -> TemplateError {

@@ -14,7 +14,7 @@ use super::{
     object::not_an_object,
     values::{END, Kept, START},
 };
-use crate::render::yaml::{YamlError, read};
+use crate::yaml::{YamlError, read};
 
 /// Maximum total length of the parsed texts that are kept, in bytes. A parsed one takes about ten times its length, and one
 /// of many small maps 70 times.
