@@ -24,11 +24,10 @@ use kube::{
     discovery::ApiResource,
 };
 use operator_kit::{
-    object::{Named, ObjectId},
     run::{Arguments, Operator, Validate},
-    watch::{ApiError, Cause, TrimmedObject, Verb, WatchedResource, live},
     write::Writer,
 };
+use operator_watch::{ApiError, Cause, Named, ObjectId, TrimmedObject, Verb, WatchedResource, live};
 use serde::Deserialize;
 use tokio::time::{Instant, timeout, timeout_at};
 

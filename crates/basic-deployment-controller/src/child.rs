@@ -4,11 +4,8 @@ use std::sync::Arc;
 
 use catena_api::{BasicDeployment, keys};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use operator_kit::{
-    object::ObjectId,
-    watch::{Row, TrimmedObject},
-    write::owner::controller_of,
-};
+use operator_kit::write::owner::controller_of;
+use operator_watch::{ObjectId, Row, TrimmedObject};
 use serde_json::{Value, json};
 
 use crate::{

@@ -12,11 +12,10 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use kube::discovery::ApiResource;
 use operator_kit::{
-    object::ObjectId,
     report::conditions::{self, RECONCILING, STALLED},
-    watch::{Row, TrimmedObject},
     write::owner::is_of_kind,
 };
+use operator_watch::{ObjectId, Row, TrimmedObject};
 use serde_json::Value;
 
 /// The types of the conditions of a command that are this controller's.

@@ -4,12 +4,9 @@ use std::sync::Arc;
 
 use catena_api::keys;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
-use operator_kit::{
-    object::ObjectId,
-    watch::{Row, TrimmedObject},
-    write::owner::controller_of,
-};
+use operator_kit::write::owner::controller_of;
 use operator_templates::{is_object_name, short_digest};
+use operator_watch::{ObjectId, Row, TrimmedObject};
 use serde_json::Value;
 
 /// A `ControllerRevision` in the cache, without the rendering, which is read when it is needed.

@@ -8,12 +8,11 @@ use basic_replicaset_controller::{
 };
 use catena_api::{BasicReplicaSet, keys};
 use operator_kit::{
-    object::ObjectId,
     report::{Failures, StatusAge},
     run::Next,
-    watch::{ApiError, Cause, Row, WatchedResource},
-    write::{Batch, Writer, owner::controller_reference, slow_start},
+    write::{Batch, Writer, located, owner::controller_reference, slow_start},
 };
+use operator_watch::{ApiError, Cause, ObjectId, Row, WatchedResource};
 use serde_json::{Value, json};
 
 use crate::{
@@ -103,7 +102,7 @@ impl Executor {
         created.map_err(|error| match error {
             Error::Api(error) => {
                 let templates = &self.revisions.settings.current().templates;
-                error.located(templates, &set.spec.template, &subject(set, &suffix), "v1", "Pod").into()
+                located(error, templates, &set.spec.template, &subject(set, &suffix), ("v1", "Pod")).into()
             }
             error => error,
         })

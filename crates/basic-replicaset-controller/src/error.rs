@@ -3,11 +3,8 @@
 use std::time::Duration;
 
 use catena_api::reason;
-use operator_kit::{
-    report::Failure,
-    watch::{ApiError, Cause},
-};
 use operator_templates::TemplateError;
+use operator_watch::{ApiError, Cause, Failure};
 use thiserror::Error;
 
 /// Delay of a retry after the template has just changed: the next pass renders it.

@@ -10,10 +10,8 @@ use basic_replicaset_controller::{Settings, interner::Interner, pod::PodRow};
 use catena_api::keys;
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, discovery::ApiResource};
-use operator_kit::{
-    run::{Arguments, Operator, Queue},
-    watch::{Watch, WatchedResource},
-};
+use operator_kit::run::{Arguments, Operator, Queue};
+use operator_watch::{Watch, WatchedResource};
 
 use crate::{
     act::Executor, controller::ReplicaSets, memory::Memory, observe::Observer, revisions::Revisions,

@@ -4,11 +4,8 @@ use std::sync::Arc;
 
 use catena_api::{BasicReplicaSet, keys};
 use jiff::Timestamp;
-use operator_kit::{
-    object::ObjectId,
-    watch::Row,
-    write::owner::{controller_of, is_outdated},
-};
+use operator_kit::write::owner::{controller_of, is_outdated};
+use operator_watch::{ObjectId, Row};
 use pod_state::{Phase, PodState, TrimmedPod};
 
 use crate::interner::Interner;

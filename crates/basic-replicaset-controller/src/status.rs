@@ -9,13 +9,13 @@ use catena_api::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use operator_kit::{
-    object::ObjectId,
     report::{
-        Failure, NextRetry, Pace,
+        Pace,
         conditions::{self, Conditions, READY, RECONCILING, STALLED, UNREAD_PARAMETERS},
     },
     run::Attempt,
 };
+use operator_watch::{Failure, NextRetry, ObjectId};
 use pod_state::{PodState, START_TOLERANCE};
 
 use crate::{

@@ -1,7 +1,8 @@
 //! The watched kinds follow the settings.
 
 use command_reaper::{Settings, command::CommandRow, settings::Kind};
-use operator_kit::{run::LiveSettings, watch::WatchedKind};
+use operator_kit::run::LiveSettings;
+use operator_watch::WatchedKind;
 use tokio::sync::watch;
 
 /// The configured kinds, now and after each change.

@@ -1,15 +1,15 @@
 //! The framework of every controller of Catena.
 //!
 //! A controller defines what it watches, and how it observes, decides and acts ([`run::Controller`]). The kit does the
-//! rest, in five modules, each of which imports only from those below it:
+//! rest, in three modules, each of which imports only from those below it:
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`run`] | start-up, settings, leader election, the queue with one backoff per object, passes |
 //! | [`mod@write`] | the only way to write, and to read one's own writes |
-//! | [`watch`] | watches with one backoff each, caches, live look-ups |
-//! | [`report`] | failures, conditions, Events, health, metrics, logs |
-//! | [`object`] | which object is meant |
+//! | [`report`] | conditions, Events, health, metrics, logs |
+//!
+//! Reads are in [`operator_watch`], templates and expressions in [`operator_templates`].
 //!
 //! A whole controller, which keeps a `ConfigMap` beside each `ServiceAccount`:
 //!
@@ -19,12 +19,10 @@
 //! use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
 //! use kube::{Api, discovery::ApiResource};
 //! use operator_kit::{
-//!     object::ObjectId,
-//!     report::Failure,
 //!     run::{Arguments, Attempt, Controller, Next, Operator, Queue, Validate},
-//!     watch::{Cache, Row, Watch, WatchedResource},
 //!     write::{Writer, owner::controller_of, owner::controller_reference},
 //! };
+//! use operator_watch::{Cache, Failure, ObjectId, Row, Watch, WatchedResource};
 //! use serde_json::{Value, json};
 //!
 //! /// The row of a `ConfigMap`, with its owner.
@@ -111,10 +109,8 @@
 //! }
 //! ```
 
-pub mod object;
 pub mod report;
 pub mod run;
 #[cfg(feature = "testing")]
 pub mod testing;
-pub mod watch;
 pub mod write;

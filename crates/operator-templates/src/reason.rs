@@ -14,5 +14,11 @@ pub const TEMPLATE_FAILED: &str = "TemplateFailed";
 pub const TEMPLATE_NOT_FOUND: &str = "TemplateNotFound";
 
 /// All of them.
-pub const ALL: &[&str] =
-    &[NOT_UNIQUE, PARAMETER_INVALID, PARAMETER_MISSING, PARAMETER_UNKNOWN, TEMPLATE_FAILED, TEMPLATE_NOT_FOUND];
+pub const ALL: &[&str] = &[
+    NOT_UNIQUE,
+    PARAMETER_INVALID,
+    PARAMETER_MISSING,
+    PARAMETER_UNKNOWN,
+    TEMPLATE_FAILED,
+    TEMPLATE_NOT_FOUND,
+];

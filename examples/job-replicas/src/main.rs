@@ -9,10 +9,8 @@ use job_replicas::{
     job::{JobRow, OF, WatchedJob},
 };
 use kube::Api;
-use operator_kit::{
-    run::{Arguments, Operator, Queue},
-    watch::Watch,
-};
+use operator_kit::run::{Arguments, Operator, Queue};
+use operator_watch::Watch;
 
 use crate::{act::Executor, controller::JobReplicasController, observe::Observer};
 

@@ -5,8 +5,8 @@ use catena_api::reason;
 use operator_kit::{
     report::{Event, SettingsEvents, warning},
     run::{LiveSettings, Triggers},
-    watch::WatchedKind,
 };
+use operator_watch::WatchedKind;
 use tokio::sync::watch;
 
 use crate::metrics::HeldMetrics;

@@ -9,11 +9,8 @@ use kube::{
     core::{Selector, SelectorExt},
     discovery::ApiResource,
 };
-use operator_kit::{
-    object::ObjectId,
-    run::Triggers,
-    watch::{Cache, Row as CacheRow, TrimmedObject, Watch, Watches},
-};
+use operator_kit::run::Triggers;
+use operator_watch::{Cache, ObjectId, Row as CacheRow, TrimmedObject, Watch, Watches};
 use parking_lot::Mutex;
 
 use super::live;

@@ -5,10 +5,8 @@ use std::{
 
 use basic_deployment_controller::command::{Command, CommandKind};
 use kube::{Api, Client, discovery::ApiResource};
-use operator_kit::{
-    run::Queue,
-    watch::{ApiError, Cache, TrimmedObject, Watch, WatchedResource, Watches, live},
-};
+use operator_kit::run::Queue;
+use operator_watch::{ApiError, Cache, TrimmedObject, Watch, WatchedResource, Watches, live};
 use tokio::sync::Notify;
 
 /// The commands of all kinds, watched.

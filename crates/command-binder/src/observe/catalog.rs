@@ -13,11 +13,8 @@ use command_binder::{
 };
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Api, Client, discovery::ApiResource};
-use operator_kit::{
-    object::ObjectId,
-    run::{LiveSettings, Operator, Triggers},
-    watch::{ServedKinds, TrimmedObject, Watch, WatchHandle, WatchedKind, Watches},
-};
+use operator_kit::run::{LiveSettings, Operator, Triggers};
+use operator_watch::{ObjectId, ServedKinds, TrimmedObject, Watch, WatchHandle, WatchedKind, Watches};
 use tokio::{
     select,
     sync::{Notify, watch},

@@ -11,9 +11,9 @@ use operator_kit::{
         Answer::{self, Done, Json, Lost},
         Sent, answering, in_turn, refused,
     },
-    watch::Watched,
 };
 use operator_templates::Expression;
+use operator_watch::Watched;
 use serde_json::json;
 use tokio::time::sleep;
 

@@ -7,9 +7,10 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
+use operator_watch::Health;
 use tokio::net::TcpListener;
 
-use crate::report::{health::Health, metrics::Metrics, settings_status::SettingsStatus};
+use crate::report::{metrics::Metrics, settings_status::SettingsStatus};
 
 /// The result of trying the templates of a controller on the API server.
 #[derive(Clone, Debug, Default)]

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use axum::http::StatusCode;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::runtime::events::Event;
+use operator_templates::short_digest;
 use parking_lot::Mutex;
 
-use crate::report::{Events, metrics::Metrics, normal, reason, warning};
-use operator_templates::short_digest;
+use crate::report::reason;
+use crate::report::{Events, metrics::Metrics, normal, warning};
 
 /// The topic of Events about the newest settings.
 const SETTINGS: &str = "settings";

@@ -18,7 +18,7 @@ use tokio::{
     time::{Instant, sleep, sleep_until},
 };
 
-use crate::object::ObjectId;
+use operator_watch::ObjectId;
 
 /// Longest delay of a requeued object: an early pass finds nothing to do.
 const MAX_DELAY: Duration = Duration::from_secs(24 * 3600);

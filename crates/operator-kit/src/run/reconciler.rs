@@ -15,6 +15,7 @@ use kube::{
         watcher::Event,
     },
 };
+use operator_watch::{Health, Intake, ObjectId, WatchHandle, Watches, readable};
 use serde::de::DeserializeOwned;
 use tokio::{
     select,
@@ -22,12 +23,7 @@ use tokio::{
 };
 use tracing::Instrument;
 
-use crate::{
-    object::ObjectId,
-    report::health::Health,
-    run::{Controller, Queue, controller::Passes, queue::Key},
-    watch::{Intake, WatchHandle, Watches, readable},
-};
+use crate::run::{Controller, Queue, controller::Passes, queue::Key};
 
 /// Time in which recoveries and losses of watches are gathered before every object is reconciled again.
 const RETRIGGER_DEBOUNCE: Duration = Duration::from_secs(1);
@@ -209,13 +205,11 @@ mod tests {
     use parking_lot::Mutex;
 
     use super::*;
-    use crate::{
-        report::Failure,
-        run::{
-            Attempt, Next,
-            controller::tests::{object_named, passes_of, writer},
-        },
+    use crate::run::{
+        Attempt, Next,
+        controller::tests::{object_named, passes_of, writer},
     };
+    use operator_watch::Failure;
 
     /// Takes a moment for each pass, and records their order.
     #[derive(Default)]

@@ -9,7 +9,7 @@ use std::{
 use kube::api::ObjectMeta;
 use parking_lot::Mutex;
 
-use crate::object::ObjectId;
+use operator_watch::ObjectId;
 
 /// What follows from the rendering for an object, by the object's uid.
 pub struct Renderings<T> {

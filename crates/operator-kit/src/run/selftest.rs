@@ -4,10 +4,11 @@
 use std::time::Duration;
 
 use kube::Client;
+use operator_watch::Cause;
 use tokio::{sync::Mutex, time::Instant};
 
 use super::settings::{LiveSettings, Sample, Validate};
-use crate::{report::server::Tried, watch::Cause, write::try_create};
+use crate::{report::server::Tried, write::try_create};
 
 /// Time for which a result is given again, so that a visitor cannot make the controller send many requests.
 const REPEAT_INTERVAL: Duration = Duration::from_secs(5);

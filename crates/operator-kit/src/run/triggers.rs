@@ -8,13 +8,11 @@ use std::{
 };
 
 use kube::runtime::reflector::{Store, store::Writer as StoreWriter};
+use operator_watch::{Watched, WatchedKind};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::{
-    run::Queue,
-    watch::{Watched, WatchedKind},
-};
+use crate::run::Queue;
 
 /// Requests passes over objects of any of a controller's kinds.
 #[derive(Clone)]
@@ -91,7 +89,7 @@ mod tests {
     use kube::{api::ObjectMeta, discovery::ApiResource, runtime::watcher::Event};
 
     use super::*;
-    use crate::watch::{Source, WatchedResource};
+    use operator_watch::{Source, WatchedResource};
 
     const KIND: &str = "gadgets";
 

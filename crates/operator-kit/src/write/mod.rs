@@ -9,6 +9,7 @@ mod writer;
 
 pub(crate) use writer::Gate;
 pub use {
+    located::located,
     slow_start::{Batch, slow_start},
     writer::{OnBehalf, Writer, Written, try_create},
 };

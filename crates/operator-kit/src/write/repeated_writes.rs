@@ -12,13 +12,11 @@ use std::{
 use parking_lot::{Mutex, MutexGuard};
 
 use axum::http::{Request, header::CONTENT_TYPE};
+use operator_watch::{Failure, Named};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::{
-    object::Named,
-    report::{Failure, reason},
-};
+use crate::report::reason;
 
 /// How often a write may be repeated.
 struct Limit {

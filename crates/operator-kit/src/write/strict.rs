@@ -16,11 +16,10 @@ mod tests {
     use serde_json::json;
 
     use crate::{
-        object::ObjectId,
         testing::{Answer, answering},
-        watch::WatchedResource,
         write::Writer,
     };
+    use operator_watch::{ObjectId, WatchedResource};
 
     #[tokio::test(start_paused = true)]
     async fn every_write_but_a_deletion_asks_for_strict_validation() {

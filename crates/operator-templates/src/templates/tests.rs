@@ -6,10 +6,6 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::{
-    object::Named,
-    watch::{ApiError, Cause, Verb},
-};
 
 /// What all templates here render.
 const KIND: ApiKind<'static> = ("v1", "Pod");
@@ -218,51 +214,6 @@ fn a_parameter_cannot_make_another_request_of_a_name() {
     }
 }
 
-const TYPED: &str = r"
-apiVersion: v1
-kind: Pod
-metadata: {name: {{ name }}, labels: {tier: web}}
-spec:
-  containers:
-    - image: {{ parameters.image }}
-      ports: [{containerPort: {{ parameters.port }}}]
-      note: {{ parameters.port ~ '/' ~ parameters.protocol | default('tcp') }}
-";
-
-fn refused(given: &[(&str, &str)], message: &str, field: &str) -> String {
-    let given = parameters(given);
-    let cause = if message.contains("unknown field") { Cause::UnknownField } else { Cause::Invalid };
-    let mut error = ApiError::new(Verb::Write, Named::new("Pod", "web"), cause, message);
-    error.fields.push(field.to_owned());
-    error.located(&templates(&[("typed", TYPED)]), "typed", &subject(&given, ""), "v1", "Pod").to_string()
-}
-
-#[test]
-fn where_the_server_names_a_field_its_value_is_told() {
-    let port = "spec.containers[0].ports[0].containerPort";
-    let said = refused(&[("image", "a"), ("port", "abc")], "no number", port);
-    assert!(said.contains(&format!("no number; {port} is \"abc\"; ")), "{said}");
-    let said = refused(&[("image", "a"), ("port", "1"), ("protocol", "x")], "bad", "spec.containers[0].note");
-    assert!(said.contains("note is \"1/x\";"), "{said}");
-    let long = "x".repeat(1000);
-    let said = refused(&[("image", "a"), ("port", &long)], "no number", port);
-    assert!(said.contains(&format!("{port} is a longer string;")) && !said.contains(&long), "{said}");
-    let told = format!("{port}: Invalid value: abc");
-    let said = refused(&[("image", "a"), ("port", "abc")], &told, port);
-    assert!(said.contains(&told) && !said.contains(&format!("{port} is")), "it says so itself: {said}");
-}
-
-#[test]
-fn a_field_that_the_server_does_not_know_is_told_with_the_template_that_sets_it() {
-    let unknown = |field: &str| format!("strict decoding error: unknown field \"{field}\"");
-    let given = [("image", "a"), ("port", "1")];
-    let note = "spec.containers[0].note";
-    let said = refused(&given, &unknown(note), note);
-    assert!(said.contains("the template \"typed\" sets it") && !said.contains("note is"), "{said}");
-    let said = refused(&given, &unknown("spec.restartedAt"), "spec.restartedAt");
-    assert!(said.contains("spec.restartedAt") && !said.contains("the template \"typed\""), "{said}");
-}
-
 #[test]
 fn a_template_is_tried_with_and_without_the_parameters_that_it_can_do_without() {
     let template = "{apiVersion: v1, kind: Pod, metadata: {name: {{ name ~ '-' ~ suffix }}}, a: {{ parameters.a }}{% if parameters.b is defined %}, b: {{ parameters.b }}{% endif %}}";
@@ -346,17 +297,6 @@ fn a_manifest_full_of_quotes_is_rendered_whole() {
     let more = [("manifest", &Value::from(manifest.clone()))];
     let object = all.render_with("t", &subject(&given, ""), &more, &[KIND]).unwrap();
     assert!(object["data"]["manifest"] == *manifest);
-}
-
-#[test]
-fn a_refusal_of_many_fields_is_looked_into_for_few_of_them() {
-    let given = parameters(&[("image", "nginx:1"), ("port", "abc")]);
-    let fields = ["kind", "apiVersion", "metadata.labels.tier", "spec.containers[0].ports[0].containerPort"];
-    let mut error = ApiError::new(Verb::Write, Named::new("Pod", "web"), Cause::Invalid, "no");
-    error.fields = fields.map(str::to_owned).to_vec();
-    let templates = templates(&[("typed", TYPED)]);
-    let told = error.located(&templates, "typed", &subject(&given, ""), "v1", "Pod").to_string();
-    assert!(told.contains("tier is \"web\"") && !told.contains("containerPort"), "{told}");
 }
 
 #[test]

@@ -3,8 +3,9 @@
 use catena_api::deletion::TERMINATING;
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use operator_kit::{report::Failure, run::HeldUp, write::owner::is_former};
+use operator_kit::{run::HeldUp, write::owner::is_former};
 use operator_templates::TemplateError;
+use operator_watch::Failure;
 
 use super::*;
 

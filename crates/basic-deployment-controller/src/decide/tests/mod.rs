@@ -28,7 +28,10 @@ use catena_api::{
     contract::ReplicaContract, keys,
 };
 use jiff::Timestamp;
-use operator_kit::{report::{conditions, StatusAge}, run::Attempt};
+use operator_kit::{
+    report::{StatusAge, conditions},
+    run::Attempt,
+};
 use operator_templates::Rendered;
 use serde_json::{Value, json};
 

@@ -18,7 +18,7 @@ use kube::{
         watcher::{self, Event, watcher},
     },
 };
-use operator_kit::watch::Unmanaged;
+use operator_watch::Unmanaged;
 
 use super::{
     replica::{Expectation, Replica, serving},

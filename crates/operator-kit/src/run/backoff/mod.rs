@@ -3,12 +3,10 @@ use std::{collections::HashMap, time::Duration};
 use parking_lot::Mutex;
 
 use jiff::Timestamp;
+use operator_watch::{Failure, NextRetry};
 use tokio::time::Instant;
 
-use crate::{
-    report::{Failure, NextRetry},
-    run::{Attempt, HeldUp},
-};
+use crate::run::{Attempt, HeldUp};
 
 /// First delay after a failure.
 const MIN_DELAY: Duration = Duration::from_secs(5);

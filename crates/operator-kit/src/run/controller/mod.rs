@@ -6,11 +6,11 @@ use kube::{
     Resource,
     runtime::reflector::{ObjectRef, Store},
 };
+use operator_watch::{Failure, Health, ObjectId};
 use tokio::time::{Instant, timeout};
 
 use crate::{
-    object::ObjectId,
-    report::{Events, Failure, Failures, health::Health, metrics::Metrics, warning},
+    report::{Events, Failures, metrics::Metrics, reason, warning},
     run::{
         Attempt,
         backoff::{Backoff, EVERYTHING, MAX_DELAY, Tried, Version},
@@ -215,7 +215,7 @@ impl<C: Controller> Passes<C> {
             }
             (Err(_), _) => {
                 self.metrics.passed("timeout", took);
-                vec![Failure::timed_out(PASS_TIMEOUT, self.health.election_problem())]
+                vec![timed_out(self.health.election_problem())]
             }
         };
         for Failure { is_stalled, reason, .. } in &failed {
@@ -307,6 +307,16 @@ impl<C: Controller> Passes<C> {
         self.writer.forget(uid);
         self.metrics.backing_off.set(self.backoff.len() as u64);
     }
+}
+
+/// The failure of a pass that took too long. Without the Lease nothing is written.
+fn timed_out(lease_problem: Option<String>) -> Failure {
+    let why = lease_problem.unwrap_or_else(|| "the API server does not answer".to_owned());
+    let seconds = PASS_TIMEOUT.as_secs();
+    Failure::transient(
+        reason::TIMED_OUT,
+        format!("reconciling took longer than {seconds} s: {why}; retrying"),
+    )
 }
 
 #[cfg(test)]

@@ -11,14 +11,11 @@ use kube::{
         watcher::Event::{Apply, Delete},
     },
 };
+use operator_watch::{ApiError, ObjectId, WatchedResource, Watermark};
 use serde_json::json;
 
 use super::*;
-use crate::{
-    object::ObjectId,
-    testing::{Answer, answering},
-    watch::{ApiError, WatchedResource, Watermark},
-};
+use crate::testing::{Answer, answering};
 
 /// Records the versions of the given objects, and the objects that it is to forget.
 #[derive(Default)]

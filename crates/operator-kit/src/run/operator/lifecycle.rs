@@ -9,6 +9,8 @@ use std::{
 };
 
 use anyhow::{Context, bail};
+use operator_templates::short_digest;
+use operator_watch::Health;
 use serde::de::DeserializeOwned;
 use tokio::{
     select,
@@ -18,7 +20,7 @@ use tokio::{
 
 use super::{Operator, unexpected};
 use crate::{
-    report::{SettingsEvents, health::Health, server, warning},
+    report::{SettingsEvents, server, warning},
     run::{
         Validate,
         leader::{Candidate, Leadership, RELEASE_TIMEOUT},
@@ -26,7 +28,6 @@ use crate::{
         selftest::SelfTest,
     },
 };
-use operator_templates::short_digest;
 
 /// Time between heartbeats for liveness.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(5);
@@ -202,11 +203,10 @@ async fn release(leadership: Option<Leadership>) -> anyhow::Result<()> {
 mod tests {
     use super::*;
     use crate::{
-        object::Named,
-        report::{Events, health::Need},
+        report::Events,
         testing::{Answer, answering},
-        watch::{ApiError, Cause, Verb},
     };
+    use operator_watch::{ApiError, Cause, Named, Need, Verb};
 
     #[tokio::test(start_paused = true)]
     async fn a_watch_that_keeps_failing_is_told_again_before_the_event_expires() {

@@ -7,6 +7,7 @@ use std::{
 use anyhow::Context;
 use futures::{StreamExt, stream};
 use kube::{Api, Client, Config, Resource, runtime::reflector::store::Writer as StoreWriter};
+use operator_watch::{Health, Intake, Need, ServedKinds, Unmanaged, Watch, Watched, WatchedKind, Watches};
 use prometheus_client::registry::Registry;
 use serde::de::DeserializeOwned;
 use tokio::{
@@ -17,9 +18,7 @@ use tokio::{
 
 use crate::{
     report::{
-        Events,
-        health::{Health, Need},
-        logging,
+        Events, WatchReports, logging,
         metrics::Metrics,
         settings_status::{SettingsEvents, SettingsStatus},
     },
@@ -32,7 +31,6 @@ use crate::{
         reconciler::{Phase, Reconciler},
         settings::SettingsFile,
     },
-    watch::{Intake, ServedKinds, Unmanaged, Watch, Watched, WatchedKind, Watches},
     write::Writer,
 };
 
@@ -156,11 +154,8 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
     /// Starts watches.
     #[must_use]
     pub fn watches(&self) -> Watches {
-        Watches {
-            health: self.health.clone(),
-            metrics: self.metrics.clone(),
-            events: Some(self.events.clone()),
-        }
+        let reports = WatchReports { events: self.events.clone(), metrics: self.metrics.clone() };
+        Watches::new(self.health.clone(), Arc::new(reports))
     }
 
     /// Runs a controller of one kind until SIGTERM or SIGINT; current passes finish first.

@@ -51,11 +51,8 @@ mod tests {
     use serde_json::json;
     use tokio::time::{Instant, timeout};
 
-    use crate::{
-        object::ObjectId,
-        watch::{ApiError, WatchedResource},
-        write::Writer,
-    };
+    use crate::write::Writer;
+    use operator_watch::{ApiError, ObjectId, WatchedResource};
 
     #[tokio::test(start_paused = true)]
     async fn a_write_after_the_leaders_term_is_not_sent_before_the_next_term() {

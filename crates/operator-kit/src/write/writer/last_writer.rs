@@ -2,10 +2,10 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use kube::{api::GetParams, core::PartialObjectMeta};
+use operator_watch::live::in_time;
 use serde_json::{Map, Value};
 
 use super::{OnBehalf, target::Target};
-use crate::watch::live::in_time;
 
 impl OnBehalf<'_> {
     /// The manager that wrote a field of an object last, other than this one; `None` if that is not known.

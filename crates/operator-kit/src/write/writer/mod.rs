@@ -21,14 +21,13 @@ use kube::{
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
+use operator_watch::{Consistency, ObjectId, Watched, Watermark};
 use room::Room;
 use statuses::Statuses;
 use unanswered::Unanswered;
 
 use crate::{
-    object::ObjectId,
     report::{StatusAge, metrics::Metrics},
-    watch::{Watched, Watermark, consistency::Consistency},
     write::repeated_writes::{Repeated, RepeatedWrites},
 };
 
@@ -86,7 +85,7 @@ impl Writer {
     /// success if the object is already gone.
     ///
     /// # Errors
-    /// [`Conflict`](crate::watch::Cause::Conflict) if it was changed or replaced meanwhile.
+    /// [`Conflict`](operator_watch::Cause::Conflict) if it was changed or replaced meanwhile.
     pub async fn delete_as_seen<R>(&self, object: &Watched<R>) -> Written<()> {
         let ObjectMeta { uid, resource_version, .. } = object.metadata.clone();
         let preconditions = Preconditions { uid, resource_version };

@@ -6,6 +6,7 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
     discovery::ApiResource,
 };
+use operator_watch::{ApiError, Cause, ObjectId, Trimmed, WatchedResource, live};
 use serde_json::Value;
 
 use super::{
@@ -13,11 +14,7 @@ use super::{
     send::{Built, answered_by_metadata, as_yaml},
     target::Target,
 };
-use crate::{
-    object::ObjectId,
-    watch::{ApiError, Cause, Trimmed, WatchedResource, live},
-    write::owner::refreshed,
-};
+use crate::write::owner::refreshed;
 
 /// The result of a write.
 pub type Written<T> = Result<T, ApiError>;

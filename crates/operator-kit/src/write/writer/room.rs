@@ -1,11 +1,11 @@
 //! Creates of objects that are built only when their turn comes, so that waiting objects are bounded by bytes and not
 //! by number.
 
+use operator_watch::{ApiError, Trimmed, WatchedResource};
 use serde_json::Value;
 use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 
 use super::{OnBehalf, Written, send::Busy, target::Target};
-use crate::watch::{ApiError, Trimmed, WatchedResource};
 
 const KIBIBYTE: usize = 1024;
 /// Maximum size, in KiB, of objects that are built and not yet answered. The connections and the answers can take as much again.
@@ -109,7 +109,8 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
-    use crate::{object::ObjectId, watch::Cause, write::Writer};
+    use crate::write::Writer;
+    use operator_watch::{Cause, ObjectId};
 
     fn text(bytes: usize) -> Text {
         Text { body: vec![0; bytes], namespace: String::new(), name: String::new() }

@@ -4,20 +4,17 @@
 use std::time::Duration;
 
 use axum::http::{self, HeaderValue, header::ACCEPT};
+use operator_templates::escape_json;
+use operator_watch::{ApiError, Cause, Named, Trimmed, WatchedResource, live::in_time};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
 use super::{OnBehalf, Written, target::Target, unanswered::UnderWay};
-use crate::{
-    object::Named,
-    watch::{ApiError, Cause, Trimmed, WatchedResource, live::in_time},
-    write::{
-        repeated_writes::{Repeated, Repetition},
-        strict::strictly,
-    },
+use crate::write::{
+    repeated_writes::{Repeated, Repetition},
+    strict::strictly,
 };
-use operator_templates::escape_json;
 
 /// Requests only the metadata of an object. A server that does not know this type answers with the whole object.
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
@@ -162,11 +159,10 @@ mod tests {
 
     use super::*;
     use crate::{
-        object::ObjectId,
         testing::{Answer, Log, answering},
-        watch::WatchedResource,
         write::Writer,
     };
+    use operator_watch::{ObjectId, WatchedResource};
 
     const OWN: ObjectId<'_> = ObjectId { namespace: "shop", name: "settings", uid: "a" };
 

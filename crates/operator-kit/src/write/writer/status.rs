@@ -11,15 +11,12 @@ use kube::{
     core::object::HasStatus,
     discovery::ApiResource,
 };
+use operator_watch::{ApiError, Cause, ObjectId, Trimmed, WatchedResource, live::in_time};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{OnBehalf, Writer, Written, send::as_yaml, target::Target};
-use crate::{
-    object::ObjectId,
-    watch::{ApiError, Cause, Trimmed, WatchedResource, live::in_time},
-    write::owner::exactly,
-};
+use crate::write::owner::exactly;
 
 /// The list of a status that several controllers may write.
 const CONDITIONS: &str = "conditions";

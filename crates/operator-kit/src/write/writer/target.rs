@@ -3,10 +3,7 @@
 use kube::{Resource, api::DynamicObject, core::Request};
 use serde_json::Value;
 
-use crate::{
-    object::{Named, ObjectId},
-    watch::{ApiError, Verb, WatchedResource},
-};
+use operator_watch::{ApiError, Named, ObjectId, Verb, WatchedResource};
 
 /// The destination of a write.
 #[derive(Clone, Copy)]

@@ -7,15 +7,12 @@ use kube::{
     api::ListParams,
     core::{ListMeta, Request},
 };
+use operator_watch::{ApiError, ObjectId, Trimmed, WatchedResource, live::within};
 use parking_lot::Mutex;
 use serde::Deserialize;
 use tokio::time::Instant;
 
 use super::{Writer, target::Target};
-use crate::{
-    object::ObjectId,
-    watch::{ApiError, Trimmed, WatchedResource, live::within},
-};
 
 /// Time in which a write that has lost its answer may still take effect.
 const IN_FLIGHT: Duration = Duration::from_secs(5);
@@ -166,10 +163,8 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
-    use crate::{
-        testing::{Answer, Log, answering},
-        watch::Watermark,
-    };
+    use crate::testing::{Answer, Log, answering};
+    use operator_watch::Watermark;
 
     const OWNER: ObjectId<'_> = ObjectId { namespace: "shop", name: "web", uid: "owner" };
     const POD: ObjectId<'_> = ObjectId { namespace: "shop", name: "web-1", uid: "pod" };

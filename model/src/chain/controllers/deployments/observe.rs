@@ -16,13 +16,9 @@ use basic_deployment_controller::{
     revision::{self, Revision},
 };
 use catena_api::{BasicDeployment, command::RecentCommands};
-use operator_kit::{
-    report::StatusAge,
-    run::Attempt,
-    watch::{WatchedResource, Watermark},
-    write::owner::is_former,
-};
+use operator_kit::{report::StatusAge, run::Attempt, write::owner::is_former};
 use operator_templates::Rendered;
+use operator_watch::{WatchedResource, Watermark};
 use parking_lot::Mutex;
 
 use super::super::super::{

@@ -16,7 +16,7 @@ use tokio::time::{sleep, timeout};
 use tower::service_fn;
 
 use super::*;
-use crate::watch::{TrimmedObject, Watch, Watches};
+use crate::{TrimmedObject, Watch, Watches};
 
 fn resources(version: &str, plurals: &[&str], is_namespaced: bool) -> String {
     let resource = |plural: &&str| json!({"name": plural, "singularName": "", "namespaced": is_namespaced, "kind": "Move", "verbs": ["list"]});

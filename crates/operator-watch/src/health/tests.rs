@@ -2,10 +2,7 @@ use super::{
     watch_status::{FAILURE_TOLERANCE, FIRST_LIST_TIMEOUT, MAX_REQUEUES, REQUEUE_WINDOW},
     *,
 };
-use crate::{
-    object::Named,
-    watch::{ApiError, Cause, Verb},
-};
+use crate::{ApiError, Cause, Verb, object::Named};
 
 fn epoch(health: &Health) -> u64 {
     *health.requeue_epoch.borrow()

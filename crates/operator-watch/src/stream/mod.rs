@@ -28,12 +28,12 @@ use self::{
     watch_loop::{WatchBackoff, WatchLoop},
 };
 use crate::{
-    report::{
-        Events,
-        health::{Health, Need, WatchState, WatchStatus},
-        metrics::Metrics,
-    },
-    watch::{Cache, Row, Watermark, cache::Rows, lenient::Lenient, readable},
+    Cache, Row, Watermark,
+    cache::Rows,
+    health::{Health, Need, WatchState, WatchStatus},
+    lenient::Lenient,
+    readable,
+    report::Report,
 };
 
 /// A watch in the background, which ends when this is dropped.
@@ -44,7 +44,7 @@ pub struct WatchHandle {
 }
 
 impl WatchHandle {
-    /// The highest version that the watch has delivered, for [`crate::write::Writer`] to wait for.
+    /// The highest version that the watch has delivered, for a writer to wait for.
     #[must_use]
     pub fn seen(&self) -> &Watermark {
         &self.seen
@@ -70,7 +70,7 @@ impl WatchHandle {
     }
 
     /// Waits until its task has ended, which it does only by a panic.
-    pub(crate) async fn ended(&self) {
+    pub async fn ended(&self) {
         // It fails when the task is gone.
         self.state.clone().wait_for(|_| false).await.ok();
     }
@@ -90,15 +90,25 @@ impl Drop for WatchHandle {
 }
 
 /// Starts watches; each has its status in the health of the process.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Watches {
     pub(crate) health: Arc<Health>,
-    pub(crate) metrics: Arc<Metrics>,
-    /// Without them, unreadable objects are only logged and counted.
-    pub(crate) events: Option<Events>,
+    report: Arc<dyn Report>,
+}
+
+impl Default for Watches {
+    fn default() -> Self {
+        Self::new(Arc::default(), Arc::new(()))
+    }
 }
 
 impl Watches {
+    /// Watches whose status is in `health`, and whose failures and unreadable objects are reported to `report`.
+    #[must_use]
+    pub fn new(health: Arc<Health>, report: Arc<dyn Report>) -> Self {
+        Self { health, report }
+    }
+
     /// Passes every object that exists, comes, changes or goes to `changed`, and keeps none of them. The process is
     /// ready even without this watch.
     pub fn watch_changes<K: Resource + DeserializeOwned + Send + 'static>(
@@ -140,7 +150,7 @@ impl Watches {
     }
 
     /// Starts a watch that passes each event to `take`.
-    pub(crate) fn start<K: Resource + DeserializeOwned + Send + 'static>(
+    pub fn start<K: Resource + DeserializeOwned + Send + 'static>(
         &self,
         watch: Watch<K>,
         mut status: WatchStatus,
@@ -152,11 +162,11 @@ impl Watches {
         }
         let state = status.subscribe();
         let watch_loop = WatchLoop {
-            unread: Unread::new(&watch.kind, self.events.clone(), self.metrics.clone()),
+            unread: Unread::new(&watch.kind, self.report.clone()),
             watch,
             status,
             seen: seen.clone(),
-            metrics: self.metrics.clone(),
+            report: self.report.clone(),
             backoff: WatchBackoff::default(),
             take,
         };

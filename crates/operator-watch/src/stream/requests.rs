@@ -2,8 +2,8 @@
 
 use std::{borrow::Cow, io, marker::PhantomData, pin::pin, sync::Arc, time::Duration};
 
-use axum::http::{HeaderValue, header::ACCEPT_ENCODING};
 use futures::{AsyncBufRead, AsyncBufReadExt, Stream, StreamExt, future::ready};
+use http::{HeaderValue, header::ACCEPT_ENCODING};
 use kube::{
     Api, Client, Resource,
     api::{ListParams, WatchParams},
@@ -17,7 +17,7 @@ use serde::{
 use serde_json::value::RawValue;
 
 use super::items::Items;
-use crate::watch::{ServedKinds, Trimmed, TrimmedObject, lenient::Lenient, live::within};
+use crate::{ServedKinds, Trimmed, TrimmedObject, lenient::Lenient, live::within};
 
 /// Time limit of a page: the API server gives up a list after 60 s.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -145,9 +145,9 @@ struct List {
 }
 
 /// Requests a page, passes each object to `take` as soon as it has arrived, and returns the metadata of the list.
-pub(in crate::watch) async fn page<K: DeserializeOwned>(
+pub(crate) async fn page<K: DeserializeOwned>(
     client: &Client,
-    request: axum::http::Request<Vec<u8>>,
+    request: http::Request<Vec<u8>>,
     take: impl FnMut(Lenient<K>),
 ) -> kube::Result<ListMeta> {
     read_objects(client.request_stream(request).await?, take).await

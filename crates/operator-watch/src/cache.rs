@@ -8,7 +8,7 @@ use std::{
 use kube::runtime::watcher::Event;
 use parking_lot::RwLock;
 
-use crate::{object::ObjectId, watch::WatchHandle};
+use crate::{WatchHandle, object::ObjectId};
 
 /// The part of a watched object that a controller keeps: only the fields that it reads.
 pub trait Row: Send + Sync + 'static {
@@ -187,8 +187,8 @@ mod tests {
 
     use super::*;
     use crate::{
+        Watch, Watches,
         testing::{Answer, answering},
-        watch::{Watch, Watches},
     };
 
     #[derive(PartialEq)]

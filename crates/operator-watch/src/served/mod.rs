@@ -13,10 +13,7 @@ use kube::{
 };
 use tokio::time::Instant;
 
-use crate::{
-    object::Named,
-    watch::{ApiError, Verb, live::within},
-};
+use crate::{ApiError, Verb, live::within, object::Named};
 
 /// Lifetime of an answer that nothing contradicts.
 const ANSWER_LIFETIME: Duration = Duration::from_secs(300);

@@ -1,7 +1,8 @@
 //! Texts of bounded length.
 
 /// The beginning of a text, to at most so many bytes.
-pub(super) fn clip(text: &str, longest: usize) -> String {
+#[must_use]
+pub fn clip(text: &str, longest: usize) -> String {
     let end = (0..=longest.min(text.len())).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
     text[..end].to_owned()
 }

@@ -15,9 +15,8 @@ use super::{
     requests::{Change, Versions},
 };
 use crate::{
-    object::Named,
-    report::{health::WatchStatus, metrics::Metrics},
-    watch::{ApiError, Cause, ServedKind, Verb, Watermark, lenient::Lenient},
+    ApiError, Cause, ServedKind, Verb, Watermark, health::WatchStatus, lenient::Lenient, object::Named,
+    report::Report,
 };
 
 /// Objects per page of a list. The server holds a whole page in memory, and this process one object of it.
@@ -47,7 +46,7 @@ pub(super) struct WatchLoop<K, F> {
     pub watch: Watch<K>,
     pub status: WatchStatus,
     pub seen: Watermark,
-    pub metrics: Arc<Metrics>,
+    pub report: Arc<dyn Report>,
     pub backoff: WatchBackoff,
     /// Unreadable objects are reported to it.
     pub unread: Unread,
@@ -221,7 +220,7 @@ where
 
     /// Reports a failure and pauses. True if the kind is gone, because a new kind with its name is another one.
     async fn pause(&mut self, error: ApiError) -> bool {
-        self.metrics.watch_errors.get_or_create(&Metrics::of(&self.watch.kind)).inc();
+        self.report.failed(&self.watch.kind);
         let (text, is_gone) = (error.to_string(), error.cause == Cause::KindNotServed);
         if self.status.failed(error) {
             tracing::warn!(kind = self.watch.kind, "{text}");

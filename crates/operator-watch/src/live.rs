@@ -14,11 +14,7 @@ use serde::de::DeserializeOwned;
 use thiserror::Error;
 use tokio::time::timeout;
 
-use crate::{
-    object::Named,
-    watch::{ApiError, Cause, Trimmed, TrimmedObject, Verb, lenient::Lenient, stream},
-};
-use operator_templates::is_object_name;
+use crate::{ApiError, Cause, Trimmed, TrimmedObject, Verb, lenient::Lenient, object::Named, stream};
 
 /// Time within which the API server has to answer a request: a webhook may take up to 30 s before the server goes on
 /// without it.
@@ -27,7 +23,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(35);
 /// The failure of a request that took longer than this.
 #[derive(Debug, Error)]
 #[error("the API server did not answer within {} s", .0.as_secs())]
-pub(crate) struct Silence(pub Duration);
+pub struct Silence(pub Duration);
 
 /// Gives up a request that is not answered in time. Nothing else ends a pass soon.
 pub fn in_time<T>(request: impl Future<Output = kube::Result<T>>) -> impl Future<Output = kube::Result<T>> {
@@ -35,7 +31,7 @@ pub fn in_time<T>(request: impl Future<Output = kube::Result<T>>) -> impl Future
 }
 
 /// Gives up a request that is not answered within this time. An `async fn` would hold the request twice.
-pub(crate) fn within<T>(
+pub fn within<T>(
     limit: Duration,
     request: impl Future<Output = kube::Result<T>>,
 ) -> impl Future<Output = kube::Result<T>> {
@@ -43,10 +39,16 @@ pub(crate) fn within<T>(
     timeout(limit, request).map(move |answered| answered.unwrap_or_else(silent))
 }
 
+/// Whether a text is one segment of the path of a URL, as it is.
+fn is_path_segment(text: &str) -> bool {
+    let may_stand = |character: char| character.is_ascii_alphanumeric() || "-._:@~+=".contains(character);
+    !matches!(text, "" | "." | "..") && text.len() <= 253 && text.chars().all(may_stand)
+}
+
 /// Refuses what cannot be the name of an object. Any text may stand in a reference, and the client puts names into URLs as
 /// they are: `?watch=true` would be a request without an end.
 pub fn check_names(namespace: Option<&str>, name: &str) -> kube::Result<()> {
-    match namespace.into_iter().chain([name]).find(|name| !is_object_name(name)) {
+    match namespace.into_iter().chain([name]).find(|name| !is_path_segment(name)) {
         None => Ok(()),
         Some(name) => {
             let error = request::Error::Validation(format!("{name:?} is not an object name"));
@@ -83,7 +85,7 @@ pub async fn object(
     read(client, resource, namespace, name, Request::get).await
 }
 
-type Built = Result<axum::http::Request<Vec<u8>>, request::Error>;
+type Built = Result<http::Request<Vec<u8>>, request::Error>;
 
 async fn read<T: DeserializeOwned>(
     client: &Client,
@@ -131,7 +133,7 @@ mod tests {
         atomic::{AtomicUsize, Ordering},
     };
 
-    use axum::http::{Request, Response};
+    use http::{Request, Response};
     use k8s_openapi::api::core::v1::ConfigMap;
     use kube::client::Body;
     use tokio::time::Instant;

@@ -37,18 +37,18 @@ impl Watermark {
     }
 
     /// Ends the watch, so that nothing waits for it any more.
-    pub(crate) fn end(&self) {
+    pub fn end(&self) {
         self.0.store(u64::MAX, Ordering::Relaxed);
     }
 
-    pub(crate) fn observe(&self, resource_version: Option<&str>) {
+    pub fn observe(&self, resource_version: Option<&str>) {
         if let Some(version) = number(resource_version) {
             self.0.fetch_max(version, Ordering::Relaxed);
         }
     }
 
     /// Begins anew at the version of a complete list. It is lower than before if the server's data was restored from a backup.
-    pub(crate) fn listed(&self, resource_version: &str) {
+    pub fn listed(&self, resource_version: &str) {
         let Some(version) = number(Some(resource_version)) else { return };
         let is_watched = |seen: u64| (seen != u64::MAX).then_some(version);
         // The task of a watch that has ended may complete a list before it is aborted.
@@ -56,7 +56,7 @@ impl Watermark {
     }
 
     /// Whether there is a watch.
-    pub(crate) fn is_watched(&self) -> bool {
+    pub fn is_watched(&self) -> bool {
         self.version() != u64::MAX
     }
 
@@ -104,7 +104,7 @@ impl Awaited {
 
 /// The writes of each object that its caches have yet to show, by the object's uid.
 #[derive(Default)]
-pub(crate) struct Consistency(Mutex<HashMap<String, Vec<Awaited>>>);
+pub struct Consistency(Mutex<HashMap<String, Vec<Awaited>>>);
 
 impl Consistency {
     /// Records a write for the object `uid`, which `seen` will show.

@@ -1,6 +1,6 @@
 use std::{fmt, time::Duration};
 
-use super::{NextRetry, clip::clip, reason};
+use super::{NextRetry, clip};
 
 /// Maximum length of the message of a failure, in bytes.
 const LONGEST_MESSAGE: usize = 4096;
@@ -52,38 +52,10 @@ impl Failure {
     pub fn with_next_retry(&self) -> String {
         self.next_retry.map_or_else(|| self.message.clone(), |next| format!("{}; {next}", self.message))
     }
-
-    /// The failure of a pass that took too long. Without the Lease nothing is written.
-    pub(crate) fn timed_out(patience: Duration, lease_problem: Option<String>) -> Self {
-        let why = lease_problem.unwrap_or_else(|| "the API server does not answer".to_owned());
-        let seconds = patience.as_secs();
-        Self::transient(
-            reason::TIMED_OUT,
-            format!("reconciling took longer than {seconds} s: {why}; retrying"),
-        )
-    }
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.reason, self.message)
-    }
-}
-
-/// The failures of a pass: of its step as a whole, or of single items of its batch, which then back off alone. Whatever
-/// converts into a [`Failure`] converts into this.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failures {
-    /// Each of them.
-    pub parts: Vec<Failure>,
-    /// The only step that they hold up, if they come from observing, which otherwise holds up everything.
-    pub step: Option<&'static str>,
-    /// Whether a part of the step succeeded nevertheless.
-    pub has_progressed: bool,
-}
-
-impl<E: Into<Failure>> From<E> for Failures {
-    fn from(error: E) -> Self {
-        Self { parts: vec![error.into()], step: None, has_progressed: false }
     }
 }

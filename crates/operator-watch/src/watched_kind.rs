@@ -6,8 +6,9 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Api, Client, api::ObjectMeta, discovery::ApiResource};
 
 use crate::{
-    report::health::{Health, Need, WatchStatus},
-    watch::{ServedKinds, TrimmedObject, Watch, WatchedResource, Watermark, trimmed::resource_of_any_kind},
+    ServedKinds, TrimmedObject, Watch, WatchedResource, Watermark,
+    health::{Health, Need, WatchStatus},
+    trimmed::resource_of_any_kind,
 };
 
 /// An object of a kind that is known only at run time, trimmed to the fields that its controller reads.
@@ -26,7 +27,7 @@ pub struct Watched<R> {
 pub struct Source {
     /// The name under which the controller knows the kind.
     pub id: Arc<str>,
-    /// The kind, and the highest version that its watch has delivered, for [`crate::write::Writer`] to wait for.
+    /// The kind, and the highest version that its watch has delivered, for a writer to wait for.
     pub watched: WatchedResource,
 }
 
@@ -77,22 +78,22 @@ impl<R> WatchedKind<R> {
         self
     }
 
-    pub(crate) fn id(&self) -> &Arc<str> {
+    pub fn id(&self) -> &Arc<str> {
         &self.id
     }
 
-    pub(crate) fn resource(&self) -> &Arc<ApiResource> {
+    pub fn resource(&self) -> &Arc<ApiResource> {
         &self.resource
     }
 
     /// Whether another one asks for the very same watch.
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
+    pub fn is_same(&self, other: &Self) -> bool {
         (&self.id, &self.resource, &self.fingerprint, &self.selector, self.is_metadata_only)
             == (&other.id, &other.resource, &other.fingerprint, &other.selector, other.is_metadata_only)
     }
 
     /// The intake of its objects, in whichever version is served.
-    pub(crate) fn intake(
+    pub fn intake(
         self,
         client: &Client,
         served: &ServedKinds,
@@ -154,7 +155,7 @@ impl<R> Watched<R> {
 }
 
 /// The intake of objects of a kind: their watch, and the trimming of each object.
-pub(crate) struct Intake<Raw, K> {
+pub struct Intake<Raw, K> {
     pub watch: Watch<Raw>,
     pub status: WatchStatus,
     /// The highest version that the watch has delivered.

@@ -1,4 +1,9 @@
-use std::{collections::VecDeque, convert::Infallible, future::pending, time::Duration};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    convert::Infallible,
+    future::pending,
+    time::Duration,
+};
 
 use parking_lot::Mutex;
 
@@ -14,9 +19,10 @@ use tokio::time::{Instant, sleep};
 
 use super::*;
 use crate::{
+    ApiError, Cause, Verb,
+    consistency::Consistency,
+    lenient::Unmanaged,
     object::{Named, ObjectId},
-    testing::answering,
-    watch::{ApiError, Cause, Verb, consistency::Consistency, lenient::Unmanaged},
 };
 
 /// An answer of the API server.
@@ -169,10 +175,42 @@ async fn until_kept(cache: &Cache<Map>, wanted: &[(&str, &str)]) {
     assert!(timeout(limit, look).await.is_ok(), "{:?} instead of {wanted:?}", kept(cache));
 }
 
-fn unreadable(watches: &Watches) -> String {
-    let page = watches.metrics.encode().unwrap();
-    let line = page.lines().find(|line| line.starts_with("catena_unreadable_objects{")).unwrap();
-    line.rsplit(' ').next().unwrap().to_owned()
+/// What watches report, and how often each object is reported with a mistake.
+#[derive(Clone, Default)]
+struct Reported(Arc<Mutex<Reports>>);
+
+#[derive(Default)]
+struct Reports {
+    unreadable: usize,
+    told: BTreeMap<(String, String), usize>,
+    mended: Vec<String>,
+}
+
+impl Report for Reported {
+    fn failed(&self, _: &str) {}
+
+    fn unreadable(&self, _: &str, count: usize) {
+        self.0.lock().unreadable = count;
+    }
+
+    fn is_unreadable(&self, object: &ObjectReference, mistake: &str, message: &str) {
+        assert!(message.contains(mistake), "{message}");
+        let name = object.name.clone().unwrap_or_default();
+        *self.0.lock().told.entry((name, mistake.to_owned())).or_default() += 1;
+    }
+
+    fn is_mended(&self, object: &ObjectReference, _: &str) {
+        self.0.lock().mended.extend(object.name.clone());
+    }
+}
+
+fn reporting() -> (Watches, Reported) {
+    let reported = Reported::default();
+    (Watches::new(Arc::default(), Arc::new(reported.clone())), reported)
+}
+
+fn unreadable(reported: &Reported) -> usize {
+    reported.0.lock().unreadable
 }
 
 #[tokio::test(start_paused = true)]
@@ -186,11 +224,11 @@ async fn an_object_that_cannot_be_read_is_counted_and_keeps_no_other_from_being_
             changed("MODIFIED", &good("b", 7, "mended")),
         ]),
     ]);
-    let watches = Watches::default();
+    let (watches, reported) = reporting();
     let cache = server.caches(&watches);
     // An object that was readable before keeps its last state.
     until_kept(&cache, &[("a", "new"), ("b", "mended"), ("c", "z")]).await;
-    assert_eq!(unreadable(&watches), "2");
+    assert_eq!(unreadable(&reported), 2);
     assert_eq!(cache.watch().problem(), None);
 }
 
@@ -203,10 +241,10 @@ async fn an_object_that_cannot_be_read_any_more_does_not_look_deleted_in_a_new_l
         Answer::List("4", vec![bad("a", 3), good("b", 4, "new")]),
         Answer::Events(vec![]),
     ]);
-    let watches = Watches::default();
+    let (watches, reported) = reporting();
     let cache = server.caches(&watches);
     until_kept(&cache, &[("a", "x"), ("b", "new")]).await;
-    assert_eq!(unreadable(&watches), "1");
+    assert_eq!(unreadable(&reported), 1);
     drop(cache);
 
     let server = Server::that_answers([
@@ -215,11 +253,11 @@ async fn an_object_that_cannot_be_read_any_more_does_not_look_deleted_in_a_new_l
     ]);
     let cache = server.caches(&watches);
     until_kept(&cache, &[("b", "y")]).await;
-    assert_eq!(unreadable(&watches), "0");
+    assert_eq!(unreadable(&reported), 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_cannot_be_read_is_told_once_until_something_else_is_wrong_with_it() {
+async fn an_object_that_cannot_be_read_is_told_again_and_again_until_something_else_is_wrong_with_it() {
     let expired = changed("ERROR", &json!({"status": "Failure", "code": 410}));
     let otherwise = map("a", 5, &json!({"k": 7}));
     let server = Server::that_answers([
@@ -230,43 +268,13 @@ async fn an_object_that_cannot_be_read_is_told_once_until_something_else_is_wron
         Answer::List("6", vec![good("b", 6, "x")]),
         Answer::Events(vec![]),
     ]);
-    let listener = Server::default();
-    let events = Events::new(listener.client(), "tests", "tests-0", Arc::default());
-    let watches = Watches { events: Some(events), ..Watches::default() };
+    let (watches, reported) = reporting();
     let cache = server.caches(&watches);
     until_kept(&cache, &[("b", "x")]).await;
-    assert_eq!(unreadable(&watches), "0", "it is gone");
-    // Events are published one after another, each with a time limit.
-    sleep(Duration::from_secs(60)).await;
-    let told: Vec<_> = listener.asked().into_iter().map(|(_, path)| path).collect();
-    assert_eq!(told.len(), 2, "{told:?}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_object_that_stays_unreadable_is_told_again_before_the_event_expires() {
-    let server = Server::that_answers([
-        Answer::List("1", vec![bad("a", 1), good("b", 1, "x")]),
-        Answer::Events(vec![]),
-    ]);
-    let listener = Server::default();
-    let events = Events::new(listener.client(), "tests", "tests-0", Arc::default());
-    let watches = Watches { events: Some(events), ..Watches::default() };
-    let cache = server.caches(&watches);
-    sleep(Duration::from_secs(55 * 60)).await;
-    assert_eq!((unreadable(&watches), cache.watch().problem().is_some()), ("1".to_owned(), true));
-    assert_eq!(listener.asked().len(), 2);
-}
-
-#[tokio::test(start_paused = true)]
-async fn more_unreadable_objects_than_events_have_room_for_are_all_told_in_minutes() {
-    let all: Vec<Value> = (0..1100).map(|number| bad(&format!("bad-{number}"), 1)).collect();
-    let server = Server::that_answers([Answer::List("1", all), Answer::Events(vec![])]);
-    let (client, log) = answering(|_| crate::testing::Answer::Done);
-    let events = Events::new(client, "tests", "tests-0", Arc::default());
-    let watches = Watches { events: Some(events), ..Watches::default() };
-    let _cache = server.caches(&watches);
-    sleep(Duration::from_secs(5 * 60)).await;
-    assert_eq!(log.take().len(), 1100);
+    assert_eq!(unreadable(&reported), 0, "it is gone");
+    let Reports { told, mended, .. } = &*reported.0.lock();
+    assert_eq!((told.len(), &**mended), (2, &["a".to_owned(), "a".to_owned()][..]), "{told:?}");
+    assert!(told.values().all(|times| *times > 1), "{told:?}");
 }
 
 #[tokio::test(start_paused = true)]

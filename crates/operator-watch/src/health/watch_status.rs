@@ -6,7 +6,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use crate::watch::{ApiError, Cause};
+use crate::{ApiError, Cause};
 
 /// Time of continuous failure of a watch after which the process is not ready.
 pub(super) const FAILURE_TOLERANCE: Duration = Duration::from_secs(30);
@@ -19,7 +19,7 @@ pub(super) const FIRST_LIST_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The readiness of the process while a watch fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Need {
+pub enum Need {
     /// Not ready.
     #[default]
     Always,
@@ -32,7 +32,7 @@ pub(crate) enum Need {
 
 /// What is known of one watch.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct WatchState {
+pub struct WatchState {
     /// The name of its kind in messages.
     pub kind: String,
     need: Need,
@@ -103,7 +103,7 @@ impl WatchState {
 }
 
 /// Reports the state of one watch; the watch has ended when this is dropped.
-pub(crate) struct WatchStatus {
+pub struct WatchStatus {
     state: watch::Sender<WatchState>,
     requeue_epoch: watch::Sender<u64>,
     /// The begin of the current [`REQUEUE_WINDOW`], which comes while a requeue waits for it, and the number of requeues in it.

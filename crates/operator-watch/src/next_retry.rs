@@ -16,7 +16,8 @@ pub enum NextRetry {
 
 impl NextRetry {
     /// A retry after a delay that begins now. The time is rounded up to a second.
-    pub(crate) fn after(delay: Duration, now: Timestamp) -> Self {
+    #[must_use]
+    pub fn after(delay: Duration, now: Timestamp) -> Self {
         if delay <= SHORT_DELAY {
             return Self::Soon;
         }

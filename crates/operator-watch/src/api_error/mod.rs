@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use kube::core::response::Status;
 
-use crate::{object::Named, report::Failure, watch::live::Silence};
+use crate::{Failure, live::Silence, object::Named};
 
 pub use cause::Cause;
 pub use unknown_field::unknown_fields;
@@ -87,17 +87,28 @@ impl ApiError {
 
     /// Converts the error of a JSON patch with a failed test, which the server answers like an invalid object, but
     /// without its field.
-    pub(crate) fn of_failed_test(self) -> Self {
+    #[must_use]
+    pub fn of_failed_test(self) -> Self {
         let is_failed_test = self.cause == Cause::Invalid && self.message.starts_with(FAILED_TEST);
         if is_failed_test { Self { cause: Cause::Conflict, ..self } } else { self }
     }
 
     /// Converts the error of a write to a status.
-    pub(crate) fn of_status(self) -> Self {
+    #[must_use]
+    pub fn of_status(self) -> Self {
         // For most policies, the API server answers like for an invalid object.
         let is_by_admission = self.cause == Cause::Invalid && admission::gatekeeper(&self.message).is_some();
         let cause = if is_by_admission { Cause::Forbidden } else { self.cause };
         Self { verb: Verb::WriteStatus, cause, ..self }
+    }
+
+    /// Adds the source of a field that the server does not know.
+    #[must_use]
+    pub fn set_by(mut self, template: &str) -> Self {
+        if (self.verb, self.cause) == (Verb::Write, Cause::UnknownField) {
+            self.message = format!("{}; {template} sets it", self.message);
+        }
+        self
     }
 
     /// Whether the object was changed, replaced or deleted meanwhile.
@@ -140,7 +151,8 @@ impl ApiError {
 
     /// Whether the answer leaves open if the write took effect: there was none, or something behind the API server did not
     /// answer it in time.
-    pub(crate) fn is_unanswered(&self) -> bool {
+    #[must_use]
+    pub fn is_unanswered(&self) -> bool {
         matches!(self.cause, Cause::Silent | Cause::Unanswered)
     }
 

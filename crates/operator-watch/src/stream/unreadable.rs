@@ -7,16 +7,15 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Resource, runtime::watcher::Event};
 
 use crate::{
-    report::{Events, metrics::Metrics, reason::UNREADABLE, warning},
-    watch::lenient::{Lenient, Unreadable},
+    lenient::{Lenient, Unreadable},
+    report::Report,
 };
 
 /// The unreadable objects of a watch: each is reported, again before its Event expires, and counted until it can be read
 /// or is gone.
 pub(crate) struct Unread {
     kind: String,
-    events: Option<Events>,
-    metrics: Arc<Metrics>,
+    report: Arc<dyn Report>,
     /// Each object and the mistake in it, by its uid.
     known: HashMap<String, (ObjectReference, String)>,
     /// The uids of those that the current list has not shown yet.
@@ -24,9 +23,9 @@ pub(crate) struct Unread {
 }
 
 impl Unread {
-    pub fn new(kind: &str, events: Option<Events>, metrics: Arc<Metrics>) -> Self {
-        metrics.unreadable.get_or_create(&Metrics::of(kind)).set(0);
-        Self { kind: kind.to_owned(), events, metrics, known: HashMap::new(), unlisted: HashSet::new() }
+    pub fn new(kind: &str, report: Arc<dyn Report>) -> Self {
+        report.unreadable(kind, 0);
+        Self { kind: kind.to_owned(), report, known: HashMap::new(), unlisted: HashSet::new() }
     }
 
     /// Takes note of an event, and passes it on.
@@ -77,28 +76,22 @@ impl Unread {
     fn forget(&mut self, uid: Option<&str>) {
         let Some(uid) = uid else { return };
         let Some((object, error)) = self.known.remove(uid) else { return };
-        if let Some(events) = &self.events {
-            events.resolved(&object, (UNREADABLE, error));
-        }
+        self.report.is_mended(&object, &error);
         self.count();
     }
 
     fn tell(&self, object: &ObjectReference, error: &str) {
-        if let Some(events) = &self.events {
-            // Another watch may find something else wrong with it.
-            let topic = (UNREADABLE, error);
-            events.publish_lasting(object, topic, (), warning(UNREADABLE, &text(error)));
-        }
+        self.report.is_unreadable(object, error, &text(error));
     }
 
     fn count(&self) {
-        self.metrics.unreadable.get_or_create(&Metrics::of(&self.kind)).set(self.known.len() as u64);
+        self.report.unreadable(&self.kind, self.known.len());
     }
 }
 
 impl Drop for Unread {
     fn drop(&mut self) {
-        self.metrics.unreadable.get_or_create(&Metrics::of(&self.kind)).set(0);
+        self.report.unreadable(&self.kind, 0);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{error::Error, fmt};
 
-use crate::report::reason;
+use crate::reason;
 
 use super::{ApiError, Cause, Verb, admission};
 

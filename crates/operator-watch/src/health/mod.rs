@@ -10,7 +10,7 @@ use std::{
 use parking_lot::{Mutex, MutexGuard};
 use tokio::{sync::watch, time::Instant};
 
-pub(crate) use self::watch_status::{Need, WatchState, WatchStatus};
+pub use self::watch_status::{Need, WatchState, WatchStatus};
 
 /// Time without a turn of the main loop after which the process is not alive.
 const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(60);
@@ -19,7 +19,7 @@ const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(60);
 const ELECTION_TOLERANCE: Duration = Duration::from_secs(30);
 
 /// Whether the process is ready and alive, from one status for each watch and a heartbeat.
-pub(crate) struct Health {
+pub struct Health {
     /// Rises when a watch recovers or loses its kind, because earlier findings may then be outdated. The rises of each watch
     /// are bounded, because each one ends the backoff of every object.
     pub requeue_epoch: watch::Sender<u64>,

@@ -12,11 +12,11 @@ use serde_json::{Value, value::RawValue};
 
 /// A received object, whether it can be read or not.
 #[derive(Clone, Debug)]
-pub(crate) struct Lenient<K>(pub Result<K, Unreadable>);
+pub struct Lenient<K>(pub Result<K, Unreadable>);
 
 /// An object that does not match its kind.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Unreadable {
+pub struct Unreadable {
     /// The part of it that is known even so. Items of a list of a built-in kind have neither an API version nor a kind.
     pub object: ObjectReference,
     /// The mistake in it.
@@ -60,7 +60,7 @@ impl<K: DeserializeOwned> Lenient<K> {
 }
 
 /// The readable part of an event. An unreadable object keeps its last `known` state, because it must not look deleted.
-pub(crate) fn readable<K, R>(
+pub fn readable<K, R>(
     event: Event<Lenient<K>>,
     trim: impl FnOnce(K) -> R,
     known: impl FnOnce(&ObjectReference) -> Option<R>,
@@ -150,7 +150,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::watch::TrimmedObject;
+    use crate::TrimmedObject;
 
     #[test]
     fn conditions_that_cannot_be_read_are_left_out_and_the_rest_of_the_status_is_kept() {
