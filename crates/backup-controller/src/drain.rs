@@ -129,7 +129,7 @@ impl Validate for Settings {
 /// Drains every kind of the settings.
 pub async fn run(arguments: Arguments, options: &Options) -> anyhow::Result<ExitCode> {
     let begun = Instant::now();
-    let operator = &Operator::<Settings>::start(env!("CARGO_PKG_NAME"), arguments).await?;
+    let operator = &Operator::<Settings>::start(crate::IDENTITY, arguments).await?;
     let client = operator.client();
     let settings = operator.settings().current();
     let kinds = settings.kinds.values().filter_map(|kind| kind.resource().ok()).collect();

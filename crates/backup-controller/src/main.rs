@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 use backup_controller::Settings;
 use clap::{Parser, Subcommand};
-use operator_kit::run::{Arguments, Operator, Triggers};
+use operator_kit::run::{Arguments, Identity, Operator, Triggers};
 use tokio::sync::watch;
 
 use crate::{
@@ -26,9 +26,14 @@ use crate::{
     observe::{BackupWatches, Followers, Namespaces, Observer},
 };
 
-/// Holds configured objects of any kind when they are deleted, until their backup is proven.
+const IDENTITY: Identity = Identity {
+    name: env!("CARGO_PKG_NAME"),
+    version: env!("CARGO_PKG_VERSION"),
+    about: "Holds configured objects of any kind when they are deleted, until their backup is proven",
+    prefix: "catena",
+};
+
 #[derive(Parser)]
-#[command(version, after_help = "Example: backup-controller --settings settings.yaml --log-format text")]
 struct Cli {
     #[command(flatten)]
     arguments: Arguments,
@@ -47,7 +52,7 @@ enum Task {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<ExitCode> {
-    let Cli { arguments, task } = Cli::parse();
+    let Cli { arguments, task } = IDENTITY.parse();
     match task {
         Some(Task::Drain(options)) => drain::run(arguments, &options).await,
         None => control(arguments).await.map(|()| ExitCode::SUCCESS),
@@ -55,7 +60,7 @@ async fn main() -> anyhow::Result<ExitCode> {
 }
 
 async fn control(arguments: Arguments) -> anyhow::Result<()> {
-    let operator = Operator::<Settings>::start(env!("CARGO_PKG_NAME"), arguments).await?;
+    let operator = Operator::<Settings>::start(IDENTITY, arguments).await?;
     let triggers = Triggers::default();
     let client = operator.client();
     let backups = BackupWatches::new(client.clone(), operator.watches(), triggers.clone());

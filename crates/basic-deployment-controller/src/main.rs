@@ -9,18 +9,22 @@ mod observe;
 mod unclaimed;
 
 use basic_deployment_controller::Settings;
-use operator_kit::run::{Arguments, Operator, Queue};
+use operator_kit::run::{Identity, Operator, Queue};
 
 use crate::{
     act::Executor, controller::Deployments, memory::Memory, observe::Observer, unclaimed::Unclaimed,
 };
 
+const IDENTITY: Identity = Identity {
+    name: env!("CARGO_PKG_NAME"),
+    version: env!("CARGO_PKG_VERSION"),
+    about: "Keeps one child (by default a `BasicReplicaSet`) in line with each `BasicDeployment`",
+    prefix: "catena",
+};
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
-    let about = "Keeps one child (by default a `BasicReplicaSet`) in line with each `BasicDeployment`";
-    let (name, version) = (env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
-    let arguments = Arguments::parse(name, version, about);
-    let operator = Operator::<Settings>::start(name, arguments).await?;
+    let operator = Operator::<Settings>::start(IDENTITY, IDENTITY.parse()).await?;
     let queue = Queue::default();
     let memory = Memory::default();
     let (settings, watches) = (operator.settings(), operator.watches());

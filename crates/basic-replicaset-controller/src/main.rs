@@ -10,19 +10,23 @@ use basic_replicaset_controller::{Settings, interner::Interner, pod::PodRow};
 use catena_api::keys;
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, discovery::ApiResource};
-use operator_kit::run::{Arguments, Operator, Queue};
+use operator_kit::run::{Identity, Operator, Queue};
 use operator_watch::{Watch, WatchedResource};
 
 use crate::{
     act::Executor, controller::ReplicaSets, memory::Memory, observe::Observer, revisions::Revisions,
 };
 
+const IDENTITY: Identity = Identity {
+    name: env!("CARGO_PKG_NAME"),
+    version: env!("CARGO_PKG_VERSION"),
+    about: "Keeps the pods of `BasicReplicaSets` running, and replaces them within a budget when their template changes",
+    prefix: "catena",
+};
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
-    let about = "Keeps the pods of `BasicReplicaSets` running, and replaces them within a budget when their template changes";
-    let (name, version) = (env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
-    let arguments = Arguments::parse(name, version, about);
-    let operator = Operator::<Settings>::start(name, arguments).await?;
+    let operator = Operator::<Settings>::start(IDENTITY, IDENTITY.parse()).await?;
     let queue = Queue::default();
     let requests = queue.clone();
     let watch = Watch::new(Api::all(operator.client()), "Pod").labelled(keys::REPLICA_SET_UID);

@@ -1,4 +1,4 @@
-//! The framework of every controller of Catena.
+//! A framework for Kubernetes controllers.
 //!
 //! A controller defines what it watches, and how it observes, decides and acts ([`run::Controller`]). The kit does the
 //! rest, in three modules, each of which imports only from those below it:
@@ -19,7 +19,7 @@
 //! use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
 //! use kube::{Api, discovery::ApiResource};
 //! use operator_kit::{
-//!     run::{Arguments, Attempt, Controller, Next, Operator, Queue, Validate},
+//!     run::{Attempt, Controller, Identity, Next, Operator, Queue, Validate},
 //!     write::{Writer, owner::controller_of, owner::controller_reference},
 //! };
 //! use operator_watch::{Cache, Failure, ObjectId, Row, Watch, WatchedResource};
@@ -99,8 +99,8 @@
 //! #[tokio::main(flavor = "current_thread")]
 //! async fn main() -> anyhow::Result<()> {
 //!     let about = "Keeps a ConfigMap beside each ServiceAccount";
-//!     let arguments = Arguments::parse("cards", "1.0.0", about);
-//!     let operator = Operator::<Settings>::start("cards", arguments).await?;
+//!     let cards = Identity { name: "cards", version: "1.0.0", about, prefix: "cards" };
+//!     let operator = Operator::<Settings>::start(cards, cards.parse()).await?;
 //!     let queue = Queue::default();
 //!     let watch = Watch::new(Api::<ConfigMap>::all(operator.client()), "ConfigMap");
 //!     let cards = operator.watches().cache(watch, Card::of, |_| {});

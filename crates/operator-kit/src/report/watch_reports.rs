@@ -96,7 +96,7 @@ mod tests {
         reports.failed("Pod");
         reports.unreadable("Pod", 2);
         let page = reports.metrics.encode().unwrap();
-        for line in ["catena_watch_errors_total{kind=\"Pod\"} 1", "catena_unreadable_objects{kind=\"Pod\"} 2"]
+        for line in ["operator_watch_errors_total{kind=\"Pod\"} 1", "operator_unreadable_objects{kind=\"Pod\"} 2"]
         {
             assert!(page.contains(line), "{page}");
         }

@@ -17,7 +17,7 @@ mod triggers;
 #[cfg(feature = "testing")]
 pub(crate) use settings::parse as parse_settings;
 pub use {
-    arguments::Arguments,
+    arguments::{Arguments, Identity},
     attempt::{Attempt, HeldUp},
     controller::{Controller, Next},
     operator::Operator,

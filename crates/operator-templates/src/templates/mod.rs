@@ -126,7 +126,7 @@ pub struct Rendered {
 
 impl Templates {
     /// Compiles templates. A broken one is reported by [`Templates::problems`] and whenever it is used, and does not
-    /// affect the others. Labels and annotations whose keys are of the domain of the controllers, such as `catena.dev`, are not
+    /// affect the others. Labels and annotations whose keys are of the domain of the controllers, such as `example.com`, are not
     /// shown to templates.
     #[must_use]
     pub fn compile(sources: &BTreeMap<String, String>, own_domain: &str) -> Self {

@@ -23,7 +23,7 @@ use crate::{
         settings_status::{SettingsEvents, SettingsStatus},
     },
     run::{
-        Arguments, Controller, LiveSettings, Queue, Triggers, Validate,
+        Arguments, Controller, Identity, LiveSettings, Queue, Triggers, Validate,
         backoff::Backoff,
         controller::Passes,
         leader::{LEASE_DURATION, RENEW_DEADLINE},
@@ -57,12 +57,12 @@ pub struct Operator<S> {
 }
 
 impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
-    /// Starts logging, reads the settings and connects to the cluster. `name` becomes the field manager, the name of
-    /// the Lease and the reporter of Events. With `--probe`, the process ends here, once it has an answer.
+    /// Starts logging, reads the settings and connects to the cluster. With `--probe`, the process ends here, once it has an answer.
     ///
     /// # Errors
     /// When the settings are not valid, or no cluster is configured; with `--probe`, when the answer is not good.
-    pub async fn start(name: &'static str, arguments: Arguments) -> anyhow::Result<Self> {
+    pub async fn start(identity: Identity, arguments: Arguments) -> anyhow::Result<Self> {
+        let Identity { name, version, prefix, .. } = identity;
         if !arguments.probe.is_empty() {
             for url in &arguments.probe {
                 println!("{url} answers: {}", probe(url).await?);
@@ -71,8 +71,8 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
             exit(0);
         }
         logging::start(&arguments.log, arguments.log_format)?;
-        tracing::info!(controller = name, version = env!("CARGO_PKG_VERSION"), "starting");
-        let metrics = Arc::<Metrics>::default();
+        tracing::info!(controller = name, version, "starting");
+        let metrics = Arc::new(Metrics::new(prefix));
         let file = SettingsFile::read(&arguments.settings).await?;
         let settings = file.parse::<S>()?;
         let mut config =
@@ -146,7 +146,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         self.served_kinds.clone()
     }
 
-    /// Adds the controller's own metrics, with the prefix `catena`.
+    /// Adds the controller's own metrics, with its prefix.
     pub fn add_metrics(&self, add: impl FnOnce(&mut Registry)) {
         add(&mut self.metrics.registry.lock());
     }
