@@ -17,7 +17,7 @@ use tower_test::mock::{Handle, pair};
 use crate::{
     render::yaml,
     run::{Next, Validate, parse_settings},
-    watch::{Lenient, Unreadable, read_change, read_objects},
+    watch::{Change, Lenient, Unreadable, read_objects},
 };
 
 /// Time within which Events are published.
@@ -210,5 +210,5 @@ pub fn page<K: DeserializeOwned>(text: &str) -> Result<Vec<Result<K, String>>, S
 /// Whether a line of a watch is understood, even if the object in it is not.
 #[must_use]
 pub fn is_watch_line<K: DeserializeOwned>(text: &str) -> bool {
-    read_change::<K>(text)
+    Change::<K>::read(text).is_ok()
 }

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::{OnBehalf, Writer, Written, send::as_yaml, target::Target};
 use crate::{
     object::ObjectId,
-    watch::{ApiError, Cause, Trimmed, WatchedResource, live::in_time},
+    watch::{ApiError, Cause, WatchedResource, live::in_time},
     write::owner::exactly,
 };
 
@@ -134,8 +134,7 @@ impl OnBehalf<'_> {
         let patch = exactly(target.uid, version).into_iter().chain(changes).collect();
         let (params, patch) = (self.patch_params(), Patch::<()>::Json(json_patch::Patch(patch)));
         let build = || target.request().patch_subresource("status", target.name, &params, &patch);
-        let patched: Written<Trimmed> = self.send("amend_status", target, build).await;
-        patched.map(drop).map_err(ApiError::of_failed_test)
+        self.write("amend_status", target, build).await.map_err(ApiError::of_failed_test)
     }
 }
 

@@ -5,11 +5,8 @@ use std::time::Duration;
 use kube::{Client, api::PostParams, discovery::ApiResource};
 use serde_json::Value;
 
-use super::{Written, target::Target};
-use crate::{
-    watch::{Trimmed, WatchedResource, live::within},
-    write::strict::strictly,
-};
+use super::{Written, send::strictly, target::Target};
+use crate::watch::{Trimmed, WatchedResource, live::within};
 
 /// Time within which the server has to answer a trial, for which somebody waits.
 const TRIAL_TIMEOUT: Duration = Duration::from_secs(10);
