@@ -31,6 +31,15 @@ pub(crate) fn named<'o>(message: &str, fields: &[String], object: &'o Value) -> 
     places(field, object).into_iter().filter(|(_, value)| is_it(value)).collect()
 }
 
+/// A scalar value as text.
+pub(crate) fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
+        _ => None,
+    }
+}
+
 /// A value for a message.
 pub(crate) fn shown(text: &str) -> String {
     if text.len() > SHOWN { "a longer string".to_owned() } else { format!("{text:?}") }

@@ -1,5 +1,3 @@
-use serde_json::Value;
-
 use crate::{
     render::{Subject, Templates, field_path},
     watch::{ApiError, Cause, Verb},
@@ -32,12 +30,7 @@ impl ApiError {
         }
         let places = field_path::named(&self.message, &self.fields, &rendered);
         for (path, value) in places.into_iter().take(MAX_FIELDS) {
-            let value = match value {
-                Value::String(text) => text.clone(),
-                Value::Number(_) | Value::Bool(_) => value.to_string(),
-                _ => continue,
-            };
-            if !self.message.contains(&path) {
+            if let Some(value) = field_path::text(value).filter(|_| !self.message.contains(&path)) {
                 self.message = format!("{}; {path} is {}", self.message, field_path::shown(&value));
             }
         }
