@@ -20,8 +20,6 @@ pub mod testing;
 mod trimmed;
 mod watched_kind;
 
-#[cfg(feature = "testing")]
-pub(crate) use stream::{read_change, read_objects};
 pub use {
     api_error::{ApiError, Cause, Verb, unknown_fields},
     cache::{Cache, Row},

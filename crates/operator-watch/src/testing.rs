@@ -14,7 +14,10 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tower_test::mock::{Handle, pair};
 
-use crate::{Lenient, Unreadable, read_change, read_objects};
+use crate::{
+    Lenient, Unreadable,
+    stream::{Change, read_objects},
+};
 
 /// Time within which Events are published.
 const EVENT_TIMEOUT: Duration = Duration::from_secs(60);
@@ -183,5 +186,5 @@ pub fn page<K: DeserializeOwned>(text: &str) -> Result<Vec<Result<K, String>>, S
 /// Whether a line of a watch is understood, even if the object in it is not.
 #[must_use]
 pub fn is_watch_line<K: DeserializeOwned>(text: &str) -> bool {
-    read_change::<K>(text)
+    Change::<K>::read(text).is_ok()
 }

@@ -4,7 +4,6 @@ mod located;
 pub mod owner;
 mod repeated_writes;
 mod slow_start;
-mod strict;
 mod writer;
 
 pub(crate) use writer::Gate;

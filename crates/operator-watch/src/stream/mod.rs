@@ -22,7 +22,7 @@ use tokio_util::task::AbortOnDropHandle;
 pub use self::requests::Watch;
 pub(super) use self::requests::page;
 #[cfg(feature = "testing")]
-pub(crate) use self::requests::{read_change, read_objects};
+pub(crate) use self::requests::{Change, read_objects};
 use self::{
     unreadable::Unread,
     watch_loop::{WatchBackoff, WatchLoop},

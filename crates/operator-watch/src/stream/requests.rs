@@ -173,7 +173,7 @@ pub(crate) async fn read_objects<K: DeserializeOwned>(
 }
 
 /// The content of a line of a watch.
-pub(super) enum Change<K> {
+pub(crate) enum Change<K> {
     /// An object is new or changed.
     Applied(Lenient<K>),
     /// An object is gone.
@@ -225,12 +225,6 @@ impl<K: DeserializeOwned> Change<K> {
             }
         })
     }
-}
-
-/// Whether a line that a test makes up is understood.
-#[cfg(feature = "testing")]
-pub(crate) fn read_change<K: DeserializeOwned>(line: &str) -> bool {
-    Change::<K>::read(line).is_ok()
 }
 
 #[cfg(test)]

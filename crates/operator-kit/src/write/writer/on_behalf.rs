@@ -6,7 +6,7 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
     discovery::ApiResource,
 };
-use operator_watch::{ApiError, Cause, ObjectId, Trimmed, WatchedResource, live};
+use operator_watch::{ApiError, Cause, ObjectId, WatchedResource, live};
 use serde_json::Value;
 
 use super::{
@@ -71,8 +71,7 @@ impl OnBehalf<'_> {
     pub async fn create(&self, kind: &WatchedResource, object: &Value) -> Written<()> {
         let body = serde_json::to_vec(object).unwrap_or_default();
         let target = Target::of(kind, object);
-        let _: Trimmed = self.send("create", target, || self.creation(target, body.clone())).await?;
-        Ok(())
+        self.write("create", target, || self.creation(target, body.clone())).await
     }
 
     pub(super) fn creation(&self, target: Target<'_>, body: Vec<u8>) -> Built {
@@ -103,9 +102,8 @@ impl OnBehalf<'_> {
     pub async fn merge(&self, kind: &WatchedResource, patch: &Value) -> Written<()> {
         let target = Target::of(kind, patch);
         let params = self.patch_params();
-        let build = || target.request().patch(target.name, &params, &Patch::Merge(patch));
-        let _: Trimmed = self.send("merge", target, build).await?;
-        Ok(())
+        self.write("merge", target, || target.request().patch(target.name, &params, &Patch::Merge(patch)))
+            .await
     }
 
     /// Changes an object by a JSON patch, for lists with only one item of ours. The patch tests the values on which it
@@ -122,10 +120,8 @@ impl OnBehalf<'_> {
         let target = Target::new(kind, object);
         let params = self.patch_params();
         let patch: Patch<()> = Patch::Json(json_patch::Patch(patch.to_vec()));
-        let build = || target.request().patch(target.name, &params, &patch);
-        let amended: Written<Trimmed> = self.send("amend", target, build).await;
-        amended.map_err(ApiError::of_failed_test)?;
-        Ok(())
+        let amended = self.write("amend", target, || target.request().patch(target.name, &params, &patch));
+        amended.await.map_err(ApiError::of_failed_test)
     }
 
     /// Refreshes the version in a dependent's reference to the object, whose kind is `K`, by [`refreshed`]. A dependent that is
@@ -180,12 +176,10 @@ impl OnBehalf<'_> {
         let may_be_replaced = params.preconditions.is_none();
         let uid = Preconditions { uid: Some(object.uid.into()), resource_version: None };
         params.preconditions.get_or_insert(uid);
-        let build = || target.request().delete(target.name, &params);
-        let deleted: Written<Trimmed> = self.send("delete", target, build).await;
-        match deleted {
+        match self.write("delete", target, || target.request().delete(target.name, &params)).await {
             Err(error) if error.cause == Cause::NotFound => Ok(()),
             Err(error) if error.cause == Cause::Conflict && may_be_replaced => Ok(()),
-            deleted => deleted.map(drop),
+            deleted => deleted,
         }
     }
 }

@@ -13,7 +13,6 @@ use tokio::time::{sleep, timeout};
 use super::{OnBehalf, Written, target::Target, unanswered::UnderWay};
 use crate::write::{
     repeated_writes::{Repeated, Repetition},
-    strict::strictly,
 };
 
 /// Requests only the metadata of an object. A server that does not know this type answers with the whole object.
@@ -49,6 +48,16 @@ impl Versioned for Value {
 }
 
 impl OnBehalf<'_> {
+    /// Sends a write whose answer is of no use beyond its version.
+    pub(super) async fn write(
+        &self,
+        verb: &'static str,
+        target: Target<'_>,
+        build: impl Fn() -> Built,
+    ) -> Written<()> {
+        self.send::<Trimmed>(verb, target, build).await.map(drop)
+    }
+
     pub(super) async fn send<T: Versioned>(
         &self,
         verb: &'static str,
@@ -113,6 +122,15 @@ impl OnBehalf<'_> {
             shared.consistency.wrote(self.whose, seen, answer.resource_version());
         }
         result
+    }
+}
+
+/// Has the server refuse a field that it does not know, instead of dropping it in silence.
+pub(super) fn strictly(request: &mut http::Request<Vec<u8>>) {
+    let uri = request.uri();
+    let mark = if uri.query().is_some() { '&' } else { '?' };
+    if let Ok(uri) = format!("{uri}{mark}fieldValidation=Strict").parse() {
+        *request.uri_mut() = uri;
     }
 }
 
@@ -190,5 +208,27 @@ mod tests {
             assert_eq!(log.take().len(), requests, "{retry_after} s");
             assert!(began.elapsed() <= Duration::from_secs(30), "{:?}", began.elapsed());
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn every_write_but_a_deletion_asks_for_strict_validation() {
+        let (client, log) = answering(|_| Answer::Done);
+        let writer = Writer::over(client, "test");
+        let kind = WatchedResource::unwatched(ApiResource::erase::<ConfigMap>(&()));
+        let map = json!({"metadata": {"name": "web", "namespace": "shop", "uid": "u"}});
+        let id = ObjectId { namespace: "shop", name: "web", uid: "u" };
+        let own = writer.on_behalf_of(id);
+        own.create(&kind, &map).await.unwrap();
+        own.apply(&kind, &map).await.unwrap();
+        own.merge(&kind, &map).await.unwrap();
+        own.amend(&kind, id, &[]).await.unwrap();
+        own.apply_status(&kind, id, &json!({"active": 1}), &[]).await.unwrap();
+        own.delete(&kind, id).await.unwrap();
+        let sent = log.take();
+        let is_strict = |uri: &str| uri.ends_with("&fieldValidation=Strict");
+        let strict: Vec<_> =
+            sent.iter().filter(|sent| is_strict(&sent.uri)).map(|sent| &*sent.verb).collect();
+        assert_eq!(strict, ["POST", "APPLY", "MERGE", "AMEND", "APPLY"]);
+        assert!(sent.iter().any(|sent| sent.verb == "DELETE" && !is_strict(&sent.uri)), "{sent:?}");
     }
 }

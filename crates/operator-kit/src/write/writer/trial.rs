@@ -6,8 +6,7 @@ use kube::{Client, api::PostParams, discovery::ApiResource};
 use operator_watch::{Trimmed, WatchedResource, live::within};
 use serde_json::Value;
 
-use super::{Written, target::Target};
-use crate::write::strict::strictly;
+use super::{Written, send::strictly, target::Target};
 
 /// Time within which the server has to answer a trial, for which somebody waits.
 const TRIAL_TIMEOUT: Duration = Duration::from_secs(10);

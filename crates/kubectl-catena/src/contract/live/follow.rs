@@ -1,14 +1,7 @@
-//! What happens on the stage, followed by watches, so that no state of a child is missed.
+//! Follows the children and the pods by watches, so that no state of a child is missed, and judges each.
 
-use std::{
-    cell::{Cell, RefCell},
-    collections::{BTreeMap, BTreeSet},
-    convert::Infallible,
-    future::pending,
-    pin::pin,
-};
+use std::{collections::BTreeMap, convert::Infallible, future::pending, pin::pin};
 
-use basic_deployment_controller::outputs::Outputs;
 use futures::{StreamExt, future::join};
 use kube::{
     ResourceExt,
@@ -21,82 +14,18 @@ use kube::{
 use operator_watch::Unmanaged;
 
 use super::{
-    replica::{Expectation, Replica, serving},
+    observed::Child,
+    replica::{Expectation, Replica},
     requirement::Requirement,
     run::Run,
 };
 
-/// A state of a child.
-#[derive(Clone, Debug)]
-pub struct Child {
-    /// Its name.
-    pub name: String,
-    /// Its version.
-    pub resource_version: String,
-    /// The generation of its spec.
-    pub generation: i64,
-    /// Its outputs, by the parent's own rules.
-    pub outputs: Outputs,
-}
-
-impl Child {
-    /// Whether its outputs refer to its present spec.
-    pub fn is_current(&self) -> bool {
-        self.outputs.observed_generation == Some(self.generation)
-    }
-}
-
-/// The state of the stage, as the watches have shown it.
-#[derive(Default)]
-pub struct Scene {
-    children: RefCell<BTreeMap<String, Child>>,
-    replicas: RefCell<BTreeMap<String, Replica>>,
-    expectation: RefCell<Option<Expectation>>,
-    least_serving: Cell<Option<usize>>,
-}
-
-impl Scene {
-    /// A child, as it was last seen.
-    pub fn child(&self, name: &str) -> Option<Child> {
-        self.children.borrow().get(name).cloned()
-    }
-
-    /// The replicas, as they were last seen.
-    pub fn replicas(&self) -> Vec<Replica> {
-        self.replicas.borrow().values().cloned().collect()
-    }
-
-    /// The versions of everything.
-    pub fn versions(&self) -> BTreeMap<String, String> {
-        let children = self.children.borrow();
-        let children = children.values().map(|child| (child.name.clone(), child.resource_version.clone()));
-        let replicas = self.replicas.borrow();
-        let pods = replicas.values().map(|pod| (format!("Pod/{}", pod.name), pod.resource_version.clone()));
-        children.chain(pods).collect()
-    }
-
-    /// The uids of all pods.
-    pub fn uids(&self) -> BTreeSet<String> {
-        self.replicas.borrow().keys().cloned().collect()
-    }
-
-    /// From now on, the fewest serving replicas are kept.
-    pub fn count_serving(&self) {
-        self.least_serving.set(Some(serving(&self.replicas())));
-    }
-
-    /// The fewest replicas that served at any time since they are counted.
-    pub fn least_serving(&self) -> Option<usize> {
-        self.least_serving.get()
-    }
-}
-
 impl Run<'_> {
     /// From now on, any readiness is judged by this; `None` while a change is on its way.
     pub async fn expect(&self, expectation: Option<Expectation>) {
-        let name = expectation.as_ref().map(|expectation| expectation.child.clone());
-        self.scene.expectation.replace(expectation);
-        if let Some(child) = name.and_then(|name| self.scene.child(&name)) {
+        let child = expectation.as_ref().and_then(|expected| self.child(&expected.child));
+        self.observed.send_modify(|observed| observed.expectation = expectation);
+        if let Some(child) = child {
             self.judge(&child).await;
         }
     }
@@ -113,12 +42,14 @@ impl Run<'_> {
             match event {
                 Ok(Event::Apply(Unmanaged(object)) | Event::InitApply(Unmanaged(object))) => {
                     let child = self.look_at(&object);
-                    self.scene.children.borrow_mut().insert(child.name.clone(), child.clone());
+                    self.observed.send_modify(|observed| {
+                        observed.children.insert(child.name.clone(), child.clone());
+                    });
                     self.judge(&child).await;
                 }
-                Ok(Event::Delete(Unmanaged(object))) => {
-                    drop(self.scene.children.borrow_mut().remove(&object.name_any()));
-                }
+                Ok(Event::Delete(Unmanaged(object))) => self.observed.send_modify(|observed| {
+                    observed.children.remove(&object.name_any());
+                }),
                 // The watch repeats its request by itself.
                 Ok(Event::Init | Event::InitDone) | Err(_) => {}
             }
@@ -127,26 +58,26 @@ impl Run<'_> {
 
     async fn follow_pods(&self) {
         let mut events = pin!(watcher(self.stage.pods(), watcher::Config::default()).default_backoff());
-        let (scene, mut listed) = (&self.scene, BTreeMap::new());
+        let mut listed = BTreeMap::new();
         while let Some(event) = events.next().await {
-            match event {
-                Ok(Event::Init) => listed.clear(),
-                Ok(Event::InitApply(Unmanaged(pod))) => {
-                    listed.insert(pod.uid().unwrap_or_default(), Replica::of(&pod));
-                    continue;
+            let Ok(event) = event else { continue };
+            self.observed.send_modify(|observed| {
+                match event {
+                    Event::Init => listed.clear(),
+                    Event::InitApply(Unmanaged(pod)) => {
+                        listed.insert(pod.uid().unwrap_or_default(), Replica::of(&pod));
+                    }
+                    Event::InitDone => observed.replicas = std::mem::take(&mut listed),
+                    Event::Apply(Unmanaged(pod)) => {
+                        observed.replicas.insert(pod.uid().unwrap_or_default(), Replica::of(&pod));
+                    }
+                    Event::Delete(Unmanaged(pod)) => {
+                        observed.replicas.remove(&pod.uid().unwrap_or_default());
+                    }
                 }
-                Ok(Event::InitDone) => drop(scene.replicas.replace(std::mem::take(&mut listed))),
-                Ok(Event::Apply(Unmanaged(pod))) => {
-                    scene.replicas.borrow_mut().insert(pod.uid().unwrap_or_default(), Replica::of(&pod));
-                }
-                Ok(Event::Delete(Unmanaged(pod))) => {
-                    scene.replicas.borrow_mut().remove(&pod.uid().unwrap_or_default());
-                }
-                Err(_) => continue,
-            }
-            if let Some(least) = scene.least_serving.get() {
-                scene.least_serving.set(Some(least.min(serving(&scene.replicas()))));
-            }
+                let serving = observed.serving();
+                observed.least_serving = observed.least_serving.map(|least| least.min(serving));
+            });
         }
     }
 
@@ -158,7 +89,7 @@ impl Run<'_> {
             name: object.name_any(),
             resource_version: object.resource_version().unwrap_or_default(),
             generation,
-            outputs: self.mapping.outputs(&value, generation),
+            outputs: self.subject.mapping.outputs(&value, generation),
         }
     }
 
@@ -169,13 +100,13 @@ impl Run<'_> {
             let seen = format!("its parent would report ContractBroken, and write nothing: {problem}");
             self.ledger.fail(Requirement::Outputs, seen);
         }
-        let Some(expected) = self.scene.expectation.borrow().clone() else { return };
+        let Some(expected) = self.observed.borrow().expectation.clone() else { return };
         let is_meant = child.name == expected.child && child.generation >= expected.generation;
         if !(is_meant && child.is_current() && child.outputs.ready) {
             return;
         }
         let Ok(replicas) = self.stage.replicas_at(&child.resource_version).await else { return };
-        if self.scene.expectation.borrow().as_ref() == Some(&expected)
+        if self.observed.borrow().expectation.as_ref() == Some(&expected)
             && let Some(lie) = expected.lie(&replicas)
         {
             self.ledger.fail(expected.blame, lie);
@@ -185,7 +116,7 @@ impl Run<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::{collections::BTreeSet, time::Duration};
 
     use basic_deployment_controller::outputs::Mapping;
     use http::StatusCode;
@@ -194,8 +125,7 @@ mod tests {
     use super::*;
     use crate::{
         connection::tests::{answering, status},
-        contract::live::{manifest::Manifest, report::Ledger, requirement::Limits, stage::Stage},
-        progress::Progress,
+        contract::live::{Subject, manifest::Manifest, report::Ledger, requirement::Limits, stage::Stage},
     };
 
     /// The results of a child that reports something with version 7. A pod serves now; there was none when that was reported,
@@ -217,16 +147,9 @@ mod tests {
         let text = "{apiVersion: catena.dev/v1alpha1, kind: BasicReplicaSet, metadata: {name: web}}";
         let (manifest, mapping) = (Manifest::read(text, &kind).unwrap(), Mapping::default());
         let limits = Limits { each: Duration::ZERO, own: BTreeMap::new(), window: Duration::ZERO };
-        let run = Run {
-            stage: Stage::planned(cluster, kind).unwrap(),
-            scene: Scene::default(),
-            ledger: Ledger::default(),
-            mapping: &mapping,
-            good: &manifest,
-            bad: &manifest,
-            limits: &limits,
-            status: Progress::new("web"),
-        };
+        let subject = Subject { kind, mapping, good: manifest.clone(), bad: manifest };
+        let stage = Stage::planned(cluster, subject.kind.clone()).unwrap();
+        let run = Run::new(stage, &subject, &limits);
         let expectation = Expectation {
             child: "web".into(),
             generation: 1,
