@@ -45,9 +45,7 @@ impl Executor {
 
     /// The age of the status of a `BasicDeployment`.
     pub fn status_age(&self, deployment: &BasicDeployment) -> StatusAge {
-        let status = deployment.status.as_ref();
-        let is_first = status.is_none_or(|status| status.observed_generation.is_none());
-        self.writer.status_age(ObjectId::of(deployment).uid, is_first)
+        self.writer.status_age(ObjectId::of(deployment).uid)
     }
 
     /// Takes a step.

@@ -38,8 +38,7 @@ pub struct Executor {
 impl Executor {
     /// The age of the status of a set.
     pub fn status_age(&self, set: &BasicReplicaSet) -> StatusAge {
-        let is_first = set.status.as_ref().is_none_or(|status| status.observed_generation.is_none());
-        self.writer.status_age(ObjectId::of(set).uid, is_first)
+        self.writer.status_age(ObjectId::of(set).uid)
     }
 
     /// Takes a step.
@@ -98,7 +97,7 @@ impl Executor {
             metadata["ownerReferences"] = json!([controller_reference(set)]);
             Ok(pod)
         };
-        let created = self.writer.on_behalf_of(own).create_made(&self.pods, make).await;
+        let created = self.writer.on_behalf_of(own).create_with(&self.pods, make).await;
         created.map_err(|error| match error {
             Error::Api(error) => {
                 let templates = &self.revisions.settings.current().templates;

@@ -96,7 +96,8 @@ mod tests {
         reports.failed("Pod");
         reports.unreadable("Pod", 2);
         let page = reports.metrics.encode().unwrap();
-        for line in ["operator_watch_errors_total{kind=\"Pod\"} 1", "operator_unreadable_objects{kind=\"Pod\"} 2"]
+        for line in
+            ["operator_watch_errors_total{kind=\"Pod\"} 1", "operator_unreadable_objects{kind=\"Pod\"} 2"]
         {
             assert!(page.contains(line), "{page}");
         }

@@ -4,26 +4,22 @@
 mod gate;
 mod last_writer;
 mod on_behalf;
-mod room;
 mod send;
 mod status;
-mod statuses;
 mod target;
 mod trial;
 mod unanswered;
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use kube::{
     Client,
     api::{DeleteParams, ObjectMeta, Preconditions},
 };
 use parking_lot::Mutex;
-use tokio::sync::Semaphore;
+use tokio::{sync::Semaphore, time::Instant};
 
 use operator_watch::{Consistency, ObjectId, Watched, Watermark};
-use room::Room;
-use statuses::Statuses;
 use unanswered::Unanswered;
 
 use crate::{
@@ -56,8 +52,8 @@ struct Shared {
     metrics: Arc<Metrics>,
     permits: Semaphore,
     gate: Gate,
-    room: Room,
-    statuses: Mutex<Statuses>,
+    /// By the uid of its object: whether this process has written its status, and since when it has, or has not.
+    statuses: Mutex<HashMap<String, (bool, Instant)>>,
 }
 
 impl Writer {
@@ -75,7 +71,6 @@ impl Writer {
             metrics,
             permits: Semaphore::new(MAX_CONCURRENT_WRITES),
             gate: Gate::default(),
-            room: Room::default(),
             statuses: Mutex::default(),
         };
         Self { client, manager, primary: Watermark::default(), shared: Arc::new(shared) }
@@ -95,10 +90,12 @@ impl Writer {
         self.on_behalf_of(id).delete_with(&object.source.watched, id, params).await
     }
 
-    /// The age of the status of the object. `is_first`: nobody has reported on it yet.
+    /// The age of the status of the object.
     #[must_use]
-    pub fn status_age(&self, uid: &str, is_first: bool) -> StatusAge {
-        self.shared.statuses.lock().age(uid, is_first)
+    pub fn status_age(&self, uid: &str) -> StatusAge {
+        let mut statuses = self.shared.statuses.lock();
+        let (is_written, since) = *statuses.entry(uid.to_owned()).or_insert_with(|| (false, Instant::now()));
+        if is_written { StatusAge::Written(since.elapsed()) } else { StatusAge::Unwritten(since.elapsed()) }
     }
 
     /// The gate that the leader keeps open.
@@ -121,6 +118,6 @@ impl Writer {
         self.shared.consistency.forget(uid);
         self.shared.unanswered.forget(uid);
         self.shared.repeated.take(uid);
-        self.shared.statuses.lock().forget(uid);
+        self.shared.statuses.lock().remove(uid);
     }
 }

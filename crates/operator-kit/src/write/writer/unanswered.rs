@@ -65,12 +65,12 @@ pub(super) struct UnderWay<'w> {
 }
 
 impl<'w> UnderWay<'w> {
-    pub fn new(unanswered: &'w Unanswered, whose: &'w str, verb: &'static str, target: Target<'_>) -> Self {
+    pub fn new(unanswered: &'w Unanswered, whose: &'w str, verb: &'static str, target: &Target<'_>) -> Self {
         let write = target.kind.seen.is_watched().then(|| Write {
             verb,
             kind: target.kind.clone(),
-            namespace: target.namespace.to_owned(),
-            name: target.name.to_owned(),
+            namespace: target.namespace.clone(),
+            name: target.name.clone(),
             since: Instant::now(),
         });
         Self { unanswered, whose, write }
