@@ -62,9 +62,9 @@ async fn main() -> anyhow::Result<ExitCode> {
 async fn control(arguments: Arguments) -> anyhow::Result<()> {
     let operator = Operator::<Settings>::start(IDENTITY, arguments).await?;
     let triggers = Triggers::default();
-    let client = operator.client();
-    let backups = BackupWatches::new(client.clone(), operator.watches(), triggers.clone());
-    let namespaces = Namespaces::new(client.clone(), operator.watches(), triggers.clone());
+    let client = operator.client.clone();
+    let backups = BackupWatches::new(client.clone(), operator.watches.clone(), triggers.clone());
+    let namespaces = Namespaces::new(client.clone(), operator.watches.clone(), triggers.clone());
     let (wanted, kinds) = watch::channel(Vec::new());
     let metrics = HeldMetrics::default();
     operator.add_metrics(|registry| metrics.register(registry));
@@ -73,12 +73,12 @@ async fn control(arguments: Arguments) -> anyhow::Result<()> {
         namespaces: namespaces.clone(),
         metrics: metrics.clone(),
         triggers: triggers.clone(),
-        events: operator.settings_events(),
+        events: operator.settings_events.clone(),
     };
-    tokio::spawn(followers.follow(operator.settings(), wanted));
+    tokio::spawn(followers.follow(operator.settings.clone(), wanted));
 
     let memory = Memory::default();
-    let executor = Executor::new(operator.writer(), operator.events(), memory.clone(), metrics);
-    let observer = Observer::new(client, operator.settings(), namespaces, backups, memory);
+    let executor = Executor::new(operator.writer.clone(), operator.events.clone(), memory.clone(), metrics);
+    let observer = Observer::new(client, operator.settings.clone(), namespaces, backups, memory);
     operator.run_each(ProtectedObjects { observer, executor }, kinds, triggers).await
 }

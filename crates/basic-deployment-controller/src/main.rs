@@ -27,12 +27,12 @@ async fn main() -> anyhow::Result<()> {
     let operator = Operator::<Settings>::start(IDENTITY, IDENTITY.parse()).await?;
     let queue = Queue::default();
     let memory = Memory::default();
-    let (settings, watches) = (operator.settings(), operator.watches());
-    let (client, served_kinds) = (operator.client(), operator.served_kinds());
+    let (settings, watches) = (operator.settings.clone(), operator.watches.clone());
+    let (client, served_kinds) = (operator.client.clone(), operator.served_kinds.clone());
     let observer = Observer::new(client, settings, served_kinds, watches, &queue, memory.clone());
-    let executor = Executor::new(operator.writer(), observer.places(), memory);
+    let executor = Executor::new(operator.writer.clone(), observer.places(), memory);
     let unclaimed = Unclaimed::new(observer.commands(), executor.clone());
-    let (events, settings) = (operator.events(), operator.settings());
+    let (events, settings) = (operator.events.clone(), operator.settings.clone());
     let deployments = Deployments { observer, executor, events, settings };
     Box::pin(operator.run_beside(deployments, queue, unclaimed.keep())).await
 }

@@ -29,22 +29,22 @@ async fn main() -> anyhow::Result<()> {
     let operator = Operator::<Settings>::start(IDENTITY, IDENTITY.parse()).await?;
     let queue = Queue::default();
     let requests = queue.clone();
-    let watch = Watch::new(Api::all(operator.client()), "Pod").labelled(keys::REPLICA_SET_UID);
+    let watch = Watch::new(Api::all(operator.client.clone()), "Pod").labelled(keys::REPLICA_SET_UID);
     let shared = Interner::default();
     let trim = move |pod| PodRow::of(pod, &shared);
-    let pods = operator.watches().cache(watch, trim, move |pod: &PodRow| {
+    let pods = operator.watches.cache(watch, trim, move |pod: &PodRow| {
         if let Some(owner) = &pod.owner {
             requests.notify(&pod.namespace, &owner.name);
         }
     });
     let memory = Memory::default();
-    let revisions = Revisions::new(operator.settings());
+    let revisions = Revisions::new(operator.settings.clone());
     let executor = Executor {
-        writer: operator.writer(),
+        writer: operator.writer.clone(),
         memory: memory.clone(),
         revisions: revisions.clone(),
         pods: WatchedResource::new(ApiResource::erase::<Pod>(&()), pods.watch().seen()),
     };
-    let observer = Observer { client: operator.client(), pods, memory, revisions };
+    let observer = Observer { client: operator.client.clone(), pods, memory, revisions };
     operator.run(ReplicaSets { observer, executor }, queue).await
 }

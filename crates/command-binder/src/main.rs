@@ -27,8 +27,8 @@ const IDENTITY: Identity = Identity {
 async fn main() -> anyhow::Result<()> {
     let operator = Operator::<Settings>::start(IDENTITY, IDENTITY.parse()).await?;
     let (waiting, triggers) = (Waiting::default(), Triggers::default());
-    let executor = Executor::new(operator.writer(), operator.events());
-    let observer = Observer::new(operator.client(), operator.served_kinds(), waiting.clone());
+    let executor = Executor::new(operator.writer.clone(), operator.events.clone());
+    let observer = Observer::new(operator.client.clone(), operator.served_kinds.clone(), waiting.clone());
     let reporter = executor.clone();
     let on_malformed = Box::new(move |definitions: &[_]| reporter.report_malformed(definitions));
     let catalog = Catalog::new(&operator, waiting, triggers.clone(), on_malformed);

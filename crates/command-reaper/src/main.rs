@@ -24,8 +24,8 @@ const IDENTITY: Identity = Identity {
 async fn main() -> anyhow::Result<()> {
     let operator = Operator::<Settings>::start(IDENTITY, IDENTITY.parse()).await?;
     let memory = Memory::default();
-    let executor = Executor::new(operator.writer(), operator.events(), memory.clone());
+    let executor = Executor::new(operator.writer.clone(), operator.events.clone(), memory.clone());
     let commands = Commands { observer: Observer { memory }, executor };
-    let kinds = kinds::follow(operator.settings());
+    let kinds = kinds::follow(operator.settings.clone());
     operator.run_each(commands, kinds, Triggers::default()).await
 }

@@ -18,6 +18,7 @@ mod stream;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod trimmed;
+mod typed;
 mod watched_kind;
 
 pub use {

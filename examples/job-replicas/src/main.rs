@@ -26,11 +26,11 @@ async fn main() -> anyhow::Result<()> {
     let operator = Operator::<Settings>::start(IDENTITY, IDENTITY.parse()).await?;
     let queue = Queue::default();
     let requests = queue.clone();
-    let watch = Watch::new(Api::<WatchedJob>::all(operator.client()), "Job").labelled(OF);
-    let jobs = operator.watches().cache(watch, JobRow::of, move |job: &JobRow| {
+    let watch = Watch::new(Api::<WatchedJob>::all(operator.client.clone()), "Job").labelled(OF);
+    let jobs = operator.watches.cache(watch, JobRow::of, move |job: &JobRow| {
         requests.notify(&job.namespace, &job.owner_name);
     });
-    let executor = Executor::new(operator.writer(), jobs.watch().seen());
-    let observer = Observer { settings: operator.settings(), jobs };
+    let executor = Executor::new(operator.writer.clone(), jobs.watch().seen());
+    let observer = Observer { settings: operator.settings.clone(), jobs };
     operator.run(JobReplicasController { observer, executor }, queue).await
 }

@@ -55,11 +55,11 @@ impl Catalog {
         on_malformed: OnMalformed,
     ) -> Self {
         Self {
-            client: operator.client(),
-            watches: operator.watches(),
+            client: operator.client.clone(),
+            watches: operator.watches.clone(),
             on_malformed,
-            served_kinds: operator.served_kinds(),
-            settings: operator.settings(),
+            served_kinds: operator.served_kinds.clone(),
+            settings: operator.settings.clone(),
             waiting,
             triggers,
             targets: HashMap::new(),

@@ -2,11 +2,7 @@
 
 use std::{collections::HashSet, convert::Infallible, hash::Hash, pin::pin, sync::Arc, time::Duration};
 
-use futures::{
-    FutureExt, StreamExt,
-    future::BoxFuture,
-    stream::{BoxStream, FuturesUnordered},
-};
+use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{
     Resource,
@@ -25,7 +21,7 @@ use tracing::Instrument;
 
 use crate::run::{Controller, Queue, controller::Passes, queue::Key};
 
-/// Time in which recoveries and losses of watches are gathered before every object is reconciled again.
+/// Time in which epochs are gathered before every object is reconciled again.
 const RETRIGGER_DEBOUNCE: Duration = Duration::from_secs(1);
 
 /// The phase of the process.
@@ -45,8 +41,6 @@ pub(crate) struct Reconciler<C: Controller> {
     pub filled: StoreWriter<C::Kind>,
     pub queue: Queue,
     pub concurrency: u16,
-    /// An item for each change of the settings.
-    pub settings: BoxStream<'static, ()>,
     pub watches: Watches,
 }
 
@@ -63,12 +57,12 @@ impl<C: Controller> Reconciler<C> {
     where
         Raw: Resource + Clone + DeserializeOwned + Send + 'static,
     {
-        let Self { passes, filled, queue, concurrency, settings, watches } = self;
+        let Self { passes, filled, queue, concurrency, watches } = self;
         let relisted = Arc::<Notify>::default();
         let watching = watch(&watches, intake, filled, queue.clone(), passes.clone(), relisted.clone());
         select! {
             () = watching.ended() => Err(anyhow::anyhow!("the watch ended")),
-            never = retrigger(settings, &passes.health, &relisted, &passes.store, &queue) => match never {},
+            never = retrigger(&passes.health, &relisted, &passes.store, &queue) => match never {},
             ended = work(passes.clone(), &queue, concurrency, phase) => ended,
         }
     }
@@ -163,14 +157,8 @@ where
     })
 }
 
-/// Requeues every object after a new list, when the settings change, or when a watch recovers or loses its kind.
-async fn retrigger<K>(
-    mut settings: BoxStream<'static, ()>,
-    health: &Health,
-    relisted: &Notify,
-    store: &Store<K>,
-    queue: &Queue,
-) -> Infallible
+/// Requeues every object after a new list, and in a new epoch.
+async fn retrigger<K>(health: &Health, relisted: &Notify, store: &Store<K>, queue: &Queue) -> Infallible
 where
     K: Resource<DynamicType: Hash + Eq + Clone> + Clone + 'static,
 {
@@ -180,7 +168,6 @@ where
             // The first list counts as well, but nobody has to wait for it.
             biased;
             () = relisted.notified() => {}
-            Some(()) = settings.next() => {}
             Ok(()) = epoch.changed() => {
                 // At a start and after an outage, watches recover one after another.
                 tokio::time::sleep(RETRIGGER_DEBOUNCE).await;

@@ -20,8 +20,8 @@ const ELECTION_TOLERANCE: Duration = Duration::from_secs(30);
 
 /// Whether the process is ready and alive, from one status for each watch and a heartbeat.
 pub struct Health {
-    /// Rises when a watch recovers or loses its kind, because earlier findings may then be outdated. The rises of each watch
-    /// are bounded, because each one ends the backoff of every object.
+    /// Rises when a watch recovers or loses its kind, and with the settings, because earlier findings may then be outdated.
+    /// The rises of each watch are bounded, because each one ends the backoff of every object.
     pub requeue_epoch: watch::Sender<u64>,
     /// In the order of their kinds.
     watches: Mutex<Vec<watch::Receiver<WatchState>>>,

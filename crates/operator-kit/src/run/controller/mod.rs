@@ -115,7 +115,6 @@ pub(crate) struct Passes<C: Controller> {
     pub events: Events,
     pub health: Arc<Health>,
     pub metrics: Arc<Metrics>,
-    pub settings_version: Box<dyn Fn() -> u64 + Send + Sync>,
 }
 
 /// The end of a pass, also of one that is cut off: memory of an object that was deleted during it would never be cleared.
@@ -168,8 +167,7 @@ impl<C: Controller> Passes<C> {
         let object = self.current(queued)?;
         let version = Version {
             generation: object.meta().generation.unwrap_or_default(),
-            // Failures for lack of a watch are retried when the watch recovers.
-            settings: (self.settings_version)().wrapping_add(*self.health.requeue_epoch.borrow() << 32),
+            epoch: *self.health.requeue_epoch.borrow(),
             retry_key: self.controller.retry_key(&object),
         };
         let step_retry_key = |step| self.controller.step_retry_key(&object, step);

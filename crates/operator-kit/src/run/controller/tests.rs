@@ -89,7 +89,6 @@ pub(in crate::run) fn passes_of<C: Controller<Kind = ConfigMap>>(
         events: Events::new(client, "versions", "versions-0", metrics.clone()),
         health: Arc::default(),
         metrics,
-        settings_version: Box::new(|| 1),
     }
 }
 

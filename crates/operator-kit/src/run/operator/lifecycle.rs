@@ -57,7 +57,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         let stop = async {
             select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }
         };
-        let test = Arc::new(SelfTest::new(self.client(), self.namespace(), self.settings()));
+        let test = Arc::new(SelfTest::new(self.client.clone(), self.namespace(), self.settings.clone()));
         let test = move || {
             let test = test.clone();
             async move { test.tried().await }

@@ -5,7 +5,6 @@ use std::{
 };
 
 use anyhow::Context;
-use futures::{StreamExt, stream};
 use kube::{Api, Client, Config, Resource, runtime::reflector::store::Writer as StoreWriter};
 use operator_watch::{Health, Intake, Need, ServedKinds, Unmanaged, Watch, Watched, WatchedKind, Watches};
 use prometheus_client::registry::Registry;
@@ -43,17 +42,25 @@ const _: () = assert!(
 
 /// A controller's process: its arguments, settings, client and health.
 pub struct Operator<S> {
+    /// A client that does not retry.
+    pub client: Client,
+    /// The settings, updated with their file.
+    pub settings: LiveSettings<S>,
+    /// The only way to write.
+    pub writer: Writer,
+    /// Publishes Events about objects.
+    pub events: Events,
+    /// Publishes Events about the settings.
+    pub settings_events: SettingsEvents,
+    /// Looks up the served versions of kinds.
+    pub served_kinds: ServedKinds,
+    /// Starts watches.
+    pub watches: Watches,
     name: &'static str,
     arguments: Arguments,
-    client: Client,
-    settings: LiveSettings<S>,
-    writer: Writer,
-    events: Events,
-    served_kinds: ServedKinds,
     health: Arc<Health>,
     metrics: Arc<Metrics>,
     settings_status: Arc<SettingsStatus>,
-    settings_events: SettingsEvents,
 }
 
 impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
@@ -89,25 +96,29 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         let status = SettingsStatus::new(&file.version(), metrics.clone(), settings_events.clone());
         let settings_status = Arc::new(status);
         let settings = LiveSettings::follow(file, settings, client.clone(), settings_status.clone());
+        let health = Arc::<Health>::default();
+        let (mut changes, epoch) = (settings.clone(), health.requeue_epoch.clone());
+        tokio::spawn(async move {
+            loop {
+                changes.changed().await;
+                epoch.send_modify(|epoch| *epoch += 1);
+            }
+        });
+        let reports = WatchReports { events: events.clone(), metrics: metrics.clone() };
         Ok(Self {
-            name,
-            arguments,
-            events,
             served_kinds: ServedKinds::new(client.clone()),
+            watches: Watches::new(health.clone(), Arc::new(reports)),
             client,
             settings,
             writer,
-            health: Arc::default(),
+            events,
+            settings_events,
+            name,
+            arguments,
+            health,
             metrics,
             settings_status,
-            settings_events,
         })
-    }
-
-    /// A client that does not retry.
-    #[must_use]
-    pub fn client(&self) -> Client {
-        self.client.clone()
     }
 
     /// The namespace that the controller runs in: that of its Lease.
@@ -116,46 +127,9 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         self.arguments.lease_namespace(&self.client)
     }
 
-    /// The settings, updated with their file.
-    #[must_use]
-    pub fn settings(&self) -> LiveSettings<S> {
-        self.settings.clone()
-    }
-
-    /// The only way to write.
-    #[must_use]
-    pub fn writer(&self) -> Writer {
-        self.writer.clone()
-    }
-
-    /// Publishes Events about objects.
-    #[must_use]
-    pub fn events(&self) -> Events {
-        self.events.clone()
-    }
-
-    /// Publishes Events about the settings.
-    #[must_use]
-    pub fn settings_events(&self) -> SettingsEvents {
-        self.settings_events.clone()
-    }
-
-    /// Looks up the served versions of kinds.
-    #[must_use]
-    pub fn served_kinds(&self) -> ServedKinds {
-        self.served_kinds.clone()
-    }
-
     /// Adds the controller's own metrics, with its prefix.
     pub fn add_metrics(&self, add: impl FnOnce(&mut Registry)) {
         add(&mut self.metrics.registry.lock());
-    }
-
-    /// Starts watches.
-    #[must_use]
-    pub fn watches(&self) -> Watches {
-        let reports = WatchReports { events: self.events.clone(), metrics: self.metrics.clone() };
-        Watches::new(self.health.clone(), Arc::new(reports))
     }
 
     /// Runs a controller of one kind until SIGTERM or SIGINT; current passes finish first.
@@ -288,7 +262,6 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         filled: StoreWriter<C::Kind>,
         backoff: Arc<Backoff>,
     ) -> Reconciler<C> {
-        let settings = self.settings.clone();
         let passes = Arc::new(Passes {
             controller,
             dynamic_type,
@@ -298,14 +271,9 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
             events: self.events.clone(),
             health: self.health.clone(),
             metrics: self.metrics.clone(),
-            settings_version: Box::new(move || settings.version()),
         });
-        let settings = stream::unfold(self.settings.clone(), async |mut settings| {
-            settings.changed().await;
-            Some(((), settings))
-        });
-        let (settings, concurrency) = (settings.boxed(), self.arguments.concurrency);
-        Reconciler { passes, filled, queue, concurrency, settings, watches: self.watches() }
+        let (concurrency, watches) = (self.arguments.concurrency, self.watches.clone());
+        Reconciler { passes, filled, queue, concurrency, watches }
     }
 }
 
