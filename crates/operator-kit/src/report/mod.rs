@@ -6,7 +6,6 @@ mod failures;
 pub(crate) mod logging;
 pub(crate) mod metrics;
 pub mod reason;
-pub(crate) mod server;
 pub(crate) mod settings_status;
 mod status_pace;
 mod watch_reports;

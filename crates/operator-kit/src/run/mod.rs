@@ -11,6 +11,7 @@ mod queue;
 mod reconciler;
 mod renderings;
 mod selftest;
+mod server;
 mod settings;
 mod triggers;
 

@@ -4,7 +4,6 @@ use std::{
     future::pending,
     ops::ControlFlow,
     pin::{Pin, pin},
-    sync::Arc,
     time::Duration,
 };
 
@@ -20,12 +19,13 @@ use tokio::{
 
 use super::{Operator, unexpected};
 use crate::{
-    report::{SettingsEvents, server, warning},
+    report::{SettingsEvents, warning},
     run::{
         Validate,
         leader::{Candidate, Leadership, RELEASE_TIMEOUT},
         reconciler::Phase,
         selftest::SelfTest,
+        server,
     },
 };
 
@@ -57,11 +57,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         let stop = async {
             select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }
         };
-        let test = Arc::new(SelfTest::new(self.client.clone(), self.namespace(), self.settings.clone()));
-        let test = move || {
-            let test = test.clone();
-            async move { test.tried().await }
-        };
+        let test = SelfTest::new(self.client.clone(), self.namespace(), self.settings.clone());
         let (health, metrics, settings) =
             (self.health.clone(), self.metrics.clone(), self.settings_status.clone());
         let server = server::serve(self.arguments.listen, health, metrics, settings, test);

@@ -10,29 +10,22 @@ use axum::{
 use operator_watch::Health;
 use tokio::net::TcpListener;
 
+use super::{
+    selftest::{SelfTest, Tried},
+    settings::Validate,
+};
 use crate::report::{metrics::Metrics, settings_status::SettingsStatus};
-
-/// The result of trying the templates of a controller on the API server.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Tried {
-    /// The templates that the server refuses, with the reason.
-    pub refused: Vec<String>,
-    /// Those of which it is not known, with the reason.
-    pub unclear: Vec<String>,
-}
 
 /// Serves `/readyz`, `/healthz`, `/settings`, `/metrics`, and `/selftest`: whether it is ready, and whether the API
 /// server takes what its templates render.
-pub(crate) async fn serve<T>(
+pub(crate) async fn serve<S: Validate + Send + Sync + 'static>(
     listen: SocketAddr,
     health: Arc<Health>,
     metrics: Arc<Metrics>,
     settings: Arc<SettingsStatus>,
-    test: impl Fn() -> T + Clone + Send + Sync + 'static,
-) -> anyhow::Result<()>
-where
-    T: Future<Output = Tried> + Send,
-{
+    test: SelfTest<S>,
+) -> anyhow::Result<()> {
+    let test = Arc::new(test);
     let listener = TcpListener::bind(listen)
         .await
         .with_context(|| format!("cannot listen on {listen}: choose another address with --listen"))?;
@@ -41,7 +34,7 @@ where
         .route("/readyz", get(async move || answer(&ready.unready())))
         .route("/healthz", get(async move || answer(alive.dead().as_slice())))
         .route("/settings", get(async move |url: Uri| settings.page(version(&url))))
-        .route("/selftest", get(async move || tested_answer(&tested, test).await))
+        .route("/selftest", get(async move || tested_answer(&tested, &test).await))
         .route("/metrics", get(async move || exposition(&metrics, &health)));
     axum::serve(listener, routes).await.context("the health and metrics server stopped")
 }
@@ -59,15 +52,12 @@ fn answer(problems: &[String]) -> (StatusCode, String) {
     }
 }
 
-async fn tested_answer<T: Future<Output = Tried>>(
-    health: &Health,
-    test: impl Fn() -> T,
-) -> (StatusCode, String) {
+async fn tested_answer<S: Validate>(health: &Health, test: &SelfTest<S>) -> (StatusCode, String) {
     let unready = health.unready();
     if !unready.is_empty() {
         return answer(&unready);
     }
-    let Tried { refused, unclear } = test().await;
+    let Tried { refused, unclear } = test.tried().await;
     let (code, page) = answer(&refused);
     (code, unclear.iter().fold(page, |page, unclear| format!("{page}not known: {unclear}\n")))
 }
