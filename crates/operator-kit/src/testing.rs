@@ -7,7 +7,6 @@ use axum::http::{
     HeaderValue, Request, Response, StatusCode,
     header::{CONTENT_TYPE, DATE},
 };
-use futures::FutureExt;
 use kube::{Client, client::Body};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
@@ -17,7 +16,7 @@ use tower_test::mock::{Handle, pair};
 use crate::{
     render::yaml,
     run::{Next, Validate, parse_settings},
-    watch::{Change, Lenient, Unreadable, read_objects},
+    watch::{Change, Lenient, Unreadable, read_page},
 };
 
 /// Time within which Events are published.
@@ -202,13 +201,12 @@ pub fn applied(object: &Value) -> String {
 pub fn page<K: DeserializeOwned>(text: &str) -> Result<Vec<Result<K, String>>, String> {
     let mut objects = Vec::new();
     let read = |Lenient(object)| objects.push(object.map_err(|unreadable: Unreadable| unreadable.error));
-    let list = read_objects(text.as_bytes(), read).now_or_never();
-    list.ok_or("it is waited for")?.map_err(|error| error.to_string())?;
+    read_page(text.as_bytes(), read).map_err(|error| error.to_string())?;
     Ok(objects)
 }
 
 /// Whether a line of a watch is understood, even if the object in it is not.
 #[must_use]
 pub fn is_watch_line<K: DeserializeOwned>(text: &str) -> bool {
-    Change::<K>::read(text).is_ok()
+    Change::<Lenient<K>>::read(text).is_ok()
 }

@@ -24,5 +24,5 @@ pub(crate) use {lenient::readable, watched_kind::Intake};
 #[cfg(feature = "testing")]
 pub(crate) use {
     lenient::{Lenient, Unreadable},
-    stream::{Change, read_objects},
+    stream::{Change, read_page},
 };

@@ -3,7 +3,6 @@
 //! The stock `Controller` puts all its triggers behind one joint backoff: with one missing child CRD, events of every
 //! other kind were delayed by up to 5.9 s.
 
-mod items;
 mod requests;
 #[cfg(test)]
 mod tests;
@@ -22,7 +21,7 @@ use tokio_util::task::AbortOnDropHandle;
 pub use self::requests::Watch;
 pub(super) use self::requests::page;
 #[cfg(feature = "testing")]
-pub(crate) use self::requests::{Change, read_objects};
+pub(crate) use self::requests::{Change, read_page};
 use self::{
     unreadable::Unread,
     watch_loop::{WatchBackoff, WatchLoop},
