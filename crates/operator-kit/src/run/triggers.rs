@@ -74,14 +74,14 @@ impl<R: Clone + 'static> Triggers<R> {
 
     /// A queue and a store for a kind.
     pub(crate) fn open(&self, kind: &WatchedKind<R>) -> (Queue, StoreWriter<Watched<R>>) {
-        let (queue, filled) = (Queue::default(), StoreWriter::new(kind.resource().clone()));
-        self.0.by_id.lock().insert(kind.id().clone(), (queue.clone(), filled.as_reader()));
+        let (queue, filled) = (Queue::default(), StoreWriter::new(kind.resource.clone()));
+        self.0.by_id.lock().insert(kind.id.clone(), (queue.clone(), filled.as_reader()));
         (queue, filled)
     }
 
     /// Drops the queue and the store of a kind that is no longer watched.
     pub(crate) fn close(&self, kind: &WatchedKind<R>) {
-        self.0.by_id.lock().remove(kind.id());
+        self.0.by_id.lock().remove(&kind.id);
     }
 }
 
@@ -103,11 +103,18 @@ mod tests {
             kind: "Gadget".into(),
             plural: KIND.into(),
         };
-        WatchedKind::new(KIND, resource, "", |_| ())
+        WatchedKind {
+            id: KIND.into(),
+            resource: resource.into(),
+            selector: None,
+            is_metadata_only: false,
+            trim: Arc::new(|_| ()),
+            fingerprint: String::new(),
+        }
     }
 
     fn fill(filled: &mut StoreWriter<Watched<()>>, namespaces: usize, objects: usize) {
-        let watched = WatchedResource::unwatched(kind().resource().clone());
+        let watched = WatchedResource::unwatched(kind().resource);
         let source = Arc::new(Source { id: KIND.into(), watched });
         filled.apply_watcher_event(&Event::Init);
         for number in 0..objects {

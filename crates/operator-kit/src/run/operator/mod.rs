@@ -248,7 +248,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
             let is_gone =
                 |(kind, ..): &mut (WatchedKind<R>, _, _)| !wanted.iter().any(|wanted| wanted.is_same(kind));
             for (kind, task, passes) in running.extract_if(.., is_gone) {
-                tracing::info!(id = %kind.id(), kind = kind.resource().kind, "no longer watched");
+                tracing::info!(id = %kind.id, kind = kind.resource.kind, "no longer watched");
                 passes.forget_attempts_of_all();
                 triggers.close(&kind);
                 // A pass that is cut off may note something about its object.
@@ -261,7 +261,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
                 }
                 let intake = kind.clone().intake(&self.client, &self.served_kinds, &self.health);
                 let (queue, filled) = triggers.open(&kind);
-                let (controller, resource) = (controller.clone(), kind.resource().clone());
+                let (controller, resource) = (controller.clone(), kind.resource.clone());
                 let reconciler = self.reconciler(controller, resource, queue, filled, backoff.clone());
                 let passes = reconciler.passes.clone();
                 running.push((kind, tasks.spawn(reconciler.run(intake, phase.clone())), passes));
