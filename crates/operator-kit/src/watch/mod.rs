@@ -20,7 +20,7 @@ pub use {
     trimmed::{Trimmed, TrimmedObject, trimmed_metadata, trimmed_time},
     watched_kind::{Source, Watched, WatchedKind},
 };
-pub(crate) use {lenient::readable, watched_kind::Intake};
+pub(crate) use {cache::SharedRows, watched_kind::Intake};
 #[cfg(feature = "testing")]
 pub(crate) use {
     lenient::{Lenient, Unreadable},

@@ -125,7 +125,7 @@ pub(crate) struct Intake<Raw, K> {
 }
 
 impl<R> Resource for Watched<R> {
-    // Shared: a queue and a store hold it once for each object.
+    // Shared: each pass holds it for its logs.
     of_the_kinds_of!(DynamicObject, Arc<ApiResource>);
 
     fn meta(&self) -> &ObjectMeta {

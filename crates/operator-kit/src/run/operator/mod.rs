@@ -6,7 +6,7 @@ use std::{
 
 use anyhow::Context;
 use futures::{StreamExt, stream};
-use kube::{Api, Client, Config, Resource, runtime::reflector::store::Writer as StoreWriter};
+use kube::{Api, Client, Config, Resource};
 use prometheus_client::registry::Registry;
 use serde::de::DeserializeOwned;
 use tokio::{
@@ -32,7 +32,7 @@ use crate::{
         reconciler::{Phase, Reconciler},
         settings::SettingsFile,
     },
-    watch::{Intake, ServedKinds, Unmanaged, Watch, Watched, WatchedKind, Watches},
+    watch::{Intake, ServedKinds, SharedRows, Unmanaged, Watch, Watched, WatchedKind, Watches},
     write::Writer,
 };
 
@@ -195,8 +195,8 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
             watch: Watch::new(Api::<Unmanaged<C::Kind>>::all(self.client.clone()), kind),
             trim: Box::new(|Unmanaged(object)| object),
         };
-        let (controller, filled) = (Arc::new(controller), StoreWriter::new(()));
-        let reconciler = self.reconciler(controller, (), queue, filled, Arc::default());
+        let objects = SharedRows::default();
+        let reconciler = self.reconciler(Arc::new(controller), (), queue, objects, Arc::default());
         let mut leading = follow_phase.clone();
         let beside = async move {
             leading.wait_for(|phase| *phase == Phase::Leading).await?;
@@ -260,9 +260,9 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
                     continue;
                 }
                 let intake = kind.clone().intake(&self.client, &self.served_kinds, &self.health);
-                let (queue, filled) = triggers.open(&kind);
+                let (queue, objects) = triggers.open(&kind);
                 let (controller, resource) = (controller.clone(), kind.resource.clone());
-                let reconciler = self.reconciler(controller, resource, queue, filled, backoff.clone());
+                let reconciler = self.reconciler(controller, resource, queue, objects, backoff.clone());
                 let passes = reconciler.passes.clone();
                 running.push((kind, tasks.spawn(reconciler.run(intake, phase.clone())), passes));
             }
@@ -290,14 +290,14 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         controller: Arc<C>,
         dynamic_type: <C::Kind as Resource>::DynamicType,
         queue: Queue,
-        filled: StoreWriter<C::Kind>,
+        objects: SharedRows<C::Kind>,
         backoff: Arc<Backoff>,
     ) -> Reconciler<C> {
         let settings = self.settings.clone();
         let passes = Arc::new(Passes {
             controller,
             dynamic_type,
-            store: filled.as_reader(),
+            objects,
             backoff,
             writer: self.writer.clone(),
             events: self.events.clone(),
@@ -310,7 +310,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
             Some(((), settings))
         });
         let (settings, concurrency) = (settings.boxed(), self.arguments.concurrency);
-        Reconciler { passes, filled, queue, concurrency, settings, watches: self.watches() }
+        Reconciler { passes, queue, concurrency, settings, watches: self.watches() }
     }
 }
 
