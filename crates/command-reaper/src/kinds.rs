@@ -1,5 +1,7 @@
 //! The watched kinds follow the settings.
 
+use std::sync::Arc;
+
 use command_reaper::{Settings, command::CommandRow, settings::Kind};
 use operator_kit::run::LiveSettings;
 use operator_watch::WatchedKind;
@@ -23,6 +25,6 @@ fn watched(settings: &Settings) -> Vec<WatchedKind<CommandRow>> {
 
 fn watch(kind: Kind) -> WatchedKind<CommandRow> {
     let Kind { id, resource, selector, reading, fingerprint } = kind;
-    WatchedKind::new(id, resource, fingerprint, move |object| CommandRow::of(object, &reading))
-        .labelled(selector)
+    let trim = Arc::new(move |object| CommandRow::of(object, &reading));
+    WatchedKind { id, resource: resource.into(), selector, is_metadata_only: false, trim, fingerprint }
 }

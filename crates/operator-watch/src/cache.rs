@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use kube::runtime::watcher::Event;
+use kube::{Resource, runtime::watcher::Event};
 use parking_lot::RwLock;
 
 use crate::{WatchHandle, object::ObjectId};
@@ -29,15 +29,30 @@ pub trait Row: Send + Sync + 'static {
     }
 }
 
+/// A whole object is looked up by its name.
+impl<K: Resource + Send + Sync + 'static> Row for K {
+    fn id(&self) -> ObjectId<'_> {
+        ObjectId::of(self)
+    }
+
+    fn group(&self) -> Option<&str> {
+        self.meta().name.as_deref()
+    }
+}
+
 /// The rows of one watch, by uid and by group.
 ///
 /// A new list replaces the old one at once when it is complete, so that a reader never sees half of it.
 pub struct Cache<R> {
-    pub(super) rows: Arc<RwLock<Rows<R>>>,
+    pub(super) rows: SharedRows<R>,
     pub(super) watch: WatchHandle,
 }
 
-pub(crate) struct Rows<R> {
+/// The rows of one watch, which it fills.
+pub type SharedRows<R> = Arc<RwLock<Rows<R>>>;
+
+/// The rows of one watch, by uid and by group.
+pub struct Rows<R> {
     by_uid: HashSet<ByUid<R>>,
     by_group: HashMap<Box<str>, Vec<Arc<R>>>,
     relist: Option<HashSet<ByUid<R>>>,
@@ -85,9 +100,7 @@ impl<R: Row> Cache<R> {
     /// with rights in another one could name any uid there.
     #[must_use]
     pub fn group(&self, namespace: &str, group: &str) -> Vec<Arc<R>> {
-        let rows = self.rows.read();
-        let members = rows.by_group.get(group).into_iter().flatten();
-        members.filter(|row| row.id().namespace == namespace).cloned().collect()
+        self.rows.read().group(namespace, group)
     }
 
     /// The rows of any group for which `holds` is true, in no order. It is called for every row.
@@ -97,6 +110,17 @@ impl<R: Row> Cache<R> {
 }
 
 impl<R: Row> Rows<R> {
+    /// All of them, in no order.
+    pub fn all(&self) -> Vec<Arc<R>> {
+        self.by_uid.iter().map(|ByUid(row)| row.clone()).collect()
+    }
+
+    /// The rows of a group in a namespace, in no order.
+    pub fn group(&self, namespace: &str, group: &str) -> Vec<Arc<R>> {
+        let members = self.by_group.get(group).into_iter().flatten();
+        members.filter(|row| row.id().namespace == namespace).cloned().collect()
+    }
+
     /// The row of an object.
     pub fn row(&self, uid: &str) -> Option<Arc<R>> {
         self.by_uid.get(uid).map(|ByUid(row)| row.clone())

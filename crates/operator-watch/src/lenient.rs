@@ -1,22 +1,22 @@
 //! Objects are decoded one by one, so that a malformed one breaks neither its list nor its watch.
 
-use std::{borrow::Cow, collections::BTreeMap};
-
 use k8s_openapi::{api::core::v1::ObjectReference, apimachinery::pkg::apis::meta::v1::Condition};
 use kube::{Resource, api::ObjectMeta, runtime::watcher::Event};
 use serde::{
     Deserialize, Deserializer,
     de::{DeserializeOwned, Error},
 };
-use serde_json::{Value, value::RawValue};
+use serde_json::{Value, json};
+
+use crate::{TrimmedObject, trimmed::of_the_kinds_of};
 
 /// A received object, whether it can be read or not.
 #[derive(Clone, Debug)]
-pub struct Lenient<K>(pub Result<K, Unreadable>);
+pub(crate) struct Lenient<K>(pub Result<K, Unreadable>);
 
 /// An object that does not match its kind.
 #[derive(Clone, Debug, Default)]
-pub struct Unreadable {
+pub(crate) struct Unreadable {
     /// The part of it that is known even so. Items of a list of a built-in kind have neither an API version nor a kind.
     pub object: ObjectReference,
     /// The mistake in it.
@@ -24,7 +24,7 @@ pub struct Unreadable {
 }
 
 impl Unreadable {
-    fn of(text: &[u8], error: &serde_json::Error) -> Self {
+    fn of(text: &str, error: &serde_json::Error) -> Self {
         #[derive(Default, Deserialize)]
         #[serde(rename_all = "camelCase", default)]
         struct Known {
@@ -33,7 +33,7 @@ impl Unreadable {
             metadata: ObjectReference,
         }
 
-        let Known { api_version, kind, metadata } = serde_json::from_slice(text).unwrap_or_default();
+        let Known { api_version, kind, metadata } = serde_json::from_str(text).unwrap_or_default();
         Self { object: ObjectReference { api_version, kind, ..metadata }, error: error.to_string() }
     }
 }
@@ -45,22 +45,26 @@ impl<K: Resource> Lenient<K> {
             Err(unreadable) => unreadable.object.resource_version.as_deref(),
         }
     }
+
+    /// Its uid; empty if it has none.
+    pub fn uid(&self) -> &str {
+        let uid = match &self.0 {
+            Ok(object) => &object.meta().uid,
+            Err(unreadable) => &unreadable.object.uid,
+        };
+        uid.as_deref().unwrap_or_default()
+    }
 }
 
 impl<K: DeserializeOwned> Lenient<K> {
     /// The object of a text.
     pub fn read(text: &str) -> Self {
-        Self(serde_json::from_str(text).map_err(|error| Unreadable::of(text.as_bytes(), &error)))
-    }
-
-    /// The object of a text that may not be one.
-    pub fn of(text: &[u8]) -> Self {
-        Self(serde_json::from_slice(text).map_err(|error| Unreadable::of(text, &error)))
+        Self(serde_json::from_str(text).map_err(|error| Unreadable::of(text, &error)))
     }
 }
 
 /// The readable part of an event. An unreadable object keeps its last `known` state, because it must not look deleted.
-pub fn readable<K, R>(
+pub(crate) fn readable<K, R>(
     event: Event<Lenient<K>>,
     trim: impl FnOnce(K) -> R,
     known: impl FnOnce(&ObjectReference) -> Option<R>,
@@ -86,32 +90,15 @@ pub struct Unmanaged<K>(pub K);
 
 impl<'de, K: DeserializeOwned> Deserialize<'de> for Unmanaged<K> {
     fn deserialize<D: Deserializer<'de>>(decoder: D) -> Result<Self, D::Error> {
-        let text = <&RawValue>::deserialize(decoder)?.get();
-        let object = without_managed_fields(text).map_err(D::Error::custom)?;
-        let read = serde_json::from_str(&object).or_else(|error| without_mistakes(&object).ok_or(error));
+        let TrimmedObject { metadata, data: mut object } = TrimmedObject::deserialize(decoder)?;
+        object["metadata"] = json!(metadata);
+        let read = K::deserialize(&object).or_else(|error| without_mistakes(object).ok_or(error));
         read.map(Self).map_err(D::Error::custom)
     }
 }
 
 impl<K: Resource> Resource for Unmanaged<K> {
-    type DynamicType = K::DynamicType;
-    type Scope = K::Scope;
-
-    fn kind(dynamic_type: &K::DynamicType) -> Cow<'_, str> {
-        K::kind(dynamic_type)
-    }
-
-    fn group(dynamic_type: &K::DynamicType) -> Cow<'_, str> {
-        K::group(dynamic_type)
-    }
-
-    fn version(dynamic_type: &K::DynamicType) -> Cow<'_, str> {
-        K::version(dynamic_type)
-    }
-
-    fn plural(dynamic_type: &K::DynamicType) -> Cow<'_, str> {
-        K::plural(dynamic_type)
-    }
+    of_the_kinds_of!(K, K::DynamicType);
 
     fn meta(&self) -> &ObjectMeta {
         self.0.meta()
@@ -122,19 +109,8 @@ impl<K: Resource> Resource for Unmanaged<K> {
     }
 }
 
-fn without_managed_fields(text: &str) -> serde_json::Result<String> {
-    let mut object: BTreeMap<String, &RawValue> = serde_json::from_str(text)?;
-    let Some(metadata) = object.get("metadata") else { return Ok(text.to_owned()) };
-    let mut metadata: BTreeMap<String, &RawValue> = serde_json::from_str(metadata.get())?;
-    metadata.remove("managedFields");
-    let metadata = serde_json::value::to_raw_value(&metadata)?;
-    object.insert("metadata".into(), &metadata);
-    serde_json::to_string(&object)
-}
-
 /// An object without the conditions that cannot be decoded, or without its status.
-fn without_mistakes<K: DeserializeOwned>(text: &str) -> Option<K> {
-    let mut object: Value = serde_json::from_str(text).ok()?;
+fn without_mistakes<K: DeserializeOwned>(mut object: Value) -> Option<K> {
     if let Some(conditions) = object.pointer_mut("/status/conditions").and_then(Value::as_array_mut) {
         conditions.retain(|condition| Condition::deserialize(condition).is_ok());
     }
@@ -193,7 +169,7 @@ mod tests {
             {"metadata": {"name": "good"}},
         ]);
         let list: Vec<Lenient<ConfigMap>> =
-            list.as_array().unwrap().iter().map(|item| Lenient::of(item.to_string().as_bytes())).collect();
+            list.as_array().unwrap().iter().map(|item| Lenient::read(&item.to_string())).collect();
         let Lenient(Err(bad)) = &list[0] else { panic!("{list:?}") };
         let ObjectReference { namespace, name, uid, kind, .. } = &bad.object;
         let texts = [namespace, name, uid, kind].map(Option::as_deref);

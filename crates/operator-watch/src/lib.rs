@@ -23,17 +23,18 @@ mod watched_kind;
 
 pub use {
     api_error::{ApiError, Cause, Verb, unknown_fields},
-    cache::{Cache, Row},
+    cache::{Cache, Row, Rows, SharedRows},
     clip::clip,
     consistency::{Consistency, WatchedResource, Watermark},
     failure::Failure,
     health::{Health, Need, WatchState, WatchStatus},
-    lenient::{Lenient, Unmanaged, Unreadable, readable},
+    lenient::Unmanaged,
     next_retry::NextRetry,
     object::{Named, ObjectId},
     report::Report,
     served::{ServedKind, ServedKinds},
     stream::{Watch, WatchHandle, Watches},
     trimmed::{Trimmed, TrimmedObject, trimmed_metadata, trimmed_time},
+    typed::Dependent,
     watched_kind::{Intake, Source, Watched, WatchedKind},
 };

@@ -3,7 +3,6 @@
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
-use futures::FutureExt;
 use http::{
     HeaderValue, Request, Response, StatusCode,
     header::{CONTENT_TYPE, DATE},
@@ -15,8 +14,8 @@ use serde_json::{Value, json};
 use tower_test::mock::{Handle, pair};
 
 use crate::{
-    Lenient, Unreadable,
-    stream::{Change, read_objects},
+    lenient::{Lenient, Unreadable},
+    stream::{Change, read_page},
 };
 
 /// Time within which Events are published.
@@ -178,13 +177,12 @@ fn refusal(code: u16, reason: &str, uri: &str) -> Value {
 pub fn page<K: DeserializeOwned>(text: &str) -> Result<Vec<Result<K, String>>, String> {
     let mut objects = Vec::new();
     let read = |Lenient(object)| objects.push(object.map_err(|unreadable: Unreadable| unreadable.error));
-    let list = read_objects(text.as_bytes(), read).now_or_never();
-    list.ok_or("it is waited for")?.map_err(|error| error.to_string())?;
+    read_page(text.as_bytes(), read).map_err(|error| error.to_string())?;
     Ok(objects)
 }
 
 /// Whether a line of a watch is understood, even if the object in it is not.
 #[must_use]
 pub fn is_watch_line<K: DeserializeOwned>(text: &str) -> bool {
-    Change::<K>::read(text).is_ok()
+    Change::<Lenient<K>>::read(text).is_ok()
 }

@@ -7,6 +7,7 @@ use std::{collections::BTreeMap, fmt};
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta, OwnerReference, Time};
+use kube::{Resource, api::DynamicObject, discovery::ApiResource};
 use serde::{
     Deserialize, Deserializer,
     de::{Error, MapAccess, Visitor},
@@ -31,7 +32,6 @@ struct Metadata {
     annotations: Option<BTreeMap<String, String>>,
     owner_references: Option<Vec<OwnerReference>>,
     finalizers: Option<Vec<String>>,
-    #[serde(skip)]
     deletion_grace_period_seconds: Option<i64>,
     #[serde(skip)]
     managed_fields: Option<Vec<ManagedFieldsEntry>>,
@@ -102,45 +102,43 @@ impl<'de> Visitor<'de> for Fields {
     }
 }
 
-/// Makes a type with a field `metadata` a resource whose kind is known only at run time.
-macro_rules! resource_of_any_kind {
-    ($type:ty, $kind:ty $(, $parameter:ident)? $(; $($other:tt)+)?) => {
-        impl$(<$parameter>)? kube::Resource for $type {
-            type DynamicType = $kind;
-            type Scope = kube::core::DynamicResourceScope;
+/// Within the implementation of [`Resource`]: a type of the same kinds as another one.
+macro_rules! of_the_kinds_of {
+    ($other:ty, $kind:ty) => {
+        type DynamicType = $kind;
+        type Scope = <$other as kube::Resource>::Scope;
 
-            fn kind(resource: &Self::DynamicType) -> std::borrow::Cow<'_, str> {
-                resource.kind.as_str().into()
-            }
+        fn kind(kind: &$kind) -> std::borrow::Cow<'_, str> {
+            <$other as kube::Resource>::kind(kind)
+        }
 
-            fn group(resource: &Self::DynamicType) -> std::borrow::Cow<'_, str> {
-                resource.group.as_str().into()
-            }
+        fn group(kind: &$kind) -> std::borrow::Cow<'_, str> {
+            <$other as kube::Resource>::group(kind)
+        }
 
-            fn version(resource: &Self::DynamicType) -> std::borrow::Cow<'_, str> {
-                resource.version.as_str().into()
-            }
+        fn version(kind: &$kind) -> std::borrow::Cow<'_, str> {
+            <$other as kube::Resource>::version(kind)
+        }
 
-            fn plural(resource: &Self::DynamicType) -> std::borrow::Cow<'_, str> {
-                resource.plural.as_str().into()
-            }
-
-            fn meta(&self) -> &kube::api::ObjectMeta {
-                &self.metadata
-            }
-
-            fn meta_mut(&mut self) -> &mut kube::api::ObjectMeta {
-                &mut self.metadata
-            }
-
-            $($($other)+)?
+        fn plural(kind: &$kind) -> std::borrow::Cow<'_, str> {
+            <$other as kube::Resource>::plural(kind)
         }
     };
 }
 
-pub(crate) use resource_of_any_kind;
+pub(crate) use of_the_kinds_of;
 
-resource_of_any_kind!(TrimmedObject, kube::discovery::ApiResource);
+impl Resource for TrimmedObject {
+    of_the_kinds_of!(DynamicObject, ApiResource);
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -25,15 +25,34 @@ impl WatchedResource {
     }
 }
 
-/// An object of which only its metadata is read, by the uid of its controller.
-impl Row for TrimmedObject {
+/// An object of which only its controller matters.
+#[derive(Clone, Debug)]
+pub struct Dependent {
+    namespace: String,
+    name: String,
+    uid: String,
+    /// The uid of its controller.
+    owner: Option<String>,
+}
+
+impl Dependent {
+    /// The row of an object.
+    #[must_use]
+    pub fn of<K: Resource>(object: K) -> Self {
+        let ObjectId { namespace, name, uid } = ObjectId::of(&object);
+        let mut owners = object.meta().owner_references.iter().flatten();
+        let owner = owners.find(|owner| owner.controller == Some(true)).map(|owner| owner.uid.clone());
+        Self { namespace: namespace.to_owned(), name: name.to_owned(), uid: uid.to_owned(), owner }
+    }
+}
+
+impl Row for Dependent {
     fn id(&self) -> ObjectId<'_> {
-        (&self.metadata).into()
+        ObjectId { namespace: &self.namespace, name: &self.name, uid: &self.uid }
     }
 
     fn group(&self) -> Option<&str> {
-        let mut owners = self.metadata.owner_references.iter().flatten();
-        Some(&owners.find(|owner| owner.controller == Some(true))?.uid)
+        self.owner.as_deref()
     }
 }
 
@@ -76,7 +95,7 @@ mod tests {
             if sent.uri.contains("watch=true") { Answer::Silence } else { Answer::Object(list.clone()) }
         });
         let watch = Watch::metadata_of::<ConfigMap>(&client);
-        let cards = Watches::default().cache(watch, |map| map, |_| {});
+        let cards = Watches::default().cache(watch, Dependent::of, |_| {});
         let error = cards.owned_by(OWNER).unwrap_err();
         assert!(error.message.contains("shop/web") && error.message.contains("first list"), "{error}");
         cards.watch().first_list(std::time::Duration::from_secs(9)).await;

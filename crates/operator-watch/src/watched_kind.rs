@@ -3,12 +3,16 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::{Api, Client, api::ObjectMeta, discovery::ApiResource};
+use kube::{
+    Api, Client, Resource,
+    api::{DynamicObject, ObjectMeta},
+    discovery::ApiResource,
+};
 
 use crate::{
     ServedKinds, TrimmedObject, Watch, WatchedResource, Watermark,
     health::{Health, Need, WatchStatus},
-    trimmed::resource_of_any_kind,
+    trimmed::of_the_kinds_of,
 };
 
 /// An object of a kind that is known only at run time, trimmed to the fields that its controller reads.
@@ -34,58 +38,21 @@ pub struct Source {
 /// A kind to watch.
 #[derive(Clone)]
 pub struct WatchedKind<R> {
-    id: Arc<str>,
-    resource: Arc<ApiResource>,
-    fingerprint: String,
-    selector: Option<String>,
-    is_metadata_only: bool,
-    trim: Trim<R>,
+    /// Unique among the kinds of one controller.
+    pub id: Arc<str>,
+    /// The kind, all of whose objects are watched.
+    pub resource: Arc<ApiResource>,
+    /// Narrows the watch to objects with these labels; others never reach this process.
+    pub selector: Option<String>,
+    /// Watches only the metadata; the other fields are null.
+    pub is_metadata_only: bool,
+    /// Returns what is kept of an object.
+    pub trim: Arc<dyn Fn(TrimmedObject) -> R + Send + Sync>,
+    /// Identifies the inputs of `trim`: when it changes, the watch starts again.
+    pub fingerprint: String,
 }
 
-type Trim<R> = Arc<dyn Fn(TrimmedObject) -> R + Send + Sync>;
-
 impl<R> WatchedKind<R> {
-    /// Watches all objects of a kind, each kept as the row that `trim` returns. `id` is unique among the kinds of one
-    /// controller. `fingerprint` identifies the inputs of `trim`: when it changes, the watch starts again.
-    #[must_use]
-    pub fn new(
-        id: impl Into<Arc<str>>,
-        resource: ApiResource,
-        fingerprint: impl Into<String>,
-        trim: impl Fn(TrimmedObject) -> R + Send + Sync + 'static,
-    ) -> Self {
-        Self {
-            id: id.into(),
-            resource: Arc::new(resource),
-            fingerprint: fingerprint.into(),
-            selector: None,
-            is_metadata_only: false,
-            trim: Arc::new(trim),
-        }
-    }
-
-    /// Narrows the watch to objects with these labels; others never reach this process.
-    #[must_use]
-    pub fn labelled(mut self, selector: Option<String>) -> Self {
-        self.selector = selector;
-        self
-    }
-
-    /// Watches only the metadata; the other fields are null.
-    #[must_use]
-    pub fn metadata_only(mut self) -> Self {
-        self.is_metadata_only = true;
-        self
-    }
-
-    pub fn id(&self) -> &Arc<str> {
-        &self.id
-    }
-
-    pub fn resource(&self) -> &Arc<ApiResource> {
-        &self.resource
-    }
-
     /// Whether another one asks for the very same watch.
     pub fn is_same(&self, other: &Self) -> bool {
         (&self.id, &self.resource, &self.fingerprint, &self.selector, self.is_metadata_only)
@@ -106,13 +73,8 @@ impl<R> WatchedKind<R> {
         let Self { id, resource, selector, is_metadata_only, trim, .. } = self;
         let (status, seen) = (health.watch(&kind, Need::Never), Watermark::default());
         let api = Api::all_with(client.clone(), &*resource);
-        let mut watch = Watch::new(api, kind).in_any_version(served, resource.clone());
-        if is_metadata_only {
-            watch = watch.metadata_only();
-        }
-        if let Some(selector) = selector {
-            watch = watch.labelled(&selector);
-        }
+        let all = Watch::new(api, kind).in_any_version(served, resource.clone());
+        let watch = Watch { labels: selector, is_metadata_only, ..all };
         let watched = WatchedResource::new(resource.clone(), &seen);
         let (mut source, state) = (Arc::new(Source { id, watched }), status.subscribe());
         let trim = move |object: TrimmedObject| {
@@ -163,17 +125,27 @@ pub struct Intake<Raw, K> {
     pub trim: Box<dyn FnMut(Raw) -> K + Send + Sync>,
 }
 
-// Shared: a queue and a store hold it once for each object.
-resource_of_any_kind!(Watched<R>, Arc<ApiResource>, R;
+impl<R> Resource for Watched<R> {
+    // Shared: each pass holds it for its logs.
+    of_the_kinds_of!(DynamicObject, Arc<ApiResource>);
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+
     // The object may be watched in another version than its kind is known by.
     fn object_ref(&self, _: &Arc<ApiResource>) -> ObjectReference {
         self.reference()
     }
-);
+}
 
 #[cfg(test)]
 mod tests {
-    use kube::{Resource, core::GroupVersionKind};
+    use kube::core::GroupVersionKind;
     use serde_json::json;
 
     use super::*;
@@ -186,7 +158,14 @@ mod tests {
             let kind = GroupVersionKind::gvk("x.dev", version, "Move");
             Arc::new(ApiResource::from_gvk_with_plural(&kind, "moves"))
         });
-        let kind = WatchedKind::new("moves", ApiResource::clone(&v1), "", |_| ());
+        let kind = WatchedKind {
+            id: "moves".into(),
+            resource: v1.clone(),
+            selector: None,
+            is_metadata_only: false,
+            trim: Arc::new(|_| ()),
+            fingerprint: String::new(),
+        };
         let mut intake = kind.intake(&client, &ServedKinds::new(client.clone()), &Health::default());
         let mut listed = || {
             let object = json!({"metadata": {"namespace": "shop", "name": "a", "uid": "u"}});

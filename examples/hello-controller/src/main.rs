@@ -5,12 +5,12 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
 use operator_kit::run::{Attempt, Controller, Identity, Next, Operator, Queue};
 use operator_kit::write::{Writer, owner::controller_reference};
-use operator_watch::{Cache, Failure, ObjectId, TrimmedObject, Watch, WatchedResource};
+use operator_watch::{Cache, Dependent, Failure, ObjectId, Watch, WatchedResource};
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 struct Cards {
-    cards: Arc<Cache<TrimmedObject>>,
+    cards: Arc<Cache<Dependent>>,
     writer: Writer,
 }
 
@@ -51,7 +51,7 @@ async fn main() -> anyhow::Result<()> {
     let hello = Identity { name: "hello-controller", version: "1.0.0", about, prefix: "hello" };
     let operator = Operator::<IgnoredAny>::start(hello, hello.parse()).await?;
     let watch = Watch::metadata_of::<ConfigMap>(&operator.client);
-    let cards = operator.watches.cache(watch, |map| map, |_| {});
+    let cards = operator.watches.cache(watch, Dependent::of, |_| {});
     let controller = Cards { cards, writer: operator.writer.clone() };
     operator.run(controller, Queue::default()).await
 }

@@ -171,6 +171,6 @@ fn watched(
     let fingerprint = format!("{} {}", kind.fingerprint, versions.join(" "));
     let (id, resource, selector) = (kind.id.clone(), kind.resource.clone(), kind.selector.clone());
     let kind = Arc::new(CommandKind { watched_targets, ..kind.clone() });
-    WatchedKind::new(id, resource, fingerprint, move |object| CommandRow::of(&kind, object))
-        .labelled(selector)
+    let trim = Arc::new(move |object| CommandRow::of(&kind, object));
+    WatchedKind { id, resource: resource.into(), selector, is_metadata_only: false, trim, fingerprint }
 }

@@ -7,8 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use kube::runtime::reflector::{Store, store::Writer as StoreWriter};
-use operator_watch::{Watched, WatchedKind};
+use operator_watch::{SharedRows, Watched, WatchedKind};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -25,7 +24,7 @@ struct Shared<R: 'static> {
     namespace_added: Notify,
 }
 
-type ById<R> = HashMap<Arc<str>, (Queue, Store<Watched<R>>)>;
+type ById<R> = HashMap<Arc<str>, (Queue, SharedRows<Watched<R>>)>;
 
 impl<R: 'static> Default for Triggers<R> {
     fn default() -> Self {
@@ -34,7 +33,7 @@ impl<R: 'static> Default for Triggers<R> {
     }
 }
 
-impl<R: Clone + 'static> Triggers<R> {
+impl<R: Send + Sync + 'static> Triggers<R> {
     /// Requests a pass over an object of the kind with this `id`; does nothing if the kind is no longer watched.
     pub fn notify(&self, id: &str, namespace: &str, name: &str) {
         if let Some((queue, _)) = self.0.by_id.lock().get(id) {
@@ -45,7 +44,7 @@ impl<R: Clone + 'static> Triggers<R> {
     /// The objects of the kind with this `id`, as its watch last delivered them; none if the kind is not watched.
     #[must_use]
     pub fn objects(&self, id: &str) -> Vec<Arc<Watched<R>>> {
-        self.0.by_id.lock().get(id).map(|(_, store)| store.state()).unwrap_or_default()
+        self.0.by_id.lock().get(id).map(|(_, objects)| objects.read().all()).unwrap_or_default()
     }
 
     /// Requests a pass over every object of a namespace, soon: one walk over all objects serves all namespaces that are
@@ -61,25 +60,25 @@ impl<R: Clone + 'static> Triggers<R> {
             self.0.namespace_added.notified().await;
             let namespaces = take(&mut *self.0.namespaces.lock());
             let kinds: Vec<_> = self.0.by_id.lock().values().cloned().collect();
-            for (queue, store) in kinds {
+            for (queue, objects) in kinds {
                 let is_asked = |object: &Watched<R>| {
                     object.metadata.namespace.as_ref().is_some_and(|namespace| namespaces.contains(namespace))
                 };
-                queue.notify_all(&store, is_asked).await;
+                queue.notify_all(&objects, is_asked).await;
             }
         }
     }
 
-    /// A queue and a store for a kind.
-    pub(crate) fn open(&self, kind: &WatchedKind<R>) -> (Queue, StoreWriter<Watched<R>>) {
-        let (queue, filled) = (Queue::default(), StoreWriter::new(kind.resource().clone()));
-        self.0.by_id.lock().insert(kind.id().clone(), (queue.clone(), filled.as_reader()));
-        (queue, filled)
+    /// A queue and rows for a kind.
+    pub(crate) fn open(&self, kind: &WatchedKind<R>) -> (Queue, SharedRows<Watched<R>>) {
+        let opened = (Queue::default(), SharedRows::default());
+        self.0.by_id.lock().insert(kind.id.clone(), opened.clone());
+        opened
     }
 
-    /// Drops the queue and the store of a kind that is no longer watched.
+    /// Drops the queue and the rows of a kind that is no longer watched.
     pub(crate) fn close(&self, kind: &WatchedKind<R>) {
-        self.0.by_id.lock().remove(kind.id());
+        self.0.by_id.lock().remove(&kind.id);
     }
 }
 
@@ -101,26 +100,31 @@ mod tests {
             kind: "Gadget".into(),
             plural: KIND.into(),
         };
-        WatchedKind::new(KIND, resource, "", |_| ())
+        WatchedKind {
+            id: KIND.into(),
+            resource: resource.into(),
+            selector: None,
+            is_metadata_only: false,
+            trim: Arc::new(|_| ()),
+            fingerprint: String::new(),
+        }
     }
 
-    fn fill(filled: &mut StoreWriter<Watched<()>>, namespaces: usize, objects: usize) {
-        let watched = WatchedResource::unwatched(kind().resource().clone());
+    fn fill(filled: &SharedRows<Watched<()>>, namespaces: usize, objects: usize) {
+        let watched = WatchedResource::unwatched(kind().resource);
         let source = Arc::new(Source { id: KIND.into(), watched });
-        filled.apply_watcher_event(&Event::Init);
+        filled.write().take(Event::Init);
         for number in 0..objects {
             let metadata = ObjectMeta {
                 namespace: Some(format!("n{}", number % namespaces)),
                 name: Some(format!("o{number}")),
+                uid: Some(format!("u{number}")),
                 ..ObjectMeta::default()
             };
-            filled.apply_watcher_event(&Event::InitApply(Watched {
-                metadata,
-                source: source.clone(),
-                row: (),
-            }));
+            let object = Watched { metadata, source: source.clone(), row: () };
+            filled.write().take(Event::InitApply(Arc::new(object)));
         }
-        filled.apply_watcher_event(&Event::InitDone);
+        filled.write().take(Event::InitDone);
     }
 
     #[tokio::test(start_paused = true)]
@@ -128,9 +132,9 @@ mod tests {
         const NAMESPACES: usize = 500;
         const OBJECTS: usize = 20_000;
         let triggers = Triggers::default();
-        let (queue, mut filled) = triggers.open(&kind());
+        let (queue, filled) = triggers.open(&kind());
         queue.open();
-        fill(&mut filled, NAMESPACES, OBJECTS);
+        fill(&filled, NAMESPACES, OBJECTS);
         for number in 0..NAMESPACES - 1 {
             triggers.notify_all_in(&format!("n{number}"));
         }
@@ -157,9 +161,9 @@ mod tests {
     #[test]
     fn nothing_is_kept_of_a_kind_that_is_not_watched_any_more() {
         let triggers = Triggers::default();
-        let (queue, mut filled) = triggers.open(&kind());
-        fill(&mut filled, 1, 1);
-        let row = Arc::downgrade(&filled.as_reader().state()[0]);
+        let (queue, filled) = triggers.open(&kind());
+        fill(&filled, 1, 1);
+        let row = Arc::downgrade(&filled.read().all()[0]);
         triggers.close(&kind());
         drop((queue, filled));
         assert!(row.upgrade().is_none());

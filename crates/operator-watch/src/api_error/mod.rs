@@ -5,7 +5,7 @@ mod cause;
 mod describe;
 mod unknown_field;
 
-use std::time::Duration;
+use std::{iter, time::Duration};
 
 use kube::core::response::Status;
 
@@ -13,9 +13,6 @@ use crate::{Failure, live::Silence, object::Named};
 
 pub use cause::Cause;
 pub use unknown_field::unknown_fields;
-
-/// The answer to a JSON patch with a failed test.
-const FAILED_TEST: &str = "the server rejected our request due to an error in our request";
 
 /// The purpose of a request, on which the words for its failure depend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,14 +82,6 @@ impl ApiError {
         Self { fields, code: status.code, busy_for, ..Self::new(verb, object, cause, message) }
     }
 
-    /// Converts the error of a JSON patch with a failed test, which the server answers like an invalid object, but
-    /// without its field.
-    #[must_use]
-    pub fn of_failed_test(self) -> Self {
-        let is_failed_test = self.cause == Cause::Invalid && self.message.starts_with(FAILED_TEST);
-        if is_failed_test { Self { cause: Cause::Conflict, ..self } } else { self }
-    }
-
     /// Converts the error of a write to a status.
     #[must_use]
     pub fn of_status(self) -> Self {
@@ -120,18 +109,9 @@ impl ApiError {
     /// Whether it may concern this object alone, so that the same write may succeed for another one.
     #[must_use]
     pub fn concerns_one_object(&self) -> bool {
-        match self.cause {
-            Cause::AlreadyExists
-            | Cause::NotFound
-            | Cause::Conflict
-            | Cause::Forbidden
-            | Cause::Invalid
-            | Cause::UnknownField => true,
-            // A webhook that does not answer may concern some objects only, but a server that does not answer
-            // concerns all.
-            Cause::WebhookUnanswered | Cause::Unanswered | Cause::Failed => self.code != 0,
-            _ => false,
-        }
+        // A webhook that does not answer may concern some objects only, but a server that does not answer concerns all.
+        let is_answered = self.code != 0 && matches!(self.cause, Cause::Unanswered | Cause::Failed);
+        is_answered || self.is_refusal() || self.is_stale() || self.cause == Cause::AlreadyExists
     }
 
     /// Whether the server refuses this very write, also for a webhook that does not answer. A request that merely failed
@@ -190,18 +170,14 @@ impl From<ApiError> for Failure {
 
 /// An error's text with its whole chain of causes.
 fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut message = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let text = error.to_string();
+    let mut text = error.to_string();
+    for cause in iter::successors(error.source(), |error| error.source()).map(ToString::to_string) {
         // Some libraries repeat the cause in their own text.
-        if !message.contains(&text) {
-            message.push_str(": ");
-            message.push_str(&text);
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
         }
-        cause = error.source();
     }
-    message
+    text
 }
 
 #[cfg(test)]

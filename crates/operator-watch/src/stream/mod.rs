@@ -3,7 +3,6 @@
 //! The stock `Controller` puts all its triggers behind one joint backoff: with one missing child CRD, events of every
 //! other kind were delayed by up to 5.9 s.
 
-mod items;
 mod requests;
 #[cfg(test)]
 mod tests;
@@ -14,7 +13,6 @@ use std::{sync::Arc, time::Duration};
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Resource, discovery::ApiResource, runtime::watcher::Event};
-use parking_lot::RwLock;
 use serde::de::DeserializeOwned;
 use tokio::{sync::watch::Receiver, time::timeout};
 use tokio_util::task::AbortOnDropHandle;
@@ -22,17 +20,15 @@ use tokio_util::task::AbortOnDropHandle;
 pub use self::requests::Watch;
 pub(super) use self::requests::page;
 #[cfg(feature = "testing")]
-pub(crate) use self::requests::{Change, read_objects};
+pub(crate) use self::requests::{Change, read_page};
 use self::{
     unreadable::Unread,
     watch_loop::{WatchBackoff, WatchLoop},
 };
 use crate::{
-    Cache, Row, Watermark,
-    cache::Rows,
+    Cache, Intake, Row, SharedRows, Watermark,
     health::{Health, Need, WatchState, WatchStatus},
-    lenient::Lenient,
-    readable,
+    lenient::{Lenient, readable},
     report::Report,
 };
 
@@ -136,21 +132,32 @@ impl Watches {
         changed: impl Fn(&R) + Send + Sync + 'static,
     ) -> Arc<Cache<R>> {
         let status = self.health.watch(&watch.kind, Need::WhileServed);
-        let rows = Arc::<RwLock<Rows<R>>>::default();
-        let filled = rows.clone();
-        let handle = self.start(watch, status, Watermark::default(), move |event| {
-            let known = |object: &ObjectReference| filled.read().row(object.uid.as_deref()?);
+        let (rows, seen) = (SharedRows::default(), Watermark::default());
+        let intake = Intake { watch, status, seen, trim: Box::new(trim) };
+        let told = move |_, affected: Vec<Arc<R>>| affected.iter().for_each(|row| changed(row));
+        Arc::new(Cache { watch: self.fill(intake, rows.clone(), told), rows })
+    }
+
+    /// Keeps rows of the watched objects. Those that come, change or go are passed to `changed`, with whether they are all
+    /// rows of a new list and those that it lacks.
+    pub fn fill<K: Resource + DeserializeOwned + Send + 'static, R: Row>(
+        &self,
+        intake: Intake<K, R>,
+        rows: SharedRows<R>,
+        mut changed: impl FnMut(bool, Vec<Arc<R>>) + Send + Sync + 'static,
+    ) -> WatchHandle {
+        let Intake { watch, status, seen, mut trim } = intake;
+        self.start(watch, status, seen, move |event| {
+            let is_list = matches!(event, Event::InitDone);
+            let known = |object: &ObjectReference| rows.read().row(object.uid.as_deref()?);
             let Some(event) = readable(event, |object| Arc::new(trim(object)), known) else { return };
-            let affected = filled.write().take(event);
-            for row in &affected {
-                changed(row);
-            }
-        });
-        Arc::new(Cache { rows, watch: handle })
+            let affected = rows.write().take(event);
+            changed(is_list, affected);
+        })
     }
 
     /// Starts a watch that passes each event to `take`.
-    pub fn start<K: Resource + DeserializeOwned + Send + 'static>(
+    fn start<K: Resource + DeserializeOwned + Send + 'static>(
         &self,
         watch: Watch<K>,
         mut status: WatchStatus,

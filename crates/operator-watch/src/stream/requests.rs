@@ -1,23 +1,19 @@
 //! The requests of a watch, each with a time limit, and what their answers mean.
 
-use std::{borrow::Cow, io, marker::PhantomData, pin::pin, sync::Arc, time::Duration};
+use std::{io, marker::PhantomData, pin::pin, sync::Arc, time::Duration};
 
-use futures::{AsyncBufRead, AsyncBufReadExt, Stream, StreamExt, future::ready};
-use http::{HeaderValue, header::ACCEPT_ENCODING};
+use futures::{AsyncBufReadExt, AsyncReadExt, Stream, StreamExt, future::ready};
+use http::{self, HeaderValue, header::ACCEPT_ENCODING};
 use kube::{
     Api, Client, Resource,
     api::{ListParams, WatchParams},
     core::{ListMeta, Request, Status},
     discovery::ApiResource,
 };
-use serde::{
-    Deserialize,
-    de::{DeserializeOwned, IgnoredAny},
-};
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
-use super::items::Items;
-use crate::{ServedKinds, Trimmed, TrimmedObject, lenient::Lenient, live::within};
+use crate::{ServedKinds, TrimmedObject, lenient::Lenient, live::within};
 
 /// Time limit of a page: the API server gives up a list after 60 s.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -31,8 +27,8 @@ pub struct Watch<K> {
     pub(super) kind: String,
     client: Client,
     pub(super) path: String,
-    labels: Option<String>,
-    is_metadata_only: bool,
+    pub(crate) labels: Option<String>,
+    pub(crate) is_metadata_only: bool,
     pub(super) versions: Option<Versions>,
     objects: PhantomData<fn() -> K>,
 }
@@ -85,7 +81,7 @@ impl Watch<TrimmedObject> {
 
 impl<K: DeserializeOwned> Watch<K> {
     /// Requests a page of the list with at most so many objects, the first one without a token, and passes each object to `take`
-    /// as soon as it has arrived.
+    /// before the next one is decoded.
     pub(super) async fn page(
         &self,
         limit: u32,
@@ -98,9 +94,8 @@ impl<K: DeserializeOwned> Watch<K> {
             continue_token: token,
             ..ListParams::default()
         };
-        let all = Request::new(&*self.path);
-        let request = if self.is_metadata_only { all.list_metadata(&params) } else { all.list(&params) };
-        let request = request.map_err(kube::Error::BuildRequest)?;
+        let list = if self.is_metadata_only { Request::list_metadata } else { Request::list };
+        let request = list(&Request::new(&*self.path), &params).map_err(kube::Error::BuildRequest)?;
         within(PAGE_TIMEOUT, page(&self.client, request, take)).await
     }
 
@@ -108,234 +103,185 @@ impl<K: DeserializeOwned> Watch<K> {
     pub(super) async fn changes(
         &self,
         version: &str,
-    ) -> kube::Result<impl Stream<Item = kube::Result<Change<K>>> + use<K>> {
+    ) -> kube::Result<impl Stream<Item = kube::Result<Change<Lenient<K>>>> + use<K>> {
         let params = WatchParams {
             label_selector: self.labels.clone(),
             timeout: Some(WATCH_SECONDS),
-            bookmarks: true,
             ..WatchParams::default()
         };
-        let watch = Request::new(&*self.path);
-        let request = if self.is_metadata_only {
-            watch.watch_metadata(&params, version)
-        } else {
-            watch.watch(&params, version)
-        };
+        let watch = if self.is_metadata_only { Request::watch_metadata } else { Request::watch };
+        let request = watch(&Request::new(&*self.path), &params, version);
         let mut request = request.map_err(kube::Error::BuildRequest)?;
         // Each event would be a separate gzip member, of which the client decodes only the first.
         request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         let lines = within(START_TIMEOUT, self.client.request_stream(request)).await?.lines();
         // A broken connection ends the watch, as the server itself does; a line that it cuts off comes again.
-        let is_told = |line: &io::Result<String>| match line {
-            Ok(_) => true,
-            Err(error) => error.kind() == io::ErrorKind::InvalidData,
-        };
-        let told = lines.take_while(move |line| ready(is_told(line)));
-        Ok(told.map(|line| Change::read(&line.map_err(kube::Error::ReadEvents)?)))
+        let is_end = |error: &io::Error| error.kind() != io::ErrorKind::InvalidData;
+        let lines = lines.take_while(move |line| ready(!line.as_ref().is_err_and(is_end)));
+        Ok(lines.map(|line| Change::read(&line.map_err(kube::Error::ReadEvents)?)))
     }
 }
 
-/// A list whose items have been passed on.
-#[derive(Deserialize)]
-struct List {
-    #[serde(default)]
-    metadata: ListMeta,
-    #[serde(default, rename = "items")]
-    _items: Option<Vec<IgnoredAny>>,
-}
-
-/// Requests a page, passes each object to `take` as soon as it has arrived, and returns the metadata of the list.
+/// Requests a page, passes each object to `take`, and returns the metadata of the list.
 pub(crate) async fn page<K: DeserializeOwned>(
     client: &Client,
     request: http::Request<Vec<u8>>,
     take: impl FnMut(Lenient<K>),
 ) -> kube::Result<ListMeta> {
-    read_objects(client.request_stream(request).await?, take).await
+    let (mut answer, mut text) = (pin!(client.request_stream(request).await?), Vec::new());
+    answer.read_to_end(&mut text).await.map_err(kube::Error::ReadEvents)?;
+    read_page(&text, take)
 }
 
-/// Reads a page, passes each object to `take`, and returns the metadata of the list.
-pub(crate) async fn read_objects<K: DeserializeOwned>(
-    text: impl AsyncBufRead,
-    mut take: impl FnMut(Lenient<K>),
+/// Reads a page, passes each object to `take` before the next one is decoded, and returns the metadata of the list.
+pub(crate) fn read_page<K: DeserializeOwned>(
+    text: &[u8],
+    take: impl FnMut(Lenient<K>),
 ) -> kube::Result<ListMeta> {
-    let (mut text, mut items) = (pin!(text), Items::default());
-    loop {
-        let piece = text.fill_buf().await.map_err(kube::Error::ReadEvents)?;
-        if piece.is_empty() {
-            break;
-        }
-        let length = piece.len();
-        items.read(piece, |item| take(Lenient::of(item)));
-        text.consume_unpin(length);
+    #[derive(Deserialize)]
+    struct Page<'t> {
+        #[serde(default)]
+        metadata: ListMeta,
+        #[serde(borrow)]
+        items: Option<Vec<&'t RawValue>>,
     }
-    let List { metadata, .. } = serde_json::from_slice(items.list()).map_err(kube::Error::SerdeError)?;
-    Ok(metadata)
-}
 
-/// The content of a line of a watch.
-pub(crate) enum Change<K> {
-    /// An object is new or changed.
-    Applied(Lenient<K>),
-    /// An object is gone.
-    Deleted(Lenient<K>),
-    /// The watch is as far as this version.
-    Reached(String),
+    let Page { metadata, items } = serde_json::from_slice(text).map_err(kube::Error::SerdeError)?;
+    items.into_iter().flatten().map(|item| Lenient::read(item.get())).for_each(take);
+    Ok(metadata)
 }
 
 /// A line of a watch. kube's `WatchEvent` decodes the object with the line, and fails with it.
 #[derive(Deserialize)]
-struct Line<'t> {
-    r#type: Cow<'t, str>,
-    #[serde(borrow)]
-    object: &'t RawValue,
+pub(crate) struct Change<O> {
+    pub r#type: ChangeType,
+    /// The object; of a bookmark, only its version.
+    pub object: O,
 }
 
-impl<K: DeserializeOwned> Change<K> {
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+#[serde(rename_all = "UPPERCASE")]
+pub(crate) enum ChangeType {
+    Added,
+    Modified,
+    Deleted,
+    /// The watch is as far as this version.
+    Bookmark,
+    /// The object is a [`Status`].
+    Error,
+}
+
+impl<K: DeserializeOwned> Change<Lenient<K>> {
+    /// Reads a line. Nearly every object can be read, and most of the work of a busy watch is to decode them, so the line
+    /// is decoded in one go at first.
     pub fn read(text: &str) -> kube::Result<Self> {
-        Self::read_at_once(text).map_or_else(|| Self::read_in_steps(text), Ok)
-    }
-
-    /// The change of a line as the API server writes it. Nearly all are, and most of the work of a busy watch is to decode
-    /// them.
-    fn read_at_once(text: &str) -> Option<Self> {
-        let (r#type, rest) = text.strip_prefix(r#"{"type":""#)?.split_once(r#"","object":"#)?;
-        let change = match r#type {
-            "ADDED" | "MODIFIED" => Self::Applied,
-            "DELETED" => Self::Deleted,
-            _ => return None,
+        let change = match serde_json::from_str::<Change<K>>(text) {
+            Ok(Change { r#type, object }) => Self { r#type, object: Lenient(Ok(object)) },
+            Err(_) => {
+                let Change { r#type, object }: Change<&RawValue> = decoded(text)?;
+                Self { r#type, object: Lenient::read(object.get()) }
+            }
         };
-        // Whatever else may follow in the line is no part of an object.
-        let object = Lenient::read(rest.trim_end().strip_suffix('}')?);
-        object.0.is_ok().then(|| change(object))
+        if change.r#type == ChangeType::Error {
+            let Change { object, .. }: Change<Status> = decoded(text)?;
+            return Err(kube::Error::Api(Box::new(object)));
+        }
+        Ok(change)
     }
+}
 
-    fn read_in_steps(text: &str) -> kube::Result<Self> {
-        let Line { r#type, object } = serde_json::from_str(text).map_err(kube::Error::SerdeError)?;
-        Ok(match &*r#type {
-            "ADDED" | "MODIFIED" => Self::Applied(Lenient::read(object.get())),
-            "DELETED" => Self::Deleted(Lenient::read(object.get())),
-            "BOOKMARK" => {
-                let bookmark: Trimmed =
-                    serde_json::from_str(object.get()).map_err(kube::Error::SerdeError)?;
-                Self::Reached(bookmark.metadata.resource_version.unwrap_or_default())
-            }
-            _ => {
-                let status: Status = serde_json::from_str(object.get()).map_err(kube::Error::SerdeError)?;
-                return Err(kube::Error::Api(Box::new(status)));
-            }
-        })
-    }
+fn decoded<'t, T: Deserialize<'t>>(text: &'t str) -> kube::Result<T> {
+    serde_json::from_str(text).map_err(kube::Error::SerdeError)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        cell::Cell,
-        pin::Pin,
-        task::{Context, Poll},
-    };
+    use std::cell::Cell;
 
     use k8s_openapi::api::core::v1::ConfigMap;
-    use serde_json::json;
 
     use super::*;
 
-    /// Objects of a page.
-    const OBJECTS: usize = 200;
-    /// Approximate size of each, in bytes.
-    const LARGE: usize = 43_000;
-    /// Bytes that arrive at once.
-    const PIECE: usize = 16 * 1024;
+    const PAGE: &str = r#"{"metadata": {"resourceVersion": "7", "continue": "more"}, "other": {"items": [1]},
+        "items": [{"metadata": {"name": "a"}}, {"metadata": 7}, "x", {"metadata": {"name": "b"}}]}"#;
 
-    /// A connection that counts the bytes that were read from it.
-    struct Counting<'t> {
-        text: &'t [u8],
-        read: &'t Cell<usize>,
-    }
+    #[test]
+    fn each_object_of_a_page_is_read_for_itself_and_passed_on_before_the_next_one() {
+        thread_local!(static DECODED: Cell<usize> = const { Cell::new(0) });
 
-    impl futures::AsyncRead for Counting<'_> {
-        fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, _: &mut [u8]) -> Poll<io::Result<usize>> {
-            unreachable!("its buffer is read")
-        }
-    }
+        struct Counted;
 
-    impl AsyncBufRead for Counting<'_> {
-        fn poll_fill_buf(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
-            let text = self.get_mut().text;
-            Poll::Ready(Ok(&text[..text.len().min(PIECE)]))
+        impl<'de> Deserialize<'de> for Counted {
+            fn deserialize<D: serde::Deserializer<'de>>(decoder: D) -> Result<Self, D::Error> {
+                DECODED.set(DECODED.get() + 1);
+                ConfigMap::deserialize(decoder).map(|_| Self)
+            }
         }
 
-        fn consume(mut self: Pin<&mut Self>, length: usize) {
-            self.text = &self.text[length..];
-            self.read.set(self.read.get() + length);
-        }
-    }
-
-    fn page(objects: usize) -> String {
-        let object =
-            |number| json!({"metadata": {"name": format!("map-{number}")}, "data": {"k": "x".repeat(LARGE)}});
-        let items: Vec<_> = (0..objects).map(object).collect();
-        json!({"metadata": {"resourceVersion": "7", "continue": "more"}, "items": items}).to_string()
-    }
-
-    #[tokio::test]
-    async fn each_object_is_passed_on_before_the_next_one_has_arrived() {
-        let (text, read, mut taken, mut ahead) = (page(OBJECTS), Cell::new(0), 0, 0);
-        let arriving = Counting { text: text.as_bytes(), read: &read };
-        let list = read_objects(arriving, |object: Lenient<ConfigMap>| {
-            assert!(object.0.is_ok());
-            ahead = ahead.max(read.get().saturating_sub(taken * LARGE));
-            taken += 1;
+        let mut readable = Vec::new();
+        let list = read_page(PAGE.as_bytes(), |object: Lenient<Counted>| {
+            readable.push(object.0.is_ok());
+            assert_eq!(DECODED.get(), readable.len(), "one at a time");
         });
-        let list = list.await.unwrap();
+        let list = list.unwrap();
         assert_eq!((list.continue_.as_deref(), list.resource_version.as_deref()), (Some("more"), Some("7")));
-        assert_eq!((taken, read.get()), (OBJECTS, text.len()));
-        assert!(ahead < 2 * LARGE, "{ahead} bytes were read before an object was passed on");
+        assert_eq!(readable, [true, false, false, true]);
     }
 
-    #[tokio::test]
-    async fn a_page_that_ends_too_early_is_none() {
-        let text = page(2);
-        for end in [text.len() - 1, text.len() / 2, 5, 0] {
-            let list = read_objects(&text.as_bytes()[..end], |_: Lenient<ConfigMap>| {}).await;
+    #[test]
+    fn a_list_without_items_is_a_list() {
+        for text in [r#"{"items": null}"#, r#"{"items": []}"#, r#"{"items": [ ]}"#, "{}"] {
+            let list = read_page(text.as_bytes(), |_: Lenient<ConfigMap>| panic!("{text} has an object"));
+            assert!(list.is_ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_page_that_ends_too_early_is_none() {
+        for end in [PAGE.len() - 1, PAGE.len() / 2, 5, 0] {
+            let list = read_page(&PAGE.as_bytes()[..end], |_: Lenient<ConfigMap>| panic!("it is passed on"));
             assert!(matches!(list, Err(kube::Error::SerdeError(_))), "{list:?}");
         }
     }
 
-    /// What is read of a line: its type, and the name of the object if it can be read.
-    fn read(line: &str) -> (&'static str, Option<String>) {
-        let named = |object: Lenient<ConfigMap>| object.0.ok().and_then(|map| map.metadata.name);
-        match Change::read(line) {
-            Ok(Change::Applied(object)) => ("applied", named(object)),
-            Ok(Change::Deleted(object)) => ("deleted", named(object)),
-            Ok(Change::Reached(version)) => ("reached", Some(version)),
-            Err(_) => ("interrupted", None),
-        }
+    /// What is read of a line: its type, and the name of the object or its version if they can be read.
+    fn read(line: &str) -> (Option<ChangeType>, Option<String>) {
+        let Ok(Change { r#type, object }) = Change::<Lenient<ConfigMap>>::read(line) else {
+            return (None, None);
+        };
+        let version = object.resource_version().map(str::to_owned);
+        (Some(r#type), object.0.ok().and_then(|map| map.metadata.name).or(version))
     }
 
     #[test]
     fn a_line_means_the_same_in_whatever_form_it_comes() {
         let object = r#"{"metadata":{"name":"a","annotations":{"x":"\",\"object\":}"}}}"#;
-        let applied = ("applied", Some("a".to_owned()));
         for line in [
-            format!(r#"{{"type":"MODIFIED","object":{object}}}"#),
+            format!(r#"{{"type":"ADDED","object":{object}}}"#),
             format!("{{\"type\":\"ADDED\",\"object\":{object}}}\n"),
             format!(r#"{{ "type": "ADDED", "object": {object} }}"#),
             format!(r#"{{"object":{object},"type":"ADDED"}}"#),
             format!(r#"{{"type":"ADDED","object":{object},"other":{{}}}}"#),
         ] {
-            assert_eq!(read(&line), applied, "{line}");
+            assert_eq!(read(&line), (Some(ChangeType::Added), Some("a".to_owned())), "{line}");
         }
-        assert_eq!(read(&format!(r#"{{"type":"DELETED","object":{object}}}"#)).0, "deleted");
-        let reached = r#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"7"}}}"#;
-        assert_eq!(read(reached), ("reached", Some("7".to_owned())));
+        for (text, r#type) in [("MODIFIED", ChangeType::Modified), ("DELETED", ChangeType::Deleted)] {
+            assert_eq!(read(&format!(r#"{{"type":"{text}","object":{object}}}"#)).0, Some(r#type));
+        }
+        for object in
+            [r#"{"metadata":{"resourceVersion":"7"}}"#, r#"{"metadata":{"resourceVersion":"7"},"data":7}"#]
+        {
+            let bookmark = format!(r#"{{"type":"BOOKMARK","object":{object}}}"#);
+            assert_eq!(read(&bookmark), (Some(ChangeType::Bookmark), Some("7".to_owned())));
+        }
     }
 
     #[test]
     fn a_line_whose_object_cannot_be_read_is_told_from_one_that_is_none() {
-        assert_eq!(read(r#"{"type":"ADDED","object":{"metadata":{"name":7}}}"#), ("applied", None));
+        let unreadable = r#"{"type":"ADDED","object":{"metadata":{"name":7}}}"#;
+        assert_eq!(read(unreadable), (Some(ChangeType::Added), None));
         for line in ["", "{}", r#"{"type":"ADDED","object":{"#, r#"{"type":"ERROR","object":{"code":410}}"#] {
-            assert_eq!(read(line).0, "interrupted", "{line}");
+            assert_eq!(read(line).0, None, "{line}");
         }
     }
 }

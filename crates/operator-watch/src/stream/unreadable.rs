@@ -1,9 +1,9 @@
 use std::{
     collections::{HashMap, HashSet},
+    mem::take,
     sync::Arc,
 };
 
-use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Resource, runtime::watcher::Event};
 
 use crate::{
@@ -16,16 +16,17 @@ use crate::{
 pub(crate) struct Unread {
     kind: String,
     report: Arc<dyn Report>,
-    /// Each object and the mistake in it, by its uid.
-    known: HashMap<String, (ObjectReference, String)>,
+    /// By uid.
+    known: HashMap<String, Unreadable>,
     /// The uids of those that the current list has not shown yet.
     unlisted: HashSet<String>,
 }
 
 impl Unread {
     pub fn new(kind: &str, report: Arc<dyn Report>) -> Self {
-        report.unreadable(kind, 0);
-        Self { kind: kind.to_owned(), report, known: HashMap::new(), unlisted: HashSet::new() }
+        let unread = Self { kind: kind.to_owned(), report, known: HashMap::new(), unlisted: HashSet::new() };
+        unread.count();
+        unread
     }
 
     /// Takes note of an event, and passes it on.
@@ -33,54 +34,43 @@ impl Unread {
         match &event {
             Event::Init => self.unlisted = self.known.keys().cloned().collect(),
             Event::InitApply(Lenient(Err(unreadable))) | Event::Apply(Lenient(Err(unreadable))) => {
-                self.found(unreadable);
-            }
-            Event::Apply(Lenient(Ok(object))) | Event::Delete(Lenient(Ok(object))) => {
-                self.forget(object.meta().uid.as_deref());
-            }
-            Event::Delete(Lenient(Err(unreadable))) => {
-                self.forget(unreadable.object.uid.as_deref());
+                self.found(unreadable.clone());
             }
             Event::InitApply(Lenient(Ok(_))) => {}
-            Event::InitDone => {
-                for uid in std::mem::take(&mut self.unlisted) {
-                    self.forget(Some(&uid));
-                }
-            }
+            Event::Apply(object) | Event::Delete(object) => self.forget(object.uid()),
+            Event::InitDone => take(&mut self.unlisted).iter().for_each(|uid| self.forget(uid)),
         }
         event
     }
 
     /// Reports those again whose Events expire soon, and those that the queue of Events had no room for.
     pub fn tell_again(&self) {
-        for (object, error) in self.known.values() {
-            self.tell(object, error);
-        }
+        self.known.values().for_each(|unreadable| self.tell(unreadable));
     }
 
-    fn found(&mut self, Unreadable { object, error }: &Unreadable) {
-        let kind = object.kind.clone().or_else(|| Some(self.kind.clone()));
-        let object = ObjectReference { kind, resource_version: None, ..object.clone() };
-        let key = object.uid.clone().unwrap_or_default();
-        self.unlisted.remove(&key);
-        if self.known.get(&key).is_none_or(|(_, known)| known != error) {
-            self.forget(object.uid.as_deref());
+    fn found(&mut self, mut unreadable: Unreadable) {
+        let Unreadable { object, error } = &mut unreadable;
+        object.kind.get_or_insert_with(|| self.kind.clone());
+        object.resource_version = None;
+        let uid = object.uid.clone().unwrap_or_default();
+        self.unlisted.remove(&uid);
+        if self.known.get(&uid).is_none_or(|known| known.error != *error) {
+            self.forget(&uid);
             let name = [&object.namespace, &object.name].map(|part| part.as_deref().unwrap_or_default());
             tracing::error!(kind = self.kind, object = name.join("/"), "{}", text(error));
         }
-        self.tell(&object, error);
-        self.known.insert(key, (object, error.clone()));
+        self.tell(&unreadable);
+        self.known.insert(uid, unreadable);
         self.count();
     }
 
-    fn forget(&mut self, uid: Option<&str>) {
-        let Some(uid) = uid else { return };
-        let Some((object, error)) = self.known.remove(uid) else { return };
+    fn forget(&mut self, uid: &str) {
+        let Some(Unreadable { object, error }) = self.known.remove(uid) else { return };
         self.report.is_mended(&object, &error);
         self.count();
     }
 
-    fn tell(&self, object: &ObjectReference, error: &str) {
+    fn tell(&self, Unreadable { object, error }: &Unreadable) {
         self.report.is_unreadable(object, error, &text(error));
     }
 
@@ -91,7 +81,8 @@ impl Unread {
 
 impl Drop for Unread {
     fn drop(&mut self) {
-        self.report.unreadable(&self.kind, 0);
+        self.known.clear();
+        self.count();
     }
 }
 

@@ -12,15 +12,15 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::{
     Unread, Watch,
-    requests::{Change, Versions},
+    requests::{Change, ChangeType, Versions},
 };
 use crate::{
     ApiError, Cause, ServedKind, Verb, Watermark, health::WatchStatus, lenient::Lenient, object::Named,
     report::Report,
 };
 
-/// Objects per page of a list. The server holds a whole page in memory, and this process one object of it.
-const PAGE: u32 = 100;
+/// Objects per page of a list. Its text is in memory until they are all decoded, and each of them may be large.
+const PAGE: u32 = 50;
 /// Maximum silence of a watch: the server ends it, or reports its progress, at least once a minute.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(65);
 /// Time without a change or a bookmark after which it is asked whether the server has the version at all. A watch from one that it
@@ -65,9 +65,7 @@ where
             self.unread.tell_again();
             match self.list().await {
                 Ok(version) => self.watch(version).await,
-                Err(error) => {
-                    self.pause(error).await;
-                }
+                Err(error) => _ = self.pause(error).await,
             }
         }
     }
@@ -161,24 +159,21 @@ where
                 change => change.map_err(|error| self.failure(&error))?,
             };
             is_silent = false;
-            let reached = match change {
-                Change::Applied(object) => self.deliver(object, Event::Apply),
-                Change::Deleted(object) => self.deliver(object, Event::Delete),
-                Change::Reached(version) => Some(version),
-            };
-            if let Some(reached) = reached.filter(|reached| !reached.is_empty()) {
+            let Change { r#type, object } = change;
+            let reached = object.resource_version().filter(|version| !version.is_empty()).map(str::to_owned);
+            match r#type {
+                ChangeType::Added | ChangeType::Modified => {
+                    (self.take)(self.unread.hear(Event::Apply(object)))
+                }
+                ChangeType::Deleted => (self.take)(self.unread.hear(Event::Delete(object))),
+                ChangeType::Bookmark | ChangeType::Error => {}
+            }
+            if let Some(reached) = reached {
                 self.seen.observe(Some(&reached));
                 *version = reached;
             }
         }
         if works { Ok(is_silent) } else { Err(self.useless("the watch ends as soon as it has started")) }
-    }
-
-    /// Delivers a changed object, and returns its version.
-    fn deliver(&mut self, object: Lenient<K>, event: fn(Lenient<K>) -> Event<Lenient<K>>) -> Option<String> {
-        let reached = object.resource_version().map(str::to_owned);
-        (self.take)(self.unread.hear(event(object)));
-        reached
     }
 
     /// Looks for a served version if the watched one is not, and for the wanted one while another is watched. True if it is to be
@@ -242,26 +237,24 @@ pub(super) struct WatchBackoff {
 }
 
 impl WatchBackoff {
-    /// The pause after a failure.
-    fn after_failure(&mut self) -> Duration {
-        let pause = if self.is_recent() { self.next.max(MIN_DELAY) } else { MIN_DELAY };
+    /// The next pause, of which the `first` one depends on what failed.
+    fn pause(&mut self, first: Duration) -> Duration {
+        let is_recent = self.last.is_some_and(|last| last.elapsed() < RESET_AFTER);
+        let pause = if is_recent { self.next.max(MIN_DELAY) } else { first };
         let delay = jittered(pause);
         self.next = (pause * 2).min(MAX_DELAY);
         self.last = Some(Instant::now() + delay);
         delay
     }
 
-    /// The pause before a remedy that usually helps at once: none, unless it was tried just now.
-    fn before_retry(&mut self) -> Duration {
-        if self.is_recent() {
-            return self.after_failure();
-        }
-        self.last = Some(Instant::now());
-        Duration::ZERO
+    /// The pause after a failure.
+    fn after_failure(&mut self) -> Duration {
+        self.pause(MIN_DELAY)
     }
 
-    fn is_recent(&self) -> bool {
-        self.last.is_some_and(|last| last.elapsed() < RESET_AFTER)
+    /// The pause before a remedy that usually helps at once: none, unless it was tried just now.
+    fn before_retry(&mut self) -> Duration {
+        self.pause(Duration::ZERO)
     }
 }
 

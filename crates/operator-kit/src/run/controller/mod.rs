@@ -2,11 +2,8 @@
 
 use std::{fmt::Debug, hash::Hash, sync::Arc, time::Duration};
 
-use kube::{
-    Resource,
-    runtime::reflector::{ObjectRef, Store},
-};
-use operator_watch::{Failure, Health, ObjectId};
+use kube::{Resource, runtime::reflector::ObjectRef};
+use operator_watch::{Failure, Health, ObjectId, SharedRows};
 use tokio::time::{Instant, timeout};
 
 use crate::{
@@ -15,6 +12,7 @@ use crate::{
         Attempt,
         backoff::{Backoff, EVERYTHING, MAX_DELAY, Tried, Version},
     },
+    watch::SharedRows,
     write::Writer,
 };
 
@@ -109,7 +107,7 @@ pub enum Next {
 pub(crate) struct Passes<C: Controller> {
     pub controller: Arc<C>,
     pub dynamic_type: <C::Kind as Resource>::DynamicType,
-    pub store: Store<C::Kind>,
+    pub objects: SharedRows<C::Kind>,
     pub backoff: Arc<Backoff>,
     pub writer: Writer,
     pub events: Events,
@@ -143,9 +141,7 @@ impl<C: Controller> Passes<C> {
 
     /// The object with this name in the cache; the namespace of a cluster-scoped object is empty.
     pub fn find(&self, namespace: &str, name: &str) -> Option<Arc<C::Kind>> {
-        let mut reference = ObjectRef::new_with(name, self.dynamic_type.clone());
-        reference.namespace = Some(namespace.to_owned()).filter(|namespace| !namespace.is_empty());
-        self.store.get(&reference)
+        self.objects.read().group(namespace, name).pop()
     }
 
     /// A reference to an object, for logs.
@@ -155,8 +151,7 @@ impl<C: Controller> Passes<C> {
 
     /// The object in the cache now; `None` if it is gone.
     fn current(&self, object: &C::Kind) -> Option<Arc<C::Kind>> {
-        let current = self.store.get(&self.reference(object))?;
-        (current.meta().uid == object.meta().uid).then_some(current)
+        self.objects.read().row(ObjectId::of(object).uid)
     }
 
     async fn pass_over(&self, queued: &C::Kind, uid: &str) -> Option<Duration> {
@@ -282,14 +277,16 @@ impl<C: Controller> Passes<C> {
 
     /// Has the controller forget all objects of a kind that is no longer watched, because their deletions go unnoticed.
     pub fn unwatch_all(&self) {
-        for object in self.store.state() {
+        let objects = self.objects.read().all();
+        for object in objects {
             self.controller.forget(ObjectId::of(&*object).uid);
         }
     }
 
     /// Forgets the attempts at these objects. A write that is cut off afterwards is still awaited under another watch.
     pub fn forget_attempts_of_all(&self) {
-        for object in self.store.state() {
+        let objects = self.objects.read().all();
+        for object in objects {
             self.forget_attempts(ObjectId::of(&*object).uid);
         }
     }

@@ -5,8 +5,10 @@ use std::{
 };
 
 use anyhow::Context;
-use kube::{Api, Client, Config, Resource, runtime::reflector::store::Writer as StoreWriter};
-use operator_watch::{Health, Intake, Need, ServedKinds, Unmanaged, Watch, Watched, WatchedKind, Watches};
+use kube::{Api, Client, Config, Resource};
+use operator_watch::{
+    Health, Intake, Need, ServedKinds, SharedRows, Unmanaged, Watch, Watched, WatchedKind, Watches,
+};
 use prometheus_client::registry::Registry;
 use serde::de::DeserializeOwned;
 use tokio::{
@@ -164,8 +166,8 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
             watch: Watch::new(Api::<Unmanaged<C::Kind>>::all(self.client.clone()), kind),
             trim: Box::new(|Unmanaged(object)| object),
         };
-        let (controller, filled) = (Arc::new(controller), StoreWriter::new(()));
-        let reconciler = self.reconciler(controller, (), queue, filled, Arc::default());
+        let objects = SharedRows::default();
+        let reconciler = self.reconciler(Arc::new(controller), (), queue, objects, Arc::default());
         let mut leading = follow_phase.clone();
         let beside = async move {
             leading.wait_for(|phase| *phase == Phase::Leading).await?;
@@ -217,7 +219,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
             let is_gone =
                 |(kind, ..): &mut (WatchedKind<R>, _, _)| !wanted.iter().any(|wanted| wanted.is_same(kind));
             for (kind, task, passes) in running.extract_if(.., is_gone) {
-                tracing::info!(id = %kind.id(), kind = kind.resource().kind, "no longer watched");
+                tracing::info!(id = %kind.id, kind = kind.resource.kind, "no longer watched");
                 passes.forget_attempts_of_all();
                 triggers.close(&kind);
                 // A pass that is cut off may note something about its object.
@@ -229,9 +231,9 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
                     continue;
                 }
                 let intake = kind.clone().intake(&self.client, &self.served_kinds, &self.health);
-                let (queue, filled) = triggers.open(&kind);
-                let (controller, resource) = (controller.clone(), kind.resource().clone());
-                let reconciler = self.reconciler(controller, resource, queue, filled, backoff.clone());
+                let (queue, objects) = triggers.open(&kind);
+                let (controller, resource) = (controller.clone(), kind.resource.clone());
+                let reconciler = self.reconciler(controller, resource, queue, objects, backoff.clone());
                 let passes = reconciler.passes.clone();
                 running.push((kind, tasks.spawn(reconciler.run(intake, phase.clone())), passes));
             }
@@ -259,13 +261,13 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         controller: Arc<C>,
         dynamic_type: <C::Kind as Resource>::DynamicType,
         queue: Queue,
-        filled: StoreWriter<C::Kind>,
+        objects: SharedRows<C::Kind>,
         backoff: Arc<Backoff>,
     ) -> Reconciler<C> {
         let passes = Arc::new(Passes {
             controller,
             dynamic_type,
-            store: filled.as_reader(),
+            objects,
             backoff,
             writer: self.writer.clone(),
             events: self.events.clone(),
@@ -273,7 +275,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
             metrics: self.metrics.clone(),
         });
         let (concurrency, watches) = (self.arguments.concurrency, self.watches.clone());
-        Reconciler { passes, filled, queue, concurrency, watches }
+        Reconciler { passes, queue, concurrency, watches }
     }
 }
 
