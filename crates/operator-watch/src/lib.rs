@@ -25,7 +25,7 @@ pub use {
     api_error::{ApiError, Cause, Verb, unknown_fields},
     cache::{Cache, Row, Rows, SharedRows},
     clip::clip,
-    consistency::{Consistency, WatchedResource, Watermark},
+    consistency::{WatchedResource, Watermark},
     failure::Failure,
     health::{Health, Need, WatchState, WatchStatus},
     lenient::Unmanaged,

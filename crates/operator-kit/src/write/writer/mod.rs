@@ -4,11 +4,11 @@
 mod gate;
 mod last_writer;
 mod on_behalf;
+mod record;
 mod send;
 mod status;
 mod target;
 mod trial;
-mod unanswered;
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -17,14 +17,14 @@ use kube::{
     api::{DeleteParams, ObjectMeta, Preconditions},
 };
 use parking_lot::Mutex;
+use record::Record;
 use tokio::{sync::Semaphore, time::Instant};
 
-use operator_watch::{Consistency, ObjectId, Watched, Watermark};
-use unanswered::Unanswered;
+use operator_watch::{ObjectId, Watched, Watermark};
 
 use crate::{
     report::{StatusAge, metrics::Metrics},
-    write::repeated_writes::{Repeated, RepeatedWrites},
+    write::repeated_writes::RepeatedWrites,
 };
 
 pub(crate) use gate::Gate;
@@ -46,14 +46,12 @@ pub struct Writer {
 }
 
 struct Shared {
-    consistency: Consistency,
-    unanswered: Unanswered,
+    /// By the uid of their object.
+    records: Mutex<HashMap<String, Record>>,
     repeated: RepeatedWrites,
     metrics: Arc<Metrics>,
     permits: Semaphore,
     gate: Gate,
-    /// By the uid of its object: whether this process has written its status, and since when it has, or has not.
-    statuses: Mutex<HashMap<String, (bool, Instant)>>,
 }
 
 impl Writer {
@@ -65,13 +63,11 @@ impl Writer {
 
     pub(crate) fn new(client: Client, manager: &'static str, metrics: Arc<Metrics>) -> Self {
         let shared = Shared {
-            consistency: Consistency::default(),
-            unanswered: Unanswered::default(),
+            records: Mutex::default(),
             repeated: RepeatedWrites::default(),
             metrics,
             permits: Semaphore::new(MAX_CONCURRENT_WRITES),
             gate: Gate::default(),
-            statuses: Mutex::default(),
         };
         Self { client, manager, primary: Watermark::default(), shared: Arc::new(shared) }
     }
@@ -93,8 +89,9 @@ impl Writer {
     /// The age of the status of the object.
     #[must_use]
     pub fn status_age(&self, uid: &str) -> StatusAge {
-        let mut statuses = self.shared.statuses.lock();
-        let (is_written, since) = *statuses.entry(uid.to_owned()).or_insert_with(|| (false, Instant::now()));
+        let mut records = self.shared.records.lock();
+        let record = records.entry(uid.to_owned()).or_default();
+        let (is_written, since) = *record.status.get_or_insert_with(|| (false, Instant::now()));
         if is_written { StatusAge::Written(since.elapsed()) } else { StatusAge::Unwritten(since.elapsed()) }
     }
 
@@ -108,16 +105,8 @@ impl Writer {
         &self.primary
     }
 
-    /// The write that was repeated too often on behalf of an object since the last call.
-    pub(crate) fn repeated(&self, uid: &str) -> Option<Repeated> {
-        self.shared.repeated.take(uid)
-    }
-
     /// Forgets an object that is gone.
     pub(crate) fn forget(&self, uid: &str) {
-        self.shared.consistency.forget(uid);
-        self.shared.unanswered.forget(uid);
-        self.shared.repeated.take(uid);
-        self.shared.statuses.lock().remove(uid);
+        self.shared.records.lock().remove(uid);
     }
 }

@@ -10,7 +10,11 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
-use super::{OnBehalf, Written, target::Target, unanswered::UnderWay};
+use super::{
+    OnBehalf, Written,
+    record::{CATCH_UP_TIMEOUT, InFlight},
+    target::Target,
+};
 use crate::write::repeated_writes::{Repeated, Repetition};
 
 /// Requests only the metadata of an object. A server that does not know this type answers with the whole object.
@@ -112,9 +116,9 @@ impl OnBehalf<'_> {
             strictly(&mut request);
         }
         let repetition = Repetition::of(self.whose, &request, self.undoes.is_some());
-        let under_way = UnderWay::new(&shared.unanswered, self.whose, verb, &target);
+        let in_flight = InFlight::new(shared, self.whose, verb, &target);
         let result = in_time(writer.client.request::<T>(request)).await.map_err(|error| target.error(&error));
-        under_way.ended(&result);
+        in_flight.ended(&result);
         drop(permit);
         let WatchedResource { resource, seen } = target.kind;
         // Refused writes have their backoff, and an existing object is often no failure. A rival may always be faster.
@@ -122,15 +126,16 @@ impl OnBehalf<'_> {
             Ok(_) | Err(Cause::AlreadyExists) => true,
             Err(cause) => self.undoes.is_some() && cause == Cause::Conflict,
         };
-        if counts {
-            let told = || Repeated { verb, object: Named::new(&*resource.kind, &*target.name), undoes };
-            shared.repeated.record(self.whose, repetition, told);
+        if counts && shared.repeated.record(repetition) {
+            let repeated = Repeated { verb, object: Named::new(&*resource.kind, &*target.name), undoes };
+            let mut records = shared.records.lock();
+            records.entry(self.whose.to_owned()).or_default().repeated = Some(Box::new(repeated));
         }
         let code = result.as_ref().map_or_else(|error| error.code, |_| 200).to_string();
         shared.metrics.writes.get_or_create(&[("verb", verb.into()), ("code", code.into())]).inc();
         if let Ok(answer) = &result {
             tracing::debug!(verb, kind = resource.kind, name = target.name, "wrote");
-            shared.consistency.wrote(self.whose, seen, answer.resource_version());
+            shared.awaits(self.whose, seen, answer.resource_version(), CATCH_UP_TIMEOUT);
         }
         Ok(result)
     }

@@ -16,7 +16,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{OnBehalf, Writer, Written, send::as_yaml, target::Target};
+use super::{OnBehalf, Writer, Written, record::CATCH_UP_TIMEOUT, send::as_yaml, target::Target};
 use crate::write::owner::exactly;
 
 /// The list of a status that several controllers may write.
@@ -45,7 +45,8 @@ impl Writer {
             && found["metadata"]["uid"] == id.uid
         {
             if version_of(&found) != version {
-                self.shared.consistency.wrote(id.uid, &self.primary, Some(version_of(&found)));
+                let found = Some(version_of(&found));
+                self.shared.awaits(id.uid, &self.primary, found, CATCH_UP_TIMEOUT);
                 return Ok(());
             }
             // A condition that cannot be decoded is not in the observed state.
@@ -55,7 +56,8 @@ impl Writer {
             }
         }
         written.map_err(ApiError::of_status)?;
-        self.shared.statuses.lock().insert(id.uid.to_owned(), (true, Instant::now()));
+        let mut records = self.shared.records.lock();
+        records.entry(id.uid.to_owned()).or_default().status = Some((true, Instant::now()));
         Ok(())
     }
 }

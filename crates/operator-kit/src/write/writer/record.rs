@@ -1,19 +1,24 @@
-//! Writes whose answer is lost may have taken effect. The next decision on the object asks the server for the version
-//! that the watch then has to reach.
+//! Read your own writes, also those whose answer is lost.
+//!
+//! After a write, the next decision on the object waits until the cache has reached the resourceVersion that the server
+//! answered with. kube-controller-manager does so since 1.36 (KEP-5647), and resource versions may be compared (KEP-5504).
+//! A write without an answer may have taken effect, so that the next decision asks the server for the version that the
+//! watch then has to reach.
 
-use std::{collections::HashMap, time::Duration};
+use std::{mem::take, time::Duration};
 
-use kube::{
-    api::ListParams,
-    core::{ListMeta, Request},
-};
-use operator_watch::{ApiError, ObjectId, Trimmed, WatchedResource, live::within};
-use parking_lot::Mutex;
+use kube::{api::ListParams, core::ListMeta};
+use operator_watch::{ApiError, Trimmed, WatchedResource, Watermark, live::within};
 use serde::Deserialize;
 use tokio::time::Instant;
 
-use super::{Writer, target::Target};
+use super::{Shared, Writer, target::Target};
+use crate::write::repeated_writes::Repeated;
 
+/// Longest wait of a decision. The watches of an overloaded API server lag by up to 20 s, and premature decisions add
+/// to its load; only a broken watch takes this long. Safety does not depend on the wait, because names are
+/// deterministic and deletions carry a uid.
+pub(super) const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time in which a write that has lost its answer may still take effect.
 const IN_FLIGHT: Duration = Duration::from_secs(5);
 /// Longest time that a decision waits for such a look-up, as for the watch itself.
@@ -24,13 +29,37 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// known, which a watch without events reaches late.
 const DELETION_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The unanswered writes on behalf of each object, by its uid.
+/// What is remembered of an object between its passes.
 #[derive(Default)]
-pub(super) struct Unanswered(Mutex<HashMap<String, Vec<Write>>>);
+pub(super) struct Record {
+    /// The versions that the caches have yet to show.
+    pending: Vec<PendingVersion>,
+    /// The writes whose answer is lost.
+    lost: Vec<LostWrite>,
+    /// The write that was repeated too often since the last pass.
+    pub repeated: Option<Box<Repeated>>,
+    /// Whether this process has written its status, and since when it has, or has not.
+    pub status: Option<(bool, Instant)>,
+}
 
-/// An unanswered write.
+struct PendingVersion {
+    seen: Watermark,
+    /// How far the watch was at the write.
+    since: u64,
+    version: u64,
+    until: Instant,
+}
+
+impl PendingVersion {
+    /// Whether the watch shows it, or has gone back behind the write and never will, or is broken.
+    fn is_over(&self) -> bool {
+        let seen = self.seen.version();
+        seen >= self.version || seen < self.since || self.until <= Instant::now()
+    }
+}
+
 #[derive(Clone)]
-struct Write {
+struct LostWrite {
     verb: &'static str,
     kind: WatchedResource,
     namespace: String,
@@ -38,42 +67,18 @@ struct Write {
     since: Instant,
 }
 
-impl Unanswered {
-    /// Forgets an object that is gone.
-    pub fn forget(&self, uid: &str) {
-        self.0.lock().remove(uid);
-    }
-
-    fn of(&self, uid: &str) -> Vec<Write> {
-        self.0.lock().get(uid).cloned().unwrap_or_default()
-    }
-
-    fn keep(&self, uid: &str, writes: Vec<Write>) {
-        if writes.is_empty() {
-            self.forget(uid);
-        } else {
-            self.0.lock().insert(uid.to_owned(), writes);
-        }
-    }
-}
-
-/// A write under way. It counts as unanswered when it is dropped without an answer, as at the end of a pass that is cut off.
-pub(super) struct UnderWay<'w> {
-    unanswered: &'w Unanswered,
+/// A write under way. It counts as lost when it is dropped without an answer, as at the end of a pass that is cut off.
+pub(super) struct InFlight<'w> {
+    shared: &'w Shared,
     whose: &'w str,
-    write: Option<Write>,
+    write: Option<LostWrite>,
 }
 
-impl<'w> UnderWay<'w> {
-    pub fn new(unanswered: &'w Unanswered, whose: &'w str, verb: &'static str, target: &Target<'_>) -> Self {
-        let write = target.kind.seen.is_watched().then(|| Write {
-            verb,
-            kind: target.kind.clone(),
-            namespace: target.namespace.clone(),
-            name: target.name.clone(),
-            since: Instant::now(),
-        });
-        Self { unanswered, whose, write }
+impl<'w> InFlight<'w> {
+    pub fn new(shared: &'w Shared, whose: &'w str, verb: &'static str, target: &Target<'_>) -> Self {
+        let Target { kind, namespace, name, .. } = target.clone();
+        let write = LostWrite { verb, kind: kind.clone(), namespace, name, since: Instant::now() };
+        Self { shared, whose, write: kind.seen.is_watched().then_some(write) }
     }
 
     pub fn ended<T>(mut self, result: &Result<T, ApiError>) {
@@ -83,11 +88,11 @@ impl<'w> UnderWay<'w> {
     }
 }
 
-impl Drop for UnderWay<'_> {
+impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         if let Some(write) = self.write.take() {
-            let write = Write { since: Instant::now(), ..write };
-            self.unanswered.0.lock().entry(self.whose.to_owned()).or_default().push(write);
+            let write = LostWrite { since: Instant::now(), ..write };
+            self.shared.records.lock().entry(self.whose.to_owned()).or_default().lost.push(write);
         }
     }
 }
@@ -100,19 +105,28 @@ struct Found {
     items: Option<Vec<Trimmed>>,
 }
 
+impl Shared {
+    /// Has decisions on the object `uid` wait until a watch reaches a version, for some time at most.
+    pub fn awaits(&self, uid: &str, seen: &Watermark, version: Option<&str>, limit: Duration) {
+        let Some(version) = version.and_then(|version| version.parse().ok()) else { return };
+        let since = seen.version();
+        if since < version {
+            let pending =
+                PendingVersion { seen: seen.clone(), since, version, until: Instant::now() + limit };
+            self.records.lock().entry(uid.to_owned()).or_default().pending.push(pending);
+        }
+    }
+}
+
 impl Writer {
     /// Whether the caches show every write for the object, also those whose answer was lost.
     pub(crate) async fn catches_up(&self, uid: &str) -> bool {
-        self.looks_up_unanswered(uid).await && self.shared.consistency.is_current(uid)
-    }
-
-    /// False while the server does not answer.
-    async fn looks_up_unanswered(&self, uid: &str) -> bool {
+        let lost = self.shared.records.lock().get(uid).map(|record| record.lost.clone()).unwrap_or_default();
         let (mut left, mut is_reachable) = (Vec::new(), true);
-        for write in self.shared.unanswered.of(uid) {
-            let found = if is_reachable { self.look_up(&write).await } else { None };
-            match found {
-                Some(found) => left.extend((!self.settles(uid, &write, found)).then_some(write)),
+        for write in lost {
+            match if is_reachable { self.look_up(&write).await } else { None } {
+                Some(found) if self.settles(uid, &write, found) => {}
+                Some(_) => left.push(write),
                 None if write.since.elapsed() < LOOK_UP_TIMEOUT => {
                     is_reachable = false;
                     left.push(write);
@@ -120,38 +134,47 @@ impl Writer {
                 None => {}
             }
         }
-        self.shared.unanswered.keep(uid, left);
-        is_reachable
+        let mut records = self.shared.records.lock();
+        let Some(record) = records.get_mut(uid) else { return true };
+        record.lost = left;
+        record.pending.retain(|pending| !pending.is_over());
+        let is_current = record.pending.is_empty();
+        if is_current && record.lost.is_empty() && record.status.is_none() && record.repeated.is_none() {
+            records.remove(uid);
+        }
+        is_reachable && is_current
     }
 
-    async fn look_up(&self, write: &Write) -> Option<Found> {
-        let id = ObjectId { namespace: &write.namespace, name: &write.name, uid: "" };
+    async fn look_up(&self, write: &LostWrite) -> Option<Found> {
+        let LostWrite { kind, namespace, name, .. } = write.clone();
+        let target = Target { kind: &kind, namespace, name, uid: String::new() };
         // A right to list comes with each watch.
-        let only = ListParams::default().fields(&format!("metadata.name={}", write.name));
-        let request: Request = Target::new(&write.kind, id).request();
-        let request = request.list_metadata(&only).ok()?;
+        let only = ListParams::default().fields(&format!("metadata.name={}", target.name));
+        let request = target.request().list_metadata(&only).ok()?;
         let found = within(REQUEST_TIMEOUT, self.client.request::<Found>(request)).await;
         found.inspect_err(|error| tracing::debug!(name = write.name, "cannot look up a write: {error}")).ok()
     }
 
     /// Has the next decision wait for what was found. False while the write may still take effect.
-    fn settles(&self, uid: &str, write: &Write, found: Found) -> bool {
-        let consistency = &self.shared.consistency;
+    fn settles(&self, uid: &str, write: &LostWrite, found: Found) -> bool {
         let is_over = write.since.elapsed() >= IN_FLIGHT;
-        let Some(Trimmed { metadata }) = found.items.into_iter().flatten().next() else {
-            if write.verb != "create" {
-                let version = found.metadata.resource_version;
-                consistency.awaits(uid, &write.kind.seen, version.as_deref(), DELETION_TIMEOUT);
-                return true;
-            }
-            return is_over;
+        let item = found.items.into_iter().flatten().next();
+        let (version, limit) = match &item {
+            Some(Trimmed { metadata }) => (&metadata.resource_version, CATCH_UP_TIMEOUT),
+            None if write.verb == "create" => return is_over,
+            None => (&found.metadata.resource_version, DELETION_TIMEOUT),
         };
-        consistency.wrote(uid, &write.kind.seen, metadata.resource_version.as_deref());
-        match write.verb {
-            "create" => true,
-            "delete" => is_over || metadata.deletion_timestamp.is_some(),
+        self.shared.awaits(uid, &write.kind.seen, version.as_deref(), limit);
+        match (write.verb, &item) {
+            ("create", _) | (_, None) => true,
+            ("delete", Some(item)) => is_over || item.metadata.deletion_timestamp.is_some(),
             _ => is_over,
         }
+    }
+
+    /// The write that was repeated too often on behalf of an object since the last call.
+    pub(crate) fn repeated(&self, uid: &str) -> Option<Repeated> {
+        take(&mut self.shared.records.lock().get_mut(uid)?.repeated).map(|repeated| *repeated)
     }
 }
 
@@ -162,9 +185,10 @@ mod tests {
     use serde_json::{Value, json};
     use tokio::time::timeout;
 
+    use operator_watch::ObjectId;
+
     use super::*;
     use crate::testing::{Answer, Log, answering};
-    use operator_watch::Watermark;
 
     const OWNER: ObjectId<'_> = ObjectId { namespace: "shop", name: "web", uid: "owner" };
     const POD: ObjectId<'_> = ObjectId { namespace: "shop", name: "web-1", uid: "pod" };
@@ -291,5 +315,64 @@ mod tests {
         creates(&writer, &pods).await;
         assert!(writer.catches_up("owner").await);
         assert_eq!(log.take().len(), 1);
+    }
+
+    fn writer() -> Writer {
+        server(Vec::new()).0
+    }
+
+    fn wrote(writer: &Writer, uid: &str, seen: &Watermark, version: &str) {
+        writer.shared.awaits(uid, seen, Some(version), CATCH_UP_TIMEOUT);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_decision_waits_for_its_own_write_and_for_no_other_object() {
+        let (writer, pods) = (writer(), Watermark::default());
+        pods.observe(Some("10"));
+        wrote(&writer, "a", &pods, "12");
+        assert!(!writer.catches_up("a").await);
+        assert!(writer.catches_up("b").await);
+        pods.observe(Some("11"));
+        assert!(!writer.catches_up("a").await);
+        pods.observe(Some("12"));
+        assert!(writer.catches_up("a").await);
+        assert!(writer.shared.records.lock().is_empty(), "it takes no memory");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_cache_is_waited_for_by_itself() {
+        let (writer, pods, own) = (writer(), Watermark::default(), Watermark::default());
+        wrote(&writer, "a", &pods, "5");
+        wrote(&writer, "a", &own, "6");
+        own.observe(Some("9"));
+        assert!(!writer.catches_up("a").await);
+        pods.observe(Some("5"));
+        assert!(writer.catches_up("a").await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_decision_waits_for_a_write_that_was_lost_with_the_data_of_the_server() {
+        let (writer, pods) = (writer(), Watermark::default());
+        pods.listed("1000");
+        wrote(&writer, "a", &pods, "1010");
+        assert!(!writer.catches_up("a").await);
+        pods.listed("500");
+        assert!(writer.catches_up("a").await);
+        wrote(&writer, "a", &pods, "510");
+        assert!(!writer.catches_up("a").await, "the versions from before no longer count");
+        pods.observe(Some("510"));
+        assert!(writer.catches_up("a").await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_write_that_never_comes_back_or_whose_watch_has_ended_does_not_block_for_ever() {
+        let (writer, pods, ended) = (writer(), Watermark::default(), Watermark::default());
+        wrote(&writer, "a", &pods, "5");
+        wrote(&writer, "b", &ended, "5");
+        assert!(!writer.catches_up("b").await);
+        ended.end();
+        assert!(writer.catches_up("b").await);
+        tokio::time::advance(CATCH_UP_TIMEOUT).await;
+        assert!(writer.catches_up("a").await);
     }
 }
