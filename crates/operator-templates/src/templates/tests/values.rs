@@ -59,7 +59,7 @@ fn a_missing_value_is_an_error_wherever_it_is_used() {
 
 /// The names in the page's list of this kind.
 fn documented(kind: &str) -> Vec<String> {
-    let page = include_str!("../../../../../../docs/templates.md");
+    let page = include_str!("../../../../../docs/templates.md");
     let list = page.split_once(&format!("- {kind}: ")).unwrap().1.split_once(".\n").unwrap().0;
     list.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
