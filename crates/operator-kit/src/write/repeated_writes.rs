@@ -313,7 +313,7 @@ mod tests {
             writes.add("a", work);
             tokio::time::advance(Duration::from_millis(10)).await;
         }
-        assert!(writes.lock().writes.len() <= 2 * PRUNE_THRESHOLD, "{}", writes.lock().writes.len());
+        assert!(writes.0.lock().writes.len() <= 2 * PRUNE_THRESHOLD, "{}", writes.0.lock().writes.len());
     }
 
     #[test]

@@ -12,7 +12,6 @@ use crate::{
         Attempt,
         backoff::{Backoff, EVERYTHING, MAX_DELAY, Tried, Version},
     },
-    watch::SharedRows,
     write::Writer,
 };
 

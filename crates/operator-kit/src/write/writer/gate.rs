@@ -67,7 +67,7 @@ mod tests {
         let create = async || {
             let object = json!({"metadata": {"name": "settings", "namespace": "shop"}});
             let own = writer.on_behalf_of(ObjectId::default());
-            own.create_made(&kind, || Ok::<_, ApiError>(object.clone())).await
+            own.create_with(&kind, || Ok::<_, ApiError>(object.clone())).await
         };
         let minute = Duration::from_secs(60);
 

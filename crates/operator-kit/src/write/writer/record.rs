@@ -125,8 +125,7 @@ impl Writer {
         let (mut left, mut is_reachable) = (Vec::new(), true);
         for write in lost {
             match if is_reachable { self.look_up(&write).await } else { None } {
-                Some(found) if self.settles(uid, &write, found) => {}
-                Some(_) => left.push(write),
+                Some(found) => left.extend((!self.settles(uid, &write, found)).then_some(write)),
                 None if write.since.elapsed() < LOOK_UP_TIMEOUT => {
                     is_reachable = false;
                     left.push(write);
