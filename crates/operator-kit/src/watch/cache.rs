@@ -8,7 +8,10 @@ use std::{
 use kube::{Resource, runtime::watcher::Event};
 use parking_lot::RwLock;
 
-use crate::{object::ObjectId, watch::WatchHandle};
+use crate::{
+    object::ObjectId,
+    watch::{WatchHandle, lenient::Lenient},
+};
 
 /// The part of a watched object that a controller keeps: only the fields that it reads.
 pub trait Row: Send + Sync + 'static {
@@ -125,21 +128,25 @@ impl<R: Row> Rows<R> {
         self.by_uid.get(uid).map(|ByUid(row)| row.clone())
     }
 
-    /// Applies one event, and returns each row that is new, changed (also its former state) or gone.
-    pub fn take(&mut self, event: Event<Arc<R>>) -> Vec<Arc<R>> {
+    /// Applies one event, and returns each row that is new, changed (also its former state) or gone. An unreadable object
+    /// keeps its last row, because it must not look deleted.
+    pub fn take<K: Resource>(
+        &mut self,
+        event: Event<Lenient<K>>,
+        trim: impl FnOnce(K) -> Arc<R>,
+    ) -> Vec<Arc<R>> {
         match event {
-            Event::Apply(row) => self.put(row),
-            Event::Delete(row) => self.remove(row.id().uid).into_iter().collect(),
-            Event::Init => {
-                self.relist = Some(HashSet::new());
-                Vec::new()
+            Event::Apply(Lenient(Ok(object))) => return self.put(trim(object)),
+            Event::Apply(Lenient(Err(_))) => {}
+            Event::Delete(object) => return self.remove(object.uid()).into_iter().collect(),
+            Event::Init => self.relist = Some(HashSet::new()),
+            Event::InitApply(Lenient(Ok(object))) => self.list(trim(object)),
+            Event::InitApply(unreadable) => {
+                self.row(unreadable.uid()).into_iter().for_each(|known| self.list(known));
             }
-            Event::InitApply(row) => {
-                self.list(row);
-                Vec::new()
-            }
-            Event::InitDone => self.replace(),
+            Event::InitDone => return self.replace(),
         }
+        Vec::new()
     }
 
     fn put(&mut self, row: Arc<R>) -> Vec<Arc<R>> {
@@ -206,7 +213,7 @@ impl<R: Row> Rows<R> {
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
-    use kube::Api;
+    use kube::{Api, api::ObjectMeta};
 
     use super::*;
     use crate::{
@@ -240,15 +247,21 @@ mod tests {
         Watches::default().cache(watch, |_| unreachable!("it lists nothing"), |_| {})
     }
 
+    /// Nothing but its uid is read of an object.
+    fn object(pod: &Pod) -> Lenient<ConfigMap> {
+        let metadata = ObjectMeta { uid: Some(pod.0.to_owned()), ..ObjectMeta::default() };
+        Lenient(Ok(ConfigMap { metadata, ..ConfigMap::default() }))
+    }
+
     fn take(cache: &Cache<Pod>, event: Event<Pod>) -> Vec<(String, Option<String>)> {
-        let event = match event {
-            Event::Apply(pod) => Event::Apply(Arc::new(pod)),
-            Event::Delete(pod) => Event::Delete(Arc::new(pod)),
-            Event::InitApply(pod) => Event::InitApply(Arc::new(pod)),
-            Event::Init => Event::Init,
-            Event::InitDone => Event::InitDone,
+        let (event, pod) = match event {
+            Event::Apply(pod) => (Event::Apply(object(&pod)), Some(pod)),
+            Event::Delete(pod) => (Event::Delete(object(&pod)), Some(pod)),
+            Event::InitApply(pod) => (Event::InitApply(object(&pod)), Some(pod)),
+            Event::Init => (Event::Init, None),
+            Event::InitDone => (Event::InitDone, None),
         };
-        let told = cache.rows.write().take(event);
+        let told = cache.rows.write().take(event, |_| Arc::new(pod.unwrap()));
         told.iter().map(|pod| (pod.0.to_owned(), pod.1.map(str::to_owned))).collect()
     }
 

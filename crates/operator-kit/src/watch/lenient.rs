@@ -1,7 +1,7 @@
 //! Objects are decoded one by one, so that a malformed one breaks neither its list nor its watch.
 
 use k8s_openapi::{api::core::v1::ObjectReference, apimachinery::pkg::apis::meta::v1::Condition};
-use kube::{Resource, api::ObjectMeta, runtime::watcher::Event};
+use kube::{Resource, api::ObjectMeta};
 use serde::{
     Deserialize, Deserializer,
     de::{DeserializeOwned, Error},
@@ -61,24 +61,6 @@ impl<K: DeserializeOwned> Lenient<K> {
     pub fn read(text: &str) -> Self {
         Self(serde_json::from_str(text).map_err(|error| Unreadable::of(text, &error)))
     }
-}
-
-/// The readable part of an event. An unreadable object keeps its last `known` state, because it must not look deleted.
-pub(crate) fn readable<K, R>(
-    event: Event<Lenient<K>>,
-    trim: impl FnOnce(K) -> R,
-    known: impl FnOnce(&ObjectReference) -> Option<R>,
-) -> Option<Event<R>> {
-    let known = |unreadable: Unreadable| known(&unreadable.object);
-    Some(match event {
-        Event::Apply(Lenient(object)) => Event::Apply(trim(object.ok()?)),
-        Event::InitApply(Lenient(Ok(object))) => Event::InitApply(trim(object)),
-        Event::InitApply(Lenient(Err(unreadable))) => Event::InitApply(known(unreadable)?),
-        Event::Delete(Lenient(Ok(object))) => Event::Delete(trim(object)),
-        Event::Delete(Lenient(Err(unreadable))) => Event::Delete(known(unreadable)?),
-        Event::Init => Event::Init,
-        Event::InitDone => Event::InitDone,
-    })
 }
 
 /// An object of a kind that decodes all of its metadata, without its `managedFields`: nobody reads them, anybody may

@@ -11,7 +11,6 @@ mod watch_loop;
 
 use std::{sync::Arc, time::Duration};
 
-use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Resource, discovery::ApiResource, runtime::watcher::Event};
 use serde::de::DeserializeOwned;
 use tokio::{sync::watch::Receiver, time::timeout};
@@ -31,10 +30,7 @@ use crate::{
         health::{Health, Need, WatchState, WatchStatus},
         metrics::Metrics,
     },
-    watch::{
-        Cache, Intake, Row, SharedRows, Watermark,
-        lenient::{Lenient, readable},
-    },
+    watch::{Cache, Intake, Row, SharedRows, Watermark, lenient::Lenient},
 };
 
 /// A watch in the background, which ends when this is dropped.
@@ -144,9 +140,7 @@ impl Watches {
         let Intake { watch, status, seen, mut trim } = intake;
         self.start(watch, status, seen, move |event| {
             let is_list = matches!(event, Event::InitDone);
-            let known = |object: &ObjectReference| rows.read().row(object.uid.as_deref()?);
-            let Some(event) = readable(event, |object| Arc::new(trim(object)), known) else { return };
-            let affected = rows.write().take(event);
+            let affected = rows.write().take(event, |object| Arc::new(trim(object)));
             changed(is_list, affected);
         })
     }
