@@ -72,8 +72,8 @@ impl<R> WatchedKind<R> {
         let Self { id, resource, selector, is_metadata_only, trim, .. } = self;
         let (status, seen) = (health.watch(&kind, Need::Never), Watermark::default());
         let api = Api::all_with(client.clone(), &*resource);
-        let all = Watch::new(api, kind).in_any_version(served, resource.clone());
-        let watch = Watch { labels: selector, is_metadata_only, ..all };
+        let mut watch = Watch::new(api, kind).in_any_version(served, resource.clone());
+        (watch.labels, watch.is_metadata_only) = (selector, is_metadata_only);
         let watched = WatchedResource::new(resource.clone(), &seen);
         let (mut source, state) = (Arc::new(Source { id, watched }), status.subscribe());
         let trim = move |object: TrimmedObject| {
