@@ -43,7 +43,7 @@
 //!     fn id(&self) -> ObjectId<'_> {
 //!         ObjectId { namespace: &self.namespace, name: &self.name, uid: &self.uid }
 //!     }
-//!     fn group(&self) -> Option<&str> { self.owner.as_deref() }
+//!     fn index_key(&self) -> Option<&str> { self.owner.as_deref() }
 //! }
 //!
 //! struct Cards { cards: Arc<Cache<Card>>, writer: Writer }

@@ -19,7 +19,7 @@ pub trait Row: Send + Sync + 'static {
     fn id(&self) -> ObjectId<'_>;
     /// The key for looking up the object: the uid of its controller, or for an object without one, a key that its next
     /// owner knows.
-    fn group(&self) -> Option<&str>;
+    fn index_key(&self) -> Option<&str>;
     /// Whether a newer row of the same object is equal. This one then stays in place: nobody is told of a change in fields
     /// that nobody reads, and during a new list, many rows are not in memory twice.
     fn equals(&self, _newer: &Self) -> bool {
@@ -38,7 +38,7 @@ impl<K: Resource + Send + Sync + 'static> Row for K {
         ObjectId::of(self)
     }
 
-    fn group(&self) -> Option<&str> {
+    fn index_key(&self) -> Option<&str> {
         self.meta().name.as_deref()
     }
 }
@@ -160,12 +160,12 @@ impl<R: Row> Rows<R> {
             return Vec::new();
         }
         // The former owner needs to know only if the row moved.
-        let moved = old.filter(|old| old.group() != row.group());
+        let moved = old.filter(|old| old.index_key() != row.index_key());
         moved.into_iter().chain([row]).collect()
     }
 
     fn join_group(&mut self, row: &Arc<R>) {
-        let Some(group) = row.group() else { return };
+        let Some(group) = row.index_key() else { return };
         match self.by_group.get_mut(group) {
             Some(members) => members.push(row.clone()),
             None => drop(self.by_group.insert(group.into(), vec![row.clone()])),
@@ -174,7 +174,7 @@ impl<R: Row> Rows<R> {
 
     fn remove(&mut self, uid: &str) -> Option<Arc<R>> {
         let ByUid(old) = self.by_uid.take(uid)?;
-        if let Some(group) = old.group()
+        if let Some(group) = old.index_key()
             && let Some(members) = self.by_group.get_mut(group)
         {
             // Rows of a group have no order.
@@ -199,7 +199,8 @@ impl<R: Row> Rows<R> {
         let Some(new) = self.relist.take() else { return Vec::new() };
         let old = std::mem::take(&mut self.by_uid);
         self.by_group.clear();
-        let stays = |row: &R| new.get(row.id().uid).is_some_and(|ByUid(new)| new.group() == row.group());
+        let stays =
+            |row: &R| new.get(row.id().uid).is_some_and(|ByUid(new)| new.index_key() == row.index_key());
         let gone = old.into_iter().map(|ByUid(row)| row).filter(|row| !stays(row));
         let affected: Vec<_> = gone.chain(new.iter().map(|ByUid(row)| row.clone())).collect();
         for ByUid(row) in &new {
@@ -229,7 +230,7 @@ mod tests {
             let (namespace, name) = self.0.split_once('/').unwrap_or(("", self.0));
             ObjectId { namespace, name, uid: self.0 }
         }
-        fn group(&self) -> Option<&str> {
+        fn index_key(&self) -> Option<&str> {
             self.1
         }
         fn equals(&self, newer: &Self) -> bool {
@@ -333,7 +334,7 @@ mod tests {
         }
         let after = ["same", "moved"].map(|uid| cache.rows.read().row(uid).unwrap());
         assert!(Arc::ptr_eq(&before[0], &after[0]));
-        assert_eq!((after[1].group(), uids(&cache, "a").len()), (Some("b"), 1));
+        assert_eq!((after[1].index_key(), uids(&cache, "a").len()), (Some("b"), 1));
     }
 
     #[tokio::test]

@@ -120,7 +120,7 @@ impl Row for Map {
     fn id(&self) -> ObjectId<'_> {
         ObjectId { namespace: "", name: &self.uid, uid: &self.uid }
     }
-    fn group(&self) -> Option<&str> {
+    fn index_key(&self) -> Option<&str> {
         None
     }
 }
