@@ -45,7 +45,7 @@ impl Row for Child {
         ObjectId { namespace: &self.namespace, name: &self.name, uid: &self.uid }
     }
 
-    fn group(&self) -> Option<&str> {
+    fn index_key(&self) -> Option<&str> {
         self.owner.as_ref().map(|owner| owner.uid.as_str())
     }
 }

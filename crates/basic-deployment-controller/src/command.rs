@@ -127,7 +127,7 @@ impl Row for Command {
         ObjectId { namespace: &self.namespace, name: &self.name, uid: &self.uid }
     }
 
-    fn group(&self) -> Option<&str> {
+    fn index_key(&self) -> Option<&str> {
         self.owner.as_ref().map(|owner| owner.uid.as_str())
     }
 }
@@ -276,8 +276,8 @@ mod tests {
 
     #[test]
     fn among_several_owners_the_one_that_is_named_counts() {
-        assert_eq!(command(&json!({})).group(), Some("web"));
-        assert_eq!(command(&json!({"spec": {"targetRef": {"name": "lost"}}})).group(), Some("api"));
+        assert_eq!(command(&json!({})).index_key(), Some("web"));
+        assert_eq!(command(&json!({"spec": {"targetRef": {"name": "lost"}}})).index_key(), Some("api"));
     }
 
     #[test]

@@ -54,7 +54,7 @@ impl Row for Revision {
     }
 
     /// The uid of its owner. An orphan is found by the name of the `BasicDeployment`, which its own begins with.
-    fn group(&self) -> Option<&str> {
+    fn index_key(&self) -> Option<&str> {
         match &self.owner {
             Some(owner) => Some(owner.uid.as_str()),
             None => self.name.rsplit_once('-').map(|(deployment, _)| deployment),

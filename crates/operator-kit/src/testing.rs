@@ -4,7 +4,7 @@ use std::path::Path;
 
 use operator_templates::escape_json;
 pub use operator_watch::testing::{
-    Answer, Log, Sent, answering, answering_at, in_turn, is_watch_line, page, refused,
+    Answer, Lenient, Log, Sent, answering, answering_at, in_turn, is_watch_line, page, refused,
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;

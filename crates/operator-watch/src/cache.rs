@@ -8,7 +8,7 @@ use std::{
 use kube::{Resource, runtime::watcher::Event};
 use parking_lot::RwLock;
 
-use crate::{WatchHandle, object::ObjectId};
+use crate::{WatchHandle, lenient::Lenient, object::ObjectId};
 
 /// The part of a watched object that a controller keeps: only the fields that it reads.
 pub trait Row: Send + Sync + 'static {
@@ -16,7 +16,7 @@ pub trait Row: Send + Sync + 'static {
     fn id(&self) -> ObjectId<'_>;
     /// The key for looking up the object: the uid of its controller, or for an object without one, a key that its next
     /// owner knows.
-    fn group(&self) -> Option<&str>;
+    fn index_key(&self) -> Option<&str>;
     /// Whether a newer row of the same object is equal. This one then stays in place: nobody is told of a change in fields
     /// that nobody reads, and during a new list, many rows are not in memory twice.
     fn equals(&self, _newer: &Self) -> bool {
@@ -35,7 +35,7 @@ impl<K: Resource + Send + Sync + 'static> Row for K {
         ObjectId::of(self)
     }
 
-    fn group(&self) -> Option<&str> {
+    fn index_key(&self) -> Option<&str> {
         self.meta().name.as_deref()
     }
 }
@@ -126,21 +126,25 @@ impl<R: Row> Rows<R> {
         self.by_uid.get(uid).map(|ByUid(row)| row.clone())
     }
 
-    /// Applies one event, and returns each row that is new, changed (also its former state) or gone.
-    pub fn take(&mut self, event: Event<Arc<R>>) -> Vec<Arc<R>> {
+    /// Applies one event, and returns each row that is new, changed (also its former state) or gone. An unreadable object
+    /// keeps its last row, because it must not look deleted.
+    pub fn take<K: Resource>(
+        &mut self,
+        event: Event<Lenient<K>>,
+        trim: impl FnOnce(K) -> Arc<R>,
+    ) -> Vec<Arc<R>> {
         match event {
-            Event::Apply(row) => self.put(row),
-            Event::Delete(row) => self.remove(row.id().uid).into_iter().collect(),
-            Event::Init => {
-                self.relist = Some(HashSet::new());
-                Vec::new()
+            Event::Apply(Lenient(Ok(object))) => return self.put(trim(object)),
+            Event::Apply(Lenient(Err(_))) => {}
+            Event::Delete(object) => return self.remove(object.uid()).into_iter().collect(),
+            Event::Init => self.relist = Some(HashSet::new()),
+            Event::InitApply(Lenient(Ok(object))) => self.list(trim(object)),
+            Event::InitApply(unreadable) => {
+                self.row(unreadable.uid()).into_iter().for_each(|known| self.list(known));
             }
-            Event::InitApply(row) => {
-                self.list(row);
-                Vec::new()
-            }
-            Event::InitDone => self.replace(),
+            Event::InitDone => return self.replace(),
         }
+        Vec::new()
     }
 
     fn put(&mut self, row: Arc<R>) -> Vec<Arc<R>> {
@@ -154,12 +158,12 @@ impl<R: Row> Rows<R> {
             return Vec::new();
         }
         // The former owner needs to know only if the row moved.
-        let moved = old.filter(|old| old.group() != row.group());
+        let moved = old.filter(|old| old.index_key() != row.index_key());
         moved.into_iter().chain([row]).collect()
     }
 
     fn join_group(&mut self, row: &Arc<R>) {
-        let Some(group) = row.group() else { return };
+        let Some(group) = row.index_key() else { return };
         match self.by_group.get_mut(group) {
             Some(members) => members.push(row.clone()),
             None => drop(self.by_group.insert(group.into(), vec![row.clone()])),
@@ -168,7 +172,7 @@ impl<R: Row> Rows<R> {
 
     fn remove(&mut self, uid: &str) -> Option<Arc<R>> {
         let ByUid(old) = self.by_uid.take(uid)?;
-        if let Some(group) = old.group()
+        if let Some(group) = old.index_key()
             && let Some(members) = self.by_group.get_mut(group)
         {
             // Rows of a group have no order.
@@ -193,7 +197,8 @@ impl<R: Row> Rows<R> {
         let Some(new) = self.relist.take() else { return Vec::new() };
         let old = std::mem::take(&mut self.by_uid);
         self.by_group.clear();
-        let stays = |row: &R| new.get(row.id().uid).is_some_and(|ByUid(new)| new.group() == row.group());
+        let stays =
+            |row: &R| new.get(row.id().uid).is_some_and(|ByUid(new)| new.index_key() == row.index_key());
         let gone = old.into_iter().map(|ByUid(row)| row).filter(|row| !stays(row));
         let affected: Vec<_> = gone.chain(new.iter().map(|ByUid(row)| row.clone())).collect();
         for ByUid(row) in &new {
@@ -207,7 +212,7 @@ impl<R: Row> Rows<R> {
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
-    use kube::Api;
+    use kube::{Api, api::ObjectMeta};
 
     use super::*;
     use crate::{
@@ -223,7 +228,7 @@ mod tests {
             let (namespace, name) = self.0.split_once('/').unwrap_or(("", self.0));
             ObjectId { namespace, name, uid: self.0 }
         }
-        fn group(&self) -> Option<&str> {
+        fn index_key(&self) -> Option<&str> {
             self.1
         }
         fn equals(&self, newer: &Self) -> bool {
@@ -241,15 +246,21 @@ mod tests {
         Watches::default().cache(watch, |_| unreachable!("it lists nothing"), |_| {})
     }
 
+    /// Nothing but its uid is read of an object.
+    fn object(pod: &Pod) -> Lenient<ConfigMap> {
+        let metadata = ObjectMeta { uid: Some(pod.0.to_owned()), ..ObjectMeta::default() };
+        Lenient(Ok(ConfigMap { metadata, ..ConfigMap::default() }))
+    }
+
     fn take(cache: &Cache<Pod>, event: Event<Pod>) -> Vec<(String, Option<String>)> {
-        let event = match event {
-            Event::Apply(pod) => Event::Apply(Arc::new(pod)),
-            Event::Delete(pod) => Event::Delete(Arc::new(pod)),
-            Event::InitApply(pod) => Event::InitApply(Arc::new(pod)),
-            Event::Init => Event::Init,
-            Event::InitDone => Event::InitDone,
+        let (event, pod) = match event {
+            Event::Apply(pod) => (Event::Apply(object(&pod)), Some(pod)),
+            Event::Delete(pod) => (Event::Delete(object(&pod)), Some(pod)),
+            Event::InitApply(pod) => (Event::InitApply(object(&pod)), Some(pod)),
+            Event::Init => (Event::Init, None),
+            Event::InitDone => (Event::InitDone, None),
         };
-        let told = cache.rows.write().take(event);
+        let told = cache.rows.write().take(event, |_| Arc::new(pod.unwrap()));
         told.iter().map(|pod| (pod.0.to_owned(), pod.1.map(str::to_owned))).collect()
     }
 
@@ -321,7 +332,7 @@ mod tests {
         }
         let after = ["same", "moved"].map(|uid| cache.rows.read().row(uid).unwrap());
         assert!(Arc::ptr_eq(&before[0], &after[0]));
-        assert_eq!((after[1].group(), uids(&cache, "a").len()), (Some("b"), 1));
+        assert_eq!((after[1].index_key(), uids(&cache, "a").len()), (Some("b"), 1));
     }
 
     #[tokio::test]

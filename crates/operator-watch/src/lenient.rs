@@ -1,7 +1,7 @@
 //! Objects are decoded one by one, so that a malformed one breaks neither its list nor its watch.
 
 use k8s_openapi::{api::core::v1::ObjectReference, apimachinery::pkg::apis::meta::v1::Condition};
-use kube::{Resource, api::ObjectMeta, runtime::watcher::Event};
+use kube::{Resource, api::ObjectMeta};
 use serde::{
     Deserialize, Deserializer,
     de::{DeserializeOwned, Error},
@@ -12,11 +12,11 @@ use crate::{TrimmedObject, trimmed::of_the_kinds_of};
 
 /// A received object, whether it can be read or not.
 #[derive(Clone, Debug)]
-pub(crate) struct Lenient<K>(pub Result<K, Unreadable>);
+pub struct Lenient<K>(pub Result<K, Unreadable>);
 
 /// An object that does not match its kind.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Unreadable {
+pub struct Unreadable {
     /// The part of it that is known even so. Items of a list of a built-in kind have neither an API version nor a kind.
     pub object: ObjectReference,
     /// The mistake in it.
@@ -39,6 +39,7 @@ impl Unreadable {
 }
 
 impl<K: Resource> Lenient<K> {
+    /// Its version, if it has one.
     pub fn resource_version(&self) -> Option<&str> {
         match &self.0 {
             Ok(object) => object.meta().resource_version.as_deref(),
@@ -61,24 +62,6 @@ impl<K: DeserializeOwned> Lenient<K> {
     pub fn read(text: &str) -> Self {
         Self(serde_json::from_str(text).map_err(|error| Unreadable::of(text, &error)))
     }
-}
-
-/// The readable part of an event. An unreadable object keeps its last `known` state, because it must not look deleted.
-pub(crate) fn readable<K, R>(
-    event: Event<Lenient<K>>,
-    trim: impl FnOnce(K) -> R,
-    known: impl FnOnce(&ObjectReference) -> Option<R>,
-) -> Option<Event<R>> {
-    let known = |unreadable: Unreadable| known(&unreadable.object);
-    Some(match event {
-        Event::Apply(Lenient(object)) => Event::Apply(trim(object.ok()?)),
-        Event::InitApply(Lenient(Ok(object))) => Event::InitApply(trim(object)),
-        Event::InitApply(Lenient(Err(unreadable))) => Event::InitApply(known(unreadable)?),
-        Event::Delete(Lenient(Ok(object))) => Event::Delete(trim(object)),
-        Event::Delete(Lenient(Err(unreadable))) => Event::Delete(known(unreadable)?),
-        Event::Init => Event::Init,
-        Event::InitDone => Event::InitDone,
-    })
 }
 
 /// An object of a kind that decodes all of its metadata, without its `managedFields`: nobody reads them, anybody may

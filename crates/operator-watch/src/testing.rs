@@ -13,8 +13,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tower_test::mock::{Handle, pair};
 
+pub use crate::lenient::Lenient;
 use crate::{
-    lenient::{Lenient, Unreadable},
+    lenient::Unreadable,
     stream::{Change, read_page},
 };
 

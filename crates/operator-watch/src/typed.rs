@@ -51,7 +51,7 @@ impl Row for Dependent {
         ObjectId { namespace: &self.namespace, name: &self.name, uid: &self.uid }
     }
 
-    fn group(&self) -> Option<&str> {
+    fn index_key(&self) -> Option<&str> {
         self.owner.as_deref()
     }
 }

@@ -78,7 +78,7 @@ impl Row for JobRow {
         ObjectId { namespace: &self.namespace, name: &self.name, uid: &self.uid }
     }
 
-    fn group(&self) -> Option<&str> {
+    fn index_key(&self) -> Option<&str> {
         Some(&self.owner)
     }
 }

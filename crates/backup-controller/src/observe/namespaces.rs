@@ -36,7 +36,7 @@ impl CacheRow for NamespaceRow {
         ObjectId { namespace: "", name: &self.name, uid: &self.uid }
     }
 
-    fn group(&self) -> Option<&str> {
+    fn index_key(&self) -> Option<&str> {
         Some(&self.name)
     }
 }

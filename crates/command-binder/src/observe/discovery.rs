@@ -48,7 +48,7 @@ impl Row for Discovered {
         ObjectId { namespace: "", name: &self.name, uid: &self.uid }
     }
 
-    fn group(&self) -> Option<&str> {
+    fn index_key(&self) -> Option<&str> {
         Some(GROUP)
     }
 }

@@ -90,6 +90,8 @@ mod tests {
     use super::*;
     use operator_watch::{Source, WatchedResource};
 
+    use crate::testing::Lenient;
+
     const KIND: &str = "gadgets";
 
     fn kind() -> WatchedKind<()> {
@@ -113,7 +115,8 @@ mod tests {
     fn fill(filled: &SharedRows<Watched<()>>, namespaces: usize, objects: usize) {
         let watched = WatchedResource::unwatched(kind().resource);
         let source = Arc::new(Source { id: KIND.into(), watched });
-        filled.write().take(Event::Init);
+        let take = |event| drop(filled.write().take(event, Arc::new));
+        take(Event::Init);
         for number in 0..objects {
             let metadata = ObjectMeta {
                 namespace: Some(format!("n{}", number % namespaces)),
@@ -122,9 +125,9 @@ mod tests {
                 ..ObjectMeta::default()
             };
             let object = Watched { metadata, source: source.clone(), row: () };
-            filled.write().take(Event::InitApply(Arc::new(object)));
+            take(Event::InitApply(Lenient(Ok(object))));
         }
-        filled.write().take(Event::InitDone);
+        take(Event::InitDone);
     }
 
     #[tokio::test(start_paused = true)]

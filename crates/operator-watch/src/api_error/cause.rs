@@ -15,8 +15,6 @@ pub(super) const QUOTA_EXCEEDED: &str = "exceeded quota: ";
 /// nothing covers its scope, or the quota is so new that its use has not been counted.
 pub(super) const QUOTA_WORDS: [&str; 3] =
     ["failed quota: ", "insufficient quota to match these scopes: ", "status unknown for quota: "];
-/// The answer to a JSON patch with a failed test, which is like that to an invalid object, but without its field.
-pub(super) const FAILED_TEST: &str = "the server rejected our request due to an error in our request";
 /// The answer to an apply with a value of a wrong type.
 const WRONG_TYPE: &str = "failed to create typed patch object";
 
@@ -98,7 +96,6 @@ impl Cause {
             _ if message.starts_with(WRONG_TYPE) => Self::Invalid,
             // A merge patch with the uid of a former object: the server takes it for a change of the uid.
             422 if has_cause(|cause| cause.field == "metadata.uid") => Self::Conflict,
-            422 if message.starts_with(FAILED_TEST) => Self::Conflict,
             400 | 422 => Self::Invalid,
             429 => Self::Busy,
             _ if admission::is_unanswered_webhook(message) => Self::WebhookUnanswered,

@@ -14,6 +14,9 @@ use crate::{Failure, live::Silence, object::Named};
 pub use cause::Cause;
 pub use unknown_field::unknown_fields;
 
+/// The answer to a JSON patch with a failed test.
+const FAILED_TEST: &str = "the server rejected our request due to an error in our request";
+
 /// The purpose of a request, on which the words for its failure depend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
@@ -80,6 +83,14 @@ impl ApiError {
         };
         let busy_for = details.map_or(1, |details| details.retry_after_seconds.max(1));
         Self { fields, code: status.code, busy_for, ..Self::new(verb, object, cause, message) }
+    }
+
+    /// Converts the error of a JSON patch with a failed test, which the server answers like an invalid object, but
+    /// without its field.
+    #[must_use]
+    pub fn of_failed_test(self) -> Self {
+        let is_failed_test = self.cause == Cause::Invalid && self.message.starts_with(FAILED_TEST);
+        if is_failed_test { Self { cause: Cause::Conflict, ..self } } else { self }
     }
 
     /// Converts the error of a write to a status.

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{
-    cause::{DEFINITION_TERMINATING, FAILED_TEST, OWNER_KIND_UNKNOWN, QUOTA_EXCEEDED, QUOTA_WORDS},
+    cause::{DEFINITION_TERMINATING, OWNER_KIND_UNKNOWN, QUOTA_EXCEEDED, QUOTA_WORDS},
     *,
 };
 
@@ -179,9 +179,9 @@ fn a_value_that_the_server_quotes_does_not_decide_the_class() {
     ] {
         let denied = "ValidatingAdmissionPolicy 'p' with binding 'b' denied request";
         let forbidden = refused(403, &format!("pods \"web-x\" is forbidden: {denied}: {quoted}"));
-        assert_eq!(forbidden.reason(), "Forbidden", "{quoted}");
+        assert_eq!(forbidden.of_failed_test().reason(), "Forbidden", "{quoted}");
         let invalid = format!("Pod \"web-x\" is invalid: spec.nodeName: Invalid value: \"{quoted}\": no");
-        let invalid = refused(422, &invalid);
+        let invalid = refused(422, &invalid).of_failed_test();
         assert_eq!(invalid.cause, Cause::Invalid, "{quoted}");
         assert_eq!(invalid.of_status().cause, Cause::Invalid, "{quoted}");
     }

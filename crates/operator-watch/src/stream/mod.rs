@@ -11,7 +11,6 @@ mod watch_loop;
 
 use std::{sync::Arc, time::Duration};
 
-use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Resource, discovery::ApiResource, runtime::watcher::Event};
 use serde::de::DeserializeOwned;
 use tokio::{sync::watch::Receiver, time::timeout};
@@ -28,7 +27,7 @@ use self::{
 use crate::{
     Cache, Intake, Row, SharedRows, Watermark,
     health::{Health, Need, WatchState, WatchStatus},
-    lenient::{Lenient, readable},
+    lenient::Lenient,
     report::Report,
 };
 
@@ -149,9 +148,7 @@ impl Watches {
         let Intake { watch, status, seen, mut trim } = intake;
         self.start(watch, status, seen, move |event| {
             let is_list = matches!(event, Event::InitDone);
-            let known = |object: &ObjectReference| rows.read().row(object.uid.as_deref()?);
-            let Some(event) = readable(event, |object| Arc::new(trim(object)), known) else { return };
-            let affected = rows.write().take(event);
+            let affected = rows.write().take(event, |object| Arc::new(trim(object)));
             changed(is_list, affected);
         })
     }

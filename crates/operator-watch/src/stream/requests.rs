@@ -175,12 +175,11 @@ impl<K: DeserializeOwned> Change<Lenient<K>> {
     /// Reads a line. Nearly every object can be read, and most of the work of a busy watch is to decode them, so the line
     /// is decoded in one go at first.
     pub fn read(text: &str) -> kube::Result<Self> {
-        let change = match serde_json::from_str::<Change<K>>(text) {
-            Ok(Change { r#type, object }) => Self { r#type, object: Lenient(Ok(object)) },
-            Err(_) => {
-                let Change { r#type, object }: Change<&RawValue> = decoded(text)?;
-                Self { r#type, object: Lenient::read(object.get()) }
-            }
+        let change = if let Ok(Change { r#type, object }) = decoded::<Change<K>>(text) {
+            Self { r#type, object: Lenient(Ok(object)) }
+        } else {
+            let Change { r#type, object }: Change<&RawValue> = decoded(text)?;
+            Self { r#type, object: Lenient::read(object.get()) }
         };
         if change.r#type == ChangeType::Error {
             let Change { object, .. }: Change<Status> = decoded(text)?;

@@ -12,7 +12,7 @@ use axum::{
     http::{Request, Response},
 };
 use futures::{StreamExt, stream};
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference};
 use kube::{Api, Client, client::Body};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -125,7 +125,7 @@ impl Row for Map {
     fn id(&self) -> ObjectId<'_> {
         ObjectId { namespace: "", name: &self.uid, uid: &self.uid }
     }
-    fn group(&self) -> Option<&str> {
+    fn index_key(&self) -> Option<&str> {
         None
     }
 }

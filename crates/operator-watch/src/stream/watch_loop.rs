@@ -163,7 +163,7 @@ where
             let reached = object.resource_version().filter(|version| !version.is_empty()).map(str::to_owned);
             match r#type {
                 ChangeType::Added | ChangeType::Modified => {
-                    (self.take)(self.unread.hear(Event::Apply(object)))
+                    (self.take)(self.unread.hear(Event::Apply(object)));
                 }
                 ChangeType::Deleted => (self.take)(self.unread.hear(Event::Delete(object))),
                 ChangeType::Bookmark | ChangeType::Error => {}

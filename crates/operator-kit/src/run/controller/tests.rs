@@ -12,7 +12,7 @@ use operator_watch::{ApiError, ObjectId, WatchedResource, Watermark};
 use serde_json::json;
 
 use super::*;
-use crate::testing::{Answer, answering};
+use crate::testing::{Answer, Lenient, answering};
 
 /// Records the versions of the given objects, and the objects that it is to forget.
 #[derive(Default)]
@@ -93,7 +93,7 @@ pub(in crate::run) fn passes_of<C: Controller<Kind = ConfigMap>>(
 async fn a_pass_sees_what_came_after_it_was_queued() {
     let shown = SharedRows::default();
     let passes = passes(shown.clone());
-    shown.write().take(Apply(Arc::new(object("a", "2"))));
+    shown.write().take(Apply(Lenient(Ok(object("a", "2")))), Arc::new);
     passes.pass(Arc::new(object("a", "1"))).await;
     assert_eq!(*passes.controller.0.lock().unwrap(), ["2"]);
 }
@@ -102,9 +102,9 @@ async fn a_pass_sees_what_came_after_it_was_queued() {
 async fn there_is_no_pass_over_what_is_gone_or_another_one_by_now() {
     let shown = SharedRows::default();
     let passes = passes(shown.clone());
-    shown.write().take(Apply(Arc::new(object("b", "2"))));
+    shown.write().take(Apply(Lenient(Ok(object("b", "2")))), Arc::new);
     passes.pass(Arc::new(object("a", "1"))).await;
-    shown.write().take(Delete(Arc::new(object("b", "3"))));
+    shown.write().take(Delete(Lenient(Ok(object("b", "3")))), Arc::new);
     passes.pass(Arc::new(object("b", "2"))).await;
     assert!(passes.controller.0.lock().unwrap().is_empty());
 }
@@ -113,7 +113,7 @@ async fn there_is_no_pass_over_what_is_gone_or_another_one_by_now() {
 async fn an_object_that_is_gone_or_no_longer_watched_is_forgotten() {
     let shown = SharedRows::default();
     let passes = passes(shown.clone());
-    shown.write().take(Apply(Arc::new(object("a", "1"))));
+    shown.write().take(Apply(Lenient(Ok(object("a", "1")))), Arc::new);
     passes.unwatch_all();
     passes.forget("b");
     assert_eq!(*passes.controller.1.lock().unwrap(), ["a", "b"]);
@@ -149,11 +149,11 @@ async fn what_is_gone_is_forgotten_also_if_its_pass_is_cut_off() {
     let shown = SharedRows::default();
     let passes = passes_of(Hangs::default(), shown.clone(), writer("http://127.0.0.1:1"));
     for gone in [false, true] {
-        shown.write().take(Apply(Arc::new(object("a", "1"))));
+        shown.write().take(Apply(Lenient(Ok(object("a", "1")))), Arc::new);
         let mut pass = Box::pin(passes.pass(Arc::new(object("a", "1"))));
         assert!(futures::poll!(&mut pass).is_pending());
         if gone {
-            shown.write().take(Delete(Arc::new(object("a", "2"))));
+            shown.write().take(Delete(Lenient(Ok(object("a", "2")))), Arc::new);
         }
         drop(pass);
         assert_eq!(passes.controller.0.lock().unwrap().len(), usize::from(gone));
@@ -192,7 +192,7 @@ impl Controller for TwoSteps {
 async fn a_step_that_fails_backs_off_while_another_one_goes_on_and_its_progress_does_not_hasten_it() {
     let shown = SharedRows::default();
     let passes = passes_of(TwoSteps(Mutex::default()), shown.clone(), writer("http://127.0.0.1:1"));
-    shown.write().take(Apply(Arc::new(object("a", "1"))));
+    shown.write().take(Apply(Lenient(Ok(object("a", "1")))), Arc::new);
     for _ in 0..10 {
         passes.pass(Arc::new(object("a", "1"))).await;
     }
@@ -215,7 +215,7 @@ async fn a_failure_is_told_once_while_it_lasts_and_again_before_its_event_expire
         ..passes_of(TwoSteps(Mutex::default()), shown.clone(), writer("http://127.0.0.1:1"))
     };
     let mut object = object("a", "1");
-    shown.write().take(Apply(Arc::new(object.clone())));
+    shown.write().take(Apply(Lenient(Ok(object.clone()))), Arc::new);
     let began = Instant::now();
     while began.elapsed() < Duration::from_secs(55 * 60) {
         passes.pass(Arc::new(object.clone())).await;
@@ -223,7 +223,7 @@ async fn a_failure_is_told_once_while_it_lasts_and_again_before_its_event_expire
     }
     assert_eq!(log.take().len(), 2);
     object.metadata.generation = Some(2);
-    shown.write().take(Apply(Arc::new(object.clone())));
+    shown.write().take(Apply(Lenient(Ok(object.clone()))), Arc::new);
     passes.pass(Arc::new(object)).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     let told: Vec<_> = log.take().into_iter().map(|sent| sent.body["note"].clone()).collect();
@@ -261,7 +261,7 @@ impl Controller for HalfBlind {
 async fn a_failed_read_that_only_one_step_needs_holds_up_no_other() {
     let shown = SharedRows::default();
     let passes = passes_of(HalfBlind::default(), shown.clone(), writer("http://127.0.0.1:1"));
-    shown.write().take(Apply(Arc::new(object("a", "1"))));
+    shown.write().take(Apply(Lenient(Ok(object("a", "1")))), Arc::new);
     assert_eq!(passes.pass(Arc::new(object("a", "1"))).await, Some(Duration::ZERO));
     assert!(passes.pass(Arc::new(object("a", "1"))).await.is_some(), "the step is tried again");
     assert_eq!(*passes.controller.0.lock().unwrap(), ["other"]);
@@ -318,7 +318,7 @@ async fn passes_that_succeed_with_the_very_same_write_for_ever_are_slowed_down()
     let writer = writer(&server);
     let in_vain = InVain::new(writer.clone(), &Watermark::unwatched());
     let passes = passes_of(in_vain, shown.clone(), writer);
-    shown.write().take(Apply(Arc::new(object("a", "1"))));
+    shown.write().take(Apply(Lenient(Ok(object("a", "1")))), Arc::new);
     for _ in 0..100 {
         passes.pass(Arc::new(object("a", "1"))).await;
     }
@@ -392,7 +392,7 @@ async fn fight(interval: Duration, answer: Answer) -> Fight {
     let heals = Heals { writer: writer.clone(), is_changed: Mutex::default(), writes: Mutex::default() };
     let shown = SharedRows::default();
     let passes = passes_of(heals, shown.clone(), writer);
-    shown.write().take(Apply(Arc::new(object("a", "1"))));
+    shown.write().take(Apply(Lenient(Ok(object("a", "1")))), Arc::new);
     let began = Instant::now();
     let (hour, minutes) = (Duration::from_secs(3_600), Duration::from_secs(180));
     let (mut change, mut told) = (began, Vec::new());
@@ -456,7 +456,7 @@ async fn a_write_that_no_watch_ever_shows_is_followed_by_another_pass() {
     let writer = Writer::over(client, "versions");
     let shown = SharedRows::default();
     let passes = passes_of(InVain::new(writer.clone(), &Watermark::default()), shown.clone(), writer);
-    shown.write().take(Apply(Arc::new(object("a", "1"))));
+    shown.write().take(Apply(Lenient(Ok(object("a", "1")))), Arc::new);
     let began = Instant::now();
     for _ in 0..2 {
         while log.take().is_empty() {
@@ -507,7 +507,7 @@ async fn a_pass_whose_requests_are_answered_may_take_long_and_one_that_hangs_is_
         let writer = Writer::over(client, "versions");
         let slow = Slow { writer: writer.clone(), hangs };
         let passes = passes_of(slow, shown.clone(), writer);
-        shown.write().take(Apply(Arc::new(object("settings", "1"))));
+        shown.write().take(Apply(Lenient(Ok(object("settings", "1")))), Arc::new);
         let began = Instant::now();
         passes.pass(Arc::new(object("settings", "1"))).await;
         let took = if hangs { PASS_TIMEOUT } else { Duration::from_secs(5 * 40) };
@@ -544,7 +544,7 @@ async fn a_pass_in_which_nothing_was_tried_leaves_the_backoff_as_it_is() {
     let shown = SharedRows::default();
     let passes = passes_of(WaitsForItsTurn(Mutex::default()), shown.clone(), writer("http://127.0.0.1:1"));
     let object = Arc::new(object("a", "1"));
-    shown.write().take(Apply(Arc::new(ConfigMap::clone(&object))));
+    shown.write().take(Apply(Lenient(Ok(ConfigMap::clone(&object)))), Arc::new);
     passes.pass(object.clone()).await;
     assert_eq!(passes.backoff.len(), 1);
     tokio::time::advance(Duration::from_secs(60)).await;

@@ -133,7 +133,8 @@ impl OnBehalf<'_> {
         let target = Target::new(kind, object);
         let params = self.patch_params();
         let patch: Patch<()> = Patch::Json(json_patch::Patch(patch.to_vec()));
-        self.write("amend", &target, || target.request().patch(&target.name, &params, &patch)).await
+        let amended = self.write("amend", &target, || target.request().patch(&target.name, &params, &patch));
+        amended.await.map_err(ApiError::of_failed_test)
     }
 
     /// Refreshes the version in a dependent's reference to the object, whose kind is `K`, by [`refreshed`]. A dependent that is

@@ -139,7 +139,7 @@ impl OnBehalf<'_> {
         let patch = exactly(&target.uid, version).into_iter().chain(changes).collect();
         let (params, patch) = (self.patch_params(), Patch::<()>::Json(json_patch::Patch(patch)));
         let build = || target.request().patch_subresource("status", &target.name, &params, &patch);
-        self.write("amend_status", target, build).await
+        self.write("amend_status", target, build).await.map_err(ApiError::of_failed_test)
     }
 }
 
