@@ -111,17 +111,20 @@ impl<R: Row> Cache<R> {
 
 impl<R: Row> Rows<R> {
     /// All of them, in no order.
+    #[must_use]
     pub fn all(&self) -> Vec<Arc<R>> {
         self.by_uid.iter().map(|ByUid(row)| row.clone()).collect()
     }
 
     /// The rows of a group in a namespace, in no order.
+    #[must_use]
     pub fn group(&self, namespace: &str, group: &str) -> Vec<Arc<R>> {
         let members = self.by_group.get(group).into_iter().flatten();
         members.filter(|row| row.id().namespace == namespace).cloned().collect()
     }
 
     /// The row of an object.
+    #[must_use]
     pub fn row(&self, uid: &str) -> Option<Arc<R>> {
         self.by_uid.get(uid).map(|ByUid(row)| row.clone())
     }

@@ -59,6 +59,7 @@ impl<K: Resource> Lenient<K> {
 
 impl<K: DeserializeOwned> Lenient<K> {
     /// The object of a text.
+    #[must_use]
     pub fn read(text: &str) -> Self {
         Self(serde_json::from_str(text).map_err(|error| Unreadable::of(text, &error)))
     }

@@ -1,8 +1,8 @@
 //! Kinds that are known at compile time, and the dependents of an object.
 
-use std::sync::Arc;
+use std::{mem::take, sync::Arc};
 
-use kube::{Api, Client, Resource, discovery::ApiResource};
+use kube::{Api, Client, Resource, api::ObjectMeta, discovery::ApiResource};
 
 use crate::{
     Cache, Failure, ObjectId, Row, TrimmedObject, Watch, WatchedResource, Watermark, reason::LOOK_UP_FAILED,
@@ -38,11 +38,12 @@ pub struct Dependent {
 impl Dependent {
     /// The row of an object.
     #[must_use]
-    pub fn of<K: Resource>(object: K) -> Self {
-        let ObjectId { namespace, name, uid } = ObjectId::of(&object);
-        let mut owners = object.meta().owner_references.iter().flatten();
-        let owner = owners.find(|owner| owner.controller == Some(true)).map(|owner| owner.uid.clone());
-        Self { namespace: namespace.to_owned(), name: name.to_owned(), uid: uid.to_owned(), owner }
+    pub fn of<K: Resource>(mut object: K) -> Self {
+        let ObjectMeta { namespace, name, uid, owner_references, .. } = take(object.meta_mut());
+        let mut owners = owner_references.into_iter().flatten();
+        let owner = owners.find(|owner| owner.controller == Some(true)).map(|owner| owner.uid);
+        let [namespace, name, uid] = [namespace, name, uid].map(Option::unwrap_or_default);
+        Self { namespace, name, uid, owner }
     }
 }
 

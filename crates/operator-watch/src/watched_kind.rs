@@ -54,6 +54,7 @@ pub struct WatchedKind<R> {
 
 impl<R> WatchedKind<R> {
     /// Whether another one asks for the very same watch.
+    #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         (&self.id, &self.resource, &self.fingerprint, &self.selector, self.is_metadata_only)
             == (&other.id, &other.resource, &other.fingerprint, &other.selector, other.is_metadata_only)

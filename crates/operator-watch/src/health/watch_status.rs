@@ -49,11 +49,13 @@ pub struct WatchState {
 
 impl WatchState {
     /// Whether it has either delivered its list or failed once.
+    #[must_use]
     pub fn is_settled(&self) -> bool {
         self.listed || self.failing.is_some()
     }
 
     /// Whether it fails because the cluster does not serve its kind.
+    #[must_use]
     pub fn is_unserved(&self) -> bool {
         self.failing.as_ref().is_some_and(|(error, _)| error.cause == Cause::KindNotServed)
     }
@@ -73,6 +75,7 @@ impl WatchState {
     }
 
     /// The reason why its cache is unreliable, if it is.
+    #[must_use]
     pub fn problem(&self) -> Option<String> {
         match &self.failing {
             Some((error, since))
@@ -117,6 +120,7 @@ impl WatchStatus {
     }
 
     /// The state, for its readers.
+    #[must_use]
     pub fn subscribe(&self) -> watch::Receiver<WatchState> {
         self.state.subscribe()
     }

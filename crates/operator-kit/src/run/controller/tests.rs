@@ -324,7 +324,7 @@ async fn passes_that_succeed_with_the_very_same_write_for_ever_are_slowed_down()
     }
     assert!((20..=40).contains(&*asked.lock().unwrap()), "{} writes", asked.lock().unwrap());
     let page = passes.metrics.encode().unwrap();
-    assert!(page.contains("catena_repeated_writes_total{kind=\"ConfigMap\"} 1"), "{page}");
+    assert!(page.contains("operator_repeated_writes_total{kind=\"ConfigMap\"} 1"), "{page}");
     let version = Version { generation: 0, epoch: 0, retry_key: 0 };
     let (attempt, _) = passes.backoff.attempt("a", version, |_| 0);
     let failure = attempt.failure().unwrap();

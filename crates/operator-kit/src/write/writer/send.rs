@@ -239,11 +239,10 @@ mod tests {
         let built = Cell::new(0);
         let own = writer.on_behalf_of(OWN);
         let create = |number: usize| {
-            let build = move || Ok::<_, ApiError>(json!({"metadata": {"name": number.to_string()}}));
-            let built = &built;
+            let count = &built;
             own.create_with(&kind, move || {
-                built.set(built.get() + 1);
-                build()
+                count.set(count.get() + 1);
+                Ok::<_, ApiError>(json!({"metadata": {"name": number.to_string()}}))
             })
         };
         let all = futures::future::join_all((0..100).map(create));
