@@ -1,14 +1,16 @@
 //! Objects are decoded one by one, so that a malformed one breaks neither its list nor its watch.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::{api::core::v1::ObjectReference, apimachinery::pkg::apis::meta::v1::Condition};
 use kube::{Resource, api::ObjectMeta};
 use serde::{
     Deserialize, Deserializer,
     de::{DeserializeOwned, Error},
 };
-use serde_json::{Value, json};
+use serde_json::{Value, value::RawValue};
 
-use crate::{TrimmedObject, trimmed::of_the_kinds_of};
+use crate::trimmed::of_the_kinds_of;
 
 /// A received object, whether it can be read or not.
 #[derive(Clone, Debug)]
@@ -74,9 +76,9 @@ pub struct Unmanaged<K>(pub K);
 
 impl<'de, K: DeserializeOwned> Deserialize<'de> for Unmanaged<K> {
     fn deserialize<D: Deserializer<'de>>(decoder: D) -> Result<Self, D::Error> {
-        let TrimmedObject { metadata, data: mut object } = TrimmedObject::deserialize(decoder)?;
-        object["metadata"] = json!(metadata);
-        let read = K::deserialize(&object).or_else(|error| without_mistakes(object).ok_or(error));
+        let text = <&RawValue>::deserialize(decoder)?.get();
+        let object = without_managed_fields(text).map_err(D::Error::custom)?;
+        let read = serde_json::from_str(&object).or_else(|error| without_mistakes(&object).ok_or(error));
         read.map(Self).map_err(D::Error::custom)
     }
 }
@@ -93,8 +95,19 @@ impl<K: Resource> Resource for Unmanaged<K> {
     }
 }
 
+fn without_managed_fields(text: &str) -> serde_json::Result<String> {
+    let mut object: BTreeMap<String, &RawValue> = serde_json::from_str(text)?;
+    let Some(metadata) = object.get("metadata") else { return Ok(text.to_owned()) };
+    let mut metadata: BTreeMap<String, &RawValue> = serde_json::from_str(metadata.get())?;
+    metadata.remove("managedFields");
+    let metadata = serde_json::value::to_raw_value(&metadata)?;
+    object.insert("metadata".into(), &metadata);
+    serde_json::to_string(&object)
+}
+
 /// An object without the conditions that cannot be decoded, or without its status.
-fn without_mistakes<K: DeserializeOwned>(mut object: Value) -> Option<K> {
+fn without_mistakes<K: DeserializeOwned>(text: &str) -> Option<K> {
+    let mut object: Value = serde_json::from_str(text).ok()?;
     if let Some(conditions) = object.pointer_mut("/status/conditions").and_then(Value::as_array_mut) {
         conditions.retain(|condition| Condition::deserialize(condition).is_ok());
     }
@@ -132,6 +145,15 @@ mod tests {
         assert!(serde_json::from_str::<ConfigMap>(&object).is_err());
         let Unmanaged(map) = serde_json::from_str::<Unmanaged<ConfigMap>>(&object).unwrap();
         assert_eq!((map.metadata.name.as_deref(), &map.data.unwrap()["k"][..]), (Some("a"), "v"));
+    }
+
+    #[test]
+    fn what_nobody_reads_may_be_anything() {
+        let deep = format!(r#"{{"other": {}1{}}}"#, "[".repeat(300), "]".repeat(300));
+        for text in ["{}", &*deep, r#"{"other": 1e999, "more": "\ud800"}"#] {
+            assert!(serde_json::from_str::<ConfigMap>(text).is_ok(), "{text}");
+            assert!(serde_json::from_str::<Unmanaged<ConfigMap>>(text).is_ok(), "{text}");
+        }
     }
 
     #[test]

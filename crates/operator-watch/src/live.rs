@@ -119,10 +119,10 @@ where
     K: Resource + Clone + DeserializeOwned + 'static,
 {
     let params = ListParams { continue_token: token, ..ListParams::default().labels(labels).limit(limit) };
-    let request = Request::new(api.resource_url()).list(&params).map_err(kube::Error::BuildRequest)?;
-    let (client, mut objects) = (api.clone().into_client(), Vec::new());
-    let list = stream::page(&client, request, |object: Lenient<K>| objects.extend(object.0));
-    let list = in_time(list).await?;
+    let (client, all, mut objects) =
+        (api.clone().into_client(), Request::new(api.resource_url()), Vec::new());
+    let take = |object: Lenient<K>| objects.extend(object.0);
+    let list = in_time(stream::page(&client, |params| all.list(params), params, take)).await?;
     Ok((objects, list.continue_.filter(|token| !token.is_empty())))
 }
 

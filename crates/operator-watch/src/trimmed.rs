@@ -32,6 +32,7 @@ struct Metadata {
     annotations: Option<BTreeMap<String, String>>,
     owner_references: Option<Vec<OwnerReference>>,
     finalizers: Option<Vec<String>>,
+    #[serde(skip)]
     deletion_grace_period_seconds: Option<i64>,
     #[serde(skip)]
     managed_fields: Option<Vec<ManagedFieldsEntry>>,

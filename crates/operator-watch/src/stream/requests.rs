@@ -7,7 +7,7 @@ use http::{self, HeaderValue, header::ACCEPT_ENCODING};
 use kube::{
     Api, Client, Resource,
     api::{ListParams, WatchParams},
-    core::{ListMeta, Request, Status},
+    core::{ListMeta, Request, Status, request},
     discovery::ApiResource,
 };
 use serde::{Deserialize, de::DeserializeOwned};
@@ -17,6 +17,8 @@ use crate::{ServedKinds, TrimmedObject, lenient::Lenient, live::within};
 
 /// Time limit of a page: the API server gives up a list after 60 s.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(60);
+/// Longest text of a page, in bytes, which is in memory as a whole; no object is nearly as long.
+const MAX_PAGE: u64 = 8 * 1024 * 1024;
 /// Time limit for starting a watch: the API server answers before the first change.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// Seconds after which the server ends a watch, so that a dead connection is noticed soon.
@@ -94,9 +96,9 @@ impl<K: DeserializeOwned> Watch<K> {
             continue_token: token,
             ..ListParams::default()
         };
-        let list = if self.is_metadata_only { Request::list_metadata } else { Request::list };
-        let request = list(&Request::new(&*self.path), &params).map_err(kube::Error::BuildRequest)?;
-        within(PAGE_TIMEOUT, page(&self.client, request, take)).await
+        let (all, is_metadata_only) = (Request::new(&*self.path), self.is_metadata_only);
+        let list = |params: &_| if is_metadata_only { all.list_metadata(params) } else { all.list(params) };
+        within(PAGE_TIMEOUT, page(&self.client, list, params, take)).await
     }
 
     /// The changes since a version; `Ok` as soon as the server has started the watch.
@@ -122,15 +124,23 @@ impl<K: DeserializeOwned> Watch<K> {
     }
 }
 
-/// Requests a page, passes each object to `take`, and returns the metadata of the list.
+/// Requests a page, passes each object to `take`, and returns the metadata of the list. While its text is too long, fewer
+/// objects are requested.
 pub(crate) async fn page<K: DeserializeOwned>(
     client: &Client,
-    request: http::Request<Vec<u8>>,
+    list: impl Fn(&ListParams) -> Result<http::Request<Vec<u8>>, request::Error>,
+    mut params: ListParams,
     take: impl FnMut(Lenient<K>),
 ) -> kube::Result<ListMeta> {
-    let (mut answer, mut text) = (pin!(client.request_stream(request).await?), Vec::new());
-    answer.read_to_end(&mut text).await.map_err(kube::Error::ReadEvents)?;
-    read_page(&text, take)
+    loop {
+        let request = list(&params).map_err(kube::Error::BuildRequest)?;
+        let (answer, mut text) = (client.request_stream(request).await?.take(MAX_PAGE), Vec::new());
+        pin!(answer).read_to_end(&mut text).await.map_err(kube::Error::ReadEvents)?;
+        match params.limit.filter(|limit| *limit > 1 && text.len() as u64 == MAX_PAGE) {
+            Some(limit) => params.limit = Some((limit / 8).max(1)),
+            None => return read_page(&text, take),
+        }
+    }
 }
 
 /// Reads a page, passes each object to `take` before the next one is decoded, and returns the metadata of the list.

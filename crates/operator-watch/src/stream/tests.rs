@@ -277,6 +277,21 @@ async fn an_object_that_cannot_be_read_is_told_again_and_again_until_something_e
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_page_whose_text_is_too_long_is_asked_for_again_with_fewer_objects() {
+    let large = "x".repeat(3_000_000);
+    let server = Server::that_answers([
+        Answer::List("1", ["a", "b", "c"].map(|uid| good(uid, 1, &large)).into()),
+        Answer::List("1", vec![good("a", 1, "x")]),
+        Answer::Events(vec![]),
+    ]);
+    let cache = server.caches(&Watches::default());
+    until_kept(&cache, &[("a", "x")]).await;
+    let asked = server.asked();
+    assert!(asked[0].1.contains("limit=50") && asked[1].1.contains("limit=6"), "{asked:?}");
+    assert_eq!(cache.watch().problem(), None);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_page_that_does_not_come_is_given_up_and_asked_for_again() {
     let server = Server::that_answers([
         Answer::Silence,

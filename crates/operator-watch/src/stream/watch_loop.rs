@@ -19,7 +19,7 @@ use crate::{
     report::Report,
 };
 
-/// Objects per page of a list. Its text is in memory until they are all decoded, and each of them may be large.
+/// Objects per page of a list, unless they are large. Its text is in memory until they are all decoded.
 const PAGE: u32 = 50;
 /// Maximum silence of a watch: the server ends it, or reports its progress, at least once a minute.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(65);
@@ -35,6 +35,8 @@ const SHORT_WATCH: Duration = Duration::from_secs(1);
 /// The first pause after a failure, and the longest one.
 const MIN_DELAY: Duration = Duration::from_millis(800);
 const MAX_DELAY: Duration = Duration::from_secs(10);
+/// The first pause before a remedy that usually helps at once.
+const AT_ONCE: Duration = Duration::ZERO;
 /// Time between tries while a kind is not served: an object that is created right after its kind must not wait long for
 /// its controller.
 const UNSERVED_DELAY: Duration = Duration::from_secs(2);
@@ -117,13 +119,13 @@ where
                         silence = Duration::ZERO;
                     }
                     if began.elapsed() <= SHORT_WATCH {
-                        sleep(self.backoff.before_retry()).await;
+                        sleep(self.backoff.pause(AT_ONCE)).await;
                     }
                 }
                 Err(error) if error.code == EXPIRED => {
                     let kind = &self.watch.kind;
                     tracing::debug!(kind, "the resourceVersion {version} has expired; listing again");
-                    return sleep(self.backoff.before_retry()).await;
+                    return sleep(self.backoff.pause(AT_ONCE)).await;
                 }
                 Err(error) => {
                     if self.pause(error).await {
@@ -223,7 +225,7 @@ where
         if is_gone && self.changes_version(true).await {
             return true;
         }
-        let delay = if is_gone { jittered(UNSERVED_DELAY) } else { self.backoff.after_failure() };
+        let delay = if is_gone { jittered(UNSERVED_DELAY) } else { self.backoff.pause(MIN_DELAY) };
         sleep(delay).await;
         is_gone
     }
@@ -237,7 +239,7 @@ pub(super) struct WatchBackoff {
 }
 
 impl WatchBackoff {
-    /// The next pause, of which the `first` one depends on what failed.
+    /// The next pause; `first` if there was none recently.
     fn pause(&mut self, first: Duration) -> Duration {
         let is_recent = self.last.is_some_and(|last| last.elapsed() < RESET_AFTER);
         let pause = if is_recent { self.next.max(MIN_DELAY) } else { first };
@@ -245,16 +247,6 @@ impl WatchBackoff {
         self.next = (pause * 2).min(MAX_DELAY);
         self.last = Some(Instant::now() + delay);
         delay
-    }
-
-    /// The pause after a failure.
-    fn after_failure(&mut self) -> Duration {
-        self.pause(MIN_DELAY)
-    }
-
-    /// The pause before a remedy that usually helps at once: none, unless it was tried just now.
-    fn before_retry(&mut self) -> Duration {
-        self.pause(Duration::ZERO)
     }
 }
 
