@@ -115,9 +115,10 @@ impl Events {
         Self { controller, instance, queue, lasting: Arc::default(), metrics, is_awaited }
     }
 
-    /// Publishes an Event about something that has happened. Its texts are cut to the lengths that the API takes.
-    pub fn publish(&self, about: &ObjectReference, event: Event) {
-        if !self.enqueue(about, event) {
+    /// Publishes an Event about something that has happened. Its texts are cut to the lengths that the API takes. Nothing is
+    /// published about an object that is not known.
+    pub fn publish<'o>(&self, about: impl Into<Option<&'o ObjectReference>>, event: Event) {
+        if about.into().is_some_and(|about| !self.enqueue(about, event)) {
             self.metrics.event("dropped");
         }
     }
@@ -125,13 +126,14 @@ impl Events {
     /// Publishes an Event about a state that may last, and is called again and again while it does: at once if the last
     /// state that was told about this topic of the object is another one, and then again, a warning before its Event
     /// expires, anything else after that. Whatever else the words contain, such as a number that grows, is no news.
-    pub fn publish_lasting(
+    pub fn publish_lasting<'o>(
         &self,
-        about: &ObjectReference,
+        about: impl Into<Option<&'o ObjectReference>>,
         topic: impl Hash,
         state: impl Hash,
         event: Event,
     ) -> Repeat {
+        let Some(about) = about.into() else { return Repeat { is_queued: false, due_in: QUEUE_RETRY } };
         let (subject, state) = (subject(about, topic), digest(state));
         let interval = match event.type_ {
             EventType::Normal => EVENT_LIFETIME,

@@ -16,6 +16,5 @@ pub use {
     failures::Failures,
     kube::runtime::events::{Event, EventType},
     logging::LogFormat,
-    settings_status::SettingsEvents,
     status_pace::{Pace, StatusAge},
 };
