@@ -11,15 +11,12 @@ use catena_api::{
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use kube::discovery::ApiResource;
-use operator_kit::{
-    report::conditions::{self, RECONCILING, STALLED},
-    write::owner::is_of_kind,
-};
+use operator_kit::{report::Conditions, write::Ownership};
 use operator_watch::{ObjectId, Row, TrimmedObject};
 use serde_json::Value;
 
 /// The types of the conditions of a command that are this controller's.
-pub const REPORTED: [&str; 4] = [ACCEPTED, SUCCEEDED, RECONCILING, STALLED];
+pub const REPORTED: [&str; 4] = [ACCEPTED, SUCCEEDED, Conditions::RECONCILING, Conditions::STALLED];
 
 /// The kinds of commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -142,7 +139,7 @@ impl Command {
         let owner = owner(&metadata, target);
         let mut status: CommandStatus = serde_json::from_value(data["status"].take()).unwrap_or_default();
         // Conditions of other controllers are not ours.
-        status.conditions = conditions::of_types(&status.conditions, &REPORTED);
+        status.conditions = Conditions::of_types(&status.conditions, &REPORTED);
         // As long as none has a generation, they are the defaults of the definition. After a report, they are leftovers.
         if status.conditions.iter().all(|condition| condition.observed_generation.is_none()) {
             status.conditions.clear();
@@ -167,7 +164,7 @@ impl Command {
     #[must_use]
     pub fn has_ended(&self) -> bool {
         let conditions = &self.status.conditions;
-        conditions::is_true(conditions, SUCCEEDED) || conditions::is_false(conditions, SUCCEEDED)
+        Conditions::is_true(conditions, SUCCEEDED) || Conditions::is_false(conditions, SUCCEEDED)
     }
 
     /// The report on its deletion, if that has begun.
@@ -179,7 +176,7 @@ impl Command {
     /// Whether it has ended without success.
     #[must_use]
     pub fn has_failed(&self) -> bool {
-        conditions::is_false(&self.status.conditions, SUCCEEDED)
+        Conditions::is_false(&self.status.conditions, SUCCEEDED)
     }
 
     /// Whether it names the `BasicDeployment` to which it is bound.
@@ -241,7 +238,7 @@ impl Command {
 /// The `BasicDeployment` among the owners: if there are several, the one that the command names.
 fn owner(metadata: &ObjectMeta, target: Option<&str>) -> Option<OwnerReference> {
     let all = metadata.owner_references.iter().flatten();
-    let owners: Vec<_> = all.filter(|owner| is_of_kind::<BasicDeployment>(owner)).collect();
+    let owners: Vec<_> = all.filter(|owner| Ownership::is_of_kind::<BasicDeployment>(owner)).collect();
     let named = owners.iter().find(|owner| Some(owner.name.as_str()) == target);
     named.or(owners.first()).copied().cloned()
 }

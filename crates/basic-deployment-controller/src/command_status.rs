@@ -8,7 +8,7 @@ use catena_api::{
 };
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
-use operator_kit::report::conditions::{Conditions, RECONCILING, STALLED, is_true};
+use operator_kit::report::Conditions;
 use operator_watch::ObjectId;
 
 use crate::{
@@ -61,8 +61,8 @@ pub fn unclaimed(command: &Command, now: Timestamp) -> CommandStatus {
         completion_time: Some(Time(now)),
         conditions: accepted_before(command, now, DEADLINE_EXCEEDED, &message)
             .with(SUCCEEDED, false, DEADLINE_EXCEEDED, message.clone())
-            .with(RECONCILING, false, DEADLINE_EXCEEDED, message.clone())
-            .with(STALLED, true, DEADLINE_EXCEEDED, message)
+            .with(Conditions::RECONCILING, false, DEADLINE_EXCEEDED, message.clone())
+            .with(Conditions::STALLED, true, DEADLINE_EXCEEDED, message)
             .since(&before.conditions),
         ..before.clone()
     }
@@ -92,7 +92,7 @@ pub fn unclaimed_leaving(command: &Command, now: Timestamp) -> CommandStatus {
         observed_generation: Some(command.generation),
         conditions: accepted_before(command, now, TERMINATING, &message)
             .unknown(SUCCEEDED, TERMINATING, message.clone())
-            .with(RECONCILING, true, TERMINATING, message)
+            .with(Conditions::RECONCILING, true, TERMINATING, message)
             .since(&before.conditions),
         ..before.clone()
     }
@@ -102,7 +102,7 @@ pub fn unclaimed_leaving(command: &Command, now: Timestamp) -> CommandStatus {
 fn accepted_before(command: &Command, now: Timestamp, reason: &str, message: &str) -> Conditions {
     let before = &command.status;
     let conditions = Conditions::new(command.generation, now);
-    if before.start_time.is_some() || is_true(&before.conditions, ACCEPTED) {
+    if before.start_time.is_some() || Conditions::is_true(&before.conditions, ACCEPTED) {
         conditions.with(ACCEPTED, true, "Accepted", IN_TURN)
     } else {
         conditions.with(ACCEPTED, false, reason, message)
@@ -126,7 +126,7 @@ fn status(command: &Command, standing: &Standing, observed: &Observed) -> Comman
     let is_accepted = match standing {
         Standing::Malformed(_) | Standing::Misdirected => false,
         Standing::Hindered(TERMINATING, _) | Standing::Leaving => {
-            has_begun || is_true(&before.conditions, ACCEPTED)
+            has_begun || Conditions::is_true(&before.conditions, ACCEPTED)
         }
         Standing::Expired => command.is_directed_at(&observed.deployment),
         _ => true,
@@ -142,11 +142,14 @@ fn status(command: &Command, standing: &Standing, observed: &Observed) -> Comman
         // were removed by another one, a crash between the two would leave an ended command in progress for ever.
         Some(succeeded) => accepted
             .with(SUCCEEDED, succeeded, &reason, message.clone())
-            .with(RECONCILING, false, &reason, message.clone())
-            .while_true(STALLED, !succeeded, &reason, message),
-        None => {
-            accepted.unknown(SUCCEEDED, &reason, message.clone()).with(RECONCILING, true, &reason, message)
-        }
+            .with(Conditions::RECONCILING, false, &reason, message.clone())
+            .while_true(Conditions::STALLED, !succeeded, &reason, message),
+        None => accepted.unknown(SUCCEEDED, &reason, message.clone()).with(
+            Conditions::RECONCILING,
+            true,
+            &reason,
+            message,
+        ),
     };
     CommandStatus {
         observed_generation: Some(command.generation),

@@ -8,7 +8,7 @@ use kube::{
     core::{DynamicObject, DynamicResourceScope, TypeMeta},
     discovery::ApiResource,
 };
-use operator_watch::live;
+use operator_watch::Live;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -84,7 +84,7 @@ impl Cluster {
         how: How<'_>,
     ) -> kube::Result<T> {
         let namespace = namespace.filter(|_| kind.is_namespaced);
-        live::check_names(namespace, name)?;
+        Live::check_names(namespace, name)?;
         let (method, document) = match change {
             Change::Create(object) => (Method::POST, object),
             Change::Replace(object) => (Method::PUT, object),
@@ -115,7 +115,7 @@ impl Cluster {
         name: &str,
     ) -> kube::Result<Option<T>> {
         let namespace = namespace.filter(|_| kind.is_namespaced);
-        live::check_names(namespace, name)?;
+        Live::check_names(namespace, name)?;
         if_there(self.send(Method::GET, &path(&kind.resource, namespace, name), &Value::Null).await)
     }
 

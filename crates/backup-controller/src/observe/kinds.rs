@@ -6,7 +6,7 @@ use backup_controller::{Settings, finalizer, observed::Row, settings::Entries};
 use catena_api::reason;
 use k8s_openapi::api::core::v1::ObjectReference;
 use operator_kit::{
-    report::{Event, Events, warning},
+    report::{Event, Events},
     run::{LiveSettings, Triggers},
 };
 use operator_watch::WatchedKind;
@@ -69,7 +69,7 @@ impl Followers {
             left.join(", ")
         );
         tracing::warn!("{note}");
-        let event = Event { action: "RemoveEntry".into(), ..warning(reason::NO_ENTRY, &note) };
+        let event = Event { action: "RemoveEntry".into(), ..Events::warning(reason::NO_ENTRY, &note) };
         self.events.publish(self.config_map.as_ref(), event);
     }
 }

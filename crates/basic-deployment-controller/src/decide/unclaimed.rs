@@ -40,7 +40,7 @@ mod tests {
         command::{ACCEPTED, SUCCEEDED},
     };
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-    use operator_kit::report::conditions;
+    use operator_kit::report::Conditions;
     use serde_json::{Value, json};
 
     use super::*;
@@ -112,7 +112,7 @@ mod tests {
         unbound.status = command_status::unclaimed_leaving(&unbound, at(102));
         assert!(message(&unbound.status).contains("a.example/x"), "{}", message(&unbound.status));
         assert!(message(&unbound.status).ends_with("it is not carried out"));
-        assert!(conditions::is_false(&unbound.status.conditions, ACCEPTED) && !unbound.has_ended());
+        assert!(Conditions::is_false(&unbound.status.conditions, ACCEPTED) && !unbound.has_ended());
         assert_eq!(due_in(&unbound, at(200), LONG), None, "it is told");
         unbound.deletion = Some(Leaving { since: Time(at(100)), finalizers: vec!["a.example/y".into()] });
         assert_eq!(due_in(&unbound, at(200), LONG), Some(Duration::ZERO), "it waits for another one");
@@ -121,14 +121,14 @@ mod tests {
     }
 
     fn message(status: &CommandStatus) -> &str {
-        &conditions::find(&status.conditions, SUCCEEDED).unwrap().message
+        &Conditions::find(&status.conditions, SUCCEEDED).unwrap().message
     }
 
     #[test]
     fn it_says_that_it_was_never_taken() {
         let status = command_status::unclaimed(&command(&json!([]), Some(1), &json!([])), at(100));
-        assert!(conditions::is_false(&status.conditions, SUCCEEDED));
-        assert!(conditions::is_false(&status.conditions, ACCEPTED));
+        assert!(Conditions::is_false(&status.conditions, SUCCEEDED));
+        assert!(Conditions::is_false(&status.conditions, ACCEPTED));
         assert!(status.completion_time.is_some() && status.start_time.is_none());
         assert!(message(&status).contains("see the condition Bound"));
     }
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn of_what_is_bound_it_names_the_owner() {
         let status = command_status::unclaimed(&command(&owner(), Some(1), &json!([])), at(100));
-        assert!(conditions::is_false(&status.conditions, ACCEPTED));
+        assert!(Conditions::is_false(&status.conditions, ACCEPTED));
         assert!(message(&status).contains("BasicDeployment \"web\""), "{}", message(&status));
         assert!(!message(&status).contains("Bound"));
     }
@@ -148,8 +148,8 @@ mod tests {
             "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 1,
         }]);
         let status = command_status::unclaimed(&command(&owner(), Some(1), &accepted), at(100));
-        assert!(conditions::is_true(&status.conditions, ACCEPTED));
-        assert!(conditions::is_false(&status.conditions, SUCCEEDED));
+        assert!(Conditions::is_true(&status.conditions, ACCEPTED));
+        assert!(Conditions::is_false(&status.conditions, SUCCEEDED));
     }
 
     #[test]
@@ -157,8 +157,8 @@ mod tests {
         let mut begun = command(&owner(), Some(1), &json!([]));
         begun.status.start_time = Some(Time(at(61)));
         let status = command_status::unclaimed(&begun, at(100));
-        assert!(conditions::is_false(&status.conditions, SUCCEEDED));
-        assert!(conditions::is_true(&status.conditions, ACCEPTED));
+        assert!(Conditions::is_false(&status.conditions, SUCCEEDED));
+        assert!(Conditions::is_true(&status.conditions, ACCEPTED));
         assert_eq!(status.start_time, begun.status.start_time);
         assert!(message(&status).contains("its effect remains"), "{}", message(&status));
     }

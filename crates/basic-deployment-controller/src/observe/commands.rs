@@ -6,7 +6,7 @@ use std::{
 use basic_deployment_controller::command::{Command, CommandKind};
 use kube::{Api, Client, discovery::ApiResource};
 use operator_kit::run::Queue;
-use operator_watch::{ApiError, Cache, TrimmedObject, Watch, WatchedResource, Watches, live};
+use operator_watch::{ApiError, Cache, Live, TrimmedObject, Watch, WatchedResource, Watches};
 use tokio::sync::Notify;
 
 /// The commands of all kinds, watched.
@@ -76,7 +76,7 @@ impl Commands {
     /// cancelled, or a second time.
     pub async fn still_waits(&self, command: &Command) -> Result<bool, ApiError> {
         let Command { namespace, name, kind, .. } = command;
-        let found = live::object(&self.client, &kind.resource(), namespace, name).await?;
+        let found = Live::object(&self.client, &kind.resource(), namespace, name).await?;
         let now = found.map(|object| Command::of(object, command.kind));
         Ok(now.is_some_and(|now| {
             now.uid == command.uid && now.owner == command.owner && now.deletion.is_none() && !now.has_ended()

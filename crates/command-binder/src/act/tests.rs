@@ -297,7 +297,7 @@ async fn an_event_that_is_refused_or_lost_fails_no_step() {
 async fn nothing_counts_as_told_while_too_many_events_are_queued() {
     let (executor, log, events) = executor();
     while events.has_capacity() {
-        events.publish(&ObjectReference::default(), normal("Other", ""));
+        events.publish(&ObjectReference::default(), Events::normal("Other", ""));
     }
     drop(events);
     let told = async || {
@@ -397,7 +397,7 @@ async fn a_malformed_definition_is_reported_at_once_after_it_was_correct_or_when
 async fn a_malformed_definition_is_reported_as_soon_as_the_queue_of_events_has_room() {
     let (executor, log, events) = executor();
     while events.has_capacity() {
-        events.publish(&ObjectReference::default(), normal("Other", ""));
+        events.publish(&ObjectReference::default(), Events::normal("Other", ""));
     }
     executor.report_malformed(&[malformed("drains.ops.example")]);
     sleep(Duration::from_secs(60)).await;

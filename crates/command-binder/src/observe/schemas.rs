@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use command_binder::{command::CommandRow, kind::CommandKind};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Client, discovery::ApiResource};
-use operator_watch::{ApiError, Cause, Source, TrimmedObject, Watched, live};
+use operator_watch::{ApiError, Cause, Live, Source, TrimmedObject, Watched};
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -83,7 +83,7 @@ impl Schemas {
         }
         let definitions = ApiResource::erase::<CustomResourceDefinition>(&());
         let name = format!("{}.{}", kind.resource.plural, kind.resource.group);
-        live::object(&self.client, &definitions, "", &name).await
+        Live::object(&self.client, &definitions, "", &name).await
     }
 }
 

@@ -2,7 +2,6 @@
 
 use catena_api::keys;
 use jiff::{SignedDuration, Timestamp};
-use operator_watch::reason;
 
 use super::{
     answer::{Cause, Finding},
@@ -113,7 +112,7 @@ fn backup(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
         let advice = format!(
             "create the namespace {name}, or set backups.NAME.namespace in the values of {BACKUP_CONTROLLER} to another one"
         );
-        let cause = Cause::with(&node.identity, reason::NAMESPACE_MISSING).meaning(meaning).advice(advice);
+        let cause = Cause::with(&node.identity, "NamespaceMissing").meaning(meaning).advice(advice);
         return cause.message(text("message")).since(Some(since));
     }
     let backup = text("backup");
@@ -132,7 +131,7 @@ fn backup(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
 /// The namespace in which the API server refuses a backup: a right in it cannot be granted if it does not exist.
 pub fn namespace_of_backup(node: &Node) -> Option<Identity> {
     let report = protection::report(&node.object.metadata);
-    if node.deleted.is_none() || report["reason"] != reason::FORBIDDEN {
+    if node.deleted.is_none() || report["reason"] != "Forbidden" {
         return None;
     }
     let (_, rest) = report["message"].as_str()?.split_once(" in the namespace \"")?;

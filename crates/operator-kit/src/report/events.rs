@@ -19,7 +19,7 @@ use kube::{
     runtime::events::{Event, EventType},
 };
 use operator_templates::short_digest;
-use operator_watch::clip;
+use operator_watch::Failure;
 use parking_lot::Mutex;
 use tokio::{
     sync::{mpsc, oneshot},
@@ -83,24 +83,24 @@ enum Queued {
     Mark(oneshot::Sender<()>),
 }
 
-/// An Event of the type `Warning`. The reason must not contain variable parts.
-#[must_use]
-pub fn warning(reason: &'static str, note: &str) -> Event {
-    event(EventType::Warning, reason, note)
-}
-
-/// An Event of the type `Normal`. The reason must not contain variable parts.
-#[must_use]
-pub fn normal(reason: &'static str, note: &str) -> Event {
-    event(EventType::Normal, reason, note)
-}
-
 fn event(type_: EventType, reason: &'static str, note: &str) -> Event {
     let (reason, action, note) = (reason.into(), "Reconcile".into(), Some(note.into()));
     Event { type_, reason, note, action, secondary: None }
 }
 
 impl Events {
+    /// An Event of the type `Warning`. The reason must not contain variable parts.
+    #[must_use]
+    pub fn warning(reason: &'static str, note: &str) -> Event {
+        event(EventType::Warning, reason, note)
+    }
+
+    /// An Event of the type `Normal`. The reason must not contain variable parts.
+    #[must_use]
+    pub fn normal(reason: &'static str, note: &str) -> Event {
+        event(EventType::Normal, reason, note)
+    }
+
     /// Events without an [`Operator`](crate::run::Operator), such as those over a mocked client in a test.
     #[must_use]
     pub fn over(client: Client, controller: &str) -> Self {
@@ -111,7 +111,7 @@ impl Events {
         let (queue, queued) = mpsc::channel(MAX_QUEUED);
         let is_awaited = Arc::<AtomicBool>::default();
         tokio::spawn(publish(client, queued, metrics.clone(), is_awaited.clone()));
-        let (controller, instance) = (controller.into(), clip(instance, MAX_NAME).into());
+        let (controller, instance) = (controller.into(), Failure::clip(instance, MAX_NAME).into());
         Self { controller, instance, queue, lasting: Arc::default(), metrics, is_awaited }
     }
 
@@ -199,8 +199,8 @@ impl Events {
             },
             type_: Some(type_.into()),
             reason: Some(event.reason),
-            action: Some(clip(&event.action, MAX_NAME)),
-            note: event.note.map(|note| clip(&note, MAX_NOTE)),
+            action: Some(Failure::clip(&event.action, MAX_NAME)),
+            note: event.note.map(|note| Failure::clip(&note, MAX_NOTE)),
             event_time: Some(MicroTime(now)),
             regarding: Some(about.clone()),
             related: event.secondary,

@@ -8,7 +8,7 @@ use kube::runtime::events::Event;
 use operator_templates::short_digest;
 use parking_lot::Mutex;
 
-use crate::report::{Events, metrics::Metrics, normal, reason, warning};
+use crate::report::{Events, metrics::Metrics, reason};
 
 /// The topic of Events about the newest settings.
 const SETTINGS: &str = "settings";
@@ -69,14 +69,14 @@ impl SettingsStatus {
         self.metrics.settings_in_force(version);
         tracing::info!(version, "the settings changed");
         let note = format!("the settings of the version {version} are in force");
-        self.tell(&[version], normal("SettingsTaken", &note));
+        self.tell(&[version], Events::normal("SettingsTaken", &note));
     }
 
     /// Records why newer settings are not in force, and tells it; it is called again and again while that lasts.
     pub fn kept_out(&self, version: &str, problem: Problem) {
         let (reason, _, what) = problem.parts();
         let note = format!("{what}; this process keeps the previous settings until that is fixed");
-        self.tell(&[version, &note], warning(reason, &note));
+        self.tell(&[version, &note], Events::warning(reason, &note));
         let is_mistake = matches!(problem, Problem::Mistake(_));
         let newer = Some((version.to_owned(), problem));
         let mut state = self.state.lock();

@@ -31,7 +31,7 @@ fn a_deleted_command_that_a_finalizer_holds_is_told_so() {
     let says = |is_carried_out: bool| {
         let action = decide(&after(3, json!({}), is_carried_out));
         let Action::Tell(news) = action else { panic!("{action:?}") };
-        let find = |type_: &str| conditions::find(&news[0].1.conditions, type_).unwrap().clone();
+        let find = |type_: &str| Conditions::find(&news[0].1.conditions, type_).unwrap().clone();
         let succeeded = find(SUCCEEDED);
         assert_eq!((succeeded.status.as_str(), succeeded.reason.as_str()), ("Unknown", "Terminating"));
         assert_eq!(news[0].1.completion_time, None);
@@ -46,7 +46,7 @@ fn a_deleted_command_that_a_finalizer_holds_is_told_so() {
     // The record of it on its target is gone.
     let overtaken = after(3, json!({"status": {"startTime": "2026-01-02T00:00:00Z"}}), false);
     let Action::Tell(news) = decide(&overtaken) else { panic!() };
-    let told = conditions::find(&news[0].1.conditions, SUCCEEDED).unwrap();
+    let told = Conditions::find(&news[0].1.conditions, SUCCEEDED).unwrap();
     assert_eq!(told.message, expected);
 }
 

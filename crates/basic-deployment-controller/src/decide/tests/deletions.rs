@@ -40,7 +40,7 @@ fn what_was_carried_out_on_a_child_that_goes_says_so() {
     without.child = Found::Nothing;
     for observed in [with(restarted(leaving), &begun), without] {
         let Action::Tell(news) = decide(&held(observed)) else { panic!() };
-        let succeeded = conditions::find(&news[0].1.conditions, "Succeeded").unwrap();
+        let succeeded = Conditions::find(&news[0].1.conditions, "Succeeded").unwrap();
         assert!(succeeded.message.contains("it was carried out"), "{}", succeeded.message);
     }
 }

@@ -226,7 +226,7 @@ impl World {
     }
 
     fn tell(&mut self, told: &Command, status: &CommandStatus) {
-        let condition = conditions::find(&status.conditions, SUCCEEDED).unwrap();
+        let condition = Conditions::find(&status.conditions, SUCCEEDED).unwrap();
         if condition.status != "Unknown" {
             let before = self.outcomes.insert(told.uid.clone(), condition.reason.clone());
             assert_eq!(before, None, "{} ends twice", told.uid);

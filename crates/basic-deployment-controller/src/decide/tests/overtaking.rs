@@ -63,7 +63,7 @@ fn all_older_commands_end_and_name_the_rollback() {
     }
     assert_eq!(told(action.clone(), "undo"), outcome("Unknown", "Running"));
     let Action::Tell(news) = action else { panic!() };
-    let message = &conditions::find(&news[0].1.conditions, "Succeeded").unwrap().message;
+    let message = &Conditions::find(&news[0].1.conditions, "Succeeded").unwrap().message;
     assert_eq!(message, "it had not ended, and the rollback \"undo\" replaces its replicas");
 }
 

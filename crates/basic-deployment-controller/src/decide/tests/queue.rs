@@ -1,10 +1,7 @@
 //! The order of commands, and the report on each.
 
 use catena_api::command::{ACCEPTED, SUCCEEDED};
-use operator_kit::{
-    report::conditions::{RECONCILING, STALLED},
-    run::HeldUp,
-};
+use operator_kit::{report::Conditions, run::HeldUp};
 use operator_watch::Failure;
 
 use super::*;
@@ -59,18 +56,18 @@ pub(super) fn next(action: Action) -> String {
 pub(super) fn told(action: Action, uid: &str) -> (String, String) {
     let Action::Tell(news) = action else { panic!("{action:?}") };
     let (_, status) = news.into_iter().find(|(command, _)| command.uid == uid).unwrap();
-    let condition = conditions::find(&status.conditions, SUCCEEDED).unwrap();
+    let condition = Conditions::find(&status.conditions, SUCCEEDED).unwrap();
     assert_eq!(condition.status != "Unknown", status.completion_time.is_some());
-    assert!(conditions::find(&status.conditions, ACCEPTED).is_some());
+    assert!(Conditions::find(&status.conditions, ACCEPTED).is_some());
     // kstatus knows only these two: InProgress, Failed, and Current without either.
-    for (type_, outcome) in [(RECONCILING, "Unknown"), (STALLED, "False")] {
-        let found = conditions::find(&status.conditions, type_);
-        assert_eq!(conditions::is_true(&status.conditions, type_), condition.status == outcome, "{type_}");
+    for (type_, outcome) in [(Conditions::RECONCILING, "Unknown"), (Conditions::STALLED, "False")] {
+        let found = Conditions::find(&status.conditions, type_);
+        assert_eq!(Conditions::is_true(&status.conditions, type_), condition.status == outcome, "{type_}");
         assert!(found.is_none_or(|found| found.message == condition.message));
     }
     // Whoever applies this status replaces the default of the definition, which no apply can remove.
-    assert!(conditions::find(&status.conditions, RECONCILING).is_some());
-    assert!(conditions::find(&status.conditions, "Bound").is_none());
+    assert!(Conditions::find(&status.conditions, Conditions::RECONCILING).is_some());
+    assert!(Conditions::find(&status.conditions, "Bound").is_none());
     (condition.status.clone(), condition.reason.clone())
 }
 
@@ -339,7 +336,7 @@ fn a_token_that_the_server_refuses_is_told_and_holds_up_neither_scaling_nor_chan
     assert_eq!(told(decide(&observed), "a"), outcome("Unknown", "Invalid"));
     let said = status(&observed);
     assert_eq!(ready(&said), (false, "Invalid".into()), "older replicas are counted");
-    let blocked = conditions::find(&said.conditions, "RestartBlocked").unwrap();
+    let blocked = Conditions::find(&said.conditions, "RestartBlocked").unwrap();
     assert_eq!((&*blocked.status, &*blocked.reason), ("True", "Invalid"));
     observed.child = Found::Ours(child(json!({"spec": {"replicas": 1}})));
     assert!(matches!(decide(&observed), Action::Scale { is_former: false, .. }));

@@ -17,7 +17,7 @@ fn token_set(action: Action) -> Option<String> {
 
 fn message(action: Action) -> String {
     let Action::Tell(news) = action else { panic!("{action:?}") };
-    conditions::find(&news[0].1.conditions, SUCCEEDED).unwrap().message.clone()
+    Conditions::find(&news[0].1.conditions, SUCCEEDED).unwrap().message.clone()
 }
 
 /// The same deployment with this restart token.
@@ -74,7 +74,7 @@ fn in_a_pause_no_token_is_handed_on() {
 fn a_kind_without_restarts_stays_ready_and_says_that_the_token_has_no_effect() {
     let observed = under("1970-01-01T00:00:30Z", ours(json!({})));
     let status = written(decide(&with_contract(observed, |contract| contract.restarted_at = None)));
-    let blocked = conditions::find(&status.conditions, "RestartBlocked").unwrap();
+    let blocked = Conditions::find(&status.conditions, "RestartBlocked").unwrap();
     assert_eq!((&*blocked.status, &*blocked.reason), ("True", "ChildHasNoRestart"));
     assert!(status.ready && blocked.message.starts_with("spec.restartedAt is 1970-"), "{blocked:?}");
 }
@@ -115,7 +115,7 @@ fn a_token_is_only_ever_raised_and_a_restart_that_would_change_none_fails() {
 fn a_token_in_the_future_is_told_until_its_time_has_come() {
     let far = under("9999-12-31T23:59:59Z", ours(json!({"spec": {"restartedAt": "9999-12-31T23:59:59Z"}})));
     let status = written(decide(&far));
-    let blocked = conditions::find(&status.conditions, "RestartBlocked").unwrap();
+    let blocked = Conditions::find(&status.conditions, "RestartBlocked").unwrap();
     assert_eq!((&*blocked.reason, status.ready), ("TokenInFuture", true));
     let mut told = far;
     Arc::make_mut(&mut told.deployment).status = Some(status);
@@ -133,7 +133,7 @@ fn a_token_of_a_server_whose_clock_is_ahead_is_believed() {
     let commands = [restart("a", 2_000_000, json!({})), restart("b", 2_000_001, json!({}))];
     let mut observed = with(json!({"spec": {"restartedAt": commands[1].token()}}), &commands);
     carry_out(&mut observed, &commands[1]);
-    assert_eq!(conditions::find(&status(&observed).conditions, "RestartBlocked"), None);
+    assert_eq!(Conditions::find(&status(&observed).conditions, "RestartBlocked"), None);
     observed.commands = Some(vec![commands[0].clone()]);
     confirm(&mut observed);
     assert_eq!(token_set(decide(&observed)), None);

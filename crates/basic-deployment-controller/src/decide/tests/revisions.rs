@@ -144,7 +144,7 @@ fn a_pinned_revision_becomes_the_last_one_and_is_kept() {
     assert_eq!(held.hash, NEW);
     observed.revisions = vec![revision(2, "bad"), revision(3, NEW)];
     let status = written(decide(&observed));
-    assert!(conditions::is_true(&status.conditions, "RolledBack"));
+    assert!(Conditions::is_true(&status.conditions, "RolledBack"));
     assert_eq!(ready(&status), (true, "Complete".into()));
     spec(&mut observed).revision_history_limit = 0;
     (observed.child, observed.desired) = (Found::Nothing, Err(Refusal::RevisionGone { hash: NEW.into() }));
@@ -165,9 +165,7 @@ fn the_oldest_revisions_go_but_never_a_live_wanted_or_asked_one() {
                     let spec = json!({"spec": {"toRevision": to}});
                     let mut queued = command(CommandKind::Rollback, &format!("c{to}"), 10, spec);
                     Arc::make_mut(&mut queued).status.conditions =
-                        conditions::Conditions::new(1, observed.now)
-                            .unknown("Succeeded", "Queued", "")
-                            .since(&[]);
+                        Conditions::new(1, observed.now).unknown("Succeeded", "Queued", "").since(&[]);
                     queued
                 })
                 .collect(),

@@ -41,7 +41,7 @@ fn a_rollback_to_what_spec_and_template_give_rejects_nothing() {
     let set = pin_set(decide(&observed));
     assert_eq!(set, pin(NEW, NEW));
     observed.pin = Some(set);
-    assert_eq!(conditions::find(&status(&observed).conditions, "RolledBack"), None);
+    assert_eq!(Conditions::find(&status(&observed).conditions, "RolledBack"), None);
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn the_child_follows_a_pin_and_the_rollback_succeeds_when_it_serves() {
     assert_eq!(told(tells(&observed), "b"), outcome("Unknown", "Queued"));
     observed.child = Found::Ours(child(json!({"metadata": {"annotations": {keys::HASH: "good"}}})));
     assert_eq!(told(decide(&observed), "a"), outcome("True", "Complete"));
-    assert!(conditions::is_true(&status(&observed).conditions, "RolledBack"));
+    assert!(Conditions::is_true(&status(&observed).conditions, "RolledBack"));
 }
 
 #[test]

@@ -31,7 +31,7 @@ fn begun_rollback() -> Arc<Command> {
 fn message(action: &Action, uid: &str) -> String {
     let Action::Tell(news) = action else { panic!("{action:?}") };
     let (_, status) = news.iter().find(|(command, _)| command.uid == uid).unwrap();
-    conditions::find(&status.conditions, "Succeeded").unwrap().message.clone()
+    Conditions::find(&status.conditions, "Succeeded").unwrap().message.clone()
 }
 
 #[test]

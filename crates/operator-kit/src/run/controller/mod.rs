@@ -7,7 +7,7 @@ use operator_watch::{Failure, Health, ObjectId, SharedRows};
 use tokio::time::{Instant, timeout};
 
 use crate::{
-    report::{Events, Failures, metrics::Metrics, reason, warning},
+    report::{Events, Failures, metrics::Metrics, reason},
     run::{
         Attempt,
         backoff::{Backoff, EVERYTHING, MAX_DELAY, Tried, Version},
@@ -260,7 +260,7 @@ impl<C: Controller> Passes<C> {
         if let Some(Failure { reason, message, .. }) = self.backoff.failed(uid, version, tried, failure) {
             // Of many items that fail for the same reason, one is told.
             let (topic, state) = ((tried.step, reason), self.backoff.failing_since(uid));
-            let (about, event) = (object.object_ref(&self.dynamic_type), warning(reason, &message));
+            let (about, event) = (object.object_ref(&self.dynamic_type), Events::warning(reason, &message));
             if self.events.publish_lasting(&about, topic, state, event).is_queued {
                 tracing::warn!(reason, "{message}");
             }

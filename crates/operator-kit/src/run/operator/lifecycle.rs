@@ -20,7 +20,7 @@ use tokio::{
 
 use super::{Operator, unexpected};
 use crate::{
-    report::{Event, Events, warning},
+    report::{Event, Events},
     run::{
         Validate,
         leader::{Candidate, Leadership, RELEASE_TIMEOUT},
@@ -178,7 +178,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
 fn tell_of_failures(health: &Health, events: &Events, config_map: Option<&ObjectReference>) {
     for failure in health.lasting_failures() {
         let action = format!("Watch{}", short_digest(&[&failure]));
-        let event = Event { action, ..warning("KindNotObserved", &failure) };
+        let event = Event { action, ..Events::warning("KindNotObserved", &failure) };
         events.publish_lasting(config_map, &failure, (), event);
     }
 }
