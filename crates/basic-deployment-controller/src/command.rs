@@ -23,7 +23,7 @@ use serde_json::Value;
 pub const REPORTED: [&str; 4] = [ACCEPTED, SUCCEEDED, RECONCILING, STALLED];
 
 /// The kinds of commands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CommandKind {
     /// `BasicDeploymentRestart`.
     Restart,
@@ -194,10 +194,11 @@ impl Command {
             && namespace.is_none_or(|namespace| *namespace == self.namespace)
     }
 
-    /// The order of commands: that of their creation; within one second, that of their uids.
+    /// The order of commands: that of their creation. Within one second, a rollback counts as the newer one, because it
+    /// ends all older commands; otherwise, that of their uids.
     #[must_use]
-    pub fn order(&self) -> (Timestamp, &str) {
-        (self.created, &self.uid)
+    pub fn order(&self) -> (Timestamp, CommandKind, &str) {
+        (self.created, self.kind, &self.uid)
     }
 
     /// Its record on its target.

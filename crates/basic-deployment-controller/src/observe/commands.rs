@@ -59,7 +59,7 @@ impl Commands {
         }
         let of_kind = served().map(|(_, cache)| cache.group(namespace, uid));
         let mut commands: Vec<_> = of_kind.flatten().collect();
-        commands.sort_by(|a, b| (a.created, &a.uid).cmp(&(b.created, &b.uid)));
+        commands.sort_by(|a, b| a.order().cmp(&b.order()));
         Some(commands)
     }
 

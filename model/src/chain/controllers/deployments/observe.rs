@@ -168,7 +168,7 @@ fn commands(process: &Process, uid: &Text) -> Vec<Arc<Command>> {
     let bound = rows.filter(|row| row.meta.owners.iter().any(|owner| owner.uid == *uid));
     let mut commands: Vec<_> =
         bound.map(|row| Arc::new(Command::of(trimmed(row), CommandKind::Restart))).collect();
-    commands.sort_by(|a, b| (a.created, &a.uid).cmp(&(b.created, &b.uid)));
+    commands.sort_by(|a, b| a.order().cmp(&b.order()));
     commands
 }
 
