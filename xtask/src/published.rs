@@ -38,7 +38,7 @@ mod tests {
     /// The files of a folder and its folders, without tests.
     fn files(folder: &Path) -> Vec<PathBuf> {
         let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-        let is_product = |path: &PathBuf| !path.file_stem().is_some_and(|name| name == "tests");
+        let is_product = |path: &PathBuf| path.file_stem().is_none_or(|name| name != "tests");
         entries
             .filter(is_product)
             .flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] })
