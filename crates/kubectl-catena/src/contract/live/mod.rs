@@ -20,7 +20,7 @@ pub use self::{
 
 use self::{report::Ledger, run::Run, scene::Scene, stage::Stage};
 use super::Report;
-use crate::{connection::Cluster, interrupt::Interrupt, kinds::Kind, progress::Progress};
+use crate::{connection::Cluster, kinds::Kind, progress::Progress, waiting::Interrupt};
 
 /// A child to try.
 pub struct Subject {

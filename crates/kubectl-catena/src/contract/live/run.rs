@@ -14,7 +14,7 @@ use super::{
     scene::{Child, Scene},
     stage::Stage,
 };
-use crate::{poll::poll, progress::Progress};
+use crate::{progress::Progress, waiting::poll};
 
 /// Time between two looks at what the watches have shown.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);

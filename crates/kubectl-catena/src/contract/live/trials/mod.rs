@@ -13,7 +13,7 @@ use kube::{
 use tokio::time::{Duration, Instant, sleep};
 
 use super::{replica::Replica, requirement::Requirement, run::Run};
-use crate::poll::poll;
+use crate::waiting::poll;
 
 /// Time between two looks at the versions of all objects, which the watches keep.
 const STEADY_STATE_INTERVAL: Duration = Duration::from_millis(100);
