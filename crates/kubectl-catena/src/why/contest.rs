@@ -6,8 +6,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use super::{
     answer::{Cause, Finding},
     command::is_waiting,
-    diagnose::path_to,
     facts::Facts,
+    walk::path_to,
 };
 use crate::{
     chain::Node,

@@ -12,7 +12,7 @@ use super::{
     facts::{Facts, Surroundings},
     gather::gather,
     left_behind::or_left_behind,
-    relate::relate,
+    read::related,
 };
 use crate::{
     chain::{LostOwner, Scope, fetch, grow},
@@ -47,7 +47,7 @@ pub async fn explanation(cluster: &Cluster, target: &Target) -> Result<Answer> {
     let asked = top.find(&fetched.asked).context(gone)?;
     let mut gaps = fetched.gaps;
     gaps.extend(surroundings.gaps.iter().cloned());
-    let (related, unread) = relate(cluster, &top, surroundings.namespace.as_ref()).await;
+    let (related, unread) = related(cluster, &top, surroundings.namespace.as_ref()).await;
     gaps.extend(unread);
     let lost_owner = fetched.lost_owners.iter().find(|lost| lost.of == fetched.asked);
     let surroundings = Surroundings {

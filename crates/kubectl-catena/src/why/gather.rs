@@ -14,7 +14,7 @@ use super::{
     controller_pods::look_into_pods,
     controllers::{COMPONENT, Controllers, Installation, Lease, NAME},
     facts::{Surroundings, Warning},
-    relate::alone,
+    read::alone,
     settings::{RefusedSettings, refused_settings},
     warnings::warning,
 };

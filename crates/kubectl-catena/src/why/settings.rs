@@ -10,7 +10,7 @@ use operator_kit::render::short_digest;
 use serde_json::Value;
 
 use super::{
-    answer::{Cause, Finding},
+    answer::Cause,
     command::{BINDER, is_command},
     controllers::{COMPONENT, controller_of},
     facts::Facts,
@@ -97,8 +97,8 @@ impl RefusedSettings {
     }
 }
 
-/// An object that names a template that only the refused settings have.
-pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
+/// The refused settings that alone have the template that an object names.
+pub fn cause(node: &Node, facts: &Facts) -> Option<Cause> {
     if node.health.reason != "TemplateNotFound" {
         return None;
     }
@@ -108,7 +108,7 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
     let refused = refused.find(|refused| refused.controller == controller && refused.brings(template))?;
     let cause = Cause::with(&refused.config_map, &refused.reason);
     let meaning = format!("brings its template {template:?}, but {controller} {}", cause.meaning);
-    Some(Finding::at(node, cause.meaning(meaning).message(&refused.message).since(refused.since)))
+    Some(cause.meaning(meaning).message(&refused.message).since(refused.since))
 }
 
 /// The settings of the controllers of the chain that are not in force.

@@ -242,9 +242,16 @@ fn a_queued_command_leads_to_the_cause_of_the_first_one() {
         asked: "BasicDeploymentRestart/r2",
         objects,
         surroundings: calm(),
-        says: "BasicDeploymentRestart/r2 waits for BasicDeploymentRestart/r1, which is older and cannot finish: Pod/web-x cannot pull its image (Queued",
+        // The leaf is the cause; the evidence shows the older command on the way to it.
+        says: "BasicDeploymentRestart/r2 is not finished: Pod/web-x cannot pull its image (ErrImagePull",
         advises: "correct the image",
     };
+    let evidence: Vec<String> = ask("BasicDeploymentRestart/r2", &objects, &calm())
+        .evidence
+        .iter()
+        .map(|evidence| evidence.object.to_string())
+        .collect();
+    assert!(evidence.contains(&"BasicDeploymentRestart/r1".to_owned()), "{evidence:?}");
     assert_right(&[scene(objects), scene(first)]);
 }
 
