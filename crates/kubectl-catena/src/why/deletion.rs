@@ -18,13 +18,11 @@ use crate::{
     age::{age, duration},
     chain::{Finalizer, Node},
     object::Identity,
-    protection::{self, HELD_FOR_BACKUP, NO_ENTRY},
+    protection::{self, BACKUP_CONTROLLER, HELD_FOR_BACKUP, NO_ENTRY},
 };
 
 /// More would hide the rest.
 const MAX_REMARKS: usize = 3;
-/// The controller that removes the finalizer of a backup.
-const BACKUP_CONTROLLER: &str = "backup-controller";
 
 /// What a deleted object waits for: its contents, the node of a pod, the holder of a finalizer, or its dependents.
 pub fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::{
     answer::Cause,
     command::{BINDER, is_command},
-    controllers::{COMPONENT, controller_of},
+    controllers::controller_of,
     facts::Facts,
     reasons::describe,
 };
@@ -21,7 +21,7 @@ use crate::{
     connection::Cluster,
     object::{Identity, text},
     pages,
-    protection::OURS,
+    protection::{BACKUP_CONTROLLER, COMPONENT},
 };
 
 /// The Events about settings that are not in force.
@@ -46,12 +46,10 @@ pub struct RefusedSettings {
     pub text: String,
 }
 
-/// The settings of our controllers that are not in force, as far as they may be read.
-pub async fn refused_settings(cluster: &Cluster) -> Vec<RefusedSettings> {
-    let maps = Api::<ConfigMap>::all(cluster.client.clone());
-    let maps = pages::all(&maps, ListParams::default().labels(OURS)).await.unwrap_or_default();
-    let mut by_namespace: BTreeMap<String, Vec<ConfigMap>> = BTreeMap::new();
-    for map in maps.into_iter().filter(|map| map.annotations().contains_key(SETTINGS_VERSION)) {
+/// Those of these settings that are not in force, as far as Events about them may be read.
+pub async fn refused_settings(cluster: &Cluster, maps: &[ConfigMap]) -> Vec<RefusedSettings> {
+    let mut by_namespace: BTreeMap<String, Vec<&ConfigMap>> = BTreeMap::new();
+    for map in maps.iter().filter(|map| map.annotations().contains_key(SETTINGS_VERSION)) {
         by_namespace.entry(map.namespace().unwrap_or_default()).or_default().push(map);
     }
     let mut refused = Vec::new();
@@ -59,7 +57,7 @@ pub async fn refused_settings(cluster: &Cluster) -> Vec<RefusedSettings> {
         let events = Api::<Event>::namespaced(cluster.client.clone(), &namespace);
         let about = ListParams::default().fields("type=Warning,involvedObject.kind=ConfigMap");
         let events = pages::all(&events, about).await.unwrap_or_default();
-        refused.extend(maps.iter().filter_map(|map| refusal(map, &events)));
+        refused.extend(maps.into_iter().filter_map(|map| refusal(map, &events)));
     }
     refused
 }
@@ -141,7 +139,7 @@ fn concerned<'n>(facts: &Facts<'n>) -> Vec<&'n str> {
         .all()
         .any(|node| node.finalizers.iter().any(|held| held.name == catena_api::keys::BACKUP_FINALIZER))
     {
-        names.push("backup-controller");
+        names.push(BACKUP_CONTROLLER);
     }
     names
 }
