@@ -12,7 +12,7 @@ use super::{
     facts::Facts,
     nodes,
     reasons::describe,
-    walk::{Step, is_kept_pod, way_to},
+    walk::{Step, explain, is_kept_pod, way_to},
 };
 use crate::{
     age::{age, duration},
@@ -37,8 +37,12 @@ pub fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
         return missing.map(Step::own);
     }
     if let Some(finalizer) = holders(node).next() {
-        let on_node = named.into_iter().filter(|_| node.identity.kind == "Pod");
-        return Some(Step::to(on_node, Some(held_by(node, finalizer, since, facts))));
+        // A backup that fails leads further; of one that is under way, the report on the object tells more.
+        let fails = |found: &&Node| {
+            explain(found, facts).is_some_and(|found| found.path.len() > 1 && !found.cause.is_progress)
+        };
+        let next = named.into_iter().filter(|found| node.identity.kind == "Pod" || fails(found));
+        return Some(Step::to(next, Some(held_by(node, finalizer, since, facts))));
     }
     // Deleted in the foreground: it waits for its dependents.
     let dependents = node.children.iter().filter(|child| child.deleted.is_some());
@@ -119,7 +123,8 @@ fn backup(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
     // The namespace of the backup: the usual advice is for an object that cannot be created.
     let row = describe(&reason).filter(|_| reason != contents::TERMINATING);
     let mut cause = Cause::described(&node.identity, &reason, row.or_else(|| describe(HELD_FOR_BACKUP)));
-    if let Some(place) = place_of(&backup) {
+    if let Some(backup) = backup_of(node) {
+        let place = words_for(&backup);
         cause.advice =
             format!("kubectl catena why {place} explains the state of the backup; {}", cause.advice);
     }
@@ -137,14 +142,18 @@ pub fn namespace_of_backup(node: &Node) -> Option<Identity> {
     Some(Identity::new("v1", "Namespace", None, rest.split_once('"')?.0))
 }
 
-/// A backup as the plugin takes it, such as `job/dump-x -n backups`; it is called `Job backups/dump-x`.
-fn place_of(backup: &str) -> Option<String> {
-    let (kind, place) = backup.split_once(' ')?;
-    let kind = kind.to_lowercase();
-    Some(match place.split_once('/') {
-        Some((namespace, name)) => format!("{kind}/{name} -n {namespace}"),
-        None => format!("{kind}/{place}"),
-    })
+/// The backup that the report on a held object names.
+pub fn backup_of(node: &Node) -> Option<Identity> {
+    let report = protection::report(&node.object.metadata);
+    let (kind, place) = report["backup"].as_str().filter(|_| node.deleted.is_some())?.split_once(' ')?;
+    let (namespace, name) = place.split_once('/').map_or((None, place), |(of, name)| (Some(of), name));
+    Some(Identity::new("", kind, namespace, name))
+}
+
+/// An object as the plugin takes it, such as `job/dump-x -n backups`.
+fn words_for(Identity { kind, namespace, name, .. }: &Identity) -> String {
+    let namespace = namespace.as_ref().map_or_else(String::new, |namespace| format!(" -n {namespace}"));
+    format!("{}/{name}{namespace}", kind.to_lowercase())
 }
 
 fn waits(node: &Node, since: Timestamp, facts: &Facts) -> Cause {

@@ -103,6 +103,7 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
     if finding.is_none_or(|finding| finding.cause.reason != contest::REASON) {
         remarks.extend(contest::told(facts.asked).map(|told| told.message));
     }
+    remarks.extend(contest::writers(facts));
     remarks.extend(nodes::remarks(facts));
     remarks.extend(deletion::remarks(facts, finding.map(|finding| &finding.cause)));
     remarks.extend(settings::remarks(facts, finding.map(|finding| &finding.cause)));

@@ -5,7 +5,13 @@ use catena_api::{BlockedBy, keys};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::Value;
 
-use super::{answer::Cause, contents, deletion::namespace_of_backup, facts::Facts, warnings};
+use super::{
+    answer::Cause,
+    contents,
+    deletion::{backup_of, namespace_of_backup},
+    facts::Facts,
+    warnings,
+};
 use crate::{
     chain::{Node, State},
     object::{Identity, text},
@@ -22,6 +28,8 @@ pub struct Related {
     pub nodes: Vec<Node>,
     /// Contents that a deleted namespace or definition waits for.
     pub contents: Vec<Node>,
+    /// Autoscalers and webhooks, if somebody else changes an object of the chain.
+    pub writers: Vec<Node>,
 }
 
 impl Related {
@@ -63,6 +71,8 @@ pub enum Edge {
     BlockedBy,
     /// The namespace in which a backup is to be made.
     BackupNamespace,
+    /// The backup that the deletion of an object waits for.
+    Backup,
     /// The definition of a kind that is to be created.
     Definition,
 }
@@ -77,6 +87,7 @@ pub fn edges(node: &Node) -> Vec<(Edge, Identity)> {
     if let Some(namespace) = namespace_of_backup(node) {
         return vec![(Edge::BackupNamespace, namespace)];
     }
+    found.extend(backup_of(node).map(|backup| (Edge::Backup, backup)));
     match (node.identity.group(), node.identity.kind.as_str()) {
         ("", "Pod") => {
             let has_ended = node.deleted.is_none() && node.health.state == State::Failed;
@@ -121,7 +132,7 @@ fn missing(edge: Edge, to: &Identity, node: &Node, facts: &Facts) -> Option<Caus
             let message = warnings::message(node, facts);
             Some(Cause::with(to, "ClassMissing").message(message).since(node.created))
         }
-        Edge::OldChild | Edge::BlockedBy | Edge::BackupNamespace | Edge::Definition => None,
+        Edge::OldChild | Edge::BlockedBy | Edge::BackupNamespace | Edge::Backup | Edge::Definition => None,
     }
 }
 

@@ -7,7 +7,7 @@ use kube::{
 };
 
 use super::{
-    contents,
+    contents, contest,
     edges::{Edge, Related, edges, is_same, needs_contents, needs_nodes, terminating_kind},
 };
 use crate::{
@@ -55,6 +55,16 @@ pub async fn related(cluster: &Cluster, top: &Node, namespace: Option<&Node>) ->
     for container in containers {
         related.contents.extend(contents_of(cluster, &container, &mut gaps).await);
     }
+    if top.all().any(|node| contest::told(node).is_some()) {
+        let namespace = top.identity.namespace.as_deref();
+        for (group, plural) in contest::WRITERS {
+            let Some(kind) = cluster.kinds.named(group, plural) else { continue };
+            match cluster.list(kind, namespace, ListParams::default()).await {
+                Ok(writers) => related.writers.extend(writers.into_iter().filter_map(alone)),
+                Err(error) => gaps.push(Gap::of(plural, &error)),
+            }
+        }
+    }
     (related, gaps)
 }
 
@@ -76,7 +86,7 @@ async fn read(
     let mut found = Vec::new();
     for ((edge, identity), answer) in wanted.into_iter().zip(answers) {
         match answer {
-            Some(Ok(Some(object))) if matches!(edge, Edge::OldChild | Edge::BlockedBy) => {
+            Some(Ok(Some(object))) if matches!(edge, Edge::OldChild | Edge::BlockedBy | Edge::Backup) => {
                 let (node, unread) = Box::pin(with_dependents(cluster, object)).await;
                 found.extend(node);
                 gaps.extend(unread);

@@ -11,7 +11,9 @@ use crate::{
     object::Identity,
     why::{
         controllers::{Installation, PodTrouble},
+        edges::Related,
         facts::{Surroundings, Warning},
+        read::alone,
         settings::RefusedSettings,
     },
 };
@@ -134,6 +136,48 @@ fn a_fight_is_told_as_far_as_its_message_names_the_two() {
             advises: "stop the other writer",
         },
     ]);
+}
+
+#[test]
+fn an_autoscaler_a_webhook_and_a_field_manager_that_may_be_the_somebody_else_are_named() {
+    let contested = fought("somebody else keeps changing spec.replicas of BasicReplicaSet \"web\"");
+    let owns =
+        |by: &str, field: &str| json!({"manager": by, "fieldsV1": {"f:spec": {(format!("f:{field}")): {}}}});
+    let mut body = ready();
+    body["metadata"] = json!({"managedFields": [
+        owns("basic-deployment-controller", "replicas"), owns("kube-controller-manager", "replicas"), owns("argocd", "template"),
+    ]});
+    let scaler = |name: &str, of: &str| {
+        let target = json!({"apiVersion": GROUP, "kind": "BasicReplicaSet", "name": of});
+        object(
+            "autoscaling/v2",
+            "HorizontalPodAutoscaler",
+            name,
+            None,
+            json!({"spec": {"scaleTargetRef": target}}),
+        )
+    };
+    let webhook = |name: &str, resource: &str| json!({"name": name, "rules": [{"apiGroups": ["catena.dev"], "resources": [resource]}]});
+    let webhooks =
+        json!([webhook("sizes.example.com", "basicreplicasets"), webhook("pods.example.com", "pods")]);
+    let webhooks = object(
+        "admissionregistration.k8s.io/v1",
+        "MutatingWebhookConfiguration",
+        "sizes",
+        None,
+        json!({"webhooks": webhooks}),
+    );
+    let writers = [scaler("web", "web"), scaler("other", "other"), webhooks];
+    let writers = writers.into_iter().filter_map(alone).collect();
+    let surroundings = Surroundings { related: Related { writers, ..Related::default() }, ..calm() };
+    assert_eq!(
+        ask(WEB, &[contested, set(body)], &surroundings).remarks,
+        [
+            "HorizontalPodAutoscaler/web scales BasicReplicaSet/web",
+            "MutatingWebhookConfiguration/sizes may change BasicReplicaSet/web when it is written: sizes.example.com",
+            "the field manager kube-controller-manager also owns spec.replicas of BasicReplicaSet/web",
+        ]
+    );
 }
 
 #[test]

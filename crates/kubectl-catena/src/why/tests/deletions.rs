@@ -343,3 +343,31 @@ fn two_objects_that_name_each_other_as_blockers_end_the_walk() {
     let expected = "Shop/web is not ready: Bay/web reports that Shop/web blocks it (Waits).";
     assert_eq!(answer.sentence, expected);
 }
+
+#[test]
+fn a_held_object_leads_to_the_pod_of_its_backup_that_fails() {
+    let report = json!({
+        "uid": "BasicDeployment/web", "state": "Running", "since": THEN, "reason": "BackupRunning",
+        "backup": "Job vault/web-1", "message": "the backup is running",
+    });
+    let metadata = json!({
+        "deletionTimestamp": THEN, "finalizers": ["catena.dev/backup"],
+        "annotations": {"catena.dev/backup-status": report.to_string()},
+    });
+    let held = deployment(deleted(ready(), metadata));
+    let told = |reason: &str| {
+        let body = json!({"metadata": {"namespace": "vault"}, "status": {"active": 1}});
+        let mut pod = waiting("web-1-x", reason, "not found");
+        pod.metadata.owner_references.as_mut().unwrap()[0].uid = "Job/web-1".into();
+        let job = grow("Job/web-1", &[object("batch/v1", "Job", "web-1", None, body), pod]);
+        let related = Related { found: job.into_iter().collect(), ..Related::default() };
+        let surroundings = Surroundings { related, ..calm() };
+        ask_exactly("BasicDeployment/web", std::slice::from_ref(&held), &surroundings).root_cause.unwrap()
+    };
+    let fails = told("ImagePullBackOff");
+    assert_eq!(
+        (fails.object.to_string().as_str(), fails.reason.as_str()),
+        ("Pod/web-1-x", "ImagePullBackOff")
+    );
+    assert_eq!(told("ContainerCreating").reason, "BackupRunning");
+}
