@@ -6,10 +6,12 @@ use serde_json::{Value, json};
 
 use super::{Health, State};
 use crate::{
-    object::{created, text},
+    object::{conditions, created, text},
     paint::cut,
 };
 
+/// The reason of a pod whose containers are ready, and which waits for the condition of a readiness gate.
+const GATED: &str = "ReadinessGatesNotReady";
 /// One sentence has to hold the last words of a container.
 const MAX_LENGTH: usize = 300;
 
@@ -35,8 +37,13 @@ pub fn health(pod: &DynamicObject) -> Health {
         PodState::NotReady(trouble) => (State::Moving, trouble),
     };
     let is_starting = state == State::Moving && known.phase() != Phase::Running;
-    let reason = if is_starting { "Starting" } else { &*trouble.reason };
-    let message = format!("{}{}", trouble.message, last_run(pod, reason).unwrap_or_default());
+    let gated = conditions(pod).into_iter().find(|found| found.reason == GATED && state == State::Moving);
+    let (reason, said) = match &gated {
+        _ if is_starting => ("Starting", &*trouble.message),
+        Some(gated) => (GATED, gated.message.as_str()),
+        None => (&*trouble.reason, &*trouble.message),
+    };
+    let message = format!("{said}{}", last_run(pod, reason).unwrap_or_default());
     let since = Some(trouble.since).filter(|since| *since != jiff::Timestamp::default());
     Health::new(state, reason, message).since(since)
 }

@@ -107,7 +107,7 @@ fn writers_of(child: &Node, said: &str, facts: &Facts) -> Vec<String> {
     });
     let managers = child.object.metadata.managed_fields.iter().flatten().filter_map(|entry| {
         let owned = &entry.fields_v1.as_ref()?.0;
-        let path = field?.split('.').map(|step| format!("/f:{step}")).collect::<String>();
+        let path = format!("/f:{}", field?.replace('.', "/f:"));
         let manager = entry.manager.as_deref().filter(|manager| !said.contains(manager))?;
         let is_other = manager != PARENT && owned.pointer(&path).is_some();
         is_other

@@ -86,6 +86,7 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
     match finding {
         None => {
             remarks.extend(command::overlooked(facts));
+            remarks.extend(at_rest(facts.asked));
             remarks.extend(rolled_back(facts.asked).map(|message| format!("it was rolled back: {message}")));
             if facts.asked.health.state == State::Present {
                 remarks.extend(own_words(facts.asked));
@@ -138,6 +139,14 @@ fn own_words(node: &Node) -> Vec<String> {
         Some(format!("its status.{} is {phase}", field.replace('/', ".")))
     });
     conditions.chain(phases).collect()
+}
+
+/// What will not happen, because the spec of an object says so.
+fn at_rest(node: &Node) -> Vec<String> {
+    let is_set = |field: &&str| node.object.data["spec"][*field] == true;
+    let set = ["paused", "suspend"].into_iter().filter(is_set);
+    set.map(|field| format!("its spec.{field} is true: it begins nothing new until that is changed"))
+        .collect()
 }
 
 /// The report of an object that stays on an older revision than its spec asks for.

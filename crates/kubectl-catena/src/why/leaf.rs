@@ -1,29 +1,46 @@
 //! The cause that lies with an object itself, in its own words or in those of a Warning about it.
 
+use jiff::SignedDuration;
 use serde_json::Value;
 
 use super::{
     answer::Cause,
     controllers::{Verdict, controller_of, not_running},
-    edges::needs_nodes,
+    edges::{needs_nodes, node_of},
     facts::Facts,
     nodes,
-    reasons::{describe, reported},
+    reasons::{describe, describe_of, reported},
     scheduling, volumes, warnings,
 };
 use crate::{
     chain::{Node, State},
-    object::conditions,
+    object::{conditions, text},
 };
+
+/// A scheduler is slow in a large cluster, and says so once it has tried.
+const SCHEDULING_GRACE: SignedDuration = SignedDuration::from_secs(30);
 
 /// The cause at an object that is not well.
 pub fn own(node: &Node, facts: &Facts) -> Cause {
     match (node.identity.group(), node.identity.kind.as_str()) {
+        ("", "Pod") if is_overlooked(node, facts) => {
+            let scheduler = text(&node.object, "/spec/schedulerName").unwrap_or("default-scheduler");
+            let meaning = format!("has no node, and its scheduler {scheduler} has not reported on it");
+            Cause::with(&node.identity, "NotScheduled").meaning(meaning).since(node.created)
+        }
         ("", "Pod") if needs_nodes(node) => scheduling::cause(node, &facts.surroundings.related.nodes),
         ("", "PersistentVolumeClaim") => volumes::cause(node, facts),
         ("", "Node") => nodes::trouble(node).unwrap_or_else(|| words(node, facts)),
         _ => words(node, facts),
     }
+}
+
+/// Whether a pod has waited for its scheduler for longer than that takes.
+fn is_overlooked(pod: &Node, facts: &Facts) -> bool {
+    let is_scheduled = conditions(&pod.object).iter().any(|condition| condition.type_ == "PodScheduled");
+    let is_seen = is_scheduled || pod.object.data.pointer("/status/containerStatuses").is_some();
+    let waits = pod.health.reason == "Starting" && node_of(pod).is_none() && !is_seen;
+    waits && pod.created.is_some_and(|created| facts.now.duration_since(created) > SCHEDULING_GRACE)
 }
 
 /// The message of an object, or an Event about it.
@@ -43,12 +60,20 @@ fn words(node: &Node, facts: &Facts) -> Cause {
         Some(warning) if health.message.is_empty() => (&warning.reason, &warning.message),
         _ => (&health.reason, &health.message),
     };
-    let reason = if reason.is_empty() { "NotReady" } else { reason };
+    let reason = match warning {
+        Some(warning) if is_vague && describe_of(&node.identity, &warning.reason).is_some() => {
+            &warning.reason
+        }
+        _ if reason.is_empty() => "NotReady",
+        _ => reason,
+    };
     let mut cause = at_container(reported(&node.identity, reason, message).since(health.since), node);
     let is_quoted = warning.is_some_and(|warning| warning.message == *message);
-    if warning.is_some() && !is_quoted && (cause.advice.is_empty() || cause.is_progress) {
+    if warning.is_some() && (cause.advice.is_empty() || cause.is_progress) {
         // What somebody warns of is no mere progress.
-        cause.message = warnings::after(&health.message, node, facts);
+        if !is_quoted {
+            cause.message = warnings::after(&health.message, node, facts);
+        }
         (cause.advice, cause.is_progress) = (String::new(), false);
     }
     let usual = if warning.is_some() { "UnknownReason" } else { usual(node) };
