@@ -12,18 +12,17 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use kube::discovery::ApiResource;
 use operator_kit::{
-    object::ObjectId,
     report::conditions::{self, RECONCILING, STALLED},
-    watch::{Row, TrimmedObject},
     write::owner::is_of_kind,
 };
+use operator_watch::{ObjectId, Row, TrimmedObject};
 use serde_json::Value;
 
 /// The types of the conditions of a command that are this controller's.
 pub const REPORTED: [&str; 4] = [ACCEPTED, SUCCEEDED, RECONCILING, STALLED];
 
 /// The kinds of commands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CommandKind {
     /// `BasicDeploymentRestart`.
     Restart,
@@ -128,7 +127,7 @@ impl Row for Command {
         ObjectId { namespace: &self.namespace, name: &self.name, uid: &self.uid }
     }
 
-    fn group(&self) -> Option<&str> {
+    fn index_key(&self) -> Option<&str> {
         self.owner.as_ref().map(|owner| owner.uid.as_str())
     }
 }
@@ -194,10 +193,11 @@ impl Command {
             && namespace.is_none_or(|namespace| *namespace == self.namespace)
     }
 
-    /// The order of commands: that of their creation; within one second, that of their uids.
+    /// The order of commands: that of their creation. Within one second, a rollback counts as the newer one, because it
+    /// ends all older commands; otherwise, that of their uids.
     #[must_use]
-    pub fn order(&self) -> (Timestamp, &str) {
-        (self.created, &self.uid)
+    pub fn order(&self) -> (Timestamp, CommandKind, &str) {
+        (self.created, self.kind, &self.uid)
     }
 
     /// Its record on its target.
@@ -277,8 +277,8 @@ mod tests {
 
     #[test]
     fn among_several_owners_the_one_that_is_named_counts() {
-        assert_eq!(command(&json!({})).group(), Some("web"));
-        assert_eq!(command(&json!({"spec": {"targetRef": {"name": "lost"}}})).group(), Some("api"));
+        assert_eq!(command(&json!({})).index_key(), Some("web"));
+        assert_eq!(command(&json!({"spec": {"targetRef": {"name": "lost"}}})).index_key(), Some("api"));
     }
 
     #[test]

@@ -8,10 +8,8 @@ use catena_api::{
 };
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
-use operator_kit::{
-    object::ObjectId,
-    report::conditions::{Conditions, RECONCILING, STALLED, is_true},
-};
+use operator_kit::report::conditions::{Conditions, RECONCILING, STALLED, is_true};
+use operator_watch::ObjectId;
 
 use crate::{
     child::Child,

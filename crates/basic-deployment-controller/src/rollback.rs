@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use catena_api::{Pin, reason};
-use operator_kit::object::ObjectId;
+use operator_watch::ObjectId;
 
 use crate::{command::Impossible, observed::Observed, revision::Revision};
 

@@ -10,7 +10,7 @@ use std::{
 
 use basic_deployment_controller::{command::Command, command_status, decide::unclaimed::due_in};
 use jiff::Timestamp;
-use operator_kit::watch::ApiError;
+use operator_watch::ApiError;
 use tokio::time::{sleep, timeout};
 
 use crate::{act::Executor, observe::Commands};

@@ -10,15 +10,14 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference},
 };
 use operator_kit::{
-    object::ObjectId,
     report::{Events, normal, warning},
     run::Next,
-    watch::{ApiError, Watched},
     write::{
         Writer,
         owner::{exactly, refreshed},
     },
 };
+use operator_watch::{ApiError, ObjectId, Watched};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 

@@ -8,10 +8,8 @@ use std::{
 
 use catena_api::{command::BOUND, keys};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, OwnerReference};
-use operator_kit::{
-    render::{Expression, ExpressionError, is_object_name},
-    watch::TrimmedObject,
-};
+use operator_templates::{Expression, ExpressionError, is_object_name};
+use operator_watch::TrimmedObject;
 use serde_json::{Value, json};
 
 use crate::kind::{CommandKind, Mode, TargetKind, TargetReference};

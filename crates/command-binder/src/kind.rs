@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kube::{core::GroupVersionKind, discovery::ApiResource};
-use operator_kit::render::Expression;
+use operator_templates::Expression;
 use serde::{Deserialize, Serialize};
 
 /// How a command is tied to its target.

@@ -2,7 +2,7 @@
 
 use catena_api::reason;
 use kube::api::ObjectMeta;
-use operator_kit::watch::ServedKind;
+use operator_watch::ServedKind;
 
 use crate::{command::Reference, kind::Scope, verdict::Verdict};
 

@@ -1,7 +1,10 @@
 //! The watched kinds follow the settings.
 
+use std::sync::Arc;
+
 use command_reaper::{Settings, command::CommandRow, settings::Kind};
-use operator_kit::{run::LiveSettings, watch::WatchedKind};
+use operator_kit::run::LiveSettings;
+use operator_watch::WatchedKind;
 use tokio::sync::watch;
 
 /// The configured kinds, now and after each change.
@@ -22,6 +25,6 @@ fn watched(settings: &Settings) -> Vec<WatchedKind<CommandRow>> {
 
 fn watch(kind: Kind) -> WatchedKind<CommandRow> {
     let Kind { id, resource, selector, reading, fingerprint } = kind;
-    WatchedKind::new(id, resource, fingerprint, move |object| CommandRow::of(object, &reading))
-        .labelled(selector)
+    let trim = Arc::new(move |object| CommandRow::of(object, &reading));
+    WatchedKind { id, resource: resource.into(), selector, is_metadata_only: false, trim, fingerprint }
 }

@@ -3,10 +3,8 @@
 use std::{collections::HashSet, sync::Arc};
 
 use kube::core::{ApiResource, GroupVersionKind};
-use operator_kit::{
-    render::{Expression, ExpressionError},
-    run::Validate,
-};
+use operator_kit::run::Validate;
+use operator_templates::{Expression, ExpressionError};
 use serde::Deserialize;
 
 use crate::marks::Marks;

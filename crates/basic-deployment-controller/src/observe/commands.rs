@@ -5,10 +5,8 @@ use std::{
 
 use basic_deployment_controller::command::{Command, CommandKind};
 use kube::{Api, Client, discovery::ApiResource};
-use operator_kit::{
-    run::Queue,
-    watch::{ApiError, Cache, TrimmedObject, Watch, WatchedResource, Watches, live},
-};
+use operator_kit::run::Queue;
+use operator_watch::{ApiError, Cache, TrimmedObject, Watch, WatchedResource, Watches, live};
 use tokio::sync::Notify;
 
 /// The commands of all kinds, watched.
@@ -59,7 +57,7 @@ impl Commands {
         }
         let of_kind = served().map(|(_, cache)| cache.group(namespace, uid));
         let mut commands: Vec<_> = of_kind.flatten().collect();
-        commands.sort_by(|a, b| (a.created, &a.uid).cmp(&(b.created, &b.uid)));
+        commands.sort_by(|a, b| a.order().cmp(&b.order()));
         Some(commands)
     }
 

@@ -5,14 +5,12 @@ use std::sync::Arc;
 use catena_api::command::BOUND;
 use command_binder::kind::CommandKind;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use operator_kit::{
-    report::Failure,
-    testing::{
-        self,
-        Answer::{self, Done, Json, Lost},
-        Log, Sent, answering, in_turn, refused,
-    },
+use operator_kit::testing::{
+    self,
+    Answer::{self, Done, Json, Lost},
+    Log, Sent, answering, in_turn, refused,
 };
+use operator_watch::Failure;
 use tokio::time::sleep;
 
 use super::*;

@@ -2,7 +2,7 @@
 
 use catena_api::{keys, reason};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use operator_kit::watch::{ServedKind, Watched};
+use operator_watch::{ServedKind, Watched};
 
 use crate::{
     command::{CommandRow, Finding, Reference},

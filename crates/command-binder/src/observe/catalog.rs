@@ -13,11 +13,8 @@ use command_binder::{
 };
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Api, Client, discovery::ApiResource};
-use operator_kit::{
-    object::ObjectId,
-    run::{LiveSettings, Operator, Triggers},
-    watch::{ServedKinds, TrimmedObject, Watch, WatchHandle, WatchedKind, Watches},
-};
+use operator_kit::run::{LiveSettings, Operator, Triggers};
+use operator_watch::{ObjectId, ServedKinds, TrimmedObject, Watch, WatchHandle, WatchedKind, Watches};
 use tokio::{
     select,
     sync::{Notify, watch},
@@ -58,11 +55,11 @@ impl Catalog {
         on_malformed: OnMalformed,
     ) -> Self {
         Self {
-            client: operator.client(),
-            watches: operator.watches(),
+            client: operator.client.clone(),
+            watches: operator.watches.clone(),
             on_malformed,
-            served_kinds: operator.served_kinds(),
-            settings: operator.settings(),
+            served_kinds: operator.served_kinds.clone(),
+            settings: operator.settings.clone(),
             waiting,
             triggers,
             targets: HashMap::new(),
@@ -174,6 +171,6 @@ fn watched(
     let fingerprint = format!("{} {}", kind.fingerprint, versions.join(" "));
     let (id, resource, selector) = (kind.id.clone(), kind.resource.clone(), kind.selector.clone());
     let kind = Arc::new(CommandKind { watched_targets, ..kind.clone() });
-    WatchedKind::new(id, resource, fingerprint, move |object| CommandRow::of(&kind, object))
-        .labelled(selector)
+    let trim = Arc::new(move |object| CommandRow::of(&kind, object));
+    WatchedKind { id, resource: resource.into(), selector, is_metadata_only: false, trim, fingerprint }
 }

@@ -9,10 +9,7 @@ use k8s_openapi::{
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::{Api, Client, discovery::ApiResource};
-use operator_kit::{
-    object::ObjectId,
-    watch::{Cache, Row, TrimmedObject, Watch, Watches},
-};
+use operator_watch::{Cache, ObjectId, Row, TrimmedObject, Watch, Watches};
 
 /// All definitions are one group.
 const GROUP: &str = "all";
@@ -51,7 +48,7 @@ impl Row for Discovered {
         ObjectId { namespace: "", name: &self.name, uid: &self.uid }
     }
 
-    fn group(&self) -> Option<&str> {
+    fn index_key(&self) -> Option<&str> {
         Some(GROUP)
     }
 }

@@ -6,7 +6,8 @@ use std::{
 };
 
 use command_binder::{command::CommandRow, kind::TargetKind};
-use operator_kit::{object::ObjectId, run::Triggers, watch::Watched};
+use operator_kit::run::Triggers;
+use operator_watch::{ObjectId, Watched};
 use parking_lot::Mutex;
 
 /// What a command waits for.

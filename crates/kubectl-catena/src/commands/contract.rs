@@ -14,7 +14,7 @@ use catena_api::{
     keys::COMMAND_KIND,
 };
 use clap::{Args, Subcommand};
-use operator_kit::render::from_yaml;
+use operator_templates::from_yaml;
 use serde::Serialize;
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 use anyhow::{Result, bail, ensure};
 use catena_api::keys;
 use kube::discovery::ApiResource;
-use operator_kit::render::is_object_name;
+use operator_templates::is_object_name;
 use serde_json::{Value, json};
 
 use crate::{

@@ -8,7 +8,7 @@ use anyhow::{Context, Error, Result, bail, ensure};
 use catena_api::keys;
 use jiff::{SignedDuration, Timestamp};
 use kube::{api::ListParams, core::DynamicObject};
-use operator_kit::render::short_digest;
+use operator_templates::short_digest;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::sleep;

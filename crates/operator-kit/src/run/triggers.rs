@@ -7,14 +7,11 @@ use std::{
     sync::Arc,
 };
 
-use kube::runtime::reflector::{Store, store::Writer as StoreWriter};
+use operator_watch::{SharedRows, Watched, WatchedKind};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::{
-    run::Queue,
-    watch::{Watched, WatchedKind},
-};
+use crate::run::Queue;
 
 /// Requests passes over objects of any of a controller's kinds.
 #[derive(Clone)]
@@ -27,7 +24,7 @@ struct Shared<R: 'static> {
     namespace_added: Notify,
 }
 
-type ById<R> = HashMap<Arc<str>, (Queue, Store<Watched<R>>)>;
+type ById<R> = HashMap<Arc<str>, (Queue, SharedRows<Watched<R>>)>;
 
 impl<R: 'static> Default for Triggers<R> {
     fn default() -> Self {
@@ -36,7 +33,7 @@ impl<R: 'static> Default for Triggers<R> {
     }
 }
 
-impl<R: Clone + 'static> Triggers<R> {
+impl<R: Send + Sync + 'static> Triggers<R> {
     /// Requests a pass over an object of the kind with this `id`; does nothing if the kind is no longer watched.
     pub fn notify(&self, id: &str, namespace: &str, name: &str) {
         if let Some((queue, _)) = self.0.by_id.lock().get(id) {
@@ -47,7 +44,7 @@ impl<R: Clone + 'static> Triggers<R> {
     /// The objects of the kind with this `id`, as its watch last delivered them; none if the kind is not watched.
     #[must_use]
     pub fn objects(&self, id: &str) -> Vec<Arc<Watched<R>>> {
-        self.0.by_id.lock().get(id).map(|(_, store)| store.state()).unwrap_or_default()
+        self.0.by_id.lock().get(id).map(|(_, objects)| objects.read().all()).unwrap_or_default()
     }
 
     /// Requests a pass over every object of a namespace, soon: one walk over all objects serves all namespaces that are
@@ -63,25 +60,25 @@ impl<R: Clone + 'static> Triggers<R> {
             self.0.namespace_added.notified().await;
             let namespaces = take(&mut *self.0.namespaces.lock());
             let kinds: Vec<_> = self.0.by_id.lock().values().cloned().collect();
-            for (queue, store) in kinds {
+            for (queue, objects) in kinds {
                 let is_asked = |object: &Watched<R>| {
                     object.metadata.namespace.as_ref().is_some_and(|namespace| namespaces.contains(namespace))
                 };
-                queue.notify_all(&store, is_asked).await;
+                queue.notify_all(&objects, is_asked).await;
             }
         }
     }
 
-    /// A queue and a store for a kind.
-    pub(crate) fn open(&self, kind: &WatchedKind<R>) -> (Queue, StoreWriter<Watched<R>>) {
-        let (queue, filled) = (Queue::default(), StoreWriter::new(kind.resource().clone()));
-        self.0.by_id.lock().insert(kind.id().clone(), (queue.clone(), filled.as_reader()));
-        (queue, filled)
+    /// A queue and rows for a kind.
+    pub(crate) fn open(&self, kind: &WatchedKind<R>) -> (Queue, SharedRows<Watched<R>>) {
+        let opened = (Queue::default(), SharedRows::default());
+        self.0.by_id.lock().insert(kind.id.clone(), opened.clone());
+        opened
     }
 
-    /// Drops the queue and the store of a kind that is no longer watched.
+    /// Drops the queue and the rows of a kind that is no longer watched.
     pub(crate) fn close(&self, kind: &WatchedKind<R>) {
-        self.0.by_id.lock().remove(kind.id());
+        self.0.by_id.lock().remove(&kind.id);
     }
 }
 
@@ -91,7 +88,9 @@ mod tests {
     use kube::{api::ObjectMeta, discovery::ApiResource, runtime::watcher::Event};
 
     use super::*;
-    use crate::watch::{Source, WatchedResource};
+    use operator_watch::{Source, WatchedResource};
+
+    use crate::testing::Lenient;
 
     const KIND: &str = "gadgets";
 
@@ -103,26 +102,32 @@ mod tests {
             kind: "Gadget".into(),
             plural: KIND.into(),
         };
-        WatchedKind::new(KIND, resource, "", |_| ())
+        WatchedKind {
+            id: KIND.into(),
+            resource: resource.into(),
+            selector: None,
+            is_metadata_only: false,
+            trim: Arc::new(|_| ()),
+            fingerprint: String::new(),
+        }
     }
 
-    fn fill(filled: &mut StoreWriter<Watched<()>>, namespaces: usize, objects: usize) {
-        let watched = WatchedResource::unwatched(kind().resource().clone());
+    fn fill(filled: &SharedRows<Watched<()>>, namespaces: usize, objects: usize) {
+        let watched = WatchedResource::unwatched(kind().resource);
         let source = Arc::new(Source { id: KIND.into(), watched });
-        filled.apply_watcher_event(&Event::Init);
+        let take = |event| drop(filled.write().take(event, Arc::new));
+        take(Event::Init);
         for number in 0..objects {
             let metadata = ObjectMeta {
                 namespace: Some(format!("n{}", number % namespaces)),
                 name: Some(format!("o{number}")),
+                uid: Some(format!("u{number}")),
                 ..ObjectMeta::default()
             };
-            filled.apply_watcher_event(&Event::InitApply(Watched {
-                metadata,
-                source: source.clone(),
-                row: (),
-            }));
+            let object = Watched { metadata, source: source.clone(), row: () };
+            take(Event::InitApply(Lenient(Ok(object))));
         }
-        filled.apply_watcher_event(&Event::InitDone);
+        take(Event::InitDone);
     }
 
     #[tokio::test(start_paused = true)]
@@ -130,9 +135,9 @@ mod tests {
         const NAMESPACES: usize = 500;
         const OBJECTS: usize = 20_000;
         let triggers = Triggers::default();
-        let (queue, mut filled) = triggers.open(&kind());
+        let (queue, filled) = triggers.open(&kind());
         queue.open();
-        fill(&mut filled, NAMESPACES, OBJECTS);
+        fill(&filled, NAMESPACES, OBJECTS);
         for number in 0..NAMESPACES - 1 {
             triggers.notify_all_in(&format!("n{number}"));
         }
@@ -159,9 +164,9 @@ mod tests {
     #[test]
     fn nothing_is_kept_of_a_kind_that_is_not_watched_any_more() {
         let triggers = Triggers::default();
-        let (queue, mut filled) = triggers.open(&kind());
-        fill(&mut filled, 1, 1);
-        let row = Arc::downgrade(&filled.as_reader().state()[0]);
+        let (queue, filled) = triggers.open(&kind());
+        fill(&filled, 1, 1);
+        let row = Arc::downgrade(&filled.read().all()[0]);
         triggers.close(&kind());
         drop((queue, filled));
         assert!(row.upgrade().is_none());

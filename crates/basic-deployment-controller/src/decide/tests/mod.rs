@@ -29,10 +29,10 @@ use catena_api::{
 };
 use jiff::Timestamp;
 use operator_kit::{
-    render::Rendered,
     report::{StatusAge, conditions},
     run::Attempt,
 };
+use operator_templates::Rendered;
 use serde_json::{Value, json};
 
 use super::*;

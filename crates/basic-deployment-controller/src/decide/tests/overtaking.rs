@@ -33,6 +33,18 @@ fn a_rollback_waits_for_no_older_command() {
 }
 
 #[test]
+fn a_rollback_ends_the_restarts_of_its_second_whatever_their_uids_are() {
+    for uid in ["a", "z"] {
+        let commands = [restart(uid, 20, json!({})), rollback("undo", 20, 1)];
+        let mut observed = with(restarted(json!({"status": {"updated": 1}})), &commands);
+        observed.revisions = vec![revision(1, "good"), revision(2, NEW)];
+        carry_out(&mut observed, &commands[0]);
+        assert_eq!(next(decide(&observed)), "undo");
+        assert!(commands[0].order() < commands[1].order());
+    }
+}
+
+#[test]
 fn a_rollback_that_cannot_be_carried_out_ends_no_restart() {
     let mut observed = behind(json!({"status": {"updated": 1}}));
     observed.revisions.remove(0);

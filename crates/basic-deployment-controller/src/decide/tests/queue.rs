@@ -2,12 +2,10 @@
 
 use catena_api::command::{ACCEPTED, SUCCEEDED};
 use operator_kit::{
-    report::{
-        Failure,
-        conditions::{RECONCILING, STALLED},
-    },
+    report::conditions::{RECONCILING, STALLED},
     run::HeldUp,
 };
+use operator_watch::Failure;
 
 use super::*;
 use crate::step;

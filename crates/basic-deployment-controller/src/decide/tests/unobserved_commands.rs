@@ -1,6 +1,6 @@
 //! What commands are told while children and revisions cannot be observed.
 
-use operator_kit::report::Failure;
+use operator_watch::Failure;
 
 use super::{
     queue::{carry_out, outcome, restart, restarted, told, with},

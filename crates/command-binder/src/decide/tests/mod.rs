@@ -1,11 +1,8 @@
 use std::sync::Arc;
 
 use kube::{core::GroupVersionKind, discovery::ApiResource};
-use operator_kit::{
-    report::Failure,
-    run::Attempt,
-    watch::{ServedKind, Watched},
-};
+use operator_kit::run::Attempt;
+use operator_watch::{Failure, ServedKind, Watched};
 use serde_json::{Value, json};
 
 use super::*;

@@ -16,13 +16,9 @@ use basic_deployment_controller::{
     revision::{self, Revision},
 };
 use catena_api::{BasicDeployment, command::RecentCommands};
-use operator_kit::{
-    render::Rendered,
-    report::StatusAge,
-    run::Attempt,
-    watch::{WatchedResource, Watermark},
-    write::owner::is_former,
-};
+use operator_kit::{report::StatusAge, run::Attempt, write::owner::is_former};
+use operator_templates::Rendered;
+use operator_watch::{WatchedResource, Watermark};
 use parking_lot::Mutex;
 
 use super::super::super::{
@@ -168,7 +164,7 @@ fn commands(process: &Process, uid: &Text) -> Vec<Arc<Command>> {
     let bound = rows.filter(|row| row.meta.owners.iter().any(|owner| owner.uid == *uid));
     let mut commands: Vec<_> =
         bound.map(|row| Arc::new(Command::of(trimmed(row), CommandKind::Restart))).collect();
-    commands.sort_by(|a, b| (a.created, &a.uid).cmp(&(b.created, &b.uid)));
+    commands.sort_by(|a, b| a.order().cmp(&b.order()));
     commands
 }
 
