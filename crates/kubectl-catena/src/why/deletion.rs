@@ -12,6 +12,7 @@ use super::{
     facts::Facts,
     nodes,
     reasons::describe,
+    text::with_names,
     walk::{Step, explain, is_kept_pod, way_to},
 };
 use crate::{
@@ -124,9 +125,8 @@ fn backup(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
     let row = describe(&reason).filter(|_| reason != contents::TERMINATING);
     let mut cause = Cause::described(&node.identity, &reason, row.or_else(|| describe(HELD_FOR_BACKUP)));
     if let Some(backup) = backup_of(node) {
-        let place = words_for(&backup);
-        cause.advice =
-            format!("kubectl catena why {place} explains the state of the backup; {}", cause.advice);
+        let why = with_names("kubectl catena why {object}{namespace}", &backup);
+        cause.advice = format!("{why} explains the state of the backup; {}", cause.advice);
     }
     let meaning = format!("is held by {BACKUP_CONTROLLER} until it is backed up{of}");
     cause.meaning(meaning).message(text("message")).since(Some(since))
@@ -148,12 +148,6 @@ pub fn backup_of(node: &Node) -> Option<Identity> {
     let (kind, place) = report["backup"].as_str().filter(|_| node.deleted.is_some())?.split_once(' ')?;
     let (namespace, name) = place.split_once('/').map_or((None, place), |(of, name)| (Some(of), name));
     Some(Identity::new("", kind, namespace, name))
-}
-
-/// An object as the plugin takes it, such as `job/dump-x -n backups`.
-fn words_for(Identity { kind, namespace, name, .. }: &Identity) -> String {
-    let namespace = namespace.as_ref().map_or_else(String::new, |namespace| format!(" -n {namespace}"));
-    format!("{}/{name}{namespace}", kind.to_lowercase())
 }
 
 fn waits(node: &Node, since: Timestamp, facts: &Facts) -> Cause {

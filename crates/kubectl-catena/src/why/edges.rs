@@ -1,8 +1,7 @@
 //! The edges of a graph beside its owner references: whom an object names in its spec and status, and what was found there.
 //! Pure; `read` reads them.
 
-use catena_api::{BlockedBy, keys};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use catena_api::keys;
 use serde_json::Value;
 
 use super::{
@@ -10,6 +9,7 @@ use super::{
     contents,
     deletion::{backup_of, namespace_of_backup},
     facts::Facts,
+    reasons::reported,
     warnings,
 };
 use crate::{
@@ -79,7 +79,7 @@ pub enum Edge {
 
 /// The objects that one names, and in which the cause of its state may lie.
 pub fn edges(node: &Node) -> Vec<(Edge, Identity)> {
-    let blocker = blocker(node).map(|blocker| (Edge::BlockedBy, at(&blocker, node)));
+    let blocker = blocker(node).map(|(blocker, _)| (Edge::BlockedBy, blocker));
     let mut found: Vec<_> = blocker.into_iter().collect();
     if node.deleted.is_none() && node.health.state.is_healthy() {
         return found;
@@ -136,20 +136,15 @@ fn missing(edge: Edge, to: &Identity, node: &Node, facts: &Facts) -> Option<Caus
     }
 }
 
-/// The blocker that a status names, also where another project has not all fields of ours.
-pub fn blocker(node: &Node) -> Option<BlockedBy> {
-    let blocker = node.object.data.pointer("/status/blockedBy")?;
-    let text = |field: &str| blocker[field].as_str().unwrap_or_default().to_owned();
-    let since = blocker["since"].as_str().and_then(|since| since.parse().ok()).map(Time);
-    let [api_version, kind, name] = ["apiVersion", "kind", "name"].map(text);
-    let is_named = !kind.is_empty() && !name.is_empty();
-    is_named.then(|| BlockedBy::new([&api_version, &kind, &name], &text("reason"), &text("message"), since))
-}
-
-/// The object that a blocker is, seen from the one that names it.
-pub fn at(blocker: &BlockedBy, node: &Node) -> Identity {
-    let BlockedBy { api_version, kind, name, .. } = blocker;
-    Identity::new(api_version, kind, node.identity.namespace.as_deref(), name)
+/// The blocker that a status names, and what it says about it; also where another project has not all fields of ours.
+pub fn blocker(node: &Node) -> Option<(Identity, Cause)> {
+    let text = |field: &str| text(&node.object, &format!("/status/blockedBy/{field}")).unwrap_or_default();
+    let namespace = node.identity.namespace.as_deref();
+    let object = Identity::new(text("apiVersion"), text("kind"), namespace, text("name"));
+    let object = if is_same(&node.identity, &object) { node.identity.clone() } else { object };
+    let is_named = !object.kind.is_empty() && !object.name.is_empty();
+    let cause = reported(&object, text("reason"), text("message")).since(text("since").parse().ok());
+    is_named.then_some((object, cause))
 }
 
 /// Whether an old child holds the place of this object's: it goes, and belongs to another one.

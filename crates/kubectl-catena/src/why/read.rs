@@ -24,7 +24,7 @@ const MAX_STEPS: usize = 3;
 /// One pod explains the others.
 const MAX_OBJECTS_PER_STEP: usize = 16;
 /// Of a cluster with more nodes, only the first 2,000 are looked at.
-const MAX_NODE_PAGES: usize = 4;
+const MAX_PAGES: usize = 4;
 /// The first contents of each kind explain the others.
 const MAX_CONTENTS: usize = 4;
 
@@ -43,7 +43,7 @@ pub async fn related(cluster: &Cluster, top: &Node, namespace: Option<&Node>) ->
         related.found.extend(found);
     }
     if top.all().any(needs_nodes) {
-        related.nodes = nodes(cluster, &mut gaps).await;
+        related.nodes = all(cluster, ("", "nodes"), None, &mut gaps).await;
     }
     if let Some(kind) = top.all().find_map(terminating_kind).and_then(|kind| kind_named(cluster, kind)) {
         let found =
@@ -57,12 +57,8 @@ pub async fn related(cluster: &Cluster, top: &Node, namespace: Option<&Node>) ->
     }
     if top.all().any(|node| contest::told(node).is_some()) {
         let namespace = top.identity.namespace.as_deref();
-        for (group, plural) in contest::WRITERS {
-            let Some(kind) = cluster.kinds.named(group, plural) else { continue };
-            match cluster.list(kind, namespace, ListParams::default()).await {
-                Ok(writers) => related.writers.extend(writers.into_iter().filter_map(alone)),
-                Err(error) => gaps.push(Gap::of(plural, &error)),
-            }
+        for kind in contest::WRITERS {
+            related.writers.extend(all(cluster, kind, namespace, &mut gaps).await);
         }
     }
     (related, gaps)
@@ -106,18 +102,23 @@ pub fn alone(object: DynamicObject) -> Option<Node> {
     grow(&uid, &[object])
 }
 
-/// The nodes of the cluster.
-async fn nodes(cluster: &Cluster, gaps: &mut Vec<Gap>) -> Vec<Node> {
-    let Some(kind) = cluster.kinds.named("", "nodes") else { return Vec::new() };
-    match cluster.first(MAX_NODE_PAGES, kind, None, ListParams::default()).await {
-        Ok((nodes, is_all)) => {
+/// The objects of a kind, which is named by its group and its plural.
+async fn all(
+    cluster: &Cluster,
+    (group, plural): (&str, &str),
+    namespace: Option<&str>,
+    gaps: &mut Vec<Gap>,
+) -> Vec<Node> {
+    let Some(kind) = cluster.kinds.named(group, plural) else { return Vec::new() };
+    match cluster.first(MAX_PAGES, kind, namespace, ListParams::default()).await {
+        Ok((found, is_all)) => {
             if !is_all {
-                gaps.push(Gap::new("some nodes", "there are too many"));
+                gaps.push(Gap::new(format!("some {plural}"), "there are too many"));
             }
-            nodes.into_iter().filter_map(alone).collect()
+            found.into_iter().filter_map(alone).collect()
         }
         Err(error) => {
-            gaps.push(Gap::of("nodes", &error));
+            gaps.push(Gap::of(plural, &error));
             Vec::new()
         }
     }

@@ -1,22 +1,18 @@
 //! One walk over edges, from an object to the leaf at which the cause of its state lies: the first of its neighbours that
 //! leads to an obstacle, or else to mere progress, or else its own words.
 
-use catena_api::BlockedBy;
-
 use super::{
     answer::{Cause, Finding},
     command::{self, is_command},
     contents, contest, deletion,
-    edges::{at, blocker, follow, is_same, terminating_kind},
+    edges::{blocker, follow, is_same, terminating_kind},
     facts::Facts,
     leaf::own,
-    readiness,
-    reasons::reported,
-    settings, unreported,
+    readiness, settings, unreported,
 };
 use crate::{
     chain::{Node, State},
-    object::text,
+    object::{Identity, text},
 };
 
 /// Reasons of an object whose spec is not followed at all: whatever its present pods suffer from, no correction reaches them.
@@ -106,7 +102,9 @@ fn neighbours<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
         return Some(Step::own(own(node, facts)));
     }
     let mut step = Step::to(definition.into_iter().chain(named), missing);
-    if blocker.as_ref().is_some_and(|blocker| add_blocker(&mut step, node, blocker, facts)) {
+    if let Some((object, cause)) = &blocker
+        && add_blocker(&mut step, node, object, cause, facts)
+    {
         return Some(step);
     }
     step.ways.extend(unhealthy_children(node, facts).map(|child| vec![child]));
@@ -114,9 +112,9 @@ fn neighbours<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
     let cause = || match (doubt, blocker) {
         _ if !is_healthy => Some(own(node, facts)),
         (Some(doubt), _) => Some(Cause::with(&node.identity, "StatusContradictory").meaning(doubt)),
-        (None, Some(blocker)) if is_blocked => {
-            let meaning = format!("reports that {} blocks it", at(&blocker, node));
-            Some(reported(&node.identity, &blocker.reason, &blocker.message).meaning(meaning))
+        (None, Some((blocker, cause))) if is_blocked => {
+            let meaning = format!("reports that {blocker} blocks it");
+            Some(Cause { object: node.identity.clone(), ..cause }.meaning(meaning))
         }
         _ => None,
     };
@@ -125,24 +123,27 @@ fn neighbours<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
 }
 
 /// Adds the blocker that a status names. Returns whether it decides alone.
-fn add_blocker<'n>(step: &mut Step<'n>, node: &'n Node, blocker: &BlockedBy, facts: &Facts<'n>) -> bool {
-    let name = at(blocker, node);
-    let is_itself = is_same(&node.identity, &name);
-    let way = way_to(node, &|below| is_same(&below.identity, &name)).filter(|_| !is_itself);
+fn add_blocker<'n>(
+    step: &mut Step<'n>,
+    node: &'n Node,
+    blocker: &Identity,
+    cause: &Cause,
+    facts: &Facts<'n>,
+) -> bool {
+    let is_itself = is_same(&node.identity, blocker);
+    let way = way_to(node, &|below| is_same(&below.identity, blocker)).filter(|_| !is_itself);
     if let Some(way) = way {
         // It may be well by now: the status is about to follow.
         let first = vec![way[0]];
         step.ways.extend([way, first]);
         return false;
     }
-    if !is_itself && facts.surroundings.related.find(&name).is_some() {
+    if !is_itself && facts.surroundings.related.find(blocker).is_some() {
         return false;
     }
     // Its controller cannot continue; or another object is gone, or may not be read.
-    let object = if is_itself { &node.identity } else { &name };
-    let since = blocker.since.as_ref().map(|since| since.0);
-    let since = since.or(node.health.since.filter(|_| is_itself));
-    step.own = Some(reported(object, &blocker.reason, &blocker.message).since(since));
+    let since = cause.since.or(node.health.since.filter(|_| is_itself));
+    step.own = Some(cause.clone().since(since));
     !is_itself || contest::told(node).is_none()
 }
 
