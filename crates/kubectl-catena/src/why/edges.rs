@@ -56,25 +56,25 @@ pub fn is_same(object: &Identity, named: &Identity) -> bool {
     is_in_place && is_of_group && (&object.kind, &object.name) == (&named.kind, &named.name)
 }
 
-/// What an object is to the one that names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What an object is to the one that names it; the first ones are read first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Edge {
-    /// The node of a pod.
-    Node,
+    /// The object that a status names as its blocker.
+    BlockedBy,
+    /// The child of a former object that has the place of this one's child.
+    OldChild,
+    /// The backup that the deletion of an object waits for.
+    Backup,
+    /// The namespace in which a backup is to be made.
+    BackupNamespace,
+    /// The definition of a kind that is to be created.
+    Definition,
     /// A claim of a pod that was not scheduled because of its claims.
     Claim,
     /// The storage class of a claim.
     Class,
-    /// The child of a former object that has the place of this one's child.
-    OldChild,
-    /// The object that a status names as its blocker.
-    BlockedBy,
-    /// The namespace in which a backup is to be made.
-    BackupNamespace,
-    /// The backup that the deletion of an object waits for.
-    Backup,
-    /// The definition of a kind that is to be created.
-    Definition,
+    /// The node of a pod.
+    Node,
 }
 
 /// The objects that one names, and in which the cause of its state may lie.

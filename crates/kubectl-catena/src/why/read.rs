@@ -21,7 +21,7 @@ use crate::{
 
 /// A claim leads to its class: further steps lead nowhere.
 const MAX_STEPS: usize = 3;
-/// One pod explains the others.
+/// One pod explains the others. A chain may have thousands of them, and each of these is looked for in it.
 const MAX_OBJECTS_PER_STEP: usize = 16;
 /// Of a cluster with more nodes, only the first 2,000 are looked at.
 const MAX_PAGES: usize = 4;
@@ -34,11 +34,11 @@ pub async fn related(cluster: &Cluster, top: &Node, namespace: Option<&Node>) ->
     let is_in_chain = |named: &Identity| top.all().any(|node| is_same(&node.identity, named));
     let mut newest: Vec<(Edge, Identity)> = top.all().flat_map(edges).collect();
     for _ in 0..MAX_STEPS {
-        newest.sort_by(|(_, one), (_, other)| one.cmp(other));
-        newest.dedup_by(|(_, one), (_, other)| one == other);
-        newest.retain(|(_, to)| !related.knows(to) && !is_in_chain(to));
-        newest.truncate(MAX_OBJECTS_PER_STEP);
-        let found = read(cluster, std::mem::take(&mut newest), &mut related, &mut gaps).await;
+        newest.sort();
+        newest.dedup();
+        let unknown = newest.into_iter().filter(|(_, to)| !related.knows(to) && !is_in_chain(to));
+        let unknown = unknown.take(MAX_OBJECTS_PER_STEP).collect();
+        let found = read(cluster, unknown, &mut related, &mut gaps).await;
         newest = found.iter().flat_map(Node::all).flat_map(edges).collect();
         related.found.extend(found);
     }
