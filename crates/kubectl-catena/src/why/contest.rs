@@ -25,11 +25,10 @@ pub fn check<'n>(facts: &Facts<'n>) -> Option<Finding<'n>> {
     if asked.serving.is_none() && !is_waiting(asked) {
         return None;
     }
-    let concerned = facts
-        .top
-        .all()
+    let told = facts.top.all().filter(|node| told(node).is_some() && node.deleted.is_none());
+    let mut concerned = told
         .filter(|node| node.find(&asked.identity.uid).is_some() || asked.find(&node.identity.uid).is_some());
-    concerned.filter(|node| node.deleted.is_none()).find_map(|node| {
+    concerned.find_map(|node| {
         let (child, cause) = contested(node)?;
         let is_child = |node: &Node| node.identity.uid == child.identity.uid;
         let path = path_to(asked, &is_child).unwrap_or_else(|| vec![asked, child]);
