@@ -12,8 +12,8 @@ use crate::{errors::is_missing_right, object::Identity};
 static TABLE: LazyLock<Table> = LazyLock::new(|| serde_saphyr::from_str(ROWS).unwrap_or_default());
 
 /// Reasons that Kubernetes or this plugin gives to workloads.
-const WORKLOAD_REASONS: [&str; 5] =
-    ["FailedCreate", "ProgressDeadlineExceeded", "Progressing", "Running", "Suspended"];
+const WORKLOAD_REASONS: [&str; 6] =
+    ["FailedCreate", "Paused", "ProgressDeadlineExceeded", "Progressing", "Running", "Suspended"];
 
 /// All rows, by the objects and activities that they are about.
 #[derive(Debug, Default, Deserialize)]
