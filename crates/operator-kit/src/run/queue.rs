@@ -78,7 +78,9 @@ impl Queue {
         let mut asked = objects.read().all();
         asked.retain(|object| is_asked(object));
         for slice in asked.chunks(SLICE_SIZE) {
-            slice.iter().for_each(|object| self.notify_of(&**object));
+            for object in slice {
+                self.notify_of(&**object);
+            }
             sleep(SLICE_INTERVAL).await;
         }
     }
