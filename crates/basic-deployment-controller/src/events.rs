@@ -13,7 +13,7 @@ use crate::{
     stall::silence,
 };
 
-/// The Event about a step, if it has one: that a child was written as somebody asked, or, a Events::warning, that it has exceeded its
+/// The Event about a step, if it has one: that a child was written as somebody asked, or, a warning, that it has exceeded its
 /// deadline and does not report on its spec. Undone changes of others and the steps of an exchange have none, so that nothing is
 /// told in steady state. Of a child whose replicas this process has not written yet, a scale by others cannot be told from a wish.
 #[must_use]
