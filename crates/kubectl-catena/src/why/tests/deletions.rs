@@ -197,6 +197,12 @@ fn a_former_child_leads_to_its_finalizer_before_and_after_the_first_report() {
         let found = alone(former()).into_iter().collect();
         Surroundings { related: Related { found, ..Related::default() }, ..calm() }
     };
+    let mut blocked = former();
+    blocked.data["status"] = json!({"blockedBy": {
+        "apiVersion": GROUP, "kind": "BasicReplicaSet", "name": "web", "reason": "Terminating", "message": "it is being deleted",
+    }});
+    let mut itself = surroundings();
+    itself.related.found = alone(blocked).into_iter().collect();
     let message = "BasicReplicaSet \"web\" of a former BasicDeployment of this name still exists; the new one is created once it is gone";
     let mut new = unreported();
     new["metadata"] = json!({"creationTimestamp": "2026-01-01T00:09:48Z"});
@@ -215,6 +221,14 @@ fn a_former_child_leads_to_its_finalizer_before_and_after_the_first_report() {
             asked: "BasicDeployment/web",
             objects: vec![deployment(new)],
             surroundings: surroundings(),
+            says,
+            advises: "holder of the finalizer",
+        },
+        Scene {
+            name: "its status names itself as the blocker",
+            asked: "BasicDeployment/web",
+            objects: vec![deployment(not_ready("FormerChildLeaving", message, Value::Null))],
+            surroundings: itself,
             says,
             advises: "holder of the finalizer",
         },
