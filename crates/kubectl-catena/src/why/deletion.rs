@@ -70,6 +70,14 @@ pub fn remarks(facts: &Facts, cause: Option<&Cause>) -> Vec<String> {
     told.take(MAX_REMARKS).collect()
 }
 
+/// What an object above the cause waits for, and how it is let go.
+pub fn held_for_backup(node: &Node) -> Option<String> {
+    node.deleted?;
+    holders(node).find(|finalizer| finalizer.name == keys::BACKUP_FINALIZER)?;
+    let row = describe(HELD_FOR_BACKUP)?;
+    Some(format!("{} {}: {}", node.identity, row.meaning, with_names(&row.remedy, &node.identity)))
+}
+
 fn is_of_garbage_collector(finalizer: &str) -> bool {
     matches!(finalizer, "foregroundDeletion" | "orphan")
 }

@@ -376,12 +376,18 @@ fn a_held_object_leads_to_the_pod_of_its_backup_that_fails() {
         let job = grow("Job/web-1", &[object("batch/v1", "Job", "web-1", None, body), pod]);
         let related = Related { found: job.into_iter().collect(), ..Related::default() };
         let surroundings = Surroundings { related, ..calm() };
-        ask_exactly("BasicDeployment/web", std::slice::from_ref(&held), &surroundings).root_cause.unwrap()
+        ask_exactly("BasicDeployment/web", std::slice::from_ref(&held), &surroundings)
     };
-    let fails = told("ImagePullBackOff");
+    let answer = told("ImagePullBackOff");
+    let lets_go = |remark: &String| {
+        remark.starts_with("BasicDeployment/web is held until it is backed up: ")
+            && remark.contains("release basicdeployment.catena.dev/web --reason")
+    };
+    assert!(answer.remarks.iter().any(lets_go), "{:?}", answer.remarks);
+    let fails = answer.root_cause.unwrap();
     assert_eq!(
         (fails.object.to_string().as_str(), fails.reason.as_str()),
         ("Pod/web-1-x", "ImagePullBackOff")
     );
-    assert_eq!(told("ContainerCreating").reason, "BackupRunning");
+    assert_eq!(told("ContainerCreating").root_cause.unwrap().reason, "BackupRunning");
 }
