@@ -17,7 +17,8 @@ use crate::{Live, ServedKinds, TrimmedObject, lenient::Lenient};
 
 /// Time limit of a page: the API server gives up a list after 60 s.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(60);
-/// Longest text of a page, in bytes, which is in memory as a whole; no object is nearly as long.
+/// Longest text of a page of several objects, in bytes, which is in memory as a whole. One object can be longer: the API
+/// server writes some characters as six bytes.
 const MAX_PAGE: u64 = 8 * 1024 * 1024;
 /// Time limit for starting a watch: the API server answers before the first change.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
@@ -134,9 +135,11 @@ pub(crate) async fn page<K: DeserializeOwned>(
 ) -> kube::Result<ListMeta> {
     loop {
         let request = list(&params).map_err(kube::Error::BuildRequest)?;
-        let (answer, mut text) = (client.request_stream(request).await?.take(MAX_PAGE), Vec::new());
+        let of_several = params.limit.filter(|limit| *limit > 1);
+        let longest = if of_several.is_some() { MAX_PAGE } else { u64::MAX };
+        let (answer, mut text) = (client.request_stream(request).await?.take(longest), Vec::new());
         pin!(answer).read_to_end(&mut text).await.map_err(kube::Error::ReadEvents)?;
-        match params.limit.filter(|limit| *limit > 1 && text.len() as u64 == MAX_PAGE) {
+        match of_several.filter(|_| text.len() as u64 == longest) {
             Some(limit) => params.limit = Some((limit / 8).max(1)),
             None => return read_page(&text, take),
         }

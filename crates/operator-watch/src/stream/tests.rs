@@ -292,6 +292,16 @@ async fn a_page_whose_text_is_too_long_is_asked_for_again_with_fewer_objects() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_object_is_read_however_long_its_text_is() {
+    let large = "x".repeat(9_000_000);
+    let list = || Answer::List("1", vec![good("a", 1, &large)]);
+    let server = Server::that_answers([list(), list(), list(), Answer::Events(vec![])]);
+    let cache = server.caches(&Watches::default());
+    until_kept(&cache, &[("a", &large)]).await;
+    assert!(server.asked()[2].1.contains("limit=1"), "{:?}", server.asked());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_page_that_does_not_come_is_given_up_and_asked_for_again() {
     let server = Server::that_answers([
         Answer::Silence,
