@@ -106,15 +106,18 @@ struct Found {
 }
 
 impl Shared {
-    /// Has decisions on the object `uid` wait until a watch reaches a version, for some time at most.
-    pub fn awaits(&self, uid: &str, seen: &Watermark, version: Option<&str>, limit: Duration) {
-        let Some(version) = version.and_then(|version| version.parse().ok()) else { return };
+    /// Has decisions on the object `uid` wait until a watch reaches a version, for some time at most. Returns whether it
+    /// has not reached it.
+    pub fn awaits(&self, uid: &str, seen: &Watermark, version: Option<&str>, limit: Duration) -> bool {
+        let Some(version) = version.and_then(|version| version.parse().ok()) else { return false };
         let since = seen.version();
-        if since < version {
+        let is_ahead = since < version;
+        if is_ahead {
             let pending =
                 PendingVersion { seen: seen.clone(), since, version, until: Instant::now() + limit };
             self.records.lock().entry(uid.to_owned()).or_default().pending.push(pending);
         }
+        is_ahead
     }
 }
 

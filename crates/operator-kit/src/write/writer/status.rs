@@ -44,14 +44,15 @@ impl Writer {
             && let Ok(found) = own.read_in(&target).await
             && found["metadata"]["uid"] == id.uid
         {
-            if version_of(&found) != version {
-                let found = Some(version_of(&found));
-                self.shared.awaits(id.uid, &self.primary, found, CATCH_UP_TIMEOUT);
+            let present = version_of(&found);
+            let is_old = present != version;
+            if is_old && self.shared.awaits(id.uid, &self.primary, Some(present), CATCH_UP_TIMEOUT) {
                 return Ok(());
             }
-            // A condition that cannot be decoded is not in the observed state.
+            // A condition that cannot be decoded is not in the observed state. An object that cannot be decoded stays in
+            // its former one, and fails.
             let exact = replacement(&found["status"], &said, types);
-            if exact != changes {
+            if !is_old && exact != changes {
                 written = own.patch_in(&target, version, exact).await;
             }
         }
@@ -412,6 +413,19 @@ mod tests {
         assert!(!writer.catches_up("u").await);
         writer.primary().observe(Some("8"));
         assert!(writer.catches_up("u").await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_status_of_a_former_state_that_the_cache_will_not_leave_is_told_as_a_failure() {
+        let mut object = json!(web(Some(found())));
+        object["metadata"]["resourceVersion"] = "8".into();
+        let (writer, _log, stored) = storing(object.clone());
+        writer.primary().observe(Some("8"));
+        let error = writer.write_status(&web(Some(found())), &said(), &TYPES).await.unwrap_err();
+        assert!(
+            matches!(error.cause, Cause::Conflict | Cause::Invalid) && *stored.lock() == object,
+            "{error}"
+        );
     }
 
     #[tokio::test(start_paused = true)]
