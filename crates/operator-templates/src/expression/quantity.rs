@@ -37,7 +37,7 @@ impl Quantity {
             power(10, exponent.checked_add(9)?.try_into().ok()?)?
         };
         let (units, parts) = (digits.checked_mul(unit)?, power(10, fraction.len())?);
-        let is_exact = units % parts == 0 && (units / parts).abs() < NANO << 63;
+        let is_exact = units % parts == 0 && (units / parts).unsigned_abs() < (NANO << 63).unsigned_abs();
         is_exact.then_some(Self(units / parts))
     }
 
