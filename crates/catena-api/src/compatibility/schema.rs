@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::{Finding, Rule, path, validation};
+use super::{
+    Finding, Rule, path,
+    validation::{self, is_open},
+};
 
 /// Two schemas of the same objects.
 pub(super) struct Schemas<'s> {
@@ -100,11 +103,6 @@ impl Comparison<'_> {
 /// The fields of an object in its schema.
 pub(super) fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
     schema["properties"].as_object().into_iter().flat_map(Map::iter)
-}
-
-/// Whether fields are kept that the schema does not name.
-pub(super) fn is_open(schema: &Value) -> bool {
-    schema["x-kubernetes-preserve-unknown-fields"] == true || schema["additionalProperties"] == true
 }
 
 fn is_of_status(path: &str) -> bool {

@@ -68,6 +68,12 @@ fn a_field_that_is_dropped_or_takes_fewer_types_is_found_at_its_path() {
             &[("spec.it.*.a", FieldRemoved)],
         ),
         (
+            json!({"type": "object", "additionalProperties": true}),
+            json!({"type": "object", "additionalProperties": true,
+                "x-kubernetes-validations": [{"rule": "!has(self.a) || self.a == 'b'"}]}),
+            &[("spec.it", ValidationAdded)],
+        ),
+        (
             json!({"type": "object", "additionalProperties": text}),
             object(&json!({"a": text})),
             &[("spec.it.*", FieldRemoved)],

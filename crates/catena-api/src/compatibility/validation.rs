@@ -29,6 +29,11 @@ pub(super) fn narrowed(old: &Value, new: &Value) -> Vec<(Rule, String)> {
     found
 }
 
+/// Whether fields are kept that the schema does not name.
+pub(super) fn is_open(schema: &Value) -> bool {
+    schema["x-kubernetes-preserve-unknown-fields"] == true || schema["additionalProperties"] == true
+}
+
 /// The types of the values that a schema accepts.
 fn accepted(schema: &Value) -> Vec<&str> {
     let mut types = match schema["type"].as_str() {
@@ -120,10 +125,12 @@ fn expressions(old: &Value, new: &Value) -> impl Iterator<Item = (Rule, String)>
 /// schema. `||` binds least of all operators but `?`.
 fn needs_a_new_field(old: &Value, rule: &str) -> bool {
     let guarded = rule.strip_prefix("!has(self.").and_then(|rest| rest.split_once(") || "));
-    let is_open =
-        old["x-kubernetes-preserve-unknown-fields"] == true || old["additionalProperties"].is_object();
+    let has_any_field = is_open(old) || old["additionalProperties"].is_object();
     guarded.is_some_and(|(field, rest)| {
-        !is_open && !field.contains('.') && old["properties"].get(field).is_none() && !rest.contains('?')
+        !has_any_field
+            && !field.contains('.')
+            && old["properties"].get(field).is_none()
+            && !rest.contains('?')
     })
 }
 

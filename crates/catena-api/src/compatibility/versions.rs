@@ -6,7 +6,8 @@ use super::{
     Finding, Rule,
     definition::{conversion, name, versions, whole},
     path,
-    schema::{is_open, properties},
+    schema::properties,
+    validation::is_open,
 };
 
 /// What breaks the policy for definitions within one definition: the server converts between its versions without a
