@@ -1,17 +1,18 @@
 //! Commands for a `BasicDeployment`, bound from the start in the way of command-binder.
 
-use std::time::Duration;
-
 use anyhow::Result;
 use catena_api::{
     BasicDeployment, BasicDeploymentRestart, BasicDeploymentRestartSpec, BasicDeploymentRollback,
     BasicDeploymentRollbackSpec, CommandStatus, TargetRef, command::SUCCEEDED, keys,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, OwnerReference};
-use kube::{Resource, ResourceExt, core::object::HasStatus};
+use k8s_openapi::{
+    api::core::v1::ConfigMap,
+    apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, OwnerReference},
+};
+use kube::{Resource, ResourceExt, api::PostParams, core::object::HasStatus};
 use serde_json::{Value, json};
 
-use crate::{Namespace, Namespaced, condition, deployment, texts};
+use crate::{Namespace, Namespaced, WAIT_TIMEOUT, condition, deployment, eventually, texts};
 
 /// A `BasicDeployment` named web, ready to be commanded.
 pub async fn ready(namespace: &Namespace, replicas: i32) -> Result<BasicDeployment> {
@@ -66,9 +67,18 @@ pub fn condition_of<'c>(
     condition(&command.status()?.conditions, r#type)
 }
 
-/// Waits until what is created next is newer than all before: commands of one second are in the order of their uids.
-pub async fn next_second() {
-    tokio::time::sleep(Duration::from_secs(1)).await;
+/// Waits until what is created next is newer than a command: those of one second are in the order of their uids.
+pub async fn until_newer_than<K: Resource>(namespace: &Namespace, command: &K) -> Result<()> {
+    let created = command.meta().creation_timestamp.clone();
+    let trial: ConfigMap = serde_json::from_value(json!({"metadata": {"generateName": "second-"}}))?;
+    let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+    eventually("the API server's clock is in a later second", WAIT_TIMEOUT, async || {
+        let now = namespace.api::<ConfigMap>().create(&dry_run, &trial).await;
+        let now = now.map_err(|error| error.to_string())?.metadata.creation_timestamp;
+        if now > created { Ok(()) } else { Err(format!("{now:?}")) }
+    })
+    .await;
+    Ok(())
 }
 
 /// Whether the condition Succeeded of a command has this status and reason.

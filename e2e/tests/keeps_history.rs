@@ -9,7 +9,7 @@ use catena_api::{
 use e2e::{
     AuditLog, COMMANDED, Cluster, DEPLOYMENTS, Namespace, Release, WAIT_TIMEOUT, another_image,
     commands::{
-        condition_of, next_second, owned_by, restart, rollback, until_outcome, until_restart_outcome,
+        condition_of, owned_by, restart, rollback, until_newer_than, until_outcome, until_restart_outcome,
     },
     condition, deployment, eventually, example, is_true, kubectl, kubectl_create, shipped_template, uids,
 };
@@ -251,14 +251,14 @@ async fn a_rollback_goes_to_the_number_that_it_names_and_fails_for_one_that_is_n
     assert!(message.contains("no revision 9") && message.contains("1, 2, 3"), "{message}");
 
     namespace.create(&rollback(&web, "first", 1)).await?;
-    until_ended(&namespace, "first", "True", "Complete").await;
+    let ended = until_ended(&namespace, "first", "True", "Complete").await;
     until_on(&namespace, 4).await;
     let child = namespace.api::<BasicReplicaSet>().get("web").await?;
     assert_eq!(child.spec.parameters, first.spec.parameters);
     until_numbers(&namespace, &[2, 3, 4]).await;
 
     // The previous revision is the present rendering, so nothing is rejected any longer.
-    next_second().await;
+    until_newer_than(&namespace, &ended).await?;
     namespace.create(&rollback(&web, "back", 0)).await?;
     until_ended(&namespace, "back", "True", "Complete").await;
     assert!(!is_rolled_back(&until_on(&namespace, 5).await));
@@ -313,8 +313,8 @@ async fn a_rollback_does_not_wait_for_one_to_a_bad_revision() -> Result<()> {
     image(&namespace, &another_image()).await?;
     until_on(&namespace, 3).await;
     namespace.create(&rollback(&web, "worse", 2)).await?;
-    until_ended(&namespace, "worse", "Unknown", "Running").await;
-    next_second().await;
+    let running = until_ended(&namespace, "worse", "Unknown", "Running").await;
+    until_newer_than(&namespace, &running).await?;
     namespace.create(&rollback(&web, "way-out", 3)).await?;
     until_ended(&namespace, "way-out", "True", "Complete").await;
     until_ended(&namespace, "worse", "False", "Superseded").await;
