@@ -54,6 +54,7 @@ pub type SharedRows<R> = Arc<RwLock<Rows<R>>>;
 /// The rows of one watch, by uid and by group.
 pub struct Rows<R> {
     by_uid: HashSet<ByUid<R>>,
+    /// By [`group_in`] a namespace: very many namespaces may have an object of the same name.
     by_group: HashMap<Box<str>, Vec<Arc<R>>>,
     relist: Option<HashSet<ByUid<R>>>,
 }
@@ -119,8 +120,7 @@ impl<R: Row> Rows<R> {
     /// The rows of a group in a namespace, in no order.
     #[must_use]
     pub fn group(&self, namespace: &str, group: &str) -> Vec<Arc<R>> {
-        let members = self.by_group.get(group).into_iter().flatten();
-        members.filter(|row| row.id().namespace == namespace).cloned().collect()
+        self.by_group.get(&*group_in(namespace, group)).cloned().unwrap_or_default()
     }
 
     /// The row of an object.
@@ -167,23 +167,21 @@ impl<R: Row> Rows<R> {
 
     fn join_group(&mut self, row: &Arc<R>) {
         let Some(group) = row.index_key() else { return };
-        match self.by_group.get_mut(group) {
-            Some(members) => members.push(row.clone()),
-            None => drop(self.by_group.insert(group.into(), vec![row.clone()])),
-        }
+        self.by_group.entry(group_in(row.id().namespace, group)).or_default().push(row.clone());
     }
 
     fn remove(&mut self, uid: &str) -> Option<Arc<R>> {
         let ByUid(old) = self.by_uid.take(uid)?;
-        if let Some(group) = old.index_key()
-            && let Some(members) = self.by_group.get_mut(group)
+        let group = old.index_key().map(|group| group_in(old.id().namespace, group));
+        if let Some(group) = group
+            && let Some(members) = self.by_group.get_mut(&group)
         {
             // Rows of a group have no order.
             if let Some(place) = members.iter().position(|member| Arc::ptr_eq(member, &old)) {
                 members.swap_remove(place);
             }
             if members.is_empty() {
-                self.by_group.remove(group);
+                self.by_group.remove(&group);
             }
         }
         Some(old)
@@ -210,6 +208,11 @@ impl<R: Row> Rows<R> {
         self.by_uid = new;
         affected
     }
+}
+
+/// The key of a group in a namespace, whose name contains no slash.
+fn group_in(namespace: &str, group: &str) -> Box<str> {
+    format!("{namespace}/{group}").into()
 }
 
 #[cfg(test)]
@@ -346,6 +349,7 @@ mod tests {
         }
         let in_shop: Vec<_> = cache.group("shop", "set").iter().map(|pod| pod.0).collect();
         assert_eq!(in_shop, ["shop/a"]);
+        assert_eq!(cache.rows.read().by_group.len(), 2, "those of other namespaces are not looked at");
     }
 
     #[tokio::test]

@@ -89,18 +89,18 @@ impl Live {
     pub async fn page<K>(
         api: &Api<K>,
         labels: &str,
-        limit: u32,
+        mut limit: u32,
         token: Option<String>,
     ) -> kube::Result<(Vec<K>, Option<String>)>
     where
         K: Resource + Clone + DeserializeOwned + 'static,
     {
-        let params =
-            ListParams { continue_token: token, ..ListParams::default().labels(labels).limit(limit) };
+        let params = ListParams { continue_token: token, ..ListParams::default().labels(labels) };
         let (client, all, mut objects) =
             (api.clone().into_client(), Request::new(api.resource_url()), Vec::new());
         let take = |object: Lenient<K>| objects.extend(object.0);
-        let list = Self::in_time(stream::page(&client, |params| all.list(params), params, take)).await?;
+        let list = stream::page(&client, |params| all.list(params), params, &mut limit, take);
+        let list = Self::in_time(list).await?;
         Ok((objects, list.continue_.filter(|token| !token.is_empty())))
     }
 }

@@ -83,23 +83,22 @@ impl Watch<TrimmedObject> {
 }
 
 impl<K: DeserializeOwned> Watch<K> {
-    /// Requests a page of the list with at most so many objects, the first one without a token, and passes each object to `take`
-    /// before the next one is decoded.
+    /// Requests a page of the list, the first one without a token, and passes each object to `take` before the next one is
+    /// decoded. `limit` is the maximum number of objects, which is reduced while they are too large.
     pub(super) async fn page(
         &self,
-        limit: u32,
+        limit: &mut u32,
         token: Option<String>,
         take: impl FnMut(Lenient<K>),
     ) -> kube::Result<ListMeta> {
         let params = ListParams {
             label_selector: self.labels.clone(),
-            limit: Some(limit),
             continue_token: token,
             ..ListParams::default()
         };
         let (all, is_metadata_only) = (Request::new(&*self.path), self.is_metadata_only);
         let list = |params: &_| if is_metadata_only { all.list_metadata(params) } else { all.list(params) };
-        Live::within(PAGE_TIMEOUT, page(&self.client, list, params, take)).await
+        Live::within(PAGE_TIMEOUT, page(&self.client, list, params, limit, take)).await
     }
 
     /// The changes since a version; `Ok` as soon as the server has started the watch.
@@ -125,24 +124,25 @@ impl<K: DeserializeOwned> Watch<K> {
     }
 }
 
-/// Requests a page, passes each object to `take`, and returns the metadata of the list. While its text is too long, fewer
-/// objects are requested.
+/// Requests a page of at most so many objects, passes each to `take`, and returns the metadata of the list. While its text is
+/// too long, the limit is reduced.
 pub(crate) async fn page<K: DeserializeOwned>(
     client: &Client,
     list: impl Fn(&ListParams) -> Result<http::Request<Vec<u8>>, request::Error>,
     mut params: ListParams,
+    limit: &mut u32,
     take: impl FnMut(Lenient<K>),
 ) -> kube::Result<ListMeta> {
     loop {
+        params.limit = Some(*limit);
         let request = list(&params).map_err(kube::Error::BuildRequest)?;
-        let of_several = params.limit.filter(|limit| *limit > 1);
-        let longest = if of_several.is_some() { MAX_PAGE } else { u64::MAX };
+        let longest = if *limit == 1 { u64::MAX } else { MAX_PAGE };
         let (answer, mut text) = (client.request_stream(request).await?.take(longest), Vec::new());
         pin!(answer).read_to_end(&mut text).await.map_err(kube::Error::ReadEvents)?;
-        match of_several.filter(|_| text.len() as u64 == longest) {
-            Some(limit) => params.limit = Some((limit / 8).max(1)),
-            None => return read_page(&text, take),
+        if (text.len() as u64) < longest {
+            return read_page(&text, take);
         }
+        *limit = (*limit / 8).max(1);
     }
 }
 

@@ -28,6 +28,8 @@ use crate::{
 #[derive(Clone)]
 enum Answer {
     List(&'static str, Vec<Value>),
+    /// A page of a list, after which another one follows.
+    Page(Vec<Value>),
     Refused(u16),
     Silence,
     /// These events, and then silence forever.
@@ -77,6 +79,10 @@ impl Server {
                     "kind": "ConfigMapList", "apiVersion": "v1",
                     "metadata": {"resourceVersion": version}, "items": items,
                 });
+                Response::new(Answered::from(list.to_string()))
+            }
+            Answer::Page(items) => {
+                let list = json!({"metadata": {"resourceVersion": "1", "continue": "more"}, "items": items});
                 Response::new(Answered::from(list.to_string()))
             }
             Answer::Refused(code) => {
@@ -289,6 +295,21 @@ async fn a_page_whose_text_is_too_long_is_asked_for_again_with_fewer_objects() {
     let asked = server.asked();
     assert!(asked[0].1.contains("limit=50") && asked[1].1.contains("limit=6"), "{asked:?}");
     assert_eq!(cache.watch().problem(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_pages_after_one_whose_text_is_too_long_have_fewer_objects_too() {
+    let large = "x".repeat(3_000_000);
+    let server = Server::that_answers([
+        Answer::Page(["a", "b", "c"].map(|uid| good(uid, 1, &large)).into()),
+        Answer::Page(vec![good("a", 1, "x")]),
+        Answer::List("1", vec![good("b", 1, "y")]),
+        Answer::Events(vec![]),
+    ]);
+    let cache = server.caches(&Watches::default());
+    until_kept(&cache, &[("a", "x"), ("b", "y")]).await;
+    let next = &server.asked()[2].1;
+    assert!(next.contains("limit=6&") && next.contains("continue=more"), "{next}");
 }
 
 #[tokio::test(start_paused = true)]

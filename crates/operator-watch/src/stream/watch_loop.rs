@@ -76,10 +76,11 @@ where
     async fn list(&mut self) -> Result<String, ApiError> {
         self.status.listing();
         (self.take)(self.unread.hear(Event::Init));
-        let mut token = None;
+        let (mut token, mut limit) = (None, PAGE);
         let version = loop {
             let take = |object| (self.take)(self.unread.hear(Event::InitApply(object)));
-            let list = self.watch.page(PAGE, token, take).await.map_err(|error| self.failure(&error))?;
+            let list =
+                self.watch.page(&mut limit, token, take).await.map_err(|error| self.failure(&error))?;
             self.status.progressed();
             token = list.continue_.filter(|token| !token.is_empty());
             if token.is_none() {
@@ -138,7 +139,7 @@ where
 
     /// Whether the server's data is older than a version. A question without an answer is repeated after the next silence.
     async fn has_gone_back(&self, version: &str) -> bool {
-        let Ok(list) = self.watch.page(1, None, drop).await else { return false };
+        let Ok(list) = self.watch.page(&mut 1, None, drop).await else { return false };
         let now = list.resource_version.unwrap_or_default();
         let numbers = [now.as_str(), version].map(str::parse::<u64>);
         // Other versions than numbers have no order.

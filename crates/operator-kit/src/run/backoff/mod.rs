@@ -145,7 +145,8 @@ impl Backoff {
         (attempt, next)
     }
 
-    /// Records a failed part of a step, and returns the failure unless it is expected.
+    /// Records a failed part of a step, and returns the failure unless it is expected. With another retry key, a failure of the
+    /// step as a whole is another one.
     pub fn failed(&self, uid: &str, version: Version, tried: Tried, mut failure: Failure) -> Option<Failure> {
         let objects = &mut *self.objects.lock();
         let longest = tried.longest.max(spread(objects.parts));
@@ -153,7 +154,14 @@ impl Backoff {
         let object = objects.by_uid.entry(uid.to_owned()).or_insert_with(new);
         let retry_after = failure.retry_after;
         let place = FailedPart { step: tried.step, item: failure.item.clone() };
-        let before = object.failed.get(&place).filter(|_| place.item.is_some() || !tried.has_progressed);
+        let known = object.failed.get(&place);
+        let may_be_lifted = place.item.is_none() && !failure.is_expected;
+        let is_another = known.is_some_and(|known| may_be_lifted && known.retry_key != tried.retry_key);
+        if is_another {
+            object.since = Instant::now();
+        }
+        let counts = !is_another && (place.item.is_some() || !tried.has_progressed);
+        let before = known.filter(|_| counts);
         let failures = before.map_or(1, |before| before.failures.saturating_add(1));
         let passes = failure.is_expected || retry_after.is_some();
         failure.is_expected &= failures <= PATIENT_FAILURES;
@@ -169,7 +177,7 @@ impl Backoff {
         unexpected
     }
 
-    /// When an object began to fail in its present version.
+    /// When an object began to fail in its present version, or last did with another retry key.
     pub fn failing_since(&self, uid: &str) -> Option<Instant> {
         self.objects.lock().by_uid.get(uid).map(|object| object.since)
     }

@@ -144,6 +144,32 @@ async fn a_changed_retry_key_of_a_step_counts_soon_but_not_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_failure_with_another_retry_key_begins_anew() {
+    let backoff = Backoff::default();
+    for _ in 0..5 {
+        backoff.failed("a", VERSION, CREATE, failure("QuotaExceeded"));
+    }
+    tokio::time::advance(RETRY_KEY_DELAY).await;
+    let another = Tried { retry_key: 1, ..CREATE };
+    backoff.failed("a", VERSION, another, failure("QuotaExceeded"));
+    assert!(backoff.attempt("a", VERSION, |_| 1).1.unwrap() <= Duration::from_secs(6));
+    assert_eq!(backoff.failing_since("a"), Some(Instant::now()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_passes_by_itself_is_told_when_it_does_not_whatever_its_retry_key() {
+    let backoff = Backoff::default();
+    let ends = || Failure { is_expected: true, ..failure("NamespaceTerminating") };
+    let told: Vec<_> = (0..=PATIENT_FAILURES)
+        .filter(|key| {
+            let tried = Tried { retry_key: u64::from(*key), ..CREATE };
+            backoff.failed("a", VERSION, tried, ends()).is_some()
+        })
+        .collect();
+    assert_eq!(told, [PATIENT_FAILURES]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_passes_by_itself_is_not_tried_again_for_another_retry_key() {
     let backoff = Backoff::default();
     let ends = Failure { is_expected: true, ..failure("NamespaceTerminating") };
