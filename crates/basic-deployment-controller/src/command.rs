@@ -203,7 +203,11 @@ impl Command {
     /// Its record on its target.
     #[must_use]
     pub fn recent(&self) -> RecentCommand {
-        RecentCommand { created: Time(self.created), uid: self.uid.clone() }
+        RecentCommand {
+            created: Time(self.created),
+            uid: self.uid.clone(),
+            supersedes: self.is_rollback(),
+        }
     }
 
     /// Whether it is a rollback.

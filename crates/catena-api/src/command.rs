@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::keys;
+use crate::{keys, schema};
 
 /// Condition of a command: whether its target owns it. Written by command-binder alone.
 pub const BOUND: &str = "Bound";
@@ -29,6 +29,9 @@ pub struct RecentCommand {
     pub created: Time,
     /// Its uid.
     pub uid: String,
+    /// Whether it ends all older commands.
+    #[serde(default, skip_serializing_if = "schema::is_false")]
+    pub supersedes: bool,
 }
 
 impl RecentCommands {
@@ -59,6 +62,13 @@ impl RecentCommands {
     #[must_use]
     pub fn has(&self, uid: &str) -> bool {
         self.0.iter().any(|command| command.uid == uid)
+    }
+
+    /// The newest of them that ends an older command.
+    #[must_use]
+    pub fn superseding(&self, command: &RecentCommand) -> Option<&RecentCommand> {
+        let newest = self.0.iter().rev().find(|recent| recent.supersedes)?;
+        ((newest.created.0, &newest.uid) > (command.created.0, &command.uid)).then_some(newest)
     }
 
     /// Whether a command may have been forgotten: it must not be carried out.
@@ -118,7 +128,21 @@ mod tests {
 
     fn command(second: usize, uid: &str) -> RecentCommand {
         let created = format!("\"2026-01-01T00:00:{second:02}Z\"");
-        RecentCommand { created: serde_json::from_str(&created).unwrap(), uid: uid.to_owned() }
+        RecentCommand {
+            created: serde_json::from_str(&created).unwrap(),
+            uid: uid.to_owned(),
+            supersedes: false,
+        }
+    }
+
+    #[test]
+    fn a_command_that_ends_others_ends_only_the_older_ones() {
+        let ends = RecentCommand { supersedes: true, ..command(5, "m") };
+        let recent = RecentCommands::default().with(command(3, "a")).with(ends.clone()).with(command(7, "z"));
+        for (older, is_ended) in [(command(4, "b"), true), (command(5, "a"), true), (command(5, "n"), false), (command(6, "b"), false)] {
+            assert_eq!(recent.superseding(&older), is_ended.then_some(&ends), "{older:?}");
+        }
+        assert!(recent.to_json().contains(r#""uid":"m","supersedes":true}"#));
     }
 
     #[test]

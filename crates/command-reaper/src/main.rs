@@ -22,6 +22,6 @@ async fn main() -> anyhow::Result<()> {
     let memory = Memory::default();
     let executor = Executor::new(operator.writer(), operator.events(), memory.clone());
     let commands = Commands { observer: Observer { memory }, executor };
-    let kinds = kinds::follow(operator.settings());
+    let kinds = kinds::follow(&operator);
     operator.run_each(commands, kinds, Triggers::default()).await
 }

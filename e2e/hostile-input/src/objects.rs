@@ -16,7 +16,7 @@ use operator_kit::{testing, watch::TrimmedObject};
 use pod_state::TrimmedPod;
 use serde_json::Value;
 
-static BOUND: LazyLock<Option<Arc<command_binder::kind::CommandKind>>> = LazyLock::new(|| {
+static BOUND: LazyLock<Option<Arc<command_kinds::CommandKind>>> = LazyLock::new(|| {
     let kind = serde_json::json!({
         "id": "tasks", "version": "v1", "resource": "tasks", "kind": "Task", "reportsBound": true,
         "filter": "has(object.spec)", "refuseFinalizers": ["example.com/data"],
@@ -26,7 +26,7 @@ static BOUND: LazyLock<Option<Arc<command_binder::kind::CommandKind>>> = LazyLoc
             "uid": "object.spec.?uid", "kinds": [{"version": "v1", "resource": "pods", "kind": "Pod"}],
         },
     });
-    command_binder::kind::CommandKind::compile(serde_json::from_value(kind).ok()?).ok().map(Arc::new)
+    command_kinds::CommandKind::compile(serde_json::from_value(kind).ok()?).ok().map(Arc::new)
 });
 
 /// A kind with outputs by expressions.
@@ -86,7 +86,7 @@ fn read_commands(object: &TrimmedObject) {
     let bound = BOUND.clone().unwrap_or_else(|| panic!("the kind of the commands is not understood"));
     let _ = command_binder::command::CommandRow::of(&bound, object.clone());
     let reaped = REAPED.as_ref().unwrap_or_else(|| panic!("the shipped settings are not understood"));
-    for kind in &reaped.kinds {
-        let _ = command_reaper::command::CommandRow::of(object.clone(), &kind.reading);
+    for reading in reaped.kinds.listed.iter().filter_map(|kind| reaped.reading(kind)) {
+        let _ = command_reaper::command::CommandRow::of(object.clone(), &reading);
     }
 }

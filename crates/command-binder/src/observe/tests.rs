@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use command_binder::kind::CommandKind;
+use command_kinds::CommandKind;
 use operator_kit::{
     report::Failure,
     testing::{Answer, Log, Sent, answering},

@@ -7,11 +7,15 @@ use std::{
     sync::Arc,
 };
 
-use kube::runtime::reflector::{Store, store::Writer as StoreWriter};
+use kube::{
+    discovery::ApiResource,
+    runtime::reflector::{ObjectRef, Store, store::Writer as StoreWriter},
+};
 use parking_lot::Mutex;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch::Receiver};
 
 use crate::{
+    report::health::WatchState,
     run::Queue,
     watch::{Watched, WatchedKind},
 };
@@ -27,7 +31,16 @@ struct Shared<R: 'static> {
     namespace_added: Notify,
 }
 
-type ById<R> = HashMap<Arc<str>, (Queue, Store<Watched<R>>)>;
+type ById<R> = HashMap<Arc<str>, Open<R>>;
+
+/// A kind that is watched.
+#[derive(Clone)]
+struct Open<R: 'static> {
+    queue: Queue,
+    store: Store<Watched<R>>,
+    resource: Arc<ApiResource>,
+    state: Receiver<WatchState>,
+}
 
 impl<R: 'static> Default for Triggers<R> {
     fn default() -> Self {
@@ -39,7 +52,7 @@ impl<R: 'static> Default for Triggers<R> {
 impl<R: Clone + 'static> Triggers<R> {
     /// Requests a pass over an object of the kind with this `id`; does nothing if the kind is no longer watched.
     pub fn notify(&self, id: &str, namespace: &str, name: &str) {
-        if let Some((queue, _)) = self.0.by_id.lock().get(id) {
+        if let Some(Open { queue, .. }) = self.0.by_id.lock().get(id) {
             queue.notify(namespace, name);
         }
     }
@@ -47,7 +60,31 @@ impl<R: Clone + 'static> Triggers<R> {
     /// The objects of the kind with this `id`, as its watch last delivered them; none if the kind is not watched.
     #[must_use]
     pub fn objects(&self, id: &str) -> Vec<Arc<Watched<R>>> {
-        self.0.by_id.lock().get(id).map(|(_, store)| store.state()).unwrap_or_default()
+        self.0.by_id.lock().get(id).map(|open| open.store.state()).unwrap_or_default()
+    }
+
+    /// The object with this name of the kind with this `id`, as its watch last delivered it; the namespace of a cluster-scoped
+    /// object is empty.
+    #[must_use]
+    pub fn object(&self, id: &str, namespace: &str, name: &str) -> Option<Arc<Watched<R>>> {
+        let by_id = self.0.by_id.lock();
+        let Open { store, resource, .. } = by_id.get(id)?;
+        let mut reference = ObjectRef::new_with(name, resource.clone());
+        reference.namespace = Some(namespace.to_owned()).filter(|namespace| !namespace.is_empty());
+        store.get(&reference)
+    }
+
+    /// Whether the cluster serves the kind with this `id`.
+    ///
+    /// # Errors
+    /// Why its objects may not all be known, if it is served.
+    pub fn is_served(&self, id: &str) -> Result<bool, String> {
+        let by_id = self.0.by_id.lock();
+        let Some(Open { state, .. }) = by_id.get(id) else {
+            return Err("its watch has not begun".to_owned());
+        };
+        let state = state.borrow();
+        if state.is_unserved() { Ok(false) } else { state.problem().map_or(Ok(true), Err) }
     }
 
     /// Requests a pass over every object of a namespace, soon: one walk over all objects serves all namespaces that are
@@ -63,7 +100,7 @@ impl<R: Clone + 'static> Triggers<R> {
             self.0.namespace_added.notified().await;
             let namespaces = take(&mut *self.0.namespaces.lock());
             let kinds: Vec<_> = self.0.by_id.lock().values().cloned().collect();
-            for (queue, store) in kinds {
+            for Open { queue, store, .. } in kinds {
                 let is_asked = |object: &Watched<R>| {
                     object.metadata.namespace.as_ref().is_some_and(|namespace| namespaces.contains(namespace))
                 };
@@ -72,10 +109,16 @@ impl<R: Clone + 'static> Triggers<R> {
         }
     }
 
-    /// A queue and a store for a kind.
-    pub(crate) fn open(&self, kind: &WatchedKind<R>) -> (Queue, StoreWriter<Watched<R>>) {
-        let (queue, filled) = (Queue::default(), StoreWriter::new(kind.resource().clone()));
-        self.0.by_id.lock().insert(kind.id().clone(), (queue.clone(), filled.as_reader()));
+    /// A queue and a store for a kind, whose watch has this state.
+    pub(crate) fn open(
+        &self,
+        kind: &WatchedKind<R>,
+        state: Receiver<WatchState>,
+    ) -> (Queue, StoreWriter<Watched<R>>) {
+        let resource = kind.resource().clone();
+        let (queue, filled) = (Queue::default(), StoreWriter::new(resource.clone()));
+        let open = Open { queue: queue.clone(), store: filled.as_reader(), resource, state };
+        self.0.by_id.lock().insert(kind.id().clone(), open);
         (queue, filled)
     }
 
@@ -130,7 +173,7 @@ mod tests {
         const NAMESPACES: usize = 500;
         const OBJECTS: usize = 20_000;
         let triggers = Triggers::default();
-        let (queue, mut filled) = triggers.open(&kind());
+        let (queue, mut filled) = triggers.open(&kind(), watch::channel(WatchState::default()).1);
         queue.open();
         fill(&mut filled, NAMESPACES, OBJECTS);
         for number in 0..NAMESPACES - 1 {
@@ -159,7 +202,7 @@ mod tests {
     #[test]
     fn nothing_is_kept_of_a_kind_that_is_not_watched_any_more() {
         let triggers = Triggers::default();
-        let (queue, mut filled) = triggers.open(&kind());
+        let (queue, mut filled) = triggers.open(&kind(), watch::channel(WatchState::default()).1);
         fill(&mut filled, 1, 1);
         let row = Arc::downgrade(&filled.as_reader().state()[0]);
         triggers.close(&kind());

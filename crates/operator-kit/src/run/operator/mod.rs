@@ -260,7 +260,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
                     continue;
                 }
                 let intake = kind.clone().intake(&self.client, &self.served_kinds, &self.health);
-                let (queue, filled) = triggers.open(&kind);
+                let (queue, filled) = triggers.open(&kind, intake.status.subscribe());
                 let (controller, resource) = (controller.clone(), kind.resource().clone());
                 let reconciler = self.reconciler(controller, resource, queue, filled, backoff.clone());
                 let passes = reconciler.passes.clone();

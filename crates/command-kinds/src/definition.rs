@@ -5,7 +5,7 @@ use kube::discovery::ApiResource;
 use operator_kit::watch::TrimmedObject;
 use serde_json::Value;
 
-use crate::kind::{BindingFile, CommandKind, KindFile};
+use crate::kind::{CommandKind, Description, KindFile};
 
 /// The kind of commands that a definition describes in its annotation, or the mistake in it.
 pub fn describe(definition: &TrimmedObject) -> Result<CommandKind, String> {
@@ -16,11 +16,11 @@ pub fn describe(definition: &TrimmedObject) -> Result<CommandKind, String> {
             keys::BINDING
         )
     })?;
-    let binding: BindingFile = serde_saphyr::from_str(annotation)
+    let description: Description = serde_saphyr::from_str(annotation)
         .map_err(|error| format!("the annotation {} cannot be parsed: {error}", keys::BINDING))?;
     let spec = &definition.data["spec"];
     let resource = served(spec).ok_or("the definition serves no version; serve one")?;
-    CommandKind::compile(KindFile::discovered(resource, binding))
+    CommandKind::compile(KindFile::discovered(resource, description))
         .map_err(|problem| format!("the annotation {}: {problem}", keys::BINDING))
 }
 

@@ -1,10 +1,16 @@
-//! A kind of command: its compiled settings.
+//! A kind of commands, compiled from its description.
 
 use std::sync::Arc;
 
 use kube::{core::GroupVersionKind, discovery::ApiResource};
-use operator_kit::render::Expression;
+use operator_kit::{render::Expression, watch::TrimmedObject};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::{
+    expiry::{Expiry, ExpiryFile},
+    run::{Run, RunFile},
+};
 
 /// How a command is tied to its target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -38,19 +44,21 @@ pub struct KindFile {
     pub(crate) resource: String,
     kind: String,
     #[serde(flatten)]
-    binding: BindingFile,
+    description: Description,
 }
 
-/// The binding of commands of a kind, as it is configured in the settings, and in the annotation of a definition.
+/// The description of a kind, as it is configured in the settings, and in the annotation of a definition.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct BindingFile {
+pub struct Description {
     #[serde(default)]
     mode: Mode,
     selector: Option<String>,
     filter: Option<String>,
     after: Option<String>,
-    target: TargetFile,
+    target: Option<TargetFile>,
+    run: Option<RunFile>,
+    expire: Option<ExpiryFile>,
     #[serde(default)]
     refuse: Vec<RefusalFile>,
     #[serde(default)]
@@ -92,7 +100,7 @@ struct RefusalFile {
     message: String,
 }
 
-/// A kind of command.
+/// A kind of commands.
 #[derive(Clone, Debug)]
 pub struct CommandKind {
     /// Its name in the settings.
@@ -107,8 +115,12 @@ pub struct CommandKind {
     pub filter: Option<Expression>,
     /// Whether it can be bound yet.
     pub after: Option<Expression>,
-    /// The expressions for its reference.
-    pub target: TargetReference,
+    /// The expressions for its reference; none for commands that are only deleted.
+    pub target: Option<TargetReference>,
+    /// How its commands are carried out, if command-runner does that.
+    pub run: Option<Arc<Run>>,
+    /// When its commands are deleted, if command-reaper does that.
+    pub expiry: Option<Expiry>,
     /// The conditions against binding it.
     pub refuse: Vec<Refusal>,
     /// Finalizers that prevent binding.
@@ -165,55 +177,100 @@ impl CommandKind {
     /// The wrong field, the problem and the remedy.
     pub fn compile(file: KindFile) -> Result<Self, String> {
         let fingerprint = serde_json::to_string(&file).unwrap_or_default();
-        let KindFile { id, group, version, resource, kind, binding } = file;
+        let KindFile { id, group, version, resource, kind, description } = file;
         let field = |name: &str| format!("kinds[{id}].{name}");
         for (name, text) in [("id", &id), ("version", &version), ("resource", &resource), ("kind", &kind)] {
             if text.is_empty() {
                 return Err(format!("{}: is empty; set it", field(name)));
             }
         }
-        let compile = |name: &str, text: &str| {
-            Expression::compile(field(name), text, &["object"]).map_err(|error| error.to_string())
-        };
-        let optional = |name: &str, text: Option<&String>| text.map(|text| compile(name, text)).transpose();
-        if binding.controller && binding.mode != Mode::Owner {
+        let compile = |name: &str, text: &str| Expression::compile(field(name), text, &["object"]);
+        let told = |name: &str, text: &str| compile(name, text).map_err(|error| error.to_string());
+        let optional = |name: &str, text: Option<&String>| text.map(|text| told(name, text)).transpose();
+        let is_owned = description.mode == Mode::Owner;
+        if description.target.is_none() && description.expire.is_none() {
+            return Err(format!(
+                "{}: is missing; say in it which target a command has, or in expire when a command is deleted",
+                field("target")
+            ));
+        }
+        if description.controller && !is_owned {
             return Err(format!(
                 "{}: applies only to mode: Owner; remove it, or set that mode",
                 field("controller")
             ));
         }
-        let target = binding.target;
-        if target.kinds.is_empty() {
-            return Err(format!("{}: is empty; list the possible kinds of a target", field("target.kinds")));
+        if description.run.is_some() && (description.target.is_none() || !is_owned) {
+            return Err(format!(
+                "{}: applies only to commands with a target and mode: Owner, because the owner proves who may run on it; set both",
+                field("run")
+            ));
         }
-        choosable(&target).map_err(|(name, problem)| format!("{}: {problem}", field(name)))?;
         let mut refuse = Vec::new();
-        for (index, RefusalFile { when, message }) in binding.refuse.into_iter().enumerate() {
-            refuse.push(Refusal { when: compile(&format!("refuse[{index}].when"), &when)?, message });
+        for (index, RefusalFile { when, message }) in description.refuse.into_iter().enumerate() {
+            refuse.push(Refusal { when: told(&format!("refuse[{index}].when"), &when)?, message });
         }
-        let kinds: Vec<_> = target.kinds.into_iter().map(TargetKindFile::compile).map(Arc::new).collect();
+        let target = description.target.map(|target| target.compile(&field, told)).transpose()?;
+        let kinds = target.iter().flat_map(|target| &target.kinds);
+        let expiry = description.expire.map(|expire| expire.compile(compile)).transpose();
         Ok(Self {
             resource: api_resource(&group, &version, &kind, &resource),
-            watched_targets: kinds.iter().map(|kind| kind.resource.clone()).collect(),
-            mode: binding.mode,
-            filter: optional("filter", binding.filter.as_ref())?,
-            after: optional("after", binding.after.as_ref())?,
-            target: TargetReference {
-                name: compile("target.name", &target.name)?,
-                namespace: optional("target.namespace", target.namespace.as_ref())?,
-                uid: optional("target.uid", target.uid.as_ref())?,
-                kind: optional("target.kind", target.kind.as_ref())?,
-                group: optional("target.group", target.group.as_ref())?,
-                kinds,
-            },
-            selector: binding.selector.filter(|selector| !selector.is_empty()),
+            watched_targets: kinds.map(|kind| kind.resource.clone()).collect(),
+            mode: description.mode,
+            filter: optional("filter", description.filter.as_ref())?,
+            after: optional("after", description.after.as_ref())?,
+            target,
+            run: description.run.map(|run| run.compile(&field).map(Arc::new)).transpose()?,
+            expiry: expiry.map_err(|error| error.to_string())?,
+            selector: description.selector.filter(|selector| !selector.is_empty()),
             refuse,
-            refuse_finalizers: binding.refuse_finalizers,
-            controller: binding.controller,
-            block_owner_deletion: binding.block_owner_deletion,
-            reports_bound: binding.reports_bound,
+            refuse_finalizers: description.refuse_finalizers,
+            controller: description.controller,
+            block_owner_deletion: description.block_owner_deletion,
+            reports_bound: description.reports_bound,
             fingerprint: fingerprint.into(),
             id: id.into(),
+        })
+    }
+
+    /// The possible kinds of its targets.
+    #[must_use]
+    pub fn targets(&self) -> &[Arc<TargetKind>] {
+        self.target.as_ref().map_or(&[], |target| &target.kinds)
+    }
+
+    /// An object of this kind as the input of its expressions.
+    #[must_use]
+    pub fn whole(&self, object: TrimmedObject) -> Value {
+        let TrimmedObject { metadata, mut data } = object;
+        // The items of a list of a built-in kind have no version of their own.
+        if data["apiVersion"].is_null() {
+            data["apiVersion"] = json!(self.resource.api_version);
+        }
+        data["kind"] = json!(self.resource.kind);
+        data["metadata"] = json!(metadata);
+        data
+    }
+}
+
+impl TargetFile {
+    fn compile(
+        self,
+        field: impl Fn(&str) -> String,
+        compile: impl Fn(&str, &str) -> Result<Expression, String>,
+    ) -> Result<TargetReference, String> {
+        if self.kinds.is_empty() {
+            return Err(format!("{}: is empty; list the possible kinds of a target", field("target.kinds")));
+        }
+        choosable(&self).map_err(|(name, problem)| format!("{}: {problem}", field(name)))?;
+        let optional = |name: &str, text: Option<&String>| text.map(|text| compile(name, text)).transpose();
+        Ok(TargetReference {
+            name: compile("target.name", &self.name)?,
+            namespace: optional("target.namespace", self.namespace.as_ref())?,
+            uid: optional("target.uid", self.uid.as_ref())?,
+            kind: optional("target.kind", self.kind.as_ref())?,
+            group: optional("target.group", self.group.as_ref())?,
+            kinds: self.kinds.into_iter().map(TargetKindFile::compile).map(Arc::new).collect(),
         })
     }
 }
@@ -244,12 +301,12 @@ fn choosable(target: &TargetFile) -> Result<(), (&'static str, String)> {
 }
 
 impl KindFile {
-    /// The kind of a definition that describes the binding of its commands.
+    /// The kind of a definition that describes its commands.
     #[must_use]
-    pub fn discovered(resource: ApiResource, binding: BindingFile) -> Self {
+    pub fn discovered(resource: ApiResource, description: Description) -> Self {
         let ApiResource { group, version, kind, plural, .. } = resource;
         let id = format!("{plural}.{group}");
-        Self { id, group, version, resource: plural, kind, binding }
+        Self { id, group, version, resource: plural, kind, description }
     }
 }
 

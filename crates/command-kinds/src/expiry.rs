@@ -1,16 +1,51 @@
-//! Recognises commands that something would create again.
+//! The end of commands, and the deletion that follows it.
 
 use std::collections::BTreeMap;
 
 use kube::api::ObjectMeta;
-use serde::Deserialize;
+use operator_kit::render::{Expression, ExpressionError};
+use serde::{Deserialize, Serialize};
+
+/// When commands of a kind have ended, and when they are deleted after that.
+#[derive(Clone, Debug)]
+pub struct Expiry {
+    /// The time of its end; null before the end.
+    pub finished_at: Expression,
+    /// The seconds from its end to its deletion; null means forever.
+    pub ttl_seconds: Expression,
+    /// More marks of commands that something would create again.
+    pub declared_by: Marks,
+}
+
+/// An expiry, as it is configured.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct ExpiryFile {
+    finished_at: String,
+    ttl_seconds: String,
+    #[serde(default)]
+    declared_by: Marks,
+}
+
+impl ExpiryFile {
+    pub(crate) fn compile(
+        self,
+        compile: impl Fn(&str, &str) -> Result<Expression, ExpressionError>,
+    ) -> Result<Expiry, ExpressionError> {
+        Ok(Expiry {
+            finished_at: compile("expire.finishedAt", &self.finished_at)?,
+            ttl_seconds: compile("expire.ttlSeconds", &self.ttl_seconds)?,
+            declared_by: self.declared_by,
+        })
+    }
+}
 
 /// The annotations of objects that a tool creates anew with each sync or release.
 const HOOKS: [&str; 2] = ["argocd.argoproj.io/hook", "helm.sh/hook"];
 
 /// Labels and annotations of tools that keep a cluster in line with a declaration: Argo CD, Flux, Helm and others. They
 /// re-create missing objects of their declaration.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Marks {
     #[serde(default)]
