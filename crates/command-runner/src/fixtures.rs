@@ -63,20 +63,6 @@ pub fn command(kind: &Arc<CommandKind>, name: &str, minute: u32, more: &Value) -
     Arc::new(Watched { metadata, source, row: CommandRow::of(kind, kind.run.as_ref().unwrap(), object) })
 }
 
-/// The status of a command that ran at this minute.
-pub fn started(minute: u32) -> Value {
-    json!({"status": {"startTime": format!("2026-01-01T11:{minute:02}:00Z")}})
-}
-
-/// The status of a command that has ended.
-pub fn ended() -> Value {
-    let condition = json!({
-        "type": "Succeeded", "status": "True", "reason": "Complete", "message": "", "observedGeneration": 1,
-        "lastTransitionTime": NOW,
-    });
-    json!({"status": {"startTime": NOW, "conditions": [condition]}})
-}
-
 /// The shop `a`, on which these commands ran. `more` is merged into it.
 pub fn shop(ran: &[&Arc<Command>], more: &Value) -> Look {
     let mut object = json!({

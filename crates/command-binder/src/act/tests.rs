@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use catena_api::command::BOUND;
 use command_kinds::CommandKind;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::{
+    api::core::v1::ObjectReference,
+    apimachinery::pkg::apis::meta::v1::{Condition, Time},
+};
 use operator_kit::{
     report::Failure,
     testing::{

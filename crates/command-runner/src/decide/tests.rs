@@ -6,9 +6,23 @@ use serde_json::json;
 use super::*;
 use crate::{
     command::Command,
-    fixtures::{command, ended, kind, observed, shop, started},
+    fixtures::{NOW, command, kind, observed, shop},
     observed::Look,
 };
+
+/// The status of a command that ran at this minute.
+fn started(minute: u32) -> Value {
+    json!({"status": {"startTime": format!("2026-01-01T11:{minute:02}:00Z")}})
+}
+
+/// The status of a command that has ended.
+fn ended() -> Value {
+    let condition = json!({
+        "type": "Succeeded", "status": "True", "reason": "Complete", "message": "", "observedGeneration": 1,
+        "lastTransitionTime": NOW,
+    });
+    json!({"status": {"startTime": NOW, "conditions": [condition]}})
+}
 
 /// A command that was created at this minute.
 fn restart(name: &str, minute: u32) -> Arc<Command> {
