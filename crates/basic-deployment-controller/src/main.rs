@@ -1,4 +1,4 @@
-//! Keeps one child in line with each `BasicDeployment`, and carries out its commands.
+//! Keeps one child in line with each `BasicDeployment`.
 
 mod act;
 mod controller;
@@ -6,14 +6,11 @@ mod controller;
 mod fixtures;
 mod memory;
 mod observe;
-mod unclaimed;
 
 use basic_deployment_controller::Settings;
 use operator_kit::run::{Arguments, Operator, Queue};
 
-use crate::{
-    act::Executor, controller::Deployments, memory::Memory, observe::Observer, unclaimed::Unclaimed,
-};
+use crate::{act::Executor, controller::Deployments, memory::Memory, observe::Observer};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
@@ -26,9 +23,8 @@ async fn main() -> anyhow::Result<()> {
     let (settings, watches) = (operator.settings(), operator.watches());
     let (client, served_kinds) = (operator.client(), operator.served_kinds());
     let observer = Observer::new(client, settings, served_kinds, watches, &queue, memory.clone());
-    let executor = Executor::new(operator.writer(), observer.places(), memory);
-    let unclaimed = Unclaimed::new(observer.commands(), executor.clone());
+    let executor = Executor::new(operator.writer(), observer.revisions(), memory);
     let (events, settings) = (operator.events(), operator.settings());
     let deployments = Deployments { observer, executor, events, settings };
-    Box::pin(operator.run_beside(deployments, queue, unclaimed.keep())).await
+    operator.run(deployments, queue).await
 }

@@ -8,8 +8,6 @@ use crate::{keys, schema};
 
 /// Condition of a command: whether its target owns it. Written by command-binder alone.
 pub const BOUND: &str = "Bound";
-/// Condition of a command: whether the controller of its target accepts it.
-pub const ACCEPTED: &str = "Accepted";
 /// Condition of a command: `Unknown` until the command has finished, and final from then on.
 pub const SUCCEEDED: &str = "Succeeded";
 
@@ -113,9 +111,8 @@ pub struct CommandStatus {
     /// Replicas that are done out of those desired, for example `2/5`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<String>,
-    /// Conditions. `Bound`: the target owns the command. `Accepted`: the controller of the target accepts the
-    /// command. `Succeeded`: the outcome, which is Unknown until the command has finished and final from then on.
-    /// `Reconciling` is true until then and false afterwards, and `Stalled` is present only after a failure: kstatus
+    /// Conditions. `Bound`: the target owns the command. `Succeeded`: the outcome, which is Unknown until the command has
+    /// finished and final from then on; its reason says what the command waits for. `Reconciling` is true until then and false afterwards, and `Stalled` is present only after a failure: kstatus
     /// computes `InProgress`, `Failed` or `Current` from them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
@@ -139,7 +136,12 @@ mod tests {
     fn a_command_that_ends_others_ends_only_the_older_ones() {
         let ends = RecentCommand { supersedes: true, ..command(5, "m") };
         let recent = RecentCommands::default().with(command(3, "a")).with(ends.clone()).with(command(7, "z"));
-        for (older, is_ended) in [(command(4, "b"), true), (command(5, "a"), true), (command(5, "n"), false), (command(6, "b"), false)] {
+        for (older, is_ended) in [
+            (command(4, "b"), true),
+            (command(5, "a"), true),
+            (command(5, "n"), false),
+            (command(6, "b"), false),
+        ] {
             assert_eq!(recent.superseding(&older), is_ended.then_some(&ends), "{older:?}");
         }
         assert!(recent.to_json().contains(r#""uid":"m","supersedes":true}"#));

@@ -270,8 +270,8 @@ mod tests {
     #[test]
     fn a_patch_has_the_fields_of_the_template_and_values_of_the_command() {
         let command = json!({"metadata": {"creationTimestamp": "2026-01-01T00:00:00Z"}, "spec": {"n": 3}});
-        let patch = "spec:\n  at: {{ command.metadata.creationTimestamp }}\n  n: {{ command.spec.n }}";
-        let expected = json!({"spec": {"at": "2026-01-01T00:00:00Z", "n": 3}});
+        let patch = "spec:\n  at: {{ command.metadata.creationTimestamp }}\n  count: {{ command.spec.n }}";
+        let expected = json!({"spec": {"at": "2026-01-01T00:00:00Z", "count": 3}});
         assert_eq!(render(patch, &command), Ok(expected));
     }
 

@@ -10,6 +10,8 @@ use crate::{
     observed::Look,
 };
 
+mod shipped;
+
 /// The status of a command that ran at this minute.
 fn started(minute: u32) -> Value {
     json!({"status": {"startTime": format!("2026-01-01T11:{minute:02}:00Z")}})
