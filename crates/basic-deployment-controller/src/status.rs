@@ -102,6 +102,7 @@ pub fn status(observed: &Observed) -> BasicDeploymentStatus {
             ready: new.ready,
             blocked_by: new.blocked_by,
             conditions: new.conditions,
+            revisions: if observed.is_blind { before.revisions } else { new.revisions },
             ..before
         },
         None => new,

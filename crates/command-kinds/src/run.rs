@@ -36,6 +36,8 @@ pub struct Run {
     pub failed: Vec<Rule>,
     /// How far it is, as `2/5`.
     pub progress: Option<Expression>,
+    /// What is told of it, once it has run.
+    pub message: Option<Expression>,
     /// The seconds from its creation after which it fails.
     deadline: Option<Expression>,
     /// Whether it goes first, and ends all older commands of its target once it has run.
@@ -89,6 +91,7 @@ pub(crate) struct RunFile {
     #[serde(default)]
     failed: Vec<RuleFile>,
     progress: Option<String>,
+    message: Option<String>,
     deadline: Option<IntOrString>,
     #[serde(default)]
     supersedes: bool,
@@ -140,6 +143,7 @@ impl RunFile {
             succeeded: compile("succeeded", &self.succeeded)?,
             failed: rules("failed", self.failed)?,
             progress: self.progress.as_ref().map(|text| compile("progress", text)).transpose()?,
+            message: self.message.as_ref().map(|text| compile("message", text)).transpose()?,
             deadline: deadline.as_ref().map(only_command).transpose().map_err(|error| error.to_string())?,
             supersedes: self.supersedes,
         })

@@ -40,8 +40,9 @@ impl Executor {
     /// Takes a step.
     pub async fn act(&self, observed: &Observed, action: Action) -> Result<Next, ApiError> {
         let (row, uid) = (&observed.command.row, ObjectId::of(&*observed.command).uid);
-        // Those that it has taken the place of may end.
-        if row.run.supersedes && row.has_started() {
+        // Those that it has taken the place of may end, and what waited for it may begin.
+        let is_deleted = observed.command.metadata.deletion_timestamp.is_some();
+        if row.run.supersedes && row.has_started() || is_deleted {
             self.wake(observed);
         }
         match action {
@@ -61,7 +62,7 @@ impl Executor {
     }
 
     fn wake(&self, observed: &Observed) {
-        if let Some(target) = observed.command.row.target_uid() {
+        if let Some(target) = observed.command.row.target_id() {
             self.memory.wake(target, ObjectId::of(&*observed.command).uid);
         }
     }

@@ -7,7 +7,7 @@ use catena_api::{
     command::{RecentCommand, SUCCEEDED},
     keys,
 };
-use command_kinds::{CommandKind, Object, Reference, run::Run};
+use command_kinds::{CommandKind, Object, Reference, Scope, run::Run};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use operator_kit::{
@@ -38,6 +38,8 @@ pub struct CommandRow {
     pub deadline: Result<Timestamp, String>,
     /// The part of its status that belongs to this controller.
     pub status: CommandStatus,
+    /// The finalizers that its deletion waits for, if that has begun.
+    pub finalizers: Vec<String>,
     /// All of it but its status, for expressions. Of most commands, which have ended, it is not kept.
     pub object: Option<Arc<Value>>,
 }
@@ -47,10 +49,19 @@ pub struct CommandRow {
 pub enum Owner {
     /// There is none: it is not bound.
     None,
-    /// The one that it names, by its uid.
-    Target(Box<str>),
+    /// The one that it names.
+    Target(TargetId),
     /// Another one, by its kind and name.
     Other(String),
+}
+
+/// A target. Its uid alone would let a command of another namespace wait among those of the target.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TargetId {
+    /// Its namespace; empty for a cluster-scoped one.
+    pub namespace: Box<str>,
+    /// Its uid.
+    pub uid: Box<str>,
 }
 
 /// The record of a run on a command whose definition has no status for it.
@@ -83,13 +94,15 @@ impl CommandRow {
         let is_command = kind.filter.as_ref().is_none_or(|filter| whole.holds(filter).unwrap_or(false));
         let target = kind.target.as_ref().filter(|_| is_command).map(|target| target.read(&whole));
         let owner = Owner::of(kind, &metadata, target.as_ref());
+        let is_deleted = metadata.deletion_timestamp.is_some();
+        let finalizers = metadata.finalizers.filter(|_| is_deleted).unwrap_or_default();
         let created = metadata.creation_timestamp.map(|time| time.0).unwrap_or_default();
         let deadline = run.deadline(&object).map_err(|error| error.to_string()).map(|seconds| {
             let deadline = created.checked_add(SignedDuration::from_secs(seconds));
             deadline.unwrap_or(if seconds < 0 { Timestamp::MIN } else { Timestamp::MAX })
         });
-        let row =
-            Self { kind: kind.clone(), run: run.clone(), target, owner, deadline, status, object: None };
+        let (kind, run) = (kind.clone(), run.clone());
+        let row = Self { kind, run, target, owner, deadline, status, finalizers, object: None };
         let object = (!row.has_ended()).then(|| Arc::new(object));
         Self { object, ..row }
     }
@@ -107,10 +120,10 @@ impl CommandRow {
         self.status.start_time.is_some()
     }
 
-    /// The uid of its target.
+    /// The target to which it is bound.
     #[must_use]
-    pub fn target_uid(&self) -> Option<&str> {
-        if let Owner::Target(uid) = &self.owner { Some(uid) } else { None }
+    pub fn target_id(&self) -> Option<&TargetId> {
+        if let Owner::Target(target) = &self.owner { Some(target) } else { None }
     }
 
     /// Whether its deadline has passed.
@@ -127,12 +140,16 @@ impl Owner {
             .iter()
             .flatten()
             .filter(|owner| kind.targets().iter().any(|target| target.is_kind_of(owner)));
-        let named = match target {
-            Some(Ok(to)) => owners.clone().find(|owner| to.is_named_by(owner)),
-            _ => None,
-        };
+        let own = metadata.namespace.as_deref().unwrap_or_default();
+        let named = target.and_then(|target| target.as_ref().ok()).and_then(|to| {
+            let is_wide = to.kind.scope == Some(Scope::Cluster);
+            let is_here = is_wide || to.namespace.as_deref().is_none_or(|named| named == own);
+            let owner = owners.clone().find(|owner| is_here && to.is_named_by(owner))?;
+            let namespace = if is_wide { "" } else { own };
+            Some(TargetId { namespace: namespace.into(), uid: owner.uid.as_str().into() })
+        });
         match (named, owners.next()) {
-            (Some(named), _) => Self::Target(named.uid.as_str().into()),
+            (Some(named), _) => Self::Target(named),
             (None, Some(other)) => Self::Other(format!("{} {}", other.kind, other.name)),
             (None, None) => Self::None,
         }

@@ -6,7 +6,10 @@ use std::{
 };
 
 use command_kinds::{CommandKind, Registry, TargetKind};
-use command_runner::{Settings, command::CommandRow};
+use command_runner::{
+    Settings,
+    command::{CommandRow, TargetId},
+};
 use kube::{Api, Client};
 use operator_kit::{
     object::ObjectId,
@@ -43,7 +46,7 @@ fn watched(kind: &Arc<CommandKind>, memory: &Memory) -> Option<WatchedKind<Comma
     let trim = move |object: TrimmedObject| {
         let metadata = object.metadata.clone();
         let row = CommandRow::of(&of, &run, object);
-        memory.came(&of.id, &metadata, row.target_uid());
+        memory.came(&of.id, &metadata, row.target_id());
         row
     };
     let watched = WatchedKind::new(kind.id.clone(), kind.resource.clone(), &*kind.fingerprint, trim);
@@ -78,7 +81,8 @@ impl Targets {
             .metadata_only()
             .in_any_version(&self.served_kinds, kind.resource.clone());
         self.watches.watch_changes(watch, move |target: &TrimmedObject| {
-            memory.wake(ObjectId::of(target).uid, "");
+            let ObjectId { namespace, uid, .. } = ObjectId::of(target);
+            memory.wake(&TargetId { namespace: namespace.into(), uid: uid.into() }, "");
         })
     }
 }

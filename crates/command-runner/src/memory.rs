@@ -8,7 +8,7 @@ use std::{
 
 use command_kinds::{CommandKind, TargetKind};
 use command_runner::{
-    command::{Command, CommandRow, order},
+    command::{Command, CommandRow, TargetId, order},
     line,
 };
 use jiff::Timestamp;
@@ -27,8 +27,8 @@ pub struct Memory {
 #[derive(Default)]
 struct Shared {
     kinds: Vec<Arc<CommandKind>>,
-    /// The uids of commands, by that of their target.
-    by_target: HashMap<Box<str>, HashSet<Box<str>>>,
+    /// The uids of commands, by their target.
+    by_target: HashMap<TargetId, HashSet<Box<str>>>,
     /// By the uid of the command.
     commands: HashMap<Box<str>, Known>,
 }
@@ -36,7 +36,7 @@ struct Shared {
 /// A command.
 #[derive(Clone)]
 struct Known {
-    target: Option<Box<str>>,
+    target: Option<TargetId>,
     kind: Arc<str>,
     namespace: Box<str>,
     name: Box<str>,
@@ -55,7 +55,7 @@ impl Memory {
     }
 
     /// Records a command that came or changed.
-    pub fn came(&self, kind: &Arc<str>, metadata: &ObjectMeta, target: Option<&str>) {
+    pub fn came(&self, kind: &Arc<str>, metadata: &ObjectMeta, target: Option<&TargetId>) {
         let ObjectId { namespace, name, uid } = metadata.into();
         let mut shared = self.shared.lock();
         let known = shared.commands.entry(uid.into()).or_insert_with(|| Known {
@@ -66,13 +66,13 @@ impl Memory {
             looked: None,
             told: None,
         });
-        let former = std::mem::replace(&mut known.target, target.map(Into::into));
-        if former.as_deref() == target {
+        let former = std::mem::replace(&mut known.target, target.cloned());
+        if former.as_ref() == target {
             return;
         }
-        shared.leave(former.as_deref(), uid);
+        shared.leave(former.as_ref(), uid);
         if let Some(target) = target {
-            shared.by_target.entry(target.into()).or_default().insert(uid.into());
+            shared.by_target.entry(target.clone()).or_default().insert(uid.into());
         }
     }
 
@@ -81,7 +81,7 @@ impl Memory {
         let target = {
             let mut shared = self.shared.lock();
             let Some(known) = shared.commands.remove(uid) else { return };
-            shared.leave(known.target.as_deref(), uid);
+            shared.leave(known.target.as_ref(), uid);
             known.target
         };
         if let Some(target) = target {
@@ -90,7 +90,7 @@ impl Memory {
     }
 
     /// Wakes the commands of a target, but for one, that may be concerned by a change of the target or of that one.
-    pub fn wake(&self, target: &str, except: &str) {
+    pub fn wake(&self, target: &TargetId, except: &str) {
         let line = self.line(target);
         for command in line::concerned(&line, Timestamp::now()) {
             let ObjectId { namespace, name, uid } = ObjectId::of(&**command);
@@ -101,7 +101,7 @@ impl Memory {
     }
 
     /// The commands of a target, the oldest first.
-    pub fn line(&self, target: &str) -> Vec<Arc<Command>> {
+    pub fn line(&self, target: &TargetId) -> Vec<Arc<Command>> {
         let known: Vec<_> = {
             let shared = self.shared.lock();
             let uids = shared.by_target.get(target).into_iter().flatten();
@@ -114,7 +114,7 @@ impl Memory {
                 let found = self.triggers.object(&kind, &namespace, &name)?;
                 (found.metadata.uid.as_deref() == Some(&*uid)).then_some(found)
             })
-            .filter(|command| command.row.target_uid() == Some(target))
+            .filter(|command| command.row.target_id() == Some(target))
             .collect();
         line.sort_by(|one, other| order(one, other));
         line
@@ -166,7 +166,7 @@ impl Memory {
 }
 
 impl Shared {
-    fn leave(&mut self, target: Option<&str>, uid: &str) {
+    fn leave(&mut self, target: Option<&TargetId>, uid: &str) {
         let Some(target) = target else { return };
         let Some(uids) = self.by_target.get_mut(target) else { return };
         uids.remove(uid);

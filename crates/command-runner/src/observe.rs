@@ -41,9 +41,10 @@ impl Observer {
         let (row, uid) = (&command.row, ObjectId::of(&*command).uid);
         let may_act =
             !row.has_ended() && row.target.is_some() && command.metadata.deletion_timestamp.is_none();
-        let line = row.target_uid().filter(|_| may_act).map(|target| self.memory.line(target));
+        let line = row.target_id().filter(|_| may_act).map(|target| self.memory.line(target));
         let reference = row.target.as_ref().and_then(|target| target.as_ref().ok());
-        let takes_status = if may_act { self.schemas.of(&command.source, |_| {}).await } else { None };
+        let takes_status =
+            if may_act || !row.has_ended() { self.schemas.of(&command.source, |_| {}).await } else { None };
         let mut observed = Observed {
             now: Timestamp::now(),
             line: line.unwrap_or_default(),
@@ -72,22 +73,21 @@ impl Observer {
     }
 
     async fn look(&self, command: &Command, to: &Reference) -> Result<Look, ApiError> {
-        let ObjectId { namespace: own, .. } = ObjectId::of(command);
+        let Some(target) = command.row.target_id() else { return Ok(Look::None) };
         let Some(served) = self.served_kinds.find(&to.kind.resource).await? else {
             return Ok(Look::NotServed);
         };
-        let namespace = if served.is_namespaced { own } else { "" };
-        if served.is_namespaced && to.namespace.as_deref().is_some_and(|named| named != own) {
-            return Ok(Look::Elsewhere);
+        if served.is_namespaced == target.namespace.is_empty() {
+            return Ok(Look::OtherScope);
         }
-        let found = match live::object(&self.client, &served.resource, namespace, &to.name).await {
+        let found = match live::object(&self.client, &served.resource, &target.namespace, &to.name).await {
             Err(error) if error.cause == Cause::KindNotServed => {
                 self.served_kinds.find_again(&to.kind.resource).await?;
                 return Ok(Look::NotServed);
             }
             found => found?,
         };
-        let found = found.filter(|found| found.metadata.uid.as_deref() == command.row.target_uid());
+        let found = found.filter(|found| found.metadata.uid.as_deref() == Some(&*target.uid));
         Ok(found.map_or(Look::Gone, |found| {
             let (ran, is_terminating) =
                 (RecentCommands::on(&found.metadata), found.metadata.deletion_timestamp.is_some());

@@ -45,8 +45,8 @@ pub enum Look {
     Later(Duration),
     /// The cluster does not serve its kind.
     NotServed,
-    /// It is not in the namespace of the command.
-    Elsewhere,
+    /// Its scope is not the one in the description of the kind.
+    OtherScope,
     /// There is no object of its name with the uid to which the command is bound.
     Gone,
     /// It is there.
@@ -77,7 +77,7 @@ impl Observed {
     #[must_use]
     pub fn needs_target(&self) -> bool {
         let row = &self.command.row;
-        row.target_uid().is_some() && (row.has_started() || row.is_expired(self.now) || self.is_first())
+        row.target_id().is_some() && (row.has_started() || row.is_expired(self.now) || self.is_first())
     }
 
     /// The target, if it is there.

@@ -12,12 +12,11 @@ use crate::{command::Command, decide::judge::State};
 pub fn status(command: &Command, state: &State, now: Timestamp) -> CommandStatus {
     let (before, generation) = (&command.row.status, command.metadata.generation);
     let conditions = Conditions::new(generation.unwrap_or_default(), now);
-    let running = "it was carried out, and its outcome is awaited";
     let (succeeded, reason, message) = match state {
         State::Waiting(told) => (None, &*told.reason, told.message.as_str()),
         State::Due(_) | State::Later(_) => (None, reason::QUEUED, "it is about to be carried out"),
-        State::Running(_) => (None, reason::RUNNING, running),
-        State::Succeeded => (Some(true), "Complete", "its target is as it asked"),
+        State::Running { message, .. } => (None, reason::RUNNING, message.as_str()),
+        State::Succeeded(message) => (Some(true), "Complete", message.as_str()),
         State::Failed(told) => (Some(false), &*told.reason, told.message.as_str()),
     };
     let conditions = match succeeded {
@@ -29,8 +28,8 @@ pub fn status(command: &Command, state: &State, now: Timestamp) -> CommandStatus
             .while_true(STALLED, !succeeded, reason, message),
         None => conditions.unknown(SUCCEEDED, reason, message).with(RECONCILING, true, reason, message),
     };
-    let has_run = matches!(state, State::Running(_) | State::Succeeded);
-    let progress = if let State::Running(progress) = state { progress.clone() } else { None };
+    let has_run = matches!(state, State::Running { .. } | State::Succeeded(_));
+    let progress = if let State::Running { progress, .. } = state { progress.clone() } else { None };
     CommandStatus {
         observed_generation: generation,
         start_time: before.start_time.clone().or_else(|| has_run.then_some(Time(now))),

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use command_kinds::CommandKind;
+use command_kinds::{CommandKind, definition::describe, run::Run};
 use command_reaper::settings::Reading;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -36,6 +36,16 @@ pub static BOUND: LazyLock<Arc<CommandKind>> = LazyLock::new(|| {
     });
     let kind = CommandKind::compile(read(file));
     Arc::new(kind.unwrap_or_else(|problem| panic!("the model's settings are valid: {problem}")))
+});
+
+/// Of command-runner: the kind of restarts, as its definition describes it.
+pub static CARRIED_OUT: LazyLock<(Arc<CommandKind>, Arc<Run>)> = LazyLock::new(|| {
+    let mut definitions = catena_api::crds().into_iter();
+    let restarts = definitions.find(|definition| definition.spec.names.kind == "BasicDeploymentRestart");
+    let definition = json!(restarts.expect("restarts have a definition"));
+    let kind = describe(&read(definition)).unwrap_or_else(|problem| panic!("it is described: {problem}"));
+    let run = kind.run.clone().expect("its commands are carried out");
+    (Arc::new(kind), run)
 });
 
 /// Of command-reaper: the kind of restarts.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use catena_api::reason;
 use command_kinds::run::{Inputs, Rule, Told};
-use operator_kit::render::ExpressionError;
+use operator_kit::render::{Expression, ExpressionError};
 use serde_json::{Value, json};
 
 use crate::{
@@ -22,10 +22,15 @@ pub enum State {
     Later(Duration),
     /// It runs now, by this patch of its target.
     Due(Value),
-    /// It ran, and its outcome is awaited: how far it is.
-    Running(Option<String>),
-    /// It ran, and has succeeded.
-    Succeeded,
+    /// It ran, and its outcome is awaited: what is told of it, and how far it is.
+    Running {
+        /// For people.
+        message: String,
+        /// As `2/5`.
+        progress: Option<String>,
+    },
+    /// It ran, and has succeeded: what is told of that.
+    Succeeded(String),
     /// It has failed.
     Failed(Told),
 }
@@ -39,6 +44,10 @@ pub fn judge(observed: &Observed) -> State {
     }
     if let (Err(problem), false) = (&row.deadline, row.has_started()) {
         return State::Waiting(told(reason::RULE_FAILED, problem.as_str()));
+    }
+    if let (Some(Err(problem)), Owner::Other(_)) = (&row.target, &row.owner) {
+        let message = format!("the command cannot be read: {problem}; delete it and create a corrected one");
+        return State::Failed(told(reason::MALFORMED, message));
     }
     let target = match &observed.target {
         Look::Later(time) => return State::Later(*time),
@@ -84,9 +93,11 @@ fn without_target(observed: &Observed) -> Told {
             reason::KIND_NOT_SERVED,
             format!("the cluster does not serve the kind of the {to}; install its definition"),
         ),
-        (_, Look::Elsewhere) => told(
-            reason::CROSS_NAMESPACE,
-            format!("it names the {to} in another namespace, so that it is not carried out; create it there"),
+        (_, Look::OtherScope) => told(
+            reason::SCOPE_MISMATCH,
+            format!(
+                "the scope of the {to} is another one than the description of its commands says; correct scope in target.kinds"
+            ),
         ),
         (_, Look::Gone) => told(
             reason::TARGET_REPLACED,
@@ -162,14 +173,20 @@ fn outcome(observed: &Observed, target: &Target) -> State {
     if let Ok(Some(failed)) = Rule::first(&run.failed, inputs) {
         return State::Failed(failed);
     }
+    let text = |expression: &Option<Expression>| {
+        expression
+            .as_ref()
+            .and_then(|expression| expression.optional_text(&inputs.variables()).ok().flatten())
+    };
+    let message = |otherwise: &str| text(&run.message).unwrap_or_else(|| otherwise.to_owned());
     if run.succeeded.bool(&inputs.variables()).unwrap_or(false) {
-        return State::Succeeded;
+        return State::Succeeded(message("its target is as it asked"));
     }
     if observed.command.row.is_expired(observed.now) {
         return overdue(observed, true);
     }
-    let progress = run.progress.as_ref().map(|progress| progress.optional_text(&inputs.variables()));
-    State::Running(progress.and_then(Result::ok).flatten())
+    let message = message("it was carried out, and its outcome is awaited");
+    State::Running { message, progress: text(&run.progress) }
 }
 
 /// The state of a command that has not run, whose target is there.

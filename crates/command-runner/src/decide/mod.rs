@@ -4,7 +4,11 @@ pub mod judge;
 
 use std::time::Duration;
 
-use catena_api::{CommandStatus, keys, reason};
+use catena_api::{
+    CommandStatus,
+    deletion::{Deletion, TERMINATING},
+    keys, reason,
+};
 use command_kinds::run::Told;
 use jiff::Timestamp;
 use operator_kit::{report::Failure, run::Attempt};
@@ -65,11 +69,18 @@ impl Action {
 pub fn decide(observed: &Observed) -> Action {
     let command = &observed.command;
     let row = &command.row;
-    if row.target.is_none() || command.metadata.deletion_timestamp.is_some() {
+    if row.target.is_none() {
         return Action::Settle;
     }
     if row.has_ended() {
         return Action::WakeNext;
+    }
+    if let Some(since) = &command.metadata.deletion_timestamp {
+        let deletion = Deletion::new(since, &row.finalizers);
+        return match deletion.due_in(observed.now) {
+            Some(left) => Action::Wait(left),
+            None => report(observed, &State::Waiting(cancelled(row.has_started(), deletion))),
+        };
     }
     let state = match (judge(observed), observed.found(), &observed.attempt) {
         (State::Later(time), ..) => return Action::Wait(time),
@@ -83,6 +94,12 @@ pub fn decide(observed: &Observed) -> Action {
         (state, ..) => state,
     };
     report(observed, &state)
+}
+
+/// What is told of a command that is being deleted, and that somebody's finalizer keeps.
+fn cancelled(has_run: bool, deletion: Deletion<'_>) -> Told {
+    let what = if has_run { "it was carried out, and its effect remains" } else { "it is not carried out" };
+    told(TERMINATING, format!("{}; {what}", deletion.message()))
 }
 
 /// The state of a command whose target could not be read or changed.

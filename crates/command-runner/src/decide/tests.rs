@@ -120,9 +120,15 @@ fn nothing_runs_beside_another_one_whichever_of_its_two_records_is_seen() {
 fn a_command_that_ended_or_is_deleted_is_left_alone_and_its_end_wakes_the_next() {
     let done = command(&kind("restarts", &json!({})), "one", 10, &ended());
     assert_eq!(decide(&observed(&done, &[&done], shop(&[], &json!({})))), Action::WakeNext);
-    let deleted = json!({"metadata": {"deletionTimestamp": "2026-01-01T11:59:00Z"}});
-    let deleted = command(&kind("restarts", &json!({})), "one", 10, &deleted);
-    assert_eq!(decide(&observed(&deleted, &[&deleted], shop(&[], &json!({})))), Action::Settle);
+    let deleted = |at: &str| {
+        let metadata = json!({"deletionTimestamp": at, "finalizers": ["a.dev/hold"]});
+        let deleted = command(&kind("restarts", &json!({})), "one", 10, &json!({"metadata": metadata}));
+        observed(&deleted, &[&deleted], shop(&[], &json!({})))
+    };
+    let young = deleted("2026-01-01T11:59:59Z");
+    assert_eq!(decide(&young), Action::Wait(Duration::from_secs(1)));
+    assert_eq!(reason_of(&deleted("2026-01-01T11:59:00Z")), waits("Terminating"));
+    assert!(message_of(&deleted("2026-01-01T11:59:00Z")).ends_with("; it is not carried out"));
 }
 
 #[test]
@@ -237,13 +243,20 @@ fn only_what_is_bound_to_the_object_that_it_names_runs() {
     for (one, target, reason) in [
         (with(&unbound), Look::None, "NotBound"),
         (with(&owner("b")), Look::None, "NotTheTarget"),
-        (with(&json!({"spec": {"target": ""}})), Look::None, "InvalidReference"),
+        (with(&json!({"spec": {"namespace": "elsewhere"}})), Look::None, "NotTheTarget"),
+        (
+            with(&json!({"metadata": {"ownerReferences": []}, "spec": {"target": ""}})),
+            Look::None,
+            "InvalidReference",
+        ),
         (with(&json!({})), Look::Gone, "TargetReplaced"),
         (with(&json!({})), Look::NotServed, "KindNotServed"),
-        (with(&json!({})), Look::Elsewhere, "CrossNamespace"),
+        (with(&json!({})), Look::OtherScope, "ScopeMismatch"),
     ] {
         assert_eq!(reason_of(&observed(&one, &[&one], target)), waits(reason));
     }
+    let odd = with(&json!({"spec": {"target": ""}}));
+    assert_eq!(reason_of(&observed(&odd, &[&odd], Look::None)), fails("Malformed"));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A command that is not finished: not bound, queued, refused, or waiting for its effect.
 
 use catena_api::{
-    command::{ACCEPTED, BOUND, SUCCEEDED},
+    command::{BOUND, SUCCEEDED},
     keys,
 };
 use jiff::{SignedDuration, Timestamp};
@@ -25,6 +25,8 @@ use crate::{
 
 /// The controller that binds commands.
 pub const BINDER: &str = "command-binder";
+/// The controller that carries out commands.
+const RUNNER: &str = "command-runner";
 /// The controller that deletes finished commands.
 const REAPER: &str = "command-reaper";
 /// The condition of an object that a controller is at work on.
@@ -151,27 +153,21 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
         return here(unbound(node, find(BOUND), facts));
     }
     let target = target?;
-    if let Some(refused) = find(ACCEPTED).filter(|accepted| accepted.status == "False") {
-        let row = describe_of(&node.identity, &refused.reason);
-        let mut cause = Cause::described(&node.identity, &refused.reason, row).message(&refused.message);
-        if row.is_none() {
-            cause = cause.meaning("is not accepted by the controller of its target");
-        }
-        return here(cause.since(Some(refused.last_transition_time.0)));
-    }
     // A command with another reason does not wait for its turn.
     let may_be_queued =
         find(SUCCEEDED).is_none_or(|succeeded| matches!(&*succeeded.reason, "Queued" | "Pending"));
     if let Some(first) = older(node, target).filter(|_| may_be_queued) {
         return Some(behind(node, first, facts));
     }
-    if let Some(controller) = controller_of(&target.identity)
-        && let Verdict::Down(down) = facts.verdict(controller)
-    {
-        return here(not_running(&node.identity, controller, &down));
+    // What is of another group may be carried out by its own operator.
+    let runner = (node.identity.group() == keys::GROUP).then_some(RUNNER);
+    for controller in runner.into_iter().chain(controller_of(&target.identity)) {
+        if let Verdict::Down(down) = facts.verdict(controller) {
+            return here(not_running(&node.identity, controller, &down));
+        }
     }
     // It is in progress: the blocker of its target blocks it.
-    let reports = [find(ACCEPTED), find(SUCCEEDED), find(RECONCILING)];
+    let reports = [find(SUCCEEDED), find(RECONCILING)];
     let is_reported = reports.iter().any(Option::is_some) && node.health.state != State::Unreported;
     let cause = if is_reported || is_new(node, facts) {
         own(node, "UnderWay")

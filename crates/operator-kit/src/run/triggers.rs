@@ -131,7 +131,8 @@ impl<R: Clone + 'static> Triggers<R> {
 #[cfg(test)]
 mod tests {
     use futures::FutureExt;
-    use kube::{api::ObjectMeta, discovery::ApiResource, runtime::watcher::Event};
+    use kube::{api::ObjectMeta, runtime::watcher::Event};
+    use tokio::sync::watch::channel;
 
     use super::*;
     use crate::watch::{Source, WatchedResource};
@@ -173,7 +174,7 @@ mod tests {
         const NAMESPACES: usize = 500;
         const OBJECTS: usize = 20_000;
         let triggers = Triggers::default();
-        let (queue, mut filled) = triggers.open(&kind(), watch::channel(WatchState::default()).1);
+        let (queue, mut filled) = triggers.open(&kind(), channel(WatchState::default()).1);
         queue.open();
         fill(&mut filled, NAMESPACES, OBJECTS);
         for number in 0..NAMESPACES - 1 {
@@ -202,7 +203,7 @@ mod tests {
     #[test]
     fn nothing_is_kept_of_a_kind_that_is_not_watched_any_more() {
         let triggers = Triggers::default();
-        let (queue, mut filled) = triggers.open(&kind(), watch::channel(WatchState::default()).1);
+        let (queue, mut filled) = triggers.open(&kind(), channel(WatchState::default()).1);
         fill(&mut filled, 1, 1);
         let row = Arc::downgrade(&filled.as_reader().state()[0]);
         triggers.close(&kind());

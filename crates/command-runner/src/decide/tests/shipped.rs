@@ -168,6 +168,21 @@ fn a_restart_succeeds_only_by_a_status_of_its_own_generation() {
 }
 
 #[test]
+fn a_restart_under_way_says_what_keeps_it() {
+    let one = restart("one", 30);
+    let told = |more: Value| {
+        let mut target = json!({"spec": {"restartedAt": "2026-01-01T11:30:00Z"}});
+        merge(&mut target, &more);
+        message_of(&observed(&one, &[&one], web(&[&one], &target)))
+    };
+    assert_eq!(told(json!({})), "all replicas are new and serving");
+    assert_eq!(told(json!({"status": {"ready": false}})), "replicas are being replaced");
+    let blocked =
+        json!({"type": "RestartBlocked", "status": "True", "reason": "Forbidden", "message": "no right"});
+    assert_eq!(told(json!({"status": {"ready": false, "conditions": [blocked]}})), "no right");
+}
+
+#[test]
 fn progress_counts_new_replicas_that_serve() {
     let one = restart("one", 30);
     let target = json!({
@@ -242,16 +257,18 @@ fn a_rollback_succeeds_when_the_pinned_revision_serves_and_fails_when_it_cannot(
     let one = rollback(0);
     let text = pin("old", "new").to_json();
     let pinned = json!({"metadata": {"annotations": {keys::PINNED_REVISION: text}}});
-    let condition = |type_: &str, reason: &str| json!({"type": type_, "status": "True", "reason": reason, "message": "m"});
+    let condition = |type_: &str, reason: &str, message: &str| json!({"type": type_, "status": "True", "reason": reason, "message": message});
+    let stalled = condition("Stalled", "ChildNotOwned", "it is somebody else's");
+    let rolled_back =
+        |number: i64| condition("RolledBack", "Rollback", &format!("revision {number} stays until …"));
     for (more, expected) in [
         (json!({"status": {"child": {"hash": "old"}}}), ("Complete".to_owned(), Some(true))),
         (json!({"status": {"child": {"hash": "old"}, "ready": false}}), waits("Running")),
         (json!({}), waits("Running")),
         (json!({"metadata": {"annotations": null}}), fails("Superseded")),
-        (
-            json!({"status": {"conditions": [condition("RolledBack", "Rollback"), condition("Stalled", "ChildNotOwned")]}}),
-            fails("ChildNotOwned"),
-        ),
+        (json!({"status": {"conditions": [stalled.clone(), rolled_back(1)]}}), fails("ChildNotOwned")),
+        // The conditions are those of the rollback before it.
+        (json!({"status": {"conditions": [stalled, rolled_back(2)]}}), waits("Running")),
     ] {
         let mut target = pinned.clone();
         merge(&mut target, &more);
