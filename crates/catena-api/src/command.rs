@@ -20,16 +20,17 @@ const MEMORY: usize = 8;
 #[serde(transparent)]
 pub struct RecentCommands(Vec<RecentCommand>);
 
-/// A command that was carried out. The order of commands is that of their creation; among those of one second, of their uids.
+/// A command that was carried out. The order of commands is that of their creation. Within one second, one that ends all older ones
+/// is the newer one; otherwise, it is that of their uids.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RecentCommand {
     /// When it was created.
     pub created: Time,
-    /// Its uid.
-    pub uid: String,
-    /// Whether it ends all older commands.
+    /// Whether it ends all older commands, to which those of its own second belong.
     #[serde(default, skip_serializing_if = "schema::is_false")]
     pub supersedes: bool,
+    /// Its uid.
+    pub uid: String,
 }
 
 impl RecentCommands {
@@ -66,7 +67,7 @@ impl RecentCommands {
     #[must_use]
     pub fn superseding(&self, command: &RecentCommand) -> Option<&RecentCommand> {
         let newest = self.0.iter().rev().find(|recent| recent.supersedes)?;
-        ((newest.created.0, &newest.uid) > (command.created.0, &command.uid)).then_some(newest)
+        (newest > command).then_some(newest)
     }
 
     /// Whether a command may have been forgotten: it must not be carried out.
@@ -139,12 +140,12 @@ mod tests {
         for (older, is_ended) in [
             (command(4, "b"), true),
             (command(5, "a"), true),
-            (command(5, "n"), false),
+            (command(5, "n"), true),
             (command(6, "b"), false),
         ] {
             assert_eq!(recent.superseding(&older), is_ended.then_some(&ends), "{older:?}");
         }
-        assert!(recent.to_json().contains(r#""uid":"m","supersedes":true}"#));
+        assert!(recent.to_json().contains(r#""supersedes":true,"uid":"m"}"#));
     }
 
     #[test]

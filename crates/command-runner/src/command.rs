@@ -188,8 +188,8 @@ pub fn created(command: &Command) -> Timestamp {
     command.metadata.creation_timestamp.as_ref().map(|time| time.0).unwrap_or_default()
 }
 
-/// The order of commands: that of their creation; within one second, that of their uids.
+/// The order of commands, by their records.
 #[must_use]
 pub fn order(one: &Command, other: &Command) -> Ordering {
-    (created(one), &one.metadata.uid).cmp(&(created(other), &other.metadata.uid))
+    recent(one).cmp(&recent(other))
 }

@@ -189,6 +189,18 @@ fn one_that_supersedes_goes_first_also_beside_an_older_one_that_runs_and_ends_al
 }
 
 #[test]
+fn one_that_supersedes_ends_those_of_its_own_second_whatever_their_uids_are() {
+    for name in ["a", "z"] {
+        let running = command(&kind("restarts", &json!({})), name, 20, &started(20));
+        let first = rollback("first", 20, &json!({}));
+        let seen = observed(&first, &[&running, &first], shop(&[&running], &json!({})));
+        assert!(matches!(decide(&seen), Action::Run(_)), "{name}");
+        let older = observed(&running, &[&running, &first], shop(&[&running, &first], &json!({})));
+        assert_eq!(reason_of(&older), fails("Superseded"), "{name}");
+    }
+}
+
+#[test]
 fn a_superseding_command_that_is_gone_still_ends_the_older_ones() {
     let (old, gone) = (restart("old", 10), rollback("gone", 30, &json!({})));
     let seen = observed(&old, &[&old], shop(&[&gone], &json!({})));
