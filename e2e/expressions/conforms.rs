@@ -12,7 +12,7 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use e2e::{GoModule, output_of};
 use jiff::Timestamp;
-use operator_kit::render::Expression;
+use operator_templates::Expression;
 use regex::Regex;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -107,7 +107,7 @@ fn objects() -> Result<BTreeMap<String, Value>> {
 }
 
 fn differences() -> Result<Vec<Difference>> {
-    let file = read("../crates/operator-kit/src/render/expression/differences.yaml")?;
+    let file = read("../crates/operator-templates/src/expression/differences.yaml")?;
     Ok(serde_saphyr::from_str::<Differences>(&file)?.differences)
 }
 

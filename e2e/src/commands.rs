@@ -1,5 +1,7 @@
 //! Commands for a `BasicDeployment`, bound from the start in the way of command-binder.
 
+use std::time::Duration;
+
 use anyhow::Result;
 use catena_api::{
     BasicDeployment, BasicDeploymentRestart, BasicDeploymentRestartSpec, BasicDeploymentRollback,
@@ -62,6 +64,11 @@ pub fn condition_of<'c>(
     r#type: &str,
 ) -> Option<&'c Condition> {
     condition(&command.status()?.conditions, r#type)
+}
+
+/// Waits until what is created next is newer than all before: commands of one second are in the order of their uids.
+pub async fn next_second() {
+    tokio::time::sleep(Duration::from_secs(1)).await;
 }
 
 /// Whether the condition Succeeded of a command has this status and reason.

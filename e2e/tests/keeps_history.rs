@@ -8,7 +8,9 @@ use catena_api::{
 };
 use e2e::{
     AuditLog, COMMANDED, Cluster, DEPLOYMENTS, Namespace, Release, WAIT_TIMEOUT, another_image,
-    commands::{condition_of, owned_by, restart, rollback, until_outcome, until_restart_outcome},
+    commands::{
+        condition_of, next_second, owned_by, restart, rollback, until_outcome, until_restart_outcome,
+    },
     condition, deployment, eventually, example, is_true, kubectl, kubectl_create, shipped_template, uids,
 };
 use k8s_openapi::api::{apps::v1::ControllerRevision, core::v1::Pod};
@@ -256,6 +258,7 @@ async fn a_rollback_goes_to_the_number_that_it_names_and_fails_for_one_that_is_n
     until_numbers(&namespace, &[2, 3, 4]).await;
 
     // The previous revision is the present rendering, so nothing is rejected any longer.
+    next_second().await;
     namespace.create(&rollback(&web, "back", 0)).await?;
     until_ended(&namespace, "back", "True", "Complete").await;
     assert!(!is_rolled_back(&until_on(&namespace, 5).await));
@@ -311,6 +314,7 @@ async fn a_rollback_does_not_wait_for_one_to_a_bad_revision() -> Result<()> {
     until_on(&namespace, 3).await;
     namespace.create(&rollback(&web, "worse", 2)).await?;
     until_ended(&namespace, "worse", "Unknown", "Running").await;
+    next_second().await;
     namespace.create(&rollback(&web, "way-out", 3)).await?;
     until_ended(&namespace, "way-out", "True", "Complete").await;
     until_ended(&namespace, "worse", "False", "Superseded").await;

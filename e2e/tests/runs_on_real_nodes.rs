@@ -83,7 +83,7 @@ spec:
         - name: store
           image: {image}
           imagePullPolicy: Never
-          args: [store, {{{{ "/data/" ~ name ~ ".json" }}}}]
+          args: [store, {{{{ "/data/" ~ object.data.file }}}}]
           env: [{{name: CONTENT, value: {{{{ manifest }}}}}}]
           volumeMounts: [{{name: data, mountPath: /data}}]
           securityContext: {{allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: {{drop: [ALL]}}}}
@@ -132,7 +132,10 @@ async fn a_job_stores_a_manifest_on_a_volume_before_its_object_goes() -> Result<
         "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}},
     }))?;
     backups.create(&claim).await?;
-    let map = json!({"metadata": {"name": "web", "labels": {BACKUP_BY: "stored"}}, "data": {"key": "value"}});
+    // The kubelet expands `$(NAME)` and `$$` in arguments and variables: each byte of a value has to get through.
+    let file = "$(KUBERNETES_SERVICE_HOST)$$(PATH)$$$.json";
+    let data = json!({"file": file, "key": "$(KUBERNETES_SERVICE_HOST) $$(KUBERNETES_SERVICE_HOST) $$$(KUBERNETES_SERVICE_HOST) $(NONE) $( $) $$ $"});
+    let map = json!({"metadata": {"name": "web", "labels": {BACKUP_BY: "stored"}}, "data": data});
     namespace.create::<ConfigMap>(&serde_json::from_value(map)?).await?;
     // Settings take effect only after the kubelet's next sync.
     namespace.until_within(SYNCED, "web", "is protected", |map: &ConfigMap| is_protected(map)).await;
@@ -140,8 +143,8 @@ async fn a_job_stores_a_manifest_on_a_volume_before_its_object_goes() -> Result<
     namespace.until_gone::<ConfigMap>("web").await;
 
     let claim = backups.api::<PersistentVolumeClaim>().get("backups").await?;
-    let manifest: Value = serde_json::from_str(&read(&cluster, &claim, "web.json").await?)?;
-    assert_eq!(manifest["data"], json!({"key": "value"}));
+    let manifest: Value = serde_json::from_str(&read(&cluster, &claim, file).await?)?;
+    assert_eq!(manifest["data"], data);
     release.restore().await
 }
 

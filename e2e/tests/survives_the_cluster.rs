@@ -10,11 +10,17 @@ use e2e::{
     condition, deployment, eventually, kubectl, replica_set, until_root_cause,
 };
 use k8s_openapi::{
-    api::rbac::v1::{ClusterRole, ClusterRoleBinding},
+    api::{
+        core::v1::ConfigMap,
+        rbac::v1::{ClusterRole, ClusterRoleBinding},
+    },
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
-use kube::api::{DeleteParams, PostParams};
-use serde_json::json;
+use kube::{
+    ResourceExt,
+    api::{DeleteParams, ListParams, PostParams},
+};
+use serde_json::{from_value, json};
 use tokio::time::{Instant, sleep_until};
 
 /// A failing watch is tolerated for half a minute.
@@ -191,4 +197,29 @@ async fn a_kind_that_is_taken_away_is_told_and_found_again() -> Result<()> {
     assert_eq!(pids(&cluster).await?, [process.pid, replica_sets_before], "a controller was restarted");
     // With the labels of the release.
     undo.now(cluster.client.clone()).await
+}
+
+/// A page that is too large is asked for again with fewer objects.
+#[tokio::test]
+async fn the_api_server_goes_on_with_a_list_in_pages_of_another_size() -> Result<()> {
+    let cluster = Cluster::with(&[]).await?;
+    let namespace = cluster.namespace("pages").await?;
+    for number in 0..6 {
+        namespace
+            .create(&from_value::<ConfigMap>(json!({"metadata": {"name": format!("page-{number}")}}))?)
+            .await?;
+    }
+    let mut names = Vec::new();
+    let mut next: Option<String> = None;
+    for size in [3, 1, 2, 500] {
+        let pages = ListParams { limit: Some(size), continue_token: next.take(), ..ListParams::default() };
+        let page = namespace.api::<ConfigMap>().list(&pages).await?;
+        next = page.metadata.continue_.filter(|token| !token.is_empty());
+        names.extend(page.items.iter().map(ResourceExt::name_any).filter(|name| name.starts_with("page-")));
+        if next.is_none() {
+            break;
+        }
+    }
+    assert_eq!(names, (0..6).map(|number| format!("page-{number}")).collect::<Vec<_>>());
+    Ok(())
 }

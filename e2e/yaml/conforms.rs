@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 
 use anyhow::{Context, Result, ensure};
 use e2e::{GoModule, output_of};
-use operator_kit::render::documents;
+use operator_templates::documents;
 use proptest::{
     prelude::*,
     strategy::ValueTree,

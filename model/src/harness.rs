@@ -6,7 +6,7 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
 };
 
-use operator_kit::report::Failure;
+use operator_watch::Failure;
 use parking_lot::Mutex;
 use stateright::{Model, Property};
 

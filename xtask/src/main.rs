@@ -9,6 +9,7 @@ mod commands;
 mod generated;
 mod images;
 mod post_mortem;
+mod published;
 mod rights;
 mod sbom;
 mod workspace;

@@ -15,12 +15,11 @@ use backup_controller::{
 use catena_api::{keys::BACKUP_STATUS, reason};
 use json_patch::PatchOperation;
 use operator_kit::{
-    object::ObjectId,
     report::{Event, Events, normal, warning},
     run::Next,
-    watch::{Cause, Watched, WatchedResource},
     write::Writer,
 };
+use operator_watch::{Cause, ObjectId, Watched, WatchedResource};
 use serde_json::{Value, json};
 
 use crate::{memory::Memory, metrics::HeldMetrics};

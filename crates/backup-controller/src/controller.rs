@@ -13,10 +13,8 @@ use backup_controller::{
     error::Error,
     observed::{Observed, Row},
 };
-use operator_kit::{
-    run::{Attempt, Controller, Next},
-    watch::Watched,
-};
+use operator_kit::run::{Attempt, Controller, Next};
+use operator_watch::Watched;
 
 use crate::{
     act::Executor,

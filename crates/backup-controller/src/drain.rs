@@ -24,11 +24,10 @@ use kube::{
     discovery::ApiResource,
 };
 use operator_kit::{
-    object::{Named, ObjectId},
     run::{Arguments, Operator, Validate},
-    watch::{ApiError, Cause, TrimmedObject, Verb, WatchedResource, live},
     write::Writer,
 };
+use operator_watch::{ApiError, Cause, Named, ObjectId, TrimmedObject, Verb, WatchedResource, live};
 use serde::Deserialize;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -130,11 +129,11 @@ impl Validate for Settings {
 /// Drains every kind of the settings.
 pub async fn run(arguments: Arguments, options: &Options) -> anyhow::Result<ExitCode> {
     let begun = Instant::now();
-    let operator = &Operator::<Settings>::start(env!("CARGO_PKG_NAME"), arguments).await?;
-    let client = operator.client();
-    let settings = operator.settings().current();
+    let operator = &Operator::<Settings>::start(crate::IDENTITY, arguments).await?;
+    let client = operator.client.clone();
+    let settings = operator.settings.current();
     let kinds = settings.kinds.values().filter_map(|kind| kind.resource().ok()).collect();
-    let kinds = match drainable(&client, &operator.served_kinds(), kinds).await? {
+    let kinds = match drainable(&client, &operator.served_kinds, kinds).await? {
         Drainable::Served(kinds) => kinds,
         Drainable::Obstacle(obstacle) => {
             tracing::error!("{obstacle}");
@@ -167,7 +166,7 @@ pub async fn run(arguments: Arguments, options: &Options) -> anyhow::Result<Exit
     if let Some(name) = &options.deployment {
         delete(operator, &ApiResource::erase::<Deployment>(&()), operator.namespace(), name).await?;
     }
-    let (writer, mut report) = (operator.writer(), Report::new(operator.events(), limit / 4));
+    let (writer, mut report) = (operator.writer.clone(), Report::new(operator.events.clone(), limit / 4));
     let drain = Drain { client: &client, writer: &writer, until, request_timeout, held_objects };
     let work = drain.until_empty(&mut report, &kinds);
     let outcome = operator.alone(Box::pin(work)).await;
@@ -358,11 +357,11 @@ async fn delete(
     namespace: &str,
     name: &str,
 ) -> anyhow::Result<()> {
-    let found = live::metadata(&operator.client(), kind, namespace, name).await;
+    let found = live::metadata(&operator.client, kind, namespace, name).await;
     let Some(found) = found.with_context(|| format!("could not look up {} {name}", kind.kind))? else {
         return Ok(());
     };
-    let (writer, id) = (operator.writer(), ObjectId::from(&found));
+    let (writer, id) = (operator.writer.clone(), ObjectId::from(&found));
     let deleted = writer.on_behalf_of(id).delete(&WatchedResource::unwatched(kind.clone()), id).await;
     deleted.with_context(|| format!("could not delete {} {name}", kind.kind))
 }

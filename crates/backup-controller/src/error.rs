@@ -1,11 +1,8 @@
 //! An obstacle between an object and its backup.
 
 use catena_api::reason;
-use operator_kit::{
-    render::TemplateError,
-    report::Failure,
-    watch::{ApiError, Cause},
-};
+use operator_templates::TemplateError;
+use operator_watch::{ApiError, Cause, Failure};
 use thiserror::Error;
 
 /// An obstacle between an object and its backup.
@@ -220,7 +217,7 @@ pub fn is_refusal(error: &ApiError) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use operator_kit::{object::Named, watch::Verb};
+    use operator_watch::{Named, Verb};
 
     use super::*;
 

@@ -15,10 +15,8 @@ use catena_api::{
     reason,
 };
 use kube::api::ObjectMeta;
-use operator_kit::{
-    run::Attempt,
-    watch::{Source, Watched, WatchedResource, Watermark},
-};
+use operator_kit::run::Attempt;
+use operator_watch::{Source, Watched, WatchedResource, Watermark};
 use serde_json::{Value, json};
 
 /// The field manager of the controller.

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 use backup_controller::Settings;
 use clap::{Parser, Subcommand};
-use operator_kit::run::{Arguments, Operator, Triggers};
+use operator_kit::run::{Arguments, Identity, Operator, Triggers};
 use tokio::sync::watch;
 
 use crate::{
@@ -26,9 +26,14 @@ use crate::{
     observe::{BackupWatches, Followers, Namespaces, Observer},
 };
 
-/// Holds configured objects of any kind when they are deleted, until their backup is proven.
+const IDENTITY: Identity = Identity {
+    name: env!("CARGO_PKG_NAME"),
+    version: env!("CARGO_PKG_VERSION"),
+    about: "Holds configured objects of any kind when they are deleted, until their backup is proven",
+    prefix: "catena",
+};
+
 #[derive(Parser)]
-#[command(version, after_help = "Example: backup-controller --settings settings.yaml --log-format text")]
 struct Cli {
     #[command(flatten)]
     arguments: Arguments,
@@ -47,7 +52,7 @@ enum Task {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<ExitCode> {
-    let Cli { arguments, task } = Cli::parse();
+    let Cli { arguments, task } = IDENTITY.parse();
     match task {
         Some(Task::Drain(options)) => drain::run(arguments, &options).await,
         None => control(arguments).await.map(|()| ExitCode::SUCCESS),
@@ -55,11 +60,11 @@ async fn main() -> anyhow::Result<ExitCode> {
 }
 
 async fn control(arguments: Arguments) -> anyhow::Result<()> {
-    let operator = Operator::<Settings>::start(env!("CARGO_PKG_NAME"), arguments).await?;
+    let operator = Operator::<Settings>::start(IDENTITY, arguments).await?;
     let triggers = Triggers::default();
-    let client = operator.client();
-    let backups = BackupWatches::new(client.clone(), operator.watches(), triggers.clone());
-    let namespaces = Namespaces::new(client.clone(), operator.watches(), triggers.clone());
+    let client = operator.client.clone();
+    let backups = BackupWatches::new(client.clone(), operator.watches.clone(), triggers.clone());
+    let namespaces = Namespaces::new(client.clone(), operator.watches.clone(), triggers.clone());
     let (wanted, kinds) = watch::channel(Vec::new());
     let metrics = HeldMetrics::default();
     operator.add_metrics(|registry| metrics.register(registry));
@@ -68,12 +73,12 @@ async fn control(arguments: Arguments) -> anyhow::Result<()> {
         namespaces: namespaces.clone(),
         metrics: metrics.clone(),
         triggers: triggers.clone(),
-        events: operator.settings_events(),
+        events: operator.settings_events.clone(),
     };
-    tokio::spawn(followers.follow(operator.settings(), wanted));
+    tokio::spawn(followers.follow(operator.settings.clone(), wanted));
 
     let memory = Memory::default();
-    let executor = Executor::new(operator.writer(), operator.events(), memory.clone(), metrics);
-    let observer = Observer::new(client, operator.settings(), namespaces, backups, memory);
+    let executor = Executor::new(operator.writer.clone(), operator.events.clone(), memory.clone(), metrics);
+    let observer = Observer::new(client, operator.settings.clone(), namespaces, backups, memory);
     operator.run_each(ProtectedObjects { observer, executor }, kinds, triggers).await
 }

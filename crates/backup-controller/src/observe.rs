@@ -21,11 +21,8 @@ use backup_controller::{
     settings::{Entries, ProtectedKind},
 };
 use kube::Client;
-use operator_kit::{
-    object::ObjectId,
-    run::{Attempt, LiveSettings},
-    watch::{Watched, Watermark},
-};
+use operator_kit::run::{Attempt, LiveSettings};
+use operator_watch::{ObjectId, Watched, Watermark};
 use serde_json::Value;
 
 use crate::memory::Memory;

@@ -5,10 +5,8 @@ use std::{sync::Arc, time::Duration};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::core::{Selector, SelectorExt};
-use operator_kit::{
-    run::Attempt,
-    watch::{TrimmedObject, Watched, Watermark},
-};
+use operator_kit::run::Attempt;
+use operator_watch::{TrimmedObject, Watched, Watermark};
 
 use crate::{
     annotation::BackupStatus, backup::Situation, error::Unusable, force_release::ForceRelease,

@@ -15,10 +15,8 @@ use kube::{
     core::{GroupVersion, GroupVersionKind, Selector},
     discovery::ApiResource,
 };
-use operator_kit::{
-    render::{Expression, TemplateError, Templates, sha256, short_digest},
-    run::{Sample, Validate},
-};
+use operator_kit::run::{Sample, Validate};
+use operator_templates::{Expression, TemplateError, Templates, sha256, short_digest};
 use serde::Deserialize;
 use serde_json::Value;
 

@@ -2,7 +2,7 @@
 
 use catena_api::{keys::FORCE_RELEASE, reason};
 use jiff::Timestamp;
-use operator_kit::{object::ObjectId, report::Failure};
+use operator_watch::{Failure, ObjectId};
 
 use crate::{
     annotation::{BackupStatus, LastAttempt, State},

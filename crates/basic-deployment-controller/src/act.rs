@@ -16,13 +16,12 @@ use basic_deployment_controller::{
 use catena_api::{BasicDeployment, keys};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use operator_kit::{
-    object::ObjectId,
-    render::Rendered,
     report::StatusAge,
     run::Next,
-    watch::{self, ApiError, Row, WatchedResource},
     write::{Writer, owner::controller_reference, slow_start},
 };
+use operator_templates::Rendered;
+use operator_watch::{ApiError, ObjectId, Row, WatchedResource};
 use serde_json::{Value, json};
 
 use crate::memory::Memory;
@@ -44,9 +43,7 @@ impl Executor {
 
     /// The age of the status of a `BasicDeployment`.
     pub fn status_age(&self, deployment: &BasicDeployment) -> StatusAge {
-        let status = deployment.status.as_ref();
-        let is_first = status.is_none_or(|status| status.observed_generation.is_none());
-        self.writer.status_age(ObjectId::of(deployment).uid, is_first)
+        self.writer.status_age(ObjectId::of(deployment).uid)
     }
 
     /// Takes a step.
@@ -147,7 +144,7 @@ impl Executor {
             "revision": number,
         });
         match self.writer.on_behalf_of(own).create(&self.revisions, &revision).await {
-            Err(error) if error.cause == watch::Cause::AlreadyExists => {
+            Err(error) if error.cause == operator_watch::Cause::AlreadyExists => {
                 if self.memory.name_taken_for(own.uid, &rendered.hash) >= WATCH_DELAY {
                     let on = format!("--namespace {} controllerrevision {name} --overwrite", own.namespace);
                     let label = format!("kubectl label {on} {}={}", keys::DEPLOYMENT_UID, own.uid);

@@ -4,11 +4,8 @@ use std::sync::Arc;
 
 use catena_api::{BasicDeployment, keys};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use operator_kit::{
-    object::ObjectId,
-    watch::{Row, TrimmedObject},
-    write::owner::controller_of,
-};
+use operator_kit::write::owner::controller_of;
+use operator_watch::{ObjectId, Row, TrimmedObject};
 use serde_json::{Value, json};
 
 use crate::{
@@ -48,7 +45,7 @@ impl Row for Child {
         ObjectId { namespace: &self.namespace, name: &self.name, uid: &self.uid }
     }
 
-    fn group(&self) -> Option<&str> {
+    fn index_key(&self) -> Option<&str> {
         self.owner.as_ref().map(|owner| owner.uid.as_str())
     }
 }

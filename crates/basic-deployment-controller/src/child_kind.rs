@@ -2,7 +2,7 @@
 
 use catena_api::{contract::ReplicaContract, keys};
 use kube::{core::GroupVersionKind, discovery::ApiResource};
-use operator_kit::render::ApiKind;
+use operator_templates::ApiKind;
 use serde::Deserialize;
 use serde_json::Value;
 

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use catena_api::{BasicDeployment, contract::FieldPath, keys};
-use operator_kit::{
-    object::ObjectId,
-    render::{Rendered, Subject, short_digest},
-    watch::{ApiError, Cause},
-    write::owner::{controller_of, controller_reference},
+use operator_kit::write::{
+    self,
+    owner::{controller_of, controller_reference},
 };
+use operator_templates::{Rendered, Subject, short_digest};
+use operator_watch::{ApiError, Cause, ObjectId};
 use serde_json::{Value, json};
 
 use crate::{
@@ -100,7 +100,7 @@ pub fn located(error: ApiError, deployment: &BasicDeployment, settings: &Setting
         return error.set_by(&format!("contract.{name} of {} in the controller's settings", kind.kind));
     }
     let (template, subject) = (&deployment.spec.template, subject(deployment));
-    error.located(&settings.templates, template, &subject, &kind.api_version, &kind.kind)
+    write::located(error, &settings.templates, template, &subject, (&kind.api_version, &kind.kind))
 }
 
 fn subject(deployment: &BasicDeployment) -> Subject<'_> {

@@ -2,7 +2,8 @@
 //!
 //! Values are compared by their meaning: a controller that updates the whole object writes some of them in another form.
 
-use operator_kit::{render::is_same_quantity, watch::Row};
+use operator_templates::is_same_quantity;
+use operator_watch::Row;
 use serde_json::{Map, Value, json};
 
 use crate::{child::Child, desired::Desired};

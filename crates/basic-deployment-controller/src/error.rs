@@ -1,11 +1,9 @@
 //! The obstacles between a `BasicDeployment` and its child, and their remedies.
 
 use catena_api::reason;
-use operator_kit::{
-    render::TemplateError,
-    report::{Failure, Failures},
-    watch::ApiError,
-};
+use operator_kit::report::Failures;
+use operator_templates::TemplateError;
+use operator_watch::{ApiError, Failure};
 use thiserror::Error;
 
 /// An obstacle between a `BasicDeployment` and its child.

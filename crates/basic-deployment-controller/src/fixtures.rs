@@ -13,12 +13,9 @@ use basic_deployment_controller::{
 use catena_api::{BasicDeployment, BasicDeploymentSpec, keys};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use operator_kit::{
-    render::Rendered,
-    report::StatusAge,
-    run::Attempt,
-    watch::{WatchedResource, Watermark},
-};
+use operator_kit::{report::StatusAge, run::Attempt};
+use operator_templates::Rendered;
+use operator_watch::{WatchedResource, Watermark};
 use serde_json::{Value, json};
 
 /// A `BasicDeployment` of three replicas.

@@ -22,13 +22,12 @@ use catena_api::{BasicDeployment, Pin};
 use jiff::Timestamp;
 use kube::Client;
 use operator_kit::{
-    object::ObjectId,
-    render::{Rendered, Renderings, is_object_name},
     report::StatusAge,
-    run::{Attempt, LiveSettings, Queue},
-    watch::{ApiError, Cause, ServedKinds, WatchedResource, Watches, live},
+    run::{Attempt, LiveSettings, Queue, Renderings},
     write::owner::{ensure_exists, is_controlled_by, is_former},
 };
+use operator_templates::{Rendered, is_object_name};
+use operator_watch::{ApiError, Cause, ObjectId, ServedKinds, WatchedResource, Watches, live};
 
 use crate::memory::{Memory, Recalled};
 

@@ -4,12 +4,9 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use catena_api::{BasicDeployment, BlockedBy, Pin, PodReplacementPolicy::TerminationComplete, keys};
 use jiff::Timestamp;
-use operator_kit::{
-    render::Rendered,
-    report::{Failure, StatusAge},
-    run::Attempt,
-    watch::WatchedResource,
-};
+use operator_kit::{report::StatusAge, run::Attempt};
+use operator_templates::Rendered;
+use operator_watch::{Failure, WatchedResource};
 use serde_json::Value;
 
 use crate::{

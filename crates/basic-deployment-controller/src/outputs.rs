@@ -4,10 +4,8 @@ use catena_api::{
     BlockedBy,
     contract::{Computed, FieldPath, Output, ReplicaContract},
 };
-use operator_kit::{
-    render::{Expression, ExpressionError},
-    report::conditions::{READY, STALLED},
-};
+use operator_kit::report::conditions::{READY, STALLED};
+use operator_templates::{Expression, ExpressionError};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 

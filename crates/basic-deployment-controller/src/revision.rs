@@ -4,12 +4,9 @@ use std::sync::Arc;
 
 use catena_api::keys;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
-use operator_kit::{
-    object::ObjectId,
-    render::{is_object_name, short_digest},
-    watch::{Row, TrimmedObject},
-    write::owner::controller_of,
-};
+use operator_kit::write::owner::controller_of;
+use operator_templates::{is_object_name, short_digest};
+use operator_watch::{ObjectId, Row, TrimmedObject};
 use serde_json::Value;
 
 /// A `ControllerRevision` in the cache, without the rendering, which is read when it is needed.
@@ -57,7 +54,7 @@ impl Row for Revision {
     }
 
     /// The uid of its owner. An orphan is found by the name of the `BasicDeployment`, which its own begins with.
-    fn group(&self) -> Option<&str> {
+    fn index_key(&self) -> Option<&str> {
         match &self.owner {
             Some(owner) => Some(owner.uid.as_str()),
             None => self.name.rsplit_once('-').map(|(deployment, _)| deployment),

@@ -6,10 +6,8 @@ use catena_api::{
     contract::{FieldPath, PodController, Pods},
     keys::GROUP,
 };
-use operator_kit::{
-    render::{Declarations, Templates},
-    run::{Sample, Validate},
-};
+use operator_kit::run::{Sample, Validate};
+use operator_templates::{Declarations, Templates};
 use serde::Deserialize;
 use serde_json::Value;
 

@@ -11,13 +11,11 @@ use catena_api::{
     },
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use operator_kit::{
-    object::ObjectId,
-    report::{
-        Failure, NextRetry, Pace,
-        conditions::{self, Conditions, PROGRESSING, READY, RECONCILING, STALLED, UNREAD_PARAMETERS},
-    },
+use operator_kit::report::{
+    Pace,
+    conditions::{self, Conditions, PROGRESSING, READY, RECONCILING, STALLED, UNREAD_PARAMETERS},
 };
+use operator_watch::{Failure, NextRetry, ObjectId};
 
 use crate::{
     blocking_pod,

@@ -8,12 +8,11 @@ use basic_replicaset_controller::{
 };
 use catena_api::{BasicReplicaSet, keys};
 use operator_kit::{
-    object::ObjectId,
     report::{Failures, StatusAge},
     run::Next,
-    watch::{ApiError, Cause, Row, WatchedResource},
-    write::{Batch, Writer, owner::controller_reference, slow_start},
+    write::{Batch, Writer, located, owner::controller_reference, slow_start},
 };
+use operator_watch::{ApiError, Cause, ObjectId, Row, WatchedResource};
 use serde_json::{Value, json};
 
 use crate::{
@@ -39,8 +38,7 @@ pub struct Executor {
 impl Executor {
     /// The age of the status of a set.
     pub fn status_age(&self, set: &BasicReplicaSet) -> StatusAge {
-        let is_first = set.status.as_ref().is_none_or(|status| status.observed_generation.is_none());
-        self.writer.status_age(ObjectId::of(set).uid, is_first)
+        self.writer.status_age(ObjectId::of(set).uid)
     }
 
     /// Takes a step.
@@ -99,11 +97,11 @@ impl Executor {
             metadata["ownerReferences"] = json!([controller_reference(set)]);
             Ok(pod)
         };
-        let created = self.writer.on_behalf_of(own).create_made(&self.pods, make).await;
+        let created = self.writer.on_behalf_of(own).create_with(&self.pods, make).await;
         created.map_err(|error| match error {
             Error::Api(error) => {
                 let templates = &self.revisions.settings.current().templates;
-                error.located(templates, &set.spec.template, &subject(set, &suffix), "v1", "Pod").into()
+                located(error, templates, &set.spec.template, &subject(set, &suffix), ("v1", "Pod")).into()
             }
             error => error,
         })

@@ -5,10 +5,8 @@
 
 use catena_api::{BasicReplicaSet, keys};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use operator_kit::{
-    render::{Templates, short_digest},
-    write::owner::controller_of,
-};
+use operator_kit::write::owner::controller_of;
+use operator_templates::{Templates, short_digest};
 
 use crate::revision::{POD, subject};
 

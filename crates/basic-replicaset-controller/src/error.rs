@@ -3,11 +3,8 @@
 use std::time::Duration;
 
 use catena_api::reason;
-use operator_kit::{
-    render::TemplateError,
-    report::Failure,
-    watch::{ApiError, Cause},
-};
+use operator_templates::TemplateError;
+use operator_watch::{ApiError, Cause, Failure};
 use thiserror::Error;
 
 /// Delay of a retry after the template has just changed: the next pass renders it.
@@ -73,7 +70,7 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let message = error.to_string();
         match error {
-            Error::Template(error) => (&error).into(),
+            Error::Template(error) => Self::stalled(error.reason, error.message),
             Error::Api(error) => error.into(),
             Error::NameTaken { .. } => Self::transient(reason::POD_NAME_TAKEN, message),
             Error::DeleteRefused { .. } => Self::transient(reason::DELETE_REFUSED, message),

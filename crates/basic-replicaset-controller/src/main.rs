@@ -10,39 +10,41 @@ use basic_replicaset_controller::{Settings, interner::Interner, pod::PodRow};
 use catena_api::keys;
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, discovery::ApiResource};
-use operator_kit::{
-    run::{Arguments, Operator, Queue},
-    watch::{Watch, WatchedResource},
-};
+use operator_kit::run::{Identity, Operator, Queue};
+use operator_watch::{Watch, WatchedResource};
 
 use crate::{
     act::Executor, controller::ReplicaSets, memory::Memory, observe::Observer, revisions::Revisions,
 };
 
+const IDENTITY: Identity = Identity {
+    name: env!("CARGO_PKG_NAME"),
+    version: env!("CARGO_PKG_VERSION"),
+    about: "Keeps the pods of `BasicReplicaSets` running, and replaces them within a budget when their template changes",
+    prefix: "catena",
+};
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
-    let about = "Keeps the pods of `BasicReplicaSets` running, and replaces them within a budget when their template changes";
-    let (name, version) = (env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
-    let arguments = Arguments::parse(name, version, about);
-    let operator = Operator::<Settings>::start(name, arguments).await?;
+    let operator = Operator::<Settings>::start(IDENTITY, IDENTITY.parse()).await?;
     let queue = Queue::default();
     let requests = queue.clone();
-    let watch = Watch::new(Api::all(operator.client()), "Pod").labelled(keys::REPLICA_SET_UID);
+    let watch = Watch::new(Api::all(operator.client.clone()), "Pod").labelled(keys::REPLICA_SET_UID);
     let shared = Interner::default();
     let trim = move |pod| PodRow::of(pod, &shared);
-    let pods = operator.watches().cache(watch, trim, move |pod: &PodRow| {
+    let pods = operator.watches.cache(watch, trim, move |pod: &PodRow| {
         if let Some(owner) = &pod.owner {
             requests.notify(&pod.namespace, &owner.name);
         }
     });
     let memory = Memory::default();
-    let revisions = Revisions::new(operator.settings());
+    let revisions = Revisions::new(operator.settings.clone());
     let executor = Executor {
-        writer: operator.writer(),
+        writer: operator.writer.clone(),
         memory: memory.clone(),
         revisions: revisions.clone(),
         pods: WatchedResource::new(ApiResource::erase::<Pod>(&()), pods.watch().seen()),
     };
-    let observer = Observer { client: operator.client(), pods, memory, revisions };
+    let observer = Observer { client: operator.client.clone(), pods, memory, revisions };
     operator.run(ReplicaSets { observer, executor }, queue).await
 }

@@ -16,13 +16,8 @@ use futures::{StreamExt, stream};
 use jiff::Timestamp;
 use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::{Client, discovery::ApiResource};
-use operator_kit::{
-    object::ObjectId,
-    report::StatusAge,
-    run::Attempt,
-    watch::{ApiError, Cache, Cause, live},
-    write::owner::ensure_exists,
-};
+use operator_kit::{report::StatusAge, run::Attempt, write::owner::ensure_exists};
+use operator_watch::{ApiError, Cache, Cause, ObjectId, live};
 use pod_state::PodState;
 
 use crate::{

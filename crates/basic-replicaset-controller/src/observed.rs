@@ -5,9 +5,9 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use catena_api::{BasicReplicaSet, PodReplacementPolicy, keys};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use operator_kit::{
-    render::TemplateError, report::StatusAge, run::Attempt, watch::ApiError, write::owner::is_controlled_by,
-};
+use operator_kit::{report::StatusAge, run::Attempt, write::owner::is_controlled_by};
+use operator_templates::TemplateError;
+use operator_watch::ApiError;
 use pod_state::PodState;
 
 use crate::pod::PodRow;

@@ -4,11 +4,8 @@ use std::sync::Arc;
 
 use catena_api::{BasicReplicaSet, keys};
 use jiff::Timestamp;
-use operator_kit::{
-    object::ObjectId,
-    watch::Row,
-    write::owner::{controller_of, is_outdated},
-};
+use operator_kit::write::owner::{controller_of, is_outdated};
+use operator_watch::{ObjectId, Row};
 use pod_state::{Phase, PodState, TrimmedPod};
 
 use crate::interner::Interner;
@@ -70,7 +67,7 @@ impl Row for PodRow {
     }
 
     /// An orphan is grouped by its revision, by which its next set looks it up.
-    fn group(&self) -> Option<&str> {
+    fn index_key(&self) -> Option<&str> {
         Some(self.owner.as_ref().map_or(&self.revision, |owner| &owner.uid))
     }
 
@@ -162,7 +159,7 @@ mod tests {
             |pod: &Value| PodRow::of(serde_json::from_value(pod.clone()).unwrap(), &Interner::default());
         let is_outdated = |row: PodRow| row.owner.is_some_and(|owner| owner.is_outdated);
         let current = row(&pod);
-        assert_eq!((current.group(), current.slot, current.is_ready()), (Some("s1"), Some(2), true));
+        assert_eq!((current.index_key(), current.slot, current.is_ready()), (Some("s1"), Some(2), true));
         assert!(!is_outdated(current));
         pod["metadata"]["ownerReferences"][0]["apiVersion"] = "catena.dev/v1alpha0".into();
         assert!(is_outdated(row(&pod)));

@@ -1,10 +1,10 @@
 //! The revision of pods, and the record of the one that served last.
 
 use catena_api::{BasicReplicaSet, LastServed};
-use operator_kit::{
-    object::ObjectId,
-    render::{ApiKind, Rendered, Subject, TemplateError, Templates, is_object_name, sha256, short_digest},
+use operator_templates::{
+    ApiKind, Rendered, Subject, TemplateError, Templates, is_object_name, sha256, short_digest,
 };
+use operator_watch::ObjectId;
 use serde_json::Value;
 
 /// The suffix for renderings that are of no pod: those that compute the revision.

@@ -8,10 +8,8 @@ use basic_replicaset_controller::{
     revision::{POD, placeholder, record, recorded_pod, revision, subject, unread},
 };
 use catena_api::{BasicReplicaSet, LastServed};
-use operator_kit::{
-    render::{Renderings, TemplateError},
-    run::LiveSettings,
-};
+use operator_kit::run::{LiveSettings, Renderings};
+use operator_templates::TemplateError;
 use serde_json::Value;
 
 /// The revision of a set, and the parameters that its template does not read.

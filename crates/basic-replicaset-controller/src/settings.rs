@@ -5,10 +5,8 @@ use std::collections::BTreeMap;
 use catena_api::keys;
 use k8s_openapi::api::core::v1::Pod;
 use kube::discovery::ApiResource;
-use operator_kit::{
-    render::{Declarations, Templates},
-    run::{Sample, Validate},
-};
+use operator_kit::run::{Sample, Validate};
+use operator_templates::{Declarations, Templates};
 use serde::Deserialize;
 
 use crate::revision::POD;
@@ -61,7 +59,7 @@ impl Validate for Settings {
 
 #[cfg(test)]
 mod tests {
-    use operator_kit::render::Expression;
+    use operator_templates::Expression;
     use serde_json::Value;
 
     use super::*;

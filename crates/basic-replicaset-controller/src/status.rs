@@ -9,13 +9,13 @@ use catena_api::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use operator_kit::{
-    object::ObjectId,
     report::{
-        Failure, NextRetry, Pace,
+        Pace,
         conditions::{self, Conditions, READY, RECONCILING, STALLED, UNREAD_PARAMETERS},
     },
     run::Attempt,
 };
+use operator_watch::{Failure, NextRetry, ObjectId};
 use pod_state::{PodState, START_TOLERANCE};
 
 use crate::{
@@ -186,7 +186,8 @@ fn failure(observed: &Observed, is_complete: bool) -> Option<Failure> {
             attempt.failure().or(of_place).or(attempt.item_failure(step::DELETE, stays))
         }
     };
-    of_step.cloned().or_else(|| observed.revision.as_ref().err().map(Failure::from))
+    let refused = observed.revision.as_ref().err();
+    of_step.cloned().or_else(|| refused.map(|error| Failure::stalled(error.reason, &*error.message)))
 }
 
 /// The set itself while it cannot create pods, otherwise the first pod with a trouble, in the order of their slots.

@@ -8,15 +8,14 @@ use command_kinds::Mode;
 use json_patch::{AddOperation, PatchOperation, jsonptr::PointerBuf};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use operator_kit::{
-    object::ObjectId,
     report::{Events, normal, warning},
     run::Next,
-    watch::{ApiError, Watched},
     write::{
         Writer,
         owner::{exactly, refreshed},
     },
 };
+use operator_watch::{ApiError, ObjectId, Watched};
 use serde_json::{Value, json};
 
 /// The topic of Events about why a command is not bound.

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use catena_api::{command::BOUND, keys};
 use command_kinds::{CommandKind, Mode, Object, Reference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, OwnerReference};
-use operator_kit::watch::TrimmedObject;
+use operator_watch::TrimmedObject;
 use serde_json::Value;
 
 /// The row of a command.

@@ -12,10 +12,8 @@ use command_binder::{
     decide::{Action, decide},
     observed::Observed,
 };
-use operator_kit::{
-    run::{Attempt, Controller, Next},
-    watch::{ApiError, Watched},
-};
+use operator_kit::run::{Attempt, Controller, Next};
+use operator_watch::{ApiError, Watched};
 
 use crate::{act::Executor, observe::Observer};
 

@@ -7,10 +7,8 @@ use command_binder::{
     observed::{Observed, Target},
 };
 use command_kinds::CommandKind;
-use operator_kit::{
-    run::Attempt,
-    watch::{Source, TrimmedObject, Watched, WatchedResource},
-};
+use operator_kit::run::Attempt;
+use operator_watch::{Source, TrimmedObject, Watched, WatchedResource};
 
 /// The object as a command of the kind.
 pub fn command(kind: &Arc<CommandKind>, object: TrimmedObject) -> Watched<CommandRow> {

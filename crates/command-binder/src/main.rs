@@ -7,7 +7,7 @@ mod fixtures;
 mod observe;
 
 use command_binder::Settings;
-use operator_kit::run::{Arguments, Operator, Triggers};
+use operator_kit::run::{Identity, Operator, Triggers};
 use tokio::sync::watch;
 
 use crate::{
@@ -16,15 +16,19 @@ use crate::{
     observe::{Observer, Waiting, catalog::Catalog},
 };
 
+const IDENTITY: Identity = Identity {
+    name: env!("CARGO_PKG_NAME"),
+    version: env!("CARGO_PKG_VERSION"),
+    about: "Finds the target of each command, of any kind, and makes it the command's owner",
+    prefix: "catena",
+};
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
-    let about = "Finds the target of each command, of any kind, and makes it the command's owner";
-    let (name, version) = (env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
-    let arguments = Arguments::parse(name, version, about);
-    let operator = Operator::<Settings>::start(name, arguments).await?;
+    let operator = Operator::<Settings>::start(IDENTITY, IDENTITY.parse()).await?;
     let (waiting, triggers) = (Waiting::default(), Triggers::default());
-    let executor = Executor::new(operator.writer(), operator.events());
-    let observer = Observer::new(operator.client(), operator.served_kinds(), waiting.clone());
+    let executor = Executor::new(operator.writer.clone(), operator.events.clone());
+    let observer = Observer::new(operator.client.clone(), operator.served_kinds.clone(), waiting.clone());
     let catalog = Catalog::new(&operator, waiting, triggers.clone());
     let (sender, kinds) = watch::channel(Vec::new());
     // The operator ends when this does: nobody else holds the sender.

@@ -4,10 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use operator_kit::{
-    run::Attempt,
-    watch::{ServedKind, Watched},
-};
+use operator_kit::run::Attempt;
+use operator_watch::{ServedKind, Watched};
 
 use crate::command::CommandRow;
 

@@ -3,7 +3,7 @@
 use catena_api::reason;
 use command_kinds::{Reference, Scope};
 use kube::api::ObjectMeta;
-use operator_kit::watch::ServedKind;
+use operator_watch::ServedKind;
 
 use crate::verdict::Verdict;
 

@@ -2,7 +2,7 @@
 
 use catena_api::keys;
 use kube::discovery::ApiResource;
-use operator_kit::watch::TrimmedObject;
+use operator_watch::TrimmedObject;
 use serde_json::Value;
 
 use crate::kind::{CommandKind, Description, KindFile};

@@ -8,11 +8,8 @@ use k8s_openapi::{
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::{Api, Client, discovery::ApiResource};
-use operator_kit::{
-    object::ObjectId,
-    report::{Events, warning},
-    watch::{Cache, Row, TrimmedObject, Watch, Watches},
-};
+use operator_kit::report::{Events, warning};
+use operator_watch::{Cache, ObjectId, Row, TrimmedObject, Watch, Watches};
 
 use crate::{definition::describe, kind::CommandKind};
 
@@ -55,7 +52,7 @@ impl Row for Discovered {
         ObjectId { namespace: "", name: &self.name, uid: &self.uid }
     }
 
-    fn group(&self) -> Option<&str> {
+    fn index_key(&self) -> Option<&str> {
         Some(GROUP)
     }
 }

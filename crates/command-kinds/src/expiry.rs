@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use kube::api::ObjectMeta;
-use operator_kit::render::{Expression, ExpressionError};
+use operator_templates::{Expression, ExpressionError};
 use serde::{Deserialize, Serialize};
 
 /// When commands of a kind have ended, and when they are deleted after that.

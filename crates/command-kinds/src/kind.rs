@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use kube::{core::GroupVersionKind, discovery::ApiResource};
-use operator_kit::{render::Expression, watch::TrimmedObject};
+use operator_templates::Expression;
+use operator_watch::TrimmedObject;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

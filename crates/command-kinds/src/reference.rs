@@ -6,7 +6,7 @@ use std::{
 };
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use operator_kit::render::{Expression, ExpressionError, is_object_name};
+use operator_templates::{Expression, ExpressionError, is_object_name};
 use serde_json::Value;
 
 use crate::kind::{TargetKind, TargetReference};

@@ -3,10 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use kube::Client;
-use operator_kit::{
-    run::{LiveSettings, Operator, Validate},
-    watch::{WatchedKind, Watches},
-};
+use operator_kit::{run::LiveSettings, run::Operator, run::Validate};
+use operator_watch::{WatchedKind, Watches};
 use serde::de::DeserializeOwned;
 use tokio::{
     select,
@@ -41,11 +39,11 @@ where
     #[must_use]
     pub fn new(operator: &Operator<S>) -> Self {
         Self {
-            client: operator.client(),
-            watches: operator.watches(),
-            settings: operator.settings(),
+            client: operator.client.clone(),
+            watches: operator.watches.clone(),
+            settings: operator.settings.clone(),
             definitions: None,
-            malformed: Malformed::new(operator.events()),
+            malformed: Malformed::new(operator.events.clone()),
             changed: Arc::default(),
         }
     }

@@ -8,7 +8,7 @@ use std::{
 
 use catena_api::keys;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use operator_kit::render::{Expression, ExpressionError, Templates};
+use operator_templates::{Expression, ExpressionError, Templates};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

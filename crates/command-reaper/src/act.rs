@@ -4,11 +4,11 @@ use catena_api::{keys, reason};
 use command_reaper::{decide::Action, observed::Observed};
 use kube::api::ObjectMeta;
 use operator_kit::{
-    object::ObjectId,
-    report::{Events, Failure, normal, warning},
+    report::{Events, normal, warning},
     run::Next,
     write::Writer,
 };
+use operator_watch::{Failure, ObjectId};
 use serde_json::json;
 
 use crate::memory::Memory;

@@ -4,7 +4,8 @@ use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
 use catena_api::keys;
 use jiff::{SignedDuration, Timestamp};
-use operator_kit::{object::ObjectId, render::ExpressionError, watch::TrimmedObject};
+use operator_templates::ExpressionError;
+use operator_watch::{ObjectId, TrimmedObject};
 use serde_json::Value;
 
 use crate::settings::Reading;

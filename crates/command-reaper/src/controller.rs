@@ -11,11 +11,8 @@ use command_reaper::{
     decide::{Action, decide},
     observed::Observed,
 };
-use operator_kit::{
-    report::Failure,
-    run::{Attempt, Controller, Next},
-    watch::Watched,
-};
+use operator_kit::run::{Attempt, Controller, Next};
+use operator_watch::{Failure, Watched};
 
 use crate::{act::Executor, observe::Observer};
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use command_reaper::command::{CommandRow, Expiry};
 use kube::core::{ApiResource, GroupVersionKind};
-use operator_kit::watch::{Source, Watched, WatchedResource};
+use operator_watch::{Source, Watched, WatchedResource};
 use serde_json::json;
 
 /// The command as it is watched.

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use command_kinds::{CommandKind, Registry};
 use command_reaper::{Settings, command::CommandRow};
-use operator_kit::{run::Operator, watch::WatchedKind};
+use operator_kit::run::Operator;
+use operator_watch::WatchedKind;
 use tokio::sync::watch;
 
 /// The kinds, now and after each change.
 pub fn follow(operator: &Operator<Settings>) -> watch::Receiver<Vec<WatchedKind<CommandRow>>> {
-    let settings = operator.settings();
+    let settings = operator.settings.clone();
     Registry::new(operator).follow(move |kinds| {
         let settings = settings.current();
         kinds.iter().filter_map(|kind| watched(kind, &settings)).collect()
@@ -19,8 +20,13 @@ pub fn follow(operator: &Operator<Settings>) -> watch::Receiver<Vec<WatchedKind<
 fn watched(kind: &Arc<CommandKind>, settings: &Settings) -> Option<WatchedKind<CommandRow>> {
     let reading = settings.reading(kind)?;
     let fingerprint = format!("{} {:?}", kind.fingerprint, reading.declared_by);
-    let watched = WatchedKind::new(kind.id.clone(), kind.resource.clone(), fingerprint, move |object| {
-        CommandRow::of(object, &reading)
-    });
-    Some(watched.labelled(kind.selector.clone()))
+    let trim = Arc::new(move |object| CommandRow::of(object, &reading));
+    Some(WatchedKind {
+        id: kind.id.clone(),
+        resource: kind.resource.clone().into(),
+        selector: kind.selector.clone(),
+        is_metadata_only: false,
+        trim,
+        fingerprint,
+    })
 }

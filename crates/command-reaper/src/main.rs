@@ -9,18 +9,22 @@ mod memory;
 mod observe;
 
 use command_reaper::Settings;
-use operator_kit::run::{Arguments, Operator, Triggers};
+use operator_kit::run::{Identity, Operator, Triggers};
 
 use crate::{act::Executor, controller::Commands, memory::Memory, observe::Observer};
 
+const IDENTITY: Identity = Identity {
+    name: env!("CARGO_PKG_NAME"),
+    version: env!("CARGO_PKG_VERSION"),
+    about: "Deletes finished commands when their TTL has expired, and keeps those that something would create again",
+    prefix: "catena",
+};
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
-    let about = "Deletes finished commands when their TTL has expired, and keeps those that something would create again";
-    let (name, version) = (env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
-    let arguments = Arguments::parse(name, version, about);
-    let operator = Operator::<Settings>::start(name, arguments).await?;
+    let operator = Operator::<Settings>::start(IDENTITY, IDENTITY.parse()).await?;
     let memory = Memory::default();
-    let executor = Executor::new(operator.writer(), operator.events(), memory.clone());
+    let executor = Executor::new(operator.writer.clone(), operator.events.clone(), memory.clone());
     let commands = Commands { observer: Observer { memory }, executor };
     let kinds = kinds::follow(&operator);
     operator.run_each(commands, kinds, Triggers::default()).await

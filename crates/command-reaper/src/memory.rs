@@ -8,7 +8,7 @@ use command_reaper::{
 };
 use jiff::Timestamp;
 use kube::core::ApiResource;
-use operator_kit::{object::ObjectId, watch::Watched};
+use operator_watch::{ObjectId, Watched};
 use parking_lot::Mutex;
 
 /// The last deletion of a command of each kind, namespace and name.

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use command_reaper::{command::CommandRow, observed::Observed};
 use jiff::Timestamp;
-use operator_kit::{run::Attempt, watch::Watched};
+use operator_kit::run::Attempt;
+use operator_watch::Watched;
 
 use crate::memory::Memory;
 

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use operator_kit::{run::Attempt, watch::Watched};
+use operator_kit::run::Attempt;
+use operator_watch::Watched;
 
 use crate::command::CommandRow;
 

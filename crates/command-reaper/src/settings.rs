@@ -5,7 +5,8 @@ use command_kinds::{
     expiry::{Expiry, Marks},
     settings::Discovery,
 };
-use operator_kit::{render::Expression, run::Validate};
+use operator_kit::run::Validate;
+use operator_templates::Expression;
 use serde::Deserialize;
 
 /// The settings.

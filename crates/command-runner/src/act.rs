@@ -10,12 +10,9 @@ use command_runner::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use operator_kit::{
-    object::ObjectId,
-    report::{Events, conditions, normal, warning},
-    run::Next,
-    watch::{ApiError, Cause, WatchedResource},
-    write::Writer,
+    report::Events, report::conditions, report::normal, report::warning, run::Next, write::Writer,
 };
+use operator_watch::{ApiError, Cause, ObjectId, WatchedResource};
 use serde_json::{Value, json};
 
 use crate::memory::Memory;

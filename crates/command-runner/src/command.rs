@@ -10,10 +10,8 @@ use catena_api::{
 use command_kinds::{CommandKind, Object, Reference, Scope, run::Run};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
-use operator_kit::{
-    report::conditions::{self, RECONCILING, STALLED},
-    watch::{TrimmedObject, Watched},
-};
+use operator_kit::{report::conditions, report::conditions::RECONCILING, report::conditions::STALLED};
+use operator_watch::{TrimmedObject, Watched};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

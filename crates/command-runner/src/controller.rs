@@ -12,10 +12,8 @@ use command_runner::{
     decide::{Action, decide},
     observed::Observed,
 };
-use operator_kit::{
-    run::{Attempt, Controller, Next},
-    watch::ApiError,
-};
+use operator_kit::{run::Attempt, run::Controller, run::Next};
+use operator_watch::ApiError;
 
 use crate::{act::Executor, memory::Memory, observe::Observer};
 

@@ -8,10 +8,8 @@ use command_runner::{
     command::{Command, CommandRow},
     observed::{Look, Observed, Target},
 };
-use operator_kit::{
-    run::Attempt,
-    watch::{Source, Watched, WatchedResource},
-};
+use operator_kit::run::Attempt;
+use operator_watch::{Source, Watched, WatchedResource};
 use serde_json::{Value, json};
 
 /// The time of all observations; commands are created in the hour before.
@@ -56,7 +54,7 @@ pub fn command(kind: &Arc<CommandKind>, name: &str, minute: u32, more: &Value) -
         "spec": {"target": "a"},
     });
     merge(&mut object, more);
-    let object: operator_kit::watch::TrimmedObject = serde_json::from_value(object).unwrap();
+    let object: operator_watch::TrimmedObject = serde_json::from_value(object).unwrap();
     let watched = WatchedResource::unwatched(kind.resource.clone());
     let source = Arc::new(Source { id: kind.id.clone(), watched });
     let metadata = object.metadata.clone();

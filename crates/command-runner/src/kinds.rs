@@ -11,11 +11,8 @@ use command_runner::{
     command::{CommandRow, TargetId},
 };
 use kube::{Api, Client};
-use operator_kit::{
-    object::ObjectId,
-    run::Operator,
-    watch::{ServedKinds, TrimmedObject, Watch, WatchHandle, WatchedKind, Watches},
-};
+use operator_kit::run::Operator;
+use operator_watch::{ObjectId, ServedKinds, TrimmedObject, Watch, WatchHandle, WatchedKind, Watches};
 use tokio::sync::watch;
 
 use crate::memory::Memory;
@@ -26,9 +23,9 @@ pub fn follow(
     memory: Memory,
 ) -> watch::Receiver<Vec<WatchedKind<CommandRow>>> {
     let mut targets = Targets {
-        client: operator.client(),
-        watches: operator.watches(),
-        served_kinds: operator.served_kinds(),
+        client: operator.client.clone(),
+        watches: operator.watches.clone(),
+        served_kinds: operator.served_kinds.clone(),
         memory: memory.clone(),
         watched: HashMap::new(),
     };
@@ -44,13 +41,19 @@ pub fn follow(
 fn watched(kind: &Arc<CommandKind>, memory: &Memory) -> Option<WatchedKind<CommandRow>> {
     let (run, memory, of) = (kind.run.clone()?, memory.clone(), kind.clone());
     let trim = move |object: TrimmedObject| {
-        let metadata = object.metadata.clone();
+        let uid = object.metadata.uid.clone().unwrap_or_default();
         let row = CommandRow::of(&of, &run, object);
-        memory.came(&of.id, &metadata, row.target_id());
+        memory.came(&of.id, &uid, row.target_id());
         row
     };
-    let watched = WatchedKind::new(kind.id.clone(), kind.resource.clone(), &*kind.fingerprint, trim);
-    Some(watched.labelled(kind.selector.clone()))
+    Some(WatchedKind {
+        id: kind.id.clone(),
+        resource: kind.resource.clone().into(),
+        selector: kind.selector.clone(),
+        is_metadata_only: false,
+        trim: Arc::new(trim),
+        fingerprint: kind.fingerprint.to_string(),
+    })
 }
 
 /// The watches of targets, whose changes wake their commands. Only their metadata is read, and nothing is kept.

@@ -9,20 +9,24 @@ mod memory;
 mod observe;
 
 use command_runner::Settings;
-use operator_kit::run::{Arguments, Operator, Triggers};
+use operator_kit::run::{Identity, Operator, Triggers};
 
 use crate::{act::Executor, controller::Commands, memory::Memory, observe::Observer};
 
+const IDENTITY: Identity = Identity {
+    name: env!("CARGO_PKG_NAME"),
+    version: env!("CARGO_PKG_VERSION"),
+    about: "Carries out commands of any kind, each once and in order, by one patch of its target",
+    prefix: "catena",
+};
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
-    let about = "Carries out commands of any kind, each once and in order, by one patch of its target";
-    let (name, version) = (env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
-    let arguments = Arguments::parse(name, version, about);
-    let operator = Operator::<Settings>::start(name, arguments).await?;
+    let operator = Operator::<Settings>::start(IDENTITY, IDENTITY.parse()).await?;
     let triggers = Triggers::default();
     let memory = Memory::new(triggers.clone());
-    let executor = Executor::new(operator.writer(), operator.events(), memory.clone());
-    let observer = Observer::new(operator.client(), operator.served_kinds(), memory.clone());
+    let executor = Executor::new(operator.writer.clone(), operator.events.clone(), memory.clone());
+    let observer = Observer::new(operator.client.clone(), operator.served_kinds.clone(), memory.clone());
     let kinds = kinds::follow(&operator, memory.clone());
     operator.run_each(Commands { observer, executor, memory }, kinds, triggers).await
 }

@@ -12,8 +12,8 @@ use command_runner::{
     line,
 };
 use jiff::Timestamp;
-use kube::api::ObjectMeta;
-use operator_kit::{object::ObjectId, run::Triggers};
+use operator_kit::run::Triggers;
+use operator_watch::ObjectId;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -38,8 +38,6 @@ struct Shared {
 struct Known {
     target: Option<TargetId>,
     kind: Arc<str>,
-    namespace: Box<str>,
-    name: Box<str>,
     looked: Option<Instant>,
     told: Option<Instant>,
 }
@@ -55,14 +53,11 @@ impl Memory {
     }
 
     /// Records a command that came or changed.
-    pub fn came(&self, kind: &Arc<str>, metadata: &ObjectMeta, target: Option<&TargetId>) {
-        let ObjectId { namespace, name, uid } = metadata.into();
+    pub fn came(&self, kind: &Arc<str>, uid: &str, target: Option<&TargetId>) {
         let mut shared = self.shared.lock();
         let known = shared.commands.entry(uid.into()).or_insert_with(|| Known {
             target: None,
             kind: kind.clone(),
-            namespace: namespace.into(),
-            name: name.into(),
             looked: None,
             told: None,
         });
@@ -110,10 +105,7 @@ impl Memory {
         let mut line: Vec<_> = known
             .into_iter()
             .filter(|(_, known)| self.triggers.is_served(&known.kind) != Ok(false))
-            .filter_map(|(uid, Known { kind, namespace, name, .. })| {
-                let found = self.triggers.object(&kind, &namespace, &name)?;
-                (found.metadata.uid.as_deref() == Some(&*uid)).then_some(found)
-            })
+            .filter_map(|(uid, known)| self.triggers.object(&known.kind, &uid))
             .filter(|command| command.row.target_id() == Some(target))
             .collect();
         line.sort_by(|one, other| order(one, other));

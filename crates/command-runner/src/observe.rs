@@ -11,11 +11,8 @@ use command_runner::{
 };
 use jiff::Timestamp;
 use kube::Client;
-use operator_kit::{
-    object::ObjectId,
-    run::Attempt,
-    watch::{ApiError, Cause, ServedKinds, live},
-};
+use operator_kit::run::Attempt;
+use operator_watch::{ApiError, Cause, ObjectId, ServedKinds, live};
 use serde_json::json;
 
 use crate::memory::Memory;

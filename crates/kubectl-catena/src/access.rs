@@ -8,7 +8,7 @@ use kube::{
     core::{DynamicObject, DynamicResourceScope, TypeMeta},
     discovery::ApiResource,
 };
-use operator_kit::watch::live;
+use operator_watch::live;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 

@@ -10,7 +10,7 @@ use kube::{
     Client, Config,
     config::{AuthInfo, KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
-use operator_kit::render::is_object_name;
+use operator_templates::is_object_name;
 
 use crate::{errors, kinds::Kinds, proxy};
 

@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Write};
 
 use anyhow::{Context, Result};
 use clap::{ArgMatches, Args, ValueEnum};
-use operator_kit::render::to_yaml;
+use operator_templates::to_yaml;
 use serde::Serialize;
 
 /// The output format.

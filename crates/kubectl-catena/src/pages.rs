@@ -5,7 +5,7 @@ use kube::{
     api::ListParams,
     core::{ListMeta, ObjectMeta, Request},
 };
-use operator_kit::watch::Trimmed;
+use operator_watch::Trimmed;
 use serde::{Deserialize, de::DeserializeOwned};
 
 use crate::{

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail, ensure};
 use clap::Args;
-use operator_kit::render::is_object_name;
+use operator_templates::is_object_name;
 
 /// The kind of a name alone.
 pub const BASIC_DEPLOYMENTS: &str = "basicdeployments.catena.dev";

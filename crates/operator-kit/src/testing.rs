@@ -1,77 +1,15 @@
-//! A mocked API server for tests: it gives the answers of a test, and records the requests. For tests that give the kit any
-//! text: what it makes of those that somebody else wrote, and what it sends.
+//! A mocked API server for tests of controllers, and what the kit makes of any text.
 
-use std::{collections::VecDeque, path::Path, sync::Arc, time::Duration};
+use std::path::Path;
 
-use axum::http::{
-    HeaderValue, Request, Response, StatusCode,
-    header::{CONTENT_TYPE, DATE},
+use operator_templates::escape_json;
+pub use operator_watch::testing::{
+    Answer, Lenient, Log, Sent, answering, answering_at, in_turn, is_watch_line, page, refused,
 };
-use futures::FutureExt;
-use kube::{Client, client::Body};
-use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
-use tower_test::mock::{Handle, pair};
+use serde_json::Value;
 
-use crate::{
-    render::yaml,
-    run::{Next, Validate, parse_settings},
-    watch::{Lenient, Unreadable, read_change, read_objects},
-};
-
-/// Time within which Events are published.
-const EVENT_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// The parts of a request that tests compare.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Sent {
-    /// The method, and for a patch its type.
-    pub verb: String,
-    /// Path and query.
-    pub uri: String,
-    /// The body; null if there is none.
-    pub body: Value,
-}
-
-/// The server's reaction to a request.
-#[derive(Clone, Debug)]
-pub enum Answer {
-    /// It answers with a code and a body.
-    Json(u16, Value),
-    /// It performs the request, and answers with this object.
-    Object(Value),
-    /// It performs the request, and answers with the body of the request, or with an empty object if there was none.
-    Done,
-    /// It performs the request, and answers with the body of the request, as the object with this uid.
-    Echo(&'static str),
-    /// It refuses with this code and reason.
-    Refusal(u16, &'static str),
-    /// It may have performed the request, but its answer is lost.
-    Lost,
-    /// It does not answer.
-    Silence,
-}
-
-/// The requests to a server, in order.
-#[derive(Clone, Default)]
-pub struct Log(Arc<Mutex<Vec<Sent>>>);
-
-impl Log {
-    /// The requests since the last call.
-    #[must_use]
-    pub fn take(&self) -> Vec<Sent> {
-        std::mem::take(&mut self.0.lock())
-    }
-
-    /// Takes the requests after the end of `executor`, because Events are published in the background until their queue
-    /// is closed. Time must be paused.
-    pub async fn take_after<T>(&self, executor: T) -> Vec<Sent> {
-        drop(executor);
-        tokio::time::sleep(EVENT_TIMEOUT).await;
-        self.take()
-    }
-}
+use crate::run::{Next, Validate, parse_settings};
 
 /// A step, and its effects.
 pub struct Taken<O, M, E> {
@@ -85,109 +23,10 @@ pub struct Taken<O, M, E> {
     pub observed: O,
 }
 
-/// A refusal with this code; a 404 is about the object, and a 409 is a conflict.
-#[must_use]
-pub fn refused(code: u16) -> Answer {
-    let reason = match code {
-        404 => "NotFound",
-        409 => "Conflict",
-        _ => "",
-    };
-    Answer::Refusal(code, reason)
-}
-
-/// The answers in turn, and then the last one forever.
-pub fn in_turn(answers: &[Answer]) -> impl FnMut(&Sent) -> Answer + Send + 'static {
-    let last = answers.last().cloned().unwrap_or(Answer::Done);
-    let mut answers: VecDeque<_> = answers.iter().cloned().collect();
-    move |_| answers.pop_front().unwrap_or_else(|| last.clone())
-}
-
-/// A client of a server that answers each request by `answer`; requests that are answered by [`Answer::Silence`] are
-/// not recorded. It needs a runtime.
-pub fn answering(answer: impl FnMut(&Sent) -> Answer + Send + 'static) -> (Client, Log) {
-    mocked(None, answer)
-}
-
-/// Like [`answering`], with a server that sends a Date header, such as `Mon, 01 Jun 2026 12:00:00 GMT`.
-pub fn answering_at(
-    date: &'static str,
-    answer: impl FnMut(&Sent) -> Answer + Send + 'static,
-) -> (Client, Log) {
-    mocked(Some(date), answer)
-}
-
-fn mocked(date: Option<&'static str>, answer: impl FnMut(&Sent) -> Answer + Send + 'static) -> (Client, Log) {
-    let (service, handle) = pair::<Request<Body>, Response<Body>>();
-    let log = Log::default();
-    tokio::spawn(serve(handle, date, answer, log.clone()));
-    (Client::new(service, "default"), log)
-}
-
-async fn serve(
-    mut handle: Handle<Request<Body>, Response<Body>>,
-    date: Option<&'static str>,
-    mut answer: impl FnMut(&Sent) -> Answer,
-    log: Log,
-) {
-    let mut unanswered = Vec::new();
-    while let Some((request, respond)) = handle.next_request().await {
-        let sent = read(request).await;
-        let (code, body) = match answer(&sent) {
-            Answer::Silence => {
-                unanswered.push(respond);
-                continue;
-            }
-            Answer::Lost => {
-                log.0.lock().push(sent);
-                respond.send_error(std::io::Error::other("the connection was reset"));
-                continue;
-            }
-            Answer::Json(code, body) => (code, body),
-            Answer::Object(object) => (200, object),
-            Answer::Done if sent.body.is_object() => (200, sent.body.clone()),
-            Answer::Done => (200, json!({"metadata": {}})),
-            Answer::Echo(uid) => {
-                // A patch that is a list says nothing else of the object.
-                let mut object = if sent.body.is_array() { Value::Null } else { sent.body.clone() };
-                object["metadata"]["uid"] = uid.into();
-                (200, object)
-            }
-            Answer::Refusal(code, reason) => (code, refusal(code, reason, &sent.uri)),
-        };
-        log.0.lock().push(sent);
-        let mut response = Response::new(Body::from(body.to_string().into_bytes()));
-        *response.status_mut() = StatusCode::from_u16(code).unwrap_or_default();
-        if let Some(date) = date {
-            response.headers_mut().insert(DATE, HeaderValue::from_static(date));
-        }
-        respond.send_response(response);
-    }
-}
-
-async fn read(request: Request<Body>) -> Sent {
-    let (parts, body) = request.into_parts();
-    let kind = parts.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    let verb = match kind {
-        "application/merge-patch+json" => "MERGE".to_owned(),
-        "application/apply-patch+yaml" => "APPLY".to_owned(),
-        "application/json-patch+json" => "AMEND".to_owned(),
-        _ => parts.method.to_string(),
-    };
-    let body = body.collect_bytes().await.unwrap_or_default();
-    Sent { verb, uri: parts.uri.to_string(), body: serde_json::from_slice(&body).unwrap_or_default() }
-}
-
-/// Like that of an API server, it names the object.
-fn refusal(code: u16, reason: &str, uri: &str) -> Value {
-    let name = uri.split('?').next().and_then(|path| path.rsplit('/').next());
-    json!({
-        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": code,
-        "reason": reason, "message": format!("answer {code}"), "details": {"name": name},
-    })
-}
-
 /// Settings, as they are read from their file.
+///
+/// # Errors
+/// When they cannot be parsed, or contradict themselves.
 pub fn settings<S: DeserializeOwned + Validate>(text: &str) -> anyhow::Result<S> {
     parse_settings(Path::new("settings.yaml"), text)
 }
@@ -195,20 +34,5 @@ pub fn settings<S: DeserializeOwned + Validate>(text: &str) -> anyhow::Result<S>
 /// The body of an apply, which the API server reads as YAML.
 #[must_use]
 pub fn applied(object: &Value) -> String {
-    yaml::escape(&object.to_string())
-}
-
-/// The objects of a page of a list, each for itself, or why the page is not understood.
-pub fn page<K: DeserializeOwned>(text: &str) -> Result<Vec<Result<K, String>>, String> {
-    let mut objects = Vec::new();
-    let read = |Lenient(object)| objects.push(object.map_err(|unreadable: Unreadable| unreadable.error));
-    let list = read_objects(text.as_bytes(), read).now_or_never();
-    list.ok_or("it is waited for")?.map_err(|error| error.to_string())?;
-    Ok(objects)
-}
-
-/// Whether a line of a watch is understood, even if the object in it is not.
-#[must_use]
-pub fn is_watch_line<K: DeserializeOwned>(text: &str) -> bool {
-    read_change::<K>(text)
+    escape_json(&object.to_string())
 }

@@ -10,7 +10,7 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time},
 };
 use kube::Resource;
-use operator_kit::watch::{trimmed_metadata, trimmed_time};
+use operator_watch::{trimmed_metadata, trimmed_time};
 use serde::Deserialize;
 
 /// Time for which a pod may be starting before it is reported as a blocker.

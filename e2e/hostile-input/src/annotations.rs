@@ -3,7 +3,7 @@
 use backup_controller::{annotation::BackupStatus, force_release::ForceRelease, manifest::restorable};
 use catena_api::keys;
 use command_kinds::definition::describe;
-use operator_kit::watch::TrimmedObject;
+use operator_watch::TrimmedObject;
 use serde_json::json;
 
 use crate::parts;

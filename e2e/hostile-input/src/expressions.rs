@@ -1,6 +1,6 @@
 //! Expressions: of any text, over any object.
 
-use operator_kit::render::Expression;
+use operator_templates::Expression;
 use serde_json::Value;
 
 use crate::parts;

@@ -11,7 +11,8 @@ use basic_deployment_controller::{
 use basic_replicaset_controller::{interner::Interner, pod::PodRow};
 use catena_api::{Pin, command::RecentCommands};
 use jiff::Timestamp;
-use operator_kit::{testing, watch::TrimmedObject};
+use operator_kit::testing;
+use operator_watch::TrimmedObject;
 use pod_state::TrimmedPod;
 use serde_json::Value;
 

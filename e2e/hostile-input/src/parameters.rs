@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::LazyLock};
 
 use catena_api::keys::GROUP;
-use operator_kit::render::{Rendered, Subject, TemplateError, Templates};
+use operator_templates::{Rendered, Subject, TemplateError, Templates};
 use serde_json::Value;
 
 use crate::{parts, sent};

@@ -1,6 +1,6 @@
 //! Work of the kind that hostile input makes, and always the same.
 
-use operator_kit::render::{Subject, Templates};
+use operator_templates::{Subject, Templates};
 
 /// Renders a template that takes all of its steps, once.
 pub fn work() {

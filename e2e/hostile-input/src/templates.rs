@@ -3,11 +3,9 @@
 use std::collections::BTreeMap;
 
 use catena_api::keys::GROUP;
-use operator_kit::{
-    object::Named,
-    render::{Subject, Templates, is_object_name},
-    watch::{ApiError, Cause, Verb},
-};
+use operator_kit::write::located;
+use operator_templates::{Subject, Templates, is_object_name};
+use operator_watch::{ApiError, Cause, Named, Verb};
 use serde_json::Value;
 
 use crate::{parts, sent};
@@ -41,7 +39,7 @@ pub fn read(input: &[u8]) {
         sent::arrives(&rendered.object);
         let mut error = ApiError::new(Verb::Write, Named::new(kind, "web"), Cause::Invalid, "Invalid value");
         error.fields = ["spec.containers[0].image", "metadata.labels"].map(str::to_owned).to_vec();
-        let _ = error.located(&templates, "default", &subject, version, kind);
+        let _ = located(error, &templates, "default", &subject, POD);
     }
     let object = serde_json::json!({"metadata": {"name": "web"}, "spec": parameters});
     let _ = templates.render_with("default", &subject, &[("object", &object)], &[POD]);

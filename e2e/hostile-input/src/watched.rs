@@ -3,10 +3,8 @@
 use catena_api::{BasicDeployment, BasicReplicaSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Service};
 use kube::Resource;
-use operator_kit::{
-    testing,
-    watch::{Trimmed, TrimmedObject, Unmanaged},
-};
+use operator_kit::testing;
+use operator_watch::{Trimmed, TrimmedObject, Unmanaged};
 use pod_state::TrimmedPod;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;

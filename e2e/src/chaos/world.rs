@@ -99,6 +99,10 @@ fn mask(text: &str, namespace: &str) -> String {
     if text.parse::<Timestamp>().is_ok() {
         return "<time>".into();
     }
+    // Times in a text that is JSON itself.
+    if let Ok(value @ Value::Array(_)) = serde_json::from_str(text) {
+        return masked(&value, namespace).to_string();
+    }
     let text = text.replace(namespace, "<namespace>");
     let is_of_a_word = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
     let mut masked = String::new();
@@ -134,6 +138,7 @@ mod tests {
     fn what_follows_from_uids_and_times_is_masked_and_nothing_else() {
         for (text, expected) in [
             ("2026-11-23T20:15:00Z", "<time>"),
+            (r#"[{"created":"2026-11-23T20:15:00Z"}]"#, r#"[{"created":"<time>"}]"#),
             ("web-5d8f7a91c2", "web-#"),
             ("web-dkpjknkh", "web-#"),
             ("catena.dev/v1alpha1", "catena.dev/v1alpha1"),

@@ -4,12 +4,10 @@ use job_replicas::{decide::Action, job, kind::JobReplicas, status::CONDITIONS};
 use k8s_openapi::api::batch::v1::Job;
 use kube::discovery::ApiResource;
 use operator_kit::{
-    object::ObjectId,
-    report::Failure,
     run::Next,
-    watch::{Row, WatchedResource, Watermark},
     write::{Writer, slow_start},
 };
+use operator_watch::{Failure, ObjectId, Row, WatchedResource, Watermark};
 
 /// Takes steps.
 pub struct Executor {

@@ -11,10 +11,8 @@ use job_replicas::{
     kind::JobReplicas,
     observed::Observed,
 };
-use operator_kit::{
-    report::Failure,
-    run::{Attempt, Controller, Next},
-};
+use operator_kit::run::{Attempt, Controller, Next};
+use operator_watch::Failure;
 
 use crate::{act::Executor, observe::Observer};
 

@@ -3,12 +3,9 @@
 use jiff::Timestamp;
 use k8s_openapi::{api::batch::v1::Job, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::Resource;
-use operator_kit::{
-    object::ObjectId,
-    render::short_digest,
-    watch::{Row, trimmed_metadata},
-    write::owner::{controller_of, controller_reference},
-};
+use operator_kit::write::owner::{controller_of, controller_reference};
+use operator_templates::short_digest;
+use operator_watch::{ObjectId, Row, trimmed_metadata};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -81,7 +78,7 @@ impl Row for JobRow {
         ObjectId { namespace: &self.namespace, name: &self.name, uid: &self.uid }
     }
 
-    fn group(&self) -> Option<&str> {
+    fn index_key(&self) -> Option<&str> {
         Some(&self.owner)
     }
 }

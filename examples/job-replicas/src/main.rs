@@ -9,25 +9,28 @@ use job_replicas::{
     job::{JobRow, OF, WatchedJob},
 };
 use kube::Api;
-use operator_kit::{
-    run::{Arguments, Operator, Queue},
-    watch::Watch,
-};
+use operator_kit::run::{Identity, Operator, Queue};
+use operator_watch::Watch;
 
 use crate::{act::Executor, controller::JobReplicasController, observe::Observer};
 
+const IDENTITY: Identity = Identity {
+    name: env!("CARGO_PKG_NAME"),
+    version: env!("CARGO_PKG_VERSION"),
+    about: "Runs the replicas of each `JobReplicas` as Jobs",
+    prefix: "example",
+};
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
-    let (name, version) = (env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
-    let arguments = Arguments::parse(name, version, "Runs the replicas of each `JobReplicas` as Jobs");
-    let operator = Operator::<Settings>::start(name, arguments).await?;
+    let operator = Operator::<Settings>::start(IDENTITY, IDENTITY.parse()).await?;
     let queue = Queue::default();
     let requests = queue.clone();
-    let watch = Watch::new(Api::<WatchedJob>::all(operator.client()), "Job").labelled(OF);
-    let jobs = operator.watches().cache(watch, JobRow::of, move |job: &JobRow| {
+    let watch = Watch::new(Api::<WatchedJob>::all(operator.client.clone()), "Job").labelled(OF);
+    let jobs = operator.watches.cache(watch, JobRow::of, move |job: &JobRow| {
         requests.notify(&job.namespace, &job.owner_name);
     });
-    let executor = Executor::new(operator.writer(), jobs.watch().seen());
-    let observer = Observer { settings: operator.settings(), jobs };
+    let executor = Executor::new(operator.writer.clone(), jobs.watch().seen());
+    let observer = Observer { settings: operator.settings.clone(), jobs };
     operator.run(JobReplicasController { observer, executor }, queue).await
 }

@@ -9,12 +9,8 @@ use job_replicas::{
     kind::JobReplicas,
     observed::Observed,
 };
-use operator_kit::{
-    object::ObjectId,
-    report::Failure,
-    run::{Attempt, LiveSettings},
-    watch::Cache,
-};
+use operator_kit::run::{Attempt, LiveSettings};
+use operator_watch::{Cache, Failure, ObjectId};
 
 /// Reads the state of an object.
 pub struct Observer {

@@ -10,7 +10,7 @@ use basic_deployment_controller::child_kind::ChildKind;
 use catena_api::{BasicDeployment, keys};
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::{Resource, api::ObjectMeta};
-use operator_kit::watch::TrimmedObject;
+use operator_watch::TrimmedObject;
 use serde_json::{Value, json};
 
 use super::settings::{DEPLOYMENTS, OTHER};

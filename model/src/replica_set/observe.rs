@@ -10,7 +10,7 @@ use basic_replicaset_controller::{
 };
 use catena_api::{BasicReplicaSet, PodReplacementPolicy};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use operator_kit::render::Rendered;
+use operator_templates::Rendered;
 use pod_state::PodState;
 use serde_json::Value;
 

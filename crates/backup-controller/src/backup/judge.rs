@@ -2,7 +2,7 @@
 
 use catena_api::keys::{BACKUP_OF, BACKUP_TARGET};
 use jiff::{SignedDuration, Timestamp};
-use operator_kit::render::{Expression, ExpressionError};
+use operator_templates::{Expression, ExpressionError};
 use serde_json::Value;
 
 use super::{Target, Verdict};

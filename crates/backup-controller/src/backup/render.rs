@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use catena_api::keys::{BACKUP_OF, BACKUP_TARGET};
-use operator_kit::render::{Subject, Templates};
+use operator_templates::{Subject, Templates};
 use serde_json::{Value, json};
 
 use super::{Target, target::suffix};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use catena_api::reason;
 use jiff::Timestamp;
-use operator_kit::render::Templates;
+use operator_templates::Templates;
 use serde_json::Value;
 
 use super::{Situation, Target, Try, Verdict, doubt, judge, render};

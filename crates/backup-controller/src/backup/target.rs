@@ -1,6 +1,6 @@
 //! The mark on a backup that names its object and policy.
 
-use operator_kit::render::short_digest;
+use operator_templates::short_digest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

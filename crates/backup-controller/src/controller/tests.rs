@@ -3,9 +3,9 @@
 use operator_kit::{
     report::Events,
     run::{LiveSettings, Triggers},
-    watch::Watches,
     write::Writer,
 };
+use operator_watch::Watches;
 use serde_json::json;
 
 use super::*;

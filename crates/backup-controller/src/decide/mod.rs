@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use operator_kit::{report::Failure, run::Attempt};
+use operator_kit::run::Attempt;
+use operator_watch::Failure;
 use serde_json::Value;
 
 use crate::{

@@ -3,7 +3,7 @@
 use anyhow::Context;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Client, discovery::ApiResource};
-use operator_kit::watch::{ServedKinds, live};
+use operator_watch::{ServedKinds, live};
 
 /// The kinds of the settings that have objects.
 #[derive(Debug, PartialEq)]

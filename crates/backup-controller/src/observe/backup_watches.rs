@@ -9,10 +9,8 @@ use backup_controller::{
 };
 use catena_api::keys::{BACKUP_OF, BACKUP_TARGET};
 use kube::{Api, Client, discovery::ApiResource};
-use operator_kit::{
-    run::Triggers,
-    watch::{TrimmedObject, Watch, WatchHandle, Watches, Watermark},
-};
+use operator_kit::run::Triggers;
+use operator_watch::{TrimmedObject, Watch, WatchHandle, Watches, Watermark};
 use parking_lot::Mutex;
 
 /// The watches of the kinds of backups.

@@ -1,12 +1,14 @@
 //! Keeps the watches in line with the settings.
 
+use std::sync::Arc;
+
 use backup_controller::{Settings, finalizer, observed::Row, settings::Entries};
 use catena_api::reason;
 use operator_kit::{
     report::{Event, SettingsEvents, warning},
     run::{LiveSettings, Triggers},
-    watch::WatchedKind,
 };
+use operator_watch::WatchedKind;
 use tokio::sync::watch;
 
 use crate::metrics::HeldMetrics;
@@ -73,6 +75,12 @@ fn watched(id: &str, entries: &Entries) -> Option<WatchedKind<Row>> {
     let (selectors, fingerprint) = (entries.selectors(), entries.fingerprint().clone());
     let resource = entries.first()?.resource.clone();
     let judged_by = fingerprint.clone();
-    let trim = move |object| Row::of(object, &selectors, &judged_by);
-    Some(WatchedKind::new(id, resource, &*fingerprint, trim).metadata_only())
+    Some(WatchedKind {
+        id: id.into(),
+        resource: resource.into(),
+        selector: None,
+        is_metadata_only: true,
+        trim: Arc::new(move |object| Row::of(object, &selectors, &judged_by)),
+        fingerprint: fingerprint.to_string(),
+    })
 }

@@ -7,10 +7,7 @@ use std::{
 };
 
 use kube::Client;
-use operator_kit::{
-    object::ObjectId,
-    watch::{ApiError, Source},
-};
+use operator_watch::{ApiError, ObjectId, Source};
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -72,7 +69,7 @@ impl LargeObjects {
 mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
     use kube::discovery::ApiResource;
-    use operator_kit::watch::WatchedResource;
+    use operator_watch::WatchedResource;
     use serde_json::json;
 
     use super::*;

@@ -9,12 +9,9 @@ use kube::{
     core::{Request, response::Status},
     discovery::ApiResource,
 };
-use operator_kit::{
-    object::Named,
-    watch::{
-        ApiError, Cause, Trimmed, Verb,
-        live::{check_names, in_time},
-    },
+use operator_watch::{
+    ApiError, Cause, Named, Trimmed, Verb,
+    live::{check_names, in_time},
 };
 use serde_json::{Value, json};
 
@@ -111,7 +108,7 @@ fn refusal(code: u16, body: &[u8]) -> kube::Error {
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
-    use operator_kit::report::Failure;
+    use operator_watch::Failure;
 
     use super::*;
     use crate::mock_server::{DATE, server};

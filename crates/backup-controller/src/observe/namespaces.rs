@@ -9,11 +9,8 @@ use kube::{
     core::{Selector, SelectorExt},
     discovery::ApiResource,
 };
-use operator_kit::{
-    object::ObjectId,
-    run::Triggers,
-    watch::{Cache, Row as CacheRow, TrimmedObject, Watch, Watches},
-};
+use operator_kit::run::Triggers;
+use operator_watch::{Cache, ObjectId, Row as CacheRow, TrimmedObject, Watch, Watches};
 use parking_lot::Mutex;
 
 use super::live;
@@ -39,7 +36,7 @@ impl CacheRow for NamespaceRow {
         ObjectId { namespace: "", name: &self.name, uid: &self.uid }
     }
 
-    fn group(&self) -> Option<&str> {
+    fn index_key(&self) -> Option<&str> {
         Some(&self.name)
     }
 }

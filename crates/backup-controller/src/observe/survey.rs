@@ -6,7 +6,8 @@ use backup_controller::{
     metadata,
 };
 use kube::Client;
-use operator_kit::{render::Templates, watch::Cause};
+use operator_templates::Templates;
+use operator_watch::Cause;
 
 use super::live;
 

@@ -1,5 +1,6 @@
 use catena_api::keys::{BACKUP_STATUS, FORCE_RELEASE};
-use operator_kit::{report::Failure, run::Triggers, watch::Watches};
+use operator_kit::run::Triggers;
+use operator_watch::{Failure, Watches};
 use serde_json::json;
 
 use super::*;

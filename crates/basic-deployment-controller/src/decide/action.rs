@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use catena_api::BasicDeploymentStatus;
-use operator_kit::render::Rendered;
+use operator_templates::Rendered;
 use serde_json::Value;
 
 use crate::{child::Child, desired::Desired, error::Refusal, revision::Revision, step};

@@ -8,10 +8,8 @@ use basic_deployment_controller::{
 };
 use catena_api::keys;
 use kube::{Api, Client};
-use operator_kit::{
-    run::Queue,
-    watch::{Cache, ServedKinds, TrimmedObject, Watch, WatchedResource, Watches},
-};
+use operator_kit::run::Queue;
+use operator_watch::{Cache, ServedKinds, TrimmedObject, Watch, WatchedResource, Watches};
 use parking_lot::Mutex;
 
 /// Maximum time that a pass waits for the first list of a kind.

@@ -4,10 +4,8 @@ use basic_deployment_controller::revision::{Revision, find};
 use catena_api::keys;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::{Api, Client, discovery::ApiResource};
-use operator_kit::{
-    run::Queue,
-    watch::{ApiError, Cache, TrimmedObject, Watch, WatchedResource, Watches, live},
-};
+use operator_kit::run::Queue;
+use operator_watch::{ApiError, Cache, TrimmedObject, Watch, WatchedResource, Watches, live};
 use parking_lot::Mutex;
 use serde_json::Value;
 

@@ -10,12 +10,9 @@ use catena_api::{
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::{Api, Client};
-use operator_kit::{
-    object::Named,
-    render::is_object_name,
-    watch::{ApiError, Cause, Verb, live},
-    write::owner::controller_of,
-};
+use operator_kit::write::owner::controller_of;
+use operator_templates::is_object_name;
+use operator_watch::{ApiError, Cause, Named, Verb, live};
 use pod_state::{TrimmedPod, Trouble};
 use tokio::time::timeout;
 

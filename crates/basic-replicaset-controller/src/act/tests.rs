@@ -11,13 +11,13 @@ use jiff::Timestamp;
 use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::discovery::ApiResource;
 use operator_kit::{
-    render::sha256,
     run::LiveSettings,
     testing::{
         Answer::{self, Done, Json, Lost, Refusal},
         Sent, answering, in_turn,
     },
 };
+use operator_templates::sha256;
 use pod_state::{Phase, PodState};
 
 use super::*;

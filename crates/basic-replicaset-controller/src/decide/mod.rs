@@ -8,7 +8,9 @@ mod ranking;
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use catena_api::{BasicReplicaSetStatus, deletion::Deletion};
-use operator_kit::{render::TemplateError, run::Attempt, watch::ApiError};
+use operator_kit::run::Attempt;
+use operator_templates::TemplateError;
+use operator_watch::ApiError;
 use pod_state::PodState;
 
 pub use budget::Budget;

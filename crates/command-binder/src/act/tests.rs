@@ -8,14 +8,12 @@ use k8s_openapi::{
     api::core::v1::ObjectReference,
     apimachinery::pkg::apis::meta::v1::{Condition, Time},
 };
-use operator_kit::{
-    report::Failure,
-    testing::{
-        self,
-        Answer::{self, Done, Json, Lost},
-        Log, Sent, answering, in_turn, refused,
-    },
+use operator_kit::testing::{
+    self,
+    Answer::{self, Done, Json, Lost},
+    Log, Sent, answering, in_turn, refused,
 };
+use operator_watch::Failure;
 use tokio::time::sleep;
 
 use super::*;

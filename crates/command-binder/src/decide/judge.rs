@@ -3,7 +3,7 @@
 use catena_api::{keys, reason};
 use command_kinds::{CommandKind, Mode, Reference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use operator_kit::watch::{ServedKind, Watched};
+use operator_watch::{ServedKind, Watched};
 
 use crate::{
     command::{CommandRow, Finding},

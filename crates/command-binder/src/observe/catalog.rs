@@ -9,11 +9,8 @@ use std::{
 use command_binder::{Settings, command::CommandRow};
 use command_kinds::{CommandKind, Registry, TargetKind};
 use kube::{Api, Client, discovery::ApiResource};
-use operator_kit::{
-    object::ObjectId,
-    run::{Operator, Triggers},
-    watch::{ServedKinds, TrimmedObject, Watch, WatchHandle, WatchedKind, Watches},
-};
+use operator_kit::run::{Operator, Triggers};
+use operator_watch::{ObjectId, ServedKinds, TrimmedObject, Watch, WatchHandle, WatchedKind, Watches};
 use tokio::{select, sync::watch, time::sleep};
 
 use super::waiting::{Awaited, TargetName, Waiting};
@@ -35,9 +32,9 @@ pub struct Catalog {
 impl Catalog {
     pub fn new(operator: &Operator<Settings>, waiting: Waiting, triggers: Triggers<CommandRow>) -> Self {
         Self {
-            client: operator.client(),
-            watches: operator.watches(),
-            served_kinds: operator.served_kinds(),
+            client: operator.client.clone(),
+            watches: operator.watches.clone(),
+            served_kinds: operator.served_kinds.clone(),
             registry: Registry::new(operator),
             waiting,
             triggers,
@@ -117,6 +114,6 @@ fn watched(
     let fingerprint = format!("{} {}", kind.fingerprint, versions.join(" "));
     let (id, resource, selector) = (kind.id.clone(), kind.resource.clone(), kind.selector.clone());
     let kind = Arc::new(CommandKind { watched_targets, ..kind.clone() });
-    WatchedKind::new(id, resource, fingerprint, move |object| CommandRow::of(&kind, object))
-        .labelled(selector)
+    let trim = Arc::new(move |object| CommandRow::of(&kind, object));
+    WatchedKind { id, resource: resource.into(), selector, is_metadata_only: false, trim, fingerprint }
 }

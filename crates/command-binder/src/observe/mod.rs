@@ -17,12 +17,9 @@ use command_kinds::{
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Client, discovery::ApiResource};
-use operator_kit::{
-    object::ObjectId,
-    render::is_object_name,
-    run::Attempt,
-    watch::{ApiError, Cause, ServedKind, ServedKinds, Watched, live},
-};
+use operator_kit::run::Attempt;
+use operator_templates::is_object_name;
+use operator_watch::{ApiError, Cause, ObjectId, ServedKind, ServedKinds, Watched, live};
 use parking_lot::Mutex;
 
 pub use waiting::Waiting;

@@ -3,10 +3,8 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use command_kinds::CommandKind;
-use operator_kit::{
-    report::Failure,
-    testing::{Answer, Log, Sent, answering},
-};
+use operator_kit::testing::{Answer, Log, Sent, answering};
+use operator_watch::Failure;
 use serde_json::{Value, json};
 
 use super::*;

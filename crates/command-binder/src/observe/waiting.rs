@@ -7,7 +7,8 @@ use std::{
 
 use command_binder::command::CommandRow;
 use command_kinds::TargetKind;
-use operator_kit::{object::ObjectId, run::Triggers, watch::Watched};
+use operator_kit::run::Triggers;
+use operator_watch::{ObjectId, Watched};
 use parking_lot::Mutex;
 
 /// What a command waits for.

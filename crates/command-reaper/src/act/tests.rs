@@ -5,15 +5,15 @@ use std::{sync::Arc, time::Duration};
 use command_reaper::{command::CommandRow, decide::notice};
 use k8s_openapi::api::core::v1::ObjectReference;
 use operator_kit::{
-    render::Expression,
     run::Attempt,
     testing::{
         self,
         Answer::{self, Done, Json, Lost},
         Sent, answering, in_turn, refused,
     },
-    watch::Watched,
 };
+use operator_templates::Expression;
+use operator_watch::Watched;
 use serde_json::json;
 use tokio::time::sleep;
 

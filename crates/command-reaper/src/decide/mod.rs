@@ -5,7 +5,8 @@ pub mod notice;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use operator_kit::{render::ExpressionError, run::Attempt};
+use operator_kit::run::Attempt;
+use operator_templates::ExpressionError;
 
 use crate::{command::Expiry, observed::Observed};
 

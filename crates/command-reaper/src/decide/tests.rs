@@ -5,11 +5,8 @@ use kube::{
     api::ObjectMeta,
     core::{ApiResource, GroupVersionKind},
 };
-use operator_kit::{
-    render::Expression,
-    report::Failure,
-    watch::{Source, Watched, WatchedResource},
-};
+use operator_templates::Expression;
+use operator_watch::{Failure, Source, Watched, WatchedResource};
 use proptest::prelude::*;
 use serde_json::json;
 

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use operator_kit::watch::Source;
+use operator_watch::Source;
 use serde_json::json;
 
 use super::*;

@@ -7,13 +7,10 @@ use command_runner::{
     decide::decide,
 };
 use operator_kit::{
-    report::Failure,
-    run::Triggers,
-    testing::{
-        Answer::{self, Done, Lost, Object},
-        Log, Sent, answering, in_turn, refused,
-    },
+    run::Triggers, testing::Answer, testing::Answer::Done, testing::Answer::Lost, testing::Answer::Object,
+    testing::Log, testing::Sent, testing::answering, testing::in_turn, testing::refused,
 };
+use operator_watch::Failure;
 
 use super::*;
 use crate::fixtures::{command, kind, observed, shop};

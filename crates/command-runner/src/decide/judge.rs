@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use catena_api::reason;
 use command_kinds::run::{Inputs, Rule, Told};
-use operator_kit::render::{Expression, ExpressionError};
+use operator_templates::{Expression, ExpressionError};
 use serde_json::{Value, json};
 
 use crate::{

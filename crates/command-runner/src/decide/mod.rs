@@ -11,7 +11,8 @@ use catena_api::{
 };
 use command_kinds::run::Told;
 use jiff::Timestamp;
-use operator_kit::{report::Failure, run::Attempt};
+use operator_kit::run::Attempt;
+use operator_watch::Failure;
 use serde_json::{Value, json};
 
 use crate::{

@@ -13,7 +13,7 @@ use kube::{
     api::ListParams,
     core::{DynamicObject, ObjectMeta},
 };
-use operator_kit::watch::Trimmed;
+use operator_watch::Trimmed;
 use serde::Serialize;
 use serde_json::{Value, value::RawValue};
 

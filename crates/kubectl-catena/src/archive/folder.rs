@@ -12,7 +12,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use operator_kit::render::{from_yaml, short_digest, to_yaml};
+use operator_templates::{from_yaml, short_digest, to_yaml};
 
 use super::{
     index::{INDEX, Index, Scope},

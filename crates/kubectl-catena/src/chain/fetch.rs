@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use anyhow::Result;
 use futures::{StreamExt, stream};
 use kube::{ResourceExt, api::ListParams, core::DynamicObject};
-use operator_kit::watch::Trimmed;
+use operator_watch::Trimmed;
 use serde_json::Value;
 
 use super::{

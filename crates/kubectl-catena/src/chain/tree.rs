@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use catena_api::keys;
 use jiff::Timestamp;
 use kube::{ResourceExt, core::DynamicObject};
-use operator_kit::object::ObjectId;
+use operator_watch::ObjectId;
 use serde::Serialize;
 use serde_json::Value;
 

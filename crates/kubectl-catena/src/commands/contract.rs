@@ -15,7 +15,7 @@ use catena_api::{
 };
 use clap::{Args, Subcommand};
 use http::Method;
-use operator_kit::render::from_yaml;
+use operator_templates::from_yaml;
 use serde::Serialize;
 use serde_json::{Value, json};
 

@@ -7,7 +7,7 @@ use backup_controller::finalizer;
 use catena_api::keys;
 use clap::Args;
 use kube::{core::DynamicObject, runtime::wait::await_condition};
-use operator_kit::watch::Unmanaged;
+use operator_watch::Unmanaged;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use kube::core::DynamicObject;
-use operator_kit::object::ObjectId;
+use operator_watch::ObjectId;
 use serde_json::{Value, json};
 
 use crate::{

@@ -13,7 +13,7 @@ use kube::{
     api::{ListParams, WatchEvent, WatchParams},
     core::DynamicObject,
 };
-use operator_kit::watch::Unmanaged;
+use operator_watch::Unmanaged;
 use tokio::time::{sleep, timeout};
 
 use crate::{

@@ -4,7 +4,7 @@ use anyhow::{Result, bail, ensure};
 use catena_api::keys;
 use http::Method;
 use kube::discovery::ApiResource;
-use operator_kit::render::is_object_name;
+use operator_templates::is_object_name;
 use serde_json::{Value, json};
 
 use crate::{access::if_there, connection::Cluster, errors};

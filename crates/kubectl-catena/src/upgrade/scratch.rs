@@ -9,7 +9,7 @@ use catena_api::keys;
 use http::Method;
 use jiff::{SignedDuration, Timestamp};
 use kube::{api::ListParams, core::DynamicObject};
-use operator_kit::render::short_digest;
+use operator_templates::short_digest;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::sleep;

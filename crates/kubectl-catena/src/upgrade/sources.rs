@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
-use operator_kit::render::from_yaml;
+use operator_templates::from_yaml;
 
 use super::definition::Definition;
 

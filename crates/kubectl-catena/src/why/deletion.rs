@@ -2,7 +2,7 @@
 
 use catena_api::keys;
 use jiff::{SignedDuration, Timestamp};
-use operator_kit::report::reason;
+use operator_watch::reason;
 
 use super::{
     answer::{Cause, Finding},

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use catena_api::{keys, reason::ROWS};
-use operator_kit::watch::unknown_fields;
+use operator_watch::unknown_fields;
 use serde::Deserialize;
 
 use super::answer::Cause;

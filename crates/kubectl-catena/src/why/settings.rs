@@ -6,7 +6,7 @@ use catena_api::keys::SETTINGS_VERSION;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Event};
 use kube::{Api, ResourceExt, api::ListParams};
-use operator_kit::render::short_digest;
+use operator_templates::short_digest;
 use serde_json::Value;
 
 use super::{

@@ -2,8 +2,7 @@
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-
-use super::clip::clip;
+use operator_watch::clip;
 
 /// The object matches its spec.
 pub const READY: &str = "Ready";

@@ -18,14 +18,15 @@ use kube::{
     api::PostParams,
     runtime::events::{Event, EventType},
 };
+use operator_templates::short_digest;
+use operator_watch::clip;
 use parking_lot::Mutex;
 use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, sleep, timeout},
 };
 
-use super::{clip::clip, metrics::Metrics};
-use crate::render::short_digest;
+use super::metrics::Metrics;
 
 /// Maximum length of a note in the Events API, in bytes.
 const MAX_NOTE: usize = 1024;

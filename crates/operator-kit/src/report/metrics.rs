@@ -46,8 +46,16 @@ pub(crate) struct Metrics {
 }
 
 impl Default for Metrics {
+    /// Metrics that nobody is served.
     fn default() -> Self {
-        let mut registry = Registry::with_prefix("catena");
+        Self::new("operator")
+    }
+}
+
+impl Metrics {
+    /// Metrics whose names begin with a prefix.
+    pub fn new(prefix: &str) -> Self {
+        let mut registry = Registry::with_prefix(prefix);
         let all = &mut registry;
         Self {
             passes: add(all, "reconcile", "Reconciliations of an object, by result"),
@@ -162,7 +170,7 @@ mod tests {
     /// Users have dashboards and alerts for these names and labels.
     #[test]
     fn the_page_keeps_its_names_labels_and_help_texts() {
-        let metrics = Metrics::default();
+        let metrics = Metrics::new("catena");
         metrics.passed("error", Duration::from_millis(2));
         metrics.errors.get_or_create(&[("category", "transient".into()), ("reason", "Busy".into())]).inc();
         metrics.backing_off.set(3);

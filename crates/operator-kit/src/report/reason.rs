@@ -1,43 +1,13 @@
-//! The reasons that the kit gives for an obstacle, each one `PascalCase` word.
+//! The reasons that the kit itself gives, each one `PascalCase` word.
 
-/// Constants, and the list of them.
-macro_rules! reasons {
-    ($($name:ident = $reason:literal),+ $(,)?) => {
-        $(
-            #[doc = concat!("`", $reason, "`")]
-            pub const $name: &str = $reason;
-        )+
-        /// All of them.
-        pub const ALL: &[&str] = &[$($name),+];
-    };
-}
+/// The same write is repeated again and again.
+pub const REPEATED_WRITES: &str = "RepeatedWrites";
+/// Newer settings have a mistake.
+pub const SETTINGS_REFUSED: &str = "SettingsRefused";
+/// Newer settings need rights that the controller does not have.
+pub const SETTINGS_WAIT_FOR_RIGHTS: &str = "SettingsWaitForRights";
+/// A pass took too long.
+pub const TIMED_OUT: &str = "TimedOut";
 
-reasons! {
-    ALREADY_EXISTS = "AlreadyExists",
-    CONFLICT = "Conflict",
-    DEFINITION_TERMINATING = "DefinitionTerminating",
-    FORBIDDEN = "Forbidden",
-    INVALID = "Invalid",
-    KIND_NOT_SERVED = "KindNotServed",
-    LOOK_UP_FAILED = "LookUpFailed",
-    NAMESPACE_MISSING = "NamespaceMissing",
-    NAMESPACE_TERMINATING = "NamespaceTerminating",
-    NOT_FOUND = "NotFound",
-    NOT_UNIQUE = "NotUnique",
-    OWNER_KIND_UNKNOWN = "OwnerKindUnknown",
-    PARAMETER_INVALID = "ParameterInvalid",
-    PARAMETER_MISSING = "ParameterMissing",
-    PARAMETER_UNKNOWN = "ParameterUnknown",
-    QUOTA_EXCEEDED = "QuotaExceeded",
-    QUOTA_REFUSED = "QuotaRefused",
-    REPEATED_WRITES = "RepeatedWrites",
-    SERVER_BUSY = "ServerBusy",
-    SETTINGS_REFUSED = "SettingsRefused",
-    SETTINGS_WAIT_FOR_RIGHTS = "SettingsWaitForRights",
-    STATUS_REFUSED = "StatusRefused",
-    TEMPLATE_FAILED = "TemplateFailed",
-    TEMPLATE_NOT_FOUND = "TemplateNotFound",
-    TIMED_OUT = "TimedOut",
-    UNREADABLE = "Unreadable",
-    WRITE_FAILED = "WriteFailed",
-}
+/// All of them.
+pub const ALL: &[&str] = &[REPEATED_WRITES, SETTINGS_REFUSED, SETTINGS_WAIT_FOR_RIGHTS, TIMED_OUT];

@@ -5,12 +5,11 @@ use std::sync::Arc;
 use axum::http::StatusCode;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::runtime::events::Event;
+use operator_templates::short_digest;
 use parking_lot::Mutex;
 
-use crate::{
-    render::short_digest,
-    report::{Events, metrics::Metrics, normal, reason, warning},
-};
+use crate::report::reason;
+use crate::report::{Events, metrics::Metrics, normal, warning};
 
 /// The topic of Events about the newest settings.
 const SETTINGS: &str = "settings";
@@ -98,7 +97,7 @@ impl SettingsStatus {
     }
 }
 
-/// The action of an Event about settings: another one for each version and problem, by which `kubectl catena why` finds it.
+/// The action of an Event about settings: another one for each version and problem, by which tools find it.
 fn taking(about: &[&str]) -> String {
     format!("Take{}", short_digest(about))
 }
@@ -169,9 +168,9 @@ mod tests {
         assert_eq!(page(Some("c")).0, 503);
         let exposed = metrics.encode().unwrap();
         for line in [
-            "catena_settings_errors_total 1",
-            "catena_settings_kept_out 1",
-            "catena_settings_info{version=\"a\"} 1",
+            "operator_settings_errors_total 1",
+            "operator_settings_kept_out 1",
+            "operator_settings_info{version=\"a\"} 1",
         ] {
             assert!(exposed.contains(line), "{line} is not in {exposed}");
         }
@@ -182,9 +181,9 @@ mod tests {
         assert_eq!((page(None).0, page(Some("c")).0, page(Some("a")).0), (200, 200, 503));
         let exposed = metrics.encode().unwrap();
         for line in [
-            "catena_settings_errors_total 1",
-            "catena_settings_kept_out 0",
-            "catena_settings_info{version=\"c\"} 1",
+            "operator_settings_errors_total 1",
+            "operator_settings_kept_out 0",
+            "operator_settings_info{version=\"c\"} 1",
         ] {
             assert!(exposed.contains(line), "{line} is not in {exposed}");
         }

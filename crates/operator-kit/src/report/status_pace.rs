@@ -2,7 +2,7 @@ use std::time::Duration;
 
 /// Maximum delay of the first status of an object: an object that is ready by then costs one write instead of two.
 /// Until then, the default of its definition shows that no controller has reported yet.
-const FIRST_STATUS_DELAY: Duration = Duration::from_secs(10);
+const FIRST_STATUS_DELAY: Duration = Duration::from_secs(30);
 /// Minimum time between writes of a status in which only numbers change.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(20);
 /// The same, once the numbers are stable: people, autoscalers and parents wait for them, and constantly fluctuating
@@ -25,8 +25,7 @@ pub enum Pace {
 pub enum StatusAge {
     /// The time since this process wrote it.
     Written(Duration),
-    /// This process has not written it yet; the time since it first saw the object, less if many others have no
-    /// status at all either.
+    /// This process has not written it yet; the time since it first saw the object.
     Unwritten(Duration),
 }
 
@@ -69,7 +68,7 @@ mod tests {
     fn a_first_status_waits_shortly_for_readiness() {
         let second = Duration::from_secs(1);
         assert_eq!(StatusAge::Unwritten(second).due_in(Pace::Urgent), None);
-        assert_eq!(StatusAge::Unwritten(second).due_in(Pace::Counting), Some(9 * second));
+        assert_eq!(StatusAge::Unwritten(second).due_in(Pace::Counting), Some(29 * second));
         assert_eq!(StatusAge::Unwritten(FIRST_STATUS_DELAY).due_in(Pace::Counting), None);
     }
 }

@@ -1,21 +1,77 @@
 use std::{net::SocketAddr, path::PathBuf};
 
 use axum::http::Uri;
-use clap::{Args, Command, FromArgMatches};
+use clap::{Command, CommandFactory, FromArgMatches, Parser};
 use kube::Client;
 
 use crate::report::LogFormat;
 
+/// What people know a controller by.
+#[derive(Clone, Copy, Debug)]
+pub struct Identity {
+    /// Its name, which is also that of its Lease, its field manager and the reporter of its Events.
+    pub name: &'static str,
+    /// Its version, such as `1.2.0`.
+    pub version: &'static str,
+    /// What it does, in a sentence.
+    pub about: &'static str,
+    /// What the names begin with that people configure: with `acme`, the variable of `--log` is `ACME_LOG`, a metric
+    /// `acme_writes_total`, and the default of `--settings` `/etc/acme/settings.yaml`.
+    pub prefix: &'static str,
+}
+
+impl Identity {
+    /// Reads the command line and the environment, as [`Arguments`] or a parser that they are a part of. The process ends
+    /// here after `--help` and `--version`, and after a mistake.
+    #[must_use]
+    pub fn parse<P: CommandFactory + FromArgMatches>(self) -> P {
+        P::from_arg_matches(&self.command::<P>().get_matches()).unwrap_or_else(|error| error.exit())
+    }
+
+    fn command<P: CommandFactory>(self) -> Command {
+        let Self { name, version, about, prefix } = self;
+        let example = format!("Example: {name} --settings settings.yaml --log-format text");
+        let command = P::command().name(name).version(version).about(about).after_help(example);
+        command.mut_args(|argument| {
+            let id = argument.get_id().to_string();
+            match &*id {
+                "settings" => {
+                    let path = format!("/etc/{prefix}/settings.yaml");
+                    argument.default_value(path).env(variable(prefix, &id))
+                }
+                id if PREFIXED.contains(&id) => argument.env(variable(prefix, id)),
+                _ => argument,
+            }
+        })
+    }
+}
+
+/// The arguments beside `--settings` whose variables have the prefix of the controller.
+const PREFIXED: [&str; 8] = [
+    "settings_config_map",
+    "listen",
+    "log",
+    "log_format",
+    "leader_election",
+    "lease_namespace",
+    "lease_name",
+    "concurrency",
+];
+
+fn variable(prefix: &str, argument: &str) -> String {
+    format!("{prefix}_{argument}").to_uppercase()
+}
+
 /// The command line and environment of every controller.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Parser)]
 pub struct Arguments {
     /// File with the settings (YAML); it is read again when it changes.
-    #[arg(long, env = "CATENA_SETTINGS", value_name = "FILE", default_value = "/etc/catena/settings.yaml")]
+    #[arg(long, value_name = "FILE", default_value = "settings.yaml")]
     pub settings: PathBuf,
 
     /// `ConfigMap` that the settings come from, in the namespace of the Lease: Events about the settings are published
     /// about it.
-    #[arg(long, env = "CATENA_SETTINGS_CONFIG_MAP", value_name = "NAME")]
+    #[arg(long, value_name = "NAME")]
     pub settings_config_map: Option<String>,
 
     /// Start no controller, but query these pages of a running one, each until it reports success: /readyz for at most
@@ -24,27 +80,27 @@ pub struct Arguments {
     pub probe: Vec<Uri>,
 
     /// Address that serves /readyz, /healthz, /settings, /selftest and /metrics.
-    #[arg(long, env = "CATENA_LISTEN", value_name = "IP:PORT", default_value = "0.0.0.0:8080")]
+    #[arg(long, value_name = "IP:PORT", default_value = "0.0.0.0:8080")]
     pub listen: SocketAddr,
 
     /// Filter of the logs: a level, or directives such as `info,operator_kit=debug`, which adds each decision and write.
-    #[arg(long, env = "CATENA_LOG", value_name = "DIRECTIVES", default_value = "info")]
+    #[arg(long, value_name = "DIRECTIVES", default_value = "info")]
     pub log: String,
 
     /// Format of the logs.
-    #[arg(long, env = "CATENA_LOG_FORMAT", value_enum, default_value_t = LogFormat::Json)]
+    #[arg(long, value_enum, default_value_t = LogFormat::Json)]
     pub log_format: LogFormat,
 
     /// Act only while holding a Lease; needed when more than one replica runs.
-    #[arg(long, env = "CATENA_LEADER_ELECTION", value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     pub leader_election: bool,
 
     /// Namespace of the Lease; the pod's own by default.
-    #[arg(long, env = "CATENA_LEASE_NAMESPACE", value_name = "NAME")]
+    #[arg(long, value_name = "NAME")]
     pub lease_namespace: Option<String>,
 
     /// Name of the Lease; the controller's own by default.
-    #[arg(long, env = "CATENA_LEASE_NAME", value_name = "NAME")]
+    #[arg(long, value_name = "NAME")]
     pub lease_name: Option<String>,
 
     /// Identity of this process among its replicas; in a cluster, the name of its pod.
@@ -52,24 +108,11 @@ pub struct Arguments {
     pub identity: String,
 
     /// Maximum number of objects that are reconciled concurrently.
-    #[arg(long, env = "CATENA_CONCURRENCY", value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub concurrency: u16,
 }
 
 impl Arguments {
-    /// Reads the command line and the environment of a controller that has no commands of its own. `about` says in a
-    /// sentence what it does. The process ends here after `--help` and `--version`, and after a mistake.
-    #[must_use]
-    pub fn parse(name: &'static str, version: &'static str, about: &'static str) -> Self {
-        let matches = Self::command(name, version, about).get_matches();
-        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
-    }
-
-    fn command(name: &'static str, version: &'static str, about: &'static str) -> Command {
-        let example = format!("Example: {name} --settings settings.yaml --log-format text");
-        Self::augment_args(Command::new(name)).version(version).about(about).after_help(example)
-    }
-
     /// The namespace of the Lease.
     pub(crate) fn lease_namespace<'a>(&'a self, client: &'a Client) -> &'a str {
         self.lease_namespace.as_deref().unwrap_or_else(|| client.default_namespace())
@@ -80,12 +123,38 @@ impl Arguments {
 mod tests {
     use super::*;
 
+    const REAPER: Identity =
+        Identity { name: "reaper", version: "1.2.3", about: "Deletes what has ended", prefix: "acme" };
+
     #[test]
     fn the_help_says_what_the_program_does_and_gives_an_example() {
-        let mut command = Arguments::command("reaper", "1.2.3", "Deletes what has ended");
+        let mut command = REAPER.command::<Arguments>();
         assert_eq!(command.render_version(), "reaper 1.2.3\n");
         let help = command.render_help().to_string();
         assert!(help.starts_with("Deletes what has ended\n"), "{help}");
         assert!(help.contains("Example: reaper --settings settings.yaml --log-format text"), "{help}");
+    }
+
+    #[test]
+    fn each_argument_has_a_variable_with_the_prefix_of_the_controller() {
+        let command = REAPER.command::<Arguments>();
+        command.clone().debug_assert();
+        let variables: Vec<_> =
+            command.get_arguments().filter_map(|argument| argument.get_env()?.to_str()).collect();
+        let expected = [
+            "ACME_SETTINGS",
+            "ACME_SETTINGS_CONFIG_MAP",
+            "ACME_LISTEN",
+            "ACME_LOG",
+            "ACME_LOG_FORMAT",
+            "ACME_LEADER_ELECTION",
+            "ACME_LEASE_NAMESPACE",
+            "ACME_LEASE_NAME",
+            "POD_NAME",
+            "ACME_CONCURRENCY",
+        ];
+        assert_eq!(variables, expected);
+        let arguments = Arguments::from_arg_matches(&command.get_matches_from(["reaper"])).unwrap();
+        assert_eq!(arguments.settings.to_str(), Some("/etc/acme/settings.yaml"));
     }
 }

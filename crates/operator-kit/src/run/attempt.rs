@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use crate::report::Failure;
+use operator_watch::Failure;
 
 /// The steps that a pass over an object may take.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,12 +4,10 @@
 use std::{
     collections::{BTreeSet, HashMap, HashSet, VecDeque},
     future::pending,
-    hash::Hash,
     sync::Arc,
     time::Duration,
 };
 
-use kube::{Resource, runtime::reflector::Store};
 use parking_lot::Mutex;
 use tokio::{
     select,
@@ -18,7 +16,7 @@ use tokio::{
     time::{Instant, sleep, sleep_until},
 };
 
-use crate::object::ObjectId;
+use operator_watch::{ObjectId, Row, SharedRows};
 
 /// Longest delay of a requeued object: an early pass finds nothing to do.
 const MAX_DELAY: Duration = Duration::from_secs(24 * 3600);
@@ -71,18 +69,16 @@ impl Queue {
     }
 
     /// Requests a pass over an object.
-    pub(crate) fn notify_of(&self, object: &impl Resource) {
-        let ObjectId { namespace, name, .. } = ObjectId::of(object);
+    pub(crate) fn notify_of(&self, object: &impl Row) {
+        let ObjectId { namespace, name, .. } = object.id();
         self.notify(namespace, name);
     }
 
     /// Requests a pass over every object that `is_asked`, slice by slice: a queue entry is larger than a small row, and
     /// everything else runs on the same thread.
-    pub(crate) async fn notify_all<K>(&self, store: &Store<K>, is_asked: impl Fn(&K) -> bool)
-    where
-        K: Resource<DynamicType: Hash + Eq + Clone> + Clone + 'static,
-    {
-        for stretch in store.state().chunks(STRETCH_SIZE) {
+    pub(crate) async fn notify_all<R: Row>(&self, objects: &SharedRows<R>, is_asked: impl Fn(&R) -> bool) {
+        let objects = objects.read().all();
+        for stretch in objects.chunks(STRETCH_SIZE) {
             let asked: Vec<_> = stretch.iter().filter(|object| is_asked(object)).collect();
             for slice in asked.chunks(SLICE_SIZE) {
                 for object in slice {

@@ -1,20 +1,10 @@
-//! One kind that is reconciled: its watch, its store and its passes.
+//! One kind that is reconciled: its watch, its objects and its passes.
 
-use std::{collections::HashSet, convert::Infallible, hash::Hash, pin::pin, sync::Arc, time::Duration};
+use std::{convert::Infallible, pin::pin, sync::Arc, time::Duration};
 
-use futures::{
-    FutureExt, StreamExt,
-    future::BoxFuture,
-    stream::{BoxStream, FuturesUnordered},
-};
-use k8s_openapi::api::core::v1::ObjectReference;
-use kube::{
-    Resource,
-    runtime::{
-        reflector::{Store, store::Writer as StoreWriter},
-        watcher::Event,
-    },
-};
+use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
+use kube::Resource;
+use operator_watch::{Health, Intake, ObjectId, Row, SharedRows, WatchHandle, Watches};
 use serde::de::DeserializeOwned;
 use tokio::{
     select,
@@ -22,14 +12,9 @@ use tokio::{
 };
 use tracing::Instrument;
 
-use crate::{
-    object::ObjectId,
-    report::health::Health,
-    run::{Controller, Queue, controller::Passes, queue::Key},
-    watch::{Intake, WatchHandle, Watches, readable},
-};
+use crate::run::{Controller, Queue, controller::Passes, queue::Key};
 
-/// Time in which recoveries and losses of watches are gathered before every object is reconciled again.
+/// Time in which epochs are gathered before every object is reconciled again.
 const RETRIGGER_DEBOUNCE: Duration = Duration::from_secs(1);
 
 /// The phase of the process.
@@ -46,11 +31,8 @@ pub(crate) enum Phase {
 /// Reconciles one kind.
 pub(crate) struct Reconciler<C: Controller> {
     pub passes: Arc<Passes<C>>,
-    pub filled: StoreWriter<C::Kind>,
     pub queue: Queue,
     pub concurrency: u16,
-    /// An item for each change of the settings.
-    pub settings: BoxStream<'static, ()>,
     pub watches: Watches,
 }
 
@@ -67,12 +49,12 @@ impl<C: Controller> Reconciler<C> {
     where
         Raw: Resource + Clone + DeserializeOwned + Send + 'static,
     {
-        let Self { passes, filled, queue, concurrency, settings, watches } = self;
+        let Self { passes, queue, concurrency, watches } = self;
         let relisted = Arc::<Notify>::default();
-        let watching = watch(&watches, intake, filled, queue.clone(), passes.clone(), relisted.clone());
+        let watching = watch(&watches, intake, queue.clone(), passes.clone(), relisted.clone());
         select! {
             () = watching.ended() => Err(anyhow::anyhow!("the watch ended")),
-            never = retrigger(settings, &passes.health, &relisted, &passes.store, &queue) => match never {},
+            never = retrigger(&passes.health, &relisted, &passes.objects, &queue) => match never {},
             ended = work(passes.clone(), &queue, concurrency, phase) => ended,
         }
     }
@@ -91,7 +73,7 @@ async fn work<C: Controller>(
     queue.open();
     let stopping = async move { phase.wait_for(|phase| *phase == Phase::Stopping).await.map(drop) };
     tokio::join!(
-        queue.notify_all(&passes.store, |_| true),
+        queue.notify_all(&passes.objects, |_| true),
         make_passes(&passes, queue, usize::from(concurrency), stopping)
     )
     .1
@@ -130,11 +112,10 @@ async fn make_passes<C: Controller>(
     Ok(())
 }
 
-/// Keeps the store filled.
+/// Keeps the objects up to date, and requests a pass over each that changes.
 fn watch<C: Controller, Raw>(
     watches: &Watches,
     intake: Intake<Raw, C::Kind>,
-    mut store: StoreWriter<C::Kind>,
     queue: Queue,
     passes: Arc<Passes<C>>,
     relisted: Arc<Notify>,
@@ -142,80 +123,60 @@ fn watch<C: Controller, Raw>(
 where
     Raw: Resource + Clone + DeserializeOwned + Send + 'static,
 {
-    let Intake { watch, status, seen, mut trim } = intake;
-    let known = store.as_reader();
-    watches.start(watch, status, seen, move |event| {
-        // The last readable state of an object.
-        let find = |place: &ObjectReference| {
-            let namespace = place.namespace.as_deref().unwrap_or_default();
-            let found = passes.find(namespace, place.name.as_deref()?)?;
-            (found.meta().uid == place.uid).then(|| C::Kind::clone(&found))
-        };
-        let Some(event) = readable(event, &mut trim, find) else { return };
-        let before = if matches!(event, Event::InitDone) { known.state() } else { Vec::new() };
-        store.apply_watcher_event(&event);
-        match &event {
-            Event::Apply(object) => queue.notify_of(object),
-            Event::Delete(object) => passes.forget(ObjectId::of(object).uid),
-            // The store shows a list only when it is complete.
-            Event::Init | Event::InitApply(_) => {}
-            Event::InitDone => {
-                forget_gone(&before, &known.state(), &passes);
-                relisted.notify_one();
+    let objects = passes.objects.clone();
+    watches.fill(intake, objects.clone(), move |is_list, affected| {
+        for object in affected {
+            let uid = ObjectId::of(&*object).uid;
+            if objects.read().row(uid).is_none() {
+                passes.forget(uid);
+            } else if !is_list {
+                queue.notify_of(&*object);
             }
+        }
+        if is_list {
+            relisted.notify_one();
         }
     })
 }
 
-/// Requeues every object after a new list, when the settings change, or when a watch recovers or loses its kind.
-async fn retrigger<K>(
-    mut settings: BoxStream<'static, ()>,
+/// Requeues every object after a new list, and in a new epoch.
+async fn retrigger<R: Row>(
     health: &Health,
     relisted: &Notify,
-    store: &Store<K>,
+    objects: &SharedRows<R>,
     queue: &Queue,
-) -> Infallible
-where
-    K: Resource<DynamicType: Hash + Eq + Clone> + Clone + 'static,
-{
+) -> Infallible {
     let mut epoch = health.requeue_epoch.subscribe();
     loop {
         select! {
             // The first list counts as well, but nobody has to wait for it.
             biased;
             () = relisted.notified() => {}
-            Some(()) = settings.next() => {}
             Ok(()) = epoch.changed() => {
                 // At a start and after an outage, watches recover one after another.
                 tokio::time::sleep(RETRIGGER_DEBOUNCE).await;
                 epoch.mark_unchanged();
             }
         }
-        queue.notify_all(store, |_| true).await;
-    }
-}
-
-/// Forgets the objects that were deleted while the watch was interrupted.
-fn forget_gone<C: Controller>(before: &[Arc<C::Kind>], now: &[Arc<C::Kind>], passes: &Passes<C>) {
-    let uids: HashSet<_> = now.iter().map(|object| object.meta().uid.as_deref()).collect();
-    for gone in before.iter().filter(|object| !uids.contains(&object.meta().uid.as_deref())) {
-        passes.forget(ObjectId::of(&**gone).uid);
+        queue.notify_all(objects, |_| true).await;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::runtime::watcher::Event;
     use parking_lot::Mutex;
 
     use super::*;
     use crate::{
-        report::Failure,
         run::{
             Attempt, Next,
             controller::tests::{object_named, passes_of, writer},
         },
+        testing::Lenient,
     };
+    use operator_watch::Failure;
 
     /// Takes a moment for each pass, and records their order.
     #[derive(Default)]
@@ -244,14 +205,15 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn whoever_is_asked_for_first_is_looked_at_first_however_many_come_after() {
-        let mut filled = StoreWriter::default();
+        let filled = SharedRows::default();
         let names: Vec<_> = (0..100).map(|number| format!("object-{number}")).collect();
-        filled.apply_watcher_event(&Event::Init);
+        let take = |event| drop(filled.write().take(event, Arc::new));
+        take(Event::Init);
         for name in &names {
-            filled.apply_watcher_event(&Event::InitApply(object_named(name)));
+            take(Event::InitApply(Lenient(Ok(object_named(name)))));
         }
-        filled.apply_watcher_event(&Event::InitDone);
-        let passes = Arc::new(passes_of(Slow::default(), filled.as_reader(), writer("http://127.0.0.1:1")));
+        take(Event::InitDone);
+        let passes = Arc::new(passes_of(Slow::default(), filled.clone(), writer("http://127.0.0.1:1")));
         let queue = Queue::default();
         queue.open();
         for name in &names {

@@ -4,13 +4,23 @@
 use std::time::Duration;
 
 use kube::Client;
+use operator_watch::Cause;
 use tokio::{sync::Mutex, time::Instant};
 
 use super::settings::{LiveSettings, Sample, Validate};
-use crate::{report::server::Tried, watch::Cause, write::try_create};
+use crate::write::try_create;
 
 /// Time for which a result is given again, so that a visitor cannot make the controller send many requests.
 const REPEAT_INTERVAL: Duration = Duration::from_secs(5);
+
+/// The result of trying the templates of a controller on the API server.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tried {
+    /// The templates that the server refuses, with the reason.
+    pub refused: Vec<String>,
+    /// Those of which it is not known, with the reason.
+    pub unclear: Vec<String>,
+}
 
 /// Tries the templates of a controller, each by a dry run with sample values.
 pub(crate) struct SelfTest<S> {

@@ -7,11 +7,11 @@ use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use anyhow::anyhow;
 use kube::discovery::ApiResource;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::render::Templates;
+use operator_templates::Templates;
 
 pub(crate) use follow::SettingsFile;
 
@@ -29,6 +29,13 @@ pub trait Validate {
     /// Objects that the templates render with sample values, for a trial on the API server.
     fn samples(&self) -> Vec<Sample> {
         Vec::new()
+    }
+}
+
+/// No settings: whatever stands in the file is not read.
+impl Validate for IgnoredAny {
+    fn validate(&self) -> Result<(), Vec<String>> {
+        Ok(())
     }
 }
 

@@ -7,18 +7,11 @@ use std::{
     sync::Arc,
 };
 
-use kube::{
-    discovery::ApiResource,
-    runtime::reflector::{ObjectRef, Store, store::Writer as StoreWriter},
-};
+use operator_watch::{SharedRows, WatchState, Watched, WatchedKind};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch::Receiver};
 
-use crate::{
-    report::health::WatchState,
-    run::Queue,
-    watch::{Watched, WatchedKind},
-};
+use crate::run::Queue;
 
 /// Requests passes over objects of any of a controller's kinds.
 #[derive(Clone)]
@@ -34,11 +27,9 @@ struct Shared<R: 'static> {
 type ById<R> = HashMap<Arc<str>, Open<R>>;
 
 /// A kind that is watched.
-#[derive(Clone)]
 struct Open<R: 'static> {
     queue: Queue,
-    store: Store<Watched<R>>,
-    resource: Arc<ApiResource>,
+    objects: SharedRows<Watched<R>>,
     state: Receiver<WatchState>,
 }
 
@@ -49,7 +40,7 @@ impl<R: 'static> Default for Triggers<R> {
     }
 }
 
-impl<R: Clone + 'static> Triggers<R> {
+impl<R: Send + Sync + 'static> Triggers<R> {
     /// Requests a pass over an object of the kind with this `id`; does nothing if the kind is no longer watched.
     pub fn notify(&self, id: &str, namespace: &str, name: &str) {
         if let Some(Open { queue, .. }) = self.0.by_id.lock().get(id) {
@@ -60,18 +51,14 @@ impl<R: Clone + 'static> Triggers<R> {
     /// The objects of the kind with this `id`, as its watch last delivered them; none if the kind is not watched.
     #[must_use]
     pub fn objects(&self, id: &str) -> Vec<Arc<Watched<R>>> {
-        self.0.by_id.lock().get(id).map(|open| open.store.state()).unwrap_or_default()
+        self.0.by_id.lock().get(id).map(|open| open.objects.read().all()).unwrap_or_default()
     }
 
-    /// The object with this name of the kind with this `id`, as its watch last delivered it; the namespace of a cluster-scoped
-    /// object is empty.
+    /// The object with this uid of the kind with this `id`, as its watch last delivered it.
     #[must_use]
-    pub fn object(&self, id: &str, namespace: &str, name: &str) -> Option<Arc<Watched<R>>> {
+    pub fn object(&self, id: &str, uid: &str) -> Option<Arc<Watched<R>>> {
         let by_id = self.0.by_id.lock();
-        let Open { store, resource, .. } = by_id.get(id)?;
-        let mut reference = ObjectRef::new_with(name, resource.clone());
-        reference.namespace = Some(namespace.to_owned()).filter(|namespace| !namespace.is_empty());
-        store.get(&reference)
+        by_id.get(id)?.objects.read().row(uid)
     }
 
     /// Whether the cluster serves the kind with this `id`.
@@ -99,32 +86,32 @@ impl<R: Clone + 'static> Triggers<R> {
         loop {
             self.0.namespace_added.notified().await;
             let namespaces = take(&mut *self.0.namespaces.lock());
-            let kinds: Vec<_> = self.0.by_id.lock().values().cloned().collect();
-            for Open { queue, store, .. } in kinds {
+            let opened = |open: &Open<R>| (open.queue.clone(), open.objects.clone());
+            let kinds: Vec<_> = self.0.by_id.lock().values().map(opened).collect();
+            for (queue, objects) in kinds {
                 let is_asked = |object: &Watched<R>| {
                     object.metadata.namespace.as_ref().is_some_and(|namespace| namespaces.contains(namespace))
                 };
-                queue.notify_all(&store, is_asked).await;
+                queue.notify_all(&objects, is_asked).await;
             }
         }
     }
 
-    /// A queue and a store for a kind, whose watch has this state.
+    /// A queue and rows for a kind, whose watch has this state.
     pub(crate) fn open(
         &self,
         kind: &WatchedKind<R>,
         state: Receiver<WatchState>,
-    ) -> (Queue, StoreWriter<Watched<R>>) {
-        let resource = kind.resource().clone();
-        let (queue, filled) = (Queue::default(), StoreWriter::new(resource.clone()));
-        let open = Open { queue: queue.clone(), store: filled.as_reader(), resource, state };
-        self.0.by_id.lock().insert(kind.id().clone(), open);
-        (queue, filled)
+    ) -> (Queue, SharedRows<Watched<R>>) {
+        let (queue, objects) = (Queue::default(), SharedRows::default());
+        let open = Open { queue: queue.clone(), objects: objects.clone(), state };
+        self.0.by_id.lock().insert(kind.id.clone(), open);
+        (queue, objects)
     }
 
-    /// Drops the queue and the store of a kind that is no longer watched.
+    /// Drops the queue and the rows of a kind that is no longer watched.
     pub(crate) fn close(&self, kind: &WatchedKind<R>) {
-        self.0.by_id.lock().remove(kind.id());
+        self.0.by_id.lock().remove(&kind.id);
     }
 }
 
@@ -135,7 +122,9 @@ mod tests {
     use tokio::sync::watch::channel;
 
     use super::*;
-    use crate::watch::{Source, WatchedResource};
+    use operator_watch::{Source, WatchedResource};
+
+    use crate::testing::Lenient;
 
     const KIND: &str = "gadgets";
 
@@ -147,26 +136,32 @@ mod tests {
             kind: "Gadget".into(),
             plural: KIND.into(),
         };
-        WatchedKind::new(KIND, resource, "", |_| ())
+        WatchedKind {
+            id: KIND.into(),
+            resource: resource.into(),
+            selector: None,
+            is_metadata_only: false,
+            trim: Arc::new(|_| ()),
+            fingerprint: String::new(),
+        }
     }
 
-    fn fill(filled: &mut StoreWriter<Watched<()>>, namespaces: usize, objects: usize) {
-        let watched = WatchedResource::unwatched(kind().resource().clone());
+    fn fill(filled: &SharedRows<Watched<()>>, namespaces: usize, objects: usize) {
+        let watched = WatchedResource::unwatched(kind().resource);
         let source = Arc::new(Source { id: KIND.into(), watched });
-        filled.apply_watcher_event(&Event::Init);
+        let take = |event| drop(filled.write().take(event, Arc::new));
+        take(Event::Init);
         for number in 0..objects {
             let metadata = ObjectMeta {
                 namespace: Some(format!("n{}", number % namespaces)),
                 name: Some(format!("o{number}")),
+                uid: Some(format!("u{number}")),
                 ..ObjectMeta::default()
             };
-            filled.apply_watcher_event(&Event::InitApply(Watched {
-                metadata,
-                source: source.clone(),
-                row: (),
-            }));
+            let object = Watched { metadata, source: source.clone(), row: () };
+            take(Event::InitApply(Lenient(Ok(object))));
         }
-        filled.apply_watcher_event(&Event::InitDone);
+        take(Event::InitDone);
     }
 
     #[tokio::test(start_paused = true)]
@@ -174,9 +169,9 @@ mod tests {
         const NAMESPACES: usize = 500;
         const OBJECTS: usize = 20_000;
         let triggers = Triggers::default();
-        let (queue, mut filled) = triggers.open(&kind(), channel(WatchState::default()).1);
+        let (queue, filled) = triggers.open(&kind(), channel(WatchState::default()).1);
         queue.open();
-        fill(&mut filled, NAMESPACES, OBJECTS);
+        fill(&filled, NAMESPACES, OBJECTS);
         for number in 0..NAMESPACES - 1 {
             triggers.notify_all_in(&format!("n{number}"));
         }
@@ -203,9 +198,9 @@ mod tests {
     #[test]
     fn nothing_is_kept_of_a_kind_that_is_not_watched_any_more() {
         let triggers = Triggers::default();
-        let (queue, mut filled) = triggers.open(&kind(), channel(WatchState::default()).1);
-        fill(&mut filled, 1, 1);
-        let row = Arc::downgrade(&filled.as_reader().state()[0]);
+        let (queue, filled) = triggers.open(&kind(), channel(WatchState::default()).1);
+        fill(&filled, 1, 1);
+        let row = Arc::downgrade(&filled.read().all()[0]);
         triggers.close(&kind());
         drop((queue, filled));
         assert!(row.upgrade().is_none());

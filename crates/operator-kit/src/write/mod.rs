@@ -4,11 +4,11 @@ mod located;
 pub mod owner;
 mod repeated_writes;
 mod slow_start;
-mod strict;
 mod writer;
 
 pub(crate) use writer::Gate;
 pub use {
+    located::located,
     slow_start::{Batch, slow_start},
     writer::{OnBehalf, Writer, Written, try_create},
 };

@@ -4,10 +4,7 @@ use json_patch::{PatchOperation, ReplaceOperation, TestOperation, jsonptr::Point
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::{Client, Resource, core::NamespaceResourceScope, discovery::ApiResource};
 
-use crate::{
-    object::{Named, ObjectId},
-    watch::{ApiError, Cause, Verb, live},
-};
+use operator_watch::{ApiError, Cause, Named, ObjectId, Verb, live};
 
 /// The owner reference that marks the controller of an object.
 #[must_use]

@@ -9,16 +9,14 @@ use std::{
     time::Duration,
 };
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use axum::http::{Request, header::CONTENT_TYPE};
+use operator_watch::{Failure, Named};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::{
-    object::Named,
-    report::{Failure, reason},
-};
+use crate::report::reason;
 
 /// How often a write may be repeated.
 struct Limit {
@@ -41,7 +39,7 @@ const UNDOING_PACE: Duration = Duration::from_secs(60);
 /// Number of remembered writes above which old ones are removed.
 const PRUNE_THRESHOLD: usize = 1_024;
 
-/// The recent writes, and the objects on whose behalf they were made.
+/// The recent writes.
 #[derive(Default)]
 pub(crate) struct RepeatedWrites(Mutex<State>);
 
@@ -51,9 +49,6 @@ struct State {
     writes: HashMap<u64, Level>,
     /// The number of remembered writes above which some are forgotten.
     limit: usize,
-    /// The writes that were repeated too often since the last call, by the uid of the object on whose behalf they were
-    /// made.
-    too_often: HashMap<String, Repeated>,
 }
 
 /// The level of the leaky bucket of a write.
@@ -123,33 +118,22 @@ impl Repeated {
 }
 
 impl RepeatedWrites {
-    /// Records a write on behalf of an object, and notes it if it was repeated too often.
-    pub fn record(&self, whose: &str, write: Repetition, told: impl FnOnce() -> Repeated) {
-        let mut state = self.lock();
-        let now = Instant::now();
+    /// Records a write. True if it was repeated too often.
+    pub fn record(&self, write: Repetition) -> bool {
+        let (mut state, now) = (self.0.lock(), Instant::now());
         if state.writes.len() > state.limit {
             state.writes.retain(|_, level| !level.is_over(now));
             state.limit = PRUNE_THRESHOLD.max(2 * state.writes.len());
         }
         let next = state.next(write, now);
-        if next.is_full {
-            state.too_often.insert(whose.to_owned(), told());
-        }
+        let is_too_often = next.is_full;
         state.writes.insert(write.digest, next);
+        is_too_often
     }
 
     /// Whether a write will have been repeated too often once it is made.
     pub fn is_too_often(&self, write: Repetition) -> bool {
-        self.lock().next(write, Instant::now()).is_full
-    }
-
-    /// The write that was repeated too often on behalf of an object since the last call.
-    pub fn take(&self, whose: &str) -> Option<Repeated> {
-        self.lock().too_often.remove(whose)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock()
+        self.0.lock().next(write, Instant::now()).is_full
     }
 }
 
@@ -222,16 +206,12 @@ fn timeless(value: Value) -> Value {
 mod tests {
     use super::*;
 
-    fn repeated() -> Repeated {
-        Repeated { verb: "apply", object: Named::new("Pod", "web-1"), undoes: None }
-    }
-
     impl RepeatedWrites {
-        /// Records a write of this content.
-        fn add(&self, whose: &str, content: u64) {
+        /// Records a write of this content. True if it was repeated too often.
+        fn add(&self, whose: &str, content: u64) -> bool {
             let request =
                 Request::patch("/api/v1/pods/web-1").body(content.to_string().into_bytes()).unwrap();
-            self.record(whose, Repetition::of(whose, &request, false), repeated);
+            self.record(Repetition::of(whose, &request, false))
         }
     }
 
@@ -276,26 +256,21 @@ mod tests {
     async fn the_very_same_write_again_and_again_is_too_often_until_it_is_quiet() {
         let writes = RepeatedWrites::default();
         for _ in 0..30 {
-            writes.add("a", 1);
-            assert_eq!(writes.take("a"), None);
+            assert!(!writes.add("a", 1));
         }
-        writes.add("a", 1);
-        assert_eq!(writes.take("a"), Some(repeated()));
+        assert!(writes.add("a", 1));
         let forgotten = SAME_WRITE.forget_after.unwrap();
         tokio::time::advance(forgotten).await;
-        writes.add("a", 1);
-        assert_eq!(writes.take("a"), Some(repeated()), "it goes on, only more slowly");
+        assert!(writes.add("a", 1), "it goes on, only more slowly");
         tokio::time::advance(forgotten + SAME_WRITE.interval).await;
-        writes.add("a", 1);
-        assert_eq!(writes.take("a"), None);
+        assert!(!writes.add("a", 1));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_rollout_of_a_thousand_pods_and_five_hundred_commands_write_often_and_are_not_slowed_down() {
         let writes = RepeatedWrites::default();
         for work in 0..5_000 {
-            writes.add("a", work);
-            assert_eq!(writes.take("a"), None);
+            assert!(!writes.add("a", work));
         }
     }
 
@@ -303,8 +278,7 @@ mod tests {
     async fn what_is_healed_now_and_then_is_not_slowed_down() {
         let writes = RepeatedWrites::default();
         for _ in 0..1_000 {
-            writes.add("a", 1);
-            assert_eq!(writes.take("a"), None);
+            assert!(!writes.add("a", 1));
             tokio::time::advance(SAME_WRITE.interval).await;
         }
     }
@@ -314,8 +288,7 @@ mod tests {
         let writes = RepeatedWrites::default();
         let is_too_often = || {
             let request = Request::patch("/api/v1/pods/web-1").body(Vec::new()).unwrap();
-            writes.record("a", Repetition::of("a", &request, true), repeated);
-            writes.take("a").is_some()
+            writes.record(Repetition::of("a", &request, true))
         };
         assert_eq!([(); 8].map(|()| is_too_often()), [false, false, false, false, false, true, true, true]);
         for _ in 0..10 {
@@ -329,8 +302,7 @@ mod tests {
         let writes = RepeatedWrites::default();
         for object in 0..100 {
             let object = object.to_string();
-            writes.add(&object, 1);
-            assert_eq!(writes.take(&object), None);
+            assert!(!writes.add(&object, 1));
         }
     }
 
@@ -341,7 +313,7 @@ mod tests {
             writes.add("a", work);
             tokio::time::advance(Duration::from_millis(10)).await;
         }
-        assert!(writes.lock().writes.len() <= 2 * PRUNE_THRESHOLD, "{}", writes.lock().writes.len());
+        assert!(writes.0.lock().writes.len() <= 2 * PRUNE_THRESHOLD, "{}", writes.0.lock().writes.len());
     }
 
     #[test]

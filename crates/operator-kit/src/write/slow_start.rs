@@ -1,9 +1,10 @@
 use std::{future::ready, pin::pin, time::Duration};
 
 use futures::{StreamExt, stream};
+use operator_watch::Failure;
 use tokio::time::Instant;
 
-use crate::report::{Failure, Failures};
+use crate::report::Failures;
 
 /// Time after which no further call is begun: the rest is left to a later pass, after those of other objects.
 const LONGEST: Duration = Duration::from_secs(30);

@@ -14,7 +14,7 @@ use backup_controller::{
 };
 use catena_api::keys::{BACKUP_FINALIZER, BACKUP_STATUS};
 use jiff::Timestamp;
-use operator_kit::watch::{Source, Watched, WatchedResource, Watermark};
+use operator_watch::{Source, Watched, WatchedResource, Watermark};
 use serde_json::{Value, json};
 
 use super::super::{

@@ -8,7 +8,7 @@ use command_binder::{
     decide::{Action, decide},
     observed::{Observed, Target, TargetObject},
 };
-use operator_kit::watch::{ServedKind, Source, Watched, WatchedResource};
+use operator_watch::{ServedKind, Source, Watched, WatchedResource};
 use serde_json::json;
 
 use super::super::{

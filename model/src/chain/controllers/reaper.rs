@@ -8,7 +8,7 @@ use command_reaper::{
     decide::{Action, decide},
     observed::Observed,
 };
-use operator_kit::watch::{Source, Watched, WatchedResource};
+use operator_watch::{Source, Watched, WatchedResource};
 
 use super::super::{
     content::{Answer, Server, Stored, metadata, trimmed},

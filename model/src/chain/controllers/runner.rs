@@ -11,10 +11,8 @@ use command_runner::{
     },
     observed::{Look, Observed, Target},
 };
-use operator_kit::{
-    run::Attempt,
-    watch::{Source, Watched, WatchedResource},
-};
+use operator_kit::run::Attempt;
+use operator_watch::{Source, Watched, WatchedResource};
 use serde_json::json;
 
 use super::super::{

@@ -13,7 +13,7 @@ use clap::ValueEnum;
 use local_cluster::{Interrupt, explain, files, own_file, seconds};
 
 use super::{crds, demo, e2e};
-use crate::{cargo, workspace};
+use crate::{cargo, published, workspace};
 
 /// The options of the checks.
 #[derive(clap::Args)]
@@ -41,6 +41,8 @@ enum Step {
     Crds,
     /// cargo deny, where it is installed
     Deny,
+    /// The crates for others can be packed, whether or not their registry can be reached
+    Pack,
     /// The common parts are in all charts; helm lint and helm template of every chart, with all of its value files
     Charts,
     /// The end-to-end suite on clusters of its own
@@ -171,6 +173,7 @@ impl Step {
                 crds::compat::since_the_last_releases()?;
             }
             Self::Deny => return deny(interrupt).await,
+            Self::Pack => interrupt.run(&mut published::packing()).await?,
             Self::Charts => chart_checks::run(interrupt).await?,
             Self::E2e => e2e::run_locally(&options.e2e, interrupt).await?,
             Self::Demo => demo::rehearse(interrupt).await?,

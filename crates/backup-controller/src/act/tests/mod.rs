@@ -13,7 +13,8 @@ use backup_controller::{
 };
 use catena_api::keys::BACKUP_FINALIZER;
 use jiff::Timestamp;
-use operator_kit::{report::Failure, run::Attempt, testing::in_turn};
+use operator_kit::{run::Attempt, testing::in_turn};
+use operator_watch::Failure;
 
 use super::*;
 use crate::{

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use catena_api::keys::BACKUP_FINALIZER;
 use k8s_openapi::api::core::v1::ObjectReference;
-use operator_kit::report::Failure;
+use operator_watch::Failure;
 use serde_json::json;
 
 use super::*;

@@ -1,6 +1,6 @@
 //! The effects of each answer of the server.
 
-use operator_kit::report::Failure;
+use operator_watch::Failure;
 
 use super::*;
 

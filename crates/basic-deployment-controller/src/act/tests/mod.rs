@@ -10,8 +10,8 @@ use kube::discovery::ApiResource;
 use operator_kit::{
     report::Failures,
     testing::{Answer, Sent, answering, in_turn},
-    watch::Watermark,
 };
+use operator_watch::Watermark;
 
 use super::*;
 use crate::fixtures::{child, deployment, desired, observed, owner, rendered, revision};

@@ -3,7 +3,9 @@
 use catena_api::deletion::TERMINATING;
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use operator_kit::{render::TemplateError, report::Failure, run::HeldUp, write::owner::is_former};
+use operator_kit::{run::HeldUp, write::owner::is_former};
+use operator_templates::TemplateError;
+use operator_watch::Failure;
 
 use super::*;
 
@@ -271,8 +273,8 @@ fn a_deletion_that_is_held_up_is_reported_once_with_what_holds_it() {
 fn the_first_status_waits_for_readiness_but_not_with_what_blocks() {
     let mut observed = ours(json!({"status": {"active": 1}}));
     observed.status_age = StatusAge::Unwritten(Duration::from_secs(2));
-    assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(8)));
-    observed.status_age = StatusAge::Unwritten(Duration::from_secs(10));
+    assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(28)));
+    observed.status_age = StatusAge::Unwritten(Duration::from_secs(30));
     assert!(matches!(decide(&observed), Action::WriteStatus(_)));
     let blocker = json!({"apiVersion": "v1", "kind": "Pod", "name": "web-x", "reason": "ImagePullBackOff"});
     observed.child = Found::Ours(child(json!({"status": {"active": 1, "blockedBy": blocker}})));

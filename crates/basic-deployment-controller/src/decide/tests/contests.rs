@@ -1,12 +1,10 @@
 //! Changes by somebody else are undone, but not more often than the kit allows.
 
 use operator_kit::{
-    report::{
-        Failure,
-        conditions::{RECONCILING, STALLED},
-    },
+    report::conditions::{RECONCILING, STALLED},
     run::HeldUp,
 };
+use operator_watch::Failure;
 
 use super::*;
 use crate::step;

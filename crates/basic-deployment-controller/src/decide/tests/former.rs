@@ -1,6 +1,7 @@
 //! A child of an earlier name is scaled and told until the new one serves.
 
-use operator_kit::{report::Failure, run::HeldUp};
+use operator_kit::run::HeldUp;
+use operator_watch::Failure;
 
 use super::*;
 

@@ -20,10 +20,10 @@ use std::{sync::Arc, time::Duration};
 use catena_api::{BasicDeploymentSpec, BasicDeploymentStatus, Pin, contract::ReplicaContract, keys};
 use jiff::Timestamp;
 use operator_kit::{
-    render::Rendered,
     report::{StatusAge, conditions},
     run::Attempt,
 };
+use operator_templates::Rendered;
 use serde_json::{Value, json};
 
 use super::*;

@@ -3,9 +3,10 @@
 use catena_api::reason::PROGRESS_DEADLINE_EXCEEDED;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use operator_kit::report::{
-    Failure, NextRetry, Pace,
+    Pace,
     conditions::{PROGRESSING, READY, RECONCILING, STALLED},
 };
+use operator_watch::{Failure, NextRetry};
 
 use super::*;
 use crate::{

@@ -10,11 +10,12 @@ use std::time::Duration;
 
 use catena_api::{BasicDeploymentStatus, ChildStatus, keys};
 use operator_kit::{
-    report::{Events, Failure, Failures},
+    report::{Events, Failures},
     run::{Controller, Next, Queue},
     testing::{Answer, Log, Sent, answering},
     write::Writer,
 };
+use operator_watch::Failure;
 use serde_json::{Value, json};
 
 use super::*;

@@ -10,10 +10,8 @@ mod reports;
 use catena_api::{BasicReplicaSet, BasicReplicaSetSpec};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use operator_kit::{
-    report::{Failure, StatusAge},
-    run::HeldUp,
-};
+use operator_kit::{report::StatusAge, run::HeldUp};
+use operator_watch::Failure;
 use pod_state::{Phase, Trouble};
 
 use super::*;

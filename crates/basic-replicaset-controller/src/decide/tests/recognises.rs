@@ -1,10 +1,7 @@
 //! Names that are taken, pods that could not be looked up, and owner references in another version.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use operator_kit::{
-    object::Named,
-    watch::{Cause, Verb},
-};
+use operator_watch::{Cause, Named, Verb};
 
 use super::*;
 

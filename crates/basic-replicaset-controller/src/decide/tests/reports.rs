@@ -86,7 +86,7 @@ fn another_pod_that_blocks_for_the_same_reason_is_no_news() {
 fn a_first_status_waits_for_readiness_but_not_for_a_failure() {
     let mut observed = observed(1, vec![pod(0, NEW, starting())]);
     observed.status_age = StatusAge::Unwritten(Duration::ZERO);
-    assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(10)));
+    assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(30)));
     observed.pods = vec![pod(0, NEW, stuck("ImagePullBackOff"))];
     assert!(matches!(decide(&observed), Action::WriteStatus(_)));
     observed.pods = vec![pod(0, NEW, PodState::Ready)];

@@ -2,11 +2,8 @@ use std::sync::Arc;
 
 use command_kinds::CommandKind;
 use kube::{core::GroupVersionKind, discovery::ApiResource};
-use operator_kit::{
-    report::Failure,
-    run::Attempt,
-    watch::{ServedKind, Watched},
-};
+use operator_kit::run::Attempt;
+use operator_watch::{Failure, ServedKind, Watched};
 use serde_json::{Value, json};
 
 use super::*;

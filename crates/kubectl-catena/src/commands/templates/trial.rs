@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use operator_kit::{
-    watch::{ApiError, Cause},
-    write::try_create,
-};
+use operator_kit::write::try_create;
+use operator_watch::{ApiError, Cause};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -116,7 +114,7 @@ fn in_this_namespace(said: &str) -> (Outcome, String) {
 
 #[cfg(test)]
 mod tests {
-    use operator_kit::{object::Named, watch::Verb};
+    use operator_watch::{Named, Verb};
 
     use super::*;
 

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, io::Read};
 use anyhow::{Context, Result, bail, ensure};
 use backup_controller::settings::VALUES;
 use catena_api::keys::GROUP;
-use operator_kit::render::{Declarations, Templates, from_yaml};
+use operator_templates::{Declarations, Templates, from_yaml};
 use serde_json::{Map, Value};
 
 /// A template of the values.

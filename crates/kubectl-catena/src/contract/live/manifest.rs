@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, bail, ensure};
 use catena_api::contract::ReplicaContract;
-use operator_kit::render::documents;
+use operator_templates::documents;
 use serde_json::{Value, json};
 
 use crate::kinds::Kind;

@@ -1,11 +1,12 @@
 //! Tries the replica contract on real objects, in a namespace of its own: behaviour, and not fields.
 
+mod follow;
 mod manifest;
+mod observed;
 mod replica;
 mod report;
 mod requirement;
 mod run;
-mod scene;
 mod stage;
 mod trials;
 
@@ -18,9 +19,9 @@ pub use self::{
     requirement::{Limits, Requirement},
 };
 
-use self::{report::Ledger, run::Run, scene::Scene, stage::Stage};
+use self::{run::Run, stage::Stage};
 use super::Report;
-use crate::{connection::Cluster, interrupt::Interrupt, kinds::Kind, progress::Progress};
+use crate::{connection::Cluster, interrupt::Interrupt, kinds::Kind};
 
 /// A child to try.
 pub struct Subject {
@@ -45,10 +46,7 @@ pub async fn check(cluster: Cluster, subject: &Subject, limits: &Limits) -> Resu
         bail!("interrupted");
     };
     created?;
-    let status = Progress::new(&format!("{} in {}", subject.kind.resource.kind, stage.name()));
-    let (scene, ledger) = (Scene::default(), Ledger::default());
-    let Subject { mapping, good, bad, .. } = subject;
-    let run = Run { stage, scene, ledger, mapping, good, bad, limits, status };
+    let run = Run::new(stage, subject, limits);
     let trials = Box::pin(async {
         tokio::select! {
             ended = trials::all(&run) => ended,

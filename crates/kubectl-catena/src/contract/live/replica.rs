@@ -42,16 +42,6 @@ impl Replica {
     }
 }
 
-/// The number of replicas that serve.
-pub fn serving(replicas: &[Replica]) -> usize {
-    replicas.iter().filter(|replica| replica.serves).count()
-}
-
-/// The number of replicas that are alive.
-pub fn alive(replicas: &[Replica]) -> usize {
-    replicas.iter().filter(|replica| replica.is_alive).count()
-}
-
 /// The circumstances in which a child may say that it is ready.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expectation {

@@ -1,23 +1,22 @@
 //! One run of the trials: the hands of each trial.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::collections::BTreeSet;
 
 use anyhow::Result;
-use basic_deployment_controller::outputs::Mapping;
 use catena_api::contract::ReplicaContract;
+use tokio::{sync::watch, time::timeout};
 
 use super::{
+    Subject,
     manifest::Manifest,
-    replica::{Expectation, Replica, alive, serving},
+    observed::{Child, Observed},
+    replica::Expectation,
     report::Ledger,
     requirement::{Limits, Requirement},
-    scene::{Child, Scene},
     stage::Stage,
 };
-use crate::{poll::poll, progress::Progress};
+use crate::progress::Progress;
 
-/// Time between two looks at what the watches have shown.
-const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 /// The number of steps that are shown as progress.
 const STEPS: u64 = 11;
 
@@ -26,33 +25,33 @@ pub struct Run<'r> {
     /// The only writer.
     pub stage: Stage,
     /// What is seen.
-    pub scene: Scene,
+    pub observed: watch::Sender<Observed>,
     /// The results so far.
     pub ledger: Ledger,
-    /// The contract of the kind.
-    pub mapping: &'r Mapping,
-    /// The child that serves.
-    pub good: &'r Manifest,
-    /// The child that never serves.
-    pub bad: &'r Manifest,
+    /// The child that is tried.
+    pub subject: &'r Subject,
     /// The time limits.
     pub limits: &'r Limits,
     /// The display.
     pub status: Progress,
 }
 
-/// What is visible at a moment.
-pub struct View {
-    /// The child.
-    pub child: Child,
-    /// All replicas on the stage.
-    pub replicas: Vec<Replica>,
-}
+impl<'r> Run<'r> {
+    /// A run on a stage that is set up.
+    pub fn new(stage: Stage, subject: &'r Subject, limits: &'r Limits) -> Self {
+        let status = Progress::new(&format!("{} in {}", subject.kind.resource.kind, stage.name()));
+        let (observed, ledger) = (watch::Sender::new(Observed::default()), Ledger::default());
+        Self { stage, observed, ledger, subject, limits, status }
+    }
 
-impl Run<'_> {
     /// The contract of the kind.
     pub fn contract(&self) -> &ReplicaContract {
-        &self.mapping.contract
+        &self.subject.mapping.contract
+    }
+
+    /// A child, as it was last seen.
+    pub fn child(&self, name: &str) -> Option<Child> {
+        self.observed.borrow().children.get(name).cloned()
     }
 
     /// Shows the step that begins.
@@ -61,13 +60,15 @@ impl Run<'_> {
     }
 
     /// Waits until something is visible, for as long as a requirement may take.
-    pub async fn until(&self, child: &str, limit: Requirement, is: impl Fn(&View) -> bool) -> bool {
-        let seen = poll(LOOK_INTERVAL, self.limits.of(limit), async || -> Result<Option<()>> {
-            let child = self.scene.child(child);
-            let view = child.map(|child| View { child, replicas: self.scene.replicas() });
-            Ok(view.is_some_and(|view| is(&view)).then_some(()))
-        });
-        seen.await.is_ok_and(|seen| seen.is_some())
+    pub async fn until(&self, limit: Requirement, is: impl FnMut(&Observed) -> bool) -> bool {
+        let mut changes = self.observed.subscribe();
+        let seen = timeout(self.limits.of(limit), changes.wait_for(is)).await;
+        seen.is_ok_and(|seen| seen.is_ok())
+    }
+
+    /// Waits until a state of a child is visible.
+    pub async fn until_child(&self, name: &str, limit: Requirement, is: impl Fn(&Child) -> bool) -> bool {
+        self.until(limit, |observed| observed.children.get(name).is_some_and(&is)).await
     }
 
     /// Applies a child, and judges its readiness by its replicas from then on.
@@ -80,7 +81,8 @@ impl Run<'_> {
         blame: Requirement,
     ) -> Result<i64> {
         self.expect(None).await;
-        let others = if manifest.name() == self.good.name() { BTreeSet::new() } else { self.scene.uids() };
+        let is_good = manifest.name() == self.subject.good.name();
+        let others = if is_good { BTreeSet::new() } else { self.observed.borrow().uids() };
         let applied = self.stage.apply(&manifest.child(self.contract(), replicas, token)).await?;
         let applied = self.look_at(&applied);
         // A watch may show a new child only after its first status.
@@ -109,14 +111,14 @@ impl Run<'_> {
     ) -> bool {
         let wanted = usize::try_from(wanted).unwrap_or(0);
         let counts = !self.ledger.has_failed(Requirement::Scaling);
-        let is_settled = |replicas: &[Replica]| {
-            let all_serve = replicas.iter().all(|replica| !replica.is_alive || replica.serves);
-            let none_is_old = !replicas.iter().any(|replica| replica.is_alive && old.contains(&replica.uid));
-            let number = alive(replicas);
-            all_serve && none_is_old && (number == wanted || !counts && number > 0)
+        let is_settled = |observed: &Observed| {
+            let mut alive = observed.replicas.values().filter(|replica| replica.is_alive);
+            let number = observed.alive();
+            alive.all(|replica| replica.serves && !old.contains(&replica.uid))
+                && (number == wanted || !counts && number > 0)
         };
-        let name = self.good.name();
-        if !self.until(name, blame, |view| is_settled(&view.replicas)).await {
+        let name = self.subject.good.name();
+        if !self.until(blame, is_settled).await {
             self.ledger.fail(blame, format!("{}: {}", self.in_time(blame), self.described(wanted, old)));
             return false;
         }
@@ -132,12 +134,12 @@ impl Run<'_> {
         if self.ledger.has_failed(requirement) {
             return;
         }
-        let follows = |view: &View| view.child.generation >= generation && view.child.is_current();
-        if self.until(name, requirement, follows).await {
+        let follows = |child: &Child| child.generation >= generation && child.is_current();
+        if self.until_child(name, requirement, follows).await {
             self.ledger.pass(requirement, "it followed each change");
             return;
         }
-        let observed = self.scene.child(name).and_then(|child| child.outputs.observed_generation);
+        let observed = self.child(name).and_then(|child| child.outputs.observed_generation);
         let observed = observed.map_or_else(|| "missing".to_owned(), |number| number.to_string());
         let late = self.in_time(requirement);
         self.ledger.fail(requirement, format!("{late}: it is {observed} for generation {generation}"));
@@ -152,15 +154,16 @@ impl Run<'_> {
         if self.ledger.has_failed(requirement) {
             return;
         }
-        let is_right = |view: &View| {
-            usize::try_from(view.child.outputs.active).is_ok_and(|active| active == serving(&view.replicas))
+        let is_right = |observed: &Observed| {
+            let active = observed.children.get(name).map(|child| usize::try_from(child.outputs.active));
+            active == Some(Ok(observed.serving()))
         };
-        if self.until(name, requirement, is_right).await {
+        if self.until(requirement, is_right).await {
             self.ledger.pass(requirement, "it was the number of serving pods");
             return;
         }
-        let active = self.scene.child(name).map(|child| child.outputs.active).unwrap_or_default();
-        let serving = serving(&self.scene.replicas());
+        let active = self.child(name).map(|child| child.outputs.active).unwrap_or_default();
+        let serving = self.observed.borrow().serving();
         self.ledger.fail(requirement, format!("it stays {active} while {serving} pods serve"));
     }
 
@@ -170,12 +173,12 @@ impl Run<'_> {
         if before.into_iter().any(|requirement| self.ledger.has_failed(requirement)) {
             return;
         }
-        let is_ready = |view: &View| view.child.is_current() && view.child.outputs.ready;
-        if self.until(name, requirement, is_ready).await {
+        let is_ready = |child: &Child| child.is_current() && child.outputs.ready;
+        if self.until_child(name, requirement, is_ready).await {
             self.ledger.pass(requirement, "true when all replicas were new and served, and never before");
             return;
         }
-        let problem = self.scene.child(name).and_then(|child| child.outputs.problem);
+        let problem = self.child(name).and_then(|child| child.outputs.problem);
         let why = problem.map_or_else(String::new, |problem| format!(": {problem}"));
         let late = self.in_time(requirement);
         self.ledger.fail(requirement, format!("{late}, although all replicas serve{why}"));
@@ -187,13 +190,11 @@ impl Run<'_> {
     }
 
     fn described(&self, wanted: usize, old: &BTreeSet<String>) -> String {
-        let replicas = self.scene.replicas();
-        let left = replicas.iter().filter(|replica| replica.is_alive && old.contains(&replica.uid)).count();
+        let observed = self.observed.borrow();
+        let is_left = |uid: &&String| observed.replicas.get(*uid).is_some_and(|replica| replica.is_alive);
+        let left = old.iter().filter(is_left).count();
         let of_old = if left > 0 { format!(", {left} of them old") } else { String::new() };
-        format!(
-            "{} pods serve, and {} are there{of_old}; {wanted} are desired",
-            serving(&replicas),
-            alive(&replicas)
-        )
+        let (serving, alive) = (observed.serving(), observed.alive());
+        format!("{serving} pods serve, and {alive} are there{of_old}; {wanted} are desired")
     }
 }

@@ -10,7 +10,7 @@ use kube::{
     api::{DeleteParams, ListParams, Patch, PatchParams, VersionMatch},
     core::DynamicObject,
 };
-use operator_kit::watch::Unmanaged;
+use operator_watch::Unmanaged;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 

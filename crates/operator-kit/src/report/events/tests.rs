@@ -164,7 +164,7 @@ async fn what_is_told_while_nothing_can_be_published_is_bounded() {
     assert!(!events.has_capacity());
     (0..500).for_each(|_| events.publish(&about, warning("TargetNotFound", "")));
     let page = metrics.encode().unwrap();
-    assert!(page.contains("catena_events_total{result=\"dropped\"} 500"), "{page}");
+    assert!(page.contains("operator_events_total{result=\"dropped\"} 500"), "{page}");
 }
 
 #[tokio::test(start_paused = true)]

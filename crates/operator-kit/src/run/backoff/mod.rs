@@ -3,12 +3,10 @@ use std::{collections::HashMap, time::Duration};
 use parking_lot::Mutex;
 
 use jiff::Timestamp;
+use operator_watch::{Failure, NextRetry};
 use tokio::time::Instant;
 
-use crate::{
-    report::{Failure, NextRetry},
-    run::{Attempt, HeldUp},
-};
+use crate::run::{Attempt, HeldUp};
 
 /// First delay after a failure.
 const MIN_DELAY: Duration = Duration::from_secs(5);
@@ -30,12 +28,13 @@ const RETRIES_PER_SECOND: u64 = 20;
 /// The step of a failure that holds up everything, such as one of observing.
 pub(crate) const EVERYTHING: &str = "";
 
-/// The versions that a failure belongs to: with another generation of the object, other settings or another retry key
+/// The versions that a failure belongs to: with another generation of the object, another epoch or another retry key
 /// of the controller, it is retried at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Version {
     pub generation: i64,
-    pub settings: u64,
+    /// Rises with each change of the settings, and when a watch recovers or loses its kind.
+    pub epoch: u64,
     pub retry_key: u64,
 }
 

@@ -1,6 +1,6 @@
 use super::*;
 
-const VERSION: Version = Version { generation: 1, settings: 1, retry_key: 0 };
+const VERSION: Version = Version { generation: 1, epoch: 1, retry_key: 0 };
 const CREATE: Tried = Tried { step: "create", retry_key: 0, longest: MAX_DELAY, has_progressed: false };
 
 fn failure(reason: &'static str) -> Failure {
@@ -122,7 +122,7 @@ async fn a_changed_object_or_setting_or_retry_key_is_retried_at_once() {
     let backoff = Backoff::default();
     let others = [
         Version { generation: 2, ..VERSION },
-        Version { settings: 2, ..VERSION },
+        Version { epoch: 2, ..VERSION },
         Version { retry_key: 1, ..VERSION },
     ];
     for version in others {

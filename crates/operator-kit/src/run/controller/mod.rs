@@ -2,15 +2,12 @@
 
 use std::{fmt::Debug, hash::Hash, sync::Arc, time::Duration};
 
-use kube::{
-    Resource,
-    runtime::reflector::{ObjectRef, Store},
-};
+use kube::{Resource, runtime::reflector::ObjectRef};
+use operator_watch::{Failure, Health, ObjectId, SharedRows};
 use tokio::time::{Instant, timeout};
 
 use crate::{
-    object::ObjectId,
-    report::{Events, Failure, Failures, health::Health, metrics::Metrics, warning},
+    report::{Events, Failures, metrics::Metrics, reason, warning},
     run::{
         Attempt,
         backoff::{Backoff, EVERYTHING, MAX_DELAY, Tried, Version},
@@ -109,13 +106,12 @@ pub enum Next {
 pub(crate) struct Passes<C: Controller> {
     pub controller: Arc<C>,
     pub dynamic_type: <C::Kind as Resource>::DynamicType,
-    pub store: Store<C::Kind>,
+    pub objects: SharedRows<C::Kind>,
     pub backoff: Arc<Backoff>,
     pub writer: Writer,
     pub events: Events,
     pub health: Arc<Health>,
     pub metrics: Arc<Metrics>,
-    pub settings_version: Box<dyn Fn() -> u64 + Send + Sync>,
 }
 
 /// The end of a pass, also of one that is cut off: memory of an object that was deleted during it would never be cleared.
@@ -144,9 +140,7 @@ impl<C: Controller> Passes<C> {
 
     /// The object with this name in the cache; the namespace of a cluster-scoped object is empty.
     pub fn find(&self, namespace: &str, name: &str) -> Option<Arc<C::Kind>> {
-        let mut reference = ObjectRef::new_with(name, self.dynamic_type.clone());
-        reference.namespace = Some(namespace.to_owned()).filter(|namespace| !namespace.is_empty());
-        self.store.get(&reference)
+        self.objects.read().group(namespace, name).pop()
     }
 
     /// A reference to an object, for logs.
@@ -156,8 +150,7 @@ impl<C: Controller> Passes<C> {
 
     /// The object in the cache now; `None` if it is gone.
     fn current(&self, object: &C::Kind) -> Option<Arc<C::Kind>> {
-        let current = self.store.get(&self.reference(object))?;
-        (current.meta().uid == object.meta().uid).then_some(current)
+        self.objects.read().row(ObjectId::of(object).uid)
     }
 
     async fn pass_over(&self, queued: &C::Kind, uid: &str) -> Option<Duration> {
@@ -168,8 +161,7 @@ impl<C: Controller> Passes<C> {
         let object = self.current(queued)?;
         let version = Version {
             generation: object.meta().generation.unwrap_or_default(),
-            // Failures for lack of a watch are retried when the watch recovers.
-            settings: (self.settings_version)().wrapping_add(*self.health.requeue_epoch.borrow() << 32),
+            epoch: *self.health.requeue_epoch.borrow(),
             retry_key: self.controller.retry_key(&object),
         };
         let step_retry_key = |step| self.controller.step_retry_key(&object, step);
@@ -215,7 +207,7 @@ impl<C: Controller> Passes<C> {
             }
             (Err(_), _) => {
                 self.metrics.passed("timeout", took);
-                vec![Failure::timed_out(PASS_TIMEOUT, self.health.election_problem())]
+                vec![timed_out(self.health.election_problem())]
             }
         };
         for Failure { is_stalled, reason, .. } in &failed {
@@ -284,14 +276,16 @@ impl<C: Controller> Passes<C> {
 
     /// Has the controller forget all objects of a kind that is no longer watched, because their deletions go unnoticed.
     pub fn unwatch_all(&self) {
-        for object in self.store.state() {
+        let objects = self.objects.read().all();
+        for object in objects {
             self.controller.forget(ObjectId::of(&*object).uid);
         }
     }
 
     /// Forgets the attempts at these objects. A write that is cut off afterwards is still awaited under another watch.
     pub fn forget_attempts_of_all(&self) {
-        for object in self.store.state() {
+        let objects = self.objects.read().all();
+        for object in objects {
             self.forget_attempts(ObjectId::of(&*object).uid);
         }
     }
@@ -307,6 +301,16 @@ impl<C: Controller> Passes<C> {
         self.writer.forget(uid);
         self.metrics.backing_off.set(self.backoff.len() as u64);
     }
+}
+
+/// The failure of a pass that took too long. Without the Lease nothing is written.
+fn timed_out(lease_problem: Option<String>) -> Failure {
+    let why = lease_problem.unwrap_or_else(|| "the API server does not answer".to_owned());
+    let seconds = PASS_TIMEOUT.as_secs();
+    Failure::transient(
+        reason::TIMED_OUT,
+        format!("reconciling took longer than {seconds} s: {why}; retrying"),
+    )
 }
 
 #[cfg(test)]

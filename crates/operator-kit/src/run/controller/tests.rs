@@ -6,19 +6,13 @@ use kube::{
     Client, Config,
     api::ObjectMeta,
     discovery::ApiResource,
-    runtime::{
-        reflector::store::Writer as StoreWriter,
-        watcher::Event::{Apply, Delete},
-    },
+    runtime::watcher::Event::{Apply, Delete},
 };
+use operator_watch::{ApiError, ObjectId, WatchedResource, Watermark};
 use serde_json::json;
 
 use super::*;
-use crate::{
-    object::ObjectId,
-    testing::{Answer, answering},
-    watch::{ApiError, WatchedResource, Watermark},
-};
+use crate::testing::{Answer, Lenient, answering};
 
 /// Records the versions of the given objects, and the objects that it is to forget.
 #[derive(Default)]
@@ -66,9 +60,9 @@ pub(in crate::run) fn object_named(name: &str) -> ConfigMap {
 }
 
 /// Nothing here talks to a server.
-fn passes(store: Store<ConfigMap>) -> Passes<Versions> {
+fn passes(objects: SharedRows<ConfigMap>) -> Passes<Versions> {
     let writer = writer("http://127.0.0.1:1");
-    passes_of(Versions::default(), store, writer)
+    passes_of(Versions::default(), objects, writer)
 }
 
 pub(in crate::run) fn writer(server: &str) -> Writer {
@@ -78,7 +72,7 @@ pub(in crate::run) fn writer(server: &str) -> Writer {
 
 pub(in crate::run) fn passes_of<C: Controller<Kind = ConfigMap>>(
     controller: C,
-    store: Store<ConfigMap>,
+    objects: SharedRows<ConfigMap>,
     writer: Writer,
 ) -> Passes<C> {
     let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
@@ -86,41 +80,40 @@ pub(in crate::run) fn passes_of<C: Controller<Kind = ConfigMap>>(
     Passes {
         controller: Arc::new(controller),
         dynamic_type: (),
-        store,
+        objects,
         backoff: Arc::default(),
         writer,
         events: Events::new(client, "versions", "versions-0", metrics.clone()),
         health: Arc::default(),
         metrics,
-        settings_version: Box::new(|| 1),
     }
 }
 
 #[tokio::test]
 async fn a_pass_sees_what_came_after_it_was_queued() {
-    let mut shown = StoreWriter::default();
-    let passes = passes(shown.as_reader());
-    shown.apply_watcher_event(&Apply(object("a", "2")));
+    let shown = SharedRows::default();
+    let passes = passes(shown.clone());
+    shown.write().take(Apply(Lenient(Ok(object("a", "2")))), Arc::new);
     passes.pass(Arc::new(object("a", "1"))).await;
     assert_eq!(*passes.controller.0.lock().unwrap(), ["2"]);
 }
 
 #[tokio::test]
 async fn there_is_no_pass_over_what_is_gone_or_another_one_by_now() {
-    let mut shown = StoreWriter::default();
-    let passes = passes(shown.as_reader());
-    shown.apply_watcher_event(&Apply(object("b", "2")));
+    let shown = SharedRows::default();
+    let passes = passes(shown.clone());
+    shown.write().take(Apply(Lenient(Ok(object("b", "2")))), Arc::new);
     passes.pass(Arc::new(object("a", "1"))).await;
-    shown.apply_watcher_event(&Delete(object("b", "3")));
+    shown.write().take(Delete(Lenient(Ok(object("b", "3")))), Arc::new);
     passes.pass(Arc::new(object("b", "2"))).await;
     assert!(passes.controller.0.lock().unwrap().is_empty());
 }
 
 #[tokio::test]
 async fn an_object_that_is_gone_or_no_longer_watched_is_forgotten() {
-    let mut shown = StoreWriter::default();
-    let passes = passes(shown.as_reader());
-    shown.apply_watcher_event(&Apply(object("a", "1")));
+    let shown = SharedRows::default();
+    let passes = passes(shown.clone());
+    shown.write().take(Apply(Lenient(Ok(object("a", "1")))), Arc::new);
     passes.unwatch_all();
     passes.forget("b");
     assert_eq!(*passes.controller.1.lock().unwrap(), ["a", "b"]);
@@ -153,14 +146,14 @@ impl Controller for Hangs {
 
 #[tokio::test]
 async fn what_is_gone_is_forgotten_also_if_its_pass_is_cut_off() {
-    let mut shown = StoreWriter::default();
-    let passes = passes_of(Hangs::default(), shown.as_reader(), writer("http://127.0.0.1:1"));
+    let shown = SharedRows::default();
+    let passes = passes_of(Hangs::default(), shown.clone(), writer("http://127.0.0.1:1"));
     for gone in [false, true] {
-        shown.apply_watcher_event(&Apply(object("a", "1")));
+        shown.write().take(Apply(Lenient(Ok(object("a", "1")))), Arc::new);
         let mut pass = Box::pin(passes.pass(Arc::new(object("a", "1"))));
         assert!(futures::poll!(&mut pass).is_pending());
         if gone {
-            shown.apply_watcher_event(&Delete(object("a", "2")));
+            shown.write().take(Delete(Lenient(Ok(object("a", "2")))), Arc::new);
         }
         drop(pass);
         assert_eq!(passes.controller.0.lock().unwrap().len(), usize::from(gone));
@@ -197,9 +190,9 @@ impl Controller for TwoSteps {
 
 #[tokio::test(start_paused = true)]
 async fn a_step_that_fails_backs_off_while_another_one_goes_on_and_its_progress_does_not_hasten_it() {
-    let mut shown = StoreWriter::default();
-    let passes = passes_of(TwoSteps(Mutex::default()), shown.as_reader(), writer("http://127.0.0.1:1"));
-    shown.apply_watcher_event(&Apply(object("a", "1")));
+    let shown = SharedRows::default();
+    let passes = passes_of(TwoSteps(Mutex::default()), shown.clone(), writer("http://127.0.0.1:1"));
+    shown.write().take(Apply(Lenient(Ok(object("a", "1")))), Arc::new);
     for _ in 0..10 {
         passes.pass(Arc::new(object("a", "1"))).await;
     }
@@ -215,14 +208,14 @@ async fn a_step_that_fails_backs_off_while_another_one_goes_on_and_its_progress_
 #[tokio::test(start_paused = true)]
 async fn a_failure_is_told_once_while_it_lasts_and_again_before_its_event_expires_or_at_once_after_a_change()
 {
-    let mut shown = StoreWriter::default();
+    let shown = SharedRows::default();
     let (client, log) = answering(|_| Answer::Done);
     let passes = Passes {
         events: Events::over(client, "versions"),
-        ..passes_of(TwoSteps(Mutex::default()), shown.as_reader(), writer("http://127.0.0.1:1"))
+        ..passes_of(TwoSteps(Mutex::default()), shown.clone(), writer("http://127.0.0.1:1"))
     };
     let mut object = object("a", "1");
-    shown.apply_watcher_event(&Apply(object.clone()));
+    shown.write().take(Apply(Lenient(Ok(object.clone()))), Arc::new);
     let began = Instant::now();
     while began.elapsed() < Duration::from_secs(55 * 60) {
         passes.pass(Arc::new(object.clone())).await;
@@ -230,7 +223,7 @@ async fn a_failure_is_told_once_while_it_lasts_and_again_before_its_event_expire
     }
     assert_eq!(log.take().len(), 2);
     object.metadata.generation = Some(2);
-    shown.apply_watcher_event(&Apply(object.clone()));
+    shown.write().take(Apply(Lenient(Ok(object.clone()))), Arc::new);
     passes.pass(Arc::new(object)).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     let told: Vec<_> = log.take().into_iter().map(|sent| sent.body["note"].clone()).collect();
@@ -266,9 +259,9 @@ impl Controller for HalfBlind {
 
 #[tokio::test]
 async fn a_failed_read_that_only_one_step_needs_holds_up_no_other() {
-    let mut shown = StoreWriter::default();
-    let passes = passes_of(HalfBlind::default(), shown.as_reader(), writer("http://127.0.0.1:1"));
-    shown.apply_watcher_event(&Apply(object("a", "1")));
+    let shown = SharedRows::default();
+    let passes = passes_of(HalfBlind::default(), shown.clone(), writer("http://127.0.0.1:1"));
+    shown.write().take(Apply(Lenient(Ok(object("a", "1")))), Arc::new);
     assert_eq!(passes.pass(Arc::new(object("a", "1"))).await, Some(Duration::ZERO));
     assert!(passes.pass(Arc::new(object("a", "1"))).await.is_some(), "the step is tried again");
     assert_eq!(*passes.controller.0.lock().unwrap(), ["other"]);
@@ -321,18 +314,18 @@ async fn passes_that_succeed_with_the_very_same_write_for_ever_are_slowed_down()
     let server = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, Router::new().fallback(answer)).await });
 
-    let mut shown = StoreWriter::default();
+    let shown = SharedRows::default();
     let writer = writer(&server);
     let in_vain = InVain::new(writer.clone(), &Watermark::unwatched());
-    let passes = passes_of(in_vain, shown.as_reader(), writer);
-    shown.apply_watcher_event(&Apply(object("a", "1")));
+    let passes = passes_of(in_vain, shown.clone(), writer);
+    shown.write().take(Apply(Lenient(Ok(object("a", "1")))), Arc::new);
     for _ in 0..100 {
         passes.pass(Arc::new(object("a", "1"))).await;
     }
     assert!((20..=40).contains(&*asked.lock().unwrap()), "{} writes", asked.lock().unwrap());
     let page = passes.metrics.encode().unwrap();
-    assert!(page.contains("catena_repeated_writes_total{kind=\"ConfigMap\"} 1"), "{page}");
-    let version = Version { generation: 0, settings: 1, retry_key: 0 };
+    assert!(page.contains("operator_repeated_writes_total{kind=\"ConfigMap\"} 1"), "{page}");
+    let version = Version { generation: 0, epoch: 0, retry_key: 0 };
     let (attempt, _) = passes.backoff.attempt("a", version, |_| 0);
     let failure = attempt.failure().unwrap();
     assert!(failure.reason == "RepeatedWrites" && failure.message.contains("create"), "{failure}");
@@ -397,9 +390,9 @@ async fn fight(interval: Duration, answer: Answer) -> Fight {
     });
     let writer = Writer::over(client, "versions");
     let heals = Heals { writer: writer.clone(), is_changed: Mutex::default(), writes: Mutex::default() };
-    let mut shown = StoreWriter::default();
-    let passes = passes_of(heals, shown.as_reader(), writer);
-    shown.apply_watcher_event(&Apply(object("a", "1")));
+    let shown = SharedRows::default();
+    let passes = passes_of(heals, shown.clone(), writer);
+    shown.write().take(Apply(Lenient(Ok(object("a", "1")))), Arc::new);
     let began = Instant::now();
     let (hour, minutes) = (Duration::from_secs(3_600), Duration::from_secs(180));
     let (mut change, mut told) = (began, Vec::new());
@@ -413,7 +406,7 @@ async fn fight(interval: Duration, answer: Answer) -> Fight {
             let change = if told.is_empty() { change } else { end };
             tokio::time::sleep_until(next.into_iter().chain([change, end]).min().unwrap()).await;
         }
-        let version = Version { generation: 0, settings: 1, retry_key: 0 };
+        let version = Version { generation: 0, epoch: 0, retry_key: 0 };
         told.push(passes.backoff.attempt("a", version, |_| 0).0.failure().cloned());
     }
     Fight {
@@ -461,9 +454,9 @@ async fn a_write_that_no_watch_ever_shows_is_followed_by_another_pass() {
     let written = json!({"metadata": {"name": "create", "resourceVersion": "5"}});
     let (client, log) = answering(move |_| Answer::Object(written.clone()));
     let writer = Writer::over(client, "versions");
-    let mut shown = StoreWriter::default();
-    let passes = passes_of(InVain::new(writer.clone(), &Watermark::default()), shown.as_reader(), writer);
-    shown.apply_watcher_event(&Apply(object("a", "1")));
+    let shown = SharedRows::default();
+    let passes = passes_of(InVain::new(writer.clone(), &Watermark::default()), shown.clone(), writer);
+    shown.write().take(Apply(Lenient(Ok(object("a", "1")))), Arc::new);
     let began = Instant::now();
     for _ in 0..2 {
         while log.take().is_empty() {
@@ -508,13 +501,13 @@ impl Controller for Slow {
 
 #[tokio::test(start_paused = true)]
 async fn a_pass_whose_requests_are_answered_may_take_long_and_one_that_hangs_is_ended() {
-    let mut shown = StoreWriter::default();
+    let shown = SharedRows::default();
     for hangs in [false, true] {
         let (client, _) = answering(|_| Answer::Done);
         let writer = Writer::over(client, "versions");
         let slow = Slow { writer: writer.clone(), hangs };
-        let passes = passes_of(slow, shown.as_reader(), writer);
-        shown.apply_watcher_event(&Apply(object("settings", "1")));
+        let passes = passes_of(slow, shown.clone(), writer);
+        shown.write().take(Apply(Lenient(Ok(object("settings", "1")))), Arc::new);
         let began = Instant::now();
         passes.pass(Arc::new(object("settings", "1"))).await;
         let took = if hangs { PASS_TIMEOUT } else { Duration::from_secs(5 * 40) };
@@ -548,11 +541,10 @@ impl Controller for WaitsForItsTurn {
 
 #[tokio::test(start_paused = true)]
 async fn a_pass_in_which_nothing_was_tried_leaves_the_backoff_as_it_is() {
-    let mut shown = StoreWriter::default();
-    let passes =
-        passes_of(WaitsForItsTurn(Mutex::default()), shown.as_reader(), writer("http://127.0.0.1:1"));
+    let shown = SharedRows::default();
+    let passes = passes_of(WaitsForItsTurn(Mutex::default()), shown.clone(), writer("http://127.0.0.1:1"));
     let object = Arc::new(object("a", "1"));
-    shown.apply_watcher_event(&Apply(ConfigMap::clone(&object)));
+    shown.write().take(Apply(Lenient(Ok(ConfigMap::clone(&object)))), Arc::new);
     passes.pass(object.clone()).await;
     assert_eq!(passes.backoff.len(), 1);
     tokio::time::advance(Duration::from_secs(60)).await;

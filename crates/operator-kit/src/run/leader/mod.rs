@@ -18,13 +18,9 @@ use kube::{
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::{
-    object::Named,
-    report::health::Health,
-    watch::{ApiError, Cause, Verb, live::within},
-    write::Gate,
-};
+use crate::write::Gate;
 use lease::{Lease, now};
+use operator_watch::{ApiError, Cause, Health, Named, Verb, live::within};
 
 /// Validity of a Lease after its last renewal.
 pub(crate) const LEASE_DURATION: Duration = Duration::from_secs(15);

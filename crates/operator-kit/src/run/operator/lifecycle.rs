@@ -4,11 +4,12 @@ use std::{
     future::pending,
     ops::ControlFlow,
     pin::{Pin, pin},
-    sync::Arc,
     time::Duration,
 };
 
 use anyhow::{Context, bail};
+use operator_templates::short_digest;
+use operator_watch::Health;
 use serde::de::DeserializeOwned;
 use tokio::{
     select,
@@ -18,13 +19,13 @@ use tokio::{
 
 use super::{Operator, unexpected};
 use crate::{
-    render::short_digest,
-    report::{SettingsEvents, health::Health, server, warning},
+    report::{SettingsEvents, warning},
     run::{
         Validate,
         leader::{Candidate, Leadership, RELEASE_TIMEOUT},
         reconciler::Phase,
         selftest::SelfTest,
+        server,
     },
 };
 
@@ -56,11 +57,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         let stop = async {
             select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }
         };
-        let test = Arc::new(SelfTest::new(self.client(), self.namespace(), self.settings()));
-        let test = move || {
-            let test = test.clone();
-            async move { test.tried().await }
-        };
+        let test = SelfTest::new(self.client.clone(), self.namespace(), self.settings.clone());
         let (health, metrics, settings) =
             (self.health.clone(), self.metrics.clone(), self.settings_status.clone());
         let server = server::serve(self.arguments.listen, health, metrics, settings, test);
@@ -202,11 +199,10 @@ async fn release(leadership: Option<Leadership>) -> anyhow::Result<()> {
 mod tests {
     use super::*;
     use crate::{
-        object::Named,
-        report::{Events, health::Need},
+        report::Events,
         testing::{Answer, answering},
-        watch::{ApiError, Cause, Verb},
     };
+    use operator_watch::{ApiError, Cause, Named, Need, Verb};
 
     #[tokio::test(start_paused = true)]
     async fn a_watch_that_keeps_failing_is_told_again_before_the_event_expires() {

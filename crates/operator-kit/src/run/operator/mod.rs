@@ -5,8 +5,10 @@ use std::{
 };
 
 use anyhow::Context;
-use futures::{StreamExt, stream};
-use kube::{Api, Client, Config, Resource, runtime::reflector::store::Writer as StoreWriter};
+use kube::{Api, Client, Config, Resource};
+use operator_watch::{
+    Health, Intake, Need, ServedKinds, SharedRows, Unmanaged, Watch, Watched, WatchedKind, Watches,
+};
 use prometheus_client::registry::Registry;
 use serde::de::DeserializeOwned;
 use tokio::{
@@ -17,14 +19,12 @@ use tokio::{
 
 use crate::{
     report::{
-        Events,
-        health::{Health, Need},
-        logging,
+        Events, WatchReports, logging,
         metrics::Metrics,
         settings_status::{SettingsEvents, SettingsStatus},
     },
     run::{
-        Arguments, Controller, LiveSettings, Queue, Triggers, Validate,
+        Arguments, Controller, Identity, LiveSettings, Queue, Triggers, Validate,
         backoff::Backoff,
         controller::Passes,
         leader::{LEASE_DURATION, RENEW_DEADLINE},
@@ -32,7 +32,6 @@ use crate::{
         reconciler::{Phase, Reconciler},
         settings::SettingsFile,
     },
-    watch::{Intake, ServedKinds, Unmanaged, Watch, Watched, WatchedKind, Watches},
     write::Writer,
 };
 
@@ -45,26 +44,34 @@ const _: () = assert!(
 
 /// A controller's process: its arguments, settings, client and health.
 pub struct Operator<S> {
+    /// A client that does not retry.
+    pub client: Client,
+    /// The settings, updated with their file.
+    pub settings: LiveSettings<S>,
+    /// The only way to write.
+    pub writer: Writer,
+    /// Publishes Events about objects.
+    pub events: Events,
+    /// Publishes Events about the settings.
+    pub settings_events: SettingsEvents,
+    /// Looks up the served versions of kinds.
+    pub served_kinds: ServedKinds,
+    /// Starts watches.
+    pub watches: Watches,
     name: &'static str,
     arguments: Arguments,
-    client: Client,
-    settings: LiveSettings<S>,
-    writer: Writer,
-    events: Events,
-    served_kinds: ServedKinds,
     health: Arc<Health>,
     metrics: Arc<Metrics>,
     settings_status: Arc<SettingsStatus>,
-    settings_events: SettingsEvents,
 }
 
 impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
-    /// Starts logging, reads the settings and connects to the cluster. `name` becomes the field manager, the name of
-    /// the Lease and the reporter of Events. With `--probe`, the process ends here, once it has an answer.
+    /// Starts logging, reads the settings and connects to the cluster. With `--probe`, the process ends here, once it has an answer.
     ///
     /// # Errors
     /// When the settings are not valid, or no cluster is configured; with `--probe`, when the answer is not good.
-    pub async fn start(name: &'static str, arguments: Arguments) -> anyhow::Result<Self> {
+    pub async fn start(identity: Identity, arguments: Arguments) -> anyhow::Result<Self> {
+        let Identity { name, version, prefix, .. } = identity;
         if !arguments.probe.is_empty() {
             for url in &arguments.probe {
                 println!("{url} answers: {}", probe(url).await?);
@@ -73,8 +80,8 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
             exit(0);
         }
         logging::start(&arguments.log, arguments.log_format)?;
-        tracing::info!(controller = name, version = env!("CARGO_PKG_VERSION"), "starting");
-        let metrics = Arc::<Metrics>::default();
+        tracing::info!(controller = name, version, "starting");
+        let metrics = Arc::new(Metrics::new(prefix));
         let file = SettingsFile::read(&arguments.settings).await?;
         let settings = file.parse::<S>()?;
         let mut config =
@@ -91,25 +98,29 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         let status = SettingsStatus::new(&file.version(), metrics.clone(), settings_events.clone());
         let settings_status = Arc::new(status);
         let settings = LiveSettings::follow(file, settings, client.clone(), settings_status.clone());
+        let health = Arc::<Health>::default();
+        let (mut changes, epoch) = (settings.clone(), health.requeue_epoch.clone());
+        tokio::spawn(async move {
+            loop {
+                changes.changed().await;
+                epoch.send_modify(|epoch| *epoch += 1);
+            }
+        });
+        let reports = WatchReports { events: events.clone(), metrics: metrics.clone() };
         Ok(Self {
-            name,
-            arguments,
-            events,
             served_kinds: ServedKinds::new(client.clone()),
+            watches: Watches::new(health.clone(), Arc::new(reports)),
             client,
             settings,
             writer,
-            health: Arc::default(),
+            events,
+            settings_events,
+            name,
+            arguments,
+            health,
             metrics,
             settings_status,
-            settings_events,
         })
-    }
-
-    /// A client that does not retry.
-    #[must_use]
-    pub fn client(&self) -> Client {
-        self.client.clone()
     }
 
     /// The namespace that the controller runs in: that of its Lease.
@@ -118,49 +129,9 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         self.arguments.lease_namespace(&self.client)
     }
 
-    /// The settings, updated with their file.
-    #[must_use]
-    pub fn settings(&self) -> LiveSettings<S> {
-        self.settings.clone()
-    }
-
-    /// The only way to write.
-    #[must_use]
-    pub fn writer(&self) -> Writer {
-        self.writer.clone()
-    }
-
-    /// Publishes Events about objects.
-    #[must_use]
-    pub fn events(&self) -> Events {
-        self.events.clone()
-    }
-
-    /// Publishes Events about the settings.
-    #[must_use]
-    pub fn settings_events(&self) -> SettingsEvents {
-        self.settings_events.clone()
-    }
-
-    /// Looks up the served versions of kinds.
-    #[must_use]
-    pub fn served_kinds(&self) -> ServedKinds {
-        self.served_kinds.clone()
-    }
-
-    /// Adds the controller's own metrics, with the prefix `catena`.
+    /// Adds the controller's own metrics, with its prefix.
     pub fn add_metrics(&self, add: impl FnOnce(&mut Registry)) {
         add(&mut self.metrics.registry.lock());
-    }
-
-    /// Starts watches.
-    #[must_use]
-    pub fn watches(&self) -> Watches {
-        Watches {
-            health: self.health.clone(),
-            metrics: self.metrics.clone(),
-            events: Some(self.events.clone()),
-        }
     }
 
     /// Runs a controller of one kind until SIGTERM or SIGINT; current passes finish first.
@@ -195,8 +166,8 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
             watch: Watch::new(Api::<Unmanaged<C::Kind>>::all(self.client.clone()), kind),
             trim: Box::new(|Unmanaged(object)| object),
         };
-        let (controller, filled) = (Arc::new(controller), StoreWriter::new(()));
-        let reconciler = self.reconciler(controller, (), queue, filled, Arc::default());
+        let objects = SharedRows::default();
+        let reconciler = self.reconciler(Arc::new(controller), (), queue, objects, Arc::default());
         let mut leading = follow_phase.clone();
         let beside = async move {
             leading.wait_for(|phase| *phase == Phase::Leading).await?;
@@ -248,7 +219,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
             let is_gone =
                 |(kind, ..): &mut (WatchedKind<R>, _, _)| !wanted.iter().any(|wanted| wanted.is_same(kind));
             for (kind, task, passes) in running.extract_if(.., is_gone) {
-                tracing::info!(id = %kind.id(), kind = kind.resource().kind, "no longer watched");
+                tracing::info!(id = %kind.id, kind = kind.resource.kind, "no longer watched");
                 passes.forget_attempts_of_all();
                 triggers.close(&kind);
                 // A pass that is cut off may note something about its object.
@@ -260,9 +231,9 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
                     continue;
                 }
                 let intake = kind.clone().intake(&self.client, &self.served_kinds, &self.health);
-                let (queue, filled) = triggers.open(&kind, intake.status.subscribe());
-                let (controller, resource) = (controller.clone(), kind.resource().clone());
-                let reconciler = self.reconciler(controller, resource, queue, filled, backoff.clone());
+                let (queue, objects) = triggers.open(&kind, intake.status.subscribe());
+                let (controller, resource) = (controller.clone(), kind.resource.clone());
+                let reconciler = self.reconciler(controller, resource, queue, objects, backoff.clone());
                 let passes = reconciler.passes.clone();
                 running.push((kind, tasks.spawn(reconciler.run(intake, phase.clone())), passes));
             }
@@ -290,27 +261,21 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         controller: Arc<C>,
         dynamic_type: <C::Kind as Resource>::DynamicType,
         queue: Queue,
-        filled: StoreWriter<C::Kind>,
+        objects: SharedRows<C::Kind>,
         backoff: Arc<Backoff>,
     ) -> Reconciler<C> {
-        let settings = self.settings.clone();
         let passes = Arc::new(Passes {
             controller,
             dynamic_type,
-            store: filled.as_reader(),
+            objects,
             backoff,
             writer: self.writer.clone(),
             events: self.events.clone(),
             health: self.health.clone(),
             metrics: self.metrics.clone(),
-            settings_version: Box::new(move || settings.version()),
         });
-        let settings = stream::unfold(self.settings.clone(), async |mut settings| {
-            settings.changed().await;
-            Some(((), settings))
-        });
-        let (settings, concurrency) = (settings.boxed(), self.arguments.concurrency);
-        Reconciler { passes, filled, queue, concurrency, settings, watches: self.watches() }
+        let (concurrency, watches) = (self.arguments.concurrency, self.watches.clone());
+        Reconciler { passes, queue, concurrency, watches }
     }
 }
 

@@ -8,6 +8,7 @@ use std::{
 
 use anyhow::anyhow;
 use kube::Client;
+use operator_templates::sha256;
 use serde::de::DeserializeOwned;
 use tokio::{
     fs::read_to_string,
@@ -16,10 +17,7 @@ use tokio::{
 };
 
 use super::{Current, LiveSettings, Validate, parse, rights};
-use crate::{
-    render::sha256,
-    report::settings_status::{Problem, SettingsStatus},
-};
+use crate::report::settings_status::{Problem, SettingsStatus};
 
 /// Time between checks of the file. A kubelet takes about a minute to deliver a changed `ConfigMap` anyway.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_secs(2);

@@ -51,11 +51,8 @@ mod tests {
     use serde_json::json;
     use tokio::time::{Instant, timeout};
 
-    use crate::{
-        object::ObjectId,
-        watch::{ApiError, WatchedResource},
-        write::Writer,
-    };
+    use crate::write::Writer;
+    use operator_watch::{ApiError, ObjectId, WatchedResource};
 
     #[tokio::test(start_paused = true)]
     async fn a_write_after_the_leaders_term_is_not_sent_before_the_next_term() {
@@ -70,7 +67,7 @@ mod tests {
         let create = async || {
             let object = json!({"metadata": {"name": "settings", "namespace": "shop"}});
             let own = writer.on_behalf_of(ObjectId::default());
-            own.create_made(&kind, || Ok::<_, ApiError>(object.clone())).await
+            own.create_with(&kind, || Ok::<_, ApiError>(object.clone())).await
         };
         let minute = Duration::from_secs(60);
 

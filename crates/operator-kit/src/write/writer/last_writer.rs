@@ -2,15 +2,15 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use kube::{api::GetParams, core::PartialObjectMeta};
+use operator_watch::live::in_time;
 use serde_json::{Map, Value};
 
 use super::{OnBehalf, target::Target};
-use crate::watch::live::in_time;
 
 impl OnBehalf<'_> {
     /// The manager that wrote a field of an object last, other than this one; `None` if that is not known.
-    pub(super) async fn last_writer(&self, target: Target<'_>, field: &str) -> Option<String> {
-        let request = target.request().get_metadata(target.name, &GetParams::default()).ok()?;
+    pub(super) async fn last_writer(&self, target: &Target<'_>, field: &str) -> Option<String> {
+        let request = target.request().get_metadata(&target.name, &GetParams::default()).ok()?;
         let found: PartialObjectMeta = in_time(self.writer.client.request(request)).await.ok()?;
         last_writer(field, found.metadata.managed_fields?, self.writer.manager)
     }

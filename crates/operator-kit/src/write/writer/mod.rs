@@ -4,32 +4,27 @@
 mod gate;
 mod last_writer;
 mod on_behalf;
-mod room;
+mod record;
 mod send;
 mod status;
-mod statuses;
 mod target;
 mod trial;
-mod unanswered;
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use kube::{
     Client,
     api::{DeleteParams, ObjectMeta, Preconditions},
 };
 use parking_lot::Mutex;
-use tokio::sync::Semaphore;
+use record::Record;
+use tokio::{sync::Semaphore, time::Instant};
 
-use room::Room;
-use statuses::Statuses;
-use unanswered::Unanswered;
+use operator_watch::{ObjectId, Watched, Watermark};
 
 use crate::{
-    object::ObjectId,
     report::{StatusAge, metrics::Metrics},
-    watch::{Watched, Watermark, consistency::Consistency},
-    write::repeated_writes::{Repeated, RepeatedWrites},
+    write::repeated_writes::RepeatedWrites,
 };
 
 pub(crate) use gate::Gate;
@@ -51,14 +46,12 @@ pub struct Writer {
 }
 
 struct Shared {
-    consistency: Consistency,
-    unanswered: Unanswered,
+    /// By the uid of their object.
+    records: Mutex<HashMap<String, Record>>,
     repeated: RepeatedWrites,
     metrics: Arc<Metrics>,
     permits: Semaphore,
     gate: Gate,
-    room: Room,
-    statuses: Mutex<Statuses>,
 }
 
 impl Writer {
@@ -70,14 +63,11 @@ impl Writer {
 
     pub(crate) fn new(client: Client, manager: &'static str, metrics: Arc<Metrics>) -> Self {
         let shared = Shared {
-            consistency: Consistency::default(),
-            unanswered: Unanswered::default(),
+            records: Mutex::default(),
             repeated: RepeatedWrites::default(),
             metrics,
             permits: Semaphore::new(MAX_CONCURRENT_WRITES),
             gate: Gate::default(),
-            room: Room::default(),
-            statuses: Mutex::default(),
         };
         Self { client, manager, primary: Watermark::default(), shared: Arc::new(shared) }
     }
@@ -86,7 +76,7 @@ impl Writer {
     /// success if the object is already gone.
     ///
     /// # Errors
-    /// [`Conflict`](crate::watch::Cause::Conflict) if it was changed or replaced meanwhile.
+    /// [`Conflict`](operator_watch::Cause::Conflict) if it was changed or replaced meanwhile.
     pub async fn delete_as_seen<R>(&self, object: &Watched<R>) -> Written<()> {
         let ObjectMeta { uid, resource_version, .. } = object.metadata.clone();
         let preconditions = Preconditions { uid, resource_version };
@@ -96,10 +86,13 @@ impl Writer {
         self.on_behalf_of(id).delete_with(&object.source.watched, id, params).await
     }
 
-    /// The age of the status of the object. `is_first`: nobody has reported on it yet.
+    /// The age of the status of the object.
     #[must_use]
-    pub fn status_age(&self, uid: &str, is_first: bool) -> StatusAge {
-        self.shared.statuses.lock().age(uid, is_first)
+    pub fn status_age(&self, uid: &str) -> StatusAge {
+        let mut records = self.shared.records.lock();
+        let record = records.entry(uid.to_owned()).or_default();
+        let (is_written, since) = *record.status.get_or_insert_with(|| (false, Instant::now()));
+        if is_written { StatusAge::Written(since.elapsed()) } else { StatusAge::Unwritten(since.elapsed()) }
     }
 
     /// The gate that the leader keeps open.
@@ -112,16 +105,8 @@ impl Writer {
         &self.primary
     }
 
-    /// The write that was repeated too often on behalf of an object since the last call.
-    pub(crate) fn repeated(&self, uid: &str) -> Option<Repeated> {
-        self.shared.repeated.take(uid)
-    }
-
     /// Forgets an object that is gone.
     pub(crate) fn forget(&self, uid: &str) {
-        self.shared.consistency.forget(uid);
-        self.shared.unanswered.forget(uid);
-        self.shared.repeated.take(uid);
-        self.shared.statuses.lock().forget(uid);
+        self.shared.records.lock().remove(uid);
     }
 }

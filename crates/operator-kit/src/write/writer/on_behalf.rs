@@ -6,18 +6,15 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
     discovery::ApiResource,
 };
+use operator_watch::{ApiError, Cause, ObjectId, Trimmed, WatchedResource, live};
 use serde_json::Value;
 
 use super::{
     Writer,
-    send::{Built, answered_by_metadata, as_yaml},
+    send::{answered_by_metadata, as_yaml},
     target::Target,
 };
-use crate::{
-    object::ObjectId,
-    watch::{ApiError, Cause, Trimmed, WatchedResource, live},
-    write::owner::refreshed,
-};
+use crate::write::owner::refreshed;
 
 /// The result of a write.
 pub type Written<T> = Result<T, ApiError>;
@@ -72,15 +69,27 @@ impl OnBehalf<'_> {
     /// # Errors
     /// [`Cause::AlreadyExists`] also after an earlier try whose answer was lost: look up the owner.
     pub async fn create(&self, kind: &WatchedResource, object: &Value) -> Written<()> {
-        let body = serde_json::to_vec(object).unwrap_or_default();
-        let target = Target::of(kind, object);
-        let _: Trimmed = self.send("create", target, || self.creation(target, body.clone())).await?;
-        Ok(())
+        self.create_with(kind, || Ok(object.clone())).await
     }
 
-    pub(super) fn creation(&self, target: Target<'_>, body: Vec<u8>) -> Built {
+    /// Creates the object that `make` returns. It is called when the object is about to be sent, and once more for each retry,
+    /// so that of many objects few are in memory.
+    ///
+    /// # Errors
+    /// The errors of `make`, and those of [`OnBehalf::create`].
+    pub async fn create_with<E: From<ApiError>>(
+        &self,
+        kind: &WatchedResource,
+        make: impl Fn() -> Result<Value, E>,
+    ) -> Result<(), E> {
         let params = PostParams { field_manager: Some(self.writer.manager.into()), ..PostParams::default() };
-        target.request().create(&params, body).map(answered_by_metadata)
+        let build = || {
+            let object = make()?;
+            let (target, body) = (Target::of(kind, &object), serde_json::to_vec(&object).unwrap_or_default());
+            let request = target.request().create(&params, body).map(answered_by_metadata);
+            Ok((target, request))
+        };
+        self.send::<Trimmed, E>("create", build).await.map(drop)
     }
 
     /// Applies an object (server-side apply), and returns the stored object.
@@ -95,8 +104,8 @@ impl OnBehalf<'_> {
         let target = Target::of(kind, object);
         let force = object.pointer("/metadata/uid").is_some();
         let params = PatchParams { force, ..PatchParams::apply(self.writer.manager) };
-        let build = || target.request().patch(target.name, &params, &Patch::Apply(object)).map(as_yaml);
-        self.send("apply", target, build).await
+        let build = || target.request().patch(&target.name, &params, &Patch::Apply(object)).map(as_yaml);
+        self.send("apply", || Ok((target.clone(), build()))).await
     }
 
     /// Merges a patch with the uid of its object: for single fields, where an apply would have to repeat all others.
@@ -106,9 +115,8 @@ impl OnBehalf<'_> {
     pub async fn merge(&self, kind: &WatchedResource, patch: &Value) -> Written<()> {
         let target = Target::of(kind, patch);
         let params = self.patch_params();
-        let build = || target.request().patch(target.name, &params, &Patch::Merge(patch));
-        let _: Trimmed = self.send("merge", target, build).await?;
-        Ok(())
+        self.write("merge", &target, || target.request().patch(&target.name, &params, &Patch::Merge(patch)))
+            .await
     }
 
     /// Changes an object by a JSON patch, for lists with only one item of ours. The patch tests the values on which it
@@ -125,10 +133,8 @@ impl OnBehalf<'_> {
         let target = Target::new(kind, object);
         let params = self.patch_params();
         let patch: Patch<()> = Patch::Json(json_patch::Patch(patch.to_vec()));
-        let build = || target.request().patch(target.name, &params, &patch);
-        let amended: Written<Trimmed> = self.send("amend", target, build).await;
-        amended.map_err(ApiError::of_failed_test)?;
-        Ok(())
+        let amended = self.write("amend", &target, || target.request().patch(&target.name, &params, &patch));
+        amended.await.map_err(ApiError::of_failed_test)
     }
 
     /// Refreshes the version in a dependent's reference to the object, whose kind is `K`, by [`refreshed`]. A dependent that is
@@ -183,12 +189,10 @@ impl OnBehalf<'_> {
         let may_be_replaced = params.preconditions.is_none();
         let uid = Preconditions { uid: Some(object.uid.into()), resource_version: None };
         params.preconditions.get_or_insert(uid);
-        let build = || target.request().delete(target.name, &params);
-        let deleted: Written<Trimmed> = self.send("delete", target, build).await;
-        match deleted {
+        match self.write("delete", &target, || target.request().delete(&target.name, &params)).await {
             Err(error) if error.cause == Cause::NotFound => Ok(()),
             Err(error) if error.cause == Cause::Conflict && may_be_replaced => Ok(()),
-            deleted => deleted.map(drop),
+            deleted => deleted,
         }
     }
 }

@@ -4,26 +4,28 @@
 use std::time::Duration;
 
 use axum::http::{self, HeaderValue, header::ACCEPT};
+use operator_templates::escape_json;
+use operator_watch::{ApiError, Cause, Named, Trimmed, WatchedResource, live::in_time};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
-use super::{OnBehalf, Written, target::Target, unanswered::UnderWay};
-use crate::{
-    object::Named,
-    render::yaml,
-    watch::{ApiError, Cause, Trimmed, WatchedResource, live::in_time},
-    write::{
-        repeated_writes::{Repeated, Repetition},
-        strict::strictly,
-    },
+use super::{
+    OnBehalf, Written,
+    record::{CATCH_UP_TIMEOUT, InFlight},
+    target::Target,
 };
+use crate::write::repeated_writes::{Repeated, Repetition};
 
 /// Requests only the metadata of an object. A server that does not know this type answers with the whole object.
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 
 /// Longest wait of a write before it is sent: its decision may be out of date then.
 const TURN_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The reason why a write was not sent in that time.
+const NO_TURN: &str =
+    "it was not sent, because this process did not hold its Lease, or had too much to write, for a minute";
 
 /// Number of retries of a write after the server answered that it is overloaded (and did nothing).
 const BUSY_TRIES: u32 = 4;
@@ -52,70 +54,99 @@ impl Versioned for Value {
 }
 
 impl OnBehalf<'_> {
-    pub(super) async fn send<T: Versioned>(
+    /// Sends a write whose answer is of no use beyond its version.
+    pub(super) async fn write(
         &self,
         verb: &'static str,
-        target: Target<'_>,
+        target: &Target<'_>,
         build: impl Fn() -> Built,
-    ) -> Written<T> {
-        let mut busy = Busy::default();
-        loop {
-            match self.send_once(verb, target, build()).await {
-                Err(error) if busy.passes(&error).await => {}
-                ended => return ended,
-            }
-        }
+    ) -> Written<()> {
+        self.send::<Trimmed, _>(verb, || Ok((target.clone(), build()))).await.map(drop)
     }
 
-    pub(super) async fn send_once<T: Versioned>(
+    /// Sends a write that is built when its turn comes, so that none waits in memory, and again while the server is
+    /// overloaded, which has not performed it.
+    pub(super) async fn send<'k, T: Versioned, E: From<ApiError>>(
         &self,
         verb: &'static str,
-        target: Target<'_>,
-        request: Built,
-    ) -> Written<T> {
-        let (writer, shared) = (self.writer, &self.writer.shared);
-        let Target { kind: WatchedResource { resource, seen }, name, .. } = target;
-        let mut request = request.map_err(|error| target.error(&kube::Error::BuildRequest(error)))?;
-        if request.method() != http::Method::DELETE {
-            strictly(&mut request);
-        }
-        let repetition = Repetition::of(self.whose, &request, self.undoes.is_some());
-        let undoes = match self.undoes {
-            // The write takes the field over, so that nothing would show its other writer afterwards.
-            Some(field) if shared.repeated.is_too_often(repetition) => {
-                Some((field.to_owned(), self.last_writer(target, field).await))
+        build: impl Fn() -> Result<(Target<'k>, Built), E>,
+    ) -> Result<T, E> {
+        for _ in 0..BUSY_TRIES {
+            match Box::pin(self.send_once(verb, &build)).await? {
+                Err(error) if error.cause == Cause::Busy && error.retry_after() <= Some(MAX_BUSY_DELAY) => {
+                    // With a jitter, so that writes that were refused together do not return together.
+                    let delay = error.retry_after().unwrap_or_default();
+                    sleep(delay.mul_f64(0.5 + rand::random::<f64>())).await;
+                }
+                ended => return Ok(ended?),
             }
-            _ => None,
+        }
+        Ok(Box::pin(self.send_once(verb, &build)).await??)
+    }
+
+    async fn send_once<'k, T: Versioned, E>(
+        &self,
+        verb: &'static str,
+        build: &impl Fn() -> Result<(Target<'k>, Built), E>,
+    ) -> Result<Written<T>, E> {
+        let (writer, shared) = (self.writer, &self.writer.shared);
+        let undoes = if let Some(field) = self.undoes
+            && let (target, Ok(request)) = build()?
+            && shared.repeated.is_too_often(Repetition::of(self.whose, &request, true))
+        {
+            // The write takes the field over, so that nothing would show its other writer afterwards.
+            Some((field.to_owned(), self.last_writer(&target, field).await))
+        } else {
+            None
         };
         let turn = async {
             let permit = shared.permits.acquire().await;
             shared.gate.opens().await;
             permit
         };
-        let permit = timeout(TURN_TIMEOUT, turn).await.map_err(|_| {
-            let stale = "it was not sent, because this process did not hold its Lease, or had too much to write, for a minute";
-            target.error(&kube::Error::Service(stale.into()))
-        })?;
-        let under_way = UnderWay::new(&shared.unanswered, self.whose, verb, target);
+        let turn = timeout(TURN_TIMEOUT, turn).await;
+        let (target, request) = build()?;
+        let failed = |error| Ok(Err(target.error(&error)));
+        let (permit, mut request) = match (turn, request) {
+            (Ok(permit), Ok(request)) => (permit, request),
+            (_, Err(error)) => return failed(kube::Error::BuildRequest(error)),
+            (Err(_), _) => return failed(kube::Error::Service(NO_TURN.into())),
+        };
+        if request.method() != http::Method::DELETE {
+            strictly(&mut request);
+        }
+        let repetition = Repetition::of(self.whose, &request, self.undoes.is_some());
+        let in_flight = InFlight::new(shared, self.whose, verb, &target);
         let result = in_time(writer.client.request::<T>(request)).await.map_err(|error| target.error(&error));
-        under_way.ended(&result);
+        in_flight.ended(&result);
         drop(permit);
+        let WatchedResource { resource, seen } = target.kind;
         // Refused writes have their backoff, and an existing object is often no failure. A rival may always be faster.
         let counts = match result.as_ref().map_err(|error| error.cause) {
             Ok(_) | Err(Cause::AlreadyExists) => true,
             Err(cause) => self.undoes.is_some() && cause == Cause::Conflict,
         };
-        if counts {
-            let told = || Repeated { verb, object: Named::new(&*resource.kind, name), undoes };
-            shared.repeated.record(self.whose, repetition, told);
+        if counts && shared.repeated.record(repetition) {
+            let repeated = Repeated { verb, object: Named::new(&*resource.kind, &*target.name), undoes };
+            let mut records = shared.records.lock();
+            records.entry(self.whose.to_owned()).or_default().repeated = Some(Box::new(repeated));
         }
         let code = result.as_ref().map_or_else(|error| error.code, |_| 200).to_string();
         shared.metrics.writes.get_or_create(&[("verb", verb.into()), ("code", code.into())]).inc();
         if let Ok(answer) = &result {
-            tracing::debug!(verb, kind = resource.kind, name, "wrote");
-            shared.consistency.wrote(self.whose, seen, answer.resource_version());
+            tracing::debug!(verb, kind = resource.kind, name = target.name, "wrote");
+            shared.awaits(self.whose, seen, answer.resource_version(), CATCH_UP_TIMEOUT);
         }
-        result
+        Ok(result)
+    }
+}
+
+/// Has the server refuse a field that it does not know, instead of dropping it in silence.
+pub(super) fn strictly(request: &mut http::Request<Vec<u8>>) {
+    let uri = request.uri();
+    let mark = if uri.query().is_some() { '&' } else { '?' };
+    if let Ok(uri) = format!("{uri}{mark}fieldValidation=Strict").parse() {
+        *request.uri_mut() = uri;
     }
 }
 
@@ -128,44 +159,26 @@ pub(super) fn answered_by_metadata(mut request: http::Request<Vec<u8>>) -> http:
 /// The API server reads the body of an apply as YAML.
 pub(super) fn as_yaml(request: http::Request<Vec<u8>>) -> http::Request<Vec<u8>> {
     request.map(|body| match String::from_utf8(body) {
-        Ok(json) => yaml::escape(&json).into_bytes(),
+        Ok(json) => escape_json(&json).into_bytes(),
         Err(error) => error.into_bytes(),
     })
 }
 
-/// The retries of a write that an overloaded server did not perform.
-#[derive(Default)]
-pub(super) struct Busy {
-    tries: u32,
-}
-
-impl Busy {
-    /// Waits for the delay that the server asked for. False for another error or a long delay, and after the last retry.
-    pub async fn passes(&mut self, error: &ApiError) -> bool {
-        let retry_after = error.retry_after().unwrap_or_default();
-        if error.cause != Cause::Busy || self.tries == BUSY_TRIES || retry_after > MAX_BUSY_DELAY {
-            return false;
-        }
-        self.tries += 1;
-        // With a jitter, so that writes that were refused together do not return together.
-        sleep(retry_after.mul_f64(0.5 + rand::random::<f64>())).await;
-        true
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use k8s_openapi::api::core::v1::ConfigMap;
     use kube::discovery::ApiResource;
     use serde_json::json;
     use tokio::time::Instant;
 
+    use operator_watch::{ObjectId, Verb, WatchedResource};
+
     use super::*;
     use crate::{
-        object::ObjectId,
         testing::{Answer, Log, answering},
-        watch::WatchedResource,
-        write::Writer,
+        write::{Writer, writer::MAX_CONCURRENT_WRITES},
     };
 
     const OWN: ObjectId<'_> = ObjectId { namespace: "shop", name: "settings", uid: "a" };
@@ -194,5 +207,60 @@ mod tests {
             assert_eq!(log.take().len(), requests, "{retry_after} s");
             assert!(began.elapsed() <= Duration::from_secs(30), "{:?}", began.elapsed());
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn every_write_but_a_deletion_asks_for_strict_validation() {
+        let (client, log) = answering(|_| Answer::Done);
+        let writer = Writer::over(client, "test");
+        let kind = WatchedResource::unwatched(ApiResource::erase::<ConfigMap>(&()));
+        let map = json!({"metadata": {"name": "web", "namespace": "shop", "uid": "u"}});
+        let id = ObjectId { namespace: "shop", name: "web", uid: "u" };
+        let own = writer.on_behalf_of(id);
+        own.create(&kind, &map).await.unwrap();
+        own.apply(&kind, &map).await.unwrap();
+        own.merge(&kind, &map).await.unwrap();
+        own.amend(&kind, id, &[]).await.unwrap();
+        own.apply_status(&kind, id, &json!({"active": 1}), &[]).await.unwrap();
+        own.delete(&kind, id).await.unwrap();
+        let sent = log.take();
+        let is_strict = |uri: &str| uri.ends_with("&fieldValidation=Strict");
+        let strict: Vec<_> =
+            sent.iter().filter(|sent| is_strict(&sent.uri)).map(|sent| &*sent.verb).collect();
+        assert_eq!(strict, ["POST", "APPLY", "MERGE", "AMEND", "APPLY"]);
+        assert!(sent.iter().any(|sent| sent.verb == "DELETE" && !is_strict(&sent.uri)), "{sent:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_more_objects_are_built_than_are_sent_at_once() {
+        let (client, _log) = answering(|_| Answer::Silence);
+        let writer = Writer::over(client, "test");
+        let kind = WatchedResource::unwatched(ApiResource::erase::<ConfigMap>(&()));
+        let built = Cell::new(0);
+        let own = writer.on_behalf_of(OWN);
+        let create = |number: usize| {
+            let count = &built;
+            own.create_with(&kind, move || {
+                count.set(count.get() + 1);
+                Ok::<_, ApiError>(json!({"metadata": {"name": number.to_string()}}))
+            })
+        };
+        let all = futures::future::join_all((0..100).map(create));
+        timeout(Duration::from_secs(1), all).await.unwrap_err();
+        assert_eq!(built.get(), MAX_CONCURRENT_WRITES);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_cannot_be_built_is_not_sent_and_takes_no_turn() {
+        let (client, log) = answering(|_| Answer::Done);
+        let writer = Writer::over(client, "test");
+        let kind = WatchedResource::unwatched(ApiResource::erase::<ConfigMap>(&()));
+        for _ in 0..=MAX_CONCURRENT_WRITES {
+            let refused =
+                ApiError::new(Verb::Write, Named::new("ConfigMap", "a"), Cause::Invalid, "no template");
+            let created = writer.on_behalf_of(OWN).create_with(&kind, || Err(refused.clone())).await;
+            assert_eq!(created.unwrap_err().message, "no template");
+        }
+        assert!(log.take().is_empty());
     }
 }

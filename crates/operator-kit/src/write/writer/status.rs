@@ -11,15 +11,13 @@ use kube::{
     core::object::HasStatus,
     discovery::ApiResource,
 };
+use operator_watch::{ApiError, Cause, ObjectId, WatchedResource, live::in_time};
 use serde::Serialize;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
-use super::{OnBehalf, Writer, Written, send::as_yaml, target::Target};
-use crate::{
-    object::ObjectId,
-    watch::{ApiError, Cause, Trimmed, WatchedResource, live::in_time},
-    write::owner::exactly,
-};
+use super::{OnBehalf, Writer, Written, record::CATCH_UP_TIMEOUT, send::as_yaml, target::Target};
+use crate::write::owner::exactly;
 
 /// The list of a status that several controllers may write.
 const CONDITIONS: &str = "conditions";
@@ -41,23 +39,25 @@ impl Writer {
         let (own, target, said) = (self.on_behalf_of(id), Target::new(&kind, id), json!(status));
         let version = object.meta().resource_version.as_deref().unwrap_or_default();
         let changes = replacement(&json!(object.status()), &said, types);
-        let mut written = own.patch_in(target, version, changes.clone()).await;
+        let mut written = own.patch_in(&target, version, changes.clone()).await;
         if let Err(ApiError { cause: Cause::Conflict | Cause::Invalid, .. }) = &written
-            && let Ok(found) = own.read_in(target).await
+            && let Ok(found) = own.read_in(&target).await
             && found["metadata"]["uid"] == id.uid
         {
             if version_of(&found) != version {
-                self.shared.consistency.wrote(id.uid, &self.primary, Some(version_of(&found)));
+                let found = Some(version_of(&found));
+                self.shared.awaits(id.uid, &self.primary, found, CATCH_UP_TIMEOUT);
                 return Ok(());
             }
             // A condition that cannot be decoded is not in the observed state.
             let exact = replacement(&found["status"], &said, types);
             if exact != changes {
-                written = own.patch_in(target, version, exact).await;
+                written = own.patch_in(&target, version, exact).await;
             }
         }
         written.map_err(ApiError::of_status)?;
-        self.shared.statuses.lock().wrote(id.uid);
+        let mut records = self.shared.records.lock();
+        records.entry(id.uid.to_owned()).or_default().status = Some((true, Instant::now()));
         Ok(())
     }
 }
@@ -77,10 +77,10 @@ impl OnBehalf<'_> {
     ) -> Written<()> {
         let (target, said) = (Target::new(kind, object), json!(status));
         let written = async {
-            let found = match self.apply_in(target, &said).await {
+            let found = match self.apply_in(&target, &said).await {
                 // The rest of a condition that has fields of another manager would be invalid.
                 Err(ApiError { cause: Cause::Invalid | Cause::UnknownField, .. }) => {
-                    self.read_in(target).await?
+                    self.read_in(&target).await?
                 }
                 applied => applied?,
             };
@@ -89,7 +89,7 @@ impl OnBehalf<'_> {
             if json_patch::patch(&mut replaced, &changes).is_ok() && replaced == found {
                 return Ok(());
             }
-            self.patch_in(target, version_of(&found), changes).await
+            self.patch_in(&target, version_of(&found), changes).await
         };
         written.await.map_err(ApiError::of_status)
     }
@@ -104,11 +104,11 @@ impl OnBehalf<'_> {
         object: ObjectId<'_>,
         conditions: &[Condition],
     ) -> Written<()> {
-        let applied = self.apply_in(Target::new(kind, object), &json!({"conditions": conditions})).await;
+        let applied = self.apply_in(&Target::new(kind, object), &json!({"conditions": conditions})).await;
         applied.map(drop).map_err(ApiError::of_status)
     }
 
-    async fn apply_in(&self, target: Target<'_>, status: &Value) -> Written<Value> {
+    async fn apply_in(&self, target: &Target<'_>, status: &Value) -> Written<Value> {
         let patch = json!({
             "apiVersion": target.kind.resource.api_version,
             "kind": target.kind.resource.kind,
@@ -118,24 +118,28 @@ impl OnBehalf<'_> {
         let params = PatchParams::apply(self.writer.manager).force();
         let build = || {
             let request = target.request();
-            request.patch_subresource("status", target.name, &params, &Patch::Apply(&patch)).map(as_yaml)
+            request.patch_subresource("status", &target.name, &params, &Patch::Apply(&patch)).map(as_yaml)
         };
-        self.send("apply_status", target, build).await
+        self.send("apply_status", || Ok((target.clone(), build()))).await
     }
 
-    async fn read_in(&self, target: Target<'_>) -> Written<Value> {
-        let read = target.request().get(target.name, &GetParams::default());
+    async fn read_in(&self, target: &Target<'_>) -> Written<Value> {
+        let read = target.request().get(&target.name, &GetParams::default());
         let read = read.map_err(|error| target.error(&kube::Error::BuildRequest(error)))?;
         in_time(self.writer.client.request(read)).await.map_err(|error| target.error(&error))
     }
 
     /// Changes exactly the target in the state with this resourceVersion.
-    async fn patch_in(&self, target: Target<'_>, version: &str, changes: Vec<PatchOperation>) -> Written<()> {
-        let patch = exactly(target.uid, version).into_iter().chain(changes).collect();
+    async fn patch_in(
+        &self,
+        target: &Target<'_>,
+        version: &str,
+        changes: Vec<PatchOperation>,
+    ) -> Written<()> {
+        let patch = exactly(&target.uid, version).into_iter().chain(changes).collect();
         let (params, patch) = (self.patch_params(), Patch::<()>::Json(json_patch::Patch(patch)));
-        let build = || target.request().patch_subresource("status", target.name, &params, &patch);
-        let patched: Written<Trimmed> = self.send("amend_status", target, build).await;
-        patched.map(drop).map_err(ApiError::of_failed_test)
+        let build = || target.request().patch_subresource("status", &target.name, &params, &patch);
+        self.write("amend_status", target, build).await.map_err(ApiError::of_failed_test)
     }
 }
 

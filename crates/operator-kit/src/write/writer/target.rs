@@ -3,38 +3,37 @@
 use kube::{Resource, api::DynamicObject, core::Request};
 use serde_json::Value;
 
-use crate::{
-    object::{Named, ObjectId},
-    watch::{ApiError, Verb, WatchedResource},
-};
+use operator_watch::{ApiError, Named, ObjectId, Verb, WatchedResource};
 
 /// The destination of a write.
-#[derive(Clone, Copy)]
-pub(super) struct Target<'t> {
-    pub kind: &'t WatchedResource,
-    pub namespace: &'t str,
-    pub name: &'t str,
+#[derive(Clone)]
+pub(super) struct Target<'k> {
+    pub kind: &'k WatchedResource,
+    /// Empty for a cluster-scoped object.
+    pub namespace: String,
+    pub name: String,
     /// Empty where it does not matter.
-    pub uid: &'t str,
+    pub uid: String,
 }
 
-impl<'t> Target<'t> {
-    pub fn new(kind: &'t WatchedResource, ObjectId { namespace, name, uid }: ObjectId<'t>) -> Self {
+impl<'k> Target<'k> {
+    pub fn new(kind: &'k WatchedResource, id: ObjectId<'_>) -> Self {
+        let [namespace, name, uid] = [id.namespace, id.name, id.uid].map(str::to_owned);
         Self { kind, namespace, name, uid }
     }
 
     /// The destination of an object or a patch.
-    pub fn of(kind: &'t WatchedResource, object: &'t Value) -> Self {
-        let text = |field| object["metadata"][field].as_str().unwrap_or_default();
+    pub fn of(kind: &'k WatchedResource, object: &Value) -> Self {
+        let text = |field| object["metadata"][field].as_str().unwrap_or_default().to_owned();
         Self { kind, namespace: text("namespace"), name: text("name"), uid: text("uid") }
     }
 
     pub fn request(&self) -> Request {
-        let namespace = Some(self.namespace).filter(|namespace| !namespace.is_empty());
+        let namespace = Some(&*self.namespace).filter(|namespace| !namespace.is_empty());
         Request::new(DynamicObject::url_path(&self.kind.resource, namespace))
     }
 
     pub fn error(&self, error: &kube::Error) -> ApiError {
-        ApiError::of(Verb::Write, error, Named::new(&*self.kind.resource.kind, self.name))
+        ApiError::of(Verb::Write, error, Named::new(&*self.kind.resource.kind, &*self.name))
     }
 }

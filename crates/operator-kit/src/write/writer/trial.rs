@@ -3,13 +3,10 @@
 use std::time::Duration;
 
 use kube::{Client, api::PostParams, discovery::ApiResource};
+use operator_watch::{Trimmed, WatchedResource, live::within};
 use serde_json::Value;
 
-use super::{Written, target::Target};
-use crate::{
-    watch::{Trimmed, WatchedResource, live::within},
-    write::strict::strictly,
-};
+use super::{Written, send::strictly, target::Target};
 
 /// Time within which the server has to answer a trial, for which somebody waits.
 const TRIAL_TIMEOUT: Duration = Duration::from_secs(10);
@@ -17,7 +14,7 @@ const TRIAL_TIMEOUT: Duration = Duration::from_secs(10);
 /// Has the server check the creation of an object, in this namespace if it is not empty. Nothing is stored.
 ///
 /// # Errors
-/// Like the creation: [`Cause::UnknownField`](crate::watch::Cause::UnknownField) tells a field that the server does not
+/// Like the creation: [`Cause::UnknownField`](operator_watch::Cause::UnknownField) tells a field that the server does not
 /// know. A server that does not answer within ten seconds leaves it unknown.
 pub async fn try_create(
     client: &Client,

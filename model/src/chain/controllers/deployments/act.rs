@@ -12,7 +12,7 @@ use basic_deployment_controller::{
     step,
 };
 use catena_api::keys;
-use operator_kit::render::Rendered;
+use operator_templates::Rendered;
 use serde_json::json;
 
 use super::super::super::{

@@ -15,13 +15,9 @@ use basic_deployment_controller::{
     revision::{self, Revision},
 };
 use catena_api::BasicDeployment;
-use operator_kit::{
-    render::Rendered,
-    report::StatusAge,
-    run::Attempt,
-    watch::{WatchedResource, Watermark},
-    write::owner::is_former,
-};
+use operator_kit::{report::StatusAge, run::Attempt, write::owner::is_former};
+use operator_templates::Rendered;
+use operator_watch::{WatchedResource, Watermark};
 use parking_lot::Mutex;
 
 use super::super::super::{

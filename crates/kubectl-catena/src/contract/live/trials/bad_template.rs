@@ -1,27 +1,23 @@
 //! A template that never serves: the kind tries it, never says that it is ready, and returns to the one before.
 
-use std::{collections::BTreeSet, sync::OnceLock};
+use std::collections::BTreeSet;
 
 use anyhow::Result;
 use kube::core::SelectorExt;
 use tokio::time::sleep;
 
 use super::parsed;
-use crate::contract::live::{
-    replica::Replica,
-    requirement::Requirement,
-    run::{Run, View},
-    scene::Child,
-};
+use crate::contract::live::{observed::Observed, replica::Replica, requirement::Requirement, run::Run};
 
 /// Rolls the template out and back.
 pub async fn is_told(run: &Run<'_>, replicas: i32) -> Result<()> {
-    let before = run.scene.uids();
-    let (bad, name) = (run.bad, run.bad.name());
-    let is_beside = name != run.good.name();
+    let before = run.observed.borrow().uids();
+    let (bad, name) = (&run.subject.bad, run.subject.bad.name());
+    let is_beside = name != run.subject.good.name();
     let generation = run.change(bad, replicas, None, &before, Requirement::BadTemplate).await?;
     let is_new = |replica: &Replica| !before.contains(&replica.uid);
-    let is_tried = run.until(name, Requirement::Replacement, |view| view.replicas.iter().any(is_new)).await;
+    let is_tried =
+        run.until(Requirement::Replacement, |observed| observed.replicas.values().any(is_new)).await;
     if !is_tried {
         let late = run.in_time(Requirement::Replacement);
         run.ledger
@@ -33,7 +29,8 @@ pub async fn is_told(run: &Run<'_>, replicas: i32) -> Result<()> {
     if !is_beside {
         run.judge_active(name).await;
     }
-    let serve = run.scene.replicas().into_iter().filter(|replica| is_new(replica) && replica.serves).count();
+    let is_bad = |replica: &&Replica| is_new(replica) && replica.serves;
+    let serve = run.observed.borrow().replicas.values().filter(is_bad).count();
     if !is_tried || run.ledger.has_failed(Requirement::ObservedGeneration) {
         run.ledger
             .leave_open(Requirement::BadTemplate, "no replica of it was tried under a known generation");
@@ -53,10 +50,13 @@ pub async fn is_told(run: &Run<'_>, replicas: i32) -> Result<()> {
 
 /// Waits for the blocker: a kubelet may take long to find out that an image is missing.
 async fn names_its_blocker(run: &Run<'_>, name: &str) {
-    let seen = OnceLock::new();
-    let is_named = |view: &View| blocker(view).is_some_and(|blocker| seen.set(blocker).is_ok());
-    run.until(name, Requirement::BlockedBy, is_named).await;
-    if let Some(blocker) = seen.into_inner() {
+    let mut seen = None;
+    let is_named = |observed: &Observed| {
+        seen = blocker(observed, name);
+        seen.is_some()
+    };
+    run.until(Requirement::BlockedBy, is_named).await;
+    if let Some(blocker) = seen {
         run.ledger.pass(Requirement::BlockedBy, blocker);
     } else {
         let late = run.in_time(Requirement::BlockedBy);
@@ -66,13 +66,14 @@ async fn names_its_blocker(run: &Run<'_>, name: &str) {
 }
 
 /// The blocker that the child names, or that its parent finds among the pods that the contract selects.
-fn blocker(View { child: Child { outputs, .. }, replicas }: &View) -> Option<String> {
+fn blocker(observed: &Observed, name: &str) -> Option<String> {
+    let outputs = &observed.children.get(name)?.outputs;
     if let Some(blocker) = &outputs.blocked_by {
         return Some(format!("{}/{}: {}", blocker.kind, blocker.name, blocker.reason));
     }
     let selector = outputs.pods.as_deref().and_then(parsed)?;
     let is_it = |replica: &&Replica| replica.is_alive && !replica.serves && selector.matches(&replica.labels);
-    let pod = replicas.iter().find(is_it)?;
+    let pod = observed.replicas.values().find(is_it)?;
     Some(format!("Pod/{}, by the selector of pods", pod.name))
 }
 
@@ -83,18 +84,18 @@ async fn goes_back(
     is_beside: bool,
     before: &BTreeSet<String>,
 ) -> Result<()> {
-    let bad: BTreeSet<String> = run.scene.uids().difference(before).cloned().collect();
+    let bad: BTreeSet<String> = run.observed.borrow().uids().difference(before).cloned().collect();
     if is_beside {
-        run.stage.delete(run.bad.name()).await?;
+        run.stage.delete(run.subject.bad.name()).await?;
         // Those of another child are no replaced ones of this, which is ready all the time.
-        let is_gone =
-            |view: &View| !view.replicas.iter().any(|replica| replica.is_alive && bad.contains(&replica.uid));
-        if !run.until(run.good.name(), Requirement::Deletion, is_gone).await {
+        let is_left = |replica: &Replica| replica.is_alive && bad.contains(&replica.uid);
+        let is_gone = |observed: &Observed| !observed.replicas.values().any(is_left);
+        if !run.until(Requirement::Deletion, is_gone).await {
             let late = run.in_time(Requirement::Deletion);
             run.ledger.fail(Requirement::Deletion, format!("{late}: pods of the deleted child were left"));
         }
     }
-    let generation = run.change(run.good, replicas, None, &bad, Requirement::BadTemplate).await?;
+    let generation = run.change(&run.subject.good, replicas, None, &bad, Requirement::BadTemplate).await?;
     let is_back = run.settle(replicas, generation, &bad, Requirement::Replacement).await;
     if is_tried && is_back {
         let how = if is_beside { "by another child beside it" } else { "to another template, and back" };

@@ -10,13 +10,11 @@ use kube::{
     ResourceExt,
     core::{Expression, Selector, SelectorExt},
 };
-use tokio::time::{Duration, Instant, sleep};
+use tokio::time::{Duration, Instant, timeout};
 
-use super::{replica::Replica, requirement::Requirement, run::Run};
+use super::{observed::Child, replica::Replica, requirement::Requirement, run::Run};
 use crate::poll::poll;
 
-/// Time between two looks at the versions of all objects, which the watches keep.
-const STEADY_STATE_INTERVAL: Duration = Duration::from_millis(100);
 /// Time between two looks at what is deleted.
 const DELETION_INTERVAL: Duration = Duration::from_millis(200);
 
@@ -26,12 +24,12 @@ pub async fn all(run: &Run<'_>) -> Result<()> {
     if !starts(run).await? {
         return Ok(());
     }
-    run.stage.mark(run.good.name()).await?;
+    run.stage.mark(run.subject.good.name()).await?;
     run.step(1, "a template that never serves, with one replica");
     bad_template::is_told(run, 1).await?;
     run.step(3, "scaling up");
     scales(run, 1, 3).await?;
-    run.scene.count_serving();
+    run.observed.send_modify(|observed| observed.least_serving = Some(observed.serving()));
     run.step(4, "scaling down");
     scales(run, 3, 2).await?;
     selects(run);
@@ -52,14 +50,14 @@ pub async fn all(run: &Run<'_>) -> Result<()> {
 /// Creates the child with one replica. `false` if it never serves.
 async fn starts(run: &Run<'_>) -> Result<bool> {
     let none = BTreeSet::new();
-    let generation = run.change(run.good, 1, None, &none, Requirement::Ready).await?;
+    let generation = run.change(&run.subject.good, 1, None, &none, Requirement::Ready).await?;
     Ok(run.settle(1, generation, &none, Requirement::Scaling).await)
 }
 
 /// Changes the number of replicas.
 async fn scales(run: &Run<'_>, from: i32, to: i32) -> Result<()> {
     let none = BTreeSet::new();
-    let generation = run.change(run.good, to, None, &none, Requirement::Ready).await?;
+    let generation = run.change(&run.subject.good, to, None, &none, Requirement::Ready).await?;
     if run.settle(to, generation, &none, Requirement::Scaling).await {
         let (low, high) = (from.min(to), from.max(to));
         run.ledger.pass(Requirement::Scaling, format!("from 1 to {high} and back to {low} pods"));
@@ -69,7 +67,7 @@ async fn scales(run: &Run<'_>, from: i32, to: i32) -> Result<()> {
 
 /// Applies the selector, which selects the replicas and nothing else, to the pods of the namespace.
 fn selects(run: &Run<'_>) {
-    let child = run.scene.child(run.good.name());
+    let child = run.child(run.subject.good.name());
     let Some(text) = child.and_then(|child| child.outputs.selector) else {
         let seen = "it is not reported, so that a HorizontalPodAutoscaler finds no pods";
         return run.ledger.fail(Requirement::Selector, seen);
@@ -77,9 +75,9 @@ fn selects(run: &Run<'_>) {
     let Some(selector) = parsed(&text) else {
         return run.ledger.fail(Requirement::Selector, format!("{text:?} is no list of labels with values"));
     };
-    let replicas = run.scene.replicas();
     let is_missed = |replica: &&Replica| replica.is_alive && !selector.matches(&replica.labels);
-    match replicas.iter().filter(is_missed).count() {
+    let missed = run.observed.borrow().replicas.values().filter(is_missed).count();
+    match missed {
         0 => run.ledger.pass(Requirement::Selector, text),
         missed => run.ledger.fail(Requirement::Selector, format!("{text} misses {missed} pods")),
     }
@@ -102,20 +100,22 @@ async fn restarts(run: &Run<'_>, replicas: i32) -> Result<()> {
         run.ledger.skip(Requirement::Updated, "the kind has no restart token");
         return Ok(());
     }
-    let before = run.scene.uids();
+    let before = run.observed.borrow().uids();
     let token = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-    let generation = run.change(run.good, replicas, Some(&token), &before, Requirement::Ready).await?;
+    let generation =
+        run.change(&run.subject.good, replicas, Some(&token), &before, Requirement::Ready).await?;
     if !run.settle(replicas, generation, &before, Requirement::Restart).await {
         run.ledger.skip(Requirement::Updated, "nothing was replaced");
         return Ok(());
     }
     run.ledger.pass(Requirement::Restart, format!("all {replicas} pods were replaced"));
-    let name = run.good.name();
-    let Some(updated) = run.scene.child(name).and_then(|child| child.outputs.updated) else {
+    let name = run.subject.good.name();
+    let Some(updated) = run.child(name).and_then(|child| child.outputs.updated) else {
         run.ledger.fail(Requirement::Updated, "it is not reported");
         return Ok(());
     };
-    if run.until(name, Requirement::Updated, |view| view.child.outputs.updated == Some(replicas)).await {
+    let is_right = |child: &Child| child.outputs.updated == Some(replicas);
+    if run.until_child(name, Requirement::Updated, is_right).await {
         run.ledger.pass(Requirement::Updated, "it was the number of new pods");
     } else {
         run.ledger.fail(Requirement::Updated, format!("it stays {updated} with {replicas} new pods"));
@@ -124,7 +124,8 @@ async fn restarts(run: &Run<'_>, replicas: i32) -> Result<()> {
 }
 
 fn holds_its_budget(run: &Run<'_>) {
-    match run.scene.least_serving() {
+    let least = run.observed.borrow().least_serving;
+    match least {
         Some(0) => {
             let seen = "at some time no pod served, although two or more were desired";
             run.ledger.fail(Requirement::Budget, seen);
@@ -139,23 +140,21 @@ fn holds_its_budget(run: &Run<'_>) {
 /// Waits until nothing is written for a while, because nothing changes.
 async fn is_silent(run: &Run<'_>) {
     let deadline = Instant::now() + run.limits.of(Requirement::SteadyState);
-    let (mut last, mut since) = (run.scene.versions(), Instant::now());
+    let mut changes = run.observed.subscribe();
+    let mut last = changes.borrow_and_update().versions();
     let mut writes: BTreeMap<String, usize> = BTreeMap::new();
-    while since.elapsed() < run.limits.window {
+    while timeout(run.limits.window, changes.changed()).await.is_ok() {
+        let now = changes.borrow_and_update().versions();
+        for (name, _) in now.iter().filter(|(name, version)| last.get(*name) != Some(version)) {
+            *writes.entry(name.clone()).or_default() += 1;
+        }
+        last = now;
         if Instant::now() > deadline {
             let most = writes.iter().max_by_key(|(_, count)| **count);
             let most =
                 most.map_or_else(String::new, |(name, count)| format!("; {name} changed {count} times"));
             let late = run.in_time(Requirement::SteadyState);
             return run.ledger.fail(Requirement::SteadyState, format!("no rest {late}{most}"));
-        }
-        sleep(STEADY_STATE_INTERVAL).await;
-        let now = run.scene.versions();
-        if now != last {
-            for (name, _) in now.iter().filter(|(name, version)| last.get(*name) != Some(version)) {
-                *writes.entry(name.clone()).or_default() += 1;
-            }
-            (last, since) = (now, Instant::now());
         }
     }
     let seconds = run.limits.window.as_secs();
@@ -164,7 +163,7 @@ async fn is_silent(run: &Run<'_>) {
 
 /// Looks for the label and the annotation that somebody else has set before all other trials.
 async fn leaves_foreign_fields(run: &Run<'_>) -> Result<()> {
-    let lost = run.stage.lost_marks(run.good.name()).await?;
+    let lost = run.stage.lost_marks(run.subject.good.name()).await?;
     if lost.is_empty() {
         let seen = "a label and an annotation of another field manager stayed";
         run.ledger.pass(Requirement::ForeignFields, seen);
@@ -177,7 +176,7 @@ async fn leaves_foreign_fields(run: &Run<'_>) -> Result<()> {
 
 /// Deletes the child in the background: all its replicas go with it.
 async fn takes_all_replicas(run: &Run<'_>) -> Result<()> {
-    let (name, started) = (run.good.name(), Instant::now());
+    let (name, started) = (run.subject.good.name(), Instant::now());
     run.expect(None).await;
     run.stage.delete(name).await?;
     let gone =

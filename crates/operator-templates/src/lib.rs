@@ -1,0 +1,28 @@
+//! Templates and expressions, with limits on their cost, and YAML as kubectl reads it: for settings by which people say
+//! what a controller creates and what it decides on. No client, and no runtime.
+//!
+//! ```
+//! use operator_templates::Expression;
+//! use serde_json::json;
+//!
+//! let is_ready: Expression = serde_json::from_value(json!("object.status.ready == object.spec.replicas"))?;
+//! let object = json!({"spec": {"replicas": 2}, "status": {"ready": 2}});
+//! assert!(is_ready.boolean(&[("object", &object)])?);
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! ```
+
+mod digest;
+mod expression;
+pub mod field_path;
+mod object_name;
+pub mod reason;
+mod templates;
+mod yaml;
+
+pub use {
+    digest::{sha256, short_digest},
+    expression::{Expression, ExpressionError, is_same_quantity},
+    object_name::is_object_name,
+    templates::{ApiKind, Declarations, Parameter, Rendered, Subject, TemplateError, Templates},
+    yaml::{YamlError, documents, escape_json, from_yaml, to_yaml},
+};

@@ -1,0 +1,223 @@
+//! The marked text as a tree, with the values in the places of their marks.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
+
+use parking_lot::Mutex;
+use serde_json::{Map, Value};
+
+use super::{
+    TemplateError,
+    limits::MAX_WRITTEN,
+    object::not_an_object,
+    values::{END, Kept, START},
+};
+use crate::yaml::{YamlError, read};
+
+/// Maximum total length of the parsed texts that are kept, in bytes. A parsed one takes about ten times its length, and one
+/// of many small maps 70 times.
+const MAX_KEPT: usize = 128 * 1024;
+/// Maximum length of a value in a message, in bytes.
+const MAX_SHOWN: usize = 60;
+
+/// Where a node is, for texts in which the kubelet expands `$(NAME)`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Other,
+    Containers,
+    /// The environment variables or the mounts of a container.
+    Entries,
+    Expanded,
+}
+
+impl Place {
+    /// The place of a field.
+    fn of(self, field: &str) -> Self {
+        match (self, field) {
+            (_, "containers" | "initContainers" | "ephemeralContainers") => Self::Containers,
+            (Self::Containers, "env" | "volumeMounts") => Self::Entries,
+            (Self::Containers, "command" | "args") | (Self::Entries, "value" | "subPathExpr") => {
+                Self::Expanded
+            }
+            _ => Self::Other,
+        }
+    }
+
+    /// Appends a text that comes from a value. The kubelet reads `$$` as `$`, also where the first one is the template's own.
+    fn append(self, text: &str, filled: &mut String) {
+        if self != Self::Expanded {
+            filled.push_str(text);
+            return;
+        }
+        let of_the_template = filled.len() - filled.trim_end_matches('$').len();
+        if of_the_template % 2 == 1 && !text.is_empty() {
+            filled.push('$');
+        }
+        filled.push_str(&text.replace('$', "$$"));
+    }
+
+    /// A value that is a whole node.
+    fn whole(self, value: &Value) -> Value {
+        match value {
+            Value::String(text) if self == Self::Expanded => text.replace('$', "$$").into(),
+            Value::Array(items) => items.iter().map(|item| self.whole(item)).collect(),
+            Value::Object(fields) => {
+                fields.iter().map(|(name, field)| (name.clone(), self.of(name).whole(field))).collect()
+            }
+            plain => plain.clone(),
+        }
+    }
+}
+
+/// A parsed text.
+struct Tree {
+    root: Value,
+    /// The numbers of the marks that are a whole node, in quotes, in a block of text or with a tag: a text whatever the
+    /// value is.
+    texts: BTreeSet<usize>,
+}
+
+/// The texts that were parsed: those of the objects of one template are mostly the same.
+#[derive(Default)]
+pub(super) struct Trees {
+    known: Mutex<HashMap<String, Arc<Tree>>>,
+}
+
+impl Trees {
+    /// The tree of a text of this template, with these values, which may be whole objects.
+    pub fn fill(
+        &self,
+        template: &str,
+        text: &str,
+        values: &[Kept],
+        has_objects: bool,
+    ) -> Result<Value, TemplateError> {
+        let known = self.known.lock().get(text).cloned();
+        let tree = match known {
+            Some(tree) => tree,
+            None => self.learn(template, text, values)?,
+        };
+        Filling { template, texts: &tree.texts, values, has_objects, left: MAX_WRITTEN }
+            .node(&tree.root, Place::Other)
+    }
+
+    fn learn(&self, template: &str, text: &str, values: &[Kept]) -> Result<Arc<Tree>, TemplateError> {
+        let mut texts = BTreeSet::new();
+        let root = read(text, |scalar| texts.extend(number(scalar))).map_err(|error| match error {
+            YamlError::SeveralDocuments => not_an_object(template, "several YAML documents"),
+            YamlError::Invalid(problem) => not_yaml(template, &legible(&problem, values)),
+        })?;
+        let tree = Arc::new(Tree { root, texts });
+        let mut known = self.known.lock();
+        if known.keys().map(String::len).sum::<usize>() + text.len() > MAX_KEPT {
+            known.clear();
+        }
+        if text.len() <= MAX_KEPT {
+            known.insert(text.to_owned(), tree.clone());
+        }
+        Ok(tree)
+    }
+
+    /// The lengths of the texts that are kept, in bytes.
+    #[cfg(test)]
+    pub fn lengths(&self) -> Vec<usize> {
+        self.known.lock().keys().map(String::len).collect()
+    }
+}
+
+fn not_yaml(template: &str, problem: &str) -> TemplateError {
+    TemplateError::refused(template, format!("does not render to YAML: {problem}; correct the template"))
+}
+
+/// The number of the value that a text stands for as a whole.
+fn number(text: &str) -> Option<usize> {
+    text.strip_prefix(START)?.strip_suffix(END)?.parse().ok()
+}
+
+/// The parts of a text: what is before each mark, and the value of that.
+fn parts<'t>(text: &'t str, values: &'t [Kept]) -> impl Iterator<Item = (&'t str, Option<&'t Kept>)> {
+    text.split(START).enumerate().flat_map(move |(at, part)| {
+        let marked = part.split_once(END).filter(|_| at > 0);
+        let kept = marked.and_then(|(number, _)| values.get(number.parse::<usize>().ok()?));
+        [("", kept), (marked.map_or(part, |(_, after)| after), None)]
+    })
+}
+
+/// A message with the values in the place of their marks.
+fn legible(message: &str, values: &[Kept]) -> String {
+    let shown = |kept: &Kept| {
+        let json = kept.value.to_string();
+        if json.len() > MAX_SHOWN { "…".to_owned() } else { json }
+    };
+    parts(message, values)
+        .fold(String::new(), |all, (before, kept)| all + before + &kept.map(shown).unwrap_or_default())
+}
+
+struct Filling<'f> {
+    template: &'f str,
+    texts: &'f BTreeSet<usize>,
+    values: &'f [Kept],
+    /// Whether a value may be a whole object that somebody else wrote.
+    has_objects: bool,
+    /// Maximum total length of the values that are still to come, in bytes: an alias may repeat them.
+    left: usize,
+}
+
+impl Filling<'_> {
+    fn node(&mut self, node: &Value, place: Place) -> Result<Value, TemplateError> {
+        Ok(match node {
+            Value::String(text) => {
+                let whole = number(text).filter(|number| !self.texts.contains(number));
+                if let Some(kept) = whole.and_then(|number| self.values.get(number)) {
+                    self.spend(kept.length)?;
+                    // A copy of a whole object stays what it is: what it expands is its author's.
+                    let is_object = self.has_objects && place == Place::Other;
+                    return Ok(if is_object { kept.value.clone() } else { place.whole(&kept.value) });
+                }
+                self.text(text, place)?.into()
+            }
+            Value::Array(items) => {
+                items.iter().map(|item| self.node(item, place)).collect::<Result<_, _>>()?
+            }
+            Value::Object(fields) => {
+                let mut filled = Map::new();
+                for (key, field) in fields {
+                    let key = self.text(key, Place::Other)?;
+                    let field = self.node(field, place.of(&key))?;
+                    if filled.contains_key(&key) {
+                        let problem = format!("the key {key:?} is there twice");
+                        return Err(not_yaml(self.template, &problem));
+                    }
+                    filled.insert(key, field);
+                }
+                filled.into()
+            }
+            plain => plain.clone(),
+        })
+    }
+
+    fn text(&mut self, text: &str, place: Place) -> Result<String, TemplateError> {
+        let mut filled = String::with_capacity(text.len());
+        for (before, kept) in parts(text, self.values) {
+            filled.push_str(before);
+            if let Some(kept) = kept {
+                self.spend(kept.length)?;
+                let text = kept.text().ok_or_else(|| {
+                    let text = legible(text, self.values);
+                    let problem = format!("none is a part of {text:?}; write (value or \"\")");
+                    TemplateError::failed(self.template, &problem)
+                })?;
+                place.append(&text, &mut filled);
+            }
+        }
+        Ok(filled)
+    }
+
+    fn spend(&mut self, bytes: usize) -> Result<(), TemplateError> {
+        let left = self.left.checked_sub(bytes);
+        self.left = left.ok_or_else(|| TemplateError::too_long(self.template))?;
+        Ok(())
+    }
+}

@@ -1,0 +1,296 @@
+//! The requests of a watch, each with a time limit, and what their answers mean.
+
+use std::{io, marker::PhantomData, pin::pin, sync::Arc, time::Duration};
+
+use futures::{AsyncBufReadExt, AsyncReadExt, Stream, StreamExt, future::ready};
+use http::{self, HeaderValue, header::ACCEPT_ENCODING};
+use kube::{
+    Api, Client, Resource,
+    api::{ListParams, WatchParams},
+    core::{ListMeta, Request, Status, request},
+    discovery::ApiResource,
+};
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::value::RawValue;
+
+use crate::{ServedKinds, TrimmedObject, lenient::Lenient, live::within};
+
+/// Time limit of a page: the API server gives up a list after 60 s.
+const PAGE_TIMEOUT: Duration = Duration::from_secs(60);
+/// Longest text of a page, in bytes, which is in memory as a whole; no object is nearly as long.
+const MAX_PAGE: u64 = 8 * 1024 * 1024;
+/// Time limit for starting a watch: the API server answers before the first change.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+/// Seconds after which the server ends a watch, so that a dead connection is noticed soon.
+const WATCH_SECONDS: u32 = 60;
+
+/// The objects to watch, and the name of their kind in messages.
+pub struct Watch<K> {
+    pub(super) kind: String,
+    client: Client,
+    pub(super) path: String,
+    pub(crate) labels: Option<String>,
+    pub(crate) is_metadata_only: bool,
+    pub(super) versions: Option<Versions>,
+    objects: PhantomData<fn() -> K>,
+}
+
+/// The versions of a kind that is watched in another one while the wanted one is not served.
+pub(super) struct Versions {
+    pub served: ServedKinds,
+    pub wanted: Arc<ApiResource>,
+    pub substitute: Option<Arc<ApiResource>>,
+}
+
+impl<K: Resource> Watch<K> {
+    /// Watches everything that `api` covers. `kind` is its name in messages.
+    #[must_use]
+    pub fn new(api: Api<K>, kind: impl Into<String>) -> Self {
+        Self {
+            kind: kind.into(),
+            path: api.resource_url().to_owned(),
+            client: api.into_client(),
+            labels: None,
+            is_metadata_only: false,
+            versions: None,
+            objects: PhantomData,
+        }
+    }
+
+    /// Narrows the watch to objects with a label; others never reach this process.
+    #[must_use]
+    pub fn labelled(mut self, selector: &str) -> Self {
+        self.labels = Some(selector.to_owned());
+        self
+    }
+}
+
+impl Watch<TrimmedObject> {
+    /// Watches only the metadata; the other fields are not there.
+    #[must_use]
+    pub fn metadata_only(mut self) -> Self {
+        self.is_metadata_only = true;
+        self
+    }
+
+    /// Watches all objects of a kind in another version than the `wanted` one while that is not served.
+    #[must_use]
+    pub fn in_any_version(mut self, served: &ServedKinds, wanted: impl Into<Arc<ApiResource>>) -> Self {
+        self.versions = Some(Versions { served: served.clone(), wanted: wanted.into(), substitute: None });
+        self
+    }
+}
+
+impl<K: DeserializeOwned> Watch<K> {
+    /// Requests a page of the list with at most so many objects, the first one without a token, and passes each object to `take`
+    /// before the next one is decoded.
+    pub(super) async fn page(
+        &self,
+        limit: u32,
+        token: Option<String>,
+        take: impl FnMut(Lenient<K>),
+    ) -> kube::Result<ListMeta> {
+        let params = ListParams {
+            label_selector: self.labels.clone(),
+            limit: Some(limit),
+            continue_token: token,
+            ..ListParams::default()
+        };
+        let (all, is_metadata_only) = (Request::new(&*self.path), self.is_metadata_only);
+        let list = |params: &_| if is_metadata_only { all.list_metadata(params) } else { all.list(params) };
+        within(PAGE_TIMEOUT, page(&self.client, list, params, take)).await
+    }
+
+    /// The changes since a version; `Ok` as soon as the server has started the watch.
+    pub(super) async fn changes(
+        &self,
+        version: &str,
+    ) -> kube::Result<impl Stream<Item = kube::Result<Change<Lenient<K>>>> + use<K>> {
+        let params = WatchParams {
+            label_selector: self.labels.clone(),
+            timeout: Some(WATCH_SECONDS),
+            ..WatchParams::default()
+        };
+        let watch = if self.is_metadata_only { Request::watch_metadata } else { Request::watch };
+        let request = watch(&Request::new(&*self.path), &params, version);
+        let mut request = request.map_err(kube::Error::BuildRequest)?;
+        // Each event would be a separate gzip member, of which the client decodes only the first.
+        request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        let lines = within(START_TIMEOUT, self.client.request_stream(request)).await?.lines();
+        // A broken connection ends the watch, as the server itself does; a line that it cuts off comes again.
+        let is_end = |error: &io::Error| error.kind() != io::ErrorKind::InvalidData;
+        let lines = lines.take_while(move |line| ready(!line.as_ref().is_err_and(is_end)));
+        Ok(lines.map(|line| Change::read(&line.map_err(kube::Error::ReadEvents)?)))
+    }
+}
+
+/// Requests a page, passes each object to `take`, and returns the metadata of the list. While its text is too long, fewer
+/// objects are requested.
+pub(crate) async fn page<K: DeserializeOwned>(
+    client: &Client,
+    list: impl Fn(&ListParams) -> Result<http::Request<Vec<u8>>, request::Error>,
+    mut params: ListParams,
+    take: impl FnMut(Lenient<K>),
+) -> kube::Result<ListMeta> {
+    loop {
+        let request = list(&params).map_err(kube::Error::BuildRequest)?;
+        let (answer, mut text) = (client.request_stream(request).await?.take(MAX_PAGE), Vec::new());
+        pin!(answer).read_to_end(&mut text).await.map_err(kube::Error::ReadEvents)?;
+        match params.limit.filter(|limit| *limit > 1 && text.len() as u64 == MAX_PAGE) {
+            Some(limit) => params.limit = Some((limit / 8).max(1)),
+            None => return read_page(&text, take),
+        }
+    }
+}
+
+/// Reads a page, passes each object to `take` before the next one is decoded, and returns the metadata of the list.
+pub(crate) fn read_page<K: DeserializeOwned>(
+    text: &[u8],
+    take: impl FnMut(Lenient<K>),
+) -> kube::Result<ListMeta> {
+    #[derive(Deserialize)]
+    struct Page<'t> {
+        #[serde(default)]
+        metadata: ListMeta,
+        #[serde(borrow)]
+        items: Option<Vec<&'t RawValue>>,
+    }
+
+    let Page { metadata, items } = serde_json::from_slice(text).map_err(kube::Error::SerdeError)?;
+    items.into_iter().flatten().map(|item| Lenient::read(item.get())).for_each(take);
+    Ok(metadata)
+}
+
+/// A line of a watch. kube's `WatchEvent` decodes the object with the line, and fails with it.
+#[derive(Deserialize)]
+pub(crate) struct Change<O> {
+    pub r#type: ChangeType,
+    /// The object; of a bookmark, only its version.
+    pub object: O,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+#[serde(rename_all = "UPPERCASE")]
+pub(crate) enum ChangeType {
+    Added,
+    Modified,
+    Deleted,
+    /// The watch is as far as this version.
+    Bookmark,
+    /// The object is a [`Status`].
+    Error,
+}
+
+impl<K: DeserializeOwned> Change<Lenient<K>> {
+    /// Reads a line. Nearly every object can be read, and most of the work of a busy watch is to decode them, so the line
+    /// is decoded in one go at first.
+    pub fn read(text: &str) -> kube::Result<Self> {
+        let change = if let Ok(Change { r#type, object }) = decoded::<Change<K>>(text) {
+            Self { r#type, object: Lenient(Ok(object)) }
+        } else {
+            let Change { r#type, object }: Change<&RawValue> = decoded(text)?;
+            Self { r#type, object: Lenient::read(object.get()) }
+        };
+        if change.r#type == ChangeType::Error {
+            let Change { object, .. }: Change<Status> = decoded(text)?;
+            return Err(kube::Error::Api(Box::new(object)));
+        }
+        Ok(change)
+    }
+}
+
+fn decoded<'t, T: Deserialize<'t>>(text: &'t str) -> kube::Result<T> {
+    serde_json::from_str(text).map_err(kube::Error::SerdeError)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    use super::*;
+
+    const PAGE: &str = r#"{"metadata": {"resourceVersion": "7", "continue": "more"}, "other": {"items": [1]},
+        "items": [{"metadata": {"name": "a"}}, {"metadata": 7}, "x", {"metadata": {"name": "b"}}]}"#;
+
+    #[test]
+    fn each_object_of_a_page_is_read_for_itself_and_passed_on_before_the_next_one() {
+        thread_local!(static DECODED: Cell<usize> = const { Cell::new(0) });
+
+        struct Counted;
+
+        impl<'de> Deserialize<'de> for Counted {
+            fn deserialize<D: serde::Deserializer<'de>>(decoder: D) -> Result<Self, D::Error> {
+                DECODED.set(DECODED.get() + 1);
+                ConfigMap::deserialize(decoder).map(|_| Self)
+            }
+        }
+
+        let mut readable = Vec::new();
+        let list = read_page(PAGE.as_bytes(), |object: Lenient<Counted>| {
+            readable.push(object.0.is_ok());
+            assert_eq!(DECODED.get(), readable.len(), "one at a time");
+        });
+        let list = list.unwrap();
+        assert_eq!((list.continue_.as_deref(), list.resource_version.as_deref()), (Some("more"), Some("7")));
+        assert_eq!(readable, [true, false, false, true]);
+    }
+
+    #[test]
+    fn a_list_without_items_is_a_list() {
+        for text in [r#"{"items": null}"#, r#"{"items": []}"#, r#"{"items": [ ]}"#, "{}"] {
+            let list = read_page(text.as_bytes(), |_: Lenient<ConfigMap>| panic!("{text} has an object"));
+            assert!(list.is_ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_page_that_ends_too_early_is_none() {
+        for end in [PAGE.len() - 1, PAGE.len() / 2, 5, 0] {
+            let list = read_page(&PAGE.as_bytes()[..end], |_: Lenient<ConfigMap>| panic!("it is passed on"));
+            assert!(matches!(list, Err(kube::Error::SerdeError(_))), "{list:?}");
+        }
+    }
+
+    /// What is read of a line: its type, and the name of the object or its version if they can be read.
+    fn read(line: &str) -> (Option<ChangeType>, Option<String>) {
+        let Ok(Change { r#type, object }) = Change::<Lenient<ConfigMap>>::read(line) else {
+            return (None, None);
+        };
+        let version = object.resource_version().map(str::to_owned);
+        (Some(r#type), object.0.ok().and_then(|map| map.metadata.name).or(version))
+    }
+
+    #[test]
+    fn a_line_means_the_same_in_whatever_form_it_comes() {
+        let object = r#"{"metadata":{"name":"a","annotations":{"x":"\",\"object\":}"}}}"#;
+        for line in [
+            format!(r#"{{"type":"ADDED","object":{object}}}"#),
+            format!("{{\"type\":\"ADDED\",\"object\":{object}}}\n"),
+            format!(r#"{{ "type": "ADDED", "object": {object} }}"#),
+            format!(r#"{{"object":{object},"type":"ADDED"}}"#),
+            format!(r#"{{"type":"ADDED","object":{object},"other":{{}}}}"#),
+        ] {
+            assert_eq!(read(&line), (Some(ChangeType::Added), Some("a".to_owned())), "{line}");
+        }
+        for (text, r#type) in [("MODIFIED", ChangeType::Modified), ("DELETED", ChangeType::Deleted)] {
+            assert_eq!(read(&format!(r#"{{"type":"{text}","object":{object}}}"#)).0, Some(r#type));
+        }
+        for object in
+            [r#"{"metadata":{"resourceVersion":"7"}}"#, r#"{"metadata":{"resourceVersion":"7"},"data":7}"#]
+        {
+            let bookmark = format!(r#"{{"type":"BOOKMARK","object":{object}}}"#);
+            assert_eq!(read(&bookmark), (Some(ChangeType::Bookmark), Some("7".to_owned())));
+        }
+    }
+
+    #[test]
+    fn a_line_whose_object_cannot_be_read_is_told_from_one_that_is_none() {
+        let unreadable = r#"{"type":"ADDED","object":{"metadata":{"name":7}}}"#;
+        assert_eq!(read(unreadable), (Some(ChangeType::Added), None));
+        for line in ["", "{}", r#"{"type":"ADDED","object":{"#, r#"{"type":"ERROR","object":{"code":410}}"#] {
+            assert_eq!(read(line).0, None, "{line}");
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! A list and the watch that continues it, forever.
+//!
+//! kube's `watcher` has no time limit for a page or the start of a watch, and does not report the start. It resumes an
+//! old version of a kind that was deleted and created again, and drops a whole page if one object cannot be decoded.
+
+use std::{pin::pin, sync::Arc, time::Duration};
+
+use futures::StreamExt;
+use kube::{Resource, api::DynamicObject, runtime::watcher::Event};
+use serde::de::DeserializeOwned;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::{
+    Unread, Watch,
+    requests::{Change, ChangeType, Versions},
+};
+use crate::{
+    ApiError, Cause, ServedKind, Verb, Watermark, health::WatchStatus, lenient::Lenient, object::Named,
+    report::Report,
+};
+
+/// Objects per page of a list, unless they are large. Its text is in memory until they are all decoded.
+const PAGE: u32 = 50;
+/// Maximum silence of a watch: the server ends it, or reports its progress, at least once a minute.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(65);
+/// Time without a change or a bookmark after which it is asked whether the server has the version at all. A watch from one that it
+/// has not reached, because its data was restored from a backup, is silent for ever; so is that of a kind at rest on a server
+/// whose storage does not report its progress.
+const MAX_SILENCE: Duration = Duration::from_secs(55);
+/// The code of an answer that the version is too old, or belongs to a former definition of the kind, so that a new list is
+/// needed.
+const EXPIRED: u16 = 410;
+/// Minimum duration of a watch that works although it shows nothing, and that is restarted without a pause.
+const SHORT_WATCH: Duration = Duration::from_secs(1);
+/// The first pause after a failure, and the longest one.
+const MIN_DELAY: Duration = Duration::from_millis(800);
+const MAX_DELAY: Duration = Duration::from_secs(10);
+/// The first pause before a remedy that usually helps at once.
+const AT_ONCE: Duration = Duration::ZERO;
+/// Time between tries while a kind is not served: an object that is created right after its kind must not wait long for
+/// its controller.
+const UNSERVED_DELAY: Duration = Duration::from_secs(2);
+/// Time without a failure after which the backoff is reset.
+const RESET_AFTER: Duration = Duration::from_secs(25);
+
+/// The list and the watch of one kind.
+pub(super) struct WatchLoop<K, F> {
+    pub watch: Watch<K>,
+    pub status: WatchStatus,
+    pub seen: Watermark,
+    pub report: Arc<dyn Report>,
+    pub backoff: WatchBackoff,
+    /// Unreadable objects are reported to it.
+    pub unread: Unread,
+    /// Each event is passed to it.
+    pub take: F,
+}
+
+impl<K, F> WatchLoop<K, F>
+where
+    K: Resource + DeserializeOwned,
+    F: FnMut(Event<Lenient<K>>),
+{
+    /// Delivers all objects, then each change; after an interruption that it cannot resume from, all objects again.
+    pub async fn run(mut self) {
+        loop {
+            self.unread.tell_again();
+            match self.list().await {
+                Ok(version) => self.watch(version).await,
+                Err(error) => _ = self.pause(error).await,
+            }
+        }
+    }
+
+    /// Delivers all objects, and returns their resourceVersion.
+    async fn list(&mut self) -> Result<String, ApiError> {
+        self.status.listing();
+        (self.take)(self.unread.hear(Event::Init));
+        let mut token = None;
+        let version = loop {
+            let take = |object| (self.take)(self.unread.hear(Event::InitApply(object)));
+            let list = self.watch.page(PAGE, token, take).await.map_err(|error| self.failure(&error))?;
+            self.status.progressed();
+            token = list.continue_.filter(|token| !token.is_empty());
+            if token.is_none() {
+                break list.resource_version;
+            }
+        };
+        let version = version.filter(|version| !version.is_empty());
+        let version = version.ok_or_else(|| self.useless("its list has no resourceVersion"))?;
+        (self.take)(self.unread.hear(Event::InitDone));
+        // From now on, readers may rely on it.
+        self.seen.listed(&version);
+        if self.status.synced() {
+            tracing::info!(kind = self.watch.kind, "watching");
+        }
+        Ok(version)
+    }
+
+    /// Delivers changes until a new list is needed.
+    async fn watch(&mut self, mut version: String) {
+        let mut silence = Duration::ZERO;
+        loop {
+            // A watch ends after a minute.
+            self.unread.tell_again();
+            if self.changes_version(false).await {
+                return;
+            }
+            let began = Instant::now();
+            match self.receive(&mut version).await {
+                Ok(is_silent) => {
+                    silence = if is_silent { silence + began.elapsed() } else { Duration::ZERO };
+                    if silence > MAX_SILENCE {
+                        if self.has_gone_back(&version).await {
+                            let kind = &self.watch.kind;
+                            tracing::info!(kind, "the data is older than {version}; listing again");
+                            return;
+                        }
+                        silence = Duration::ZERO;
+                    }
+                    if began.elapsed() <= SHORT_WATCH {
+                        sleep(self.backoff.pause(AT_ONCE)).await;
+                    }
+                }
+                Err(error) if error.code == EXPIRED => {
+                    let kind = &self.watch.kind;
+                    tracing::debug!(kind, "the resourceVersion {version} has expired; listing again");
+                    return sleep(self.backoff.pause(AT_ONCE)).await;
+                }
+                Err(error) => {
+                    if self.pause(error).await {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether the server's data is older than a version. A question without an answer is repeated after the next silence.
+    async fn has_gone_back(&self, version: &str) -> bool {
+        let Ok(list) = self.watch.page(1, None, drop).await else { return false };
+        let now = list.resource_version.unwrap_or_default();
+        let numbers = [now.as_str(), version].map(str::parse::<u64>);
+        // Other versions than numbers have no order.
+        matches!(numbers, [Ok(now), Ok(then)] if now < then)
+    }
+
+    /// Delivers the changes after a version, which is advanced, until the server ends the watch. True if it showed nothing.
+    async fn receive(&mut self, version: &mut String) -> Result<bool, ApiError> {
+        let changes = self.watch.changes(version).await.map_err(|error| self.failure(&error))?;
+        let mut changes = pin!(changes.peekable());
+        let works = matches!(timeout(SHORT_WATCH, changes.as_mut().peek()).await, Err(_) | Ok(Some(Ok(_))));
+        if works {
+            self.status.alive();
+        }
+        let mut is_silent = true;
+        while let Ok(Some(change)) = timeout(IDLE_TIMEOUT, changes.next()).await {
+            let change = match change {
+                // The line was cut off with the connection.
+                Err(kube::Error::SerdeError(error)) if error.is_eof() => break,
+                change => change.map_err(|error| self.failure(&error))?,
+            };
+            is_silent = false;
+            let Change { r#type, object } = change;
+            let reached = object.resource_version().filter(|version| !version.is_empty()).map(str::to_owned);
+            match r#type {
+                ChangeType::Added | ChangeType::Modified => {
+                    (self.take)(self.unread.hear(Event::Apply(object)));
+                }
+                ChangeType::Deleted => (self.take)(self.unread.hear(Event::Delete(object))),
+                ChangeType::Bookmark | ChangeType::Error => {}
+            }
+            if let Some(reached) = reached {
+                self.seen.observe(Some(&reached));
+                *version = reached;
+            }
+        }
+        if works { Ok(is_silent) } else { Err(self.useless("the watch ends as soon as it has started")) }
+    }
+
+    /// Looks for a served version if the watched one is not, and for the wanted one while another is watched. True if it is to be
+    /// listed now.
+    async fn changes_version(&mut self, is_unserved: bool) -> bool {
+        let Some(Versions { served, wanted, substitute }) = &mut self.watch.versions else { return false };
+        let found = match (is_unserved, &substitute) {
+            (true, _) => served.find_again(wanted).await,
+            (false, Some(_)) => served.find(wanted).await,
+            (false, None) => return false,
+        };
+        // A failed look-up is repeated with the next request.
+        let Ok(Some(ServedKind { resource: found, .. })) = found else { return false };
+        if found == **substitute.as_ref().unwrap_or(wanted) {
+            return false;
+        }
+        self.watch.path = DynamicObject::url_path(&found, None);
+        *substitute = Some(found).filter(|found| *found != **wanted).map(Arc::new);
+        if let Some(other) = substitute {
+            tracing::warn!(
+                kind = self.watch.kind,
+                "{} is not served, so {} is used instead; set a served version in the settings",
+                wanted.api_version,
+                other.api_version
+            );
+        }
+        self.status.substituted(substitute.clone());
+        true
+    }
+
+    fn failure(&self, error: &kube::Error) -> ApiError {
+        ApiError::of(Verb::Watch, error, Named::new(&*self.watch.kind, ""))
+    }
+
+    /// The failure of a request with a useless answer.
+    fn useless(&self, why: &str) -> ApiError {
+        ApiError::new(Verb::Watch, Named::new(&*self.watch.kind, ""), Cause::Failed, why)
+    }
+
+    /// Reports a failure and pauses. True if the kind is gone, because a new kind with its name is another one.
+    async fn pause(&mut self, error: ApiError) -> bool {
+        self.report.failed(&self.watch.kind);
+        let (text, is_gone) = (error.to_string(), error.cause == Cause::KindNotServed);
+        if self.status.failed(error) {
+            tracing::warn!(kind = self.watch.kind, "{text}");
+        }
+        if is_gone && self.changes_version(true).await {
+            return true;
+        }
+        let delay = if is_gone { jittered(UNSERVED_DELAY) } else { self.backoff.pause(MIN_DELAY) };
+        sleep(delay).await;
+        is_gone
+    }
+}
+
+/// The backoff of a watch: 0.8 s, doubling to 10 s, with jitter.
+#[derive(Default)]
+pub(super) struct WatchBackoff {
+    next: Duration,
+    last: Option<Instant>,
+}
+
+impl WatchBackoff {
+    /// The next pause; `first` if there was none recently.
+    fn pause(&mut self, first: Duration) -> Duration {
+        let is_recent = self.last.is_some_and(|last| last.elapsed() < RESET_AFTER);
+        let pause = if is_recent { self.next.max(MIN_DELAY) } else { first };
+        let delay = jittered(pause);
+        self.next = (pause * 2).min(MAX_DELAY);
+        self.last = Some(Instant::now() + delay);
+        delay
+    }
+}
+
+fn jittered(delay: Duration) -> Duration {
+    delay.mul_f64(0.8 + 0.2 * rand::random::<f64>())
+}

@@ -1,0 +1,190 @@
+//! Any number of kinds that are unknown at compile time.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::{
+    Api, Client, Resource,
+    api::{DynamicObject, ObjectMeta},
+    discovery::ApiResource,
+};
+
+use crate::{
+    ServedKinds, TrimmedObject, Watch, WatchedResource, Watermark,
+    health::{Health, Need, WatchStatus},
+    trimmed::of_the_kinds_of,
+};
+
+/// An object of a kind that is known only at run time, trimmed to the fields that its controller reads.
+#[derive(Clone, Debug)]
+pub struct Watched<R> {
+    /// Name, namespace, uid, versions and times; nothing else.
+    pub metadata: ObjectMeta,
+    /// Its kind and watch.
+    pub source: Arc<Source>,
+    /// The part of it that its controller keeps.
+    pub row: R,
+}
+
+/// One of the kinds that a controller watches.
+#[derive(Debug)]
+pub struct Source {
+    /// The name under which the controller knows the kind.
+    pub id: Arc<str>,
+    /// The kind, and the highest version that its watch has delivered, for a writer to wait for.
+    pub watched: WatchedResource,
+}
+
+/// A kind to watch.
+#[derive(Clone)]
+pub struct WatchedKind<R> {
+    /// Unique among the kinds of one controller.
+    pub id: Arc<str>,
+    /// The kind, all of whose objects are watched.
+    pub resource: Arc<ApiResource>,
+    /// Narrows the watch to objects with these labels; others never reach this process.
+    pub selector: Option<String>,
+    /// Watches only the metadata; the other fields are null.
+    pub is_metadata_only: bool,
+    /// Returns what is kept of an object.
+    pub trim: Arc<dyn Fn(TrimmedObject) -> R + Send + Sync>,
+    /// Identifies the inputs of `trim`: when it changes, the watch starts again.
+    pub fingerprint: String,
+}
+
+impl<R> WatchedKind<R> {
+    /// Whether another one asks for the very same watch.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        (&self.id, &self.resource, &self.fingerprint, &self.selector, self.is_metadata_only)
+            == (&other.id, &other.resource, &other.fingerprint, &other.selector, other.is_metadata_only)
+    }
+
+    /// The intake of its objects, in whichever version is served.
+    pub fn intake(
+        self,
+        client: &Client,
+        served: &ServedKinds,
+        health: &Health,
+    ) -> Intake<TrimmedObject, Watched<R>>
+    where
+        R: 'static,
+    {
+        let kind = format!("{} ({})", self.resource.kind, self.id);
+        let Self { id, resource, selector, is_metadata_only, trim, .. } = self;
+        let (status, seen) = (health.watch(&kind, Need::Never), Watermark::default());
+        let api = Api::all_with(client.clone(), &*resource);
+        let mut watch = Watch::new(api, kind).in_any_version(served, resource.clone());
+        (watch.labels, watch.is_metadata_only) = (selector, is_metadata_only);
+        let watched = WatchedResource::new(resource.clone(), &seen);
+        let (mut source, state) = (Arc::new(Source { id, watched }), status.subscribe());
+        let trim = move |object: TrimmedObject| {
+            let listed = state.borrow().substitute.clone().unwrap_or_else(|| resource.clone());
+            if listed != source.watched.resource {
+                let watched = WatchedResource::new(listed, &source.watched.seen);
+                source = Arc::new(Source { id: source.id.clone(), watched });
+            }
+            let metadata = ObjectMeta {
+                name: object.metadata.name.clone(),
+                namespace: object.metadata.namespace.clone(),
+                uid: object.metadata.uid.clone(),
+                resource_version: object.metadata.resource_version.clone(),
+                generation: object.metadata.generation,
+                creation_timestamp: object.metadata.creation_timestamp.clone(),
+                deletion_timestamp: object.metadata.deletion_timestamp.clone(),
+                ..ObjectMeta::default()
+            };
+            Watched { metadata, source: source.clone(), row: trim(object) }
+        };
+        Intake { watch, status, seen, trim: Box::new(trim) }
+    }
+}
+
+impl<R> Watched<R> {
+    /// Its kind as the API server knows it.
+    #[must_use]
+    pub fn resource(&self) -> &ApiResource {
+        &self.source.watched.resource
+    }
+
+    /// A reference to it, for Events.
+    #[must_use]
+    pub fn reference(&self) -> ObjectReference {
+        let ObjectMeta { name, namespace, uid, .. } = self.metadata.clone();
+        let ApiResource { api_version, kind, .. } = self.resource();
+        let (api_version, kind) = (Some(api_version.clone()), Some(kind.clone()));
+        ObjectReference { api_version, kind, name, namespace, uid, ..ObjectReference::default() }
+    }
+}
+
+/// The intake of objects of a kind: their watch, and the trimming of each object.
+pub struct Intake<Raw, K> {
+    /// The objects to watch.
+    pub watch: Watch<Raw>,
+    /// The state of their watch.
+    pub status: WatchStatus,
+    /// The highest version that the watch has delivered.
+    pub seen: Watermark,
+    /// What is kept of an object.
+    pub trim: Box<dyn FnMut(Raw) -> K + Send + Sync>,
+}
+
+impl<R> Resource for Watched<R> {
+    // Shared: each pass holds it for its logs.
+    of_the_kinds_of!(DynamicObject, Arc<ApiResource>);
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+
+    // The object may be watched in another version than its kind is known by.
+    fn object_ref(&self, _: &Arc<ApiResource>) -> ObjectReference {
+        self.reference()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::GroupVersionKind;
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::{Answer, answering};
+
+    #[tokio::test]
+    async fn an_object_is_written_and_named_in_the_version_in_which_it_was_listed() {
+        let (client, _log) = answering(|_| Answer::Silence);
+        let [v1, v2] = ["v1", "v2"].map(|version| {
+            let kind = GroupVersionKind::gvk("x.dev", version, "Move");
+            Arc::new(ApiResource::from_gvk_with_plural(&kind, "moves"))
+        });
+        let kind = WatchedKind {
+            id: "moves".into(),
+            resource: v1.clone(),
+            selector: None,
+            is_metadata_only: false,
+            trim: Arc::new(|_| ()),
+            fingerprint: String::new(),
+        };
+        let mut intake = kind.intake(&client, &ServedKinds::new(client.clone()), &Health::default());
+        let mut listed = || {
+            let object = json!({"metadata": {"namespace": "shop", "name": "a", "uid": "u"}});
+            (intake.trim)(serde_json::from_value(object).unwrap())
+        };
+        let before = [listed(), listed()];
+        assert!(Arc::ptr_eq(&before[0].source, &before[1].source), "it is in memory once");
+        assert_eq!(before[0].object_ref(&v1).api_version.as_deref(), Some("x.dev/v1"));
+        intake.status.substituted(Some(v2.clone()));
+        let after = listed();
+        assert_eq!((after.resource(), &after.source.watched.resource), (&*v2, &v2));
+        let ObjectReference { api_version, kind, namespace, name, uid, .. } = after.object_ref(&v1);
+        let reference = [api_version, kind, namespace, name, uid].map(Option::unwrap);
+        assert_eq!(reference, ["x.dev/v2", "Move", "shop", "a", "u"]);
+        intake.status.substituted(None);
+        assert_eq!(listed().resource(), &*v1);
+    }
+}

@@ -1,0 +1,57 @@
+//! Keeps a `ConfigMap` beside each `ServiceAccount`.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
+use operator_kit::run::{Attempt, Controller, Identity, Next, Operator, Queue};
+use operator_kit::write::{Writer, owner::controller_reference};
+use operator_watch::{Cache, Dependent, Failure, ObjectId, Watch, WatchedResource};
+use serde::de::IgnoredAny;
+use serde_json::{Value, json};
+
+struct Cards {
+    cards: Arc<Cache<Dependent>>,
+    writer: Writer,
+}
+
+impl Controller for Cards {
+    type Kind = ServiceAccount;
+    type Observed = (Arc<ServiceAccount>, bool);
+    type Action = Option<Value>;
+    type Error = Failure;
+
+    async fn observe(&self, account: Arc<ServiceAccount>, _: Attempt) -> Result<Self::Observed, Failure> {
+        // Fails while the cache is incomplete: a card that it lacks would be created again.
+        let has_card = !self.cards.owned_by(ObjectId::of(&*account))?.is_empty();
+        Ok((account, has_card))
+    }
+
+    fn decide(&self, (account, has_card): &Self::Observed) -> Option<Value> {
+        let ObjectId { namespace, name, .. } = ObjectId::of(&**account);
+        let is_settled = *has_card || account.metadata.deletion_timestamp.is_some();
+        // The name follows from the owner, so that a repeated create meets its own object.
+        let metadata = json!({
+            "name": format!("card-of-{name}"), "namespace": namespace,
+            "ownerReferences": [controller_reference(&**account)],
+        });
+        (!is_settled).then(|| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}))
+    }
+
+    async fn act(&self, (account, _): Self::Observed, card: Option<Value>) -> Result<Next, Failure> {
+        let Some(card) = card else { return Ok(Next::Settled) };
+        let kind = WatchedResource::of::<ConfigMap>(self.cards.watch().seen());
+        self.writer.on_behalf_of(ObjectId::of(&*account)).create(&kind, &card).await?;
+        Ok(Next::Written)
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> anyhow::Result<()> {
+    let about = "Keeps a ConfigMap beside each ServiceAccount";
+    let hello = Identity { name: "hello-controller", version: "1.0.0", about, prefix: "hello" };
+    let operator = Operator::<IgnoredAny>::start(hello, hello.parse()).await?;
+    let watch = Watch::metadata_of::<ConfigMap>(&operator.client);
+    let cards = operator.watches.cache(watch, Dependent::of, |_| {});
+    let controller = Cards { cards, writer: operator.writer.clone() };
+    operator.run(controller, Queue::default()).await
+}
