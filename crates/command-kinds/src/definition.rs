@@ -67,6 +67,18 @@ mod tests {
     }
 
     #[test]
+    fn the_definitions_of_the_examples_describe_kinds_that_are_carried_out() {
+        let definitions = include_str!("../../../examples/commands/definitions.yaml");
+        let restarts = include_str!("../../../examples/commands/rollout-restarts.yaml");
+        for file in [definitions, restarts] {
+            let first = file.split("\n---\n").next().unwrap_or_default();
+            let definition = serde_json::from_value(operator_templates::from_yaml(first).unwrap()).unwrap();
+            let kind = describe(&definition).unwrap();
+            assert!(kind.run.is_some(), "{}", kind.id);
+        }
+    }
+
+    #[test]
     fn a_mistake_in_a_definition_is_named() {
         let cases = [
             ("{}", "target"),

@@ -73,6 +73,7 @@ impl Definitions {
     }
 
     /// The kinds that are described.
+    #[must_use]
     pub fn kinds(&self) -> Vec<Arc<CommandKind>> {
         let mut kinds: Vec<_> =
             self.0.group("", GROUP).iter().filter_map(|found| found.kind.as_ref().ok().cloned()).collect();
@@ -81,6 +82,7 @@ impl Definitions {
     }
 
     /// The definitions that describe no kind, each with the mistake in it.
+    #[must_use]
     pub fn malformed(&self) -> Vec<(ObjectReference, String)> {
         self.0.group("", GROUP).iter().filter_map(|found| found.malformed()).collect()
     }
@@ -211,10 +213,10 @@ mod tests {
         }
         reporter.report(&[malformed("drains.ops.example")]);
         sleep(Duration::from_secs(60)).await;
-        let reported = |sent: &[Sent]| sent.iter().any(|sent| sent.body["reason"] == "InvalidBinding");
-        assert!(!reported(&log.take()));
+        let is_told = |sent: &[Sent]| sent.iter().any(|sent| sent.body["reason"] == "InvalidBinding");
+        assert!(!is_told(&log.take()));
         reporter.report(&[malformed("drains.ops.example")]);
         drop(events);
-        assert!(reported(&log.take_after(reporter).await));
+        assert!(is_told(&log.take_after(reporter).await));
     }
 }

@@ -211,7 +211,7 @@ impl CommandKind {
         for (index, RefusalFile { when, message }) in description.refuse.into_iter().enumerate() {
             refuse.push(Refusal { when: told(&format!("refuse[{index}].when"), &when)?, message });
         }
-        let target = description.target.map(|target| target.compile(&field, told)).transpose()?;
+        let target = description.target.map(|target| target.compile(field, told)).transpose()?;
         let kinds = target.iter().flat_map(|target| &target.kinds);
         let expiry = description.expire.map(|expire| expire.compile(compile)).transpose();
         Ok(Self {
@@ -221,7 +221,7 @@ impl CommandKind {
             filter: optional("filter", description.filter.as_ref())?,
             after: optional("after", description.after.as_ref())?,
             target,
-            run: description.run.map(|run| run.compile(&field).map(Arc::new)).transpose()?,
+            run: description.run.map(|run| run.compile(field).map(Arc::new)).transpose()?,
             expiry: expiry.map_err(|error| error.to_string())?,
             selector: description.selector.filter(|selector| !selector.is_empty()),
             refuse,

@@ -117,7 +117,7 @@ impl RunFile {
         let rules = |name: &str, files: Vec<RuleFile>| {
             let files = files.into_iter().enumerate();
             let compiled =
-                files.map(|(index, file)| file.compile(&format!("{name}[{index}]"), &field, &compile));
+                files.map(|(index, file)| file.compile(&format!("{name}[{index}]"), field, compile));
             compiled.collect::<Result<Vec<_>, _>>()
         };
         let is_dated = self.patch.contains("spec:") || DATES.iter().any(|date| self.succeeded.contains(date));

@@ -118,7 +118,7 @@ impl<R: Send + Sync + 'static> Triggers<R> {
 #[cfg(test)]
 mod tests {
     use futures::FutureExt;
-    use kube::{api::ObjectMeta, runtime::watcher::Event};
+    use kube::{api::ObjectMeta, discovery::ApiResource, runtime::watcher::Event};
     use tokio::sync::watch::channel;
 
     use super::*;
