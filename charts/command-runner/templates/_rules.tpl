@@ -14,7 +14,7 @@
   verbs: [get, list, watch, patch]
 - apiGroups: [{{ .group | default "" | quote }}]
   resources: [{{ .resource }}/status]
-  verbs: [get, patch]
+  verbs: [patch]
 {{- range .target.kinds }}
 - apiGroups: [{{ .group | default "" | quote }}]
   resources: [{{ .resource }}]
