@@ -5,8 +5,8 @@ use std::time::Duration;
 use anyhow::Result;
 use catena_api::{BasicDeployment, BasicDeploymentRestart, BasicReplicaSet};
 use e2e::{
-    AuditLog, CHAIN, Cluster, DEPLOYMENTS, Namespace, REPLICA_SETS, RUNNER, WAIT_TIMEOUT, condition,
-    deployment, eventually, kubectl, uids,
+    AuditLog, CHAIN, Cluster, Namespace, REPLICA_SETS, RUNNER, WAIT_TIMEOUT, condition, deployment,
+    eventually, kubectl, uids,
 };
 use k8s_openapi::{
     api::core::v1::{Namespace as CoreNamespace, Pod},
