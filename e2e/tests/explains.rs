@@ -161,10 +161,10 @@ async fn why_and_tree_show_commands_that_wait() -> Result<()> {
     // Objects of the same second are ordered only by their uids.
     until_another_second(&namespace, "first").await?;
     succeeds(&namespace.name, &["restart", "web", "--name", "second"]).await?;
-    let queued = until_root_cause(&namespace.name, "basicdeploymentrestart/second", "Queued").await;
-    let sentence = queued["sentence"].to_string();
-    let says = "waits for BasicDeploymentRestart/first, which is older and cannot finish: Pod/web-";
-    assert!(sentence.contains(says) && sentence.contains("cannot pull its image"), "{queued}");
+    // The obstacle of the older command is the one of this command, too, and the way to it is shown.
+    let queued = until_root_cause(&namespace.name, "basicdeploymentrestart/second", "ImagePullBackOff").await;
+    assert!(queued["sentence"].to_string().contains("is not finished: Pod/web-"), "{queued}");
+    assert!(queued["evidence"].to_string().contains("\"first\""), "{queued}");
     let tree = succeeds(&namespace.name, &["tree", "web"]).await?.out;
     assert!(
         tree.contains("BasicDeploymentRestart/first") && tree.contains("BasicDeploymentRestart/second"),

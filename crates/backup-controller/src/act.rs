@@ -15,7 +15,7 @@ use backup_controller::{
 use catena_api::{keys::BACKUP_STATUS, reason};
 use json_patch::PatchOperation;
 use operator_kit::{
-    report::{Event, Events, normal, warning},
+    report::{Event, Events},
     run::Next,
     write::Writer,
 };
@@ -57,7 +57,8 @@ impl Executor {
             }
             Action::Warn(problem) => {
                 tracing::warn!(object = %id, entry = kind.id, %problem, "it cannot be backed up");
-                self.events.publish(&target.reference(), warning(problem.reason(), &problem.to_string()));
+                self.events
+                    .publish(&target.reference(), Events::warning(problem.reason(), &problem.to_string()));
                 Ok(Next::Again)
             }
             Action::TakeBack => {
@@ -157,13 +158,13 @@ impl Executor {
             let note = format!("{backup}: {}", status.message);
             let event = match status.state {
                 State::Failed if status.reason == reason::BACKUP_VANISHED => {
-                    warning(reason::BACKUP_VANISHED, &note)
+                    Events::warning(reason::BACKUP_VANISHED, &note)
                 }
                 State::Failed if status.reason != reason::BACKUP_OVERDUE => {
-                    warning(reason::BACKUP_FAILED, &note)
+                    Events::warning(reason::BACKUP_FAILED, &note)
                 }
-                State::Failed | State::Overdue => warning(reason::BACKUP_OVERDUE, &note),
-                _ => normal(reason::BACKUP_RUNNING, &note),
+                State::Failed | State::Overdue => Events::warning(reason::BACKUP_OVERDUE, &note),
+                _ => Events::normal(reason::BACKUP_RUNNING, &note),
             };
             let secondary = held.and_then(Held::last_backup);
             self.events.publish(&target.reference(), Event { action: "BackUp".into(), secondary, ..event });
@@ -206,14 +207,14 @@ impl Executor {
     fn tell_of_release(&self, target: &Watched<Row>, held: &Held, outcome: Outcome, message: &str) {
         let event = match outcome {
             Outcome::BackedUp if held.status.is_none() => return,
-            Outcome::BackedUp => normal("BackedUp", message),
+            Outcome::BackedUp => Events::normal("BackedUp", message),
             Outcome::GivenUp => {
                 let note = format!("released without a backup, as the settings allow: {message}");
-                warning("ReleasedWithoutBackup", &note)
+                Events::warning("ReleasedWithoutBackup", &note)
             }
             Outcome::Forced => {
                 let note = format!("released without a proven backup, by annotation: {message}");
-                warning("ForceReleased", &note)
+                Events::warning("ForceReleased", &note)
             }
         };
         let event = Event { action: "Release".into(), secondary: held.last_backup(), ..event };

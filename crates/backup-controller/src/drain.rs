@@ -27,7 +27,7 @@ use operator_kit::{
     run::{Arguments, Operator, Validate},
     write::Writer,
 };
-use operator_watch::{ApiError, Cause, Named, ObjectId, TrimmedObject, Verb, WatchedResource, live};
+use operator_watch::{ApiError, Cause, Live, Named, ObjectId, TrimmedObject, Verb, WatchedResource};
 use serde::Deserialize;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -357,7 +357,7 @@ async fn delete(
     namespace: &str,
     name: &str,
 ) -> anyhow::Result<()> {
-    let found = live::metadata(&operator.client, kind, namespace, name).await;
+    let found = Live::metadata(&operator.client, kind, namespace, name).await;
     let Some(found) = found.with_context(|| format!("could not look up {} {name}", kind.kind))? else {
         return Ok(());
     };

@@ -73,7 +73,8 @@ async fn control(arguments: Arguments) -> anyhow::Result<()> {
         namespaces: namespaces.clone(),
         metrics: metrics.clone(),
         triggers: triggers.clone(),
-        events: operator.settings_events.clone(),
+        events: operator.events.clone(),
+        config_map: operator.config_map.clone(),
     };
     tokio::spawn(followers.follow(operator.settings.clone(), wanted));
 

@@ -18,7 +18,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use operator_kit::{
     report::StatusAge,
     run::Next,
-    write::{Writer, owner::controller_reference, slow_start},
+    write::{Batch, Ownership, Writer},
 };
 use operator_templates::Rendered;
 use operator_watch::{ApiError, ObjectId, Row, WatchedResource};
@@ -56,7 +56,7 @@ impl Executor {
             }
             Action::Adopt(orphans) => {
                 let adopt = async |orphan: Arc<Revision>| self.adopt(deployment, &orphan).await;
-                slow_start(orphans, adopt, ApiError::concerns_one_object).await.all()?;
+                Batch::run(orphans, adopt, ApiError::concerns_one_object).await.all()?;
             }
             Action::Renumber { revision, number } => {
                 let mut patch = json!({"metadata": revision.id(), "revision": number});
@@ -86,12 +86,12 @@ impl Executor {
                     // Until its replicas are gone, so that ready is not reported beside them.
                     own.delete_in_foreground(&observed.place(&child.kind), child.id()).await
                 };
-                slow_start(children, delete, ApiError::concerns_one_object).await.all()?;
+                Batch::run(children, delete, ApiError::concerns_one_object).await.all()?;
             }
             Action::Prune(revisions) => {
                 let own = self.writer.on_behalf_of(ObjectId::of(deployment));
                 let delete = async |old: Arc<Revision>| own.delete(&self.revisions, old.id()).await;
-                slow_start(revisions, delete, ApiError::concerns_one_object).await.all()?;
+                Batch::run(revisions, delete, ApiError::concerns_one_object).await.all()?;
             }
             Action::Refuse(refusal) | Action::RefuseFormer(refusal) => return Err(refusal.into()),
             Action::WriteStatus(status) => self.writer.write_status(deployment, &status, &CONDITIONS).await?,
@@ -116,8 +116,8 @@ impl Executor {
             let place = &self.revisions;
             own.refresh_owner::<BasicDeployment>(place, revision.id()).await
         };
-        let children = slow_start(children, of_child, ApiError::concerns_one_object).await.all();
-        slow_start(revisions, of_revision, ApiError::concerns_one_object).await.all()?;
+        let children = Batch::run(children, of_child, ApiError::concerns_one_object).await.all();
+        Batch::run(revisions, of_revision, ApiError::concerns_one_object).await.all()?;
         children
     }
 
@@ -138,7 +138,7 @@ impl Executor {
                 "namespace": own.namespace,
                 "labels": {keys::DEPLOYMENT_UID: own.uid},
                 "annotations": {keys::HASH: rendered.hash},
-                "ownerReferences": [controller_reference(deployment)],
+                "ownerReferences": [Ownership::controller_reference(deployment)],
             },
             "data": rendered.object,
             "revision": number,
@@ -168,7 +168,7 @@ impl Executor {
         let mut metadata = json!(orphan.id());
         metadata["labels"] = json!({keys::DEPLOYMENT_UID: own.uid});
         metadata["annotations"] = json!({keys::MADE_FOR: orphan.made_for});
-        metadata["ownerReferences"] = json!([controller_reference(deployment)]);
+        metadata["ownerReferences"] = json!([Ownership::controller_reference(deployment)]);
         let adopted =
             json!({"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata});
         self.writer.on_behalf_of(own).apply(&self.revisions, &adopted).await?;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use catena_api::{BlockedBy, contract::PodController};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use operator_kit::write::owner::is_controlled_by;
+use operator_kit::write::Ownership;
 
 use crate::{child::Child, observed::Observed};
 
@@ -51,7 +51,7 @@ pub fn look_in(observed: &Observed) -> Option<Duration> {
 #[must_use]
 pub fn works_for(controller: &ObjectMeta, child: &Child, kind: &PodController) -> bool {
     let annotation = |key: &String| controller.annotations.as_ref().and_then(|all| all.get(key));
-    is_controlled_by(controller, &child.uid)
+    Ownership::is_controlled_by(controller, &child.uid)
         && kind.revision_annotation.as_ref().is_none_or(|key| {
             annotation(key).is_some_and(|value| child.annotation(key) == Some(value.as_str()))
         })

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use catena_api::{BasicDeployment, keys};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use operator_kit::write::owner::controller_of;
+use operator_kit::write::Ownership;
 use operator_watch::{ObjectId, Row, TrimmedObject};
 use serde_json::{Value, json};
 
@@ -55,7 +55,7 @@ impl Child {
     #[must_use]
     pub fn of(object: TrimmedObject, kind: &Arc<ChildKind>) -> Self {
         let TrimmedObject { metadata, mut data } = object;
-        let owner = controller_of(&metadata).cloned();
+        let owner = Ownership::controller_of(&metadata).cloned();
         // The items of a list of a built-in kind have no kind of their own.
         data["apiVersion"] = kind.api_version.as_str().into();
         data["kind"] = kind.kind.as_str().into();

@@ -75,7 +75,7 @@ impl Controller for Deployments {
     }
 
     /// A pin may end the failure, and is no new generation.
-    fn retry_key(&self, deployment: &BasicDeployment) -> u64 {
+    fn retry_key(&self, deployment: &BasicDeployment, _: &'static str) -> u64 {
         fingerprint(deployment)
     }
 

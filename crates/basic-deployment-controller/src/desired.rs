@@ -3,10 +3,7 @@
 use std::sync::Arc;
 
 use catena_api::{BasicDeployment, contract::FieldPath, keys};
-use operator_kit::write::{
-    self,
-    owner::{controller_of, controller_reference},
-};
+use operator_kit::write::{self, Ownership};
 use operator_templates::{Rendered, Subject, short_digest};
 use operator_watch::{ApiError, Cause, ObjectId};
 use serde_json::{Value, json};
@@ -64,7 +61,7 @@ pub fn render(deployment: &BasicDeployment, settings: &Settings) -> Result<Rende
             return Err(Refusal::ReservedField { template: spec.template.clone(), field: field.to_string() });
         }
     }
-    if let Some(owner) = controller_of(&deployment.metadata)
+    if let Some(owner) = Ownership::controller_of(&deployment.metadata)
         && kind.is((&owner.api_version, &owner.kind))
     {
         let (kind, owner) = (kind.kind.clone(), format!("{} {:?}", owner.kind, owner.name));
@@ -131,7 +128,7 @@ impl Desired {
         object["metadata"]["namespace"] = deployment.metadata.namespace.clone().into();
         object["metadata"]["labels"][keys::DEPLOYMENT_UID] = deployment.metadata.uid.clone().into();
         object["metadata"]["annotations"][keys::HASH] = hash.as_str().into();
-        object["metadata"]["ownerReferences"] = json!([controller_reference(deployment)]);
+        object["metadata"]["ownerReferences"] = json!([Ownership::controller_reference(deployment)]);
         let token = deployment.spec.restarted_at.clone();
         Self { handed: Handed::of(&deployment.spec, &kind), kind, object, hash, token }
     }

@@ -4,7 +4,7 @@ use catena_api::{
     BasicDeploymentStatus,
     reason::{self, NOT_REPORTED, PROGRESS_DEADLINE_EXCEEDED},
 };
-use operator_kit::report::{Event, conditions, normal, warning};
+use operator_kit::report::{Conditions, Event, Events};
 
 use crate::{
     decide::{Action, Cause},
@@ -24,7 +24,7 @@ pub fn of(observed: &Observed, action: &Action) -> Option<Event> {
                 (&desired.kind.kind, desired.name(), observed.deployment.spec.replicas);
             let revision = number_of(observed, &desired.hash);
             let note = format!("created {kind} {name} with {replicas} of {wanted} replicas, on {revision}");
-            Some(normal("ChildCreated", &note))
+            Some(Events::normal("ChildCreated", &note))
         }
         Action::Apply { child, desired, cause, .. } => {
             let (reason, verb) = match observed.child {
@@ -34,22 +34,22 @@ pub fn of(observed: &Observed, action: &Action) -> Option<Event> {
             };
             let revision = number_of(observed, &desired.hash);
             let note = format!("{verb} {} {}, which is on {revision} now", child.kind.kind, child.name);
-            Some(normal(reason, &note))
+            Some(Events::normal(reason, &note))
         }
         Action::Restart { child, token } => {
             let note = format!("restarted {} {}: spec.restartedAt is {token}", child.kind.kind, child.name);
-            Some(normal("ChildRestarted", &note))
+            Some(Events::normal("ChildRestarted", &note))
         }
         Action::Scale { child, replicas, heals: false, .. }
             if observed.former_children().next().is_none() && child.replicas() != Some(*replicas) =>
         {
             let (kind, name, before) = (&child.kind.kind, &child.name, child.replicas().unwrap_or_default());
             let note = format!("scaled {kind} {name} from {before} to {replicas} replicas");
-            Some(normal("ChildScaled", &note))
+            Some(Events::normal("ChildScaled", &note))
         }
         Action::WriteStatus(status) => {
             let tells = |status: &BasicDeploymentStatus| {
-                let progressing = conditions::find(&status.conditions, conditions::PROGRESSING);
+                let progressing = Conditions::find(&status.conditions, Conditions::PROGRESSING);
                 progressing.is_some_and(|condition| condition.reason == PROGRESS_DEADLINE_EXCEEDED)
                     && status.blocked_by.as_ref().is_some_and(|blocker| blocker.reason == NOT_REPORTED)
             };
@@ -57,7 +57,7 @@ pub fn of(observed: &Observed, action: &Action) -> Option<Event> {
             let child = observed.child.ours().filter(|_| is_news)?;
             let (kind, name) = (&child.kind.kind, &child.name);
             let silence = silence(observed, child)?;
-            Some(warning(reason::CONTRACT_BROKEN, &format!("{kind} {name:?} {silence}")))
+            Some(Events::warning(reason::CONTRACT_BROKEN, &format!("{kind} {name:?} {silence}")))
         }
         _ => None,
     }

@@ -24,10 +24,10 @@ use kube::Client;
 use operator_kit::{
     report::StatusAge,
     run::{Attempt, LiveSettings, Queue, Renderings},
-    write::owner::{ensure_exists, is_controlled_by, is_former},
+    write::Ownership,
 };
 use operator_templates::{Rendered, is_object_name};
-use operator_watch::{ApiError, Cause, ObjectId, ServedKinds, WatchedResource, Watches, live};
+use operator_watch::{ApiError, Cause, Live, ObjectId, ServedKinds, WatchedResource, Watches};
 
 use crate::memory::{Memory, Recalled};
 
@@ -142,7 +142,7 @@ impl Observer {
         };
         let is_remade = child == Found::Nothing && desired.is_ok() && self.memory.had_child(uid);
         if is_observed && is_remade {
-            ensure_exists(&self.client, &*deployment).await?;
+            Ownership::ensure_exists(&self.client, &*deployment).await?;
         }
         own.retain(|other| !matches!(&child, Found::Ours(child) if child.uid == other.uid));
         let remembered = self.recall(uid, desired.as_ref().ok(), child.ours());
@@ -231,8 +231,8 @@ impl Observer {
         let Some(served) = self.served_kinds.find(&api_resource(api_version, kind, Some(""))).await? else {
             return Ok(None);
         };
-        let may_run = match live::metadata(&self.client, &served.resource, namespace, name).await {
-            Ok(found) => found.is_some_and(|found| is_controlled_by(&found, uid)),
+        let may_run = match Live::metadata(&self.client, &served.resource, namespace, name).await {
+            Ok(found) => found.is_some_and(|found| Ownership::is_controlled_by(&found, uid)),
             // The right to read it went with its entry in the settings. It may have been recorded, but never made.
             Err(error) if error.cause == Cause::Forbidden => {
                 let reported = deployment.status.as_ref().and_then(|status| status.child.as_ref());
@@ -256,20 +256,20 @@ impl Observer {
             return Ok(Found::Ours(child));
         }
         let kind = &desired.kind;
-        let found = live::object(&self.client, &kind.api_resource(), namespace, desired.name()).await;
+        let found = Live::object(&self.client, &kind.api_resource(), namespace, desired.name()).await;
         let child = match found {
             Ok(Some(object)) => Arc::new(Child::of(object, kind)),
             Ok(None) => return Ok(Found::Nothing),
             Err(error) => return Err(self.unfound(error, kind).await),
         };
         if child.owner.is_none() {
-            ensure_exists(&self.client, deployment).await?;
+            Ownership::ensure_exists(&self.client, deployment).await?;
         }
         Ok(match &child.owner {
             None => Found::Orphan(child),
             Some(owner) if owner.uid == uid => Found::Ours(child),
             // Its end comes through the watch, under the name that it shares with the new one.
-            Some(owner) if is_former(owner, deployment) => Found::Leaving(child),
+            Some(owner) if Ownership::is_former(owner, deployment) => Found::Leaving(child),
             Some(_) => Found::Foreign(child),
         })
     }
@@ -283,7 +283,7 @@ impl Observer {
         let ObjectId { namespace, name, .. } = ObjectId::of(deployment);
         let orphans = self.history.left(namespace, name, known);
         if !orphans.is_empty() {
-            ensure_exists(&self.client, deployment).await?;
+            Ownership::ensure_exists(&self.client, deployment).await?;
         }
         Ok(orphans)
     }

@@ -4,7 +4,7 @@ use catena_api::{
     BlockedBy,
     contract::{Computed, FieldPath, Output, ReplicaContract},
 };
-use operator_kit::report::conditions::{READY, STALLED};
+use operator_kit::report::Conditions;
 use operator_templates::{Expression, ExpressionError};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
@@ -93,7 +93,7 @@ pub struct Pause {
 
 /// The reason of a stall that is told without one.
 fn stalled() -> String {
-    STALLED.to_owned()
+    Conditions::STALLED.to_owned()
 }
 
 impl TryFrom<ReplicaContract> for Mapping {
@@ -144,15 +144,15 @@ impl Mapping {
         let is_true = |found: &&Value| found["status"] == "True";
         let (ready, told) = if let Some(source) = &self.ready {
             // Its condition only tells the progress.
-            (reading.is_true(source), of_type(READY).ok().flatten())
+            (reading.is_true(source), of_type(Conditions::READY).ok().flatten())
         } else {
-            let told = reading.noted(of_type(READY));
+            let told = reading.noted(of_type(Conditions::READY));
             (told.as_ref().is_some_and(is_true), told)
         };
         let stalled = if let Some(source) = &self.stalled {
             reading.map(source, &["reason", "message"])
         } else {
-            let told = reading.noted(of_type(STALLED)).filter(is_true);
+            let told = reading.noted(of_type(Conditions::STALLED)).filter(is_true);
             told.and_then(|told| serde_json::from_value(told.clone()).ok())
         };
         let paused = self.paused.as_ref().and_then(|source| reading.map(source, &["reason", "message"]));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use catena_api::keys;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
-use operator_kit::write::owner::controller_of;
+use operator_kit::write::Ownership;
 use operator_templates::{is_object_name, short_digest};
 use operator_watch::{ObjectId, Row, TrimmedObject};
 use serde_json::Value;
@@ -68,7 +68,7 @@ impl Revision {
     pub fn of(object: TrimmedObject) -> Self {
         let TrimmedObject { metadata, data } = object;
         let text = |field: &str| data["data"][field].as_str().unwrap_or_default().to_owned();
-        let owner = controller_of(&metadata).cloned();
+        let owner = Ownership::controller_of(&metadata).cloned();
         let label = metadata.labels.as_ref().filter(|_| owner.is_none());
         let label = label.and_then(|labels| labels.get(keys::DEPLOYMENT_UID).cloned());
         Self {

@@ -6,7 +6,7 @@
 use std::{sync::Arc, time::Duration};
 
 use catena_api::{BasicDeployment, reason::PROGRESS_DEADLINE_EXCEEDED};
-use operator_kit::report::conditions::{PROGRESSING, find};
+use operator_kit::report::Conditions;
 
 use crate::{child::Child, observed::Observed};
 
@@ -20,7 +20,7 @@ const SILENCE_TOLERANCE: Duration = Duration::from_secs(60);
 #[must_use]
 pub fn reported(deployment: &BasicDeployment, child: Option<&Child>, others: &[Arc<Child>]) -> Duration {
     let (Some(status), Some(child)) = (&deployment.status, child) else { return Duration::ZERO };
-    let is_stalled = find(&status.conditions, PROGRESSING).is_some_and(|condition| {
+    let is_stalled = Conditions::find(&status.conditions, Conditions::PROGRESSING).is_some_and(|condition| {
         condition.status == "False" && condition.reason == PROGRESS_DEADLINE_EXCEEDED
     });
     let is_about_it = child.is_reported_by(deployment) && status.active >= active(Some(child), others);

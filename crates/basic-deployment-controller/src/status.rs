@@ -11,10 +11,7 @@ use catena_api::{
     },
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use operator_kit::report::{
-    Pace,
-    conditions::{self, Conditions, PROGRESSING, READY, RECONCILING, STALLED, UNREAD_PARAMETERS},
-};
+use operator_kit::report::{Conditions, Pace};
 use operator_watch::{Failure, NextRetry, ObjectId};
 
 use crate::{
@@ -28,14 +25,21 @@ use crate::{
 };
 
 /// The types of this controller's conditions.
-pub const CONDITIONS: [&str; 7] =
-    [READY, PROGRESSING, RECONCILING, STALLED, ROLLED_BACK, RESTART_BLOCKED, UNREAD_PARAMETERS];
+pub const CONDITIONS: [&str; 7] = [
+    Conditions::READY,
+    Conditions::PROGRESSING,
+    Conditions::RECONCILING,
+    Conditions::STALLED,
+    ROLLED_BACK,
+    RESTART_BLOCKED,
+    Conditions::UNREAD_PARAMETERS,
+];
 
 /// The last reported status, without conditions of other controllers.
 #[must_use]
 pub fn told(deployment: &BasicDeployment) -> BasicDeploymentStatus {
     let mut told = deployment.status.clone().unwrap_or_default();
-    told.conditions = conditions::of_types(&told.conditions, &CONDITIONS);
+    told.conditions = Conditions::of_types(&told.conditions, &CONDITIONS);
     told
 }
 
@@ -65,10 +69,10 @@ pub fn status(observed: &Observed) -> BasicDeploymentStatus {
     let held = held.map(|pin| rolled_back(pin, observed));
     let (blocked, why) = restart_blocked(observed).unwrap_or_default();
     let conditions = Conditions::new(generation, observed.now)
-        .with(READY, is_ready, &reason, message.clone())
-        .with(PROGRESSING, goes_on, progressing, message.clone())
-        .while_true(RECONCILING, !is_ready && goes_on, &reason, message.clone())
-        .while_true(STALLED, is_stalled, &reason, message)
+        .with(Conditions::READY, is_ready, &reason, message.clone())
+        .with(Conditions::PROGRESSING, goes_on, progressing, message.clone())
+        .while_true(Conditions::RECONCILING, !is_ready && goes_on, &reason, message.clone())
+        .while_true(Conditions::STALLED, is_stalled, &reason, message)
         .while_true(ROLLED_BACK, held.is_some(), "Rollback", held.unwrap_or_default())
         .while_true(RESTART_BLOCKED, !blocked.is_empty(), blocked, why)
         .with_unread_parameters(&deployment.spec.template, &observed.unread)
@@ -242,11 +246,12 @@ pub fn pace(before: &BasicDeploymentStatus, after: &BasicDeploymentStatus, obser
     let known = |status: &BasicDeploymentStatus| {
         let blocker =
             status.blocked_by.as_ref().map(|blocker| (blocker.kind.clone(), blocker.reason.clone()));
-        let holds = [READY, STALLED].map(|type_| conditions::is_true(&status.conditions, type_));
+        let holds = [Conditions::READY, Conditions::STALLED]
+            .map(|type_| Conditions::is_true(&status.conditions, type_));
         // Such a wait has no numbers, and may need somebody who removes a finalizer.
-        let waits_for_former = conditions::find(&status.conditions, READY)
+        let waits_for_former = Conditions::find(&status.conditions, Conditions::READY)
             .is_some_and(|ready| ready.reason == FORMER_CHILD_LEAVING);
-        let goes_on = !conditions::is_false(&status.conditions, PROGRESSING);
+        let goes_on = !Conditions::is_false(&status.conditions, Conditions::PROGRESSING);
         // Nobody waits for the observation of the first generation, only for its effects.
         (
             status.observed_generation.or(after.observed_generation),

@@ -10,7 +10,7 @@ use catena_api::{BasicReplicaSet, keys};
 use operator_kit::{
     report::{Failures, StatusAge},
     run::Next,
-    write::{Batch, Writer, located, owner::controller_reference, slow_start},
+    write::{Batch, Ownership, Writer, located},
 };
 use operator_watch::{ApiError, Cause, ObjectId, Row, WatchedResource};
 use serde_json::{Value, json};
@@ -52,7 +52,7 @@ impl Executor {
             Action::PassOver(names) => self.pass_over(set, names),
             Action::Create { revision, slots } => {
                 let create = |slot| self.create(set, &revision, slot);
-                let mut batch = slow_start(slots, create, Error::is_for_its_name).await;
+                let mut batch = Batch::run(slots, create, Error::is_for_its_name).await;
                 let tried = batch.failed.len();
                 batch.failed.retain(|(slot, error)| !self.is_taken(set, &revision, *slot, error));
                 let has_taken = batch.failed.len() < tried;
@@ -94,7 +94,7 @@ impl Executor {
             metadata["labels"][keys::REPLICA_SET_UID] = own.uid.into();
             metadata["annotations"][keys::HASH] = revision.into();
             metadata["annotations"][keys::SLOT] = slot.as_str().into();
-            metadata["ownerReferences"] = json!([controller_reference(set)]);
+            metadata["ownerReferences"] = json!([Ownership::controller_reference(set)]);
             Ok(pod)
         };
         let created = self.writer.on_behalf_of(own).create_with(&self.pods, make).await;
@@ -143,7 +143,7 @@ impl Executor {
     async fn adopt(&self, set: &BasicReplicaSet, pod: Arc<PodRow>) -> Result<(), Error> {
         let mut metadata = json!(pod.id());
         metadata["labels"] = json!({keys::REPLICA_SET_UID: ObjectId::of(set).uid});
-        metadata["ownerReferences"] = json!([controller_reference(set)]);
+        metadata["ownerReferences"] = json!([Ownership::controller_reference(set)]);
         let patch = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata});
         self.writer.on_behalf_of(ObjectId::of(set)).apply(&self.pods, &patch).await?;
         Ok(())
@@ -170,7 +170,7 @@ async fn each<F>(pods: Vec<Arc<PodRow>>, write: impl Fn(Arc<PodRow>) -> F) -> Re
 where
     F: Future<Output = Result<(), Error>>,
 {
-    let batch = slow_start(pods, write, Error::is_for_its_pod).await;
+    let batch = Batch::run(pods, write, Error::is_for_its_pod).await;
     batch.by_item(|pod| pod.uid.to_string(), Error::is_for_its_pod)?;
     Ok(Next::Written)
 }

@@ -5,7 +5,7 @@
 
 use catena_api::{BasicReplicaSet, keys};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use operator_kit::write::owner::controller_of;
+use operator_kit::write::Ownership;
 use operator_templates::{Templates, short_digest};
 
 use crate::revision::{POD, subject};
@@ -28,7 +28,7 @@ impl<'p> Origin<'p> {
         let label = metadata.labels.as_ref()?.get(keys::REPLICA_SET_UID)?;
         let annotations = metadata.annotations.as_ref()?;
         let (revision, slot) = (annotations.get(keys::HASH)?, annotations.get(keys::SLOT)?);
-        controller_of(metadata).is_none().then_some(Self { set: label, revision, slot })
+        Ownership::controller_of(metadata).is_none().then_some(Self { set: label, revision, slot })
     }
 
     /// The suffix of the pod's name, by which a repeated create, after a crash or with a stale cache, meets its own

@@ -58,7 +58,7 @@ impl Controller for ReplicaSets {
     }
 
     /// For creates, the key changes when a pod goes, because a quota may then have room for another one.
-    fn step_retry_key(&self, set: &BasicReplicaSet, step: &'static str) -> u64 {
+    fn retry_key(&self, set: &BasicReplicaSet, step: &'static str) -> u64 {
         if step != step::CREATE {
             return 0;
         }

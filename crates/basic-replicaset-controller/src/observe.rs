@@ -16,8 +16,8 @@ use futures::{StreamExt, stream};
 use jiff::Timestamp;
 use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::{Client, discovery::ApiResource};
-use operator_kit::{report::StatusAge, run::Attempt, write::owner::ensure_exists};
-use operator_watch::{ApiError, Cache, Cause, ObjectId, live};
+use operator_kit::{report::StatusAge, run::Attempt, write::Ownership};
+use operator_watch::{ApiError, Cache, Cause, Live, ObjectId};
 use pod_state::PodState;
 
 use crate::{
@@ -197,7 +197,7 @@ impl Observer {
         if observed.orphans.is_empty() {
             return Ok(());
         }
-        match ensure_exists(&self.client, &*set).await {
+        match Ownership::ensure_exists(&self.client, &*set).await {
             Err(error) if error.cause != Cause::NotFound => {
                 observed.unclear += std::mem::take(&mut observed.orphans).len();
                 observed.unanswered = Some(error);
@@ -214,7 +214,7 @@ impl Observer {
     }
 
     async fn metadata(&self, namespace: &str, name: &str) -> Result<Option<ObjectMeta>, ApiError> {
-        live::metadata(&self.client, &ApiResource::erase::<Pod>(&()), namespace, name).await
+        Live::metadata(&self.client, &ApiResource::erase::<Pod>(&()), namespace, name).await
     }
 }
 

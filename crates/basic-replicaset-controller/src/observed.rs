@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use catena_api::{BasicReplicaSet, PodReplacementPolicy, keys};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use operator_kit::{report::StatusAge, run::Attempt, write::owner::is_controlled_by};
+use operator_kit::{report::StatusAge, run::Attempt, write::Ownership};
 use operator_templates::TemplateError;
 use operator_watch::ApiError;
 use pod_state::PodState;
@@ -88,7 +88,7 @@ impl Holder {
         let has = |map: &Option<BTreeMap<String, String>>, key: &str, value: &str| {
             map.as_ref().and_then(|map| map.get(key)).is_some_and(|found| found == value)
         };
-        if !is_controlled_by(&found, set) || !has(&found.annotations, keys::HASH, revision) {
+        if !Ownership::is_controlled_by(&found, set) || !has(&found.annotations, keys::HASH, revision) {
             return Self::Other;
         }
         let is_marked = has(&found.labels, keys::REPLICA_SET_UID, set)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use catena_api::{BasicReplicaSet, keys};
 use jiff::Timestamp;
-use operator_kit::write::owner::{controller_of, is_outdated};
+use operator_kit::write::Ownership;
 use operator_watch::{ObjectId, Row};
 use pod_state::{Phase, PodState, TrimmedPod};
 
@@ -97,10 +97,10 @@ impl PodRow {
         let (phase, restarts, node) = (pod.phase(), pod.restarts(), shared.intern(pod.node()));
         let ready_since = pod.ready_since().filter(|_| state == PodState::Ready);
         let metadata = pod.metadata;
-        let owner = controller_of(&metadata).map(|owner| Owner {
+        let owner = Ownership::controller_of(&metadata).map(|owner| Owner {
             uid: shared.intern(&owner.uid),
             name: shared.intern(&owner.name),
-            is_outdated: is_outdated::<BasicReplicaSet>(owner),
+            is_outdated: Ownership::is_outdated::<BasicReplicaSet>(owner),
         });
         let annotation =
             |key: &str| metadata.annotations.as_ref().and_then(|all| all.get(key)).map(String::as_str);

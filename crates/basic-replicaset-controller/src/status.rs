@@ -9,10 +9,7 @@ use catena_api::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use operator_kit::{
-    report::{
-        Pace,
-        conditions::{self, Conditions, READY, RECONCILING, STALLED, UNREAD_PARAMETERS},
-    },
+    report::{Conditions, Pace},
     run::Attempt,
 };
 use operator_watch::{Failure, NextRetry, ObjectId};
@@ -26,13 +23,14 @@ use crate::{
 };
 
 /// The types of this controller's conditions.
-pub const CONDITIONS: [&str; 4] = [READY, RECONCILING, STALLED, UNREAD_PARAMETERS];
+pub const CONDITIONS: [&str; 4] =
+    [Conditions::READY, Conditions::RECONCILING, Conditions::STALLED, Conditions::UNREAD_PARAMETERS];
 
 /// The last reported status, without conditions of other controllers.
 #[must_use]
 pub fn told(set: &BasicReplicaSet) -> BasicReplicaSetStatus {
     let mut told = set.status.clone().unwrap_or_default();
-    told.conditions = conditions::of_types(&told.conditions, &CONDITIONS);
+    told.conditions = Conditions::of_types(&told.conditions, &CONDITIONS);
     told
 }
 
@@ -87,9 +85,14 @@ pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
         ),
     };
     let conditions = Conditions::new(generation, observed.now)
-        .with(READY, is_ready, reason, message.clone())
-        .while_true(RECONCILING, !is_ready && !is_stalled && deletion.is_none(), reason, message.clone())
-        .while_true(STALLED, is_stalled, reason, message)
+        .with(Conditions::READY, is_ready, reason, message.clone())
+        .while_true(
+            Conditions::RECONCILING,
+            !is_ready && !is_stalled && deletion.is_none(),
+            reason,
+            message.clone(),
+        )
+        .while_true(Conditions::STALLED, is_stalled, reason, message)
         .with_unread_parameters(&set.spec.template, &observed.unread)
         .since(&before.conditions);
     let new = BasicReplicaSetStatus {
@@ -142,7 +145,8 @@ pub fn pace(before: &BasicReplicaSetStatus, after: &BasicReplicaSetStatus, obser
     let known = |status: &BasicReplicaSetStatus| {
         let blocker =
             status.blocked_by.as_ref().map(|blocker| (blocker.kind.clone(), blocker.reason.clone()));
-        let state = [READY, STALLED].map(|type_| conditions::is_true(&status.conditions, type_));
+        let state = [Conditions::READY, Conditions::STALLED]
+            .map(|type_| Conditions::is_true(&status.conditions, type_));
         // Nobody waits for the observation of the first generation, only for its effects.
         (status.observed_generation.or(after.observed_generation), blocker, state)
     };

@@ -8,12 +8,9 @@ use command_kinds::Mode;
 use json_patch::{AddOperation, PatchOperation, jsonptr::PointerBuf};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use operator_kit::{
-    report::{Events, normal, warning},
+    report::Events,
     run::Next,
-    write::{
-        Writer,
-        owner::{exactly, refreshed},
-    },
+    write::{Ownership, Writer},
 };
 use operator_watch::{ApiError, ObjectId, Watched};
 use serde_json::{Value, json};
@@ -43,7 +40,7 @@ impl Executor {
             Action::Refresh(owner) => {
                 let owners = Some(command.row.owners.to_vec());
                 let metadata = ObjectMeta { owner_references: owners, ..command.metadata.clone() };
-                if let Some(patch) = refreshed(&metadata, &owner.uid, &owner.api_version) {
+                if let Some(patch) = Ownership::refreshed(&metadata, &owner.uid, &owner.api_version) {
                     self.amend(command, &patch).await?;
                 }
                 Ok(Next::Written)
@@ -72,7 +69,8 @@ impl Executor {
     fn tell(&self, command: &Watched<CommandRow>, verdict: &Verdict) -> Duration {
         let Verdict { reason, message, .. } = verdict;
         let is_preview = command.row.kind.mode == Mode::Observe && *reason == "WouldBind";
-        let event = if is_preview { normal(reason, message) } else { warning(reason, message) };
+        let event =
+            if is_preview { Events::normal(reason, message) } else { Events::warning(reason, message) };
         let state = (reason, command.metadata.generation);
         self.events.publish_lasting(&command.reference(), BINDING, state, event).due_in
     }
@@ -82,7 +80,7 @@ impl Executor {
 /// in its observed state.
 fn patch(command: &Watched<CommandRow>, owner: &OwnerReference) -> Vec<PatchOperation> {
     let (row, version) = (&command.row, command.metadata.resource_version.as_deref().unwrap_or_default());
-    let mut patch = exactly(ObjectId::of(command).uid, version).to_vec();
+    let mut patch = Ownership::exactly(ObjectId::of(command).uid, version).to_vec();
     let (map, key) = match row.kind.mode {
         Mode::Label => ("labels", keys::TARGET_UID),
         Mode::Owner | Mode::Observe => ("annotations", keys::BOUND_TO),

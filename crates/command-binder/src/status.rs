@@ -2,7 +2,7 @@
 
 use catena_api::command::BOUND;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use operator_kit::report::conditions::Conditions;
+use operator_kit::report::Conditions;
 
 use crate::{observed::Observed, verdict::Verdict};
 

@@ -8,7 +8,7 @@ use k8s_openapi::{
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::{Api, Client, discovery::ApiResource};
-use operator_kit::report::{Events, warning};
+use operator_kit::report::Events;
 use operator_watch::{Cache, ObjectId, Row, TrimmedObject, Watch, Watches};
 
 use crate::{definition::describe, kind::CommandKind};
@@ -111,7 +111,7 @@ impl Malformed {
         }
         self.known = malformed;
         for (definition, problem) in definitions {
-            let event = warning(INVALID_BINDING, problem);
+            let event = Events::warning(INVALID_BINDING, problem);
             if self.events.publish_lasting(definition, INVALID_BINDING, problem, event).is_queued {
                 tracing::warn!(definition = definition.name, "{problem}");
             }
@@ -123,10 +123,7 @@ impl Malformed {
 mod tests {
     use std::time::Duration;
 
-    use operator_kit::{
-        report::normal,
-        testing::{Answer::Done, Log, Sent, answering},
-    };
+    use operator_kit::testing::{Answer::Done, Log, Sent, answering};
     use serde_json::json;
     use tokio::time::sleep;
 
@@ -209,7 +206,7 @@ mod tests {
     async fn a_malformed_definition_is_reported_as_soon_as_the_queue_of_events_has_room() {
         let (mut reporter, log, events) = reporter();
         while events.has_capacity() {
-            events.publish(&ObjectReference::default(), normal("Other", ""));
+            events.publish(&ObjectReference::default(), Events::normal("Other", ""));
         }
         reporter.report(&[malformed("drains.ops.example")]);
         sleep(Duration::from_secs(60)).await;

@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Client, discovery::ApiResource};
-use operator_watch::{ApiError, Cause, Source, TrimmedObject, live};
+use operator_watch::{ApiError, Cause, Live, Source, TrimmedObject};
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -86,7 +86,7 @@ impl Schemas {
         }
         let definitions = ApiResource::erase::<CustomResourceDefinition>(&());
         let name = format!("{}.{}", resource.plural, resource.group);
-        live::object(&self.client, &definitions, "", &name).await
+        Live::object(&self.client, &definitions, "", &name).await
     }
 }
 

@@ -3,11 +3,7 @@
 use catena_api::{keys, reason};
 use command_reaper::{decide::Action, observed::Observed};
 use kube::api::ObjectMeta;
-use operator_kit::{
-    report::{Events, normal, warning},
-    run::Next,
-    write::Writer,
-};
+use operator_kit::{report::Events, run::Next, write::Writer};
 use operator_watch::{Failure, ObjectId};
 use serde_json::json;
 
@@ -52,7 +48,8 @@ impl Executor {
                 Ok(Next::Written)
             }
             Action::Tell { is_warning, reason, note } => {
-                let event = if is_warning { warning(reason, &note) } else { normal(reason, &note) };
+                let event =
+                    if is_warning { Events::warning(reason, &note) } else { Events::normal(reason, &note) };
                 let told = self.events.publish_lasting(&command.reference(), reason, (), event);
                 Ok(Next::Wait(told.due_in))
             }

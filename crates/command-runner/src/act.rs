@@ -10,7 +10,9 @@ use command_runner::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use operator_kit::{
-    report::Events, report::conditions, report::normal, report::warning, run::Next, write::Writer,
+    report::{Conditions, Events},
+    run::Next,
+    write::Writer,
 };
 use operator_watch::{ApiError, Cause, ObjectId, WatchedResource};
 use serde_json::{Value, json};
@@ -89,14 +91,14 @@ impl Executor {
         patch["metadata"]["annotations"] = json!({keys::RUN: Record::text(id.uid, status)});
         writes.merge(kind, &patch).await?;
         if let Some(Condition { status: outcome, reason, message, .. }) =
-            conditions::find(&status.conditions, SUCCEEDED)
+            Conditions::find(&status.conditions, SUCCEEDED)
         {
             let note = format!("{reason}: {message}");
             let event = match outcome.as_str() {
-                "True" => normal("Succeeded", &note),
-                "False" => warning("Failed", &note),
-                _ if status.start_time.is_some() => normal("Running", &note),
-                _ => normal("Waiting", &note),
+                "True" => Events::normal("Succeeded", &note),
+                "False" => Events::warning("Failed", &note),
+                _ if status.start_time.is_some() => Events::normal("Running", &note),
+                _ => Events::normal("Waiting", &note),
             };
             self.events.publish_lasting(&command.reference(), RUN, (outcome, reason), event);
         }

@@ -10,13 +10,13 @@ use catena_api::{
 use command_kinds::{CommandKind, Object, Reference, Scope, run::Run};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
-use operator_kit::{report::conditions, report::conditions::RECONCILING, report::conditions::STALLED};
+use operator_kit::report::Conditions;
 use operator_watch::{TrimmedObject, Watched};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The types of the conditions of a command that are this controller's.
-pub const REPORTED: [&str; 3] = [SUCCEEDED, RECONCILING, STALLED];
+pub const REPORTED: [&str; 3] = [SUCCEEDED, Conditions::RECONCILING, Conditions::STALLED];
 
 /// A watched command.
 pub type Command = Watched<CommandRow>;
@@ -80,7 +80,7 @@ impl CommandRow {
         let recorded = Record::on(&metadata).map(|record| record.status);
         let mut status =
             recorded.unwrap_or_else(|| serde_json::from_value(object["status"].take()).unwrap_or_default());
-        status.conditions = conditions::of_types(&status.conditions, &REPORTED);
+        status.conditions = Conditions::of_types(&status.conditions, &REPORTED);
         // As long as none has a generation, they are the defaults of the definition.
         if status.conditions.iter().all(|condition| condition.observed_generation.is_none()) {
             status.conditions.clear();
@@ -109,7 +109,7 @@ impl CommandRow {
     #[must_use]
     pub fn has_ended(&self) -> bool {
         let conditions = &self.status.conditions;
-        conditions::is_true(conditions, SUCCEEDED) || conditions::is_false(conditions, SUCCEEDED)
+        Conditions::is_true(conditions, SUCCEEDED) || Conditions::is_false(conditions, SUCCEEDED)
     }
 
     /// Whether its status says that it ran. One whose proof is gone is not repeated.

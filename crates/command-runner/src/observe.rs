@@ -12,7 +12,7 @@ use command_runner::{
 use jiff::Timestamp;
 use kube::Client;
 use operator_kit::run::Attempt;
-use operator_watch::{ApiError, Cause, ObjectId, ServedKinds, live};
+use operator_watch::{ApiError, Cause, Live, ObjectId, ServedKinds};
 use serde_json::json;
 
 use crate::memory::Memory;
@@ -77,7 +77,7 @@ impl Observer {
         if served.is_namespaced == target.namespace.is_empty() {
             return Ok(Look::OtherScope);
         }
-        let found = match live::object(&self.client, &served.resource, &target.namespace, &to.name).await {
+        let found = match Live::object(&self.client, &served.resource, &target.namespace, &to.name).await {
             Err(error) if error.cause == Cause::KindNotServed => {
                 self.served_kinds.find_again(&to.kind.resource).await?;
                 return Ok(Look::NotServed);
@@ -98,7 +98,7 @@ impl Observer {
     /// cancelled, or a second time.
     async fn still_waits(&self, command: &Command) -> Result<bool, ApiError> {
         let ObjectId { namespace, name, uid } = ObjectId::of(command);
-        let Some(now) = live::object(&self.client, command.resource(), namespace, name).await? else {
+        let Some(now) = Live::object(&self.client, command.resource(), namespace, name).await? else {
             return Ok(false);
         };
         let is_same = now.metadata.uid.as_deref() == Some(uid)

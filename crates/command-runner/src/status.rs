@@ -3,7 +3,7 @@
 use catena_api::{CommandStatus, command::SUCCEEDED, reason};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use operator_kit::report::conditions::{Conditions, RECONCILING, STALLED};
+use operator_kit::report::Conditions;
 
 use crate::{command::Command, decide::judge::State};
 
@@ -24,9 +24,14 @@ pub fn status(command: &Command, state: &State, now: Timestamp) -> CommandStatus
         // were removed by another one, a crash between the two would leave an ended command in progress for ever.
         Some(succeeded) => conditions
             .with(SUCCEEDED, succeeded, reason, message)
-            .with(RECONCILING, false, reason, message)
-            .while_true(STALLED, !succeeded, reason, message),
-        None => conditions.unknown(SUCCEEDED, reason, message).with(RECONCILING, true, reason, message),
+            .with(Conditions::RECONCILING, false, reason, message)
+            .while_true(Conditions::STALLED, !succeeded, reason, message),
+        None => conditions.unknown(SUCCEEDED, reason, message).with(
+            Conditions::RECONCILING,
+            true,
+            reason,
+            message,
+        ),
     };
     let has_run = matches!(state, State::Running { .. } | State::Succeeded(_));
     let progress = if let State::Running { progress, .. } = state { progress.clone() } else { None };

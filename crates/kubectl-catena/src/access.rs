@@ -8,9 +8,9 @@ use kube::{
     core::{DynamicObject, DynamicResourceScope, TypeMeta},
     discovery::ApiResource,
 };
-use operator_watch::live;
+use operator_watch::Live;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{connection::Cluster, errors, kinds::Kind, lenient::Lenient, pages, target::Target};
 
@@ -62,7 +62,7 @@ impl Cluster {
     }
 
     /// Sends a request with a document, or with none if it is null. A patch is a merge patch.
-    pub async fn send<T: DeserializeOwned>(
+    async fn send<T: DeserializeOwned>(
         &self,
         method: Method,
         url: &str,
@@ -84,7 +84,7 @@ impl Cluster {
         how: How<'_>,
     ) -> kube::Result<T> {
         let namespace = namespace.filter(|_| kind.is_namespaced);
-        live::check_names(namespace, name)?;
+        Live::check_names(namespace, name)?;
         let (method, document) = match change {
             Change::Create(object) => (Method::POST, object),
             Change::Replace(object) => (Method::PUT, object),
@@ -107,6 +107,19 @@ impl Cluster {
         self.send(method, &url, document).await
     }
 
+    /// Deletes an object, if it is the one with this uid. Returns whether there was one of the name.
+    pub async fn delete(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+        name: &str,
+        uid: Option<&str>,
+    ) -> kube::Result<bool> {
+        let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}});
+        let deleted = self.write(kind, namespace, name, Change::Delete(&options), How::default()).await;
+        Ok(if_there::<Value>(deleted)?.is_some())
+    }
+
     /// An object of a kind as the server sends it, if it is there.
     pub async fn read<T: DeserializeOwned>(
         &self,
@@ -115,7 +128,7 @@ impl Cluster {
         name: &str,
     ) -> kube::Result<Option<T>> {
         let namespace = namespace.filter(|_| kind.is_namespaced);
-        live::check_names(namespace, name)?;
+        Live::check_names(namespace, name)?;
         if_there(self.send(Method::GET, &path(&kind.resource, namespace, name), &Value::Null).await)
     }
 
@@ -195,12 +208,12 @@ impl Cluster {
 }
 
 /// The path of an object.
-pub fn path(resource: &ApiResource, namespace: Option<&str>, name: &str) -> String {
+fn path(resource: &ApiResource, namespace: Option<&str>, name: &str) -> String {
     format!("{}/{name}", DynamicObject::url_path(resource, namespace))
 }
 
 /// `None` for an object that is not there.
-pub fn if_there<T>(answer: kube::Result<T>) -> kube::Result<Option<T>> {
+fn if_there<T>(answer: kube::Result<T>) -> kube::Result<Option<T>> {
     match answer {
         Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
         answer => answer.map(Some),
@@ -214,8 +227,6 @@ pub fn types(kind: &Kind) -> TypeMeta {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use crate::connection::tests::{answering, cluster};
 

@@ -28,14 +28,14 @@ pub struct Cli {
 enum Command {
     /// Show the whole chain of an object, from its top to its pods
     #[command(after_help = "Example: kubectl catena tree basicdeployment/web")]
-    Tree(commands::tree::Arguments),
+    Tree(commands::inspect::Tree),
     /// Explain why an object is not ready, not finished or not gone, with the remedy
     #[command(
         after_help = "Example: kubectl catena why basicdeployment/web\n\nExit codes: 0 the object needs no attention; 5 it is \
         not ready, not finished or not gone; 1 that could not be found out, for example because the server does not answer, or \
         because you may not list the dependents of an object that does not report on itself."
     )]
-    Why(commands::why::Arguments),
+    Why(commands::inspect::Why),
     /// Replace all pods of a BasicDeployment, within its rollout budget
     #[command(after_help = "Example: kubectl catena restart web --wait")]
     Restart(commands::issue::Restart),
@@ -84,11 +84,11 @@ impl Cli {
     /// Runs the chosen command.
     pub async fn run(self) -> Result<ExitCode> {
         match self.command {
-            Command::Tree(arguments) => commands::tree::run(&self.cluster, &arguments).await?,
+            Command::Tree(arguments) => commands::inspect::tree(&self.cluster, &arguments).await?,
             Command::History(arguments) => commands::history::run(&self.cluster, &arguments).await?,
             Command::Held(arguments) => commands::held::run(&self.cluster, &arguments).await?,
             Command::Release(arguments) => commands::release::run(&self.cluster, &arguments).await?,
-            Command::Why(arguments) => return commands::why::run(&self.cluster, &arguments).await,
+            Command::Why(arguments) => return commands::inspect::why(&self.cluster, &arguments).await,
             Command::Backup(arguments) => return commands::backup::run(&self.cluster, &arguments).await,
             Command::Restore(arguments) => return commands::restore::run(&self.cluster, &arguments).await,
             Command::Upgrade(command) => return commands::upgrade::run(&self.cluster, &command).await,

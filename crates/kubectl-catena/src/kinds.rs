@@ -110,6 +110,26 @@ impl Kinds {
 }
 
 impl Kind {
+    /// A kind of which only the resource is known.
+    pub fn of(resource: ApiResource, is_namespaced: bool) -> Self {
+        Self {
+            resource,
+            is_namespaced,
+            is_listed: true,
+            is_preferred: true,
+            singular: String::new(),
+            short_names: Vec::new(),
+            categories: Vec::new(),
+        }
+    }
+
+    /// The same kind in another version.
+    pub fn in_version(mut self, version: &str) -> Self {
+        self.resource.api_version = format!("{}/{version}", self.resource.group);
+        version.clone_into(&mut self.resource.version);
+        self
+    }
+
     /// Its name, as of its definition: `PLURAL.GROUP`, or `PLURAL` for a core kind.
     pub fn full_name(&self) -> String {
         let ApiResource { plural, group, .. } = &self.resource;

@@ -10,16 +10,13 @@ mod completion;
 mod connection;
 mod contract;
 mod errors;
-mod interrupt;
 mod issue;
 mod kinds;
-mod last_words;
 mod lenient;
 mod object;
 mod output;
 mod pages;
 mod paint;
-mod poll;
 #[cfg(test)]
 mod printed_advice_test;
 mod progress;
@@ -28,6 +25,7 @@ mod proxy;
 mod table;
 mod target;
 mod upgrade;
+mod waiting;
 mod why;
 
 use std::process::ExitCode;

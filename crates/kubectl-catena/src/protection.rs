@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use catena_api::keys::BACKUP_STATUS;
 use k8s_openapi::api::{coordination::v1::Lease, core::v1::ConfigMap};
-use kube::{Api, api::ListParams, core::ObjectMeta};
+use kube::{Api, ResourceExt, api::ListParams, core::ObjectMeta};
 use serde_json::Value;
 
 use crate::{connection::Cluster, pages};
@@ -24,8 +24,10 @@ pub fn report(metadata: &ObjectMeta) -> Value {
 
 /// The label of everything that the charts install.
 pub const OURS: &str = "app.kubernetes.io/part-of=catena";
-/// The settings of backup-controller, in each of its installations.
-const SETTINGS: &str = "app.kubernetes.io/part-of=catena,app.kubernetes.io/component=backup-controller";
+/// The label that names the controller whose object it is.
+pub const COMPONENT: &str = "app.kubernetes.io/component";
+/// The controller that protects kinds.
+pub const BACKUP_CONTROLLER: &str = "backup-controller";
 
 /// Kinds by group and name.
 pub type Kinds = BTreeSet<(String, String)>;
@@ -50,28 +52,32 @@ impl ProtectedKinds {
 pub async fn protected_kinds(cluster: &Cluster) -> Option<ProtectedKinds> {
     let maps = Api::<ConfigMap>::all(cluster.client.clone());
     let leases = Api::<Lease>::all(cluster.client.clone());
-    let (found, leases) = futures::join!(
-        pages::all(&maps, ListParams::default().labels(SETTINGS)),
+    let (maps, leases) = futures::join!(
+        pages::all(&maps, ListParams::default().labels(OURS)),
         pages::metadata(&leases, ListParams::default().labels(OURS)),
     );
-    let found = installed(found.ok()?, &leases.unwrap_or_default());
+    kinds_of(&maps.ok()?, &leases.unwrap_or_default())
+}
+
+/// The kinds that have or had an entry in backup-controller's settings, which are among these objects of our charts.
+pub fn kinds_of(maps: &[ConfigMap], leases: &[ObjectMeta]) -> Option<ProtectedKinds> {
+    let is_of_it = |map: &&ConfigMap| map.labels().get(COMPONENT).is_some_and(|of| of == BACKUP_CONTROLLER);
     let mut kinds: Option<ProtectedKinds> = None;
-    for mut texts in found.into_iter().filter_map(|settings| settings.data) {
-        let Some(settings) = texts.remove("settings.yaml") else { continue };
+    for map in installed(maps.iter().filter(is_of_it).collect(), leases) {
+        let text = |name: &str| map.data.as_ref()?.get(name);
+        let Some(settings) = text("settings.yaml") else { continue };
         let kinds = kinds.get_or_insert_default();
-        kinds.current.extend(kinds_in(&settings)?);
+        kinds.current.extend(kinds_in(settings)?);
         // Written by the chart at an upgrade, in the same form.
-        kinds
-            .former
-            .extend(texts.remove("former-kinds.yaml").and_then(|text| kinds_in(&text)).unwrap_or_default());
+        kinds.former.extend(text("former-kinds.yaml").and_then(|text| kinds_in(text)).unwrap_or_default());
     }
     kinds
 }
 
 /// The settings of installations, which have a Lease of the same name beside them: anybody can label a `ConfigMap`. Without
 /// leader election there is none.
-fn installed(maps: Vec<ConfigMap>, leases: &[ObjectMeta]) -> Vec<ConfigMap> {
-    let has_lease = |map: &ConfigMap| {
+fn installed<'m>(maps: Vec<&'m ConfigMap>, leases: &[ObjectMeta]) -> Vec<&'m ConfigMap> {
+    let has_lease = |map: &&ConfigMap| {
         let of = |metadata: &ObjectMeta| (metadata.namespace.clone(), metadata.name.clone());
         leases.iter().any(|lease| of(lease) == of(&map.metadata))
     };
@@ -113,10 +119,10 @@ mod tests {
         let map = |namespace: &str| -> ConfigMap {
             serde_json::from_value(json!({"metadata": metadata(namespace)})).unwrap()
         };
-        let maps = || vec![map("catena-system"), map("tenant")];
+        let (ours, theirs) = (map("catena-system"), map("tenant"));
         let lease = serde_json::from_value(metadata("catena-system")).unwrap();
-        assert_eq!(installed(maps(), &[lease]), [map("catena-system")]);
-        assert_eq!(installed(maps(), &[]), maps(), "without leader election");
+        assert_eq!(installed(vec![&ours, &theirs], &[lease]), [&ours]);
+        assert_eq!(installed(vec![&ours, &theirs], &[]), [&ours, &theirs], "without leader election");
     }
 
     #[test]

@@ -3,10 +3,18 @@
 //! (`ContainerPort.spec.containers.ports.containerPort`), and like an apply (`.spec.containers[name="main"].image`).
 //! For a quantity, it names no field at all.
 
+use std::sync::LazyLock;
+
+use regex::Regex;
 use serde_json::Value;
 
 /// The fields of Kubernetes whose entries are quantities.
 const QUANTITIES: [&str; 3] = ["requests", "limits", "capacity"];
+/// The server's own rule for a quantity.
+static QUANTITY: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new("^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$").ok());
+/// A step of a path: a name, or what is in brackets.
+static STEP: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\[[^\]]*\]|[^.\[]+").ok());
 /// Maximum length of a value in a message, in bytes.
 const SHOWN: usize = 60;
 
@@ -28,7 +36,7 @@ pub fn named<'o>(message: &str, fields: &[String], object: &'o Value) -> Vec<Pla
     let applied = between(message, "): .", ": ");
     let Some(field) = decoded.map(|(_, field)| field).or(applied) else { return Vec::new() };
     let found_type = between(message, "cannot unmarshal ", " into");
-    let is_it = |value: &Value| found_type.is_none_or(|wanted| wanted == type_of(value));
+    let is_it = |value: &Value| found_type.is_none_or(|found| (found == "string") == value.is_string());
     places(field, object).into_iter().filter(|(_, value)| is_it(value)).collect()
 }
 
@@ -53,22 +61,11 @@ fn between<'m>(message: &'m str, before: &str, after: &str) -> Option<&'m str> {
     rest.split_once(after).map(|(found, _)| found)
 }
 
-/// A JSON type in the words of Go's decoder.
-fn type_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
-}
-
 /// All places that a path can mean: a path without a list index means all items of the list.
 fn places<'o>(field: &str, object: &'o Value) -> Vec<Place<'o>> {
     let mut found = vec![(String::new(), object)];
-    for step in steps(field) {
+    for step in STEP.iter().flat_map(|step| step.find_iter(field)) {
+        let step = step.as_str().trim_matches(['[', ']']);
         found = found.into_iter().flat_map(|(path, value)| take(step, &path, value)).collect();
     }
     found.retain(|(path, _)| !path.is_empty());
@@ -98,20 +95,6 @@ fn has(item: &Value, key: &str) -> bool {
     wanted.is_some_and(|(key, value)| item.get(key) == Some(&value))
 }
 
-fn steps(field: &str) -> Vec<&str> {
-    let (mut steps, mut rest) = (Vec::new(), field);
-    while !rest.is_empty() && steps.last() != Some(&"") {
-        let in_brackets = rest.strip_prefix('[').and_then(|rest| rest.split_once(']'));
-        let (step, after) = in_brackets.unwrap_or_else(|| {
-            let key = rest.trim_start_matches('.');
-            key.split_at(key.find(['.', '[']).unwrap_or(key.len()))
-        });
-        steps.push(step);
-        rest = after;
-    }
-    steps
-}
-
 fn odd_quantities<'o>(path: &str, value: &'o Value, are_quantities: bool, found: &mut Vec<Place<'o>>) {
     for (key, value) in value.as_object().into_iter().flatten() {
         let path = with_key(path, key);
@@ -125,13 +108,8 @@ fn odd_quantities<'o>(path: &str, value: &'o Value, are_quantities: bool, found:
     }
 }
 
-/// The server's own rule: `^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$`.
 fn is_quantity(text: &str) -> bool {
-    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
-    let unit = unsigned.trim_start_matches(|digit: char| digit.is_ascii_digit() || digit == '.');
-    let exponent = unit.trim_start_matches(|letter| "eEinumkKMGTP".contains(letter));
-    let digits = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
-    unit.len() < unsigned.len() && digits.chars().all(|digit| digit.is_ascii_digit())
+    QUANTITY.as_ref().is_none_or(|rule| rule.is_match(text))
 }
 
 /// The path of a field.

@@ -5,9 +5,9 @@
 //! use operator_templates::Expression;
 //! use serde_json::json;
 //!
-//! let is_ready: Expression = serde_json::from_value(json!("object.status.ready == object.spec.replicas"))?;
+//! let is_ready = Expression::compile("ready", "object.status.ready == object.spec.replicas", &["object"])?;
 //! let object = json!({"spec": {"replicas": 2}, "status": {"ready": 2}});
-//! assert!(is_ready.boolean(&[("object", &object)])?);
+//! assert!(is_ready.bool(&[("object", &object)])?);
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 

@@ -27,16 +27,12 @@ pub fn from_yaml(text: &str) -> Result<Value, YamlError> {
     read(text, |_| {})
 }
 
-/// Reads all documents of a text, like [`from_yaml`].
+/// Reads all documents of a text, like [`from_yaml`]. Empty ones are none.
 ///
 /// # Errors
 /// As [`from_yaml`].
 pub fn documents(text: &str) -> Result<Vec<Value>, YamlError> {
-    let read: Result<Vec<Value>, _> = serde_saphyr::from_multiple_with_options(text, options());
-    let mut values = read.map_err(|error| invalid(&error))?;
-    check(text, |_| {})?;
-    values.iter_mut().for_each(write_integers);
-    Ok(values)
+    read_all(text, |_| {})
 }
 
 /// Writes YAML that kubectl reads.
@@ -56,22 +52,18 @@ pub fn to_yaml(value: &impl Serialize) -> Result<String, YamlError> {
 
 /// Like [`from_yaml`]; tells each scalar that is a text because it is quoted, a block or tagged.
 pub(crate) fn read(text: &str, is_text: impl FnMut(&str)) -> Result<Value, YamlError> {
-    let read: Result<Value, _> = serde_saphyr::from_str_with_options(text, options());
-    let mut value = read.map_err(|error| invalid(&error))?;
+    let mut all = read_all(text, is_text)?;
+    let last = all.pop().unwrap_or_default();
+    if all.is_empty() { Ok(last) } else { Err(YamlError::SeveralDocuments) }
+}
+
+fn read_all(text: &str, is_text: impl FnMut(&str)) -> Result<Vec<Value>, YamlError> {
+    let options = serde_saphyr::options! { legacy_octal_numbers: true, reject_unsupported_tags: true };
+    let read: Result<Vec<Value>, _> = serde_saphyr::from_multiple_with_options(text, options);
+    let mut all = read.map_err(|error| YamlError::Invalid(error.to_string()))?;
     check(text, is_text)?;
-    write_integers(&mut value);
-    Ok(value)
-}
-
-fn options() -> serde_saphyr::Options {
-    serde_saphyr::options! { legacy_octal_numbers: true, reject_unsupported_tags: true }
-}
-
-fn invalid(error: &serde_saphyr::Error) -> YamlError {
-    match error.without_snippet() {
-        serde_saphyr::Error::MultipleDocuments { .. } => YamlError::SeveralDocuments,
-        _ => YamlError::Invalid(error.to_string()),
-    }
+    all.iter_mut().for_each(write_integers);
+    Ok(all)
 }
 
 /// Writes `1.0` and `1e3` as kubectl does, which the API server takes for an integer.
@@ -272,6 +264,8 @@ mod tests {
             assert!(from_yaml(text).is_ok(), "{text}: {:?}", from_yaml(text));
         }
         assert_eq!(from_yaml("a: 1\n---\na: 2"), Err(YamlError::SeveralDocuments));
+        assert_eq!(from_yaml("---\na: 1\n---\n"), Ok(json!({"a": 1})));
+        assert_eq!(from_yaml("# nothing"), Ok(Value::Null));
         assert_eq!(documents("a: 0400\n---\nb: 1"), Ok(vec![json!({"a": 256}), json!({"b": 1})]));
         assert!(documents("a: 1\n---\nb: 08").unwrap_err().to_string().starts_with("line 3: "));
     }

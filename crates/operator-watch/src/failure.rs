@@ -1,6 +1,6 @@
 use std::{fmt, time::Duration};
 
-use super::{NextRetry, clip};
+use super::NextRetry;
 
 /// Maximum length of the message of a failure, in bytes.
 const LONGEST_MESSAGE: usize = 4096;
@@ -33,7 +33,7 @@ impl Failure {
             is_stalled: false,
             reason,
             // It may repeat a text of the object, and is written to several places of its status.
-            message: clip(&message.into(), LONGEST_MESSAGE),
+            message: Self::clip(&message.into(), LONGEST_MESSAGE),
             is_expected: false,
             retry_after: None,
             item: None,

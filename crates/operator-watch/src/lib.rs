@@ -8,10 +8,10 @@ mod consistency;
 mod failure;
 mod health;
 mod lenient;
-pub mod live;
+mod live;
 mod next_retry;
 mod object;
-pub mod reason;
+mod reason;
 mod report;
 mod served;
 mod stream;
@@ -22,19 +22,19 @@ mod typed;
 mod watched_kind;
 
 pub use {
-    api_error::{ApiError, Cause, Verb, unknown_fields},
-    cache::{Cache, Row, Rows, SharedRows},
-    clip::clip,
+    api_error::{ApiError, Cause, Verb},
+    cache::{Cache, Row, SharedRows},
     consistency::{WatchedResource, Watermark},
     failure::Failure,
-    health::{Health, Need, WatchState, WatchStatus},
+    health::{Health, Need},
     lenient::Unmanaged,
+    live::Live,
     next_retry::NextRetry,
     object::{Named, ObjectId},
     report::Report,
     served::{ServedKind, ServedKinds},
     stream::{Watch, WatchHandle, Watches},
-    trimmed::{Trimmed, TrimmedObject, trimmed_metadata, trimmed_time},
+    trimmed::{Trimmed, TrimmedObject},
     typed::Dependent,
     watched_kind::{Intake, Source, Watched, WatchedKind},
 };

@@ -25,64 +25,90 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(35);
 #[error("the API server did not answer within {} s", .0.as_secs())]
 pub struct Silence(pub Duration);
 
-/// Gives up a request that is not answered in time. Nothing else ends a pass soon.
-pub fn in_time<T>(request: impl Future<Output = kube::Result<T>>) -> impl Future<Output = kube::Result<T>> {
-    within(REQUEST_TIMEOUT, request)
-}
+/// Reads that bypass the caches.
+pub struct Live;
 
-/// Gives up a request that is not answered within this time. An `async fn` would hold the request twice.
-pub fn within<T>(
-    limit: Duration,
-    request: impl Future<Output = kube::Result<T>>,
-) -> impl Future<Output = kube::Result<T>> {
-    let silent = move |_| Err(kube::Error::Service(Silence(limit).into()));
-    timeout(limit, request).map(move |answered| answered.unwrap_or_else(silent))
+impl Live {
+    /// Gives up a request that is not answered in time. Nothing else ends a pass soon.
+    pub fn in_time<T>(
+        request: impl Future<Output = kube::Result<T>>,
+    ) -> impl Future<Output = kube::Result<T>> {
+        Self::within(REQUEST_TIMEOUT, request)
+    }
+
+    /// Gives up a request that is not answered within this time. An `async fn` would hold the request twice.
+    pub fn within<T>(
+        limit: Duration,
+        request: impl Future<Output = kube::Result<T>>,
+    ) -> impl Future<Output = kube::Result<T>> {
+        let silent = move |_| Err(kube::Error::Service(Silence(limit).into()));
+        timeout(limit, request).map(move |answered| answered.unwrap_or_else(silent))
+    }
+
+    /// Refuses what cannot be the name of an object. Any text may stand in a reference, and the client puts names into URLs as
+    /// they are: `?watch=true` would be a request without an end.
+    pub fn check_names(namespace: Option<&str>, name: &str) -> kube::Result<()> {
+        match namespace.into_iter().chain([name]).find(|name| !is_path_segment(name)) {
+            None => Ok(()),
+            Some(name) => {
+                let error = request::Error::Validation(format!("{name:?} is not an object name"));
+                Err(kube::Error::BuildRequest(error))
+            }
+        }
+    }
+
+    /// The metadata of an object, without `managedFields`; `None` if there is no such object. `namespace` is empty for a
+    /// cluster-scoped one.
+    ///
+    /// # Errors
+    /// [`Cause::KindNotServed`] if the server does not know the path. What is no name is refused without a request.
+    pub async fn metadata(
+        client: &Client,
+        resource: &ApiResource,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<ObjectMeta>, ApiError> {
+        let found: Option<Trimmed> = read(client, resource, namespace, name, Request::get_metadata).await?;
+        Ok(found.map(|found| found.metadata))
+    }
+
+    /// An object, without `managedFields`; `None` if there is no such object. `namespace` is empty for a cluster-scoped one.
+    ///
+    /// # Errors
+    /// [`Cause::KindNotServed`] if the server does not know the path. What is no name is refused without a request.
+    pub async fn object(
+        client: &Client,
+        resource: &ApiResource,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<TrimmedObject>, ApiError> {
+        read(client, resource, namespace, name, Request::get).await
+    }
+
+    /// One page of the objects with these labels, and the token of the next one. An object that cannot be read is left out.
+    pub async fn page<K>(
+        api: &Api<K>,
+        labels: &str,
+        limit: u32,
+        token: Option<String>,
+    ) -> kube::Result<(Vec<K>, Option<String>)>
+    where
+        K: Resource + Clone + DeserializeOwned + 'static,
+    {
+        let params =
+            ListParams { continue_token: token, ..ListParams::default().labels(labels).limit(limit) };
+        let (client, all, mut objects) =
+            (api.clone().into_client(), Request::new(api.resource_url()), Vec::new());
+        let take = |object: Lenient<K>| objects.extend(object.0);
+        let list = Self::in_time(stream::page(&client, |params| all.list(params), params, take)).await?;
+        Ok((objects, list.continue_.filter(|token| !token.is_empty())))
+    }
 }
 
 /// Whether a text is one segment of the path of a URL, as it is.
 fn is_path_segment(text: &str) -> bool {
     let may_stand = |character: char| character.is_ascii_alphanumeric() || "-._:@~+=".contains(character);
     !matches!(text, "" | "." | "..") && text.len() <= 253 && text.chars().all(may_stand)
-}
-
-/// Refuses what cannot be the name of an object. Any text may stand in a reference, and the client puts names into URLs as
-/// they are: `?watch=true` would be a request without an end.
-pub fn check_names(namespace: Option<&str>, name: &str) -> kube::Result<()> {
-    match namespace.into_iter().chain([name]).find(|name| !is_path_segment(name)) {
-        None => Ok(()),
-        Some(name) => {
-            let error = request::Error::Validation(format!("{name:?} is not an object name"));
-            Err(kube::Error::BuildRequest(error))
-        }
-    }
-}
-
-/// The metadata of an object, without `managedFields`; `None` if there is no such object. `namespace` is empty for a
-/// cluster-scoped one.
-///
-/// # Errors
-/// [`Cause::KindNotServed`] if the server does not know the path. What is no name is refused without a request.
-pub async fn metadata(
-    client: &Client,
-    resource: &ApiResource,
-    namespace: &str,
-    name: &str,
-) -> Result<Option<ObjectMeta>, ApiError> {
-    let found: Option<Trimmed> = read(client, resource, namespace, name, Request::get_metadata).await?;
-    Ok(found.map(|found| found.metadata))
-}
-
-/// An object, without `managedFields`; `None` if there is no such object. `namespace` is empty for a cluster-scoped one.
-///
-/// # Errors
-/// [`Cause::KindNotServed`] if the server does not know the path. What is no name is refused without a request.
-pub async fn object(
-    client: &Client,
-    resource: &ApiResource,
-    namespace: &str,
-    name: &str,
-) -> Result<Option<TrimmedObject>, ApiError> {
-    read(client, resource, namespace, name, Request::get).await
 }
 
 type Built = Result<http::Request<Vec<u8>>, request::Error>;
@@ -96,34 +122,16 @@ async fn read<T: DeserializeOwned>(
 ) -> Result<Option<T>, ApiError> {
     let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
     let found = async {
-        check_names(namespace, name)?;
+        Live::check_names(namespace, name)?;
         let request = Request::new(DynamicObject::url_path(resource, namespace));
         let request = build(&request, name, &GetParams::default()).map_err(kube::Error::BuildRequest)?;
-        in_time(client.request(request)).await
+        Live::in_time(client.request(request)).await
     };
     match found.await.map_err(|error| ApiError::of(Verb::Read, &error, Named::new(&*resource.kind, name))) {
         Ok(found) => Ok(Some(found)),
         Err(error) if error.cause == Cause::NotFound => Ok(None),
         Err(error) => Err(error),
     }
-}
-
-/// One page of the objects with these labels, and the token of the next one. An object that cannot be read is left out.
-pub async fn page<K>(
-    api: &Api<K>,
-    labels: &str,
-    limit: u32,
-    token: Option<String>,
-) -> kube::Result<(Vec<K>, Option<String>)>
-where
-    K: Resource + Clone + DeserializeOwned + 'static,
-{
-    let params = ListParams { continue_token: token, ..ListParams::default().labels(labels).limit(limit) };
-    let (client, all, mut objects) =
-        (api.clone().into_client(), Request::new(api.resource_url()), Vec::new());
-    let take = |object: Lenient<K>| objects.extend(object.0);
-    let list = in_time(stream::page(&client, |params| all.list(params), params, take)).await?;
-    Ok((objects, list.continue_.filter(|token| !token.is_empty())))
 }
 
 #[cfg(test)]
@@ -148,9 +156,9 @@ mod tests {
             (ApiResource::erase::<ConfigMap>(&()), Api::<ConfigMap>::default_namespaced(client.clone()));
         let began = Instant::now();
         let failures = [
-            metadata(&client, &maps, "shop", "web").await.unwrap_err().to_string(),
-            object(&client, &maps, "shop", "web").await.unwrap_err().to_string(),
-            page(&api, "", 1, None).await.unwrap_err().to_string(),
+            Live::metadata(&client, &maps, "shop", "web").await.unwrap_err().to_string(),
+            Live::object(&client, &maps, "shop", "web").await.unwrap_err().to_string(),
+            Live::page(&api, "", 1, None).await.unwrap_err().to_string(),
         ];
         for text in failures {
             assert!(text.contains("did not answer within 35 s"), "{text}");
@@ -169,13 +177,13 @@ mod tests {
         let client = Client::new(tower::service_fn(service), "default");
         let maps = ApiResource::erase::<ConfigMap>(&());
         for (namespace, name) in [("shop", "?watch=true"), ("shop", ""), ("shop/configmaps", "web")] {
-            let error = metadata(&client, &maps, namespace, name).await.unwrap_err();
+            let error = Live::metadata(&client, &maps, namespace, name).await.unwrap_err();
             assert!(error.to_string().contains("is not an object name"), "{namespace} {name}: {error}");
-            assert_eq!(object(&client, &maps, namespace, name).await.unwrap_err(), error);
+            assert_eq!(Live::object(&client, &maps, namespace, name).await.unwrap_err(), error);
         }
         assert_eq!(asked.load(Ordering::Relaxed), 0);
         for namespace in ["shop", ""] {
-            assert!(metadata(&client, &maps, namespace, "web").await.is_ok());
+            assert!(Live::metadata(&client, &maps, namespace, "web").await.is_ok());
         }
     }
 }

@@ -4,11 +4,12 @@
 macro_rules! reasons {
     ($($name:ident = $reason:literal),+ $(,)?) => {
         $(
-            #[doc = concat!("`", $reason, "`")]
-            pub const $name: &str = $reason;
+            pub(crate) const $name: &str = $reason;
         )+
-        /// All of them.
-        pub const ALL: &[&str] = &[$($name),+];
+        impl crate::ApiError {
+            /// All reasons that a failed request, or an object that cannot be read, may have.
+            pub const REASONS: &[&str] = &[$($name),+];
+        }
     };
 }
 

@@ -24,9 +24,9 @@ struct Metadata {
     uid: Option<String>,
     resource_version: Option<String>,
     generation: Option<i64>,
-    #[serde(default, deserialize_with = "trimmed_time")]
+    #[serde(default, deserialize_with = "Trimmed::time")]
     creation_timestamp: Option<Time>,
-    #[serde(default, deserialize_with = "trimmed_time")]
+    #[serde(default, deserialize_with = "Trimmed::time")]
     deletion_timestamp: Option<Time>,
     labels: Option<BTreeMap<String, String>>,
     annotations: Option<BTreeMap<String, String>>,
@@ -40,25 +40,27 @@ struct Metadata {
     self_link: Option<String>,
 }
 
-/// Decodes `metadata` without `managedFields`; for `#[serde(deserialize_with = …)]`.
-pub fn trimmed_metadata<'de, D: Deserializer<'de>>(decoder: D) -> Result<ObjectMeta, D::Error> {
-    Metadata::deserialize(decoder)
-}
-
-/// Decodes a time; for `#[serde(default, deserialize_with = …)]`. The API server accepts later times than this type can
-/// represent; they become the latest possible one, because a pod that may take until the year 9999 to end is
-/// terminating nevertheless.
-pub fn trimmed_time<'de, D: Deserializer<'de>>(decoder: D) -> Result<Option<Time>, D::Error> {
-    let text = Option::<String>::deserialize(decoder)?;
-    Ok(text.map(|text| Time(text.parse().unwrap_or(Timestamp::MAX))))
-}
-
 /// The server's answer to a write, reduced to the metadata.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Trimmed {
     /// The object's metadata, without `managedFields`.
-    #[serde(default, deserialize_with = "trimmed_metadata")]
+    #[serde(default, deserialize_with = "Trimmed::metadata")]
     pub metadata: ObjectMeta,
+}
+
+impl Trimmed {
+    /// Decodes `metadata` without `managedFields`; for `#[serde(deserialize_with = …)]`.
+    pub fn metadata<'de, D: Deserializer<'de>>(decoder: D) -> Result<ObjectMeta, D::Error> {
+        Metadata::deserialize(decoder)
+    }
+
+    /// Decodes a time; for `#[serde(default, deserialize_with = …)]`. The API server accepts later times than this type can
+    /// represent; they become the latest possible one, because a pod that may take until the year 9999 to end is
+    /// terminating nevertheless.
+    pub fn time<'de, D: Deserializer<'de>>(decoder: D) -> Result<Option<Time>, D::Error> {
+        let text = Option::<String>::deserialize(decoder)?;
+        Ok(text.map(|text| Time(text.parse().unwrap_or(Timestamp::MAX))))
+    }
 }
 
 /// An object of a kind that is known only at run time, without `managedFields`.
@@ -88,7 +90,7 @@ impl<'de> Visitor<'de> for Fields {
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<TrimmedObject, A::Error> {
         #[derive(Deserialize)]
-        struct Read(#[serde(deserialize_with = "trimmed_metadata")] ObjectMeta);
+        struct Read(#[serde(deserialize_with = "Trimmed::metadata")] ObjectMeta);
 
         let (mut metadata, mut data) = (None, Map::new());
         while let Some(key) = fields.next_key::<String>()? {

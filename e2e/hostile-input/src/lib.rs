@@ -7,6 +7,12 @@
 //! ```sh
 //! cargo +nightly fuzz run settings corpus/settings -- -dict=words.dict -timeout=20 -max_len=8192
 //! ```
+//!
+//! A stable toolchain searches as well, if not as cleverly, by changing the inputs of the corpus in any way:
+//!
+//! ```sh
+//! TARGET=templates SECONDS=600 cargo test --release -p hostile-input searches -- --ignored --nocapture
+//! ```
 
 mod annotations;
 mod bounds;

@@ -1,6 +1,10 @@
 //! Known inputs, and many variations of them.
 
-use std::{fs, path::Path};
+use std::{
+    env, fs,
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use proptest::{collection::vec, prelude::*, sample::Index, test_runner::TestRunner};
 
@@ -12,6 +16,9 @@ use crate::{
 const MANY: u32 = 800;
 /// The same if one input may take all the steps of a template or an expression.
 const FEW: u32 = 150;
+/// Maximum number of edits of a generated input, and of one in a search.
+const FEW_EDITS: usize = 8;
+const MANY_EDITS: usize = 40;
 /// Maximum length, as for cargo-fuzz.
 const LONGEST: usize = 8192;
 
@@ -52,7 +59,7 @@ fn words() -> Vec<Vec<u8>> {
     include_str!("../words.dict").lines().filter_map(word).collect()
 }
 
-fn edits() -> impl Strategy<Value = Vec<Edit>> {
+fn edits(most: usize) -> impl Strategy<Value = Vec<Edit>> {
     let put = prop_oneof![
         4 => proptest::sample::select(words()),
         1 => vec(any::<u8>(), 1..8),
@@ -64,7 +71,7 @@ fn edits() -> impl Strategy<Value = Vec<Edit>> {
         1 => (any::<Index>(), 1..40_usize, 1..60_usize).prop_map(|(at, length, times)| Edit::Repeat(at, length, times)),
         1 => (any::<Index>(), any::<Index>()).prop_map(|(at, other)| Edit::Splice(at, other)),
     ];
-    vec(edit, 0..8)
+    vec(edit, 0..most)
 }
 
 fn edited(mut input: Vec<u8>, edits: Vec<Edit>, corpus: &[Vec<u8>]) -> Vec<u8> {
@@ -95,15 +102,20 @@ fn edited(mut input: Vec<u8>, edits: Vec<Edit>, corpus: &[Vec<u8>]) -> Vec<u8> {
     input
 }
 
-/// Reads the inputs of the corpus, and proptest's variations of them.
+/// Reads the inputs of the corpus, and variations of them.
 fn holds(target: &Target, made: u32) {
     let corpus = corpus(target);
     for input in &corpus {
         target.read(input);
     }
+    vary(target, &corpus, made, FEW_EDITS);
+}
+
+/// Reads proptest's variations of the inputs.
+fn vary(target: &Target, corpus: &[Vec<u8>], made: u32, most_edits: usize) {
     let config = ProptestConfig { cases: made, failure_persistence: None, ..ProptestConfig::default() };
-    let bases = (proptest::sample::select(corpus.clone()), edits());
-    let edited = bases.prop_map(|(input, edits)| edited(input, edits, &corpus));
+    let bases = (proptest::sample::select(corpus.to_vec()), edits(most_edits));
+    let edited = bases.prop_map(|(input, edits)| edited(input, edits, corpus));
     let anything = vec(any::<u8>(), 0..64);
     let inputs = prop_oneof![20 => edited, 1 => anything];
     let shown = inputs.prop_map(Shown);
@@ -162,6 +174,23 @@ fn what_is_sent_is_read_as_the_same() {
 #[test]
 fn an_object_that_cannot_be_read_spoils_no_other() {
     holds(&WATCHED, MANY);
+}
+
+/// Without cargo-fuzz, and so on a stable toolchain:
+/// `TARGET=templates SECONDS=600 cargo test --release -p hostile-input searches -- --ignored --nocapture`.
+#[test]
+#[ignore = "it searches for SECONDS"]
+fn searches_for_inputs_that_are_read_incorrectly() {
+    let variable = |name| env::var(name).unwrap_or_else(|_| panic!("set {name}"));
+    let (name, seconds) = (variable("TARGET"), variable("SECONDS"));
+    let target = TARGETS.into_iter().find(|target| target.name == name).expect("TARGET names a corpus");
+    let time = Duration::from_secs(seconds.parse().expect("SECONDS is a number"));
+    let (corpus, begun, mut made) = (corpus(&target), Instant::now(), 0);
+    while begun.elapsed() < time {
+        vary(&target, &corpus, FEW, MANY_EDITS);
+        made += FEW;
+    }
+    println!("{name}: {made} inputs in {:?}", begun.elapsed());
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
 use operator_kit::run::{Attempt, Controller, Identity, Next, Operator, Queue};
-use operator_kit::write::{Writer, owner::controller_reference};
+use operator_kit::write::{Ownership, Writer};
 use operator_watch::{Cache, Dependent, Failure, ObjectId, Watch, WatchedResource};
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ impl Controller for Cards {
         // The name follows from the owner, so that a repeated create meets its own object.
         let metadata = json!({
             "name": format!("card-of-{name}"), "namespace": namespace,
-            "ownerReferences": [controller_reference(&**account)],
+            "ownerReferences": [Ownership::controller_reference(&**account)],
         });
         (!is_settled).then(|| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}))
     }

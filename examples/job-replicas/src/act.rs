@@ -5,7 +5,7 @@ use k8s_openapi::api::batch::v1::Job;
 use kube::discovery::ApiResource;
 use operator_kit::{
     run::Next,
-    write::{Writer, slow_start},
+    write::{Batch, Writer},
 };
 use operator_watch::{Failure, ObjectId, Row, WatchedResource, Watermark};
 
@@ -30,14 +30,14 @@ impl Executor {
                     let manifest = job::manifest(set, &name);
                     writer.create(&self.jobs, &manifest).await
                 };
-                slow_start(names, create, |_| false).await.all()?;
+                Batch::run(names, create, |_| false).await.all()?;
             }
             Action::Delete(jobs) => {
                 // The Job stays until its worker is gone, so that readiness can wait for that.
                 let delete = async |job: std::sync::Arc<job::JobRow>| {
                     writer.delete_in_foreground(&self.jobs, job.id()).await
                 };
-                slow_start(jobs, delete, |_| false).await.all()?;
+                Batch::run(jobs, delete, |_| false).await.all()?;
             }
             Action::WriteStatus(status) => self.writer.write_status(set, &status, &CONDITIONS).await?,
             Action::Wait(time) => return Ok(Next::Wait(time)),

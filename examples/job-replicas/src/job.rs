@@ -3,9 +3,9 @@
 use jiff::Timestamp;
 use k8s_openapi::{api::batch::v1::Job, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::Resource;
-use operator_kit::write::owner::{controller_of, controller_reference};
+use operator_kit::write::Ownership;
 use operator_templates::short_digest;
-use operator_watch::{ObjectId, Row, trimmed_metadata};
+use operator_watch::{ObjectId, Row, Trimmed};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ pub const REVISION: &str = "jobreplicas.example.com/revision";
 #[derive(Clone, Debug, Deserialize, Resource)]
 #[resource(inherit = "Job")]
 pub struct WatchedJob {
-    #[serde(deserialize_with = "trimmed_metadata")]
+    #[serde(deserialize_with = "Trimmed::metadata")]
     metadata: ObjectMeta,
     #[serde(default)]
     status: Status,
@@ -88,8 +88,9 @@ impl JobRow {
     #[must_use]
     pub fn of(job: WatchedJob) -> Self {
         let WatchedJob { metadata, status } = job;
-        let (owner, owner_name) =
-            controller_of(&metadata).map(|owner| (owner.uid.clone(), owner.name.clone())).unwrap_or_default();
+        let (owner, owner_name) = Ownership::controller_of(&metadata)
+            .map(|owner| (owner.uid.clone(), owner.name.clone()))
+            .unwrap_or_default();
         let revision = metadata.annotations.as_ref().and_then(|all| all.get(REVISION)).cloned();
         let has_ended = |condition: &JobCondition| {
             matches!(&*condition.r#type, "Complete" | "Failed") && condition.status == "True"
@@ -147,7 +148,7 @@ pub fn manifest(set: &JobReplicas, name: &str) -> Value {
         "metadata": {
             "name": name, "namespace": namespace, "labels": {OF: uid},
             "annotations": {REVISION: revision(set)},
-            "ownerReferences": [controller_reference(set)],
+            "ownerReferences": [Ownership::controller_reference(set)],
         },
         "spec": {"template": {
             "metadata": {"labels": {OF: uid}, "annotations": set.spec.pod_annotations},

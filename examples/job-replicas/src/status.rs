@@ -1,6 +1,6 @@
 //! Observed → status. Pure.
 
-use operator_kit::report::conditions::{self, Conditions, READY, STALLED};
+use operator_kit::report::Conditions;
 
 use crate::{
     job::{OF, Phase},
@@ -9,13 +9,13 @@ use crate::{
 };
 
 /// The types of this controller's conditions.
-pub const CONDITIONS: [&str; 2] = [READY, STALLED];
+pub const CONDITIONS: [&str; 2] = [Conditions::READY, Conditions::STALLED];
 
 /// The last reported status, without conditions of other controllers.
 #[must_use]
 pub fn told(set: &JobReplicas) -> JobReplicasStatus {
     let mut told = set.status.clone().unwrap_or_default();
-    told.conditions = conditions::of_types(&told.conditions, &CONDITIONS);
+    told.conditions = Conditions::of_types(&told.conditions, &CONDITIONS);
     told
 }
 
@@ -41,8 +41,8 @@ pub fn status(observed: &Observed) -> JobReplicasStatus {
         }
     };
     let conditions = Conditions::new(generation, observed.now)
-        .with(READY, is_ready, reason, message.clone())
-        .while_true(STALLED, is_stalled, reason, message)
+        .with(Conditions::READY, is_ready, reason, message.clone())
+        .while_true(Conditions::STALLED, is_stalled, reason, message)
         .since(&told(set).conditions);
     JobReplicasStatus {
         observed_generation: Some(generation),

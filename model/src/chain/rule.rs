@@ -7,7 +7,7 @@ use catena_api::{
     keys::{BACKUP_FINALIZER, HASH, KEPT},
 };
 use clap::ValueEnum;
-use operator_kit::report::conditions::READY;
+use operator_kit::report::Conditions;
 
 use super::{
     content::{
@@ -188,7 +188,7 @@ fn decided_against(write: &Write, process: &Process, server: &Server, object: &S
         (Purpose::Status, Operation::PatchStatus { status, .. }) => {
             let told = Object { status: status.clone(), ..Object::clone(object) };
             let is_true = || children(process, server, object).any(|child| is_ready(child, object));
-            (condition(&told, READY) != "True" || is_true(), Rule::Ready)
+            (condition(&told, Conditions::READY) != "True" || is_true(), Rule::Ready)
         }
         (Purpose::Tell, Operation::PatchStatus { key, status, .. }) => {
             let command = process.cache(Kind::Restart).get(key)?;

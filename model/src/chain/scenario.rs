@@ -1,7 +1,7 @@
 //! The histories of the chain, and their coming to rest without further faults.
 
 use catena_api::keys::{BACKUP_FINALIZER, BACKUP_STATUS};
-use operator_kit::report::conditions::READY;
+use operator_kit::report::Conditions;
 use stateright::Property;
 
 use super::{
@@ -156,7 +156,7 @@ impl World {
         is_protected
             && children.len() == 1
             && children.iter().all(|child| is_own(child) && is_ready(child, deployment))
-            && condition(deployment, READY) == "True"
+            && condition(deployment, Conditions::READY) == "True"
             && status["observedGeneration"].as_i64() == Some(deployment.meta.generation)
             && self.objects(Kind::Revision).any(is_own)
     }

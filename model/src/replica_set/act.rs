@@ -4,7 +4,7 @@ use std::{collections::VecDeque, sync::Arc};
 
 use basic_replicaset_controller::{adoption::Origin, decide::Action, observed::Observed, pod::PodRow, step};
 use catena_api::{BasicReplicaSetStatus, keys};
-use operator_kit::report::conditions::{self, READY};
+use operator_kit::report::Conditions;
 
 use super::{
     content::{Object, Server, Spec, Status, Stored, Told, set_spec},
@@ -133,7 +133,7 @@ fn pod(set: &Object, revision: &str, slot: u32, random: Option<u64>) -> Object {
 fn report(scope: &Scope, set: &Object, mut status: BasicReplicaSetStatus) -> Operation<Spec, Status> {
     let wanted = set_spec(set).map_or(0, |spec| i32::from(spec.replicas));
     if scope.has(Sabotage::ReadyByNumber) && status.active >= wanted {
-        status.conditions.retain(|condition| condition.type_ == READY);
+        status.conditions.retain(|condition| condition.type_ == Conditions::READY);
         status.conditions.iter_mut().for_each(|condition| condition.status = "True".into());
     }
     if let Some(served) = &mut status.last_served {
@@ -157,7 +157,7 @@ pub fn says_ready(write: &Write) -> bool {
 
 /// Whether a status reports that the set is ready.
 pub fn is_ready(status: &Status) -> bool {
-    matches!(status, Status::Set(Told(told)) if conditions::is_true(&told.conditions, READY))
+    matches!(status, Status::Set(Told(told)) if Conditions::is_true(&told.conditions, Conditions::READY))
 }
 
 /// Whether a pod may be written for a set: it belongs to the set, or it has no owner and was created for one. A delete

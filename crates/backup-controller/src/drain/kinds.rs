@@ -3,7 +3,7 @@
 use anyhow::Context;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Client, discovery::ApiResource};
-use operator_watch::{ServedKinds, live};
+use operator_watch::{Live, ServedKinds};
 
 /// The kinds of the settings that have objects.
 #[derive(Debug, PartialEq)]
@@ -49,7 +49,7 @@ async fn is_defined(client: &Client, kind: &ApiResource) -> anyhow::Result<bool>
         return Ok(false);
     }
     let (definitions, name) = (ApiResource::erase::<CustomResourceDefinition>(&()), definition(kind));
-    let found = live::metadata(client, &definitions, "", &name).await;
+    let found = Live::metadata(client, &definitions, "", &name).await;
     Ok(found
         .with_context(|| {
             format!("{} is not served, and could not look up whether it is defined by {name}", kind.kind)

@@ -4,7 +4,7 @@ use std::{collections::VecDeque, time::Duration};
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Resource, discovery::ApiResource};
-use operator_kit::report::{Events, warning};
+use operator_kit::report::Events;
 use tokio::time::timeout;
 
 use super::Found;
@@ -51,7 +51,7 @@ impl Report {
         while self.events.has_capacity()
             && let Some((object, note)) = self.backlog.pop_front()
         {
-            self.events.publish(&object, warning("ReleasedByUninstall", note));
+            self.events.publish(&object, Events::warning("ReleasedByUninstall", note));
         }
     }
 

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use backup_controller::{Settings, finalizer, observed::Row, settings::Entries};
 use catena_api::reason;
+use k8s_openapi::api::core::v1::ObjectReference;
 use operator_kit::{
-    report::{Event, SettingsEvents, warning},
+    report::{Event, Events},
     run::{LiveSettings, Triggers},
 };
 use operator_watch::WatchedKind;
@@ -21,7 +22,9 @@ pub struct Followers {
     pub namespaces: Namespaces,
     pub metrics: HeldMetrics,
     pub triggers: Triggers<Row>,
-    pub events: SettingsEvents,
+    pub events: Events,
+    /// The `ConfigMap` that the settings come from, if it is known.
+    pub config_map: Option<ObjectReference>,
 }
 
 impl Followers {
@@ -34,7 +37,7 @@ impl Followers {
         let mut former = settings.current();
         loop {
             let current = settings.current();
-            warn_of_left(&self.triggers, &self.events, &former, &current);
+            self.warn_of_left(&former, &current);
             self.namespaces.keep(&current);
             self.backups.keep(&current);
             self.metrics.expect(&current);
@@ -44,29 +47,31 @@ impl Followers {
             settings.changed().await;
         }
     }
-}
 
-/// Warns of kinds that have an entry in `former` and none in `current` while objects of them still carry the finalizer: nobody
-/// will release these. The watches of the former kinds must still run.
-fn warn_of_left(triggers: &Triggers<Row>, events: &SettingsEvents, former: &Settings, current: &Settings) {
-    let gone = former.by_resource.keys().filter(|id| !current.by_resource.contains_key(*id));
-    let left: Vec<String> = gone
-        .filter_map(|id| {
-            let objects = triggers.objects(id);
-            let count = objects.iter().filter(|object| finalizer::is_there(&object.row.finalizers)).count();
-            (count > 0).then(|| format!("{id} ({count} objects)"))
-        })
-        .collect();
-    if left.is_empty() {
-        return;
+    /// Warns of kinds that have an entry in `former` and none in `current` while objects of them still carry the finalizer: nobody
+    /// will release these. The watches of the former kinds must still run.
+    fn warn_of_left(&self, former: &Settings, current: &Settings) {
+        let gone = former.by_resource.keys().filter(|id| !current.by_resource.contains_key(*id));
+        let left: Vec<String> = gone
+            .filter_map(|id| {
+                let objects = self.triggers.objects(id);
+                let count =
+                    objects.iter().filter(|object| finalizer::is_there(&object.row.finalizers)).count();
+                (count > 0).then(|| format!("{id} ({count} objects)"))
+            })
+            .collect();
+        if left.is_empty() {
+            return;
+        }
+        let note = format!(
+            "kinds: there is no entry any more for {}, whose objects still carry the finalizer and cannot be deleted; restore the \
+             entries with protect: false until no object carries it",
+            left.join(", ")
+        );
+        tracing::warn!("{note}");
+        let event = Event { action: "RemoveEntry".into(), ..Events::warning(reason::NO_ENTRY, &note) };
+        self.events.publish(self.config_map.as_ref(), event);
     }
-    let note = format!(
-        "kinds: there is no entry any more for {}, whose objects still carry the finalizer and cannot be deleted; restore the \
-         entries with protect: false until no object carries it",
-        left.join(", ")
-    );
-    tracing::warn!("{note}");
-    events.publish(Event { action: "RemoveEntry".into(), ..warning(reason::NO_ENTRY, &note) });
 }
 
 /// Watches all objects of a kind, even those that are not selected, because an object that leaves the selection has to

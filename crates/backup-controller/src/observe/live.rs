@@ -9,10 +9,7 @@ use kube::{
     core::{Request, response::Status},
     discovery::ApiResource,
 };
-use operator_watch::{
-    ApiError, Cause, Named, Trimmed, Verb,
-    live::{check_names, in_time},
-};
+use operator_watch::{ApiError, Cause, Live, Named, Trimmed, Verb};
 use serde_json::{Value, json};
 
 /// The API server's answer to a read.
@@ -57,7 +54,7 @@ pub async fn read_up_to(
     let named = || Named::new(&*resource.kind, name);
     let read_error = |error: kube::Error| ApiError::of(Verb::Read, &error, named());
     let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
-    check_names(namespace, name).map_err(read_error)?;
+    Live::check_names(namespace, name).map_err(read_error)?;
     let request = Request::new(DynamicObject::url_path(resource, namespace))
         .get(name, &GetParams::default())
         .map_err(|error| read_error(kube::Error::BuildRequest(error)))?;
@@ -69,7 +66,7 @@ pub async fn read_up_to(
             Err(error) => Err(kube::Error::Service(error)),
         }
     };
-    let (head, Some(body)) = in_time(answer).await.map_err(read_error)? else { return Ok(None) };
+    let (head, Some(body)) = Live::in_time(answer).await.map_err(read_error)? else { return Ok(None) };
     let mut unreadable = None;
     let (object, is_served) = match head.status.as_u16() {
         200..300 => match serde_json::from_slice(&body) {

@@ -10,7 +10,7 @@ pub use action::{Action, Cause};
 
 use catena_api::{BasicDeployment, deletion::Deletion};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use operator_kit::write::owner::is_outdated;
+use operator_kit::write::Ownership;
 
 use crate::{
     decide::report::{report, report_deletion},
@@ -37,7 +37,9 @@ fn refresh_owner(observed: &Observed) -> Option<Action> {
     if observed.attempt.holds(step::REFRESH_OWNER) {
         return None;
     }
-    let is_old = |owner: &Option<OwnerReference>| owner.as_ref().is_some_and(is_outdated::<BasicDeployment>);
+    let is_old = |owner: &Option<OwnerReference>| {
+        owner.as_ref().is_some_and(Ownership::is_outdated::<BasicDeployment>)
+    };
     let children: Vec<_> = observed.children().filter(|child| is_old(&child.owner)).cloned().collect();
     let revisions = observed.revisions.iter().filter(|revision| is_old(&revision.owner));
     let revisions: Vec<_> = revisions.cloned().collect();

@@ -5,7 +5,7 @@ use catena_api::keys;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::{Api, Client, discovery::ApiResource};
 use operator_kit::run::Queue;
-use operator_watch::{ApiError, Cache, TrimmedObject, Watch, WatchedResource, Watches, live};
+use operator_watch::{ApiError, Cache, Live, TrimmedObject, Watch, WatchedResource, Watches};
 use parking_lot::Mutex;
 use serde_json::Value;
 
@@ -60,7 +60,7 @@ impl History {
             return Ok(Some(rendering.clone()));
         }
         let Revision { namespace, name, .. } = revision;
-        let found = live::object(&self.client, &self.resource, namespace, name).await?;
+        let found = Live::object(&self.client, &self.resource, namespace, name).await?;
         let Some(found) = found.filter(|found| found.metadata.uid.as_deref() == Some(&revision.uid)) else {
             return Ok(None);
         };

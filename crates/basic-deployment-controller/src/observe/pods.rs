@@ -10,9 +10,9 @@ use catena_api::{
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::{Api, Client};
-use operator_kit::write::owner::controller_of;
+use operator_kit::write::Ownership;
 use operator_templates::is_object_name;
-use operator_watch::{ApiError, Cause, Named, Verb, live};
+use operator_watch::{ApiError, Cause, Live, Named, Verb};
 use pod_state::{TrimmedPod, Trouble};
 use tokio::time::timeout;
 
@@ -56,7 +56,7 @@ impl Look<'_> {
         let pods: Api<TrimmedPod> = Api::namespaced(self.client.clone(), &self.child.namespace);
         let (now, mut starting, mut token) = (Timestamp::now(), None, None);
         for _ in 0..PAGES {
-            let page = live::page(&pods, selector, PAGE_SIZE, token).await;
+            let page = Live::page(&pods, selector, PAGE_SIZE, token).await;
             let (page, next) = page.map_err(|error| ApiError::of(Verb::Read, &error, subject(self.child)))?;
             for pod in &page {
                 let state = pod.state();
@@ -79,7 +79,7 @@ impl Look<'_> {
 
     /// Whether a pod is one of the child's, and has its current template as far as its kind tells.
     async fn is_own(&mut self, pod: &ObjectMeta) -> Result<bool, ApiError> {
-        let Some(owner) = controller_of(pod) else { return Ok(false) };
+        let Some(owner) = Ownership::controller_of(pod) else { return Ok(false) };
         let Some(kind) = self.controller else { return Ok(owner.uid == self.child.uid) };
         if !kind.is_kind_of(owner) {
             return Ok(false);
@@ -91,7 +91,7 @@ impl Look<'_> {
             return Ok(false);
         }
         let resource = api_resource(&kind.api_version, &kind.kind, Some(&kind.resource));
-        let found = live::metadata(self.client, &resource, &self.child.namespace, &owner.name).await?;
+        let found = Live::metadata(self.client, &resource, &self.child.namespace, &owner.name).await?;
         let is_own = found.is_some_and(|found| {
             found.uid.as_ref() == Some(&owner.uid) && works_for(&found, self.child, kind)
         });

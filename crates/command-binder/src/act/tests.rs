@@ -300,7 +300,7 @@ async fn an_event_that_is_refused_or_lost_fails_no_step() {
 async fn nothing_counts_as_told_while_too_many_events_are_queued() {
     let (executor, log, events) = executor();
     while events.has_capacity() {
-        events.publish(&ObjectReference::default(), normal("Other", ""));
+        events.publish(&ObjectReference::default(), Events::normal("Other", ""));
     }
     drop(events);
     let told = async || {

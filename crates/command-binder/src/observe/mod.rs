@@ -19,7 +19,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Client, discovery::ApiResource};
 use operator_kit::run::Attempt;
 use operator_templates::is_object_name;
-use operator_watch::{ApiError, Cause, ObjectId, ServedKind, ServedKinds, Watched, live};
+use operator_watch::{ApiError, Cause, Live, ObjectId, ServedKind, ServedKinds, Watched};
 use parking_lot::Mutex;
 
 pub use waiting::Waiting;
@@ -167,7 +167,7 @@ async fn get(
     namespace: Option<&str>,
     name: &str,
 ) -> Result<Target, ApiError> {
-    let found = live::metadata(client, &kind.resource, namespace.unwrap_or_default(), name).await;
+    let found = Live::metadata(client, &kind.resource, namespace.unwrap_or_default(), name).await;
     let object = match found {
         Ok(found) => found.map(|found| TargetObject {
             uid: found.uid.unwrap_or_default().into(),

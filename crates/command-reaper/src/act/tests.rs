@@ -218,7 +218,7 @@ async fn nothing_counts_as_told_while_too_many_events_are_queued() {
     let (client, log) = answering(|_| Done);
     let events = Events::over(client.clone(), MANAGER);
     while events.has_capacity() {
-        events.publish(&ObjectReference::default(), normal("Other", ""));
+        events.publish(&ObjectReference::default(), Events::normal("Other", ""));
     }
     let executor = Executor::new(Writer::over(client, MANAGER), events, Memory::default());
     let minute = Duration::from_secs(60);

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use operator_kit::{report::conditions::is_true, run::HeldUp};
+use operator_kit::{report::Conditions, run::HeldUp};
 use serde_json::json;
 
 use super::*;
@@ -323,7 +323,7 @@ fn mere_progress_is_written_every_few_seconds() {
     let first = observed(&one, &[&one], shop(&[&one], &json!({})));
     let Action::Report(status) = decide(&first) else { panic!("nothing is reported") };
     assert_eq!(status.progress.as_deref(), Some("1/2"));
-    assert!(status.start_time.is_some() && is_true(&status.conditions, "Reconciling"));
+    assert!(status.start_time.is_some() && Conditions::is_true(&status.conditions, "Reconciling"));
     let one = command(&kind("restarts", &json!({})), "one", 10, &json!({ "status": status }));
     let more = shop(&[&one], &json!({"status": {"done": 2}}));
     let since = |seconds| Observed {

@@ -5,7 +5,7 @@ use kube::core::response::StatusCause;
 use serde_json::{Value, json};
 
 use crate::{
-    access::{Change, How, if_there},
+    access::{Change, How},
     connection::Cluster,
     errors::read_failure,
     kinds::Kind,
@@ -67,8 +67,7 @@ impl Live<'_> {
 
     /// Deletes exactly this object.
     pub async fn delete(&self, uid: &str) -> kube::Result<()> {
-        let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}});
-        if_there(self.write(Change::Delete(&options), How::default()).await).map(drop)
+        self.cluster.delete(self.kind, self.namespace, self.name, Some(uid)).await.map(drop)
     }
 }
 

@@ -10,7 +10,7 @@ use super::{
     manifest::Manifest,
     rebind::Uids,
 };
-use crate::{connection::Cluster, kinds::Kinds, poll::poll};
+use crate::{connection::Cluster, kinds::Kinds, waiting::poll};
 
 /// The server takes a moment to serve a new kind.
 const SERVED_TIMEOUT: Duration = Duration::from_secs(30);

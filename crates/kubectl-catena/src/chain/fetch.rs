@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::{
     dependents::{DependentList, Selector, dependent_lists},
     labelled_kinds::{LabelledKinds, labelled_kinds},
-    tree::{commands, labelled_target, target},
+    tree::{Node, commands, grow, labelled_target, target},
 };
 use crate::{
     access::types,
@@ -95,6 +95,14 @@ pub async fn fetch(cluster: &Cluster, target: &Target, scope: Scope) -> Result<F
     fetched.top = path.last().map(uid).unwrap_or_default();
     descend(cluster, path, &labelled, scope, &mut fetched).await;
     Ok(fetched)
+}
+
+/// An object with its dependents, as far as they could be read.
+pub async fn with_dependents(cluster: &Cluster, object: DynamicObject) -> (Option<Node>, Vec<Gap>) {
+    let (top, mut fetched) = (uid(&object), Fetched::default());
+    let scope = Scope { whole: false, all_kinds: false };
+    descend(cluster, vec![object], &LabelledKinds::default(), scope, &mut fetched).await;
+    (grow(&top, &fetched.objects), fetched.gaps)
 }
 
 fn uid(object: &DynamicObject) -> String {
@@ -330,7 +338,7 @@ mod tests {
         let mut fetched = Fetched::default();
         let scope = Scope { whole: true, all_kinds: false };
         descend(&cluster, vec![deployment.unwrap()], &LabelledKinds::default(), scope, &mut fetched).await;
-        let tree = crate::chain::grow("u1", &fetched.objects).unwrap();
+        let tree = grow("u1", &fetched.objects).unwrap();
         let kinds = tree.children.iter().map(|child| child.identity.kind.clone());
         kinds.filter(|kind| kind != "ControllerRevision").collect()
     }

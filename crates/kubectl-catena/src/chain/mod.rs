@@ -10,8 +10,9 @@ mod status;
 mod tree;
 
 pub use draw::{Drawing, draw};
-pub use fetch::{LostOwner, Scope, fetch};
+pub use fetch::{LostOwner, Scope, fetch, with_dependents};
 pub use health::{Health, State};
 pub use labelled_kinds::{declared_commands, is_our_command, labelled_kinds};
+pub use pods::{last_words, shortened};
 pub use status::{ended, replicas};
 pub use tree::{Finalizer, Node, grow};

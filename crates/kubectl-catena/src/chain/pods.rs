@@ -6,9 +6,14 @@ use serde_json::{Value, json};
 
 use super::{Health, State};
 use crate::{
-    last_words::last_words,
-    object::{created, text},
+    object::{conditions, created, text},
+    paint::cut,
 };
+
+/// The reason of a pod whose containers are ready, and which waits for the condition of a readiness gate.
+const GATED: &str = "ReadinessGatesNotReady";
+/// One sentence has to hold the last words of a container.
+const MAX_LENGTH: usize = 300;
 
 /// The health of a pod that is not being deleted.
 pub fn health(pod: &DynamicObject) -> Health {
@@ -32,8 +37,13 @@ pub fn health(pod: &DynamicObject) -> Health {
         PodState::NotReady(trouble) => (State::Moving, trouble),
     };
     let is_starting = state == State::Moving && known.phase() != Phase::Running;
-    let reason = if is_starting { "Starting" } else { &*trouble.reason };
-    let message = format!("{}{}", trouble.message, last_run(pod, reason).unwrap_or_default());
+    let gated = conditions(pod).into_iter().find(|found| found.reason == GATED && state == State::Moving);
+    let (reason, said) = match &gated {
+        _ if is_starting => ("Starting", &*trouble.message),
+        Some(gated) => (GATED, gated.message.as_str()),
+        None => (&*trouble.reason, &*trouble.message),
+    };
+    let message = format!("{said}{}", last_run(pod, reason).unwrap_or_default());
     let since = Some(trouble.since).filter(|since| *since != jiff::Timestamp::default());
     Health::new(state, reason, message).since(since)
 }
@@ -48,4 +58,32 @@ fn last_run(pod: &DynamicObject, reason: &str) -> Option<String> {
     let words = last_words(text("message")).map_or_else(String::new, |words| format!(", and said: {words}"));
     let code = ended["exitCode"].as_i64().unwrap_or_default();
     Some(format!("; its last run exited with {}, exit code {code}{words}", text("reason")))
+}
+
+/// The last error in an output, or else its last line: below an error, its causes may be listed.
+pub fn last_words(output: &str) -> Option<String> {
+    let is_error = |line: &&str| {
+        ["error: ", "fatal: ", "panicked at"].iter().any(|word| line.to_lowercase().contains(word))
+    };
+    let line = output.lines().rfind(is_error);
+    line.or_else(|| output.lines().rfind(|line| !line.trim().is_empty())).map(shortened)
+}
+
+/// A line without its margins, and not too long.
+pub fn shortened(line: &str) -> String {
+    cut(line.trim(), MAX_LENGTH).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_error_comes_before_its_causes_and_before_other_lines() {
+        let output = "starting\nError: --log \"x\" is not valid\n\nCaused by:\n    0: a level\n";
+        assert_eq!(last_words(output).as_deref(), Some("Error: --log \"x\" is not valid"));
+        assert_eq!(last_words("starting\nno database\n\n").as_deref(), Some("no database"));
+        assert_eq!(last_words(" \n"), None);
+        assert_eq!(shortened(&"ä".repeat(400)).chars().count(), 301);
+    }
 }

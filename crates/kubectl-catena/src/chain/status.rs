@@ -109,6 +109,15 @@ fn by_conditions(object: &DynamicObject, is_ours: bool) -> Option<Health> {
         let is_unreported = running.reason == "Pending" && is_pending(running);
         return Some(Health::said(if is_unreported { State::Unreported } else { State::Moving }, running));
     }
+    // Its pods may be well, and are not the ones that its spec asks for.
+    let lags = || {
+        replicas(object).is_some_and(|(_, wanted)| number(object, "/status/updatedReplicas") < Some(wanted))
+    };
+    if let Some(paused) =
+        is("Progressing", "Unknown").filter(|found| found.reason == "DeploymentPaused" && lags())
+    {
+        return Some(Health { reason: "Paused".into(), ..Health::said(State::Stuck, paused) });
+    }
     if let Some(late) = is("Progressing", "False").filter(|late| late.reason == "ProgressDeadlineExceeded") {
         return Some(Health::said(State::Stuck, late));
     }
@@ -372,7 +381,9 @@ mod tests {
             ]}})
         };
         assert_eq!(state("v1", "Pod", pod("")), (State::Stuck, "NodeNotReady".into()));
-        assert_eq!(state("v1", "Pod", pod("ReadinessGatesNotReady")), (State::Moving, "NotReady".into()));
+        // Neither its node nor a probe is at fault.
+        let gated = "ReadinessGatesNotReady";
+        assert_eq!(state("v1", "Pod", pod(gated)), (State::Moving, gated.into()));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Objects → the tree that their owner references make. Pure.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use catena_api::keys;
 use jiff::Timestamp;
@@ -66,26 +66,38 @@ pub struct Finalizer {
 pub fn grow(top: &str, objects: &[DynamicObject]) -> Option<Node> {
     let top = objects.iter().find(|object| ObjectId::of(*object).uid == top)?;
     let mut used = HashSet::from([ObjectId::of(top).uid]);
-    Some(node(top, false, objects, &mut used))
+    let mut index = Index::default();
+    for object in objects {
+        let owners = object.owner_references().iter().map(|owner| owner.uid.as_str());
+        for owner in owners.chain(labelled_target(object)) {
+            index.owned.entry(owner).or_default().push(object);
+        }
+        if object.owner_references().is_empty() && target(object).is_some() {
+            index.unbound.push(object);
+        }
+    }
+    Some(node(top, false, &index, &mut used))
 }
 
-fn node<'o>(
-    object: &DynamicObject,
-    unbound: bool,
-    objects: &'o [DynamicObject],
-    used: &mut HashSet<&'o str>,
-) -> Node {
-    let uid = ObjectId::of(object).uid;
-    let mut below: Vec<(&DynamicObject, bool)> = objects
-        .iter()
-        .filter_map(|other| {
-            let is_unbound = other.owner_references().is_empty() && commands(other, object);
-            (is_owned(other, uid) || is_unbound).then_some((other, !is_owned(other, uid)))
-        })
+/// Objects by what they belong to: a chain may have thousands.
+#[derive(Default)]
+struct Index<'o> {
+    /// By the uid of an owner, or of the target of a bound command.
+    owned: HashMap<&'o str, Vec<&'o DynamicObject>>,
+    /// Commands that may have only the name of a target.
+    unbound: Vec<&'o DynamicObject>,
+}
+
+fn node<'o>(object: &DynamicObject, unbound: bool, index: &Index<'o>, used: &mut HashSet<&'o str>) -> Node {
+    let owned = index.owned.get(ObjectId::of(object).uid).into_iter().flatten();
+    let named = index.unbound.iter().filter(|command| commands(command, object));
+    let mut below: Vec<(&DynamicObject, bool)> = owned
+        .map(|other| (*other, false))
+        .chain(named.map(|command| (*command, true)))
         .filter(|(other, _)| used.insert(ObjectId::of(*other).uid))
         .collect();
-    below.sort_by_key(|(other, _)| sort_key(other));
-    let children = below.into_iter().map(|(other, unbound)| node(other, unbound, objects, used)).collect();
+    below.sort_by_cached_key(|(other, _)| sort_key(other));
+    let children = below.into_iter().map(|(other, unbound)| node(other, unbound, index, used)).collect();
     Node {
         identity: Identity::of(object),
         health: health(object),
@@ -109,10 +121,6 @@ fn sort_key(object: &DynamicObject) -> (u8, String, Option<Timestamp>, Option<St
         _ => 0,
     };
     (rank, identity.kind, created(&object.metadata), object.metadata.name.clone())
-}
-
-fn is_owned(object: &DynamicObject, uid: &str) -> bool {
-    object.owner_references().iter().any(|owner| owner.uid == uid) || labelled_target(object) == Some(uid)
 }
 
 /// The uid of the target of a command that is bound by a label alone.

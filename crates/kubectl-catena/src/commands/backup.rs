@@ -9,11 +9,11 @@ use super::exit_code;
 use crate::{
     archive::{LeftOut, Saved, collect},
     connection::Options,
-    interrupt::{Interrupt, interrupted},
     kinds::{Kind, Kinds},
     output::Output,
     paint::Paint,
     table::Table,
+    waiting::{Interrupt, interrupted},
 };
 
 /// The scope of a backup.

@@ -14,7 +14,6 @@ use catena_api::{
     keys::COMMAND_KIND,
 };
 use clap::{Args, Subcommand};
-use http::Method;
 use operator_templates::from_yaml;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -159,7 +158,8 @@ async fn schema(cluster: &Cluster, kind: &Kind) -> Result<Schema> {
     let url = format!("/openapi/v3/{place}/{}", resource.api_version);
     let none =
         || format!("the server publishes no schema for {}; that of a new kind takes a moment", resource.kind);
-    let document: Value = match cluster.send(Method::GET, &url, &Value::Null).await {
+    let request = http::Request::get(&url).body(Vec::new())?;
+    let document: Value = match cluster.client.request(request).await {
         // The page of a schema is no object, so that its absence has no reason.
         Err(kube::Error::Api(status)) if status.code == 404 => bail!("{}", none()),
         answer => answer.map_err(|error| refused(("schema", &url), "", None, "get", error))?,

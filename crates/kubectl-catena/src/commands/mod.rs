@@ -4,13 +4,12 @@ pub mod backup;
 pub mod contract;
 pub mod held;
 pub mod history;
+pub mod inspect;
 pub mod issue;
 pub mod release;
 pub mod restore;
 pub mod templates;
-pub mod tree;
 pub mod upgrade;
-pub mod why;
 
 use std::process::ExitCode;
 

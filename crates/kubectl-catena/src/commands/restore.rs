@@ -9,10 +9,10 @@ use super::exit_code;
 use crate::{
     archive::{Choices, Report, restore},
     connection::Options,
-    interrupt::{Interrupt, interrupted},
     output::Output,
     paint::{Paint, Tone},
     table::{Cell, Table},
+    waiting::{Interrupt, interrupted},
 };
 
 /// The backup.

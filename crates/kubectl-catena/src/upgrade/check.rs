@@ -164,7 +164,7 @@ async fn try_object(
 ) -> kube::Result<Verdict> {
     let mut forms = vec![(first.to_owned(), object)];
     for version in others {
-        if let Some(form) = read(cluster, &live.resource(version), live.is_namespaced(), &forms[0].1).await? {
+        if let Some(form) = read(cluster, &live.kind(version), &forms[0].1).await? {
             forms.push(((*version).to_owned(), form));
         }
     }

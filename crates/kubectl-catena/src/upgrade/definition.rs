@@ -2,15 +2,24 @@
 
 use anyhow::{Result, bail, ensure};
 use catena_api::keys;
-use http::Method;
 use kube::discovery::ApiResource;
 use operator_templates::is_object_name;
 use serde_json::{Value, json};
 
-use crate::{access::if_there, connection::Cluster, errors};
+use crate::{
+    access::{Change, How},
+    connection::Cluster,
+    errors,
+    kinds::Kind,
+};
 
-/// The resource of definitions.
-pub const URL: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+/// The kind of definitions.
+pub fn kind() -> Kind {
+    let text = str::to_owned;
+    let (group, api_version) = (text("apiextensions.k8s.io"), text("apiextensions.k8s.io/v1"));
+    let (kind, plural) = (text("CustomResourceDefinition"), text("customresourcedefinitions"));
+    Kind::of(ApiResource { group, version: text("v1"), api_version, kind, plural }, false)
+}
 
 /// A definition with at least one version.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,16 +68,17 @@ impl Definition {
         self.text("/spec/names/plural")
     }
 
-    /// Its objects in one of its versions.
-    pub fn resource(&self, version: &str) -> ApiResource {
+    /// Its kind in one of its versions.
+    pub fn kind(&self, version: &str) -> Kind {
         let group = self.text("/spec/group");
-        ApiResource {
+        let resource = ApiResource {
             group: group.to_owned(),
             version: version.to_owned(),
             api_version: format!("{group}/{version}"),
             kind: self.text("/spec/names/kind").to_owned(),
             plural: self.plural().to_owned(),
-        }
+        };
+        Kind::of(resource, self.text("/spec/scope") == "Namespaced")
     }
 
     fn versions(&self) -> impl Iterator<Item = &Value> {
@@ -114,11 +124,6 @@ impl Definition {
         self.text("/spec/conversion/strategy") == "Webhook"
     }
 
-    /// Whether its objects are in namespaces.
-    pub fn is_namespaced(&self) -> bool {
-        self.text("/spec/scope") == "Namespaced"
-    }
-
     /// The same schemas under another group, for objects that are only tried. All of an object is checked at once: without
     /// subresources, the server also validates the status of a new object. It is cluster-wide, so that neither quotas nor
     /// terminating namespaces refuse what is tried, and appears in no category. Nothing reacts to it, as it has no labels or
@@ -148,16 +153,13 @@ impl Definition {
     /// Asks the server, without any effect, whether it would take this definition in place of the installed one. Returns the
     /// reason if it would not.
     pub async fn refusal(&self, cluster: &Cluster, installed: Option<&Self>) -> kube::Result<Option<String>> {
-        let query = "dryRun=All&fieldValidation=Strict&fieldManager=kubectl-catena";
-        let answer = match installed {
-            None => cluster.send::<Value>(Method::POST, &format!("{URL}?{query}"), &self.0).await,
-            Some(installed) => {
-                let mut replaced = installed.0.clone();
-                replaced["spec"] = self.0["spec"].clone();
-                cluster.send(Method::PUT, &format!("{URL}/{}?{query}", self.name()), &replaced).await
-            }
-        };
-        match answer {
+        let mut replaced = installed.map(|installed| installed.0.clone());
+        if let Some(replaced) = &mut replaced {
+            replaced["spec"] = self.0["spec"].clone();
+        }
+        let change = replaced.as_ref().map_or(Change::Create(&self.0), Change::Replace);
+        let how = How { dry_run: true, ..How::STRICT };
+        match cluster.write::<Value>(&kind(), None, self.name(), change, how).await {
             Ok(_) => Ok(None),
             Err(kube::Error::Api(status)) if matches!(status.code, 400 | 422) => {
                 Ok(Some(status.message.clone()))
@@ -193,8 +195,7 @@ impl Definition {
 
 /// The installed definition of a name.
 pub async fn installed(cluster: &Cluster, name: &str) -> kube::Result<Option<Definition>> {
-    let found = if_there(cluster.send(Method::GET, &format!("{URL}/{name}"), &Value::Null).await)?;
-    Ok(found.map(Definition))
+    Ok(cluster.read(&kind(), None, name).await?.map(Definition))
 }
 
 /// The error of a failed request about a definition, for a user.

@@ -6,22 +6,21 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use http::Method;
-use kube::discovery::ApiResource;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
     check::{ObjectFields, Refused},
-    definition::{Definition, URL, installed, refused},
+    definition::{self, Definition, installed, refused},
     lost::{LostField, lost},
     objects::{each, read},
     trial::{causes, retried},
 };
 use crate::{
-    access::path,
+    access::{Change, How},
     connection::Cluster,
     errors::{self, Gap, read_failure},
+    kinds::Kind,
     object::ObjectName,
 };
 
@@ -143,7 +142,7 @@ async fn pass(
     let object = Object {
         cluster,
         definition,
-        resource: definition.resource(&storage),
+        kind: definition.kind(&storage),
         compared,
         drop: &options.drop,
         dry_run,
@@ -174,7 +173,7 @@ impl Migrated {
 struct Object<'m> {
     cluster: &'m Cluster,
     definition: &'m Definition,
-    resource: ApiResource,
+    kind: Kind,
     compared: Vec<String>,
     drop: &'m [String],
     dry_run: bool,
@@ -196,7 +195,7 @@ impl Object<'_> {
                 // Somebody changed it meanwhile, so that it has to be compared again.
                 Ok(None) => {}
             }
-            match read(self.cluster, &self.resource, self.definition.is_namespaced(), &object).await {
+            match read(self.cluster, &self.kind, &object).await {
                 Ok(Some(present)) => object = present,
                 Ok(None) => return Outcome::Gone,
                 Err(error) => return Outcome::Failed(read_failure(&error)),
@@ -210,8 +209,7 @@ impl Object<'_> {
         let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
         let mut fields = Vec::new();
         for other in &self.compared {
-            let resource = self.definition.resource(other);
-            let form = read(self.cluster, &resource, self.definition.is_namespaced(), object).await?;
+            let form = read(self.cluster, &self.definition.kind(other), object).await?;
             let Some(form) = form else { return Ok(Some(Outcome::Gone)) };
             if version(&form) != version(object) {
                 return Ok(None);
@@ -226,11 +224,10 @@ impl Object<'_> {
         let patch =
             json!({"metadata": {"uid": object["metadata"]["uid"], "resourceVersion": version(object)}});
         let ObjectName { namespace, name } = ObjectName::of(object);
-        let namespace = namespace.as_deref().filter(|_| self.definition.is_namespaced());
-        let query = if self.dry_run { "dryRun=All&" } else { "" };
-        let url = path(&self.resource, namespace, &name);
-        let url = format!("{url}?{query}fieldManager=kubectl-catena");
-        match retried(async || self.cluster.send::<Value>(Method::PATCH, &url, &patch).await).await {
+        let (place, how) = (namespace.as_deref(), How { dry_run: self.dry_run, ..How::default() });
+        let write =
+            async || self.cluster.write::<Value>(&self.kind, place, &name, Change::Merge(&patch), how).await;
+        match retried(write).await {
             Ok(_) => Ok(Some(Outcome::Migrated)),
             Err(kube::Error::Api(status)) if status.is_conflict() => Ok(None),
             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(Some(Outcome::Gone)),
@@ -255,9 +252,8 @@ async fn store_in(
     for known in changed["spec"]["versions"].as_array_mut().into_iter().flatten() {
         known["storage"] = (known["name"] == version).into();
     }
-    let query = if dry_run { "dryRun=All&" } else { "" };
-    let url = format!("{URL}/{name}?{query}fieldManager=kubectl-catena");
-    let written = cluster.send(Method::PUT, &url, &changed).await;
+    let how = How { dry_run, ..How::default() };
+    let written = cluster.write(&definition::kind(), None, name, Change::Replace(&changed), how).await;
     Definition::new(written.map_err(|error| refused(name, "update", error))?)
 }
 
@@ -275,7 +271,8 @@ async fn forget_others(cluster: &Cluster, before: &Definition) -> Result<()> {
         ensure!(then == now, "the definition {name} was changed meanwhile: migrate again");
         let mut changed = present.document().clone();
         changed["status"]["storedVersions"] = json!([before.storage()]);
-        match cluster.send::<Value>(Method::PUT, &format!("{URL}/{name}/status"), &changed).await {
+        let (change, how) = (Change::Replace(&changed), How { subresource: "status", ..How::default() });
+        match cluster.write::<Value>(&definition::kind(), None, name, change, how).await {
             Ok(_) => return Ok(()),
             Err(kube::Error::Api(status)) if status.is_conflict() => {}
             Err(error) => {
@@ -291,7 +288,7 @@ async fn forget_others(cluster: &Cluster, before: &Definition) -> Result<()> {
 mod tests {
     use std::sync::{Arc, Mutex};
 
-    use http::{Request, Response};
+    use http::{Method, Request, Response};
     use kube::{Client, client::Body};
     use tower::service_fn;
 

@@ -2,18 +2,11 @@
 
 use anyhow::Result;
 use futures::{StreamExt, stream};
-use http::Method;
-use kube::{Api, api::ListParams, core::DynamicObject, discovery::ApiResource};
+use kube::{api::ListParams, core::DynamicObject};
 use serde_json::Value;
 
 use super::{definition::Definition, trial::retried};
-use crate::{
-    access::{if_there, path},
-    connection::Cluster,
-    object::ObjectName,
-    pages::Pages,
-    progress::Progress,
-};
+use crate::{connection::Cluster, kinds::Kind, object::ObjectName, pages::Pages, progress::Progress};
 
 /// Objects that are worked on at the same time.
 const MAX_CONCURRENT: usize = 32;
@@ -32,7 +25,7 @@ pub async fn each<T>(
     work: impl AsyncFn(Value) -> T,
     mut done: impl FnMut(ObjectName, T),
 ) -> Result<()> {
-    let api: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &definition.resource(version));
+    let api = cluster.api::<DynamicObject>(&definition.kind(version), None);
     let mut pages = Pages::whole(&api, ListParams::default().limit(PAGE_SIZE));
     let progress = Progress::new(&format!("{doing} {}", definition.name()));
     while let Some(page) = pages.next::<Value>().await.map_err(|error| definition.refused_list(error))? {
@@ -53,15 +46,8 @@ pub async fn each<T>(
 }
 
 /// An object in another version; `None` if it is gone.
-pub async fn read(
-    cluster: &Cluster,
-    resource: &ApiResource,
-    is_namespaced: bool,
-    object: &Value,
-) -> kube::Result<Option<Value>> {
+pub async fn read(cluster: &Cluster, kind: &Kind, object: &Value) -> kube::Result<Option<Value>> {
     let ObjectName { namespace, name } = ObjectName::of(object);
-    let namespace = namespace.as_deref().filter(|_| is_namespaced);
-    let url = path(resource, namespace, &name);
-    let found = retried(async || cluster.send::<Value>(Method::GET, &url, &Value::Null).await).await;
-    Ok(if_there(found)?.filter(|found| found["metadata"]["uid"] == object["metadata"]["uid"]))
+    let found = retried(async || cluster.read::<Value>(kind, namespace.as_deref(), &name).await).await?;
+    Ok(found.filter(|found| found["metadata"]["uid"] == object["metadata"]["uid"]))
 }

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use anyhow::{Context, Error, Result, bail, ensure};
 use catena_api::keys;
-use http::Method;
 use jiff::{SignedDuration, Timestamp};
 use kube::{api::ListParams, core::DynamicObject};
 use operator_templates::short_digest;
@@ -14,8 +13,14 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::definition::{Definition, URL, refused};
-use crate::{connection::Cluster, pages, poll::poll};
+use super::definition::{self, Definition, refused};
+use crate::{
+    access::{Change, How},
+    connection::Cluster,
+    kinds::Kind,
+    pages,
+    waiting::poll,
+};
 
 /// Begins the name of each group: kinds of groups that come first in the alphabet keep their short names.
 const GROUP_PREFIX: &str = "zz-upgrade-check";
@@ -54,8 +59,7 @@ pub struct Scratch {
     object: Value,
     name: String,
     creation: Creation,
-    group: String,
-    plural: String,
+    kind: Kind,
 }
 
 /// A scratch definition of another check.
@@ -80,21 +84,16 @@ impl Scratch {
         let now = Timestamp::now();
         let its_own = || short_digest(&[&now.as_nanosecond().to_string(), &std::process::id().to_string()]);
         let group = format!("{GROUP_PREFIX}-{}.{}", id.map_or_else(its_own, str::to_owned), keys::GROUP);
-        let plural = definition.plural().to_owned();
-        Self {
-            object: definition.scratch(&group, &(now + CLAIM).to_string()),
-            name: format!("{plural}.{group}"),
-            creation: Creation::Unanswered,
-            group,
-            plural,
-        }
+        let object = definition.scratch(&group, &(now + CLAIM).to_string());
+        let mut kind = definition.kind("");
+        (kind.resource.group, kind.is_namespaced) = (group, false);
+        Self { object, name: kind.full_name(), creation: Creation::Unanswered, kind }
     }
 
     /// Creates it. It must be [removed](Self::remove), also if this does not come to its end.
     pub async fn create(&mut self, cluster: &Cluster) -> Result<()> {
-        let url = format!("{URL}?fieldManager=kubectl-catena");
         let created = poll(SERVED_INTERVAL, LEAVING_TIMEOUT, async || -> Result<Option<()>> {
-            match cluster.send::<Value>(Method::POST, &url, &self.object).await {
+            match write(cluster, &self.name, Change::Create(&self.object)).await {
                 Ok(created) => {
                     let uid = created["metadata"]["uid"].as_str().unwrap_or_default();
                     self.creation = Creation::Done(uid.to_owned());
@@ -119,43 +118,34 @@ impl Scratch {
         Ok(())
     }
 
-    /// The URL of its objects in a version.
-    pub fn url(&self, version: &str) -> String {
-        format!("/apis/{}/{version}/{}", self.group, self.plural)
-    }
-
-    /// The API version of its objects in a version.
-    pub fn api_version(&self, version: &str) -> String {
-        format!("{}/{version}", self.group)
+    /// The kind of its objects in a version.
+    pub fn kind(&self, version: &str) -> Kind {
+        self.kind.clone().in_version(version)
     }
 
     /// Waits until its objects can be tried.
     pub async fn until_served(&self, cluster: &Cluster, version: &str) -> Result<()> {
-        let url = format!("{}?limit=1", self.url(version));
+        let kind = self.kind(version);
         let served = poll(SERVED_INTERVAL, SERVED_TIMEOUT, async || -> Result<Option<()>> {
-            match cluster.send::<Value>(Method::GET, &url, &Value::Null).await {
+            match cluster.first(1, &kind, None, ListParams::default().limit(1)).await {
                 Ok(_) => Ok(Some(())),
                 Err(kube::Error::Api(status)) if matches!(status.code, 404 | 503) => Ok(None),
                 Err(error) => Err(error).context("the scratch definition cannot be used"),
             }
         });
         if served.await?.is_none() {
-            let found = cluster.send::<Value>(Method::GET, &self.own_url(), &Value::Null).await;
+            let found = cluster.read::<Value>(&definition::kind(), None, &self.name).await;
             bail!(
                 "the server does not serve the scratch definition {} after {} s: {}",
                 self.name,
                 SERVED_TIMEOUT.as_secs(),
                 found.map_or_else(
                     |error| error.to_string(),
-                    |found| found["status"]["conditions"].to_string()
+                    |found| found.unwrap_or_default()["status"]["conditions"].to_string()
                 )
             );
         }
         Ok(())
-    }
-
-    fn own_url(&self) -> String {
-        format!("{URL}/{}", self.name)
     }
 
     /// Extends the claim while `work` runs.
@@ -166,7 +156,7 @@ impl Scratch {
                 let until = (Timestamp::now() + CLAIM).to_string();
                 let patch = json!({"metadata": {"annotations": {keys::SCRATCH_UNTIL: until}}});
                 // If it fails, it is tried again before the claim ends.
-                cluster.send::<Value>(Method::PATCH, &self.own_url(), &patch).await.ok();
+                write(cluster, &self.name, Change::Merge(&patch)).await.ok();
             }
         };
         tokio::select! {
@@ -230,13 +220,15 @@ pub async fn remove_leftovers(cluster: &Cluster) -> Result<Vec<Leftover>> {
     Ok(leftovers)
 }
 
+async fn write(cluster: &Cluster, name: &str, change: Change<'_>) -> kube::Result<Value> {
+    cluster.write(&definition::kind(), None, name, change, How::default()).await
+}
+
 /// Deletes a definition; `false` if it is not there.
 async fn delete(cluster: &Cluster, name: &str, uid: Option<&str>) -> kube::Result<bool> {
-    let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}});
-    match cluster.send::<Value>(Method::DELETE, &format!("{URL}/{name}"), &options).await {
-        Ok(_) => Ok(true),
-        Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(false),
-        Err(error) => Err(error),
+    match cluster.delete(&definition::kind(), None, name, uid).await {
+        Err(kube::Error::Api(status)) if status.is_conflict() => Ok(false),
+        deleted => deleted,
     }
 }
 
@@ -244,7 +236,7 @@ async fn delete(cluster: &Cluster, name: &str, uid: Option<&str>) -> kube::Resul
 mod tests {
     use std::sync::{Arc, Mutex};
 
-    use http::{Request, Response, StatusCode};
+    use http::{Method, Request, Response, StatusCode};
     use kube::{Client, client::Body};
     use tokio::time::timeout;
     use tower::service_fn;

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use http::Method;
 use kube::core::Status;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -11,7 +10,10 @@ use super::{
     lost::{LostField, lost},
     scratch::Scratch,
 };
-use crate::connection::Cluster;
+use crate::{
+    access::{Change, How},
+    connection::Cluster,
+};
 
 /// Attempts of a request that fails for a reason that may pass.
 const ATTEMPTS: u32 = 5;
@@ -61,12 +63,12 @@ pub async fn try_in(
     object: &Value,
 ) -> kube::Result<Verdict> {
     let mut tried = object.clone();
-    tried["apiVersion"] = scratch.api_version(version).into();
-    tried["metadata"] = json!({"name": object["metadata"]["name"]});
-    let url = scratch.url(version);
-    let send = async |validation: &str| -> kube::Result<Value> {
-        let url = format!("{url}?dryRun=All&fieldValidation={validation}&fieldManager=kubectl-catena");
-        retried(async || cluster.send(Method::POST, &url, &tried).await).await
+    let (kind, name) = (scratch.kind(version), object["metadata"]["name"].as_str().unwrap_or_default());
+    tried["apiVersion"] = kind.resource.api_version.as_str().into();
+    tried["metadata"] = json!({"name": name});
+    let send = async |unknown_fields: &str| -> kube::Result<Value> {
+        let how = How { dry_run: true, unknown_fields, ..How::default() };
+        retried(async || cluster.write(&kind, None, name, Change::Create(&tried), how).await).await
     };
     let strict = match send("Strict").await {
         Ok(_) => return Ok(Verdict::default()),

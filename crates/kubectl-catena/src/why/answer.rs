@@ -118,19 +118,6 @@ fn clipped(text: String) -> String {
     format!("{begin} ({} bytes in all)", text.len())
 }
 
-impl<'n> Finding<'n> {
-    /// A cause that lies with an object itself.
-    pub fn at(node: &'n Node, cause: Cause) -> Self {
-        Self { cause, path: vec![node] }
-    }
-
-    /// The finding, seen from an object further up.
-    pub fn below(mut self, node: &'n Node) -> Self {
-        self.path.insert(0, node);
-        self
-    }
-}
-
 impl Cause {
     /// A reason with its usual meaning and remedy.
     pub fn with(object: &Identity, reason: &str) -> Self {

@@ -8,13 +8,12 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::{
-    answer::{Cause, Finding},
+    answer::Cause,
     controllers::{Verdict, controller_of, not_running},
-    diagnose::{explain, follow},
     facts::{Facts, Warning},
     reasons::{describe, describe_binding, describe_of},
-    text,
     unreported::{self, REPORT_GRACE},
+    walk::{Step, explain},
     warnings,
 };
 use crate::{
@@ -34,20 +33,28 @@ const RECONCILING: &str = "Reconciling";
 /// The API server records the times of writes in whole seconds.
 const RESOLUTION_OF_WRITES: SignedDuration = SignedDuration::from_secs(1);
 
-/// A command of a kind that has no room for the binder's condition: the binder does not run, or its Event names the obstacle.
-pub fn foreign<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
-    if is_command(node) || node.deleted.is_some() {
-        return None;
+/// What decides about a command.
+pub fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
+    match node.health.state {
+        _ if !is_command(node) => foreign(node, facts).map(Step::own),
+        State::Done => None,
+        State::Failed => Some(Step::own(own(node, "CommandFailed"))),
+        _ => Some(waiting(node, facts)),
     }
+}
+
+/// The cause of a command of a kind that has no room for the binder's condition: the binder does not run, or its Event names
+/// the obstacle.
+fn foreign(node: &Node, facts: &Facts) -> Option<Cause> {
     if node.identity.uid == facts.asked.identity.uid
         && is_overlooked(facts)
         && let Verdict::Down(down) = facts.verdict(BINDER)
     {
-        return Some(Finding::at(node, not_running(&node.identity, BINDER, &down)));
+        return Some(not_running(&node.identity, BINDER, &down));
     }
     let mut warnings = warnings::current(node, facts).filter(|warning| warning.by == BINDER);
     let warning = warnings.find(|warning| !is_over(node, warning))?;
-    Some(Finding::at(node, not_bound(node, &warning.reason).message(&warning.message).since(warning.since)))
+    Some(not_bound(node, &warning.reason).message(&warning.message).since(warning.since))
 }
 
 /// Whether command-binder has bound the command since it warned. A mark that somebody else wrote binds nothing.
@@ -133,37 +140,35 @@ fn not_bound(node: &Node, reason: &str) -> Cause {
     Cause::described(&node.identity, reason, row)
 }
 
-/// The obstacle of a command.
-pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
-    if !is_command(node) || node.health.state == State::Done {
-        return None;
-    }
-    let here = |cause: Cause| Some(Finding::at(node, cause));
-    if node.health.state == State::Failed {
-        return here(own(node, "CommandFailed"));
-    }
+/// The obstacle of a command that has not ended.
+fn waiting<'n>(node: &'n Node, facts: &Facts<'n>) -> Step<'n> {
     let conditions = conditions(&node.object);
     let find = |type_: &str| conditions.iter().find(|condition| condition.type_ == type_);
-    let target = facts
-        .top
-        .all()
-        .find(|other| other.children.iter().any(|child| child.identity.uid == node.identity.uid));
-    let is_bound = target.is_some() && !node.unbound;
-    if !is_bound {
-        return here(unbound(node, find(BOUND), facts));
-    }
-    let target = target?;
+    let is_target =
+        |other: &&Node| other.children.iter().any(|child| child.identity.uid == node.identity.uid);
+    let Some(target) = facts.top.all().find(is_target).filter(|_| !node.unbound) else {
+        return Step::own(unbound(node, find(BOUND), facts));
+    };
     // A command with another reason does not wait for its turn.
     let may_be_queued =
         find(SUCCEEDED).is_none_or(|succeeded| matches!(&*succeeded.reason, "Queued" | "Pending"));
     if let Some(first) = older(node, target).filter(|_| may_be_queued) {
-        return Some(behind(node, first, facts));
+        let queued = Cause::with(&node.identity, "Queued")
+            .meaning(format!(
+                "waits for {}, which is older and not finished: commands run one at a time",
+                first.identity
+            ))
+            .message(&first.health.message)
+            .since(node.created);
+        // That the first one goes on is no news.
+        let is_stuck = explain(first, facts).is_some_and(|finding| !finding.cause.is_progress);
+        return Step::to(is_stuck.then_some(first), Some(queued));
     }
     // What is of another group may be carried out by its own operator.
     let runner = (node.identity.group() == keys::GROUP).then_some(RUNNER);
     for controller in runner.into_iter().chain(controller_of(&target.identity)) {
         if let Verdict::Down(down) = facts.verdict(controller) {
-            return here(not_running(&node.identity, controller, &down));
+            return Step::own(not_running(&node.identity, controller, &down));
         }
     }
     // It is in progress: the blocker of its target blocks it.
@@ -175,7 +180,7 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
         let message = warnings::after("", node, facts);
         Cause::with(&node.identity, "NotCarriedOut").message(message).since(node.created)
     };
-    follow(node, [target], Some(cause), facts)
+    Step::to([target], Some(cause))
 }
 
 fn own(node: &Node, fallback: &str) -> Cause {
@@ -225,26 +230,6 @@ fn older<'n>(node: &Node, target: &'n Node) -> Option<&'n Node> {
         .iter()
         .filter(|other| is_waiting(other) && !other.unbound && order(other) < order(node));
     before.min_by_key(|other| order(other))
-}
-
-/// A queued command, with the obstacle of the first one if it has one: that has to go.
-fn behind<'n>(node: &'n Node, first: &'n Node, facts: &Facts<'n>) -> Finding<'n> {
-    let name = &first.identity;
-    let mut cause = Cause::with(&node.identity, "Queued")
-        .meaning(format!("waits for {name}, which is older and not finished: commands run one at a time"))
-        .message(&first.health.message)
-        .since(node.created);
-    let Some(finding) = explain(first, facts) else { return Finding { cause, path: vec![node, first] } };
-    if !finding.cause.is_progress {
-        let Cause { object, meaning, message, advice, .. } = &finding.cause;
-        let whose = if object == name { "it".to_owned() } else { object.to_string() };
-        cause.meaning = format!("waits for {name}, which is older and cannot finish: {whose} {meaning}");
-        if !message.is_empty() {
-            message.clone_into(&mut cause.message);
-        }
-        cause.advice = text::with_names(advice, object);
-    }
-    Finding { cause, ..finding.below(node) }
 }
 
 /// Whether an object is a command: one of ours, or one that command-binder has reported on. A `targetRef` alone is no

@@ -4,11 +4,7 @@
 use catena_api::keys;
 use jiff::Timestamp;
 
-use super::{
-    answer::{Cause, Finding},
-    command::has_ended,
-    facts::Facts,
-};
+use super::{answer::Cause, command::has_ended, facts::Facts};
 use crate::{
     chain::Node,
     object::{Identity, conditions, text},
@@ -107,8 +103,8 @@ fn messages(node: &Node, types: &[&str]) -> Option<String> {
     (!messages.is_empty()).then(|| messages.join("; "))
 }
 
-/// An object that is not deleted yet, while its namespace is.
-pub fn in_terminating_namespace<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
+/// The cause of an object that is not deleted yet, while its namespace is.
+pub fn in_terminating_namespace(node: &Node, facts: &Facts) -> Option<Cause> {
     let namespace = facts.surroundings.namespace.as_ref()?;
     let is_inside = node.identity.namespace.as_ref() == Some(&namespace.identity.name);
     if !is_inside || has_ended(node) || node.deleted.is_some() {
@@ -118,5 +114,5 @@ pub fn in_terminating_namespace<'n>(node: &'n Node, facts: &Facts<'n>) -> Option
     let message = remaining(namespace, since).map(|cause| cause.message).unwrap_or_default();
     let meaning = "is being deleted with everything in it, and accepts no new objects";
     let cause = Cause::with(&namespace.identity, TERMINATING).meaning(meaning).message(message);
-    Some(Finding { cause: cause.since(namespace.deleted), path: vec![node, namespace] })
+    Some(cause.since(namespace.deleted))
 }

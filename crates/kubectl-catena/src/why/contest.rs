@@ -2,16 +2,17 @@
 
 use catena_api::keys;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use serde_json::Value;
 
 use super::{
     answer::{Cause, Finding},
     command::is_waiting,
-    diagnose::path_to,
     facts::Facts,
+    walk::path_to,
 };
 use crate::{
     chain::Node,
-    object::{Identity, conditions},
+    object::{Identity, conditions, text},
 };
 
 /// The reason of an object whose controller has repeated a write too often.
@@ -24,11 +25,10 @@ pub fn check<'n>(facts: &Facts<'n>) -> Option<Finding<'n>> {
     if asked.serving.is_none() && !is_waiting(asked) {
         return None;
     }
-    let concerned = facts
-        .top
-        .all()
+    let told = facts.top.all().filter(|node| told(node).is_some() && node.deleted.is_none());
+    let mut concerned = told
         .filter(|node| node.find(&asked.identity.uid).is_some() || asked.find(&node.identity.uid).is_some());
-    concerned.filter(|node| node.deleted.is_none()).find_map(|node| {
+    concerned.find_map(|node| {
         let (child, cause) = contested(node)?;
         let is_child = |node: &Node| node.identity.uid == child.identity.uid;
         let path = path_to(asked, &is_child).unwrap_or_else(|| vec![asked, child]);
@@ -40,12 +40,8 @@ pub fn check<'n>(facts: &Facts<'n>) -> Option<Finding<'n>> {
 /// message says more: a child whose label is what the fight is about belongs to nobody meanwhile.
 fn contested(node: &Node) -> Option<(&Node, Cause)> {
     let said = told(node)?;
-    let is_named = |child: &&Node| {
-        let Identity { kind, name, .. } = &child.identity;
-        said.message.contains(&format!(" of {kind} {name:?}"))
-    };
     let at = |node: &Node| Cause::with(&node.identity, REASON);
-    let (at, cause) = match (changed_by(&said.message), node.children.iter().find(is_named)) {
+    let (at, cause) = match (changed_by(&said.message), child_in(&said.message, node)) {
         (Some(by), Some(child)) => (child, at(child).meaning(format!("is changed again and again by {by}"))),
         (Some(by), None) => {
             (node, at(node).meaning(format!("has a child that is changed again and again by {by}")))
@@ -65,6 +61,73 @@ fn changed_by(message: &str) -> Option<String> {
     }
     let (_, quoted) = before.split_once("the field manager ")?;
     serde_json::from_str(quoted).ok()
+}
+
+/// The field manager of the parents.
+const PARENT: &str = "basic-deployment-controller";
+/// The kinds of objects that make somebody else write: an autoscaler scales, and a webhook changes what is written.
+pub const WRITERS: [(&str, &str); 2] = [
+    ("autoscaling", "horizontalpodautoscalers"),
+    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"),
+];
+
+/// Who may write the contested children beside their controller, as far as autoscalers, webhooks and field managers tell.
+pub fn writers(facts: &Facts) -> Vec<String> {
+    let contested = facts.top.all().filter_map(|node| Some((node, told(node)?.message)));
+    let told = contested.filter_map(|(node, said)| Some(writers_of(child_in(&said, node)?, &said, facts)));
+    told.flatten().collect()
+}
+
+/// The child that a message of its parent names.
+fn child_in<'n>(message: &str, parent: &'n Node) -> Option<&'n Node> {
+    parent.children.iter().find(|child| {
+        let Identity { kind, name, .. } = &child.identity;
+        message.contains(&format!(" of {kind} {name:?}"))
+    })
+}
+
+fn writers_of(child: &Node, said: &str, facts: &Facts) -> Vec<String> {
+    let (name, field) = (&child.identity, field_in(said));
+    let by_object = facts.surroundings.related.writers.iter().filter_map(|writer| {
+        let of = |pointer: &str| text(&writer.object, pointer).unwrap_or_default();
+        if of("/spec/scaleTargetRef/name") == name.name && of("/spec/scaleTargetRef/kind") == name.kind {
+            return Some(format!("{} scales {name}", writer.identity));
+        }
+        let webhooks = writer.object.data.get("webhooks").and_then(Value::as_array);
+        let matching: Vec<&str> = webhooks
+            .into_iter()
+            .flatten()
+            .filter(|webhook| changes(webhook, name))
+            .filter_map(|webhook| webhook["name"].as_str())
+            .collect();
+        let names = matching.join(", ");
+        (!names.is_empty())
+            .then(|| format!("{} may change {name} when it is written: {names}", writer.identity))
+    });
+    let managers = child.object.metadata.managed_fields.iter().flatten().filter_map(|entry| {
+        let owned = &entry.fields_v1.as_ref()?.0;
+        let path = format!("/f:{}", field?.replace('.', "/f:"));
+        let manager = entry.manager.as_deref().filter(|manager| !said.contains(manager))?;
+        let is_other = manager != PARENT && owned.pointer(&path).is_some();
+        is_other
+            .then(|| format!("the field manager {manager} also owns {} of {name}", field.unwrap_or_default()))
+    });
+    by_object.chain(managers).collect()
+}
+
+/// The field that somebody keeps changing.
+fn field_in(message: &str) -> Option<&str> {
+    message.split_once(" keeps changing ")?.1.split_once(" of ").map(|(field, _)| field)
+}
+
+/// Whether a webhook is called for the objects of a kind.
+fn changes(webhook: &Value, object: &Identity) -> bool {
+    let rules = webhook["rules"].as_array().into_iter().flatten();
+    let has = |list: &Value, wanted: &str| {
+        list.as_array().into_iter().flatten().any(|item| item == "*" || *item == wanted)
+    };
+    let plural = format!("{}s", object.kind.to_lowercase());
+    rules.into_iter().any(|rule| has(&rule["apiGroups"], object.group()) && has(&rule["resources"], &plural))
 }
 
 /// The report of a BasicDeployment that its controller has changed its child back again and again.

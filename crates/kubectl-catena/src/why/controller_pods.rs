@@ -11,13 +11,12 @@ use serde_json::Value;
 
 use super::{
     controllers::{Installation, PodTrouble},
+    read::alone,
     reasons::reported,
-    relate::alone,
 };
 use crate::{
-    chain::{Health, Node, State},
+    chain::{Health, Node, State, last_words, shortened},
     connection::Cluster,
-    last_words::{last_words, shortened},
     object::Identity,
 };
 

@@ -6,9 +6,6 @@ use jiff::{SignedDuration, Timestamp};
 use super::answer::Cause;
 use crate::{age::age, object::Identity};
 
-/// The label that names the controller, whatever its objects are called. A Lease, which no upgrade may touch, has only
-/// the name.
-pub const COMPONENT: &str = "app.kubernetes.io/component";
 /// The label with the name of a program, or of the chart if that has another name.
 pub const NAME: &str = "app.kubernetes.io/name";
 /// The reason when no controller is running.

@@ -2,55 +2,58 @@
 
 use catena_api::keys;
 use jiff::{SignedDuration, Timestamp};
-use operator_watch::reason;
 
 use super::{
-    answer::{Cause, Finding},
-    contents::{self, contains, is_container},
+    answer::Cause,
+    contents::{self, contains},
     controllers::{Verdict, not_running},
+    edges::follow,
     facts::Facts,
     nodes,
     reasons::describe,
+    text::with_names,
+    walk::{Step, explain, is_kept_pod, way_to},
 };
 use crate::{
     age::{age, duration},
     chain::{Finalizer, Node},
     object::Identity,
-    protection::{self, HELD_FOR_BACKUP, NO_ENTRY},
+    protection::{self, BACKUP_CONTROLLER, HELD_FOR_BACKUP, NO_ENTRY},
 };
 
 /// More would hide the rest.
 const MAX_REMARKS: usize = 3;
-/// The controller that removes the finalizer of a backup.
-const BACKUP_CONTROLLER: &str = "backup-controller";
 
-/// The holder of a deleted object.
-pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
+/// What a deleted object waits for: its contents, the node of a pod, the holder of a finalizer, or its dependents.
+pub fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
     let since = node.deleted?;
     if let Some(cause) = contents::remaining(node, since) {
-        let held = contents(node, facts).find_map(|held| check(held, facts));
-        return Some(held.map_or_else(|| Finding::at(node, cause), |held| held.below(node)));
+        let contents = facts.surroundings.related.contents.iter();
+        let held = contents.filter(|held| held.deleted.is_some() && contains(node, &held.identity));
+        return Some(Step::to(held, Some(cause)));
     }
-    if let Some(hanging) = nodes::check(node, facts) {
-        return Some(hanging);
+    let (named, missing) = follow(node, facts);
+    if node.identity.kind == "Pod" && missing.is_some() {
+        return missing.map(Step::own);
     }
-    let held: Vec<&Finalizer> =
-        node.finalizers.iter().filter(|finalizer| !is_of_garbage_collector(&finalizer.name)).collect();
-    if let Some(finalizer) = held.first() {
-        return Some(Finding::at(node, held_by(node, finalizer, since, facts)));
+    if let Some(finalizer) = holders(node).next() {
+        // A backup that fails leads further; of one that is under way, the report on the object tells more.
+        let fails = |found: &&Node| {
+            explain(found, facts).is_some_and(|found| found.path.len() > 1 && !found.cause.is_progress)
+        };
+        let next = named.into_iter().filter(|found| node.identity.kind == "Pod" || fails(found));
+        return Some(Step::to(next, Some(held_by(node, finalizer, since, facts))));
     }
     // Deleted in the foreground: it waits for its dependents.
-    let below = node.children.iter().find_map(|child| check(child, facts));
-    if let Some(finding) = below {
-        return Some(finding.below(node));
-    }
-    Some(Finding::at(node, waits(node, since, facts)))
+    let dependents = node.children.iter().filter(|child| child.deleted.is_some());
+    let mut step = Step::to(named.into_iter().chain(dependents), Some(waits(node, since, facts)));
+    step.ways.extend(way_to(node, &is_kept_pod));
+    Some(step)
 }
 
-/// The contents that a deleted namespace or definition waits for, as far as they were read.
-fn contents<'n>(node: &'n Node, facts: &Facts<'n>) -> impl Iterator<Item = &'n Node> {
-    let contents = facts.surroundings.related.contents.iter();
-    contents.filter(|held| is_container(&node.identity) && contains(node, &held.identity))
+/// The finalizers that somebody else than the garbage collector has to remove.
+pub fn holders(node: &Node) -> impl Iterator<Item = &Finalizer> {
+    node.finalizers.iter().filter(|finalizer| !is_of_garbage_collector(&finalizer.name))
 }
 
 /// Pods that were deleted and that a finalizer keeps, while others may serve in their place.
@@ -59,10 +62,9 @@ pub fn remarks(facts: &Facts, cause: Option<&Cause>) -> Vec<String> {
         pod.identity.uid == facts.asked.identity.uid
             || cause.is_some_and(|cause| cause.object == pod.identity)
     };
-    let pods = facts.asked.all().filter(|node| node.identity.kind == "Pod" && !is_told(node));
+    let pods = facts.asked.all().filter(|node| is_kept_pod(node) && !is_told(node));
     let told = pods.filter_map(|pod| {
-        let since = pod.deleted?;
-        let finalizer = pod.finalizers.iter().find(|finalizer| !is_of_garbage_collector(&finalizer.name))?;
+        let (since, finalizer) = (pod.deleted?, holders(pod).next()?);
         let (pod, name) = (&pod.identity, &finalizer.name);
         Some(format!("{pod} was deleted {} ago, and the finalizer {name} keeps it", age(facts.now, since)))
     });
@@ -113,7 +115,7 @@ fn backup(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
         let advice = format!(
             "create the namespace {name}, or set backups.NAME.namespace in the values of {BACKUP_CONTROLLER} to another one"
         );
-        let cause = Cause::with(&node.identity, reason::NAMESPACE_MISSING).meaning(meaning).advice(advice);
+        let cause = Cause::with(&node.identity, "NamespaceMissing").meaning(meaning).advice(advice);
         return cause.message(text("message")).since(Some(since));
     }
     let backup = text("backup");
@@ -121,9 +123,9 @@ fn backup(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
     // The namespace of the backup: the usual advice is for an object that cannot be created.
     let row = describe(&reason).filter(|_| reason != contents::TERMINATING);
     let mut cause = Cause::described(&node.identity, &reason, row.or_else(|| describe(HELD_FOR_BACKUP)));
-    if let Some(place) = place_of(&backup) {
-        cause.advice =
-            format!("kubectl catena why {place} explains the state of the backup; {}", cause.advice);
+    if let Some(backup) = backup_of(node) {
+        let why = with_names("kubectl catena why {object}{namespace}", &backup);
+        cause.advice = format!("{why} explains the state of the backup; {}", cause.advice);
     }
     let meaning = format!("is held by {BACKUP_CONTROLLER} until it is backed up{of}");
     cause.meaning(meaning).message(text("message")).since(Some(since))
@@ -132,21 +134,19 @@ fn backup(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
 /// The namespace in which the API server refuses a backup: a right in it cannot be granted if it does not exist.
 pub fn namespace_of_backup(node: &Node) -> Option<Identity> {
     let report = protection::report(&node.object.metadata);
-    if node.deleted.is_none() || report["reason"] != reason::FORBIDDEN {
+    if node.deleted.is_none() || report["reason"] != "Forbidden" {
         return None;
     }
     let (_, rest) = report["message"].as_str()?.split_once(" in the namespace \"")?;
     Some(Identity::new("v1", "Namespace", None, rest.split_once('"')?.0))
 }
 
-/// A backup as the plugin takes it, such as `job/dump-x -n backups`; it is called `Job backups/dump-x`.
-fn place_of(backup: &str) -> Option<String> {
-    let (kind, place) = backup.split_once(' ')?;
-    let kind = kind.to_lowercase();
-    Some(match place.split_once('/') {
-        Some((namespace, name)) => format!("{kind}/{name} -n {namespace}"),
-        None => format!("{kind}/{place}"),
-    })
+/// The backup that the report on a held object names.
+pub fn backup_of(node: &Node) -> Option<Identity> {
+    let report = protection::report(&node.object.metadata);
+    let (kind, place) = report["backup"].as_str().filter(|_| node.deleted.is_some())?.split_once(' ')?;
+    let (namespace, name) = place.split_once('/').map_or((None, place), |(of, name)| (Some(of), name));
+    Some(Identity::new("", kind, namespace, name))
 }
 
 fn waits(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
@@ -161,8 +161,12 @@ fn waits(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
             format!("is shutting down, with a grace period of {}", duration(grace))
         };
         ("ShuttingDown", meaning)
-    } else if node.children.is_empty() {
+    } else if node.children.is_empty() && node.finalizers.is_empty() {
         ("Terminating", "is being deleted, and nothing holds it: it will be gone in a moment".to_owned())
+    } else if node.children.is_empty() {
+        let meaning = "is deleted after its dependents, of which none was found: the garbage collector has to \
+                       remove the object";
+        ("WaitsForDependents", meaning.to_owned())
     } else {
         ("WaitsForDependents", format!("is deleted after its dependents ({} left)", node.all().count() - 1))
     };

@@ -1,18 +1,17 @@
-//! Facts → the answer: the first check with a finding decides, and follows the blocker down to the root cause.
+//! Facts → the answer: the end of the walk, and what else a person has to know.
 
 use super::{
     answer::{Answer, Cause, Evidence, Finding},
-    blockers,
-    command::{self, is_command, is_waiting},
-    contents, contest,
+    command::{self, is_waiting},
+    contest,
     controllers::NOT_RUNNING,
     deletion,
     facts::Facts,
-    left_behind, nodes, readiness,
-    related::terminating_kind,
-    scheduling, settings,
+    left_behind, nodes, readiness, settings,
     text::{self as words, with_names},
-    unreported, volumes, warnings,
+    unreported,
+    walk::explain,
+    warnings,
 };
 use crate::{
     age::age,
@@ -71,43 +70,6 @@ fn doubt(facts: &Facts) -> Option<String> {
     is_uncarried.then(|| words::doubtful(asked, "is a command, and nobody reports that it is carried out"))
 }
 
-/// The root cause, reached object by object: the first check that applies decides, the most fundamental ones first.
-pub fn explain<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
-    deletion::check(node, facts)
-        .or_else(|| contents::in_terminating_namespace(node, facts))
-        .or_else(|| command::check(node, facts))
-        .or_else(|| command::foreign(node, facts))
-        .or_else(|| unreported::check(node, facts))
-        .or_else(|| definition(node, facts))
-        .or_else(|| settings::check(node, facts))
-        .or_else(|| nodes::check(node, facts))
-        .or_else(|| scheduling::check(node, facts))
-        .or_else(|| volumes::check(node, facts))
-        .or_else(|| blockers::check(node, facts))
-}
-
-/// The objects from one to the first below it that is wanted. Commands act beside the chain.
-pub fn path_to<'n>(node: &'n Node, is_wanted: &dyn Fn(&Node) -> bool) -> Option<Vec<&'n Node>> {
-    if is_wanted(node) {
-        return Some(vec![node]);
-    }
-    let mut children = node.children.iter().filter(|child| !is_command(child));
-    let mut path = children.find_map(|child| path_to(child, is_wanted))?;
-    path.insert(0, node);
-    Some(path)
-}
-
-/// The cause of the first of these objects that has one, the most probable first, or else one of the object itself.
-pub fn follow<'n>(
-    node: &'n Node,
-    next: impl IntoIterator<Item = &'n Node>,
-    otherwise: Option<Cause>,
-    facts: &Facts<'n>,
-) -> Option<Finding<'n>> {
-    let further = next.into_iter().find_map(|next| explain(next, facts));
-    further.map(|finding| finding.below(node)).or_else(|| Some(Finding::at(node, otherwise?)))
-}
-
 fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
     let mut remarks = Vec::new();
     let is_cause = finding.is_some_and(|finding| finding.cause.object.kind == "Namespace");
@@ -124,6 +86,7 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
     match finding {
         None => {
             remarks.extend(command::overlooked(facts));
+            remarks.extend(at_rest(facts.asked));
             remarks.extend(rolled_back(facts.asked).map(|message| format!("it was rolled back: {message}")));
             if facts.asked.health.state == State::Present {
                 remarks.extend(own_words(facts.asked));
@@ -141,6 +104,7 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
     if finding.is_none_or(|finding| finding.cause.reason != contest::REASON) {
         remarks.extend(contest::told(facts.asked).map(|told| told.message));
     }
+    remarks.extend(contest::writers(facts));
     remarks.extend(nodes::remarks(facts));
     remarks.extend(deletion::remarks(facts, finding.map(|finding| &finding.cause)));
     remarks.extend(settings::remarks(facts, finding.map(|finding| &finding.cause)));
@@ -177,12 +141,12 @@ fn own_words(node: &Node) -> Vec<String> {
     conditions.chain(phases).collect()
 }
 
-/// An object whose definition is being deleted, so that it cannot be created.
-fn definition<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
-    let kind = terminating_kind(node)?;
-    let is_it =
-        |found: &&Node| found.deleted.is_some() && text(&found.object, "/spec/names/kind") == Some(kind);
-    follow(node, facts.surroundings.related.found.iter().filter(is_it), None, facts)
+/// What will not happen, because the spec of an object says so.
+fn at_rest(node: &Node) -> Vec<String> {
+    let is_set = |field: &&str| node.object.data["spec"][*field] == true;
+    let set = ["paused", "suspend"].into_iter().filter(is_set);
+    set.map(|field| format!("its spec.{field} is true: it begins nothing new until that is changed"))
+        .collect()
 }
 
 /// The report of an object that stays on an older revision than its spec asks for.

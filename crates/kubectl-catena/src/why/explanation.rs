@@ -12,7 +12,7 @@ use super::{
     facts::{Facts, Surroundings},
     gather::gather,
     left_behind::or_left_behind,
-    relate::relate,
+    read::related,
 };
 use crate::{
     chain::{LostOwner, Scope, fetch, grow},
@@ -47,7 +47,7 @@ pub async fn explanation(cluster: &Cluster, target: &Target) -> Result<Answer> {
     let asked = top.find(&fetched.asked).context(gone)?;
     let mut gaps = fetched.gaps;
     gaps.extend(surroundings.gaps.iter().cloned());
-    let (related, unread) = relate(cluster, &top, surroundings.namespace.as_ref()).await;
+    let (related, unread) = related(cluster, &top, surroundings.namespace.as_ref()).await;
     gaps.extend(unread);
     let lost_owner = fetched.lost_owners.iter().find(|lost| lost.of == fetched.asked);
     let surroundings = Surroundings {
@@ -61,4 +61,80 @@ pub async fn explanation(cluster: &Cluster, target: &Target) -> Result<Answer> {
         ..surroundings
     };
     Ok(diagnose(&Facts { asked, top: &top, surroundings: &surroundings, now: Timestamp::now() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::{connection::tests::serving, target::BASIC_DEPLOYMENTS};
+
+    /// The kinds of a server cost two requests more.
+    const MAX_REQUESTS: usize = 26 - 2;
+
+    fn not_ready(api_version: &str, kind: &str, owner: &Value) -> Value {
+        let conditions =
+            json!([{"type": "Ready", "status": "False", "reason": "Progressing", "message": "0 of 1"}]);
+        let child = json!({"apiVersion": "catena.dev/v1alpha1", "kind": "BasicReplicaSet", "name": "web"});
+        json!({
+            "apiVersion": api_version, "kind": kind,
+            "metadata": {"name": "web", "namespace": "shop", "uid": kind, "ownerReferences": owner},
+            "spec": {"replicas": 1},
+            "status": {"child": child, "conditions": conditions},
+        })
+    }
+
+    fn owner(kind: &str) -> Value {
+        json!([{"apiVersion": "catena.dev/v1alpha1", "kind": kind, "name": "web", "uid": kind}])
+    }
+
+    /// Each controller has a Lease, a Deployment and a ConfigMap, and the pod is told by its owners as the blocker.
+    fn server(uri: &str) -> Option<Value> {
+        let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
+        let plural = path.rsplit('/').next()?;
+        let items = match plural {
+            "web" if path.contains("/basicdeployments/") => {
+                return Some(not_ready("catena.dev/v1alpha1", "BasicDeployment", &Value::Null));
+            }
+            "web" if path.contains("/basicreplicasets/") => {
+                return Some(not_ready("catena.dev/v1alpha1", "BasicReplicaSet", &owner("BasicDeployment")));
+            }
+            "web" | "shop" | "version" => return None,
+            "basicreplicasets" => vec![not_ready("", "BasicReplicaSet", &owner("BasicDeployment"))],
+            "pods" if query.contains("replicaset-uid") => {
+                let waiting = json!({"reason": "ImagePullBackOff", "message": "not found"});
+                let container = json!({"name": "main", "state": {"waiting": waiting}});
+                vec![json!({
+                    "metadata": {"name": "web-1", "namespace": "shop", "uid": "p", "ownerReferences": owner("BasicReplicaSet")},
+                    "spec": {"nodeName": "n1"}, "status": {"phase": "Pending", "containerStatuses": [container]},
+                })]
+            }
+            "leases" | "configmaps" => {
+                let labels = json!({"app.kubernetes.io/name": "basic-deployment-controller"});
+                let metadata = json!({
+                    "name": "c", "namespace": "catena-system", "labels": labels,
+                    "annotations": {"catena.dev/settings-version": "v1"},
+                });
+                let renewed = Timestamp::now().to_string();
+                vec![json!({"metadata": metadata, "spec": {"holderIdentity": "c-1", "renewTime": renewed}})]
+            }
+            _ => vec![],
+        };
+        Some(json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": items}))
+    }
+
+    #[tokio::test]
+    async fn an_explanation_costs_few_requests_and_none_twice() {
+        let (cluster, requests) = serving(server);
+        let target = Target { kind: BASIC_DEPLOYMENTS.into(), name: "web".into() };
+        let answer = explanation(&cluster, &target).await.unwrap();
+        assert_eq!(answer.root_cause.unwrap().reason, "ImagePullBackOff");
+        let mut requests = requests.lock().unwrap().clone();
+        let number = requests.len();
+        assert!(number <= MAX_REQUESTS, "{number}: {requests:#?}");
+        requests.sort();
+        requests.dedup();
+        assert_eq!(requests.len(), number, "{requests:#?}");
+    }
 }

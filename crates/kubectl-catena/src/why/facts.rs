@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::{
     controllers::{Controllers, Verdict},
-    related::Related,
+    edges::Related,
     settings::RefusedSettings,
 };
 use crate::{chain::Node, errors::Gap, object::Identity, protection::ProtectedKinds};

@@ -5,16 +5,20 @@ use std::collections::BTreeMap;
 use http::{Request, header::DATE};
 use jiff::{SignedDuration, Timestamp, fmt::rfc2822};
 use k8s_openapi::{
-    api::{apps::v1::Deployment, coordination::v1::Lease as CoreLease, core::v1::Event},
+    api::{
+        apps::v1::Deployment,
+        coordination::v1::Lease as CoreLease,
+        core::v1::{ConfigMap, Event},
+    },
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
 use kube::{Api, api::ListParams, client::Body, core::DynamicObject};
 
 use super::{
     controller_pods::look_into_pods,
-    controllers::{COMPONENT, Controllers, Installation, Lease, NAME},
+    controllers::{Controllers, Installation, Lease, NAME},
     facts::{Surroundings, Warning},
-    relate::alone,
+    read::alone,
     settings::{RefusedSettings, refused_settings},
     warnings::warning,
 };
@@ -24,7 +28,7 @@ use crate::{
     errors::{Gap, read_failure},
     object::Identity,
     pages,
-    protection::{OURS, protected_kinds},
+    protection::{COMPONENT, OURS, kinds_of},
 };
 
 /// The namespace of Events about cluster-wide objects.
@@ -35,22 +39,27 @@ const MAX_EVENT_PAGES: usize = 10;
 /// Reads the surroundings of the chain of an object.
 pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Surroundings {
     let ours = || ListParams::default().labels(OURS);
-    let (lead, leases, deployments, deleted, warnings, protected, refused_settings) = futures::join!(
+    let client = || cluster.client.clone();
+    let (lead, leases, deployments, maps, deleted, warnings) = futures::join!(
         lead(cluster),
-        async { pages::all(&Api::<CoreLease>::all(cluster.client.clone()), ours()).await },
-        async { pages::all(&Api::<Deployment>::all(cluster.client.clone()), ours()).await },
+        async { pages::all(&Api::<CoreLease>::all(client()), ours()).await },
+        async { pages::all(&Api::<Deployment>::all(client()), ours()).await },
+        async { pages::all(&Api::<ConfigMap>::all(client()), ours()).await },
         terminating(cluster, namespace),
         warnings(cluster, namespace),
-        protected_kinds(cluster),
-        refused_settings(cluster),
     );
+    let maps = maps.unwrap_or_default();
     let unseen = match (&leases, &deployments) {
         (Err(error), Err(_)) => Some(read_failure(error)),
         _ => None,
     };
-    let mut seen = join(leases.unwrap_or_default(), deployments.unwrap_or_default(), lead);
+    let leases = leases.unwrap_or_default();
+    let of_leases: Vec<ObjectMeta> = leases.iter().map(|lease| lease.metadata.clone()).collect();
+    let protected = kinds_of(&maps, &of_leases);
+    let mut seen = join(leases, deployments.unwrap_or_default(), lead);
     let mut gaps = Vec::new();
-    look_for_holders(cluster, &mut seen).await;
+    let ((), refused_settings) =
+        futures::join!(look_for_holders(cluster, &mut seen), refused_settings(cluster, &maps));
     look_into_pods(cluster, &mut seen).await;
     if let Some(why) = &unseen {
         gaps.push(Gap::new("the controllers of Catena", why));

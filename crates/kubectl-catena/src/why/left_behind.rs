@@ -10,11 +10,11 @@ use super::{
     diagnose::diagnose,
     facts::{Facts, Surroundings},
     gather::gather,
-    relate::{alone, relate},
+    read::related,
     text,
 };
 use crate::{
-    chain::{Node, labelled_kinds},
+    chain::{Node, labelled_kinds, with_dependents},
     connection::Cluster,
     object::Identity,
     target::Target,
@@ -29,12 +29,13 @@ pub async fn or_left_behind(cluster: &Cluster, target: &Target, missing: Error) 
     }
     let (version, namespace) = (&kind.resource.api_version, Some(cluster.namespace.as_str()));
     let parent = Identity::new(version, &kind.resource.kind, namespace, &target.name);
-    let Some(top) = child_of(cluster, &parent).await.and_then(alone) else { return Err(missing) };
+    let Some(child) = child_of(cluster, &parent).await else { return Err(missing) };
+    let (Some(top), unread) = Box::pin(with_dependents(cluster, child)).await else { return Err(missing) };
     let surroundings = Box::pin(gather(cluster, parent.namespace.as_deref())).await;
-    let (related, gaps) = relate(cluster, &top, surroundings.namespace.as_ref()).await;
-    // Its pods are not read.
-    let gaps = [surroundings.gaps, gaps].concat();
-    let surroundings = Surroundings { related, gaps, is_incomplete: true, ..surroundings };
+    let (related, gaps) = related(cluster, &top, surroundings.namespace.as_ref()).await;
+    let is_incomplete = !unread.is_empty();
+    let gaps = [surroundings.gaps, unread, gaps].concat();
+    let surroundings = Surroundings { related, gaps, is_incomplete, ..surroundings };
     Ok(answer(parent, &top, &surroundings, Timestamp::now()))
 }
 

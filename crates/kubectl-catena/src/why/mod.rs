@@ -1,26 +1,26 @@
 //! Why an object is not as it should be: evidence → the root cause.
 //!
-//! `explanation` asks the server, with `gather` and `relate`; everything else is pure.
+//! `explanation` asks the server, with `gather` and `read`; `walk` follows the edges of objects to the leaf; all but the three is
+//! pure.
 
 mod answer;
-mod blockers;
 mod command;
-mod containers;
 mod contents;
 mod contest;
 mod controller_pods;
 mod controllers;
 mod deletion;
 mod diagnose;
+mod edges;
 mod explanation;
 mod facts;
 mod gather;
+mod leaf;
 mod left_behind;
 mod nodes;
+mod read;
 mod readiness;
 mod reasons;
-mod relate;
-mod related;
 mod scheduling;
 mod settings;
 #[cfg(test)]
@@ -28,6 +28,7 @@ mod tests;
 mod text;
 mod unreported;
 mod volumes;
+mod walk;
 mod warnings;
 
 pub use explanation::{explanation, explanation_aside};

@@ -1,45 +1,16 @@
-//! A pod whose node does not answer: nothing about the pod can change until the node does.
+//! A node that does not answer: nothing about its pods can change until it does.
 
 use catena_api::keys;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{
-    answer::{Cause, Finding},
-    facts::Facts,
-    related::node_of,
-};
-use crate::{
-    age::age,
-    chain::{Node, State},
-    object::conditions,
-};
+use super::{answer::Cause, edges::node_of, facts::Facts};
+use crate::{age::age, chain::Node, object::conditions};
 
 /// Time after the grace period of a pod in which its kubelet usually reports its end.
 const END_DELAY: SignedDuration = SignedDuration::from_secs(30);
 
 /// The remedy for a node that is not ready.
 const ADVICE: &str = "see the node and its machine: kubectl describe node {name}; once it is gone for good, delete the Node object, and its pods are replaced";
-
-/// A pod that is not ready, or not gone, because of its node.
-pub fn check<'n>(pod: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
-    let is_open =
-        pod.deleted.is_some() || !pod.health.state.is_healthy() && pod.health.state != State::Failed;
-    if pod.identity.kind != "Pod" || !pod.identity.group().is_empty() || !is_open {
-        return None;
-    }
-    let named = node_of(pod)?;
-    let related = &facts.surroundings.related;
-    if related.is_missing(&named) {
-        let cause = Cause::with(&pod.identity, "NodeGone")
-            .meaning(format!("was on {named}, which no longer exists"))
-            .message(&pod.health.message)
-            .since(pod.deleted.or(pod.health.since));
-        return Some(Finding::at(pod, cause));
-    }
-    let node = related.find(&named)?;
-    let cause = trouble(node)?;
-    Some(Finding { cause, path: vec![pod, node] })
-}
 
 /// Why a node is not ready, if it is not.
 pub fn trouble(node: &Node) -> Option<Cause> {

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use catena_api::{keys, reason::ROWS};
-use operator_watch::unknown_fields;
+use operator_watch::ApiError;
 use serde::Deserialize;
 
 use super::answer::Cause;
@@ -12,8 +12,8 @@ use crate::{errors::is_missing_right, object::Identity};
 static TABLE: LazyLock<Table> = LazyLock::new(|| serde_saphyr::from_str(ROWS).unwrap_or_default());
 
 /// Reasons that Kubernetes or this plugin gives to workloads.
-const WORKLOAD_REASONS: [&str; 5] =
-    ["FailedCreate", "ProgressDeadlineExceeded", "Progressing", "Running", "Suspended"];
+const WORKLOAD_REASONS: [&str; 6] =
+    ["FailedCreate", "Paused", "ProgressDeadlineExceeded", "Progressing", "Running", "Suspended"];
 
 /// All rows, by the objects and activities that they are about.
 #[derive(Debug, Default, Deserialize)]
@@ -100,7 +100,8 @@ fn gatekeeper(message: &str) -> Option<(&'static Row, String)> {
         let name = row.says.iter().find_map(|words| named(words, message))?;
         Some((row, name.to_owned()))
     });
-    let by_field = || Some((describe("UnknownField")?, unknown_fields(message).into_iter().next()?));
+    let by_field =
+        || Some((describe("UnknownField")?, ApiError::unknown_fields(message).into_iter().next()?));
     let by_right = || is_missing_right(message).then(|| Some((describe("RightMissing")?, String::new())))?;
     by_words.or_else(by_field).or_else(by_right)
 }

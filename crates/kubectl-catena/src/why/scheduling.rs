@@ -4,14 +4,7 @@ use std::cmp::Reverse;
 
 use serde_json::Value;
 
-use super::{
-    answer::{Cause, Finding},
-    diagnose::follow,
-    facts::Facts,
-    reasons::describe,
-    related::{claims_of, needs_nodes},
-    volumes,
-};
+use super::{answer::Cause, reasons::describe};
 use crate::chain::Node;
 
 /// More would hide the rest of the sentence.
@@ -35,29 +28,8 @@ const REMEDIES: [(&str, &str); 9] = [
     (SELECTOR, "correct the node selector in the pod template, or label a node"),
 ];
 
-/// A pod that fits on no node.
-pub fn check<'n>(pod: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
-    if !needs_nodes(pod) {
-        return None;
-    }
-    let related = &facts.surroundings.related;
-    let here = cause(pod, &related.nodes);
-    if !mentions_claims(&pod.health.message) {
-        return Some(Finding::at(pod, here));
-    }
-    let claims = claims_of(pod);
-    if let Some(missing) = claims.iter().find(|claim| related.is_missing(claim)) {
-        return Some(Finding::at(pod, volumes::missing(missing, pod)));
-    }
-    follow(pod, claims.iter().filter_map(|claim| related.find(claim)), Some(here), facts)
-}
-
-fn mentions_claims(message: &str) -> bool {
-    let message = message.to_lowercase();
-    message.contains("persistentvolumeclaim") || message.contains("persistent volumes")
-}
-
-fn cause(pod: &Node, nodes: &[Node]) -> Cause {
+/// Why a pod fits on no node, as far as these are the nodes of the cluster.
+pub fn cause(pod: &Node, nodes: &[Node]) -> Cause {
     let obstacles = obstacles(&pod.health.message);
     let remedies = remedies(obstacles);
     // The scheduler counts nodes, and names neither them nor, today, their taints.

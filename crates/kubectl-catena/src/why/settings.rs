@@ -10,9 +10,9 @@ use operator_templates::short_digest;
 use serde_json::Value;
 
 use super::{
-    answer::{Cause, Finding},
+    answer::Cause,
     command::{BINDER, is_command},
-    controllers::{COMPONENT, controller_of},
+    controllers::controller_of,
     facts::Facts,
     reasons::describe,
 };
@@ -21,7 +21,7 @@ use crate::{
     connection::Cluster,
     object::{Identity, text},
     pages,
-    protection::OURS,
+    protection::{BACKUP_CONTROLLER, COMPONENT},
 };
 
 /// The Events about settings that are not in force.
@@ -46,12 +46,10 @@ pub struct RefusedSettings {
     pub text: String,
 }
 
-/// The settings of our controllers that are not in force, as far as they may be read.
-pub async fn refused_settings(cluster: &Cluster) -> Vec<RefusedSettings> {
-    let maps = Api::<ConfigMap>::all(cluster.client.clone());
-    let maps = pages::all(&maps, ListParams::default().labels(OURS)).await.unwrap_or_default();
-    let mut by_namespace: BTreeMap<String, Vec<ConfigMap>> = BTreeMap::new();
-    for map in maps.into_iter().filter(|map| map.annotations().contains_key(SETTINGS_VERSION)) {
+/// Those of these settings that are not in force, as far as Events about them may be read.
+pub async fn refused_settings(cluster: &Cluster, maps: &[ConfigMap]) -> Vec<RefusedSettings> {
+    let mut by_namespace: BTreeMap<String, Vec<&ConfigMap>> = BTreeMap::new();
+    for map in maps.iter().filter(|map| map.annotations().contains_key(SETTINGS_VERSION)) {
         by_namespace.entry(map.namespace().unwrap_or_default()).or_default().push(map);
     }
     let mut refused = Vec::new();
@@ -59,7 +57,7 @@ pub async fn refused_settings(cluster: &Cluster) -> Vec<RefusedSettings> {
         let events = Api::<Event>::namespaced(cluster.client.clone(), &namespace);
         let about = ListParams::default().fields("type=Warning,involvedObject.kind=ConfigMap");
         let events = pages::all(&events, about).await.unwrap_or_default();
-        refused.extend(maps.iter().filter_map(|map| refusal(map, &events)));
+        refused.extend(maps.into_iter().filter_map(|map| refusal(map, &events)));
     }
     refused
 }
@@ -97,8 +95,8 @@ impl RefusedSettings {
     }
 }
 
-/// An object that names a template that only the refused settings have.
-pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
+/// The refused settings that alone have the template that an object names.
+pub fn cause(node: &Node, facts: &Facts) -> Option<Cause> {
     if node.health.reason != "TemplateNotFound" {
         return None;
     }
@@ -108,7 +106,7 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
     let refused = refused.find(|refused| refused.controller == controller && refused.brings(template))?;
     let cause = Cause::with(&refused.config_map, &refused.reason);
     let meaning = format!("brings its template {template:?}, but {controller} {}", cause.meaning);
-    Some(Finding::at(node, cause.meaning(meaning).message(&refused.message).since(refused.since)))
+    Some(cause.meaning(meaning).message(&refused.message).since(refused.since))
 }
 
 /// The settings of the controllers of the chain that are not in force.
@@ -141,7 +139,7 @@ fn concerned<'n>(facts: &Facts<'n>) -> Vec<&'n str> {
         .all()
         .any(|node| node.finalizers.iter().any(|held| held.name == catena_api::keys::BACKUP_FINALIZER))
     {
-        names.push("backup-controller");
+        names.push(BACKUP_CONTROLLER);
     }
     names
 }

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    answer::{Cause, Finding},
-    blockers,
+    answer::Cause,
     command::is_command,
     controllers::{Verdict, controller_of, not_running},
-    diagnose::follow,
+    edges::follow,
     facts::Facts,
+    walk::{Step, unhealthy_children},
     warnings,
 };
 use crate::chain::{Node, State};
@@ -20,49 +20,51 @@ pub const REPORT_GRACE: SignedDuration = SignedDuration::from_secs(5);
 /// How long basic-deployment-controller waits for the first news of a child, and some time for writing the status.
 const FIRST_REPORT_GRACE: SignedDuration = SignedDuration::from_secs(30);
 
-/// Whether the controller has yet to report on the current spec.
-pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
+/// What decides while the controller has yet to report on the current spec.
+pub fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
     if node.health.state != State::Unreported {
         return None;
     }
     let since = node.health.since.or(node.created);
-    let Some(controller) = controller_of(&node.identity) else {
-        let cause = if is_new(since, facts) {
-            let meaning = "has just changed, and has a status from before".to_owned();
-            silence(node, meaning, since, facts).advice("ask again in some seconds")
-        } else {
-            let meaning = "has a status that does not reflect its current spec".to_owned();
-            silence(node, meaning, since, facts)
-                .advice("check that the controller of this kind is running, and read its logs")
-        };
-        return Some(Finding::at(node, cause));
+    let is_new = is_new(since, facts);
+    let said = |meaning: String, advice: String| {
+        let message = warnings::after(&node.health.message, node, facts);
+        let cause = Cause::with(&node.identity, "NotObserved").meaning(meaning).message(message);
+        Some(Step::own(cause.since(since).advice(advice)))
     };
-    let cause = match facts.verdict(controller) {
-        Verdict::Down(down) => not_running(&node.identity, controller, &down),
+    let Some(controller) = controller_of(&node.identity) else {
+        let (meaning, advice) = if is_new {
+            ("has just changed, and has a status from before", "ask again in some seconds")
+        } else {
+            (
+                "has a status that does not reflect its current spec",
+                "check that the controller of this kind is running, and read its logs",
+            )
+        };
+        return said(meaning.into(), advice.into());
+    };
+    match facts.verdict(controller) {
+        Verdict::Down(down) => Some(Step::own(not_running(&node.identity, controller, &down))),
         Verdict::Runs if is_held_back(node, since, facts) => {
-            let left = facts.surroundings.related.former_child(node);
-            let next = left.into_iter().chain(blockers::unhealthy_children(node, facts));
-            let starting = Cause::with(&node.identity, "Progressing").since(since);
-            return follow(node, next, Some(starting), facts);
+            let (old, _) = follow(node, facts);
+            let next = old.into_iter().chain(unhealthy_children(node, facts));
+            Some(Step::to(next, Some(Cause::with(&node.identity, "Progressing").since(since))))
         }
         Verdict::Runs => {
-            let meaning = if is_new(since, facts) {
+            let meaning = if is_new {
                 format!("has just changed, and {controller} has not reported on it yet")
             } else {
                 format!("has not been reconciled by {controller}, which is running")
             };
-            silence(node, meaning, since, facts)
-                .advice(format!("read the logs of {controller}, and its /readyz"))
+            said(meaning, format!("read the logs of {controller}, and its /readyz"))
         }
-        Verdict::Unknown(why) => {
-            let meaning = format!(
+        Verdict::Unknown(why) => said(
+            format!(
                 "has not been reconciled by {controller}, and whether that is running is unknown ({why})"
-            );
-            silence(node, meaning, since, facts)
-                .advice(format!("ask the platform team whether {controller} is running"))
-        }
-    };
-    Some(Finding::at(node, cause))
+            ),
+            format!("ask the platform team whether {controller} is running"),
+        ),
+    }
 }
 
 /// Whether the silence of a controller since then is normal.
@@ -75,13 +77,7 @@ fn is_held_back(node: &Node, since: Option<Timestamp>, facts: &Facts) -> bool {
     let is_first = node.identity.kind == "BasicDeployment" && node.health.reason != "Behind";
     let is_new = since.is_some_and(|since| facts.now.duration_since(since) < FIRST_REPORT_GRACE);
     let has_child = node.children.iter().any(|child| !is_command(child) && child.serving.is_some());
-    is_first && is_new && (has_child || facts.surroundings.related.former_child(node).is_some())
-}
-
-/// The controller has not reported; others may have warned of the obstacle.
-fn silence(node: &Node, meaning: String, since: Option<Timestamp>, facts: &Facts) -> Cause {
-    let message = warnings::after(&node.health.message, node, facts);
-    Cause::with(&node.identity, "NotObserved").meaning(meaning).message(message).since(since)
+    is_first && is_new && (has_child || !follow(node, facts).0.is_empty())
 }
 
 /// The controllers of the chain.

@@ -27,6 +27,11 @@ pub fn current<'f>(node: &'f Node, facts: &'f Facts) -> impl Iterator<Item = &'f
     about.filter(is_current)
 }
 
+/// The message of the newest one that may explain the present state; empty if there is none.
+pub fn message(node: &Node, facts: &Facts) -> String {
+    current(node, facts).next().map(|warning| warning.message.clone()).unwrap_or_default()
+}
+
 /// The last change by a writer of more than metadata and the status.
 fn content_changed(node: &Node) -> Option<Timestamp> {
     let fields = node.object.metadata.managed_fields.iter().flatten();

@@ -2,19 +2,7 @@
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use operator_watch::clip;
-
-/// The object matches its spec.
-pub const READY: &str = "Ready";
-/// A rollout is in progress or complete.
-pub const PROGRESSING: &str = "Progressing";
-/// Present only while true: work is under way (kstatus: `InProgress`).
-pub const RECONCILING: &str = "Reconciling";
-/// Present only while true: work cannot continue without a change (kstatus: `Failed`).
-pub const STALLED: &str = "Stalled";
-
-/// Present only while true: the author sets parameters that the template does not read.
-pub const UNREAD_PARAMETERS: &str = "UnreadParameters";
+use operator_watch::Failure;
 
 /// Maximum length of a message in the API's schema.
 const LONGEST_MESSAGE: usize = 32_768;
@@ -28,6 +16,17 @@ pub struct Conditions {
 }
 
 impl Conditions {
+    /// The object matches its spec.
+    pub const READY: &str = "Ready";
+    /// A rollout is in progress or complete.
+    pub const PROGRESSING: &str = "Progressing";
+    /// Present only while true: work is under way (kstatus: `InProgress`).
+    pub const RECONCILING: &str = "Reconciling";
+    /// Present only while true: work cannot continue without a change (kstatus: `Failed`).
+    pub const STALLED: &str = "Stalled";
+    /// Present only while true: the author sets parameters that the template does not read.
+    pub const UNREAD_PARAMETERS: &str = "UnreadParameters";
+
     /// Conditions about `generation`, as of `now`.
     #[must_use]
     pub fn new(generation: i64, now: Timestamp) -> Self {
@@ -51,7 +50,7 @@ impl Conditions {
             type_: type_.into(),
             status: status.into(),
             reason: reason.into(),
-            message: clip(message, LONGEST_MESSAGE),
+            message: Failure::clip(message, LONGEST_MESSAGE),
             observed_generation: Some(self.generation),
             last_transition_time: Time(self.now),
         });
@@ -70,43 +69,45 @@ impl Conditions {
         let names = unread.join(", ");
         let message =
             format!("the template {template:?} does not read {names}; correct the name, or remove it");
-        self.while_true(UNREAD_PARAMETERS, !unread.is_empty(), "NotRead", message)
+        self.while_true(Self::UNREAD_PARAMETERS, !unread.is_empty(), "NotRead", message)
     }
 
     /// The list, in which a condition with an unchanged status keeps the time of its last transition.
     #[must_use]
     pub fn since(mut self, before: &[Condition]) -> Vec<Condition> {
         for condition in &mut self.list {
-            if let Some(old) = find(before, &condition.type_).filter(|old| old.status == condition.status) {
+            if let Some(old) =
+                Self::find(before, &condition.type_).filter(|old| old.status == condition.status)
+            {
                 condition.last_transition_time = old.last_transition_time.clone();
             }
         }
         self.list
     }
-}
 
-/// The conditions of these types, in their order; other controllers own all others.
-#[must_use]
-pub fn of_types(conditions: &[Condition], types: &[&str]) -> Vec<Condition> {
-    types.iter().filter_map(|type_| find(conditions, type_)).cloned().collect()
-}
+    /// The conditions of these types, in their order; other controllers own all others.
+    #[must_use]
+    pub fn of_types(conditions: &[Condition], types: &[&str]) -> Vec<Condition> {
+        types.iter().filter_map(|type_| Self::find(conditions, type_)).cloned().collect()
+    }
 
-/// The condition of a type.
-#[must_use]
-pub fn find<'c>(conditions: &'c [Condition], type_: &str) -> Option<&'c Condition> {
-    conditions.iter().find(|condition| condition.type_ == type_)
-}
+    /// The condition of a type.
+    #[must_use]
+    pub fn find<'c>(conditions: &'c [Condition], type_: &str) -> Option<&'c Condition> {
+        conditions.iter().find(|condition| condition.type_ == type_)
+    }
 
-/// Whether the condition of a type exists and is true.
-#[must_use]
-pub fn is_true(conditions: &[Condition], type_: &str) -> bool {
-    find(conditions, type_).is_some_and(|condition| condition.status == "True")
-}
+    /// Whether the condition of a type exists and is true.
+    #[must_use]
+    pub fn is_true(conditions: &[Condition], type_: &str) -> bool {
+        Self::find(conditions, type_).is_some_and(|condition| condition.status == "True")
+    }
 
-/// Whether the condition of a type exists and is false.
-#[must_use]
-pub fn is_false(conditions: &[Condition], type_: &str) -> bool {
-    find(conditions, type_).is_some_and(|condition| condition.status == "False")
+    /// Whether the condition of a type exists and is false.
+    #[must_use]
+    pub fn is_false(conditions: &[Condition], type_: &str) -> bool {
+        Self::find(conditions, type_).is_some_and(|condition| condition.status == "False")
+    }
 }
 
 #[cfg(test)]
@@ -119,31 +120,39 @@ mod tests {
 
     #[test]
     fn a_condition_that_did_not_flip_keeps_its_transition_time() {
-        let before = Conditions::new(1, at(10)).with(READY, false, "Waiting", "1 of 3").since(&[]);
-        let same = Conditions::new(2, at(20)).with(READY, false, "Waiting", "2 of 3").since(&before);
+        let before =
+            Conditions::new(1, at(10)).with(Conditions::READY, false, "Waiting", "1 of 3").since(&[]);
+        let same =
+            Conditions::new(2, at(20)).with(Conditions::READY, false, "Waiting", "2 of 3").since(&before);
         assert_eq!(same[0].last_transition_time, Time(at(10)));
         assert_eq!((same[0].observed_generation, same[0].message.as_str()), (Some(2), "2 of 3"));
-        let flipped = Conditions::new(2, at(20)).with(READY, true, "Complete", "").since(&before);
+        let flipped = Conditions::new(2, at(20)).with(Conditions::READY, true, "Complete", "").since(&before);
         assert_eq!(flipped[0].last_transition_time, Time(at(20)));
     }
 
     #[test]
     fn a_condition_that_holds_no_more_is_left_out() {
-        let list = Conditions::new(1, at(0)).while_true(STALLED, false, "X", "").since(&[]);
+        let list = Conditions::new(1, at(0)).while_true(Conditions::STALLED, false, "X", "").since(&[]);
         assert!(list.is_empty());
     }
 
     #[test]
     fn conditions_of_others_are_told_apart_by_their_types() {
-        let all = Conditions::new(1, at(0)).with("Theirs", true, "X", "").with(STALLED, true, "X", "");
-        let all = all.with(READY, true, "X", "").since(&[]);
-        let own = of_types(&all, &[READY, RECONCILING, STALLED]);
-        assert_eq!(own.iter().map(|own| own.type_.as_str()).collect::<Vec<_>>(), [READY, STALLED]);
+        let all =
+            Conditions::new(1, at(0)).with("Theirs", true, "X", "").with(Conditions::STALLED, true, "X", "");
+        let all = all.with(Conditions::READY, true, "X", "").since(&[]);
+        let own =
+            Conditions::of_types(&all, &[Conditions::READY, Conditions::RECONCILING, Conditions::STALLED]);
+        assert_eq!(
+            own.iter().map(|own| own.type_.as_str()).collect::<Vec<_>>(),
+            [Conditions::READY, Conditions::STALLED]
+        );
     }
 
     #[test]
     fn a_message_is_cut_to_what_the_api_takes() {
-        let list = Conditions::new(1, at(0)).with(READY, true, "X", "ä".repeat(40_000)).since(&[]);
+        let list =
+            Conditions::new(1, at(0)).with(Conditions::READY, true, "X", "ä".repeat(40_000)).since(&[]);
         assert!(list[0].message.len() <= LONGEST_MESSAGE);
     }
 }

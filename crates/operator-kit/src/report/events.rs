@@ -19,7 +19,7 @@ use kube::{
     runtime::events::{Event, EventType},
 };
 use operator_templates::short_digest;
-use operator_watch::clip;
+use operator_watch::Failure;
 use parking_lot::Mutex;
 use tokio::{
     sync::{mpsc, oneshot},
@@ -83,24 +83,24 @@ enum Queued {
     Mark(oneshot::Sender<()>),
 }
 
-/// An Event of the type `Warning`. The reason must not contain variable parts.
-#[must_use]
-pub fn warning(reason: &'static str, note: &str) -> Event {
-    event(EventType::Warning, reason, note)
-}
-
-/// An Event of the type `Normal`. The reason must not contain variable parts.
-#[must_use]
-pub fn normal(reason: &'static str, note: &str) -> Event {
-    event(EventType::Normal, reason, note)
-}
-
 fn event(type_: EventType, reason: &'static str, note: &str) -> Event {
     let (reason, action, note) = (reason.into(), "Reconcile".into(), Some(note.into()));
     Event { type_, reason, note, action, secondary: None }
 }
 
 impl Events {
+    /// An Event of the type `Warning`. The reason must not contain variable parts.
+    #[must_use]
+    pub fn warning(reason: &'static str, note: &str) -> Event {
+        event(EventType::Warning, reason, note)
+    }
+
+    /// An Event of the type `Normal`. The reason must not contain variable parts.
+    #[must_use]
+    pub fn normal(reason: &'static str, note: &str) -> Event {
+        event(EventType::Normal, reason, note)
+    }
+
     /// Events without an [`Operator`](crate::run::Operator), such as those over a mocked client in a test.
     #[must_use]
     pub fn over(client: Client, controller: &str) -> Self {
@@ -111,13 +111,14 @@ impl Events {
         let (queue, queued) = mpsc::channel(MAX_QUEUED);
         let is_awaited = Arc::<AtomicBool>::default();
         tokio::spawn(publish(client, queued, metrics.clone(), is_awaited.clone()));
-        let (controller, instance) = (controller.into(), clip(instance, MAX_NAME).into());
+        let (controller, instance) = (controller.into(), Failure::clip(instance, MAX_NAME).into());
         Self { controller, instance, queue, lasting: Arc::default(), metrics, is_awaited }
     }
 
-    /// Publishes an Event about something that has happened. Its texts are cut to the lengths that the API takes.
-    pub fn publish(&self, about: &ObjectReference, event: Event) {
-        if !self.enqueue(about, event) {
+    /// Publishes an Event about something that has happened. Its texts are cut to the lengths that the API takes. Nothing is
+    /// published about an object that is not known.
+    pub fn publish<'o>(&self, about: impl Into<Option<&'o ObjectReference>>, event: Event) {
+        if about.into().is_some_and(|about| !self.enqueue(about, event)) {
             self.metrics.event("dropped");
         }
     }
@@ -125,13 +126,14 @@ impl Events {
     /// Publishes an Event about a state that may last, and is called again and again while it does: at once if the last
     /// state that was told about this topic of the object is another one, and then again, a warning before its Event
     /// expires, anything else after that. Whatever else the words contain, such as a number that grows, is no news.
-    pub fn publish_lasting(
+    pub fn publish_lasting<'o>(
         &self,
-        about: &ObjectReference,
+        about: impl Into<Option<&'o ObjectReference>>,
         topic: impl Hash,
         state: impl Hash,
         event: Event,
     ) -> Repeat {
+        let Some(about) = about.into() else { return Repeat { is_queued: false, due_in: QUEUE_RETRY } };
         let (subject, state) = (subject(about, topic), digest(state));
         let interval = match event.type_ {
             EventType::Normal => EVENT_LIFETIME,
@@ -197,8 +199,8 @@ impl Events {
             },
             type_: Some(type_.into()),
             reason: Some(event.reason),
-            action: Some(clip(&event.action, MAX_NAME)),
-            note: event.note.map(|note| clip(&note, MAX_NOTE)),
+            action: Some(Failure::clip(&event.action, MAX_NAME)),
+            note: event.note.map(|note| Failure::clip(&note, MAX_NOTE)),
             event_time: Some(MicroTime(now)),
             regarding: Some(about.clone()),
             related: event.secondary,

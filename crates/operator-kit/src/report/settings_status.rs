@@ -8,8 +8,7 @@ use kube::runtime::events::Event;
 use operator_templates::short_digest;
 use parking_lot::Mutex;
 
-use crate::report::reason;
-use crate::report::{Events, metrics::Metrics, normal, warning};
+use crate::report::{Events, metrics::Metrics, reason};
 
 /// The topic of Events about the newest settings.
 const SETTINGS: &str = "settings";
@@ -19,7 +18,9 @@ const SETTINGS: &str = "settings";
 pub(crate) struct SettingsStatus {
     state: Mutex<State>,
     metrics: Arc<Metrics>,
-    events: SettingsEvents,
+    events: Events,
+    /// The `ConfigMap` that the settings come from, if it is known.
+    config_map: Option<ObjectReference>,
 }
 
 struct State {
@@ -51,10 +52,15 @@ impl Problem {
 
 impl SettingsStatus {
     /// The status after the start with settings of this version.
-    pub fn new(version: &str, metrics: Arc<Metrics>, events: SettingsEvents) -> Self {
+    pub fn new(
+        version: &str,
+        metrics: Arc<Metrics>,
+        events: Events,
+        config_map: Option<ObjectReference>,
+    ) -> Self {
         metrics.settings_in_force(version);
         let state = State { in_force: version.to_owned(), newer: None };
-        Self { state: Mutex::new(state), metrics, events }
+        Self { state: Mutex::new(state), metrics, events, config_map }
     }
 
     /// Records that settings have replaced others, and tells it.
@@ -63,14 +69,14 @@ impl SettingsStatus {
         self.metrics.settings_in_force(version);
         tracing::info!(version, "the settings changed");
         let note = format!("the settings of the version {version} are in force");
-        self.events.publish_lasting(SETTINGS, &taking(&[version]), normal("SettingsTaken", &note));
+        self.tell(&[version], Events::normal("SettingsTaken", &note));
     }
 
     /// Records why newer settings are not in force, and tells it; it is called again and again while that lasts.
     pub fn kept_out(&self, version: &str, problem: Problem) {
         let (reason, _, what) = problem.parts();
         let note = format!("{what}; this process keeps the previous settings until that is fixed");
-        self.events.publish_lasting(SETTINGS, &taking(&[version, &note]), warning(reason, &note));
+        self.tell(&[version, &note], Events::warning(reason, &note));
         let is_mistake = matches!(problem, Problem::Mistake(_));
         let newer = Some((version.to_owned(), problem));
         let mut state = self.state.lock();
@@ -95,46 +101,11 @@ impl SettingsStatus {
         };
         (code, format!("{problem}; the settings of the version {in_force} are in force\n"))
     }
-}
 
-/// The action of an Event about settings: another one for each version and problem, by which tools find it.
-fn taking(about: &[&str]) -> String {
-    format!("Take{}", short_digest(about))
-}
-
-/// Tells of settings, and of kinds that they name, in Events about their `ConfigMap`, if that is known.
-#[derive(Clone)]
-pub struct SettingsEvents {
-    events: Events,
-    config_map: Option<ObjectReference>,
-}
-
-impl SettingsEvents {
-    /// Events about a `ConfigMap`; none without its name.
-    #[must_use]
-    pub fn over(events: Events, namespace: &str, config_map: Option<&str>) -> Self {
-        let config_map = config_map.map(|name| ObjectReference {
-            api_version: Some("v1".into()),
-            kind: Some("ConfigMap".into()),
-            name: Some(name.into()),
-            namespace: Some(namespace.into()),
-            ..ObjectReference::default()
-        });
-        Self { events, config_map }
-    }
-
-    /// Publishes an Event about something that has happened.
-    pub fn publish(&self, event: Event) {
-        if let Some(map) = &self.config_map {
-            self.events.publish(map, event);
-        }
-    }
-
-    /// Publishes an Event about a state that may last; another action is another state.
-    pub(crate) fn publish_lasting(&self, topic: &str, action: &str, event: Event) {
-        if let Some(map) = &self.config_map {
-            self.events.publish_lasting(map, topic, action, Event { action: action.into(), ..event });
-        }
+    /// Each version and problem has another action, by which tools find its Event.
+    fn tell(&self, state: &[&str], event: Event) {
+        let event = Event { action: format!("Take{}", short_digest(state)), ..event };
+        self.events.publish_lasting(self.config_map.as_ref(), SETTINGS, state, event);
     }
 }
 
@@ -147,9 +118,8 @@ mod tests {
     #[tokio::test]
     async fn a_version_is_waited_for_and_a_refused_one_is_told_at_once() {
         let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
-        let events = SettingsEvents::over(Events::over(client, "binder"), "system", None);
         let metrics = Arc::<Metrics>::default();
-        let status = SettingsStatus::new("a", metrics.clone(), events);
+        let status = SettingsStatus::new("a", metrics.clone(), Events::over(client, "binder"), None);
         let page = |wanted: Option<&str>| {
             let (code, text) = status.page(wanted);
             (code.as_u16(), text)

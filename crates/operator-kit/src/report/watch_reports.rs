@@ -1,9 +1,12 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ObjectReference;
-use operator_watch::{Report, reason::UNREADABLE};
+use operator_watch::{Failure, Report};
 
-use super::{Events, metrics::Metrics, warning};
+use super::{Events, metrics::Metrics};
+
+/// The topic of Events about unreadable objects.
+const UNREADABLE: &str = "unreadable";
 
 /// Counts the failures of watches and their unreadable objects, and reports each of these in an Event.
 pub(crate) struct WatchReports {
@@ -20,9 +23,10 @@ impl Report for WatchReports {
         self.metrics.unreadable.get_or_create(&Metrics::of(kind)).set(count as u64);
     }
 
-    fn is_unreadable(&self, object: &ObjectReference, mistake: &str, message: &str) {
+    fn is_unreadable(&self, object: &ObjectReference, mistake: &str, failure: &Failure) {
         // Another watch may find something else wrong with it.
-        self.events.publish_lasting(object, (UNREADABLE, mistake), (), warning(UNREADABLE, message));
+        let event = Events::warning(failure.reason, &failure.message);
+        self.events.publish_lasting(object, (UNREADABLE, mistake), (), event);
     }
 
     fn is_mended(&self, object: &ObjectReference, mistake: &str) {
@@ -54,12 +58,16 @@ mod tests {
         }
     }
 
+    fn failure(mistake: &str) -> Failure {
+        Failure::transient("Unreadable", mistake)
+    }
+
     #[tokio::test(start_paused = true)]
     async fn an_object_that_cannot_be_read_is_told_once_until_something_else_is_wrong_with_it() {
         let (reports, log) = reports();
         let told = async |mistake: &str| {
-            reports.is_unreadable(&object("a"), mistake, mistake);
-            reports.is_unreadable(&object("a"), mistake, mistake);
+            reports.is_unreadable(&object("a"), mistake, &failure(mistake));
+            reports.is_unreadable(&object("a"), mistake, &failure(mistake));
             sleep(MINUTE).await;
             log.take().len()
         };
@@ -72,7 +80,7 @@ mod tests {
     async fn an_object_that_stays_unreadable_is_told_again_before_the_event_expires() {
         let (reports, log) = reports();
         for _ in 0..55 {
-            reports.is_unreadable(&object("a"), "no text", "no text");
+            reports.is_unreadable(&object("a"), "no text", &failure("no text"));
             sleep(MINUTE).await;
         }
         assert_eq!(log.take().len(), 2);
@@ -83,7 +91,7 @@ mod tests {
         let (reports, log) = reports();
         for _ in 0..5 {
             for number in 0..1100 {
-                reports.is_unreadable(&object(&format!("bad-{number}")), "no text", "no text");
+                reports.is_unreadable(&object(&format!("bad-{number}")), "no text", &failure("no text"));
             }
             sleep(MINUTE).await;
         }

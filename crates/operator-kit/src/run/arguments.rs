@@ -4,7 +4,7 @@ use axum::http::Uri;
 use clap::{Command, CommandFactory, FromArgMatches, Parser};
 use kube::Client;
 
-use crate::report::LogFormat;
+use crate::report::logging::LogFormat;
 
 /// What people know a controller by.
 #[derive(Clone, Copy, Debug)]
@@ -89,7 +89,7 @@ pub struct Arguments {
 
     /// Format of the logs.
     #[arg(long, value_enum, default_value_t = LogFormat::Json)]
-    pub log_format: LogFormat,
+    pub(crate) log_format: LogFormat,
 
     /// Act only while holding a Lease; needed when more than one replica runs.
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use tokio::{
     select,
     sync::Notify,
-    task::{coop::consume_budget, yield_now},
+    task::coop::consume_budget,
     time::{Instant, sleep, sleep_until},
 };
 
@@ -24,8 +24,6 @@ const MAX_DELAY: Duration = Duration::from_secs(24 * 3600);
 const SLICE_SIZE: usize = 64;
 /// Pause between slices, about as long as passes without work take.
 const SLICE_INTERVAL: Duration = Duration::from_millis(2);
-/// Number of objects that are examined before other tasks have their turn.
-const STRETCH_SIZE: usize = 4096;
 
 /// The requested passes over the objects of one kind; clones share them.
 #[derive(Clone, Default)]
@@ -77,18 +75,13 @@ impl Queue {
     /// Requests a pass over every object that `is_asked`, slice by slice: a queue entry is larger than a small row, and
     /// everything else runs on the same thread.
     pub(crate) async fn notify_all<R: Row>(&self, objects: &SharedRows<R>, is_asked: impl Fn(&R) -> bool) {
-        let objects = objects.read().all();
-        for stretch in objects.chunks(STRETCH_SIZE) {
-            let asked: Vec<_> = stretch.iter().filter(|object| is_asked(object)).collect();
-            for slice in asked.chunks(SLICE_SIZE) {
-                for object in slice {
-                    self.notify_of(&***object);
-                }
-                if slice.len() == SLICE_SIZE {
-                    sleep(SLICE_INTERVAL).await;
-                }
+        let mut asked = objects.read().all();
+        asked.retain(|object| is_asked(object));
+        for slice in asked.chunks(SLICE_SIZE) {
+            for object in slice {
+                self.notify_of(&**object);
             }
-            yield_now().await;
+            sleep(SLICE_INTERVAL).await;
         }
     }
 

@@ -8,7 +8,7 @@ use operator_watch::Cause;
 use tokio::{sync::Mutex, time::Instant};
 
 use super::settings::{LiveSettings, Sample, Validate};
-use crate::write::try_create;
+use crate::write::Writer;
 
 /// Time for which a result is given again, so that a visitor cannot make the controller send many requests.
 const REPEAT_INTERVAL: Duration = Duration::from_secs(5);
@@ -47,7 +47,9 @@ impl<S: Validate> SelfTest<S> {
         let mut tried = Tried::default();
         for Sample { template, resource, namespace, object } in self.settings.current().samples() {
             let namespace = namespace.as_ref().unwrap_or(&self.namespace);
-            let Err(error) = try_create(&self.client, &resource, namespace, &object).await else { continue };
+            let Err(error) = Writer::dry_run_create(&self.client, &resource, namespace, &object).await else {
+                continue;
+            };
             // With sample values, only an unknown field is the fault of the template for sure.
             let is_its_fault = error.cause == Cause::UnknownField;
             let told = if is_its_fault { &mut tried.refused } else { &mut tried.unclear };

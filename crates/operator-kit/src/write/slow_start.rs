@@ -22,6 +22,53 @@ pub struct Batch<T, E> {
     pub failed: Vec<(T, E)>,
 }
 
+impl<T: Clone, E> Batch<T, E> {
+    /// Runs a call for each item in batches of 1, 2, 4, …, as long as there is time.
+    ///
+    /// A failure for a reason of its own (`is_its_own`: a taken name, a pod that cannot be deleted) does not stop the
+    /// others. A failure that would affect all others (a quota, a busy server) ends the run after its batch, and so do
+    /// failures without any success: work that cannot succeed costs a few calls, not one for each item. Otherwise, the rule
+    /// is that of kube-controller-manager's `slowStartBatch`.
+    pub async fn run<F, Fut>(items: Vec<T>, call: F, is_its_own: impl Fn(&E) -> bool) -> Self
+    where
+        F: Fn(T) -> Fut,
+        Fut: Future<Output = Result<(), E>>,
+    {
+        let mut items = items.into_iter();
+        let mut size = 1;
+        let until = Instant::now() + LONGEST;
+        let mut ended = Self { done: 0, failed: Vec::new() };
+        loop {
+            let batch: Vec<_> = items.by_ref().take(size).collect();
+            if batch.is_empty() {
+                return ended;
+            }
+            // A call is begun only when its turn comes: those of a large batch would take megabytes.
+            let in_time = stream::iter(batch).take_while(|_| ready(Instant::now() < until));
+            let calls = in_time.map(|item| {
+                let call = call(item.clone());
+                async move { (item, call.await) }
+            });
+            let mut results = pin!(calls.buffer_unordered(MAX_CONCURRENT_CALLS));
+            let mut goes_on = true;
+            while let Some((item, result)) = results.next().await {
+                match result {
+                    Ok(()) => ended.done += 1,
+                    Err(error) => {
+                        goes_on &= is_its_own(&error);
+                        ended.failed.push((item, error));
+                    }
+                }
+            }
+            if !goes_on || Instant::now() >= until || (ended.done == 0 && ended.failed.len() >= MAX_FAILURES)
+            {
+                return ended;
+            }
+            size *= 2;
+        }
+    }
+}
+
 impl<T, E> Batch<T, E> {
     /// The first error, for callers that need no other.
     ///
@@ -55,51 +102,6 @@ impl<T, E: Into<Failure>> Batch<T, E> {
     }
 }
 
-/// Runs a call for each item in batches of 1, 2, 4, …, as long as there is time.
-///
-/// A failure for a reason of its own (`is_its_own`: a taken name, a pod that cannot be deleted) does not stop the
-/// others. A failure that would affect all others (a quota, a busy server) ends the run after its batch, and so do
-/// failures without any success: work that cannot succeed costs a few calls, not one for each item. Otherwise, the rule
-/// is that of kube-controller-manager's `slowStartBatch`.
-pub async fn slow_start<T, F, Fut, E>(items: Vec<T>, call: F, is_its_own: impl Fn(&E) -> bool) -> Batch<T, E>
-where
-    T: Clone,
-    F: Fn(T) -> Fut,
-    Fut: Future<Output = Result<(), E>>,
-{
-    let mut items = items.into_iter();
-    let mut size = 1;
-    let until = Instant::now() + LONGEST;
-    let mut ended = Batch { done: 0, failed: Vec::new() };
-    loop {
-        let batch: Vec<_> = items.by_ref().take(size).collect();
-        if batch.is_empty() {
-            return ended;
-        }
-        // A call is begun only when its turn comes: those of a large batch would take megabytes.
-        let in_time = stream::iter(batch).take_while(|_| ready(Instant::now() < until));
-        let calls = in_time.map(|item| {
-            let call = call(item.clone());
-            async move { (item, call.await) }
-        });
-        let mut results = pin!(calls.buffer_unordered(MAX_CONCURRENT_CALLS));
-        let mut goes_on = true;
-        while let Some((item, result)) = results.next().await {
-            match result {
-                Ok(()) => ended.done += 1,
-                Err(error) => {
-                    goes_on &= is_its_own(&error);
-                    ended.failed.push((item, error));
-                }
-            }
-        }
-        if !goes_on || Instant::now() >= until || (ended.done == 0 && ended.failed.len() >= MAX_FAILURES) {
-            return ended;
-        }
-        size *= 2;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::cell::{Cell, RefCell};
@@ -113,7 +115,7 @@ mod tests {
             calls.borrow_mut().push(item);
             async { Ok::<(), ()>(()) }
         };
-        let ended = slow_start((0..10).collect(), call, |()| false).await;
+        let ended = Batch::run((0..10).collect(), call, |()| false).await;
         assert_eq!(ended, Batch { done: 10, failed: Vec::new() });
         assert_eq!(calls.into_inner(), (0..10).collect::<Vec<_>>());
     }
@@ -125,7 +127,7 @@ mod tests {
             Ok::<(), ()>(())
         };
         // Batches of 1, 2 and 4 take 36 s.
-        let ended = slow_start((0..100).collect(), call, |()| false).await;
+        let ended = Batch::run((0..100).collect(), call, |()| false).await;
         assert_eq!(ended, Batch { done: 7, failed: Vec::new() });
     }
 
@@ -141,14 +143,14 @@ mod tests {
                 Ok::<(), ()>(())
             }
         };
-        let ended = slow_start((0..500).collect(), call, |()| false).await;
+        let ended = Batch::run((0..500).collect(), call, |()| false).await;
         assert_eq!((ended.done, most.get()), (500, MAX_CONCURRENT_CALLS));
     }
 
     #[tokio::test]
     async fn what_would_meet_all_ends_it_after_its_batch() {
         let call = async |item: i32| if item >= 3 { Err(item) } else { Ok(()) };
-        let ended = slow_start((0..100).collect(), call, |_| false).await;
+        let ended = Batch::run((0..100).collect(), call, |_| false).await;
         assert_eq!((ended.done, ended.failed.len()), (3, 4));
         assert!(ended.all().is_err());
     }
@@ -156,7 +158,7 @@ mod tests {
     #[tokio::test]
     async fn what_fails_for_one_item_alone_stops_no_other() {
         let call = async |item: i32| if item % 10 == 0 { Err(item) } else { Ok(()) };
-        let ended = slow_start((0..100).collect(), call, |_| true).await;
+        let ended = Batch::run((0..100).collect(), call, |_| true).await;
         assert_eq!(ended.done, 90);
         let mut failed: Vec<_> = ended.failed.into_iter().map(|(item, _)| item).collect();
         failed.sort_unstable();
@@ -165,7 +167,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_never_works_is_not_tried_for_each_item() {
-        let ended = slow_start((0..500).collect(), async |item: i32| Err(item), |_| true).await;
+        let ended = Batch::run((0..500).collect(), async |item: i32| Err(item), |_| true).await;
         assert_eq!((ended.done, ended.failed.len()), (0, MAX_FAILURES));
     }
 }

@@ -35,7 +35,7 @@ impl<'e> Evaluation<'e> {
             }
             Expr::Select(select) => {
                 let operand = self.value(&select.operand)?;
-                let entry = values::entry(&operand, &select.field.as_str().into(), select.test)?;
+                let entry = values::entry(&operand, &unquoted(&select.field), select.test)?;
                 if select.test { functions::call("hasValue", &[entry]) } else { Ok(entry) }
             }
             Expr::List(list) => {
@@ -69,9 +69,13 @@ impl<'e> Evaluation<'e> {
             (operator::NOT_STRICTLY_FALSE, _, [condition]) => {
                 Ok(Value::Bool(!matches!(self.value(condition), Ok(Value::Bool(false)))))
             }
-            (name @ (operator::INDEX | operator::OPT_INDEX | operator::OPT_SELECT), _, [operand, key]) => {
+            (name @ (operator::INDEX | operator::OPT_INDEX), _, [operand, key]) => {
                 values::entry(&self.value(operand)?, &self.value(key)?, name != operator::INDEX)
             }
+            (operator::OPT_SELECT, _, [operand, field]) => match self.value(field)? {
+                Value::String(field) => values::entry(&self.value(operand)?, &unquoted(&field), true),
+                field => Err(unsuited("a field", &[field])),
+            },
             ("orValue", Some(target), [other]) => {
                 let target = self.value(target)?;
                 let optional = values::as_optional(&target);
@@ -127,4 +131,9 @@ impl<'e> Evaluation<'e> {
         self.variables.truncate(result);
         value
     }
+}
+
+/// The name of a field, in which the parser leaves the back quotes.
+fn unquoted(field: &str) -> Value {
+    field.trim_matches('`').into()
 }

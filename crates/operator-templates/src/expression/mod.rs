@@ -40,7 +40,7 @@ type Variables<'v> = [(&'v str, &'v Json)];
 ///
 /// Its value is the one that it has in a policy of the API server, or it has none: `docs/expressions.md` has the differences.
 /// It cannot hang the process: it has no recursion, and both the text of an expression and the steps of its loops are bounded.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub struct Expression {
     field: Arc<str>,
     source: Arc<str>,
@@ -141,8 +141,8 @@ fn compile(source: &str, variables: &[&str]) -> Result<IdedExpr, String> {
     differences::check_source(source)?;
     let parse = || {
         let parser = Parser::new().enable_optional_syntax(true);
-        let mut program = parser.parse(source).map_err(|errors| error::clip(&errors.to_string()))?;
-        tree::prepare(&mut program, variables)?;
+        let program = parser.parse(source).map_err(|errors| error::clip(&errors.to_string()))?;
+        tree::check(&program, variables)?;
         Ok(program)
     };
     thread::scope(|scope| {
@@ -155,12 +155,6 @@ fn compile(source: &str, variables: &[&str]) -> Result<IdedExpr, String> {
 impl Debug for Expression {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}: {}", self.field, self.source)
-    }
-}
-
-impl PartialEq for Expression {
-    fn eq(&self, other: &Self) -> bool {
-        (&self.field, &self.source) == (&other.field, &other.source)
     }
 }
 

@@ -1,9 +1,6 @@
-//! The tree of an expression, before it is evaluated for the first time.
+//! What is checked in the tree of an expression before it is evaluated for the first time.
 
-use cel::common::{
-    ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators::OPT_SELECT},
-    types::CelString,
-};
+use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr};
 
 use super::differences;
 
@@ -13,8 +10,8 @@ const LOOPS: usize = 3;
 /// Maximum nesting of an expression: an evaluation recurses into each level, on the stack of any thread.
 const DEEPEST: usize = 32;
 
-/// Rejects unknown names and what is not evaluated as in the API server, and takes the quotes off the names of fields.
-pub(super) fn prepare(program: &mut IdedExpr, variables: &[&str]) -> Result<(), String> {
+/// Rejects unknown names and what is not evaluated as in the API server.
+pub(super) fn check(program: &IdedExpr, variables: &[&str]) -> Result<(), String> {
     let names = variables.iter().map(|&name| name.to_owned()).collect();
     Scope { names, depth: 0, loops: 0 }.visit(program)
 }
@@ -27,30 +24,26 @@ struct Scope {
 }
 
 impl Scope {
-    fn visit(&mut self, node: &mut IdedExpr) -> Result<(), String> {
+    fn visit(&mut self, node: &IdedExpr) -> Result<(), String> {
         self.depth += 1;
         if self.depth > DEEPEST {
             return Err(format!("its parts are nested more than {DEEPEST} levels deep"));
         }
-        match &mut node.expr {
+        match &node.expr {
             // What is empty is a mistake for the parser.
             Expr::Unspecified | Expr::Struct(_) => return Err("only maps are supported, no messages".into()),
             Expr::Literal(_) => {}
             Expr::Ident(name) => self.visit_name(name)?,
             Expr::Call(call) => self.visit_call(call)?,
-            Expr::List(list) => list.elements.iter_mut().try_for_each(|element| self.visit(element))?,
+            Expr::List(list) => list.elements.iter().try_for_each(|element| self.visit(element))?,
             Expr::Map(map) => {
-                for entry in &mut map.entries {
-                    let EntryExpr::MapEntry(entry) = &mut entry.expr else { continue };
-                    self.visit(&mut entry.key)?;
-                    self.visit(&mut entry.value)?;
+                for entry in &map.entries {
+                    let EntryExpr::MapEntry(entry) = &entry.expr else { continue };
+                    self.visit(&entry.key)?;
+                    self.visit(&entry.value)?;
                 }
             }
-            Expr::Select(select) => {
-                // The parser leaves the quotes in the name.
-                select.field = select.field.trim_matches('`').to_owned();
-                self.visit(&mut select.operand)?;
-            }
+            Expr::Select(select) => self.visit(&select.operand)?,
             Expr::Comprehension(comprehension) => self.visit_loop(comprehension)?,
         }
         self.depth -= 1;
@@ -65,33 +58,27 @@ impl Scope {
         Err(format!("there is no variable {name}; existing ones: {}", known.join(", ")))
     }
 
-    fn visit_call(&mut self, call: &mut CallExpr) -> Result<(), String> {
-        call.target.as_deref_mut().map_or(Ok(()), |target| self.visit(target))?;
-        let name = call.func_name.as_str();
-        if is_function(name) {
-            differences::check_function(name, call.target.is_some(), call.args.len())?;
+    fn visit_call(&mut self, call: &CallExpr) -> Result<(), String> {
+        call.target.as_deref().map_or(Ok(()), |target| self.visit(target))?;
+        if is_function(&call.func_name) {
+            differences::check_function(&call.func_name, call.target.is_some(), call.args.len())?;
         }
-        if let (OPT_SELECT, [_, IdedExpr { expr: Expr::Literal(LiteralValue::String(field)), .. }]) =
-            (name, &mut call.args[..])
-        {
-            *field = CelString::from(field.inner().trim_matches('`').to_owned());
-        }
-        call.args.iter_mut().try_for_each(|argument| self.visit(argument))
+        call.args.iter().try_for_each(|argument| self.visit(argument))
     }
 
-    fn visit_loop(&mut self, comprehension: &mut ComprehensionExpr) -> Result<(), String> {
+    fn visit_loop(&mut self, comprehension: &ComprehensionExpr) -> Result<(), String> {
         self.loops += 1;
         if self.loops > LOOPS {
             return Err(format!("its loops are nested more than {LOOPS} levels deep"));
         }
-        self.visit(&mut comprehension.iter_range)?;
-        self.visit(&mut comprehension.accu_init)?;
+        self.visit(&comprehension.iter_range)?;
+        self.visit(&comprehension.accu_init)?;
         let outer = self.names.len();
         self.names.push(comprehension.accu_var.clone());
         self.names.push(comprehension.iter_var.clone());
-        self.visit(&mut comprehension.loop_cond)?;
-        self.visit(&mut comprehension.loop_step)?;
-        self.visit(&mut comprehension.result)?;
+        self.visit(&comprehension.loop_cond)?;
+        self.visit(&comprehension.loop_step)?;
+        self.visit(&comprehension.result)?;
         self.names.truncate(outer);
         self.loops -= 1;
         Ok(())

@@ -49,25 +49,25 @@ impl Declared {
     ) -> Self {
         let mut declared = Self(Vec::new());
         for parameter in parameters {
-            let place = format!("parameters.{template}.{}", parameter.name);
-            let pattern = parameter.pattern.as_ref().map(|pattern| Regex::new(&format!("^(?:{pattern})$")));
-            let pattern = pattern.transpose().unwrap_or_else(|error| {
-                mistakes.push(format!("{place}.pattern: is not a regular expression: {error}"));
+            let Parameter { name, default, required, pattern, .. } = &parameter;
+            let mut mistake = |problem: &str| mistakes.push(format!("parameters.{template}.{name}{problem}"));
+            let pattern = pattern.as_ref().map(|pattern| Regex::new(&format!("^(?:{pattern})$"))).transpose();
+            let pattern = pattern.unwrap_or_else(|error| {
+                mistake(&format!(".pattern: is not a regular expression: {error}"));
                 None
             });
-            let name = parameter.name.trim_end_matches('*');
-            if name.contains('*') || parameter.name.is_empty() {
-                mistakes.push(format!("{place}: is not a name; only its last character may be *"));
+            if name.is_empty() || name.trim_end_matches('*').contains('*') {
+                mistake(": is not a name; only its last character may be *");
             }
-            if declared.0.iter().any(|(other, _)| other.name == parameter.name) {
-                mistakes.push(format!("{place}: is declared twice; remove one of them"));
+            if declared.0.iter().any(|(other, _)| other.name == *name) {
+                mistake(": is declared twice; remove one of them");
             }
-            if parameter.name.ends_with('*') && (parameter.required || parameter.default.is_some()) {
-                mistakes.push(format!(
-                    "{place}: stands for many names, so that it can neither be required nor have a default; remove that"
-                ));
-            } else if parameter.required && parameter.default.is_some() {
-                mistakes.push(format!("{place}: is required and has a default; remove one of them"));
+            if name.ends_with('*') && (*required || default.is_some()) {
+                mistake(
+                    ": stands for many names, so that it can neither be required nor have a default; remove that",
+                );
+            } else if *required && default.is_some() {
+                mistake(": is required and has a default; remove one of them");
             }
             declared.0.push((parameter, pattern));
         }
@@ -131,7 +131,14 @@ impl Declared {
 
     /// The first objection to a value, with the remedy.
     fn objection(&self, name: &str, value: &str) -> Option<String> {
-        self.matching(name).find_map(|(parameter, pattern)| objection(parameter, pattern.as_ref(), value))
+        self.matching(name).find_map(|(Parameter { one_of, pattern: source, .. }, pattern)| {
+            if !one_of.is_empty() && !one_of.iter().any(|possible| possible == value) {
+                return Some(format!("{value:?} is none of its values; use one of: {}", one_of.join(", ")));
+            }
+            let is_refused = pattern.as_ref().is_some_and(|pattern| !pattern.is_match(value));
+            let source = source.as_deref().unwrap_or_default();
+            is_refused.then(|| format!("{value:?} does not match the pattern {source}; correct it"))
+        })
     }
 }
 
@@ -147,18 +154,6 @@ fn is_for(parameter: &Parameter, name: &str) -> bool {
         Some(beginning) => name.len() > beginning.len() && name.starts_with(beginning),
         None => parameter.name == name,
     }
-}
-
-/// The objection to a value, with the remedy.
-fn objection(parameter: &Parameter, pattern: Option<&Regex>, value: &str) -> Option<String> {
-    let Parameter { one_of, pattern: source, .. } = parameter;
-    if !one_of.is_empty() && !one_of.iter().any(|possible| possible == value) {
-        return Some(format!("{value:?} is none of its values; use one of: {}", one_of.join(", ")));
-    }
-    let is_refused = pattern.is_some_and(|pattern| !pattern.is_match(value));
-    is_refused.then(|| {
-        format!("{value:?} does not match the pattern {}; correct it", source.as_deref().unwrap_or_default())
-    })
 }
 
 #[cfg(test)]

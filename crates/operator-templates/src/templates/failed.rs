@@ -1,14 +1,14 @@
 //! Errors of renderings, with the place in the template and the parameter that stands there.
 
-use std::{collections::BTreeMap, ops::Range, sync::Arc};
+use std::{collections::BTreeMap, ops::Range};
 
 use minijinja::{Error, ErrorKind, Template};
 
-use super::{Input, Parameters, Subject, TemplateError, source::as_written};
+use super::{Input, TemplateError, source::as_written};
 use crate::field_path::shown;
 
 /// The error for a template that failed to render.
-pub(super) fn failure(template: &Template<'_, '_>, input: Input<'_>, error: &Error) -> TemplateError {
+pub(super) fn failure(template: &Template<'_, '_>, input: &Input<'_>, error: &Error) -> TemplateError {
     let name = template.name();
     let is_undefined = error.kind() == ErrorKind::UndefinedError;
     if is_undefined
@@ -20,17 +20,14 @@ pub(super) fn failure(template: &Template<'_, '_>, input: Input<'_>, error: &Err
     let Some(block) = error.range().and_then(|range| block(template.source(), range)).map(as_written) else {
         return TemplateError::failed(name, &error.to_string());
     };
-    let parameter = only(input.subject.parameters, |name| !is_undefined && reads(&block, name));
+    let parameter = only(input.given, |name| !is_undefined && reads(&block, name));
     TemplateError::failed(name, &format!("{block}: {error}{parameter}"))
 }
 
 /// Whether the rendering fails for lack of a parameter, and not of something else, such as a label.
-fn is_missing(parameter: &str, template: &Template<'_, '_>, input: Input<'_>, error: &Error) -> bool {
-    let mut parameters = input.subject.parameters.clone();
-    parameters.insert(parameter.to_owned(), "1".to_owned());
-    let given = Arc::new(Parameters::given(&parameters));
-    let subject = Subject { parameters: &parameters, ..*input.subject };
-    let again = template.render(Input { subject: &subject, parameters: &given, ..input }.values());
+fn is_missing(parameter: &str, template: &Template<'_, '_>, input: &Input<'_>, error: &Error) -> bool {
+    let with_it = Input { parameters: input.parameters.with(parameter), ..input.clone() };
+    let again = template.render(with_it.values());
     again.err().is_none_or(|again| (again.line(), again.range()) != (error.line(), error.range()))
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::{More, Parameters, Subject, TemplateError, TemplateValue, Templates, values::Kept};
+use super::{Input, Parameters, TemplateError, TemplateValue, Templates, values::Kept};
 
 /// Maximum length of a value, in bytes.
 const LONGEST_VALUE: usize = 32 * 1024;
@@ -26,20 +26,11 @@ impl Templates {
         name: &str,
         more: &[(&str, &Value)],
     ) -> Result<Map<String, Value>, TemplateError> {
-        let none = BTreeMap::new();
-        let subject = Subject {
-            name: "",
-            namespace: "",
-            uid: "",
-            labels: None,
-            annotations: None,
-            parameters: &none,
-            suffix: "",
-        };
-        let more: More<'_> =
-            more.iter().map(|(name, value)| (*name, TemplateValue::from_serialize(value))).collect();
-        let given = Parameters::given(&none).into();
-        match self.fill_checked(self.input(name, &subject, &given, &more), too_much)? {
+        let given = BTreeMap::new();
+        let others = more.iter().map(|(name, value)| (*name, TemplateValue::from_serialize(value))).collect();
+        let parameters = Parameters::new(given.clone(), false);
+        let input = Input { given: &given, parameters, others, has_objects: true };
+        match self.fill_checked(name, &input, too_much)? {
             Value::Object(fields) => Ok(fields),
             _ => Err(TemplateError::refused(name, "renders no map; write the fields that are to be changed")),
         }

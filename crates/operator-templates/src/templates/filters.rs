@@ -46,19 +46,18 @@ pub(super) fn all_tests() -> Vec<(&'static str, Value)> {
 /// Adds all filters, tests and functions.
 pub(super) fn add_to(environment: &mut Environment<'_>) {
     for (name, filter) in all_filters() {
-        environment.add_filter(name, move |state: &State, values: Rest<Value>| {
-            values.iter().try_for_each(check)?;
-            filter.call(state, &values)
-        });
+        environment.add_filter(name, move |state: &State, values: Rest<Value>| call(&filter, state, &values));
     }
     for (name, test) in all_tests() {
-        environment.add_test(name, move |state: &State, values: Rest<Value>| {
-            values.iter().try_for_each(check)?;
-            test.call(state, &values)
-        });
+        environment.add_test(name, move |state: &State, values: Rest<Value>| call(&test, state, &values));
     }
     environment.add_function("dict", functions::dict);
     environment.add_function("range", range);
+}
+
+fn call(function: &Value, state: &State, values: &[Value]) -> Result<Value, Error> {
+    values.iter().try_for_each(check)?;
+    function.call(state, values)
 }
 
 fn join(items: &Value, between: Option<&Value>) -> Result<String, Error> {

@@ -18,7 +18,7 @@ mod unread;
 mod values;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, HashSet},
     sync::Arc,
 };
 
@@ -43,17 +43,12 @@ const LONGEST: usize = 3 * 1024 * 1024;
 /// The API version and the kind of an object.
 pub type ApiKind<'k> = (&'k str, &'k str);
 
-/// Values for some templates only, by name.
-type More<'m> = BTreeMap<&'m str, TemplateValue>;
-
 /// A set of named templates.
 pub struct Templates {
     environment: Environment<'static>,
     trees: Trees,
     broken: BTreeMap<String, TemplateError>,
     names: Vec<String>,
-    /// Those that read `{{ suffix }}`.
-    suffixed: BTreeSet<String>,
     declared: BTreeMap<String, Declared>,
     own_domain: String,
     are_many: bool,
@@ -79,41 +74,23 @@ pub struct Subject<'s> {
     pub suffix: &'s str,
 }
 
-/// A template, and the values that it can use.
-#[derive(Clone, Copy)]
+/// The values that one rendering can use.
+#[derive(Clone)]
 struct Input<'i> {
-    /// The name of the template.
-    template: &'i str,
-    subject: &'i Subject<'i>,
-    parameters: &'i Arc<Parameters>,
-    more: &'i More<'i>,
-    own_domain: &'i str,
+    /// The parameters that the author of the object sets.
+    given: &'i BTreeMap<String, String>,
+    /// `{{ parameters }}`: these, and the defaults of others.
+    parameters: Arc<Parameters>,
+    /// All other values, by name.
+    others: TemplateValue,
+    /// Whether some of them are whole objects that somebody else wrote.
+    has_objects: bool,
 }
 
 impl Input<'_> {
     /// All values by their names.
-    fn values(self) -> TemplateValue {
-        let Self { subject, parameters, more, .. } = self;
-        context! {
-            name => subject.name,
-            namespace => subject.namespace,
-            uid => subject.uid,
-            labels => self.of_others(subject.labels),
-            annotations => self.of_others(subject.annotations),
-            parameters => TemplateValue::from_dyn_object(parameters.clone()),
-            suffix => subject.suffix,
-            ..TemplateValue::from_iter(more.clone())
-        }
-    }
-
-    /// The labels or annotations whose keys are not the controllers' own: a template that copies all must not copy those.
-    fn of_others(self, all: Option<&BTreeMap<String, String>>) -> BTreeMap<&str, &str> {
-        let is_own = |key: &str| {
-            let domain = key.split_once('/').and_then(|(domain, _)| domain.strip_suffix(self.own_domain));
-            domain.is_some_and(|subdomain| subdomain.is_empty() || subdomain.ends_with('.'))
-        };
-        let all = all.into_iter().flatten().map(|(key, value)| (&**key, &**value));
-        all.filter(|(key, _)| !is_own(key)).collect()
+    fn values(&self) -> TemplateValue {
+        context! { parameters => TemplateValue::from_dyn_object(self.parameters.clone()), ..self.others.clone() }
     }
 }
 
@@ -145,17 +122,11 @@ impl Templates {
                 broken.insert(name.clone(), TemplateError::refused(name, problem));
             }
         }
-        let names: Vec<_> = sources.keys().cloned().collect();
-        let reads_suffix = |name: &&String| {
-            let template = environment.get_template(name);
-            template.is_ok_and(|template| template.undeclared_variables(false).contains("suffix"))
-        };
         Self {
-            suffixed: names.iter().filter(reads_suffix).cloned().collect(),
             environment,
             trees: Trees::default(),
             broken,
-            names,
+            names: sources.keys().cloned().collect(),
             declared: BTreeMap::new(),
             own_domain: own_domain.to_owned(),
             are_many: false,
@@ -188,7 +159,13 @@ impl Templates {
     /// Whether a template reads `{{ suffix }}`.
     #[must_use]
     pub fn reads_suffix(&self, name: &str) -> bool {
-        self.suffixed.contains(name)
+        self.reads(name, false).contains("suffix")
+    }
+
+    /// The names of the variables that a template mentions, or of their fields, such as `parameters.image`.
+    fn reads(&self, name: &str, are_fields: bool) -> HashSet<String> {
+        let template = self.environment.get_template(name);
+        template.map(|template| template.undeclared_variables(are_fields)).unwrap_or_default()
     }
 
     /// The names of all templates.
@@ -207,18 +184,12 @@ impl Templates {
         subject: &Subject<'_>,
         kinds: &[ApiKind<'_>],
     ) -> Result<Rendered, TemplateError> {
-        let (given, more) = (self.given(name, subject)?, More::new());
-        let input = self.input(name, subject, &given, &more);
-        let mut object = self.object(input, kinds)?;
+        let input = self.input(name, subject)?;
+        let mut object = self.object(name, &input, kinds)?;
         let hash = if subject.suffix.is_empty() {
             hash(&object)
         } else {
-            let same_for_all = Subject { suffix: "", ..*subject };
-            let other = self.fill(Input { subject: &same_for_all, ..input })?;
-            if self.are_many {
-                unique(name, &object, &other)?;
-            }
-            hash(&other)
+            hash(&self.without_suffix(name, input, &object)?)
         };
         settle_namespace(name, &mut object, subject.namespace)?;
         Ok(Rendered { object, hash })
@@ -234,8 +205,7 @@ impl Templates {
         subject: &Subject<'_>,
         kinds: &[ApiKind<'_>],
     ) -> Result<Value, TemplateError> {
-        let (given, more) = (self.given(name, subject)?, More::new());
-        let mut object = self.object(self.input(name, subject, &given, &more), kinds)?;
+        let mut object = self.object(name, &self.input(name, subject)?, kinds)?;
         settle_namespace(name, &mut object, subject.namespace)?;
         Ok(object)
     }
@@ -252,55 +222,84 @@ impl Templates {
         more: &[(&str, &Value)],
         kinds: &[ApiKind<'_>],
     ) -> Result<Value, TemplateError> {
-        let more = more.iter().map(|(name, value)| (*name, TemplateValue::from_serialize(value))).collect();
-        let given = Arc::new(Parameters::given(subject.parameters));
-        self.object(self.input(name, subject, &given, &more), kinds)
+        let input = self.input(name, subject)?;
+        let more: TemplateValue =
+            more.iter().map(|(name, value)| (*name, TemplateValue::from_serialize(value))).collect();
+        let others = context! { ..input.others, ..more };
+        self.object(name, &Input { others, has_objects: true, ..input }, kinds)
     }
 
-    fn input<'i>(
-        &'i self,
-        template: &'i str,
-        subject: &'i Subject<'i>,
-        parameters: &'i Arc<Parameters>,
-        more: &'i More<'i>,
-    ) -> Input<'i> {
-        Input { template, subject, parameters, more, own_domain: &self.own_domain }
+    /// The values of a subject, with the declared defaults.
+    fn input<'i>(&self, name: &str, subject: &Subject<'i>) -> Result<Input<'i>, TemplateError> {
+        let given = subject.parameters;
+        let declared = self.declared.get(name);
+        let complete =
+            declared.map_or_else(|| Ok(given.clone()), |declared| declared.complete(name, given))?;
+        Ok(Input {
+            given,
+            parameters: Parameters::new(complete, false),
+            others: self.others(subject),
+            has_objects: false,
+        })
     }
 
-    /// The parameters of a subject, with the declared defaults.
-    fn given(&self, name: &str, subject: &Subject<'_>) -> Result<Arc<Parameters>, TemplateError> {
-        let completed = self.declared.get(name).map(|declared| declared.complete(name, subject.parameters));
-        let completed = completed.transpose()?;
-        Ok(Arc::new(Parameters::given(completed.as_ref().unwrap_or(subject.parameters))))
+    /// The values of a subject but for its parameters. Labels and annotations whose keys are the controllers' own are not among
+    /// them: a template that copies all must not copy those.
+    fn others(&self, subject: &Subject<'_>) -> TemplateValue {
+        let is_own = |key: &str| {
+            let domain = key.split_once('/').and_then(|(domain, _)| domain.strip_suffix(&self.own_domain));
+            domain.is_some_and(|subdomain| subdomain.is_empty() || subdomain.ends_with('.'))
+        };
+        let of_others = |texts: Option<&BTreeMap<String, String>>| -> TemplateValue {
+            let texts = texts.into_iter().flatten().filter(|(key, _)| !is_own(key));
+            texts.map(|(key, value)| (key.as_str(), value.as_str())).collect()
+        };
+        context! {
+            name => subject.name,
+            namespace => subject.namespace,
+            uid => subject.uid,
+            labels => of_others(subject.labels),
+            annotations => of_others(subject.annotations),
+            suffix => subject.suffix,
+        }
     }
 
-    fn object(&self, input: Input<'_>, kinds: &[ApiKind<'_>]) -> Result<Value, TemplateError> {
-        let object = self.fill(input)?;
-        check(input.template, &object, kinds)?;
+    fn object(&self, name: &str, input: &Input<'_>, kinds: &[ApiKind<'_>]) -> Result<Value, TemplateError> {
+        let object = self.fill(name, input)?;
+        check(name, &object, kinds)?;
         Ok(object)
     }
 
+    /// What is the same for all objects of a rendering, of which this is one.
+    fn without_suffix(&self, name: &str, input: Input<'_>, object: &Value) -> Result<Value, TemplateError> {
+        let others = context! { suffix => "", ..input.others };
+        let same_for_all = self.fill(name, &Input { others, ..input })?;
+        if self.are_many {
+            unique(name, object, &same_for_all)?;
+        }
+        Ok(same_for_all)
+    }
+
     /// What a template renders, whatever that is.
-    fn fill(&self, input: Input<'_>) -> Result<Value, TemplateError> {
-        self.fill_checked(input, |_| None)
+    fn fill(&self, name: &str, input: &Input<'_>) -> Result<Value, TemplateError> {
+        self.fill_checked(name, input, |_| None)
     }
 
     /// The same, but for the mistake that `check` finds in a value.
     fn fill_checked(
         &self,
-        input: Input<'_>,
+        name: &str,
+        input: &Input<'_>,
         check: impl Fn(&Kept) -> Option<&'static str>,
     ) -> Result<Value, TemplateError> {
-        let name = input.template;
         if let Some(error) = self.broken.get(name) {
             return Err(error.clone());
         }
         let Ok(template) = self.environment.get_template(name) else {
             return Err(TemplateError::unknown(name, &self.names.join(", ")));
         };
-        let rendered = template
-            .render_captured(input.values())
-            .map_err(|error| failed::failure(&template, input, &error))?;
+        let rendered = template.render_captured(input.values());
+        let rendered = rendered.map_err(|error| failed::failure(&template, input, &error))?;
         if rendered.output().len() > LONGEST {
             return Err(TemplateError::too_long(name));
         }
@@ -308,7 +307,7 @@ impl Templates {
         if let Some(problem) = values.iter().find_map(check) {
             return Err(TemplateError::refused(name, problem));
         }
-        self.trees.fill(name, rendered.output(), &values, !input.more.is_empty())
+        self.trees.fill(name, rendered.output(), &values, input.has_objects)
     }
 }
 

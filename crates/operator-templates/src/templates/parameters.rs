@@ -3,31 +3,32 @@ use std::{
     sync::Arc,
 };
 
-use parking_lot::Mutex;
-
 use minijinja::{
     Value,
     value::{Enumerator, Object},
 };
+use parking_lot::Mutex;
 
 /// The `parameters` of a template, which record those that it read, and the last missing one.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Parameters {
     values: BTreeMap<String, String>,
-    /// Has a value for every name.
-    probe: bool,
+    /// Whether every other name has the value `1`, to try a template out.
+    is_probe: bool,
     missing: Mutex<Option<String>>,
     read: Mutex<BTreeSet<String>>,
 }
 
 impl Parameters {
-    pub fn given(values: &BTreeMap<String, String>) -> Self {
-        Self { values: values.clone(), probe: false, missing: Mutex::default(), read: Mutex::default() }
+    pub fn new(values: BTreeMap<String, String>, is_probe: bool) -> Arc<Self> {
+        Arc::new(Self { values, is_probe, ..Self::default() })
     }
 
-    /// Parameters that have the value `1` under every other name, to try a template out.
-    pub fn probe(values: &BTreeMap<String, String>) -> Self {
-        Self { probe: true, ..Self::given(values) }
+    /// The same parameters, and this one.
+    pub fn with(&self, name: &str) -> Arc<Self> {
+        let mut values = self.values.clone();
+        values.insert(name.to_owned(), "1".to_owned());
+        Self::new(values, self.is_probe)
     }
 
     /// The names that were read.
@@ -45,7 +46,7 @@ impl Object for Parameters {
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
         let name = key.as_str()?;
         let value = self.values.get(name).map(|value| Value::from(value.as_str()));
-        if value.is_none() && self.probe {
+        if value.is_none() && self.is_probe {
             return Some(Value::from("1"));
         }
         self.read.lock().insert(name.to_owned());

@@ -3,12 +3,12 @@
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use minijinja::{
-    Value as TemplateValue,
+    Value as TemplateValue, context,
     value::{Enumerator, Object, ObjectRepr},
 };
 use serde_json::Value;
 
-use super::{ApiKind, Input, Subject, TemplateError, Templates, object::unique, parameters::Parameters};
+use super::{ApiKind, Input, Parameters, Subject, TemplateError, Templates};
 
 /// The suffix for trying out templates.
 const PROBE: &str = "suffix";
@@ -44,15 +44,18 @@ impl Templates {
             parameters: &BTreeMap::new(),
             suffix: PROBE,
         };
-        let more = more.iter().map(|name| (*name, TemplateValue::from_object(Anything))).collect();
-        let [probe, alone] = [Parameters::probe(given), Parameters::given(given)].map(Arc::new);
-        let input = self.input(name, &subject, &probe, &more);
-        let mut samples = vec![self.object(input, kinds)?];
+        let more: TemplateValue =
+            more.iter().map(|name| (*name, TemplateValue::from_object(Anything))).collect();
+        let others = context! { ..self.others(&subject), ..more };
+        let input = |is_probe| {
+            let parameters = Parameters::new(given.clone(), is_probe);
+            Input { given, parameters, others: others.clone(), has_objects: false }
+        };
+        let mut samples = vec![self.object(name, &input(true), kinds)?];
         if self.are_many {
-            let same_for_all = Subject { suffix: "", ..subject };
-            unique(name, &samples[0], &self.fill(Input { subject: &same_for_all, ..input })?)?;
+            self.without_suffix(name, input(true), &samples[0])?;
         }
-        samples.extend(self.object(Input { parameters: &alone, ..input }, kinds).ok());
+        samples.extend(self.object(name, &input(false), kinds).ok());
         samples.dedup();
         Ok(samples)
     }

@@ -1,8 +1,6 @@
 //! The parameters that an author sets and a template does not read.
 
-use std::sync::Arc;
-
-use super::{More, Parameters, Subject, Templates, declared::meant};
+use super::{Subject, Templates, declared::meant};
 
 impl Templates {
     /// The parameters of a subject that a template without declarations does not read, each with the name that was
@@ -13,11 +11,11 @@ impl Templates {
         if subject.parameters.is_empty() || self.declared.contains_key(name) {
             return Vec::new();
         }
-        let given = Arc::new(Parameters::given(subject.parameters));
-        if self.fill(self.input(name, subject, &given, &More::new())).is_err() {
+        let Ok(input) = self.input(name, subject) else { return Vec::new() };
+        if self.fill(name, &input).is_err() {
             return Vec::new();
         }
-        let read = given.read();
+        let read = input.parameters.read();
         if subject.parameters.keys().all(|name| read.contains(name)) {
             return Vec::new();
         }
@@ -34,8 +32,7 @@ impl Templates {
 
     /// The names of the parameters that a template mentions, for templates without declarations. It may read more.
     pub(super) fn mentioned(&self, name: &str) -> Vec<String> {
-        let Ok(template) = self.environment.get_template(name) else { return Vec::new() };
-        let variables = template.undeclared_variables(true);
+        let variables = self.reads(name, true);
         let names = variables.iter().filter_map(|variable| variable.strip_prefix("parameters."));
         let mut names: Vec<String> = names.map(str::to_owned).collect();
         names.sort_unstable();

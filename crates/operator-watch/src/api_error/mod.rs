@@ -12,7 +12,6 @@ use kube::core::response::Status;
 use crate::{Failure, live::Silence, object::Named};
 
 pub use cause::Cause;
-pub use unknown_field::unknown_fields;
 
 /// The answer to a JSON patch with a failed test.
 const FAILED_TEST: &str = "the server rejected our request due to an error in our request";
@@ -76,7 +75,7 @@ impl ApiError {
             message => unknown_field::without_object(message).to_owned(),
         };
         let fields = if cause == Cause::UnknownField {
-            unknown_fields(&message)
+            Self::unknown_fields(&message)
         } else {
             let causes = details.into_iter().flat_map(|details| &details.causes);
             causes.map(|cause| cause.field.clone()).filter(|field| !field.is_empty()).collect()

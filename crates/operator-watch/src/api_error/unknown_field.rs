@@ -1,5 +1,7 @@
 //! Fields that the API server would drop: it names them in its message only, in one of two ways.
 
+use super::ApiError;
+
 /// Its words before the fields that it cannot decode.
 const REFUSED: &str = "strict decoding error: ";
 /// Its words before the object of a patch, and between that and the reason. Within the object, quotes are escaped.
@@ -43,15 +45,17 @@ pub(super) fn without_object(message: &str) -> &str {
     reason_of_patch(message).unwrap_or(message)
 }
 
-/// The fields that a message of the API server names as unknown, in its notation; none for another message.
-#[must_use]
-pub fn unknown_fields(message: &str) -> Vec<String> {
-    let decoded = DECODED.iter().flat_map(|before| message.split(before).skip(1)).filter_map(until_quote);
-    let applied = message.split(APPLIED).filter_map(|before| before.rsplit(char::is_whitespace).next());
-    let applied = applied.filter_map(|path| path.strip_prefix('.'));
-    let mut fields: Vec<String> = decoded.chain(applied).map(str::to_owned).collect();
-    fields.dedup();
-    fields
+impl ApiError {
+    /// The fields that a message of the API server names as unknown, in its notation; none for another message.
+    #[must_use]
+    pub fn unknown_fields(message: &str) -> Vec<String> {
+        let decoded = DECODED.iter().flat_map(|before| message.split(before).skip(1)).filter_map(until_quote);
+        let applied = message.split(APPLIED).filter_map(|before| before.rsplit(char::is_whitespace).next());
+        let applied = applied.filter_map(|path| path.strip_prefix('.'));
+        let mut fields: Vec<String> = decoded.chain(applied).map(str::to_owned).collect();
+        fields.dedup();
+        fields
+    }
 }
 
 fn until_quote(text: &str) -> Option<&str> {
@@ -83,13 +87,13 @@ mod tests {
             ),
         ] {
             assert!(is_refused(message), "{message}");
-            assert_eq!(unknown_fields(message), fields, "{message}");
+            assert_eq!(ApiError::unknown_fields(message), fields, "{message}");
         }
         let patched = "\"\" is invalid: patch: Invalid value: \"{\\\"data\\\":{\\\"password\\\":\\\"strict decoding error: unknown field \"x\"\\\"}}\": strict decoding error: unknown field \"spec.restartedAt\"";
         let said = without_object(patched);
         assert_eq!(said, "strict decoding error: unknown field \"spec.restartedAt\"");
-        assert_eq!(unknown_fields(said), ["spec.restartedAt"]);
+        assert_eq!(ApiError::unknown_fields(said), ["spec.restartedAt"]);
         let typed = "failed to create typed patch object (shop/web; v1, Kind=Pod): .spec.a: expected string, got &value.valueUnstructured{Value:1}";
-        assert!(!is_refused(typed) && unknown_fields(typed).is_empty());
+        assert!(!is_refused(typed) && ApiError::unknown_fields(typed).is_empty());
     }
 }

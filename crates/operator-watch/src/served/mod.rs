@@ -13,7 +13,7 @@ use kube::{
 };
 use tokio::time::Instant;
 
-use crate::{ApiError, Verb, live::within, object::Named};
+use crate::{ApiError, Live, Verb, object::Named};
 
 /// Lifetime of an answer that nothing contradicts.
 const ANSWER_LIFETIME: Duration = Duration::from_secs(300);
@@ -81,7 +81,7 @@ impl ServedKinds {
         {
             return kind.clone();
         }
-        let kind = within(DISCOVERY_TIMEOUT, ask(&self.client, wanted)).await;
+        let kind = Live::within(DISCOVERY_TIMEOUT, ask(&self.client, wanted)).await;
         let group = Named::new("the API group", &*wanted.group);
         let kind = kind.map_err(|error| ApiError::of(Verb::Read, &error, group));
         let mut known = self.known.lock();

@@ -13,7 +13,7 @@ use kube::{
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
-use crate::{ServedKinds, TrimmedObject, lenient::Lenient, live::within};
+use crate::{Live, ServedKinds, TrimmedObject, lenient::Lenient};
 
 /// Time limit of a page: the API server gives up a list after 60 s.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -98,7 +98,7 @@ impl<K: DeserializeOwned> Watch<K> {
         };
         let (all, is_metadata_only) = (Request::new(&*self.path), self.is_metadata_only);
         let list = |params: &_| if is_metadata_only { all.list_metadata(params) } else { all.list(params) };
-        within(PAGE_TIMEOUT, page(&self.client, list, params, take)).await
+        Live::within(PAGE_TIMEOUT, page(&self.client, list, params, take)).await
     }
 
     /// The changes since a version; `Ok` as soon as the server has started the watch.
@@ -116,7 +116,7 @@ impl<K: DeserializeOwned> Watch<K> {
         let mut request = request.map_err(kube::Error::BuildRequest)?;
         // Each event would be a separate gzip member, of which the client decodes only the first.
         request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        let lines = within(START_TIMEOUT, self.client.request_stream(request)).await?.lines();
+        let lines = Live::within(START_TIMEOUT, self.client.request_stream(request)).await?.lines();
         // A broken connection ends the watch, as the server itself does; a line that it cuts off comes again.
         let is_end = |error: &io::Error| error.kind() != io::ErrorKind::InvalidData;
         let lines = lines.take_while(move |line| ready(!line.as_ref().is_err_and(is_end)));

@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep};
 
 use super::*;
 use crate::{
-    ApiError, Cause, Verb,
+    ApiError, Cause, Failure, Verb,
     lenient::Unmanaged,
     object::{Named, ObjectId},
 };
@@ -192,8 +192,8 @@ impl Report for Reported {
         self.0.lock().unreadable = count;
     }
 
-    fn is_unreadable(&self, object: &ObjectReference, mistake: &str, message: &str) {
-        assert!(message.contains(mistake), "{message}");
+    fn is_unreadable(&self, object: &ObjectReference, mistake: &str, failure: &Failure) {
+        assert!(failure.message.contains(mistake), "{failure}");
         let name = object.name.clone().unwrap_or_default();
         *self.0.lock().told.entry((name, mistake.to_owned())).or_default() += 1;
     }

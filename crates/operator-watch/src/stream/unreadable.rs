@@ -7,7 +7,9 @@ use std::{
 use kube::{Resource, runtime::watcher::Event};
 
 use crate::{
+    Failure,
     lenient::{Lenient, Unreadable},
+    reason::UNREADABLE,
     report::Report,
 };
 
@@ -71,7 +73,7 @@ impl Unread {
     }
 
     fn tell(&self, Unreadable { object, error }: &Unreadable) {
-        self.report.is_unreadable(object, error, &text(error));
+        self.report.is_unreadable(object, error, &Failure::transient(UNREADABLE, text(error)));
     }
 
     fn count(&self) {

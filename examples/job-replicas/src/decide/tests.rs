@@ -1,5 +1,5 @@
 use jiff::Timestamp;
-use operator_kit::{report::conditions, run::Attempt};
+use operator_kit::{report::Conditions, run::Attempt};
 use serde_json::json;
 
 use super::*;
@@ -76,7 +76,7 @@ fn a_job_that_is_being_deleted_still_takes_its_room() {
 #[test]
 fn readiness_waits_for_the_last_old_job() {
     let is_ready = |jobs: &[(&str, Phase)]| {
-        conditions::is_true(&status(&observed(1, jobs)).conditions, conditions::READY)
+        Conditions::is_true(&status(&observed(1, jobs)).conditions, Conditions::READY)
     };
     assert!(is_ready(&[("new", Phase::Ready)]));
     assert!(!is_ready(&[("new", Phase::Ready), ("old", Phase::Terminating)]));

@@ -22,7 +22,7 @@ fn a_former_child_that_breaks_the_contract_is_told_and_not_written_to() {
     let status = written(decide(&observed));
     let blocker = status.blocked_by.as_ref().unwrap();
     assert_eq!((&*blocker.name, &*blocker.reason), ("web", "ContractBroken"));
-    let message = &conditions::find(&status.conditions, conditions::READY).unwrap().message;
+    let message = &Conditions::find(&status.conditions, Conditions::READY).unwrap().message;
     assert!(
         message.contains("the former Deployment \"web\" breaks the replica contract: contract.active"),
         "{message}"
@@ -58,7 +58,7 @@ fn a_breach_holds_up_neither_former_children_nor_its_cure() {
     observed.attempt = without(&refused, "ContractBroken", "contract.active");
     let told = status(&observed);
     assert_eq!(ready(&told), (false, "ContractBroken".into()));
-    assert!(conditions::is_true(&told.conditions, conditions::STALLED));
+    assert!(Conditions::is_true(&told.conditions, Conditions::STALLED));
     assert_eq!(told.blocked_by.unwrap().reason, "ContractBroken");
     observed.others = vec![deployment_child(json!({"spec": {"replicas": 0}, "status": {"active": 0}}))];
     assert!(matches!(decide(&observed), Action::Scale { replicas: 3, is_former: true, .. }));
@@ -109,6 +109,6 @@ fn a_child_that_never_reports_is_told_by_the_field_after_the_deadline() {
     let deadline = Duration::from_secs(600);
     (observed.since_progress, observed.behind_for) = (deadline, deadline);
     let status = written(decide(&observed));
-    let message = &conditions::find(&status.conditions, conditions::STALLED).unwrap().message;
+    let message = &Conditions::find(&status.conditions, Conditions::STALLED).unwrap().message;
     assert!(message.contains("contract.observedGeneration (status.observedGeneration)"), "{message}");
 }

@@ -3,7 +3,7 @@
 use catena_api::deletion::TERMINATING;
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use operator_kit::{run::HeldUp, write::owner::is_former};
+use operator_kit::{run::HeldUp, write::Ownership};
 use operator_templates::TemplateError;
 use operator_watch::Failure;
 
@@ -103,11 +103,11 @@ fn a_child_that_was_left_with_another_content_is_told_how_it_comes_back() {
 fn what_a_former_one_left_is_waited_for() {
     let owner = json!([{"apiVersion": "catena.dev/v1alpha1", "kind": "BasicDeployment", "name": "web", "uid": "former", "controller": true}]);
     let left = child(json!({"metadata": {"ownerReferences": owner}}));
-    assert!(is_former(left.owner.as_ref().unwrap(), &deployment()));
-    assert!(!is_former(child(json!({})).owner.as_ref().unwrap(), &deployment()));
+    assert!(Ownership::is_former(left.owner.as_ref().unwrap(), &deployment()));
+    assert!(!Ownership::is_former(child(json!({})).owner.as_ref().unwrap(), &deployment()));
     let status = written(decide(&observed(Found::Leaving(left))));
     assert_eq!(ready(&status), (false, "FormerChildLeaving".into()));
-    assert!(!conditions::is_true(&status.conditions, conditions::STALLED));
+    assert!(!Conditions::is_true(&status.conditions, Conditions::STALLED));
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn a_refusal_stalls_and_names_itself() {
     let message = "BasicReplicaSet \"web\" belongs to somebody".to_owned();
     observed.attempt = Attempt::Deferred(Failure::stalled("ChildNotOwned", message));
     let status = written(decide(&observed));
-    assert!(conditions::is_true(&status.conditions, conditions::STALLED));
+    assert!(Conditions::is_true(&status.conditions, Conditions::STALLED));
     assert_eq!(ready(&status), (false, "ChildNotOwned".into()));
     assert_eq!(status.blocked_by.unwrap().kind, "BasicDeployment");
 }
@@ -169,7 +169,7 @@ fn the_leaf_that_blocks_is_named_at_the_top() {
     let blocker = json!({"apiVersion": "v1", "kind": "Pod", "name": "web-x", "reason": "ImagePullBackOff", "message": "no such image"});
     let status = written(decide(&ours(json!({"status": {"active": 2, "blockedBy": blocker}}))));
     assert_eq!(status.blocked_by.as_ref().unwrap().name, "web-x");
-    let message = &conditions::find(&status.conditions, conditions::READY).unwrap().message;
+    let message = &Conditions::find(&status.conditions, Conditions::READY).unwrap().message;
     assert_eq!(
         message,
         "2 of 3 replicas are serving; Pod web-x is not ready: ImagePullBackOff: no such image"
@@ -192,15 +192,15 @@ fn a_child_that_says_it_is_not_ready_is_believed() {
 fn a_rollout_that_does_not_move_is_reported_after_its_deadline() {
     let mut observed = ours(json!({"status": {"active": 1}}));
     let status = written(decide(&observed));
-    assert!(conditions::is_true(&status.conditions, conditions::PROGRESSING));
+    assert!(Conditions::is_true(&status.conditions, Conditions::PROGRESSING));
     Arc::make_mut(&mut observed.deployment).status = Some(status);
     observed.since_progress = Duration::from_secs(590);
     assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(10)));
     observed.since_progress = Duration::from_secs(600);
     let status = written(decide(&observed));
     assert_eq!(ready(&status), (false, "ProgressDeadlineExceeded".into()));
-    assert!(conditions::is_true(&status.conditions, conditions::STALLED));
-    assert!(!conditions::is_true(&status.conditions, conditions::PROGRESSING));
+    assert!(Conditions::is_true(&status.conditions, Conditions::STALLED));
+    assert!(!Conditions::is_true(&status.conditions, Conditions::PROGRESSING));
 }
 
 #[test]
@@ -218,7 +218,7 @@ fn numbers_that_came_to_rest_are_told_soon_also_while_paused() {
 fn what_others_say_in_conditions_of_their_own_is_no_reason_to_write() {
     let mut observed = ours(json!({}));
     let mut status = written(decide(&observed));
-    let theirs = conditions::Conditions::new(1, observed.now).with("Theirs", false, "Seen", "").since(&[]);
+    let theirs = Conditions::new(1, observed.now).with("Theirs", false, "Seen", "").since(&[]);
     status.conditions.splice(0..0, theirs);
     Arc::make_mut(&mut observed.deployment).status = Some(status);
     assert_eq!(decide(&observed), Action::Settle);
@@ -262,7 +262,7 @@ fn a_deletion_that_is_held_up_is_reported_once_with_what_holds_it() {
         // A dependent is not said to have the finalizer of its owner.
         assert_eq!(by.message.contains("example.com/hold"), by.kind == "BasicDeployment", "{by:?}");
         assert_eq!(status.active, 3, "the replicas still serve");
-        assert!(conditions::is_false(&status.conditions, conditions::PROGRESSING));
+        assert!(Conditions::is_false(&status.conditions, Conditions::PROGRESSING));
         let mut told = observed.clone();
         Arc::make_mut(&mut told.deployment).status = Some(status.clone());
         assert_eq!(decide(&told), Action::Settle);

@@ -1,9 +1,6 @@
 //! Changes by somebody else are undone, but not more often than the kit allows.
 
-use operator_kit::{
-    report::conditions::{RECONCILING, STALLED},
-    run::HeldUp,
-};
+use operator_kit::{report::Conditions, run::HeldUp};
 use operator_watch::Failure;
 
 use super::*;
@@ -64,10 +61,10 @@ fn while_a_fight_is_slowed_down_nothing_is_undone_and_what_is_not_as_rendered_is
         assert!(!observed.is_served(), "no former child goes");
         let status = written(decide(&observed));
         assert_eq!(ready(&status), (false, "RepeatedWrites".into()));
-        let message = &conditions::find(&status.conditions, conditions::READY).unwrap().message;
+        let message = &Conditions::find(&status.conditions, Conditions::READY).unwrap().message;
         assert!(message.contains("\"hpa\""), "{message}");
-        assert!(conditions::is_true(&status.conditions, RECONCILING));
-        assert!(conditions::find(&status.conditions, STALLED).is_none(), "it goes on");
+        assert!(Conditions::is_true(&status.conditions, Conditions::RECONCILING));
+        assert!(Conditions::find(&status.conditions, Conditions::STALLED).is_none(), "it goes on");
         let blocker = status.blocked_by.clone().unwrap();
         assert_eq!((&*blocker.kind, &*blocker.reason), ("BasicDeployment", "RepeatedWrites"));
         Arc::make_mut(&mut observed.deployment).status = Some(status);
@@ -97,7 +94,7 @@ fn a_pod_that_does_not_serve_is_named_beside_a_fight() {
     let Found::Ours(child) = &mut observed.child else { panic!() };
     Arc::make_mut(child).outputs.blocked_by = Some(serde_json::from_value(blocker).unwrap());
     let status = written(decide(&slowed_down(observed, &[step::HEAL_SCALE])));
-    let message = &conditions::find(&status.conditions, conditions::READY).unwrap().message;
+    let message = &Conditions::find(&status.conditions, Conditions::READY).unwrap().message;
     assert!(
         message.contains("\"hpa\"") && message.contains("Pod web-1 is not ready: ImagePullBackOff"),
         "{message}"
@@ -239,8 +236,8 @@ fn a_change_by_somebody_else_that_a_pause_keeps_is_not_reported_as_ready() {
     assert!(observed.is_served(), "an exchange goes on");
     let status = written(decide(&observed));
     assert_eq!(ready(&status), (false, "ChangedWhilePaused".to_owned()));
-    assert_eq!(conditions::find(&status.conditions, conditions::PROGRESSING).unwrap().status, "False");
-    let message = &conditions::find(&status.conditions, conditions::READY).unwrap().message;
+    assert_eq!(Conditions::find(&status.conditions, Conditions::PROGRESSING).unwrap().status, "False");
+    let message = &Conditions::find(&status.conditions, Conditions::READY).unwrap().message;
     assert!(message.contains("spec.parameters.image"), "{message}");
     let mut settled = ours(json!({}));
     settled.settled_as = Some(desired().comparable());

@@ -45,7 +45,7 @@ fn the_former_kind_goes_step_by_step_and_is_named_meanwhile() {
     observed.child = Found::Ours(child(replicas(1, 0)));
     let status = written(decide(&observed));
     assert_eq!((status.active, status.replicas, ready(&status).1), (3, 4, "Exchanging".into()));
-    let message = &conditions::find(&status.conditions, conditions::PROGRESSING).unwrap().message;
+    let message = &Conditions::find(&status.conditions, Conditions::PROGRESSING).unwrap().message;
     assert_eq!(message, "3 of 3 replicas are serving, 3 of them of the former Deployment \"web\"");
     observed.child = Found::Ours(child(replicas(1, 1)));
     let former = observed.others[0].clone();
@@ -68,7 +68,7 @@ fn a_new_replica_replaces_a_former_one_once_it_has_been_ready_for_as_long_as_it_
     };
     observed.child = wanted(1, json!(0));
     let told = written(decide(&observed));
-    let message = &conditions::find(&told.conditions, conditions::READY).unwrap().message;
+    let message = &Conditions::find(&told.conditions, Conditions::READY).unwrap().message;
     assert!(message.ends_with("; 1 are ready for less than minReadySeconds"), "{message}");
     for counted in [json!(1), Value::Null] {
         observed.child = wanted(1, counted);
@@ -147,7 +147,7 @@ fn ready_waits_for_the_end_of_replicas_if_somebody_asks_for_that() {
     let message = |observed: &Observed| {
         let told = status(observed);
         assert!(!told.ready);
-        conditions::find(&told.conditions, conditions::READY).unwrap().message.clone()
+        Conditions::find(&told.conditions, Conditions::READY).unwrap().message.clone()
     };
     let told = message(&observed);
     let end = "waits for the end of 1 of the replicas of Deployment \"web\" (contract.terminating)";
@@ -308,7 +308,7 @@ fn ready_waits_for_the_end_of_former_replicas_and_names_them() {
     observed.others = vec![leaving(2)];
     let told = status(&observed);
     assert_eq!(ready(&told), (false, "Exchanging".into()));
-    let message = &conditions::find(&told.conditions, conditions::READY).unwrap().message;
+    let message = &Conditions::find(&told.conditions, Conditions::READY).unwrap().message;
     let named = "Deployment \"web\" is being deleted, and 2 of its replicas still serve";
     assert!(message.contains(named), "{message}");
     observed.others = vec![leaving(0)];

@@ -28,7 +28,7 @@ fn a_child_of_an_earlier_name_counts_and_is_scaled_until_the_new_one_serves() {
     starting.others = vec![other(3)];
     let status = written(decide(&starting));
     assert_eq!((status.active, status.ready, status.selector.as_deref()), (3, false, Some("old=1")));
-    let message = &conditions::find(&status.conditions, conditions::READY).unwrap().message;
+    let message = &Conditions::find(&status.conditions, Conditions::READY).unwrap().message;
     assert_eq!(message, "3 of 3 replicas are serving, 3 of them of the former BasicReplicaSet \"old-name\"");
 
     let unscaled = other(2);
@@ -83,7 +83,7 @@ fn a_child_of_an_earlier_name_that_cannot_be_scaled_holds_up_nothing_else() {
     observed.child = Found::Ours(child(json!({"spec": {"replicas": 2}, "status": {"active": 1}})));
     let status = written(decide(&observed));
     assert_eq!(ready(&status), (false, "Exchanging".into()));
-    let message = &conditions::find(&status.conditions, conditions::READY).unwrap().message;
+    let message = &Conditions::find(&status.conditions, Conditions::READY).unwrap().message;
     assert!(message.ends_with("; a former child cannot be scaled: no"), "{message}");
     let blocker = status.blocked_by.unwrap();
     assert_eq!((&*blocker.kind, &*blocker.name, &*blocker.reason), ("BasicDeployment", "web", "Forbidden"));

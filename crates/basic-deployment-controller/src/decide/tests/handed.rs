@@ -163,7 +163,7 @@ fn a_kind_without_the_field_gets_nothing_and_that_is_told() {
     spec(&mut observed).min_ready_seconds = Some(5);
     let told = written(decide(&observed));
     assert!(told.ready);
-    let message = &conditions::find(&told.conditions, conditions::READY).unwrap().message;
+    let message = &Conditions::find(&told.conditions, Conditions::READY).unwrap().message;
     assert!(message.contains("; contract.minReadySeconds of the child's kind names no field"), "{message}");
 }
 

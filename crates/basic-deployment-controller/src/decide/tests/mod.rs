@@ -20,7 +20,7 @@ use std::{sync::Arc, time::Duration};
 use catena_api::{BasicDeploymentSpec, BasicDeploymentStatus, Pin, contract::ReplicaContract, keys};
 use jiff::Timestamp;
 use operator_kit::{
-    report::{StatusAge, conditions},
+    report::{Conditions, StatusAge},
     run::Attempt,
 };
 use operator_templates::Rendered;
@@ -128,7 +128,7 @@ fn written(action: Action) -> BasicDeploymentStatus {
 }
 
 fn ready(status: &BasicDeploymentStatus) -> (bool, String) {
-    let condition = conditions::find(&status.conditions, conditions::READY).unwrap();
+    let condition = Conditions::find(&status.conditions, Conditions::READY).unwrap();
     assert_eq!(condition.status == "True", status.ready);
     (status.ready, condition.reason.clone())
 }

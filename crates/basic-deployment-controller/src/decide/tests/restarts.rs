@@ -55,7 +55,7 @@ fn in_a_pause_no_token_is_handed_on() {
 fn a_kind_without_restarts_stays_ready_and_says_that_the_token_has_no_effect() {
     let observed = under("1970-01-01T00:00:30Z", ours(json!({})));
     let status = written(decide(&with_contract(observed, |contract| contract.restarted_at = None)));
-    let blocked = conditions::find(&status.conditions, "RestartBlocked").unwrap();
+    let blocked = Conditions::find(&status.conditions, "RestartBlocked").unwrap();
     assert_eq!((&*blocked.status, &*blocked.reason), ("True", "ChildHasNoRestart"));
     assert!(status.ready && blocked.message.starts_with("spec.restartedAt is 1970-"), "{blocked:?}");
 }
@@ -64,7 +64,7 @@ fn a_kind_without_restarts_stays_ready_and_says_that_the_token_has_no_effect() {
 fn a_token_in_the_future_is_told_until_its_time_has_come() {
     let far = under("9999-12-31T23:59:59Z", ours(json!({"spec": {"restartedAt": "9999-12-31T23:59:59Z"}})));
     let status = written(decide(&far));
-    let blocked = conditions::find(&status.conditions, "RestartBlocked").unwrap();
+    let blocked = Conditions::find(&status.conditions, "RestartBlocked").unwrap();
     assert_eq!((&*blocked.reason, status.ready), ("TokenInFuture", true));
     let mut told = far;
     Arc::make_mut(&mut told.deployment).status = Some(status);
@@ -81,7 +81,7 @@ fn a_token_in_the_future_is_told_until_its_time_has_come() {
 fn a_token_of_a_server_whose_clock_is_ahead_is_believed() {
     let ahead = (ours(json!({})).now + Duration::from_secs(50)).to_string();
     let observed = under(&ahead, ours(json!({"spec": {"restartedAt": ahead}})));
-    assert_eq!(conditions::find(&status(&observed).conditions, "RestartBlocked"), None);
+    assert_eq!(Conditions::find(&status(&observed).conditions, "RestartBlocked"), None);
 }
 
 #[test]

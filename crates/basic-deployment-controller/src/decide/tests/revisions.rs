@@ -144,7 +144,7 @@ fn a_pinned_revision_becomes_the_last_one_and_is_kept() {
     assert_eq!(held.hash, NEW);
     observed.revisions = vec![revision(2, "bad"), revision(3, NEW)];
     let status = written(decide(&observed));
-    assert!(conditions::is_true(&status.conditions, "RolledBack"));
+    assert!(Conditions::is_true(&status.conditions, "RolledBack"));
     assert_eq!(ready(&status), (true, "Complete".into()));
     spec(&mut observed).revision_history_limit = 0;
     (observed.child, observed.desired) = (Found::Nothing, Err(Refusal::RevisionGone { hash: NEW.into() }));

@@ -12,7 +12,7 @@ fn rolled_back() -> Observed {
 #[test]
 fn a_pin_that_rejects_nothing_holds_and_is_no_rollback() {
     let observed = pinned(ours(json!({})), NEW);
-    assert_eq!(conditions::find(&status(&observed).conditions, "RolledBack"), None);
+    assert_eq!(Conditions::find(&status(&observed).conditions, "RolledBack"), None);
     assert!(matches!(decide(&observed), Action::WriteStatus(_)));
 }
 
@@ -25,7 +25,7 @@ fn the_child_follows_a_pin_and_is_ready_when_it_serves() {
     observed.child = Found::Ours(child(json!({"metadata": {"annotations": {keys::HASH: "good"}}})));
     let served = status(&observed);
     assert_eq!((served.ready, &*served.child.unwrap().hash), (true, "good"));
-    assert!(conditions::is_true(&served.conditions, "RolledBack"));
+    assert!(Conditions::is_true(&served.conditions, "RolledBack"));
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn a_pin_to_a_name_that_somebody_else_has_stalls_the_deployment() {
         observed.attempt = former::without(&refused, "ChildNotOwned", "it is somebody else's");
         let status = status(&observed);
         assert_eq!(ready(&status), (false, "ChildNotOwned".into()));
-        assert!(conditions::is_true(&status.conditions, "RolledBack"), "its cause is told beside it");
+        assert!(Conditions::is_true(&status.conditions, "RolledBack"), "its cause is told beside it");
     }
 }
 

@@ -21,7 +21,7 @@ fn a_rendering_that_the_server_refuses_holds_up_no_scaling() {
     assert!(matches!(decide(&observed), Action::Scale { replicas: 3, is_former: false, .. }));
     let told = status(&observed);
     assert_eq!(ready(&told), (false, "Forbidden".into()));
-    assert!(conditions::is_true(&told.conditions, conditions::STALLED));
+    assert!(Conditions::is_true(&told.conditions, Conditions::STALLED));
 }
 
 #[test]
@@ -60,11 +60,11 @@ fn a_former_child_that_cannot_be_deleted_is_told() {
     assert!(!matches!(decide(&observed), Action::Delete(_)));
     let told = status(&observed);
     assert_eq!(told.blocked_by.unwrap().reason, "Forbidden");
-    let message = &conditions::find(&told.conditions, conditions::READY).unwrap().message;
+    let message = &Conditions::find(&told.conditions, Conditions::READY).unwrap().message;
     assert!(message.ends_with("; a former child cannot be deleted: no"), "{message}");
     let mut gone = observed;
     gone.others.clear();
-    let message = &conditions::find(&status(&gone).conditions, conditions::READY).unwrap().message.clone();
+    let message = &Conditions::find(&status(&gone).conditions, Conditions::READY).unwrap().message.clone();
     assert_eq!(message, "3 of 3 replicas are serving");
 }
 

@@ -2,10 +2,7 @@
 
 use catena_api::reason::PROGRESS_DEADLINE_EXCEEDED;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use operator_kit::report::{
-    Pace,
-    conditions::{PROGRESSING, READY, RECONCILING, STALLED},
-};
+use operator_kit::report::{Conditions, Pace};
 use operator_watch::{Failure, NextRetry};
 
 use super::*;
@@ -17,7 +14,7 @@ use crate::{
 
 /// Status, reason and message of a condition; `None` if it does not exist.
 fn said(status: &BasicDeploymentStatus, type_: &str) -> Option<[String; 3]> {
-    let Condition { status, reason, message, .. } = conditions::find(&status.conditions, type_)?;
+    let Condition { status, reason, message, .. } = Conditions::find(&status.conditions, type_)?;
     Some([status.clone(), reason.clone(), message.clone()])
 }
 
@@ -28,9 +25,15 @@ fn held_up(is_stalled: bool, reason: &'static str) -> Attempt {
 #[test]
 fn a_child_that_is_as_wanted_and_serves_is_complete() {
     let status = status(&ours(json!({})));
-    assert_eq!(said(&status, READY).unwrap(), ["True", "Complete", "3 of 3 replicas are serving"]);
-    assert_eq!(said(&status, PROGRESSING).unwrap(), ["True", "Complete", "3 of 3 replicas are serving"]);
-    for absent in [RECONCILING, STALLED, "RolledBack"] {
+    assert_eq!(
+        said(&status, Conditions::READY).unwrap(),
+        ["True", "Complete", "3 of 3 replicas are serving"]
+    );
+    assert_eq!(
+        said(&status, Conditions::PROGRESSING).unwrap(),
+        ["True", "Complete", "3 of 3 replicas are serving"]
+    );
+    for absent in [Conditions::RECONCILING, Conditions::STALLED, "RolledBack"] {
         assert_eq!(said(&status, absent), None);
     }
     assert!(status.conditions.iter().all(|condition| CONDITIONS.contains(&condition.type_.as_str())));
@@ -48,7 +51,7 @@ fn a_parameter_that_the_template_of_the_child_does_not_read_is_told_and_harms_no
     let told = status(&observed);
     let expected = "the template \"default\" does not read spec.parameters.prot (did you mean port?); correct the name, or remove it";
     assert_eq!(said(&told, "UnreadParameters").unwrap(), ["True", "NotRead", expected]);
-    assert_eq!(said(&told, READY).unwrap()[0], "True");
+    assert_eq!(said(&told, Conditions::READY).unwrap()[0], "True");
     assert!(CONDITIONS.contains(&"UnreadParameters"), "it is owned, and goes when it is over");
     observed.unread.clear();
     assert_eq!(said(&status(&observed), "UnreadParameters"), None);
@@ -65,7 +68,7 @@ fn the_time_of_the_next_retry_is_told_where_somebody_waits_for_it() {
         let status = status(&observed);
         let blocker = status.blocked_by.clone().unwrap();
         assert_eq!(blocker.message, "no room");
-        let [_, _, message] = said(&status, READY).unwrap();
+        let [_, _, message] = said(&status, Conditions::READY).unwrap();
         (message, blocker.next_retry)
     };
     assert_eq!(told(NextRetry::Soon), ("no room; it is retried within 75 s".into(), None));
@@ -80,7 +83,7 @@ fn the_next_retry_of_a_child_is_told_one_level_up() {
         "message": "no room", "nextRetry": "1970-01-12T13:49:20Z",
     });
     let status = status(&ours(json!({"status": {"active": 1, "blockedBy": blocker}})));
-    let [_, _, message] = said(&status, READY).unwrap();
+    let [_, _, message] = said(&status, Conditions::READY).unwrap();
     assert!(message.ends_with("no room; it is retried at 1970-01-12T13:49:20Z at the latest"), "{message}");
     assert!(status.blocked_by.unwrap().next_retry.is_some());
 }
@@ -89,11 +92,20 @@ fn the_next_retry_of_a_child_is_told_one_level_up() {
 fn what_is_on_its_way_says_whether_its_rendering_changes() {
     let updating =
         status(&ours(json!({"metadata": {"annotations": {keys::HASH: "old"}}, "status": {"active": 2}})));
-    assert_eq!(said(&updating, READY).unwrap(), ["False", "Updating", "2 of 3 replicas are serving"]);
-    assert_eq!(said(&updating, RECONCILING).unwrap(), ["True", "Updating", "2 of 3 replicas are serving"]);
+    assert_eq!(
+        said(&updating, Conditions::READY).unwrap(),
+        ["False", "Updating", "2 of 3 replicas are serving"]
+    );
+    assert_eq!(
+        said(&updating, Conditions::RECONCILING).unwrap(),
+        ["True", "Updating", "2 of 3 replicas are serving"]
+    );
     assert_eq!(updating.revision, None, "its revision is gone");
     let starting = status(&observed(Found::Nothing));
-    assert_eq!(said(&starting, READY).unwrap(), ["False", "Progressing", "0 of 3 replicas are serving"]);
+    assert_eq!(
+        said(&starting, Conditions::READY).unwrap(),
+        ["False", "Progressing", "0 of 3 replicas are serving"]
+    );
     assert_eq!((starting.progress.as_str(), starting.child), ("0/3", None));
 }
 
@@ -104,9 +116,9 @@ fn a_child_that_is_stalled_stalls_its_parent_and_is_named_as_what_blocks() {
     let mut observed = ours(json!({"status": {"active": 1, "conditions": stalled}}));
     let first = status(&observed);
     let message = "1 of 3 replicas are serving; BasicReplicaSet web is not ready: QuotaExceeded: no room";
-    assert_eq!(said(&first, STALLED).unwrap(), ["True", "QuotaExceeded", message]);
-    assert_eq!(said(&first, PROGRESSING).unwrap(), ["False", "QuotaExceeded", message]);
-    assert_eq!(said(&first, RECONCILING), None);
+    assert_eq!(said(&first, Conditions::STALLED).unwrap(), ["True", "QuotaExceeded", message]);
+    assert_eq!(said(&first, Conditions::PROGRESSING).unwrap(), ["False", "QuotaExceeded", message]);
+    assert_eq!(said(&first, Conditions::RECONCILING), None);
     let blocker = first.blocked_by.clone().unwrap();
     assert_eq!((blocker.kind.as_str(), blocker.name.as_str()), ("BasicReplicaSet", "web"));
     assert_eq!(blocker.since, Some(Time(observed.now)));
@@ -121,14 +133,14 @@ fn a_failure_blocks_in_its_own_name_and_stalls_only_where_it_waits_for_a_change(
     let mut observed = ours(json!({}));
     observed.attempt = held_up(true, "Invalid");
     let refused = status(&observed);
-    assert_eq!(said(&refused, STALLED).unwrap(), ["True", "Invalid", "the server's words"]);
+    assert_eq!(said(&refused, Conditions::STALLED).unwrap(), ["True", "Invalid", "the server's words"]);
     let blocker = refused.blocked_by.unwrap();
     assert_eq!((blocker.kind.as_str(), blocker.name.as_str()), ("BasicDeployment", "web"));
     assert_eq!((blocker.reason.as_str(), blocker.message.as_str()), ("Invalid", "the server's words"));
     observed.attempt = held_up(false, "ServerBusy");
     let busy = status(&observed);
-    assert_eq!(said(&busy, STALLED), None);
-    assert_eq!(said(&busy, RECONCILING).unwrap(), ["True", "ServerBusy", "the server's words"]);
+    assert_eq!(said(&busy, Conditions::STALLED), None);
+    assert_eq!(said(&busy, Conditions::RECONCILING).unwrap(), ["True", "ServerBusy", "the server's words"]);
     assert!(!busy.ready, "it is not known whether it is as wanted");
 }
 
@@ -145,13 +157,13 @@ fn a_child_that_is_paused_is_named_runs_out_of_no_time_and_is_ready_if_it_serves
     let told = status(&waiting);
     let message =
         "1 of 3 replicas are serving; BasicReplicaSet web is paused: StepReached: somebody has to go on";
-    assert_eq!(said(&told, READY).unwrap(), ["False", "ChildPaused", message]);
-    assert_eq!(said(&told, PROGRESSING).unwrap()[0], "False");
-    assert_eq!((said(&told, STALLED), said(&told, RECONCILING)), (None, None));
+    assert_eq!(said(&told, Conditions::READY).unwrap(), ["False", "ChildPaused", message]);
+    assert_eq!(said(&told, Conditions::PROGRESSING).unwrap()[0], "False");
+    assert_eq!((said(&told, Conditions::STALLED), said(&told, Conditions::RECONCILING)), (None, None));
     let blocker = told.blocked_by.unwrap();
     assert_eq!((&*blocker.kind, &*blocker.name, &*blocker.reason), ("BasicReplicaSet", "web", "StepReached"));
     assert_eq!(deadline_in(&waiting), None);
-    assert_eq!(said(&status(&paused(ours(json!({})))), READY).unwrap()[1], "Complete");
+    assert_eq!(said(&status(&paused(ours(json!({})))), Conditions::READY).unwrap()[1], "Complete");
 }
 
 #[test]
@@ -165,7 +177,7 @@ fn a_child_whose_controller_has_stopped_is_named_instead_of_its_last_blocker() {
     assert_eq!(stall::silence_in(&late), Some(Duration::from_secs(1)));
     late.behind_for = Duration::from_secs(60);
     assert_eq!((reason(&late).as_str(), stall::silence_in(&late)), ("NotReported", None));
-    let [_, _, message] = said(&status(&late), READY).unwrap();
+    let [_, _, message] = said(&status(&late), Conditions::READY).unwrap();
     let told = "BasicReplicaSet web is not ready: NotReported: it reports no more: contract.observedGeneration (status.observedGeneration) is 1, and metadata.generation is 2";
     assert!(message.contains(told), "{message}");
     assert_eq!(stall::silence_in(&ours(json!({}))), None, "it reports");
@@ -177,7 +189,7 @@ fn a_first_report_that_comes_after_a_short_deadline_is_not_told_as_missing() {
     spec(&mut new).progress_deadline_seconds = 5;
     (new.since_progress, new.behind_for) = (Duration::from_secs(10), Duration::from_secs(10));
     let early = status(&new);
-    let [_, reason, message] = said(&early, STALLED).unwrap();
+    let [_, reason, message] = said(&early, Conditions::STALLED).unwrap();
     assert_eq!(reason, PROGRESS_DEADLINE_EXCEEDED);
     assert!(!message.contains("its controller does not run"), "{message}");
     assert_eq!(early.blocked_by, None);
@@ -189,7 +201,8 @@ fn a_first_report_that_comes_after_a_short_deadline_is_not_told_as_missing() {
 fn a_stall_with_the_spec_before_is_not_told_for_the_present_one() {
     let stalled = json!([{"type": "Stalled", "status": "True", "reason": "Late", "message": "old"}]);
     let changes = |observed: i64| json!({"status": {"observedGeneration": observed, "active": 1, "conditions": stalled}});
-    let is_stalled = |observed: &Observed| conditions::is_true(&status(observed).conditions, STALLED);
+    let is_stalled =
+        |observed: &Observed| Conditions::is_true(&status(observed).conditions, Conditions::STALLED);
     let generation = child(json!({})).generation;
     assert!(is_stalled(&ours(changes(generation))));
     assert!(!is_stalled(&ours(changes(generation - 1))));
@@ -204,11 +217,14 @@ fn what_is_paused_neither_goes_on_nor_is_stalled() {
         spec(&mut observed).paused = true;
         observed.since_progress = Duration::from_secs(6000);
         let status = status(&observed);
-        let [ready, reason, message] = said(&status, READY).unwrap();
+        let [ready, reason, message] = said(&status, Conditions::READY).unwrap();
         assert_eq!((ready.as_str(), reason.as_str()), ("False", "Paused"));
         assert!(message.contains("; spec.paused is true, so that no"), "{message}");
-        assert_eq!(said(&status, PROGRESSING).unwrap()[0], "False");
-        assert_eq!((said(&status, STALLED), said(&status, RECONCILING)), (None, None));
+        assert_eq!(said(&status, Conditions::PROGRESSING).unwrap()[0], "False");
+        assert_eq!(
+            (said(&status, Conditions::STALLED), said(&status, Conditions::RECONCILING)),
+            (None, None)
+        );
     }
 }
 
@@ -226,7 +242,7 @@ fn a_rollback_is_told_with_its_revision_while_it_holds_the_child() {
 #[test]
 fn a_former_child_that_leaves_is_named() {
     let left = child(json!({"metadata": {"name": "old"}}));
-    let [_, reason, message] = said(&status(&observed(Found::Leaving(left))), READY).unwrap();
+    let [_, reason, message] = said(&status(&observed(Found::Leaving(left))), Conditions::READY).unwrap();
     assert_eq!(reason, "FormerChildLeaving");
     assert!(message.starts_with("BasicReplicaSet \"old\" of a former BasicDeployment"), "{message}");
 }
@@ -271,7 +287,7 @@ fn a_stall_that_a_former_leader_reported_is_not_taken_back_by_the_next_one_befor
     let deadline = stall::deadline(&stalled.deployment);
     stalled.since_progress = deadline;
     let told = status(&stalled);
-    assert_eq!(said(&told, STALLED).unwrap()[1], PROGRESS_DEADLINE_EXCEEDED);
+    assert_eq!(said(&told, Conditions::STALLED).unwrap()[1], PROGRESS_DEADLINE_EXCEEDED);
 
     let reported = |status: &BasicDeploymentStatus, child: Value| {
         let mut seen = ours(child);
@@ -302,7 +318,7 @@ fn a_word_of_the_child_is_not_taken_for_a_report_of_its_parent() {
         let conditions = json!([{"type": "Stalled", "status": "True", "reason": own, "message": "late"}]);
         let mut observed = ours(json!({"status": {"active": 1, "conditions": conditions}}));
         let told = status(&observed);
-        assert_eq!(said(&told, STALLED).unwrap()[1], format!("Child{own}"));
+        assert_eq!(said(&told, Conditions::STALLED).unwrap()[1], format!("Child{own}"));
         assert_eq!(told.blocked_by.as_ref().unwrap().reason, own, "the child is named with its own word");
         // The next leader sees a child that has gone on.
         observed = ours(json!({"status": {"active": 1}}));

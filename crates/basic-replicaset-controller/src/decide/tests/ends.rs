@@ -2,7 +2,7 @@
 
 use catena_api::PodReplacementPolicy::{self, TerminationComplete, TerminationStarted};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use operator_kit::report::conditions;
+use operator_kit::report::Conditions;
 
 use super::*;
 
@@ -23,7 +23,7 @@ fn a_pod_is_created_in_place_of_one_that_terminates_at_once_or_when_that_is_gone
         let mut waits = of(TerminationComplete, 0);
         let status = written(decide(&waits));
         assert_eq!((status.terminating, status.replicas), (Some(1), 0), "{revision}");
-        let ready = conditions::find(&status.conditions, conditions::READY).unwrap();
+        let ready = Conditions::find(&status.conditions, Conditions::READY).unwrap();
         let why = "; 1 terminate, and spec.podReplacementPolicy waits for their end";
         assert!(ready.message.ends_with(why), "{}", ready.message);
         waits.pods.clear();
@@ -47,7 +47,7 @@ fn complete_is_told_beside_a_terminating_pod_only_if_nobody_waits_for_its_end() 
     let pods = || vec![pod(0, OLD, PodState::Terminating), pod(1, NEW, PodState::Ready)];
     let is_ready = |observed: &Observed| {
         let status = written(decide(observed));
-        (conditions::is_true(&status.conditions, conditions::READY), status.terminating)
+        (Conditions::is_true(&status.conditions, Conditions::READY), status.terminating)
     };
     assert_eq!(is_ready(&one(TerminationStarted, 1, pods())), (true, None));
     let mut waits = one(TerminationComplete, 1, pods());

@@ -2,7 +2,7 @@
 
 use catena_api::deletion::TERMINATING;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use operator_kit::report::conditions;
+use operator_kit::report::Conditions;
 
 use super::*;
 use crate::observed::succession_ends_in;
@@ -49,7 +49,7 @@ fn a_deletion_that_is_held_up_is_reported_once_with_what_holds_it() {
     let pods = (0..2).map(|slot| pod(slot, NEW, PodState::Ready)).collect();
     let mut observed = observed(2, pods);
     let mut status = written(decide(&observed));
-    assert!(conditions::is_true(&status.conditions, conditions::READY));
+    assert!(Conditions::is_true(&status.conditions, Conditions::READY));
     let metadata = &mut Arc::make_mut(&mut observed.set).metadata;
     metadata.deletion_timestamp = Some(Time(ago(5)));
     for (finalizers, blocker) in [
@@ -60,7 +60,7 @@ fn a_deletion_that_is_held_up_is_reported_once_with_what_holds_it() {
         set.metadata.finalizers = Some(finalizers.into_iter().map(str::to_owned).collect());
         set.status = Some(status);
         status = written(decide(&observed));
-        let ready = conditions::find(&status.conditions, conditions::READY).unwrap();
+        let ready = Conditions::find(&status.conditions, Conditions::READY).unwrap();
         assert_eq!((ready.status.as_str(), ready.reason.as_str()), ("False", TERMINATING));
         let by = status.blocked_by.as_ref().unwrap();
         assert_eq!((by.kind.as_str(), by.name.as_str()), blocker);

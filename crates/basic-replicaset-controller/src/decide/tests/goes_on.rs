@@ -2,7 +2,7 @@
 
 use catena_api::reason::DELETE_REFUSED;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use operator_kit::report::conditions;
+use operator_kit::report::Conditions;
 use proptest::prelude::*;
 
 use super::*;
@@ -43,7 +43,7 @@ fn a_set_is_ready_whatever_names_are_taken() {
     let mut observed = observed(2, serving(1..3));
     observed.attempt = without(HeldUp::default().and_item(step::CREATE, "0", failure("PodNameTaken")));
     let status = written(decide(&observed));
-    assert!(conditions::is_true(&status.conditions, conditions::READY));
+    assert!(Conditions::is_true(&status.conditions, Conditions::READY));
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn a_delete_that_is_refused_stops_neither_other_deletes_nor_creates() {
     observed.pods.retain(|pod| !first[1..].contains(&pod.name.to_string()));
     let status = written(decide(&observed));
     assert_eq!(status.blocked_by.unwrap().reason, "DeleteRefused");
-    assert!(!conditions::is_true(&status.conditions, conditions::READY));
+    assert!(!Conditions::is_true(&status.conditions, Conditions::READY));
     observed.pods.retain(|pod| *pod.name == *first[0]);
     assert_eq!(created(&decide(&observed)).len(), 2);
 }

@@ -2,7 +2,7 @@
 
 use catena_api::LastServed;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use operator_kit::report::conditions;
+use operator_kit::report::Conditions;
 use proptest::{prelude::*, sample::Index};
 
 use super::{
@@ -55,7 +55,7 @@ fn a_revision_has_proven_itself_when_as_many_pods_as_one_step_replaces_serve_at_
 fn a_proof_is_recorded_with_the_status_and_kept_until_the_next_one_or_until_nothing_is_desired() {
     let mut observed = observed(1, vec![pod(0, NEW, PodState::Ready)]);
     let status = written(decide(&observed));
-    assert!(conditions::is_true(&status.conditions, conditions::READY), "in one write");
+    assert!(Conditions::is_true(&status.conditions, Conditions::READY), "in one write");
     assert_eq!(status.last_served.as_ref().map(|served| &*served.revision), Some(NEW));
     let set = Arc::make_mut(&mut observed.set);
     set.status = Some(status.clone());
@@ -74,7 +74,7 @@ fn pods_that_are_not_made_again_because_their_revision_is_not_recorded_are_told_
         Arc::make_mut(&mut observed.set).status =
             Some(BasicReplicaSetStatus { last_served: Some(served), ..BasicReplicaSetStatus::default() });
         let status = status(&observed);
-        let ready = conditions::find(&status.conditions, conditions::READY).unwrap();
+        let ready = Conditions::find(&status.conditions, Conditions::READY).unwrap();
         (ready.reason.clone(), ready.message.clone())
     };
     let one_lost = || vec![old(0), bad(1)];
@@ -119,7 +119,7 @@ fn a_pod_that_has_just_become_ready_replaces_nobody_before_it_has_served_for_lon
     let mut observed = observed(1, vec![ready(0, OLD, 3600), ready(1, NEW, 2)]);
     Arc::make_mut(&mut observed.set).spec.min_ready_seconds = 10;
     let status = written(decide(&observed));
-    let said = conditions::find(&status.conditions, conditions::READY).unwrap();
+    let said = Conditions::find(&status.conditions, Conditions::READY).unwrap();
     assert_eq!((said.status.as_str(), status.active, status.available), ("False", 2, 1));
     assert!(said.message.contains("1 are ready for less than spec.minReadySeconds"), "{}", said.message);
     Arc::make_mut(&mut observed.set).status = Some(status);

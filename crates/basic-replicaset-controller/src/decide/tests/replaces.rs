@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use catena_api::PodReplacementPolicy;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use operator_kit::report::conditions;
+use operator_kit::report::Conditions;
 use proptest::prelude::*;
 
 use super::*;
@@ -143,6 +143,6 @@ proptest! {
         let (end, _) = play(observed, &disturb);
         prop_assert_eq!(end.pods.len(), usize::try_from(replicas).unwrap());
         prop_assert!(end.pods.iter().all(|pod| pod.is_ready() && &*pod.revision == NEW));
-        prop_assert!(conditions::is_true(&end.set.status.clone().unwrap().conditions, conditions::READY));
+        prop_assert!(Conditions::is_true(&end.set.status.clone().unwrap().conditions, Conditions::READY));
     }
 }

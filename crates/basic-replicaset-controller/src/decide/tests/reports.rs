@@ -1,6 +1,6 @@
 //! The content and pace of reports.
 
-use operator_kit::report::conditions;
+use operator_kit::report::Conditions;
 
 use super::*;
 
@@ -10,8 +10,8 @@ fn a_template_that_is_gone_is_told_while_its_pods_still_run() {
     observed.revision = Err(TemplateError::unknown("x", ""));
     let status = written(decide(&observed));
     assert_eq!(status.active, 1);
-    assert_eq!(conditions::find(&status.conditions, conditions::READY).unwrap().reason, "TemplateNotFound");
-    assert!(conditions::is_true(&status.conditions, conditions::STALLED));
+    assert_eq!(Conditions::find(&status.conditions, Conditions::READY).unwrap().reason, "TemplateNotFound");
+    assert!(Conditions::is_true(&status.conditions, Conditions::STALLED));
 }
 
 #[test]
@@ -22,7 +22,7 @@ fn backing_off_means_to_report_and_nothing_else() {
     let status = written(decide(&observed));
     let blocker = status.blocked_by.unwrap();
     assert_eq!((blocker.kind.as_str(), blocker.reason.as_str()), ("BasicReplicaSet", "QuotaExceeded"));
-    assert!(!conditions::is_true(&status.conditions, conditions::STALLED));
+    assert!(!Conditions::is_true(&status.conditions, Conditions::STALLED));
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn while_pods_are_not_known_the_last_numbers_stay() {
     observed.is_blind = true;
     observed.attempt = Attempt::Deferred(Failure::transient("PodsNotObserved", ""));
     let blind = written(decide(&observed));
-    assert!(!conditions::is_true(&blind.conditions, conditions::READY));
+    assert!(!Conditions::is_true(&blind.conditions, Conditions::READY));
     assert_eq!((blind.active, blind.available, blind.replicas, blind.updated), (1, 1, 1, 1));
 }
 
@@ -45,8 +45,8 @@ fn what_waits_for_a_change_is_stalled() {
     let failure = Failure::stalled("ParameterMissing", "image");
     observed.attempt = Attempt::Deferred(failure);
     let status = written(decide(&observed));
-    assert!(conditions::is_true(&status.conditions, conditions::STALLED));
-    assert!(!conditions::is_true(&status.conditions, conditions::RECONCILING));
+    assert!(Conditions::is_true(&status.conditions, Conditions::STALLED));
+    assert!(!Conditions::is_true(&status.conditions, Conditions::RECONCILING));
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn the_first_pod_with_a_known_trouble_blocks() {
 fn a_status_that_says_the_same_is_not_written_again() {
     let mut observed = observed(1, vec![pod(0, NEW, PodState::Ready)]);
     let status = written(decide(&observed));
-    assert!(conditions::is_true(&status.conditions, conditions::READY));
+    assert!(Conditions::is_true(&status.conditions, Conditions::READY));
     Arc::make_mut(&mut observed.set).status = Some(status);
     observed.now = now() + SignedDuration::from_secs(600);
     assert_eq!(decide(&observed), Action::Settle);
@@ -139,12 +139,12 @@ fn a_pod_that_becomes_available_by_time_alone_is_told_at_that_moment() {
 fn what_others_say_in_conditions_of_their_own_is_no_reason_to_write() {
     let mut observed = observed(1, vec![pod(0, NEW, PodState::Ready)]);
     let mut status = written(decide(&observed));
-    let theirs = conditions::Conditions::new(1, now()).with("Theirs", false, "Seen", "").since(&[]);
+    let theirs = Conditions::new(1, now()).with("Theirs", false, "Seen", "").since(&[]);
     status.conditions.splice(0..0, theirs);
     Arc::make_mut(&mut observed.set).status = Some(status.clone());
     assert_eq!(decide(&observed), Action::Settle);
     // A condition of its own types exists only while it is reported.
-    status.conditions[0].type_ = conditions::STALLED.into();
+    status.conditions[0].type_ = Conditions::STALLED.into();
     Arc::make_mut(&mut observed.set).status = Some(status);
     assert!(matches!(decide(&observed), Action::WriteStatus(_)));
 }
@@ -154,10 +154,10 @@ fn a_parameter_that_the_template_does_not_read_is_told_and_harms_nothing() {
     let mut observed = observed(1, vec![pod(0, NEW, PodState::Ready)]);
     observed.unread = vec!["spec.parameters.prot (did you mean port?)".into()];
     let status = written(decide(&observed));
-    let told = conditions::find(&status.conditions, "UnreadParameters").unwrap();
+    let told = Conditions::find(&status.conditions, "UnreadParameters").unwrap();
     assert!(told.message.contains("spec.parameters.prot (did you mean port?)"), "{}", told.message);
-    assert!(conditions::is_true(&status.conditions, conditions::READY));
+    assert!(Conditions::is_true(&status.conditions, Conditions::READY));
     observed.unread.clear();
     let status = written(decide(&observed));
-    assert!(conditions::find(&status.conditions, "UnreadParameters").is_none());
+    assert!(Conditions::find(&status.conditions, "UnreadParameters").is_none());
 }

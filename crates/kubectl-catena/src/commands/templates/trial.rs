@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use operator_kit::write::try_create;
+use operator_kit::write::Writer;
 use operator_watch::{ApiError, Cause};
 use serde::Serialize;
 use serde_json::Value;
@@ -80,7 +80,7 @@ async fn accepts(cluster: &Cluster, api_version: &str, kind: &str, objects: &[Va
     let namespace = if *is_namespaced { &*cluster.namespace } else { "" };
     let mut result = (Outcome::Accepted, String::new());
     for object in objects {
-        let tried = try_create(&cluster.client, resource, namespace, object).await;
+        let tried = Writer::dry_run_create(&cluster.client, resource, namespace, object).await;
         let (outcome, note) = judge(tried);
         if outcome != Outcome::Accepted {
             return (outcome, note);

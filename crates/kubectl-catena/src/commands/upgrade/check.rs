@@ -11,13 +11,13 @@ use super::{push_lost, push_refused};
 use crate::{
     connection::{Cluster, Options},
     errors::Gap,
-    interrupt::{Interrupt, interrupted},
     output::Output,
     paint::{Paint, Tone},
     table::{Cell, Table},
     upgrade::{
         Absent, Checked, Definition, Leftover, absent, check, definitions, remove_leftovers, scratch_id,
     },
+    waiting::{Interrupt, interrupted},
 };
 
 /// Something could not be checked.

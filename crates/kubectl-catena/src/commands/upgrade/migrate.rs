@@ -8,11 +8,11 @@ use clap::Args;
 use super::{push_lost, push_refused};
 use crate::{
     connection::{Cluster, Options},
-    interrupt::{Interrupt, interrupted},
     output::Output,
     paint::{Paint, Tone},
     table::Table,
     upgrade::{LostField, Migrated, Migration, migrate},
+    waiting::{Interrupt, interrupted},
 };
 
 /// Objects are left in another version.

@@ -21,7 +21,7 @@ pub use self::{
 
 use self::{run::Run, stage::Stage};
 use super::Report;
-use crate::{connection::Cluster, interrupt::Interrupt, kinds::Kind};
+use crate::{connection::Cluster, kinds::Kind, waiting::Interrupt};
 
 /// A child to try.
 pub struct Subject {

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use http::Method;
 use jiff::Timestamp;
 use kube::{
     Api, ResourceExt,
@@ -15,10 +14,14 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::replica::Replica;
-use crate::{access::if_there, connection::Cluster, kinds::Kind, paint::sanitized, poll::poll};
+use crate::{
+    access::{Change, How},
+    connection::Cluster,
+    kinds::Kind,
+    paint::sanitized,
+    waiting::poll,
+};
 
-/// The resource of namespaces.
-const NAMESPACES: &str = "/api/v1/namespaces";
 /// The label of the namespaces of trials.
 const OF_A_CHECK: &str = "catena.dev/contract-check";
 /// The field manager of the parent's part.
@@ -41,6 +44,7 @@ pub struct Stage {
     cluster: Cluster,
     kind: Kind,
     pods: Kind,
+    namespaces: Kind,
     uid: String,
 }
 
@@ -55,16 +59,17 @@ impl Stage {
         }
         let now = Timestamp::now().as_millisecond();
         cluster.namespace = format!("contract-check-{now}-{}", std::process::id());
-        let pods = cluster.kinds.find("pods")?.clone();
-        Ok(Self { cluster, kind, pods, uid: String::new() })
+        let [pods, namespaces] = ["pods", "namespaces"].map(|word| cluster.kinds.find(word).cloned());
+        Ok(Self { pods: pods?, namespaces: namespaces?, cluster, kind, uid: String::new() })
     }
 
     /// Creates the namespace.
     pub async fn set_up(&mut self) -> Result<()> {
         let metadata = json!({"name": self.name(), "labels": {OF_A_CHECK: "replicas"}});
         let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata});
-        let created: kube::Result<Value> = self.cluster.send(Method::POST, NAMESPACES, &object).await;
-        let created =
+        let create = Change::Create(&object);
+        let created = self.cluster.write(&self.namespaces, None, self.name(), create, How::default()).await;
+        let created: Value =
             created.context("the namespace of the trials cannot be created; you need that right")?;
         created["metadata"]["uid"].as_str().unwrap_or_default().clone_into(&mut self.uid);
         Ok(())
@@ -73,15 +78,10 @@ impl Stage {
     /// Deletes the namespace after its creation was interrupted, without an answer: the server may still be at it.
     pub async fn withdraw(&self) -> Result<()> {
         let deleted = poll(REMOVAL_INTERVAL, UNANSWERED_TIMEOUT, async || -> Result<Option<()>> {
-            Ok(self.send(Method::DELETE).await?.map(drop))
+            let deleted = self.cluster.delete(&self.namespaces, None, self.name(), None).await?;
+            Ok(deleted.then_some(()))
         });
         deleted.await.map(drop)
-    }
-
-    /// Sends a request about the namespace. `None` if it is not there.
-    async fn send(&self, method: Method) -> kube::Result<Option<Value>> {
-        let url = format!("{NAMESPACES}/{}", self.name());
-        if_there(self.cluster.send(method, &url, &Value::Null).await)
     }
 
     /// Its name.
@@ -168,12 +168,12 @@ impl Stage {
     pub async fn remove(&self) -> Result<()> {
         let begin = Instant::now();
         self.delete_children().await.ok();
-        self.send(Method::DELETE).await?;
+        self.cluster.delete(&self.namespaces, None, self.name(), Some(&self.uid)).await?;
         let gone = poll(REMOVAL_INTERVAL, REMOVAL_TIMEOUT, async || -> Result<Option<()>> {
             if begin.elapsed() > FINALIZER_TIMEOUT {
                 self.release().await.ok();
             }
-            let found = self.send(Method::GET).await?;
+            let found = self.cluster.read::<Value>(&self.namespaces, None, self.name()).await?;
             Ok(found.is_none_or(|found| found["metadata"]["uid"] != *self.uid).then_some(()))
         });
         let is_gone = gone.await?.is_some();
@@ -267,8 +267,9 @@ mod tests {
             )
         });
         let cluster = Cluster { client: Client::new(service, "shop"), ..cluster().0 };
-        let [kind, pods] = ["basicreplicasets", "pods"].map(|word| cluster.kinds.find(word).unwrap().clone());
-        (Stage { cluster, kind, pods, uid: "u".into() }, writes)
+        let [kind, pods, namespaces] =
+            ["basicreplicasets", "pods", "namespaces"].map(|word| cluster.kinds.find(word).unwrap().clone());
+        (Stage { cluster, kind, pods, namespaces, uid: "u".into() }, writes)
     }
 
     #[tokio::test(start_paused = true)]

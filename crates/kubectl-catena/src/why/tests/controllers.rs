@@ -11,7 +11,9 @@ use crate::{
     object::Identity,
     why::{
         controllers::{Installation, PodTrouble},
+        edges::Related,
         facts::{Surroundings, Warning},
+        read::alone,
         settings::RefusedSettings,
     },
 };
@@ -137,6 +139,48 @@ fn a_fight_is_told_as_far_as_its_message_names_the_two() {
 }
 
 #[test]
+fn an_autoscaler_a_webhook_and_a_field_manager_that_may_be_the_somebody_else_are_named() {
+    let contested = fought("somebody else keeps changing spec.replicas of BasicReplicaSet \"web\"");
+    let owns =
+        |by: &str, field: &str| json!({"manager": by, "fieldsV1": {"f:spec": {(format!("f:{field}")): {}}}});
+    let mut body = ready();
+    body["metadata"] = json!({"managedFields": [
+        owns("basic-deployment-controller", "replicas"), owns("kube-controller-manager", "replicas"), owns("argocd", "template"),
+    ]});
+    let scaler = |name: &str, of: &str| {
+        let target = json!({"apiVersion": GROUP, "kind": "BasicReplicaSet", "name": of});
+        object(
+            "autoscaling/v2",
+            "HorizontalPodAutoscaler",
+            name,
+            None,
+            json!({"spec": {"scaleTargetRef": target}}),
+        )
+    };
+    let webhook = |name: &str, resource: &str| json!({"name": name, "rules": [{"apiGroups": ["catena.dev"], "resources": [resource]}]});
+    let webhooks =
+        json!([webhook("sizes.example.com", "basicreplicasets"), webhook("pods.example.com", "pods")]);
+    let webhooks = object(
+        "admissionregistration.k8s.io/v1",
+        "MutatingWebhookConfiguration",
+        "sizes",
+        None,
+        json!({"webhooks": webhooks}),
+    );
+    let writers = [scaler("web", "web"), scaler("other", "other"), webhooks];
+    let writers = writers.into_iter().filter_map(alone).collect();
+    let surroundings = Surroundings { related: Related { writers, ..Related::default() }, ..calm() };
+    assert_eq!(
+        ask(WEB, &[contested, set(body)], &surroundings).remarks,
+        [
+            "HorizontalPodAutoscaler/web scales BasicReplicaSet/web",
+            "MutatingWebhookConfiguration/sizes may change BasicReplicaSet/web when it is written: sizes.example.com",
+            "the field manager kube-controller-manager also owns spec.replicas of BasicReplicaSet/web",
+        ]
+    );
+}
+
+#[test]
 fn somebody_who_keeps_changing_a_child_is_named() {
     let message =
         "the field manager \"kubectl-edit\" keeps changing spec.replicas of BasicReplicaSet \"web\"";
@@ -242,9 +286,16 @@ fn a_queued_command_leads_to_the_cause_of_the_first_one() {
         asked: "BasicDeploymentRestart/r2",
         objects,
         surroundings: calm(),
-        says: "BasicDeploymentRestart/r2 waits for BasicDeploymentRestart/r1, which is older and cannot finish: Pod/web-x cannot pull its image (Queued",
+        // The leaf is the cause; the evidence shows the older command on the way to it.
+        says: "BasicDeploymentRestart/r2 is not finished: Pod/web-x cannot pull its image (ErrImagePull",
         advises: "correct the image",
     };
+    let evidence: Vec<String> = ask("BasicDeploymentRestart/r2", &objects, &calm())
+        .evidence
+        .iter()
+        .map(|evidence| evidence.object.to_string())
+        .collect();
+    assert!(evidence.contains(&"BasicDeploymentRestart/r1".to_owned()), "{evidence:?}");
     assert_right(&[scene(objects), scene(first)]);
 }
 

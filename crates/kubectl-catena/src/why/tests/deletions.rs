@@ -8,8 +8,15 @@ use super::{
     scenes::{Scene, assert_right},
 };
 use crate::{
+    chain::grow,
+    connection::tests::serving as serving_cluster,
     object::Identity,
-    why::{facts::Surroundings, left_behind, relate::alone, related::Related},
+    why::{
+        edges::Related,
+        facts::Surroundings,
+        left_behind,
+        read::{alone, related},
+    },
 };
 
 /// A namespace that is being deleted, and waits for an object with a finalizer.
@@ -248,4 +255,119 @@ fn a_child_that_was_left_behind_is_told_when_its_parent_is_asked_about() {
         says: "BasicReplicaSet/web is ready: 3/3 serve.",
         advises: "left behind by a BasicDeployment that was deleted",
     }]);
+}
+
+/// A pod that was deleted, and that a finalizer keeps.
+fn kept_pod(owner: &str) -> DynamicObject {
+    object("v1", "Pod", "web-0", Some(owner), json!({"metadata": held("example.com/drain")}))
+}
+
+/// A Deployment below this owner, whose ReplicaSet counts no pods any more.
+fn emptied(name: &str, owner: Option<&str>, mut metadata: Value) -> [DynamicObject; 2] {
+    let body = |wanted: i64| json!({"spec": {"replicas": wanted}, "status": {"observedGeneration": 1, "replicas": 0}});
+    let mut deployment = body(3);
+    deployment["status"]["conditions"] =
+        json!([condition("Available", "False", "MinimumReplicasUnavailable", "no pod is available")]);
+    let mut set = body(0);
+    set["metadata"] = metadata.clone();
+    if metadata["deletionTimestamp"].is_string() {
+        metadata["ownerReferences"] =
+            json!([{"apiVersion": GROUP, "kind": "BasicDeployment", "name": "web", "uid": "former"}]);
+    }
+    deployment["metadata"] = metadata;
+    let above = format!("Deployment/{name}");
+    [
+        object("apps/v1", "Deployment", name, owner, deployment),
+        object("apps/v1", "ReplicaSet", "web", Some(&above), set),
+    ]
+}
+
+/// The parent waits for the pod, which none of the objects between them counts.
+#[test]
+fn a_pod_that_a_finalizer_keeps_is_named_also_below_a_child_of_a_mapped_kind() {
+    let web = || deployment(not_ready("Progressing", "0 of 3 replicas are serving", Value::Null));
+    let says = "is not ready: Pod/web-0 is being deleted and is held by the finalizer example.com/drain (HeldByFinalizer";
+    let [child, set] = emptied("web", Some("BasicDeployment/web"), json!({}));
+    let objects = [web(), child, set, kept_pod("ReplicaSet/web")];
+    for asked in ["BasicDeployment/web", "Deployment/web"] {
+        let answer = ask_exactly(asked, &objects, &calm());
+        assert!(answer.sentence.starts_with(&format!("{asked} {says}")), "{}", answer.sentence);
+    }
+    let path: Vec<String> = ask_exactly("BasicDeployment/web", &objects, &calm())
+        .evidence
+        .iter()
+        .map(|evidence| evidence.object.to_string())
+        .collect();
+    assert_eq!(path, ["Pod/web-0", "ReplicaSet/web", "Deployment/web", "BasicDeployment/web"]);
+}
+
+#[test]
+fn an_old_child_of_a_mapped_kind_leads_to_the_pod_that_holds_it() {
+    let message = "Deployment \"old\" of a former BasicDeployment of this name still exists; the new one is created once it is gone";
+    let asked = || deployment(not_ready("FormerChildLeaving", message, Value::Null));
+    let told = |below: Vec<DynamicObject>| {
+        let [old, set] = emptied("old", None, held("foregroundDeletion"));
+        let old = grow("Deployment/old", &[vec![old, set], below].concat());
+        let related = Related { found: old.into_iter().collect(), ..Related::default() };
+        ask_exactly("BasicDeployment/web", &[asked()], &Surroundings { related, ..calm() }).sentence
+    };
+    let sentence = told(vec![kept_pod("ReplicaSet/web")]);
+    let says = "BasicDeployment/web is not ready: Pod/web-0 is being deleted and is held by the finalizer example.com/drain";
+    assert!(sentence.starts_with(says), "{sentence}");
+    // Nobody may say that nothing holds it.
+    let sentence = told(vec![]);
+    assert!(sentence.contains("is deleted after its dependents, of which none was found"), "{sentence}");
+}
+
+#[tokio::test]
+async fn an_old_child_is_read_with_its_dependents_whatever_its_group() {
+    let message = "Deployment \"old\" of a former BasicDeployment of this name still exists";
+    let web = deployment(not_ready("FormerChildLeaving", message, Value::Null));
+    let (cluster, requests) = serving_cluster(|uri| {
+        let metadata = json!({"name": "old", "namespace": "shop", "uid": "o", "deletionTimestamp": THEN});
+        uri.ends_with("/apis/apps/v1/namespaces/shop/deployments/old").then(|| json!({"metadata": metadata}))
+    });
+    let (related, _) = related(&cluster, &alone(web).unwrap(), None).await;
+    let found: Vec<String> = related.found.iter().map(|found| found.identity.to_string()).collect();
+    assert_eq!(found, ["Deployment/old"], "{requests:?}");
+}
+
+#[test]
+fn two_objects_that_name_each_other_as_blockers_end_the_walk() {
+    let body =
+        |other: &str| json!({"status": {"blockedBy": {"kind": other, "name": "web", "reason": "Waits"}}});
+    let of = |kind: &str, other: &str| object("example.com/v1", kind, "web", None, body(other));
+    let found = [of("Bay", "Shop"), of("Shop", "Bay")].into_iter().filter_map(alone).collect();
+    let surroundings = Surroundings { related: Related { found, ..Related::default() }, ..calm() };
+    let answer = ask_exactly("Shop/web", &[of("Shop", "Bay")], &surroundings);
+    let expected = "Shop/web is not ready: Bay/web reports that Shop/web blocks it (Waits).";
+    assert_eq!(answer.sentence, expected);
+}
+
+#[test]
+fn a_held_object_leads_to_the_pod_of_its_backup_that_fails() {
+    let report = json!({
+        "uid": "BasicDeployment/web", "state": "Running", "since": THEN, "reason": "BackupRunning",
+        "backup": "Job vault/web-1", "message": "the backup is running",
+    });
+    let metadata = json!({
+        "deletionTimestamp": THEN, "finalizers": ["catena.dev/backup"],
+        "annotations": {"catena.dev/backup-status": report.to_string()},
+    });
+    let held = deployment(deleted(ready(), metadata));
+    let told = |reason: &str| {
+        let body = json!({"metadata": {"namespace": "vault"}, "status": {"active": 1}});
+        let mut pod = waiting("web-1-x", reason, "not found");
+        pod.metadata.owner_references.as_mut().unwrap()[0].uid = "Job/web-1".into();
+        let job = grow("Job/web-1", &[object("batch/v1", "Job", "web-1", None, body), pod]);
+        let related = Related { found: job.into_iter().collect(), ..Related::default() };
+        let surroundings = Surroundings { related, ..calm() };
+        ask_exactly("BasicDeployment/web", std::slice::from_ref(&held), &surroundings).root_cause.unwrap()
+    };
+    let fails = told("ImagePullBackOff");
+    assert_eq!(
+        (fails.object.to_string().as_str(), fails.reason.as_str()),
+        ("Pod/web-1-x", "ImagePullBackOff")
+    );
+    assert_eq!(told("ContainerCreating").reason, "BackupRunning");
 }

@@ -8,8 +8,9 @@ use crate::{
     object::Identity,
     why::{
         controllers::{Controllers, Installation, Verdict},
+        edges::Related,
         facts::{Surroundings, Warning},
-        related::Related,
+        read::alone,
     },
 };
 
@@ -85,6 +86,24 @@ fn the_pod_that_a_status_names_is_blamed_also_below_an_object_that_calls_itself_
     assert_eq!(answer.root_cause.unwrap().reason, "ImagePullBackOff");
     let evidence: Vec<_> = answer.evidence.iter().map(|evidence| evidence.object.kind.as_str()).collect();
     assert_eq!(evidence, ["Pod", "Rollout", "BasicDeployment"]);
+}
+
+#[test]
+fn the_blocker_that_a_status_names_is_followed_whatever_the_kind_and_wherever_it_is() {
+    let blocked = json!({"status": {"blockedBy": {"apiVersion": "v1", "kind": "Pod", "name": "web-x", "reason": "Jammed"}}});
+    let shop = || object("example.com/v1", "Shop", "web", None, blocked.clone());
+    let about = |found: Vec<DynamicObject>| {
+        let related = Related { found: found.into_iter().filter_map(alone).collect(), ..Related::default() };
+        ask_exactly("Shop/web", &[shop()], &Surroundings { related, ..calm() })
+    };
+    let cause = about(vec![waiting("web-x", "ImagePullBackOff", "not found")]).root_cause.unwrap();
+    assert_eq!((cause.object.to_string().as_str(), cause.reason.as_str()), ("Pod/web-x", "ImagePullBackOff"));
+    // It may not be read, or is gone: it is quoted.
+    let unread = about(vec![]);
+    assert_eq!((unread.well, unread.root_cause.unwrap().reason.as_str()), (false, "Jammed"));
+    // It serves by now, and the object does not say so.
+    let stale = about(vec![serving("web-x")]).root_cause.unwrap();
+    assert_eq!(stale.meaning, "reports that Pod/web-x blocks it");
 }
 
 #[test]

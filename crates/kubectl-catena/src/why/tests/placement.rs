@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     object::Identity,
-    why::{facts::Surroundings, relate::alone, related::Related},
+    why::{edges::Related, facts::Surroundings, read::alone},
 };
 
 const WEB: &str = "BasicDeployment/web";

@@ -7,6 +7,7 @@ use super::{
     scene::*,
     scenes::{Scene, assert_right},
 };
+use crate::why::facts::{Surroundings, Warning};
 
 const WEB: &str = "BasicDeployment/web";
 
@@ -175,4 +176,70 @@ fn each_refusal_has_a_sentence_and_an_advice_of_its_own() {
         ),
     ];
     assert_right(&scenes.map(of));
+}
+
+#[test]
+fn what_keeps_a_pod_from_starting_is_told_instead_of_waiting_for_it() {
+    let pending = |status: Value| pod("web-x", status);
+    let warned = |reason: &str, message: &str| {
+        let warning = Warning {
+            about: "Pod/web-x".into(),
+            reason: reason.into(),
+            message: message.into(),
+            at: THEN.parse().ok(),
+            ..Warning::default()
+        };
+        Surroundings { warnings: vec![warning], ..calm() }
+    };
+    let mut creating =
+        pending(json!({"phase": "Pending", "conditions": [condition("PodScheduled", "True", "", "")]}));
+    creating.data["spec"] = json!({"nodeName": "n1"});
+    let gate = "corresponding condition of pod readiness gate \"lb\" does not exist.";
+    let gated = json!({"phase": "Running", "conditions": [
+        condition("ContainersReady", "True", "", ""), condition("Ready", "False", "ReadinessGatesNotReady", gate),
+    ]});
+    let ask = |pod: &DynamicObject, surroundings: &Surroundings| {
+        ask(WEB, &blocked_by_pod(pod.clone(), "NotReady"), surroundings).root_cause.unwrap()
+    };
+    let mount = ask(&creating, &warned("FailedMount", "secret \"db\" not found"));
+    assert_eq!((mount.reason.as_str(), mount.is_progress), ("FailedMount", false));
+    assert_eq!(mount.message, "secret \"db\" not found");
+    // A warning that nobody describes is quoted, and not to be waited for either.
+    let strange = ask(&creating, &warned("Jammed", "a quince"));
+    assert_eq!((strange.message.as_str(), strange.is_progress), ("a quince", false));
+    assert!(strange.advice.starts_with("follow the message"), "{}", strange.advice);
+    assert!(ask(&creating, &calm()).is_progress, "it is about to start");
+    let overlooked = ask(&pending(json!({"phase": "Pending"})), &calm());
+    assert_eq!(overlooked.reason, "NotScheduled");
+    assert!(overlooked.meaning.contains("default-scheduler"), "{}", overlooked.meaning);
+    let gated = ask(&pending(gated), &calm());
+    assert_eq!((gated.reason.as_str(), gated.message.as_str()), ("ReadinessGatesNotReady", gate));
+}
+
+#[test]
+fn a_paused_deployment_is_not_told_to_be_progressing() {
+    let paused = |updated: i64| {
+        let conditions = [
+            condition("Available", "True", "MinimumReplicasAvailable", ""),
+            condition("Progressing", "Unknown", "DeploymentPaused", "Deployment is paused"),
+        ];
+        let body = json!({"spec": {"replicas": 3, "paused": true}, "status": {
+            "replicas": 3, "updatedReplicas": updated, "availableReplicas": 3, "readyReplicas": 3, "conditions": conditions,
+        }});
+        let set = json!({"spec": {"replicas": 3}, "status": {"replicas": 3, "readyReplicas": 3}});
+        let mut objects = vec![
+            object("apps/v1", "Deployment", "web", None, body),
+            object("apps/v1", "ReplicaSet", "web", Some("Deployment/web"), set),
+        ];
+        let below = ["a", "b", "c"].map(|name| {
+            let status = json!({"phase": "Running", "conditions": [condition("Ready", "True", "", "")]});
+            object("v1", "Pod", name, Some("ReplicaSet/web"), json!({"status": status}))
+        });
+        objects.extend(below);
+        ask_exactly("Deployment/web", &objects, &calm())
+    };
+    assert_eq!(paused(0).sentence, "Deployment/web is paused (Paused for 3m).");
+    let at_rest = paused(3);
+    assert!(at_rest.well, "{}", at_rest.sentence);
+    assert_eq!(at_rest.remarks, ["its spec.paused is true: it begins nothing new until that is changed"]);
 }

@@ -22,9 +22,9 @@ use crate::{
 fn every_reason_that_a_controller_reports_is_explained() {
     let unexplained: Vec<_> = [
         reason::ALL,
-        operator_kit::report::reason::ALL,
+        operator_kit::report::Failures::REASONS,
         operator_templates::reason::ALL,
-        operator_watch::reason::ALL,
+        operator_watch::ApiError::REASONS,
     ]
     .concat()
     .into_iter()

@@ -15,9 +15,10 @@ use crate::{
 /// The kinds above the pods, the highest first.
 type Chain = &'static [(&'static str, &'static str)];
 
-const CHAINS: [Chain; 5] = [
+const CHAINS: [Chain; 6] = [
     &[(GROUP, "BasicDeployment"), (GROUP, "BasicReplicaSet")],
     &[(GROUP, "BasicDeployment"), ("argoproj.io/v1alpha1", "Rollout"), ("apps/v1", "ReplicaSet")],
+    &[(GROUP, "BasicDeployment"), ("apps/v1", "Deployment"), ("apps/v1", "ReplicaSet")],
     &[(GROUP, "BasicDeployment"), ("apps/v1", "StatefulSet")],
     &[("apps/v1", "Deployment"), ("apps/v1", "ReplicaSet")],
     &[("apps/v1", "DaemonSet")],

@@ -24,7 +24,7 @@ fn about(name: &str) -> ObjectReference {
 }
 
 fn refused(note: &str) -> Event {
-    warning("Refused", note)
+    Events::warning("Refused", note)
 }
 
 /// The notes of the Events that were published since the last call.
@@ -37,8 +37,8 @@ async fn notes(log: &Log) -> Vec<Value> {
 async fn what_happens_again_is_told_again_and_each_time_in_its_own_words() {
     let (events, log) = events();
     for note in ["one", "two", "two"] {
-        events.publish(&about("web"), normal("Scaled", note));
-        events.publish(&about("web"), warning("Scaled", note));
+        events.publish(&about("web"), Events::normal("Scaled", note));
+        events.publish(&about("web"), Events::warning("Scaled", note));
     }
     assert_eq!(notes(&log).await, ["one", "one", "two", "two", "two", "two"]);
 }
@@ -109,7 +109,7 @@ async fn nothing_counts_as_told_while_too_many_events_are_queued() {
     let metrics = Arc::<Metrics>::default();
     let events = Events::new(client, "binder", "binder-0", metrics.clone());
     while events.has_capacity() {
-        events.publish(&about("other"), normal("Other", ""));
+        events.publish(&about("other"), Events::normal("Other", ""));
     }
     let tell = || events.publish_lasting(&about("web"), "", "refused", refused("it lasts"));
     assert_eq!(tell(), Repeat { is_queued: false, due_in: QUEUE_RETRY });
@@ -140,7 +140,7 @@ async fn flushing_publishes_what_is_queued_and_waits_no_longer_than_its_limit() 
         let events = Events::over(client, "binder");
         // Nothing else runs before the first await.
         for _ in 0..MAX_QUEUED {
-            events.publish(&ObjectReference::default(), warning("TargetNotFound", ""));
+            events.publish(&ObjectReference::default(), Events::warning("TargetNotFound", ""));
         }
         // A pause after each of them would take 20 s.
         let (limit, begun) = (Duration::from_secs(4), Instant::now());
@@ -159,10 +159,10 @@ async fn what_is_told_while_nothing_can_be_published_is_bounded() {
     // Nothing else runs before the first await.
     for _ in 0..MAX_QUEUED {
         assert!(events.has_capacity());
-        events.publish(&about, warning("TargetNotFound", ""));
+        events.publish(&about, Events::warning("TargetNotFound", ""));
     }
     assert!(!events.has_capacity());
-    (0..500).for_each(|_| events.publish(&about, warning("TargetNotFound", "")));
+    (0..500).for_each(|_| events.publish(&about, Events::warning("TargetNotFound", "")));
     let page = metrics.encode().unwrap();
     assert!(page.contains("operator_events_total{result=\"dropped\"} 500"), "{page}");
 }
@@ -175,7 +175,7 @@ async fn an_event_about_an_object_of_any_name_has_a_name_that_the_server_takes()
         for (namespace, path) in [(Some("shop"), "shop"), (None, "default")] {
             let (events, log) = events();
             let about = ObjectReference { namespace: namespace.map(Into::into), ..about(name) };
-            events.publish(&about, warning("Refused", "as it says"));
+            events.publish(&about, Events::warning("Refused", "as it says"));
             sleep(Duration::from_secs(1)).await;
             let sent = log.take();
             assert_eq!(sent.len(), 1, "{sent:?}");

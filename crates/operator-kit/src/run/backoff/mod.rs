@@ -28,14 +28,12 @@ const RETRIES_PER_SECOND: u64 = 20;
 /// The step of a failure that holds up everything, such as one of observing.
 pub(crate) const EVERYTHING: &str = "";
 
-/// The versions that a failure belongs to: with another generation of the object, another epoch or another retry key
-/// of the controller, it is retried at once.
+/// The versions that a failure belongs to: with another generation of the object or another epoch, it is retried at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Version {
     pub generation: i64,
     /// Rises with each change of the settings, and when a watch recovers or loses its kind.
     pub epoch: u64,
-    pub retry_key: u64,
 }
 
 /// A step that was taken.

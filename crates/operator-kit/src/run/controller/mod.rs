@@ -7,7 +7,7 @@ use operator_watch::{Failure, Health, ObjectId, SharedRows};
 use tokio::time::{Instant, timeout};
 
 use crate::{
-    report::{Events, Failures, metrics::Metrics, reason, warning},
+    report::{Events, Failures, metrics::Metrics, reason},
     run::{
         Attempt,
         backoff::{Backoff, EVERYTHING, MAX_DELAY, Tried, Version},
@@ -59,21 +59,15 @@ pub trait Controller: Send + Sync + 'static {
         EVERYTHING
     }
 
-    /// A key for steps that failed as a whole: when it differs from the key right before the failure, the step is worth
-    /// a retry, unless the failure passes by itself.
-    fn step_retry_key(&self, _object: &Self::Kind, _step: &'static str) -> u64 {
+    /// A key of a step, or of everything for an empty one: when it differs from the key right before the step failed as a
+    /// whole, the step is worth a retry, unless the failure passes by itself.
+    fn retry_key(&self, _object: &Self::Kind, _step: &'static str) -> u64 {
         0
     }
 
     /// The longest delay between two tries of a failing step; a jitter of up to a fifth is added.
     fn longest_backoff(&self) -> Duration {
         MAX_DELAY
-    }
-
-    /// A key for immediate retries: like another generation or other settings, a key that differs from the one at the
-    /// failure ends the backoff of the object.
-    fn retry_key(&self, _object: &Self::Kind) -> u64 {
-        0
     }
 
     /// Forgets an object that is gone, or no longer watched.
@@ -162,15 +156,15 @@ impl<C: Controller> Passes<C> {
         let version = Version {
             generation: object.meta().generation.unwrap_or_default(),
             epoch: *self.health.requeue_epoch.borrow(),
-            retry_key: self.controller.retry_key(&object),
         };
-        let step_retry_key = |step| self.controller.step_retry_key(&object, step);
-        let (attempt, retry_in) = self.backoff.attempt(uid, version, step_retry_key);
+        let retry_key = |step| self.controller.retry_key(&object, step);
+        let (attempt, retry_in) = self.backoff.attempt(uid, version, retry_key);
         if matches!(&attempt, Attempt::Deferred(failure) if failure.is_expected) {
             return retry_in;
         }
         let longest = self.controller.longest_backoff();
-        let mut tried = Tried { step: EVERYTHING, retry_key: 0, longest, has_progressed: false };
+        let retry_key = retry_key(EVERYTHING);
+        let mut tried = Tried { step: EVERYTHING, retry_key, longest, has_progressed: false };
         let started = Instant::now();
         let step = self.step(object.clone(), attempt.clone(), &mut tried);
         let result = timeout(PASS_TIMEOUT, step).await;
@@ -238,13 +232,13 @@ impl<C: Controller> Passes<C> {
         let observed: Result<_, Failures> = observed.map_err(Into::into);
         if let Some(step) = observed.as_ref().err().and_then(|failures| failures.step) {
             tried.step = step;
-            tried.retry_key = self.controller.step_retry_key(&object, step);
+            tried.retry_key = self.controller.retry_key(&object, step);
         }
         let observed = observed?;
         let action = self.controller.decide(&observed);
         tracing::debug!(?action, "decided");
         tried.step = self.controller.step(&action);
-        tried.retry_key = self.controller.step_retry_key(&object, tried.step);
+        tried.retry_key = self.controller.retry_key(&object, tried.step);
         self.controller.act(observed, action).await.map_err(Into::into)
     }
 
@@ -266,7 +260,7 @@ impl<C: Controller> Passes<C> {
         if let Some(Failure { reason, message, .. }) = self.backoff.failed(uid, version, tried, failure) {
             // Of many items that fail for the same reason, one is told.
             let (topic, state) = ((tried.step, reason), self.backoff.failing_since(uid));
-            let (about, event) = (object.object_ref(&self.dynamic_type), warning(reason, &message));
+            let (about, event) = (object.object_ref(&self.dynamic_type), Events::warning(reason, &message));
             if self.events.publish_lasting(&about, topic, state, event).is_queued {
                 tracing::warn!(reason, "{message}");
             }

@@ -325,7 +325,7 @@ async fn passes_that_succeed_with_the_very_same_write_for_ever_are_slowed_down()
     assert!((20..=40).contains(&*asked.lock().unwrap()), "{} writes", asked.lock().unwrap());
     let page = passes.metrics.encode().unwrap();
     assert!(page.contains("operator_repeated_writes_total{kind=\"ConfigMap\"} 1"), "{page}");
-    let version = Version { generation: 0, epoch: 0, retry_key: 0 };
+    let version = Version { generation: 0, epoch: 0 };
     let (attempt, _) = passes.backoff.attempt("a", version, |_| 0);
     let failure = attempt.failure().unwrap();
     assert!(failure.reason == "RepeatedWrites" && failure.message.contains("create"), "{failure}");
@@ -406,7 +406,7 @@ async fn fight(interval: Duration, answer: Answer) -> Fight {
             let change = if told.is_empty() { change } else { end };
             tokio::time::sleep_until(next.into_iter().chain([change, end]).min().unwrap()).await;
         }
-        let version = Version { generation: 0, epoch: 0, retry_key: 0 };
+        let version = Version { generation: 0, epoch: 0 };
         told.push(passes.backoff.attempt("a", version, |_| 0).0.failure().cloned());
     }
     Fight {

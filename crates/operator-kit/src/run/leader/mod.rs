@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::write::Gate;
 use lease::{Lease, now};
-use operator_watch::{ApiError, Cause, Health, Named, Verb, live::within};
+use operator_watch::{ApiError, Cause, Health, Live, Named, Verb};
 
 /// Validity of a Lease after its last renewal.
 pub(crate) const LEASE_DURATION: Duration = Duration::from_secs(15);
@@ -122,7 +122,7 @@ impl Candidate {
         request: impl Future<Output = kube::Result<T>>,
     ) -> impl Future<Output = Result<T, ApiError>> {
         let failed = |error| ApiError::of(Verb::Write, &error, Named::new("Lease", &*self.name));
-        within(REQUEST_TIMEOUT, request).map_err(failed)
+        Live::within(REQUEST_TIMEOUT, request).map_err(failed)
     }
 
     /// Takes a Lease that is free. Returns it with the begin of its validity.

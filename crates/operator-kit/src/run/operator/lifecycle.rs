@@ -8,6 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
+use k8s_openapi::api::core::v1::ObjectReference;
 use operator_templates::short_digest;
 use operator_watch::Health;
 use serde::de::DeserializeOwned;
@@ -19,7 +20,7 @@ use tokio::{
 
 use super::{Operator, unexpected};
 use crate::{
-    report::{SettingsEvents, warning},
+    report::{Event, Events},
     run::{
         Validate,
         leader::{Candidate, Leadership, RELEASE_TIMEOUT},
@@ -167,17 +168,18 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         loop {
             self.health.beat();
             self.metrics.leader.set(i64::from(leads && self.writer.gate().is_open()));
-            tell_of_failures(&self.health, &self.settings_events);
+            tell_of_failures(&self.health, &self.events, self.config_map.as_ref());
             tokio::time::sleep(HEARTBEAT_INTERVAL).await;
         }
     }
 }
 
 /// Tells of watches that keep failing.
-fn tell_of_failures(health: &Health, events: &SettingsEvents) {
+fn tell_of_failures(health: &Health, events: &Events, config_map: Option<&ObjectReference>) {
     for failure in health.lasting_failures() {
         let action = format!("Watch{}", short_digest(&[&failure]));
-        events.publish_lasting(&failure, &action, warning("KindNotObserved", &failure));
+        let event = Event { action, ..Events::warning("KindNotObserved", &failure) };
+        events.publish_lasting(config_map, &failure, (), event);
     }
 }
 
@@ -197,23 +199,21 @@ async fn release(leadership: Option<Leadership>) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::{
-        report::Events,
-        testing::{Answer, answering},
-    };
     use operator_watch::{ApiError, Cause, Named, Need, Verb};
+
+    use super::*;
+    use crate::testing::{Answer, answering};
 
     #[tokio::test(start_paused = true)]
     async fn a_watch_that_keeps_failing_is_told_again_before_the_event_expires() {
         let (client, log) = answering(|_| Answer::Done);
-        let events = SettingsEvents::over(Events::over(client, "binder"), "system", Some("settings"));
+        let (events, map) = (Events::over(client, "binder"), ObjectReference::default());
         let health = Health::default();
         let mut pods = health.watch("Pod", Need::Always);
         pods.failed(ApiError::new(Verb::Watch, Named::new("Pod", ""), Cause::Forbidden, "no right"));
         let beats = 55 * 60 / HEARTBEAT_INTERVAL.as_secs();
         for _ in 0..beats {
-            tell_of_failures(&health, &events);
+            tell_of_failures(&health, &events, Some(&map));
             tokio::time::sleep(HEARTBEAT_INTERVAL).await;
         }
         assert_eq!(log.take().len(), 2);

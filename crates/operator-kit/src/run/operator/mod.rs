@@ -5,6 +5,7 @@ use std::{
 };
 
 use anyhow::Context;
+use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Api, Client, Config, Resource};
 use operator_watch::{
     Health, Intake, Need, ServedKinds, SharedRows, Unmanaged, Watch, Watched, WatchedKind, Watches,
@@ -18,11 +19,7 @@ use tokio::{
 };
 
 use crate::{
-    report::{
-        Events, WatchReports, logging,
-        metrics::Metrics,
-        settings_status::{SettingsEvents, SettingsStatus},
-    },
+    report::{Events, WatchReports, logging, metrics::Metrics, settings_status::SettingsStatus},
     run::{
         Arguments, Controller, Identity, LiveSettings, Queue, Triggers, Validate,
         backoff::Backoff,
@@ -52,8 +49,8 @@ pub struct Operator<S> {
     pub writer: Writer,
     /// Publishes Events about objects.
     pub events: Events,
-    /// Publishes Events about the settings.
-    pub settings_events: SettingsEvents,
+    /// The `ConfigMap` that the settings come from, for Events about them, if it is known.
+    pub config_map: Option<ObjectReference>,
     /// Looks up the served versions of kinds.
     pub served_kinds: ServedKinds,
     /// Starts watches.
@@ -92,10 +89,15 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         let client = Client::try_from(config).context("the configuration of the cluster cannot be used")?;
         let writer = Writer::new(client.clone(), name, metrics.clone());
         let events = Events::new(client.clone(), name, &arguments.identity, metrics.clone());
-        let namespace = arguments.lease_namespace(&client);
-        let config_map = arguments.settings_config_map.as_deref();
-        let settings_events = SettingsEvents::over(events.clone(), namespace, config_map);
-        let status = SettingsStatus::new(&file.version(), metrics.clone(), settings_events.clone());
+        let config_map = arguments.settings_config_map.clone().map(|name| ObjectReference {
+            api_version: Some("v1".into()),
+            kind: Some("ConfigMap".into()),
+            name: Some(name),
+            namespace: Some(arguments.lease_namespace(&client).to_owned()),
+            ..ObjectReference::default()
+        });
+        let status =
+            SettingsStatus::new(&file.version(), metrics.clone(), events.clone(), config_map.clone());
         let settings_status = Arc::new(status);
         let settings = LiveSettings::follow(file, settings, client.clone(), settings_status.clone());
         let health = Arc::<Health>::default();
@@ -114,7 +116,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
             settings,
             writer,
             events,
-            settings_events,
+            config_map,
             name,
             arguments,
             health,

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Client, Config};
 use parking_lot::Mutex;
 use serde::Deserialize;
@@ -8,10 +9,7 @@ use tokio::time::{sleep, timeout};
 
 use super::{follow::POLL_INTERVAL, *};
 use crate::{
-    report::{
-        Events,
-        settings_status::{SettingsEvents, SettingsStatus},
-    },
+    report::{Events, settings_status::SettingsStatus},
     testing::{Answer, Sent, answering},
 };
 
@@ -44,8 +42,10 @@ impl Followed {
         let path = directory.path().join("settings.yaml");
         std::fs::write(&path, "number: 1").unwrap();
         let file = SettingsFile::read(&path).await.unwrap();
-        let events = SettingsEvents::over(Events::over(client.clone(), "numbers"), "system", config_map);
-        let status = Arc::new(SettingsStatus::new(&file.version(), Arc::default(), events));
+        let events = Events::over(client.clone(), "numbers");
+        let config_map = config_map
+            .map(|name| ObjectReference { name: Some(name.to_owned()), ..ObjectReference::default() });
+        let status = Arc::new(SettingsStatus::new(&file.version(), Arc::default(), events, config_map));
         let settings = file.parse().unwrap();
         let settings = LiveSettings::follow(file, settings, client, status.clone());
         Self { directory, status, settings }

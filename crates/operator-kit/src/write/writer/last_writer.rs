@@ -2,7 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use kube::{api::GetParams, core::PartialObjectMeta};
-use operator_watch::live::in_time;
+use operator_watch::Live;
 use serde_json::{Map, Value};
 
 use super::{OnBehalf, target::Target};
@@ -11,7 +11,7 @@ impl OnBehalf<'_> {
     /// The manager that wrote a field of an object last, other than this one; `None` if that is not known.
     pub(super) async fn last_writer(&self, target: &Target<'_>, field: &str) -> Option<String> {
         let request = target.request().get_metadata(&target.name, &GetParams::default()).ok()?;
-        let found: PartialObjectMeta = in_time(self.writer.client.request(request)).await.ok()?;
+        let found: PartialObjectMeta = Live::in_time(self.writer.client.request(request)).await.ok()?;
         last_writer(field, found.metadata.managed_fields?, self.writer.manager)
     }
 }

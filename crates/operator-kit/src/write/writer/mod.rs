@@ -28,10 +28,8 @@ use crate::{
 };
 
 pub(crate) use gate::Gate;
-pub use {
-    on_behalf::{OnBehalf, Written},
-    trial::try_create,
-};
+pub use on_behalf::OnBehalf;
+use on_behalf::Written;
 
 /// Maximum number of concurrent writes. The API server's limit for one class of clients is of this order.
 const MAX_CONCURRENT_WRITES: usize = 48;

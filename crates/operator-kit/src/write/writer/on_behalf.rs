@@ -6,7 +6,7 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
     discovery::ApiResource,
 };
-use operator_watch::{ApiError, Cause, ObjectId, Trimmed, WatchedResource, live};
+use operator_watch::{ApiError, Cause, Live, ObjectId, Trimmed, WatchedResource};
 use serde_json::Value;
 
 use super::{
@@ -14,10 +14,10 @@ use super::{
     send::{answered_by_metadata, as_yaml},
     target::Target,
 };
-use crate::write::owner::refreshed;
+use crate::write::Ownership;
 
 /// The result of a write.
-pub type Written<T> = Result<T, ApiError>;
+pub(super) type Written<T> = Result<T, ApiError>;
 
 /// Writes on behalf of one object.
 #[derive(Clone, Copy)]
@@ -148,9 +148,9 @@ impl OnBehalf<'_> {
         dependent: ObjectId<'_>,
     ) -> Written<()> {
         let ObjectId { namespace, name, uid } = dependent;
-        let found = live::metadata(&self.writer.client, &kind.resource, namespace, name).await?;
+        let found = Live::metadata(&self.writer.client, &kind.resource, namespace, name).await?;
         let found = found.filter(|found| found.uid.as_deref() == Some(uid));
-        match found.and_then(|found| refreshed(&found, self.whose, &K::api_version(&()))) {
+        match found.and_then(|found| Ownership::refreshed(&found, self.whose, &K::api_version(&()))) {
             Some(patch) => self.amend(kind, dependent, &patch).await,
             None => Ok(()),
         }

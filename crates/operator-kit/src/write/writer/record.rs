@@ -8,7 +8,7 @@
 use std::{mem::take, time::Duration};
 
 use kube::{api::ListParams, core::ListMeta};
-use operator_watch::{ApiError, Trimmed, WatchedResource, Watermark, live::within};
+use operator_watch::{ApiError, Live, Trimmed, WatchedResource, Watermark};
 use serde::Deserialize;
 use tokio::time::Instant;
 
@@ -150,7 +150,7 @@ impl Writer {
         // A right to list comes with each watch.
         let only = ListParams::default().fields(&format!("metadata.name={}", target.name));
         let request = target.request().list_metadata(&only).ok()?;
-        let found = within(REQUEST_TIMEOUT, self.client.request::<Found>(request)).await;
+        let found = Live::within(REQUEST_TIMEOUT, self.client.request::<Found>(request)).await;
         found.inspect_err(|error| tracing::debug!(name = write.name, "cannot look up a write: {error}")).ok()
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::http::{self, HeaderValue, header::ACCEPT};
 use operator_templates::escape_json;
-use operator_watch::{ApiError, Cause, Named, Trimmed, WatchedResource, live::in_time};
+use operator_watch::{ApiError, Cause, Live, Named, Trimmed, WatchedResource};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
@@ -117,7 +117,8 @@ impl OnBehalf<'_> {
         }
         let repetition = Repetition::of(self.whose, &request, self.undoes.is_some());
         let in_flight = InFlight::new(shared, self.whose, verb, &target);
-        let result = in_time(writer.client.request::<T>(request)).await.map_err(|error| target.error(&error));
+        let result =
+            Live::in_time(writer.client.request::<T>(request)).await.map_err(|error| target.error(&error));
         in_flight.ended(&result);
         drop(permit);
         let WatchedResource { resource, seen } = target.kind;

@@ -11,13 +11,13 @@ use kube::{
     core::object::HasStatus,
     discovery::ApiResource,
 };
-use operator_watch::{ApiError, Cause, ObjectId, WatchedResource, live::in_time};
+use operator_watch::{ApiError, Cause, Live, ObjectId, WatchedResource};
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{OnBehalf, Writer, Written, record::CATCH_UP_TIMEOUT, send::as_yaml, target::Target};
-use crate::write::owner::exactly;
+use crate::write::Ownership;
 
 /// The list of a status that several controllers may write.
 const CONDITIONS: &str = "conditions";
@@ -126,7 +126,7 @@ impl OnBehalf<'_> {
     async fn read_in(&self, target: &Target<'_>) -> Written<Value> {
         let read = target.request().get(&target.name, &GetParams::default());
         let read = read.map_err(|error| target.error(&kube::Error::BuildRequest(error)))?;
-        in_time(self.writer.client.request(read)).await.map_err(|error| target.error(&error))
+        Live::in_time(self.writer.client.request(read)).await.map_err(|error| target.error(&error))
     }
 
     /// Changes exactly the target in the state with this resourceVersion.
@@ -136,7 +136,7 @@ impl OnBehalf<'_> {
         version: &str,
         changes: Vec<PatchOperation>,
     ) -> Written<()> {
-        let patch = exactly(&target.uid, version).into_iter().chain(changes).collect();
+        let patch = Ownership::exactly(&target.uid, version).into_iter().chain(changes).collect();
         let (params, patch) = (self.patch_params(), Patch::<()>::Json(json_patch::Patch(patch)));
         let build = || target.request().patch_subresource("status", &target.name, &params, &patch);
         self.write("amend_status", target, build).await.map_err(ApiError::of_failed_test)

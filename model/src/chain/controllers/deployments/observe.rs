@@ -15,7 +15,7 @@ use basic_deployment_controller::{
     revision::{self, Revision},
 };
 use catena_api::BasicDeployment;
-use operator_kit::{report::StatusAge, run::Attempt, write::owner::is_former};
+use operator_kit::{report::StatusAge, run::Attempt, write::Ownership};
 use operator_templates::Rendered;
 use operator_watch::{WatchedResource, Watermark};
 use parking_lot::Mutex;
@@ -147,7 +147,7 @@ fn find(
         None if !scope.has(Sabotage::AdoptsForTheDead) && !is_there() => return None,
         None => Found::Orphan(child),
         Some(owner) if *owner.uid == *deployment.meta.uid => Found::Ours(child),
-        Some(owner) if is_former(owner, real) => Found::Leaving(child),
+        Some(owner) if Ownership::is_former(owner, real) => Found::Leaving(child),
         Some(_) => Found::Foreign(child),
     })
 }

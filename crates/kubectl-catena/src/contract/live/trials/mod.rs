@@ -13,7 +13,7 @@ use kube::{
 use tokio::time::{Duration, Instant, timeout};
 
 use super::{observed::Child, replica::Replica, requirement::Requirement, run::Run};
-use crate::poll::poll;
+use crate::waiting::poll;
 
 /// Time between two looks at what is deleted.
 const DELETION_INTERVAL: Duration = Duration::from_millis(200);

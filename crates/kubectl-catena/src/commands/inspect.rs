@@ -1,4 +1,6 @@
-//! `kubectl catena tree`
+//! `kubectl catena tree` and `kubectl catena why`
+
+use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Args;
@@ -12,11 +14,21 @@ use crate::{
     output::Output,
     paint::{Paint, sanitized},
     target::ObjectArgument,
+    why::{explanation, text},
 };
+
+/// The object to explain.
+#[derive(Args)]
+pub struct Why {
+    #[command(flatten)]
+    object: ObjectArgument,
+    #[command(flatten)]
+    output: Output,
+}
 
 /// The object, and the extent of its tree.
 #[derive(Args)]
-pub struct Arguments {
+pub struct Tree {
     #[command(flatten)]
     object: ObjectArgument,
     /// Omit the objects above
@@ -42,8 +54,17 @@ struct Shown<'s> {
     not_seen: &'s [Gap],
 }
 
+/// Explains the state of an object.
+pub async fn why(options: &Options, arguments: &Why) -> Result<ExitCode> {
+    let target = arguments.object.target()?;
+    let cluster = options.connect().await?;
+    let answer = Box::pin(explanation(&cluster, &target)).await?;
+    arguments.output.print(&answer, || text(&answer, Timestamp::now(), Paint::for_stdout()))?;
+    Ok(answer.exit_code().into())
+}
+
 /// Shows the chain.
-pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
+pub async fn tree(options: &Options, arguments: &Tree) -> Result<()> {
     let target = arguments.object.target()?;
     let cluster = options.connect().await?;
     let scope = Scope { whole: !arguments.below, all_kinds: arguments.all_kinds };

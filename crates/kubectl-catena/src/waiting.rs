@@ -1,9 +1,45 @@
-//! Waits for something that nobody announces.
+//! Waiting: for something that nobody announces, and only until Ctrl-C or SIGTERM, so that long work can be cleaned up.
 
-use std::time::Duration;
+use std::{process::ExitCode, time::Duration};
 
-use anyhow::Result;
-use tokio::time::{sleep, timeout};
+use anyhow::{Context, Result};
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    time::{sleep, timeout},
+};
+
+/// As a shell reports a program that SIGINT ended.
+const INTERRUPTED: u8 = 130;
+
+/// A request to stop, noticed from the moment on when this is made: when the work begins that has to be cleaned up. Before, a
+/// signal ends the program at once, also while it connects or reads standard input.
+pub struct Interrupt {
+    typed: Signal,
+    ended: Signal,
+}
+
+impl Interrupt {
+    /// Begins to notice requests.
+    pub fn new() -> Result<Self> {
+        let of = |kind| signal(kind).context("signals cannot be received");
+        Ok(Self { typed: of(SignalKind::interrupt())?, ended: of(SignalKind::terminate())? })
+    }
+
+    /// The result of `work`; `None` if it was interrupted.
+    pub async fn or<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            done = work => Some(done),
+            _ = self.typed.recv() => None,
+            _ = self.ended.recv() => None,
+        }
+    }
+}
+
+/// The exit code of interrupted work.
+pub fn interrupted() -> ExitCode {
+    eprintln!("interrupted");
+    ExitCode::from(INTERRUPTED)
+}
 
 /// Asks again and again until there is an answer; `None` if there is none within the limit.
 ///

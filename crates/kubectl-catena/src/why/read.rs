@@ -7,11 +7,11 @@ use kube::{
 };
 
 use super::{
-    contents,
-    related::{Related, needs_contents, needs_nodes, terminating_kind, wanted},
+    contents, contest,
+    edges::{Edge, Related, edges, is_same, needs_contents, needs_nodes, terminating_kind},
 };
 use crate::{
-    chain::{Node, grow},
+    chain::{Node, grow, with_dependents},
     connection::Cluster,
     errors::Gap,
     kinds::Kind,
@@ -21,31 +21,33 @@ use crate::{
 
 /// A claim leads to its class: further steps lead nowhere.
 const MAX_STEPS: usize = 3;
-/// One pod explains the others.
+/// One pod explains the others. A chain may have thousands of them, and each of these is looked for in it.
 const MAX_OBJECTS_PER_STEP: usize = 16;
 /// Of a cluster with more nodes, only the first 2,000 are looked at.
-const MAX_NODE_PAGES: usize = 4;
+const MAX_PAGES: usize = 4;
 /// The first contents of each kind explain the others.
 const MAX_CONTENTS: usize = 4;
 
-/// Reads the objects beside a chain, and the namespace of it.
-pub async fn relate(cluster: &Cluster, top: &Node, namespace: Option<&Node>) -> (Related, Vec<Gap>) {
+/// Reads the objects beside a chain, and the contents of it and of its namespace.
+pub async fn related(cluster: &Cluster, top: &Node, namespace: Option<&Node>) -> (Related, Vec<Gap>) {
     let (mut related, mut gaps) = (Related::default(), Vec::new());
-    let mut newest: Vec<Identity> = top.all().flat_map(wanted).collect();
+    let is_in_chain = |named: &Identity| top.all().any(|node| is_same(&node.identity, named));
+    let mut newest: Vec<(Edge, Identity)> = top.all().flat_map(edges).collect();
     for _ in 0..MAX_STEPS {
         newest.sort();
         newest.dedup();
-        newest.retain(|identity| !related.knows(identity));
-        newest.truncate(MAX_OBJECTS_PER_STEP);
-        let found = read(cluster, std::mem::take(&mut newest), &mut related, &mut gaps).await;
-        newest = found.iter().flat_map(wanted).collect();
+        let unknown = newest.into_iter().filter(|(_, to)| !related.knows(to) && !is_in_chain(to));
+        let unknown = unknown.take(MAX_OBJECTS_PER_STEP).collect();
+        let found = read(cluster, unknown, &mut related, &mut gaps).await;
+        newest = found.iter().flat_map(Node::all).flat_map(edges).collect();
         related.found.extend(found);
     }
     if top.all().any(needs_nodes) {
-        related.nodes = nodes(cluster, &mut gaps).await;
+        related.nodes = all(cluster, ("", "nodes"), None, &mut gaps).await;
     }
     if let Some(kind) = top.all().find_map(terminating_kind).and_then(|kind| kind_named(cluster, kind)) {
-        let found = read(cluster, vec![definition_of(kind)], &mut related, &mut gaps).await;
+        let found =
+            read(cluster, vec![(Edge::Definition, definition_of(kind))], &mut related, &mut gaps).await;
         related.found.extend(found);
     }
     let containers = top.all().chain(namespace).chain(&related.found).filter(|node| needs_contents(node));
@@ -53,24 +55,38 @@ pub async fn relate(cluster: &Cluster, top: &Node, namespace: Option<&Node>) -> 
     for container in containers {
         related.contents.extend(contents_of(cluster, &container, &mut gaps).await);
     }
+    if top.all().any(|node| contest::told(node).is_some()) {
+        let namespace = top.identity.namespace.as_deref();
+        for kind in contest::WRITERS {
+            related.writers.extend(all(cluster, kind, namespace, &mut gaps).await);
+        }
+    }
     (related, gaps)
 }
 
 /// Reads objects by name, and records those that do not exist.
 async fn read(
     cluster: &Cluster,
-    wanted: Vec<Identity>,
+    wanted: Vec<(Edge, Identity)>,
     related: &mut Related,
     gaps: &mut Vec<Gap>,
 ) -> Vec<Node> {
-    let reads = wanted.iter().map(async |identity| {
-        let kind = cluster.kinds.of(identity)?;
-        Some(cluster.find(kind, identity.namespace.as_deref(), &identity.name).await)
+    let reads = wanted.iter().map(async |(_, identity)| {
+        let kind = match &*identity.api_version {
+            "" => kind_named(cluster, &identity.kind),
+            _ => cluster.kinds.of(identity),
+        };
+        Some(cluster.find(kind?, identity.namespace.as_deref(), &identity.name).await)
     });
     let answers = futures::future::join_all(reads).await;
     let mut found = Vec::new();
-    for (identity, answer) in wanted.into_iter().zip(answers) {
+    for ((edge, identity), answer) in wanted.into_iter().zip(answers) {
         match answer {
+            Some(Ok(Some(object))) if matches!(edge, Edge::OldChild | Edge::BlockedBy | Edge::Backup) => {
+                let (node, unread) = Box::pin(with_dependents(cluster, object)).await;
+                found.extend(node);
+                gaps.extend(unread);
+            }
             Some(Ok(Some(object))) => found.extend(alone(object)),
             Some(Ok(None)) => related.missing.push(identity),
             Some(Err(error)) => gaps.push(Gap::of(identity.to_string(), &error)),
@@ -86,18 +102,23 @@ pub fn alone(object: DynamicObject) -> Option<Node> {
     grow(&uid, &[object])
 }
 
-/// The nodes of the cluster.
-async fn nodes(cluster: &Cluster, gaps: &mut Vec<Gap>) -> Vec<Node> {
-    let Some(kind) = cluster.kinds.named("", "nodes") else { return Vec::new() };
-    match cluster.first(MAX_NODE_PAGES, kind, None, ListParams::default()).await {
-        Ok((nodes, is_all)) => {
+/// The objects of a kind, which is named by its group and its plural.
+async fn all(
+    cluster: &Cluster,
+    (group, plural): (&str, &str),
+    namespace: Option<&str>,
+    gaps: &mut Vec<Gap>,
+) -> Vec<Node> {
+    let Some(kind) = cluster.kinds.named(group, plural) else { return Vec::new() };
+    match cluster.first(MAX_PAGES, kind, namespace, ListParams::default()).await {
+        Ok((found, is_all)) => {
             if !is_all {
-                gaps.push(Gap::new("some nodes", "there are too many"));
+                gaps.push(Gap::new(format!("some {plural}"), "there are too many"));
             }
-            nodes.into_iter().filter_map(alone).collect()
+            found.into_iter().filter_map(alone).collect()
         }
         Err(error) => {
-            gaps.push(Gap::of("nodes", &error));
+            gaps.push(Gap::of(plural, &error));
             Vec::new()
         }
     }

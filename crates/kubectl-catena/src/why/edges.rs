@@ -1,0 +1,218 @@
+//! The edges of a graph beside its owner references: whom an object names in its spec and status, and what was found there.
+//! Pure; `read` reads them.
+
+use catena_api::keys;
+use serde_json::Value;
+
+use super::{
+    answer::Cause,
+    contents,
+    deletion::{backup_of, namespace_of_backup},
+    facts::Facts,
+    reasons::reported,
+    warnings,
+};
+use crate::{
+    chain::{Node, State},
+    object::{Identity, text},
+};
+
+/// Objects beside a chain.
+#[derive(Debug, Default)]
+pub struct Related {
+    /// Those that exist.
+    pub found: Vec<Node>,
+    /// Those that are named and do not exist.
+    pub missing: Vec<Identity>,
+    /// The nodes of the cluster, if a pod has found none.
+    pub nodes: Vec<Node>,
+    /// Contents that a deleted namespace or definition waits for.
+    pub contents: Vec<Node>,
+    /// Autoscalers and webhooks, if somebody else changes an object of the chain.
+    pub writers: Vec<Node>,
+}
+
+impl Related {
+    /// An object that exists.
+    pub fn find(&self, wanted: &Identity) -> Option<&Node> {
+        self.found.iter().flat_map(Node::all).find(|node| is_same(&node.identity, wanted))
+    }
+
+    /// Whether an object is known not to exist.
+    pub fn is_missing(&self, wanted: &Identity) -> bool {
+        self.missing.iter().any(|missing| is_same(missing, wanted))
+    }
+
+    /// Whether an object has been looked for.
+    pub fn knows(&self, wanted: &Identity) -> bool {
+        self.find(wanted).is_some() || self.is_missing(wanted)
+    }
+}
+
+/// Whether an object is the one that another names. Each kind is read in one version; some name a kind without it.
+pub fn is_same(object: &Identity, named: &Identity) -> bool {
+    let is_in_place = object.namespace.is_none() || object.namespace == named.namespace;
+    let is_of_group = named.api_version.is_empty() || object.group() == named.group();
+    is_in_place && is_of_group && (&object.kind, &object.name) == (&named.kind, &named.name)
+}
+
+/// What an object is to the one that names it; the first ones are read first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Edge {
+    /// The object that a status names as its blocker.
+    BlockedBy,
+    /// The child of a former object that has the place of this one's child.
+    OldChild,
+    /// The backup that the deletion of an object waits for.
+    Backup,
+    /// The namespace in which a backup is to be made.
+    BackupNamespace,
+    /// The definition of a kind that is to be created.
+    Definition,
+    /// A claim of a pod that was not scheduled because of its claims.
+    Claim,
+    /// The storage class of a claim.
+    Class,
+    /// The node of a pod.
+    Node,
+}
+
+/// The objects that one names, and in which the cause of its state may lie.
+pub fn edges(node: &Node) -> Vec<(Edge, Identity)> {
+    let blocker = blocker(node).map(|(blocker, _)| (Edge::BlockedBy, blocker));
+    let mut found: Vec<_> = blocker.into_iter().collect();
+    if node.deleted.is_none() && node.health.state.is_healthy() {
+        return found;
+    }
+    if let Some(namespace) = namespace_of_backup(node) {
+        return vec![(Edge::BackupNamespace, namespace)];
+    }
+    found.extend(backup_of(node).map(|backup| (Edge::Backup, backup)));
+    match (node.identity.group(), node.identity.kind.as_str()) {
+        ("", "Pod") => {
+            let has_ended = node.deleted.is_none() && node.health.state == State::Failed;
+            found.extend(node_of(node).filter(|_| !has_ended).map(|on| (Edge::Node, on)));
+            found.extend(claims_of(node).into_iter().map(|claim| (Edge::Claim, claim)));
+        }
+        ("", "PersistentVolumeClaim") if node.health.reason != "Lost" => {
+            found.extend(class_of(node).map(|class| (Edge::Class, class)));
+        }
+        (keys::GROUP, "BasicDeployment") => found.extend(old_child(node).map(|old| (Edge::OldChild, old))),
+        _ => {}
+    }
+    found
+}
+
+/// The objects that one names and that exist, and the cause if one that it needs does not.
+pub fn follow<'n>(node: &Node, facts: &Facts<'n>) -> (Vec<&'n Node>, Option<Cause>) {
+    let related = &facts.surroundings.related;
+    let (mut found, mut cause) = (Vec::new(), None);
+    for (edge, to) in edges(node) {
+        match related.find(&to) {
+            Some(old) if edge == Edge::OldChild && !is_left_to(node, old) => {}
+            Some(there) => found.push(there),
+            None if related.is_missing(&to) => cause = cause.or_else(|| missing(edge, &to, node, facts)),
+            None => {}
+        }
+    }
+    (found, cause)
+}
+
+fn missing(edge: Edge, to: &Identity, node: &Node, facts: &Facts) -> Option<Cause> {
+    let says = |cause: Cause| Some(cause.message(&node.health.message).since(node.health.since));
+    match edge {
+        Edge::Node => {
+            let gone = format!("was on {to}, which no longer exists");
+            let cause = says(Cause::with(&node.identity, "NodeGone").meaning(gone))?;
+            let since = node.deleted.or(cause.since);
+            Some(cause.since(since))
+        }
+        Edge::Claim => says(Cause::with(to, "ClaimMissing")),
+        Edge::Class => {
+            let message = warnings::message(node, facts);
+            Some(Cause::with(to, "ClassMissing").message(message).since(node.created))
+        }
+        Edge::OldChild | Edge::BlockedBy | Edge::BackupNamespace | Edge::Backup | Edge::Definition => None,
+    }
+}
+
+/// The blocker that a status names, and what it says about it; also where another project has not all fields of ours.
+pub fn blocker(node: &Node) -> Option<(Identity, Cause)> {
+    let text = |field: &str| text(&node.object, &format!("/status/blockedBy/{field}")).unwrap_or_default();
+    let namespace = node.identity.namespace.as_deref();
+    let object = Identity::new(text("apiVersion"), text("kind"), namespace, text("name"));
+    let object = if is_same(&node.identity, &object) { node.identity.clone() } else { object };
+    let is_named = !object.kind.is_empty() && !object.name.is_empty();
+    let cause = reported(&object, text("reason"), text("message")).since(text("since").parse().ok());
+    is_named.then_some((object, cause))
+}
+
+/// Whether an old child holds the place of this object's: it goes, and belongs to another one.
+pub fn is_left_to(node: &Node, old: &Node) -> bool {
+    let mut owners = old.object.metadata.owner_references.iter().flatten();
+    old.deleted.is_some() && !owners.any(|owner| owner.uid == node.identity.uid)
+}
+
+/// The node that a pod was scheduled to.
+pub fn node_of(pod: &Node) -> Option<Identity> {
+    text(&pod.object, "/spec/nodeName").map(|name| Identity::new("v1", "Node", None, name))
+}
+
+/// The claims of a pod that waits for them: once it has a node, they are bound.
+fn claims_of(pod: &Node) -> Vec<Identity> {
+    let says = pod.health.message.to_lowercase();
+    let waits = says.contains("persistentvolumeclaim") || says.contains("persistent volumes");
+    if !needs_nodes(pod) || !waits || node_of(pod).is_some() {
+        return Vec::new();
+    }
+    let volumes = pod.object.data.pointer("/spec/volumes").and_then(Value::as_array);
+    let names = volumes.into_iter().flatten().filter_map(|volume| {
+        if let Some(name) = volume.pointer("/persistentVolumeClaim/claimName").and_then(Value::as_str) {
+            return Some(name.to_owned());
+        }
+        let volume = volume.get("ephemeral").and(volume["name"].as_str())?;
+        Some(format!("{}-{volume}", pod.identity.name))
+    });
+    let namespace = pod.identity.namespace.as_deref();
+    names.map(|name| Identity::new("v1", "PersistentVolumeClaim", namespace, &name)).collect()
+}
+
+/// The class that provides for a claim.
+pub fn class_of(claim: &Node) -> Option<Identity> {
+    text(&claim.object, "/spec/storageClassName")
+        .map(|name| Identity::new("storage.k8s.io/v1", "StorageClass", None, name))
+}
+
+/// The child of a former BasicDeployment of the same name: as the message names it, or by its usual name before there
+/// is a message.
+fn old_child(node: &Node) -> Option<Identity> {
+    let Identity { namespace, name, .. } = &node.identity;
+    let (kind, name) = match (node.health.reason.as_str(), node.health.state) {
+        ("FormerChildLeaving", _) => {
+            let (kind, rest) = node.health.message.split_once(" \"")?;
+            (kind, rest.split_once('"')?.0)
+        }
+        (_, State::Unreported) => ("BasicReplicaSet", name.as_str()),
+        _ => return None,
+    };
+    Some(Identity::new("", kind, namespace.as_deref(), name))
+}
+
+/// Whether the nodes of the cluster may explain the state of an object.
+pub fn needs_nodes(node: &Node) -> bool {
+    node.identity.kind == "Pod" && node.health.reason == "Unschedulable"
+}
+
+/// The kind whose definition is being deleted, so that a write was refused: in the words of the controller.
+pub fn terminating_kind(node: &Node) -> Option<&str> {
+    if node.health.reason != "DefinitionTerminating" {
+        return None;
+    }
+    let (_, rest) = node.health.message.split_once("the CustomResourceDefinition of ")?;
+    rest.split_whitespace().next()
+}
+
+/// Whether the contents of an object explain its state.
+pub fn needs_contents(node: &Node) -> bool {
+    node.deleted.is_some() && contents::is_container(&node.identity)
+}
