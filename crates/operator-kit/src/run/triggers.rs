@@ -7,9 +7,9 @@ use std::{
     sync::Arc,
 };
 
-use operator_watch::{SharedRows, WatchState, Watched, WatchedKind};
+use operator_watch::{SharedRows, Watched, WatchedKind};
 use parking_lot::Mutex;
-use tokio::sync::{Notify, watch::Receiver};
+use tokio::sync::Notify;
 
 use crate::run::Queue;
 
@@ -30,8 +30,11 @@ type ById<R> = HashMap<Arc<str>, Open<R>>;
 struct Open<R: 'static> {
     queue: Queue,
     objects: SharedRows<Watched<R>>,
-    state: Receiver<WatchState>,
+    is_served: IsServed,
 }
+
+/// Whether the cluster serves a kind, or why its objects may not all be known.
+type IsServed = Box<dyn Fn() -> Result<bool, String> + Send + Sync>;
 
 impl<R: 'static> Default for Triggers<R> {
     fn default() -> Self {
@@ -67,11 +70,7 @@ impl<R: Send + Sync + 'static> Triggers<R> {
     /// Why its objects may not all be known, if it is served.
     pub fn is_served(&self, id: &str) -> Result<bool, String> {
         let by_id = self.0.by_id.lock();
-        let Some(Open { state, .. }) = by_id.get(id) else {
-            return Err("its watch has not begun".to_owned());
-        };
-        let state = state.borrow();
-        if state.is_unserved() { Ok(false) } else { state.problem().map_or(Ok(true), Err) }
+        by_id.get(id).map_or_else(|| Err("its watch has not begun".to_owned()), |open| (open.is_served)())
     }
 
     /// Requests a pass over every object of a namespace, soon: one walk over all objects serves all namespaces that are
@@ -97,14 +96,14 @@ impl<R: Send + Sync + 'static> Triggers<R> {
         }
     }
 
-    /// A queue and rows for a kind, whose watch has this state.
+    /// A queue and rows for a kind.
     pub(crate) fn open(
         &self,
         kind: &WatchedKind<R>,
-        state: Receiver<WatchState>,
+        is_served: impl Fn() -> Result<bool, String> + Send + Sync + 'static,
     ) -> (Queue, SharedRows<Watched<R>>) {
         let (queue, objects) = (Queue::default(), SharedRows::default());
-        let open = Open { queue: queue.clone(), objects: objects.clone(), state };
+        let open = Open { queue: queue.clone(), objects: objects.clone(), is_served: Box::new(is_served) };
         self.0.by_id.lock().insert(kind.id.clone(), open);
         (queue, objects)
     }
@@ -119,7 +118,6 @@ impl<R: Send + Sync + 'static> Triggers<R> {
 mod tests {
     use futures::FutureExt;
     use kube::{api::ObjectMeta, discovery::ApiResource, runtime::watcher::Event};
-    use tokio::sync::watch::channel;
 
     use super::*;
     use operator_watch::{Source, WatchedResource};
@@ -169,7 +167,7 @@ mod tests {
         const NAMESPACES: usize = 500;
         const OBJECTS: usize = 20_000;
         let triggers = Triggers::default();
-        let (queue, filled) = triggers.open(&kind(), channel(WatchState::default()).1);
+        let (queue, filled) = triggers.open(&kind(), || Ok(true));
         queue.open();
         fill(&filled, NAMESPACES, OBJECTS);
         for number in 0..NAMESPACES - 1 {
@@ -198,7 +196,7 @@ mod tests {
     #[test]
     fn nothing_is_kept_of_a_kind_that_is_not_watched_any_more() {
         let triggers = Triggers::default();
-        let (queue, filled) = triggers.open(&kind(), channel(WatchState::default()).1);
+        let (queue, filled) = triggers.open(&kind(), || Ok(true));
         fill(&filled, 1, 1);
         let row = Arc::downgrade(&filled.read().all()[0]);
         triggers.close(&kind());
