@@ -83,8 +83,8 @@ async fn what_waits_for_its_backup_is_listed_and_let_go_with_a_reason() -> Resul
     })
     .await;
     assert_eq!(held["items"][0]["name"], "precious", "{held}");
-    let why = until_root_cause(&namespace.name, "configmap/precious", "BackupFailed").await;
-    assert!(why["rootCause"]["advice"].to_string().contains("release configmap/precious"), "{why}");
+    let why = until_root_cause(&namespace.name, "configmap/precious", "PodFailed").await;
+    assert!(why["remarks"].to_string().contains("release configmap/precious"), "{why}");
     succeeds(&namespace.name, &["release", "configmap/precious", "--reason", "a test"]).await?;
     namespace.until_gone::<ConfigMap>("precious").await;
     Ok(())

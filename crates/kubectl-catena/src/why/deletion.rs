@@ -12,11 +12,11 @@ use super::{
     nodes,
     reasons::describe,
     text::with_names,
-    walk::{Step, explain, is_kept_pod, way_to},
+    walk::{Step, is_kept_pod, way_to},
 };
 use crate::{
     age::{age, duration},
-    chain::{Finalizer, Node},
+    chain::{Finalizer, Node, State},
     object::Identity,
     protection::{self, BACKUP_CONTROLLER, HELD_FOR_BACKUP, NO_ENTRY},
 };
@@ -38,9 +38,8 @@ pub fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
     }
     if let Some(finalizer) = holders(node).next() {
         // A backup that fails leads further; of one that is under way, the report on the object tells more.
-        let fails = |found: &&Node| {
-            explain(found, facts).is_some_and(|found| found.path.len() > 1 && !found.cause.is_progress)
-        };
+        let is_stuck = |below: &Node| matches!(below.health.state, State::Stuck | State::Failed);
+        let fails = |found: &&Node| way_to(found, &is_stuck).is_some();
         let next = named.into_iter().filter(|found| node.identity.kind == "Pod" || fails(found));
         return Some(Step::to(next, Some(held_by(node, finalizer, since, facts))));
     }
@@ -69,6 +68,14 @@ pub fn remarks(facts: &Facts, cause: Option<&Cause>) -> Vec<String> {
         Some(format!("{pod} was deleted {} ago, and the finalizer {name} keeps it", age(facts.now, since)))
     });
     told.take(MAX_REMARKS).collect()
+}
+
+/// What an object above the cause waits for, and how it is let go.
+pub fn held_for_backup(node: &Node) -> Option<String> {
+    node.deleted?;
+    holders(node).find(|finalizer| finalizer.name == keys::BACKUP_FINALIZER)?;
+    let row = describe(HELD_FOR_BACKUP)?;
+    Some(format!("{} {}: {}", node.identity, row.meaning, with_names(&row.remedy, &node.identity)))
 }
 
 fn is_of_garbage_collector(finalizer: &str) -> bool {

@@ -99,6 +99,8 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
             let is_below = |node: &&&Node| node.identity != finding.cause.object;
             let held = finding.path.iter().filter(is_below).filter(|node| rolled_back(node).is_some());
             remarks.extend(held.map(|node| not_the_spec(&node.identity)));
+            let above = finding.path.iter().copied().filter(|node| is_below(&node));
+            remarks.extend(above.filter_map(deletion::held_for_backup));
         }
     }
     if finding.is_none_or(|finding| finding.cause.reason != contest::REASON) {

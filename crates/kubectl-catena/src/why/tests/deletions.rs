@@ -197,6 +197,12 @@ fn a_former_child_leads_to_its_finalizer_before_and_after_the_first_report() {
         let found = alone(former()).into_iter().collect();
         Surroundings { related: Related { found, ..Related::default() }, ..calm() }
     };
+    let mut blocked = former();
+    blocked.data["status"] = json!({"blockedBy": {
+        "apiVersion": GROUP, "kind": "BasicReplicaSet", "name": "web", "reason": "Terminating", "message": "it is being deleted",
+    }});
+    let mut itself = surroundings();
+    itself.related.found = alone(blocked).into_iter().collect();
     let message = "BasicReplicaSet \"web\" of a former BasicDeployment of this name still exists; the new one is created once it is gone";
     let mut new = unreported();
     new["metadata"] = json!({"creationTimestamp": "2026-01-01T00:09:48Z"});
@@ -215,6 +221,14 @@ fn a_former_child_leads_to_its_finalizer_before_and_after_the_first_report() {
             asked: "BasicDeployment/web",
             objects: vec![deployment(new)],
             surroundings: surroundings(),
+            says,
+            advises: "holder of the finalizer",
+        },
+        Scene {
+            name: "its status names itself as the blocker",
+            asked: "BasicDeployment/web",
+            objects: vec![deployment(not_ready("FormerChildLeaving", message, Value::Null))],
+            surroundings: itself,
             says,
             advises: "holder of the finalizer",
         },
@@ -362,12 +376,18 @@ fn a_held_object_leads_to_the_pod_of_its_backup_that_fails() {
         let job = grow("Job/web-1", &[object("batch/v1", "Job", "web-1", None, body), pod]);
         let related = Related { found: job.into_iter().collect(), ..Related::default() };
         let surroundings = Surroundings { related, ..calm() };
-        ask_exactly("BasicDeployment/web", std::slice::from_ref(&held), &surroundings).root_cause.unwrap()
+        ask_exactly("BasicDeployment/web", std::slice::from_ref(&held), &surroundings)
     };
-    let fails = told("ImagePullBackOff");
+    let answer = told("ImagePullBackOff");
+    let lets_go = |remark: &String| {
+        remark.starts_with("BasicDeployment/web is held until it is backed up: ")
+            && remark.contains("release basicdeployment.catena.dev/web --reason")
+    };
+    assert!(answer.remarks.iter().any(lets_go), "{:?}", answer.remarks);
+    let fails = answer.root_cause.unwrap();
     assert_eq!(
         (fails.object.to_string().as_str(), fails.reason.as_str()),
         ("Pod/web-1-x", "ImagePullBackOff")
     );
-    assert_eq!(told("ContainerCreating").reason, "BackupRunning");
+    assert_eq!(told("ContainerCreating").root_cause.unwrap().reason, "BackupRunning");
 }
