@@ -16,19 +16,21 @@ pub const DEPLOYMENTS: Controller = Controller("basic-deployment-controller");
 pub const REPLICA_SETS: Controller = Controller("basic-replicaset-controller");
 /// command-binder.
 pub const BINDER: Controller = Controller("command-binder");
+/// command-runner.
+pub const RUNNER: Controller = Controller("command-runner");
 /// command-reaper.
 pub const REAPER: Controller = Controller("command-reaper");
 /// backup-controller.
 pub const BACKUPS: Controller = Controller("backup-controller");
 
 /// All of them.
-pub const CONTROLLERS: [Controller; 5] = [DEPLOYMENTS, REPLICA_SETS, BINDER, REAPER, BACKUPS];
+pub const CONTROLLERS: [Controller; 6] = [DEPLOYMENTS, REPLICA_SETS, BINDER, RUNNER, REAPER, BACKUPS];
 
 /// Those that bring up the pods of a BasicDeployment.
 pub const CHAIN: [Controller; 2] = [DEPLOYMENTS, REPLICA_SETS];
 
 /// Those that carry out a command for a BasicDeployment.
-pub const COMMANDED: [Controller; 3] = [DEPLOYMENTS, REPLICA_SETS, BINDER];
+pub const COMMANDED: [Controller; 4] = [DEPLOYMENTS, REPLICA_SETS, BINDER, RUNNER];
 
 /// Waits until each controller is ready.
 pub async fn until_all_are_ready(cluster: &Cluster) {

@@ -65,7 +65,7 @@ pub use clock::Clocks;
 pub use cluster::Cluster;
 pub use control_plane::Component;
 pub use controllers::{
-    BACKUPS, BINDER, CHAIN, COMMANDED, CONTROLLERS, Controller, DEPLOYMENTS, REAPER, REPLICA_SETS,
+    BACKUPS, BINDER, CHAIN, COMMANDED, CONTROLLERS, Controller, DEPLOYMENTS, REAPER, REPLICA_SETS, RUNNER,
     until_all_are_ready,
 };
 pub use effects::Effects;

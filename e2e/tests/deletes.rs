@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Result;
 use catena_api::{BasicDeployment, BasicDeploymentRestart, BasicReplicaSet};
 use e2e::{
-    AuditLog, CHAIN, Cluster, DEPLOYMENTS, Namespace, REPLICA_SETS, WAIT_TIMEOUT, condition, deployment,
+    AuditLog, CHAIN, Cluster, Namespace, REPLICA_SETS, RUNNER, WAIT_TIMEOUT, condition, deployment,
     eventually, kubectl, uids,
 };
 use k8s_openapi::{
@@ -125,7 +125,7 @@ async fn a_deletion_that_a_finalizer_holds_up_is_visible_in_lists() -> Result<()
 
 #[tokio::test]
 async fn a_deleted_command_that_is_bound_to_nothing_says_what_holds_it_up() -> Result<()> {
-    let cluster = Cluster::with(&[DEPLOYMENTS]).await?;
+    let cluster = Cluster::with(&[RUNNER]).await?;
     let namespace = cluster.namespace("unbound").await?;
     let restart = json!({
         "metadata": {"name": "again", "finalizers": ["example.com/hold"]},

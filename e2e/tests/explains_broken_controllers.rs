@@ -92,7 +92,8 @@ async fn a_controller_that_hangs_is_told_from_one_that_is_missing() -> Result<()
 async fn a_command_whose_kind_is_not_in_the_values_of_the_binder_is_told_so() -> Result<()> {
     let cluster = Cluster::changing_one_of(&[DEPLOYMENTS, REPLICA_SETS, BINDER], BINDER).await?;
     let namespace = cluster.namespace("why-no-entry").await?;
-    let release = Release::upgrade(&cluster, BINDER, &json!({"kinds": []})).await?;
+    let release =
+        Release::upgrade(&cluster, BINDER, &json!({"kinds": [], "discovery": {"enabled": false}})).await?;
     namespace.create(&deployment("web", 1)).await?;
     eventually("the command is issued", WAIT_TIMEOUT, async || {
         // The policies of the binder may still be changing.

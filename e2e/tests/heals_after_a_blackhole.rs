@@ -6,8 +6,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use catena_api::{BasicDeploymentRestart, BasicDeploymentRestartSpec, TargetRef};
 use e2e::{
-    AuditLog, BINDER, Cluster, Component, Controller, DEPLOYMENTS, REAPER, REPLICA_SETS, Tally, deployment,
-    uids,
+    AuditLog, BINDER, Cluster, Component, Controller, DEPLOYMENTS, REAPER, REPLICA_SETS, RUNNER, Tally,
+    deployment, uids,
 };
 use rustix::process::Signal;
 use tokio::time::{Instant, sleep_until};
@@ -36,7 +36,7 @@ impl Drop for Frozen {
     }
 }
 
-const CONTROLLERS: [Controller; 4] = [DEPLOYMENTS, REPLICA_SETS, BINDER, REAPER];
+const CONTROLLERS: [Controller; 5] = [DEPLOYMENTS, REPLICA_SETS, BINDER, RUNNER, REAPER];
 
 async fn go_on_after_a_blackhole(cluster: &Cluster) -> Result<()> {
     let namespace = cluster.namespace("blackhole").await?;
@@ -50,7 +50,7 @@ async fn go_on_after_a_blackhole(cluster: &Cluster) -> Result<()> {
     let began = Instant::now();
     let log = AuditLog::from_now()?;
 
-    // One command passes through all four controllers: bound, run, its pods replaced, and deleted.
+    // One command passes through all five controllers: bound, run, its pods replaced, and deleted.
     let target_ref = TargetRef { name: "web".into(), namespace: None };
     let spec = BasicDeploymentRestartSpec {
         target_ref,

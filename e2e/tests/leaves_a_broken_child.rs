@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use catena_api::{BasicDeployment, BasicDeploymentRestart, BasicDeploymentRollback, BasicReplicaSet};
-use e2e::{CHAIN, Cluster, DEPLOYMENTS, Release, alive, commands, deployment};
+use e2e::{CHAIN, COMMANDED, Cluster, DEPLOYMENTS, Release, alive, commands, deployment};
 use k8s_openapi::api::apps::v1::Deployment;
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ fn says(web: &BasicDeployment, reason: &str) -> bool {
 
 #[tokio::test]
 async fn a_rollback_leads_away_from_a_child_that_breaks_the_contract_and_ends_the_restart() -> Result<()> {
-    let cluster = Cluster::changing_one_of(&CHAIN, DEPLOYMENTS).await?;
+    let cluster = Cluster::changing_one_of(&COMMANDED, DEPLOYMENTS).await?;
     let namespace = cluster.namespace("broken").await?;
     // Its name is no number.
     let broken = with_contract(&[("active", "metadata.name".into()), ("ready", json!({"cel": "true"}))])?;
@@ -37,7 +37,7 @@ async fn a_rollback_leads_away_from_a_child_that_breaks_the_contract_and_ends_th
     assert!(set.spec.replicas >= 3, "the one that serves had to go: {}", set.spec.replicas);
 
     namespace.create(&commands::restart(&web, "again")).await?;
-    commands::until_outcome::<BasicDeploymentRestart>(&namespace, "again", "Unknown", "ContractBroken").await;
+    commands::until_outcome::<BasicDeploymentRestart>(&namespace, "again", "Unknown", "Running").await;
     namespace.create(&commands::rollback(&web, "back", 0)).await?;
     commands::until_outcome::<BasicDeploymentRollback>(&namespace, "back", "True", "Complete").await;
     until_on::<BasicReplicaSet>(&namespace, &["Deployment"]).await?;
@@ -47,7 +47,7 @@ async fn a_rollback_leads_away_from_a_child_that_breaks_the_contract_and_ends_th
 
 #[tokio::test]
 async fn a_restart_that_the_server_refuses_holds_up_no_scaling() -> Result<()> {
-    let cluster = Cluster::changing_one_of(&CHAIN, DEPLOYMENTS).await?;
+    let cluster = Cluster::changing_one_of(&COMMANDED, DEPLOYMENTS).await?;
     let namespace = cluster.namespace("refused").await?;
     let misspelt = with_contract(&[("restartedAt", "spec.restratedAt".into())])?;
     let release = Release::upgrade(&cluster, DEPLOYMENTS, &misspelt).await?;

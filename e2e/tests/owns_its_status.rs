@@ -8,8 +8,8 @@ use catena_api::{
     BasicReplicaSet, TargetRef,
 };
 use e2e::{
-    AuditLog, BINDER, CHAIN, Cluster, Controller, DEPLOYMENTS, Namespace, REPLICA_SETS, Tally, WAIT_TIMEOUT,
-    condition, deployment, eventually, eventually_every, forbid_unless, is_true,
+    AuditLog, CHAIN, COMMANDED, Cluster, Controller, DEPLOYMENTS, Namespace, REPLICA_SETS, Tally,
+    WAIT_TIMEOUT, condition, deployment, eventually, eventually_every, forbid_unless, is_true,
 };
 use k8s_openapi::{NamespaceResourceScope, api::events::v1::Event};
 use kube::{
@@ -179,7 +179,7 @@ async fn what_somebody_makes_up_goes_and_conditions_of_others_stay_and_cost_noth
 
 #[tokio::test]
 async fn what_somebody_makes_up_about_a_command_goes_and_its_binding_stays() -> Result<()> {
-    let cluster = Cluster::with(&[DEPLOYMENTS, REPLICA_SETS, BINDER]).await?;
+    let cluster = Cluster::with(&COMMANDED).await?;
     let namespace = cluster.namespace("command").await?;
     let mut web = deployment("web", 1);
     web.spec.parameters.insert("image".into(), "registry.invalid/missing:1".into());

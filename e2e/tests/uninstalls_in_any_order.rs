@@ -1,4 +1,4 @@
-//! The five charts are uninstalled one after another, in any order, in the middle of work: users' objects and their
+//! The six charts are uninstalled one after another, in any order, in the middle of work: users' objects and their
 //! workloads stay, nothing of the charts is left, and every object can still be deleted.
 
 use std::{collections::BTreeSet, time::Duration};
@@ -7,8 +7,8 @@ use anyhow::{Context, Result, ensure};
 use catena_api::{BasicDeployment, BasicDeploymentRestart, BasicDeploymentRestartSpec, TargetRef};
 use e2e::{
     BACKUP_BY, BACKUPS, BINDER, CONTROLLERS, Cluster, Controller, DEPLOYMENTS, Namespace, Pace, REAPER,
-    REPLICA_SETS, Release, WAIT_TIMEOUT, deployment, eventually, is_protected, is_ready, kubectl, names,
-    protecting, texts, uids, until_all_are_ready,
+    REPLICA_SETS, RUNNER, Release, WAIT_TIMEOUT, deployment, eventually, is_protected, is_ready, kubectl,
+    names, protecting, texts, uids, until_all_are_ready,
 };
 use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -16,15 +16,15 @@ use kube::ResourceExt;
 use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
 use serde_json::{Value, json};
 
-type Order = [Controller; 5];
+type Order = [Controller; 6];
 
 /// No operation of a controller may take so long that its process is killed before the end.
 const AT_ONCE: Duration = Duration::from_secs(18);
 
 /// The two worst orders: the protecting chart first, and last. Of any two charts, each precedes the other in one of them.
 const WORST: [Order; 2] = [
-    [BACKUPS, DEPLOYMENTS, BINDER, REPLICA_SETS, REAPER],
-    [REAPER, REPLICA_SETS, BINDER, DEPLOYMENTS, BACKUPS],
+    [BACKUPS, DEPLOYMENTS, BINDER, RUNNER, REPLICA_SETS, REAPER],
+    [REAPER, REPLICA_SETS, RUNNER, BINDER, DEPLOYMENTS, BACKUPS],
 ];
 
 /// One more, chosen by the number in `CATENA_SEED` or at random, but none on real nodes, where it takes a minute.

@@ -119,9 +119,8 @@ fn sabotage() -> usize {
         missed += miss(sabotage, scope, rule.sentence());
     }
     for sabotage in chain::sabotage::Sabotage::value_variants() {
-        for (scope, rule) in chain::scopes::revealing(*sabotage) {
-            missed += miss(sabotage, scope, rule.sentence());
-        }
+        let (scope, rule) = chain::scopes::revealing(*sabotage);
+        missed += miss(sabotage, scope, rule.sentence());
     }
     missed
 }

@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn every_program_that_ships_has_a_bill_and_it_is_the_same_every_time() {
         let bills: Vec<_> = programs().iter().map(|program| bill_of(program, TARGET).unwrap()).collect();
-        assert_eq!(bills.len(), 6);
+        assert_eq!(bills.len(), 7);
         assert_eq!(bills.last(), Some(&bill_of("kubectl-catena", TARGET).unwrap()));
         assert!(bill_of("nonsense", TARGET).is_err());
     }

@@ -1,14 +1,14 @@
 {{/* The rights in all namespaces that the controller needs for its settings. */}}
 {{- define "basic-deployment-controller.rules" -}}
 - apiGroups: [catena.dev]
-  resources: [basicdeployments, basicdeploymentrestarts, basicdeploymentrollbacks]
+  resources: [basicdeployments]
   verbs: [get, list, watch]
-# The effect of a command, and the proof that it happened.
+# A rollback that holds no longer is removed from its BasicDeployment.
 - apiGroups: [catena.dev]
   resources: [basicdeployments]
   verbs: [patch]
 - apiGroups: [catena.dev]
-  resources: [basicdeployments/status, basicdeploymentrestarts/status, basicdeploymentrollbacks/status]
+  resources: [basicdeployments/status]
   verbs: [patch]
 # The owner reference of children and revisions has blockOwnerDeletion, which asks for this where OwnerReferencesPermissionEnforcement is on.
 - apiGroups: [catena.dev]

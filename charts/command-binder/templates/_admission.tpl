@@ -1,5 +1,14 @@
 {{/* How the API server's CEL, where a field that is not there is an error, reads what the controller reads. */}}
 
+{{/* Whether the commands of a kind need a right on their target: unless the values say otherwise, what command-runner carries out
+     does, because whoever may create a command could thereby change any target. */}}
+{{- define "command-binder.isGuarded" -}}
+{{- $own := default dict .kind.admission }}
+{{- if .kind.target }}
+{{- if hasKey $own "enabled" | ternary $own.enabled (or .chart.Values.admission.enabled (hasKey .kind "run")) }}true{{ end }}
+{{- end }}
+{{- end }}
+
 {{/* A plain path, such as object.spec.name, object.spec.`a-b` or object.metadata.labels['a'], gives null where a field is missing;
      any other expression is taken as it is, and has no value there. Not every API server knows names in back quotes. */}}
 {{- define "command-binder.present" -}}

@@ -5,6 +5,7 @@
 # OwnerReferencesPermissionEnforcement is on, only who may delete an object may change its owners, and only who may update the
 # owner's finalizers may have it wait.
 {{- range .Values.kinds }}
+{{- if .target }}
 {{- $mode := default "Owner" .mode }}
 {{- $resource := .resource }}
 - apiGroups: [{{ .group | quote }}]
@@ -27,6 +28,7 @@
 - apiGroups: [{{ .group | quote }}]
   resources: [{{ .resource }}/finalizers]
   verbs: [update]
+{{- end }}
 {{- end }}
 {{- end }}
 {{- end }}

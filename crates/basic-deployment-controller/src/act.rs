@@ -4,17 +4,16 @@ use std::{sync::Arc, time::Duration};
 
 use basic_deployment_controller::{
     child::Child,
-    command::{Command, REPORTED},
     decide::{Action, Cause},
     desired::Desired,
     drift::changed_field,
     error::{Error, Refusal},
     handed::Handed,
-    observed::{Observed, WatchedResources},
+    observed::Observed,
     revision::{self, Revision},
     status::CONDITIONS,
 };
-use catena_api::{BasicDeployment, CommandStatus, keys};
+use catena_api::{BasicDeployment, keys};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use operator_kit::{
     report::StatusAge,
@@ -31,16 +30,15 @@ use crate::memory::Memory;
 const WATCH_DELAY: Duration = Duration::from_secs(1);
 
 /// Writes children, revisions and statuses, and remembers their last states on the server.
-#[derive(Clone)]
 pub struct Executor {
     writer: Writer,
-    places: WatchedResources,
+    revisions: WatchedResource,
     memory: Memory,
 }
 
 impl Executor {
-    pub fn new(writer: Writer, places: WatchedResources, memory: Memory) -> Self {
-        Self { writer, places, memory }
+    pub fn new(writer: Writer, revisions: WatchedResource, memory: Memory) -> Self {
+        Self { writer, revisions, memory }
     }
 
     /// The age of the status of a `BasicDeployment`.
@@ -63,7 +61,7 @@ impl Executor {
             Action::Renumber { revision, number } => {
                 let mut patch = json!({"metadata": revision.id(), "revision": number});
                 patch["metadata"]["annotations"] = json!({keys::NUMBERED_AT: Time(observed.now)});
-                self.merge(deployment, &self.places.revisions, &patch, None).await?;
+                self.merge(deployment, &self.revisions, &patch, None).await?;
             }
             Action::Create { desired, replicas } => {
                 self.apply(observed, &desired, replicas, None, false).await?;
@@ -71,7 +69,6 @@ impl Executor {
             Action::Apply { child, desired, replicas, cause } => {
                 self.apply(observed, &desired, replicas, Some(&child), cause == Cause::Drift).await?;
             }
-            Action::CarryOut { patch, .. } => self.writer.merge_own(deployment, patch).await?,
             Action::Unpin => {
                 let patch = json!({"metadata": {"annotations": {keys::PINNED_REVISION: null}}});
                 self.writer.merge_own(deployment, patch).await?;
@@ -93,16 +90,8 @@ impl Executor {
             }
             Action::Prune(revisions) => {
                 let own = self.writer.on_behalf_of(ObjectId::of(deployment));
-                let delete = async |old: Arc<Revision>| own.delete(&self.places.revisions, old.id()).await;
+                let delete = async |old: Arc<Revision>| own.delete(&self.revisions, old.id()).await;
                 Batch::run(revisions, delete, ApiError::concerns_one_object).await.all()?;
-            }
-            Action::Tell(news) => {
-                let tell = async |(command, status): (Arc<Command>, CommandStatus)| {
-                    self.tell(deployment, &command, &status).await
-                };
-                let told = Batch::run(news, tell, ApiError::concerns_one_object).await;
-                let told = told.by_item(|(command, _)| command.uid.clone(), ApiError::concerns_one_object);
-                told.map_err(Error::Untold)?;
             }
             Action::Refuse(refusal) | Action::RefuseFormer(refusal) => return Err(refusal.into()),
             Action::WriteStatus(status) => self.writer.write_status(deployment, &status, &CONDITIONS).await?,
@@ -124,7 +113,7 @@ impl Executor {
             own.refresh_owner::<BasicDeployment>(&place, child.id()).await
         };
         let of_revision = async |revision: Arc<Revision>| {
-            let place = &self.places.revisions;
+            let place = &self.revisions;
             own.refresh_owner::<BasicDeployment>(place, revision.id()).await
         };
         let children = Batch::run(children, of_child, ApiError::concerns_one_object).await.all();
@@ -139,7 +128,7 @@ impl Executor {
         number: i64,
     ) -> Result<Next, Error> {
         let own = ObjectId::of(deployment);
-        let resource = &self.places.revisions.resource;
+        let resource = &self.revisions.resource;
         let name = revision::name(own.name, own.uid, &rendered.hash);
         let revision = json!({
             "apiVersion": resource.api_version,
@@ -154,7 +143,7 @@ impl Executor {
             "data": rendered.object,
             "revision": number,
         });
-        match self.writer.on_behalf_of(own).create(&self.places.revisions, &revision).await {
+        match self.writer.on_behalf_of(own).create(&self.revisions, &revision).await {
             Err(error) if error.cause == operator_watch::Cause::AlreadyExists => {
                 if self.memory.name_taken_for(own.uid, &rendered.hash) >= WATCH_DELAY {
                     let on = format!("--namespace {} controllerrevision {name} --overwrite", own.namespace);
@@ -175,14 +164,14 @@ impl Executor {
 
     /// Adds the label and the owner, and keeps all other owners. The name goes on following from the former uid.
     async fn adopt(&self, deployment: &BasicDeployment, orphan: &Revision) -> Result<(), ApiError> {
-        let (own, resource) = (ObjectId::of(deployment), &self.places.revisions.resource);
+        let (own, resource) = (ObjectId::of(deployment), &self.revisions.resource);
         let mut metadata = json!(orphan.id());
         metadata["labels"] = json!({keys::DEPLOYMENT_UID: own.uid});
         metadata["annotations"] = json!({keys::MADE_FOR: orphan.made_for});
         metadata["ownerReferences"] = json!([Ownership::controller_reference(deployment)]);
         let adopted =
             json!({"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata});
-        self.writer.on_behalf_of(own).apply(&self.places.revisions, &adopted).await?;
+        self.writer.on_behalf_of(own).apply(&self.revisions, &adopted).await?;
         Ok(())
     }
 
@@ -238,41 +227,6 @@ impl Executor {
         let applied = answer["metadata"]["uid"].as_str().unwrap_or_default();
         self.memory.scaled(own.uid, applied, replicas, is_known_in(observed));
         Ok(())
-    }
-
-    /// Writes a command's status. A status that the server never accepts is skipped from then on, and stops nothing
-    /// else.
-    async fn tell(
-        &self,
-        deployment: &BasicDeployment,
-        command: &Command,
-        status: &CommandStatus,
-    ) -> Result<(), ApiError> {
-        let own = ObjectId::of(deployment);
-        let (writes, kind) = (self.writer.on_behalf_of(own), self.places.of(command.kind));
-        let told = writes.apply_status(kind, command.id(), status, &REPORTED).await;
-        self.memory.note_told(own.uid);
-        let Err(error) = told else { return Ok(()) };
-        match error.cause {
-            // The command was cancelled meanwhile.
-            operator_watch::Cause::NotFound | operator_watch::Cause::Conflict => Ok(()),
-            operator_watch::Cause::Invalid | operator_watch::Cause::UnknownField => {
-                tracing::warn!(
-                    command = command.name,
-                    "the status of a command is not written again: {error}"
-                );
-                self.memory.is_unheard(own.uid, &command.uid);
-                Ok(())
-            }
-            _ => Err(error),
-        }
-    }
-
-    /// Writes the status of a command on which no `BasicDeployment` reports; no pass waits for it.
-    pub async fn report(&self, command: &Command, status: &CommandStatus) -> Result<(), ApiError> {
-        let kind = WatchedResource::unwatched(self.places.of(command.kind).resource.clone());
-        let writes = self.writer.on_behalf_of(command.id());
-        writes.apply_status(&kind, command.id(), status, &REPORTED).await
     }
 
     /// Merges a patch. `undone` is the field whose change by somebody else it undoes, if it does.

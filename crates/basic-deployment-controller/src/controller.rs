@@ -1,25 +1,26 @@
 //! A pass over a `BasicDeployment`:
 //!
 //! 1. [`Observer::observe`] reads the present state: from the caches, and live where a cache is not enough.
-//! 2. [`CommandQueue::of`] finds the standing of each of its commands.
-//! 3. [`Observer::confirm`] reads live whether the next command still waits.
-//! 4. [`decide`] chooses one step.
-//! 5. [`Executor::act`] takes it: one write, or one batch of writes of the same kind.
-//! 6. If it wrote the child, an Event tells it.
+//! 2. [`decide`] chooses one step.
+//! 3. [`Executor::act`] takes it: one write, or one batch of writes of the same kind.
+//! 4. If it wrote the child, an Event tells it.
 //!
 //! The write triggers the next pass.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+    time::Duration,
+};
 
 use basic_deployment_controller::{
     Settings,
-    command_queue::CommandQueue,
     decide::{Action, decide},
     error::Error,
     events,
     observed::Observed,
 };
-use catena_api::BasicDeployment;
+use catena_api::{BasicDeployment, keys};
 use kube::Resource;
 use operator_kit::{
     report::{EventType, Events},
@@ -45,32 +46,24 @@ pub struct Deployments {
 
 impl Controller for Deployments {
     type Kind = BasicDeployment;
-    type Observed = (Observed, CommandQueue);
+    type Observed = Observed;
     type Action = Action;
     type Error = Error;
 
-    async fn observe(
-        &self,
-        deployment: Arc<BasicDeployment>,
-        attempt: Attempt,
-    ) -> Result<Self::Observed, Error> {
+    async fn observe(&self, deployment: Arc<BasicDeployment>, attempt: Attempt) -> Result<Observed, Error> {
         let status_age = self.executor.status_age(&deployment);
-        let mut observed = self.observer.observe(deployment, attempt, status_age).await?;
-        let queue = CommandQueue::of(&observed);
-        let confirmed = self.observer.confirm(&observed, queue.next()).await;
-        observed.confirmed = confirmed.map_err(|error| Error::Unconfirmed(Box::new(error)))?;
-        Ok((observed, queue))
+        self.observer.observe(deployment, attempt, status_age).await
     }
 
-    fn decide(&self, (observed, queue): &Self::Observed) -> Action {
-        decide(observed, queue)
+    fn decide(&self, observed: &Observed) -> Action {
+        decide(observed)
     }
 
     fn step(&self, action: &Action) -> &'static str {
         action.step()
     }
 
-    async fn act(&self, (observed, _): Self::Observed, action: Action) -> Result<Next, Error> {
+    async fn act(&self, observed: Observed, action: Action) -> Result<Next, Error> {
         let event = events::of(&observed, &action);
         let acted = self.executor.act(&observed, action).await;
         if let (Ok(_), Some(event)) = (&acted, event)
@@ -81,9 +74,9 @@ impl Controller for Deployments {
         acted.map_err(|error| self.observer.located(error, &observed))
     }
 
-    /// A command or a pin may end the failure, and is no new generation.
+    /// A pin may end the failure, and is no new generation.
     fn retry_key(&self, deployment: &BasicDeployment, _: &'static str) -> u64 {
-        self.observer.fingerprint(deployment)
+        fingerprint(deployment)
     }
 
     fn longest_backoff(&self) -> Duration {
@@ -93,4 +86,12 @@ impl Controller for Deployments {
     fn forget(&self, uid: &str) {
         self.observer.forget(uid);
     }
+}
+
+/// A number that identifies the pin of a `BasicDeployment`.
+fn fingerprint(deployment: &BasicDeployment) -> u64 {
+    let annotations = deployment.metadata.annotations.as_ref();
+    let mut hasher = DefaultHasher::new();
+    annotations.and_then(|all| all.get(keys::PINNED_REVISION)).hash(&mut hasher);
+    hasher.finish()
 }

@@ -6,8 +6,6 @@ use operator_templates::TemplateError;
 use operator_watch::{ApiError, Failure};
 use thiserror::Error;
 
-use crate::step;
-
 /// An obstacle between a `BasicDeployment` and its child.
 #[derive(Debug, Error)]
 pub enum Error {
@@ -23,12 +21,6 @@ pub enum Error {
         /// Why.
         problem: String,
     },
-    /// The next command could not be read.
-    #[error(transparent)]
-    Unconfirmed(Box<Self>),
-    /// The statuses of some commands could not be written.
-    #[error("the statuses of some commands could not be written")]
-    Untold(Failures),
 }
 
 /// A decision not to continue, because the spec cannot be followed, or not yet.
@@ -198,8 +190,6 @@ impl From<Error> for Failures {
             Error::Refused(refusal) => refusal.into(),
             Error::Api(error) => error.into(),
             Error::NotObserved { .. } => Failure::transient(reason::CHILDREN_NOT_OBSERVED, message).into(),
-            Error::Unconfirmed(error) => Self { step: Some(step::CARRY_OUT), ..(*error).into() },
-            Error::Untold(failures) => failures,
         }
     }
 }

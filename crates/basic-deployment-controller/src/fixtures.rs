@@ -1,10 +1,6 @@
 //! A `BasicDeployment` and its objects, observed in their desired state.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use basic_deployment_controller::{
     child::Child,
@@ -14,7 +10,7 @@ use basic_deployment_controller::{
     outputs::Mapping,
     revision::Revision,
 };
-use catena_api::{BasicDeployment, BasicDeploymentSpec, command::RecentCommands, keys};
+use catena_api::{BasicDeployment, BasicDeploymentSpec, keys};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use operator_kit::{report::StatusAge, run::Attempt};
@@ -107,21 +103,6 @@ pub fn revision(name: &str) -> Arc<Revision> {
     })
 }
 
-/// A command on the server.
-pub fn command_object(uid: &str, spec: &Value) -> Value {
-    let mut object = json!({
-        "metadata": {
-            "name": "again", "namespace": "shop", "uid": uid, "generation": 1,
-            "creationTimestamp": "2026-01-02T00:00:00Z", "ownerReferences": [owner("deployment")],
-        },
-        "spec": {"targetRef": {"name": "web"}},
-    });
-    for (field, value) in spec.as_object().unwrap() {
-        object["spec"][field] = value.clone();
-    }
-    object
-}
-
 /// A kind that is watched.
 pub fn listed(kind: Arc<ChildKind>) -> ListedKind {
     ListedKind { watched: WatchedResource::new(kind.api_resource(), &Watermark::default()), kind }
@@ -145,11 +126,6 @@ pub fn observed() -> Observed {
         others: Vec::new(),
         revisions: vec![revision("web-new")],
         orphans: Vec::new(),
-        commands: Some(Vec::new()),
-        recent: RecentCommands::default(),
-        confirmed: None,
-        unheard: HashSet::new(),
-        since_told: None,
         settled_as: None,
         given_replicas: HashMap::new(),
         since_progress: Duration::ZERO,

@@ -1,4 +1,4 @@
-//! The rules by which a `BasicDeployment` keeps its child and carries out its commands. They are pure, so that the
+//! The rules by which a `BasicDeployment` keeps its child. They are pure, so that the
 //! controller, models and other tools can call them.
 
 pub mod blocking_pod;
@@ -6,9 +6,6 @@ pub mod breach;
 pub mod budget;
 pub mod child;
 pub mod child_kind;
-pub mod command;
-pub mod command_queue;
-pub mod command_status;
 pub mod decide;
 pub mod desired;
 pub mod drift;
@@ -18,13 +15,12 @@ pub mod handed;
 pub mod observed;
 pub mod outputs;
 pub mod progress;
-pub mod restarts;
 pub mod revision;
-pub mod rollback;
 pub mod settings;
 pub mod stall;
 pub mod status;
 pub mod step;
+pub mod token;
 
 pub use settings::Settings;
 

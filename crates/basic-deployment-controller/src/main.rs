@@ -1,4 +1,4 @@
-//! Keeps one child in line with each `BasicDeployment`, and carries out its commands.
+//! Keeps one child in line with each `BasicDeployment`.
 
 mod act;
 mod controller;
@@ -6,14 +6,11 @@ mod controller;
 mod fixtures;
 mod memory;
 mod observe;
-mod unclaimed;
 
 use basic_deployment_controller::Settings;
 use operator_kit::run::{Identity, Operator, Queue};
 
-use crate::{
-    act::Executor, controller::Deployments, memory::Memory, observe::Observer, unclaimed::Unclaimed,
-};
+use crate::{act::Executor, controller::Deployments, memory::Memory, observe::Observer};
 
 const IDENTITY: Identity = Identity {
     name: env!("CARGO_PKG_NAME"),
@@ -30,9 +27,8 @@ async fn main() -> anyhow::Result<()> {
     let (settings, watches) = (operator.settings.clone(), operator.watches.clone());
     let (client, served_kinds) = (operator.client.clone(), operator.served_kinds.clone());
     let observer = Observer::new(client, settings, served_kinds, watches, &queue, memory.clone());
-    let executor = Executor::new(operator.writer.clone(), observer.places(), memory);
-    let unclaimed = Unclaimed::new(observer.commands(), executor.clone());
+    let executor = Executor::new(operator.writer.clone(), observer.revisions(), memory);
     let (events, settings) = (operator.events.clone(), operator.settings.clone());
     let deployments = Deployments { observer, executor, events, settings };
-    Box::pin(operator.run_beside(deployments, queue, unclaimed.keep())).await
+    operator.run(deployments, queue).await
 }

@@ -1,10 +1,6 @@
 //! The memory of each `BasicDeployment` between passes, which is lost with the process.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use basic_deployment_controller::{
     child::Child,
@@ -27,8 +23,6 @@ struct Remembered {
     settled: Option<(String, Option<Value>)>,
     /// By the uid of the child.
     replicas: HashMap<String, i32>,
-    told: Option<Instant>,
-    unheard: HashSet<String>,
     /// The hash of the rendering whose revision could not be created because its name is taken, and since when that is known.
     taken: Option<(String, Instant)>,
     stillness: Option<Stillness>,
@@ -67,10 +61,6 @@ pub struct Recalled {
     pub settled_as: Option<Value>,
     /// The last replicas that were set on each child, by its uid.
     pub replicas: HashMap<String, i32>,
-    /// The time since a command's status was written.
-    pub since_told: Option<Duration>,
-    /// Commands whose status the server does not accept.
-    pub unheard: HashSet<String>,
 }
 
 impl Memory {
@@ -82,12 +72,7 @@ impl Memory {
         let wanted = settled.filter(|(desired, (hash, _))| desired.hash == *hash);
         let form =
             wanted.map(|(desired, (_, form))| desired.seen_in(form.as_ref().unwrap_or(&desired.object)));
-        Recalled {
-            settled_as: form,
-            replicas: remembered.replicas.clone(),
-            since_told: remembered.told.map(|told| told.elapsed()),
-            unheard: remembered.unheard.clone(),
-        }
+        Recalled { settled_as: form, replicas: remembered.replicas.clone() }
     }
 
     /// Records the form in which the server stores a rendering.
@@ -106,18 +91,6 @@ impl Memory {
         self.change(uid, |remembered| {
             remembered.replicas.retain(|child, _| is_known(child));
             remembered.replicas.insert(child.to_owned(), replicas);
-        });
-    }
-
-    /// Records that a command's status was written.
-    pub fn note_told(&self, uid: &str) {
-        self.change(uid, |remembered| remembered.told = Some(Instant::now()));
-    }
-
-    /// Records that the server does not accept a command's status.
-    pub fn is_unheard(&self, uid: &str, command: &str) {
-        self.change(uid, |remembered| {
-            remembered.unheard.insert(command.to_owned());
         });
     }
 

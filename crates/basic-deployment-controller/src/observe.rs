@@ -1,7 +1,6 @@
 //! Reads the present state: from the caches, and live where a cache is not enough. The only reader.
 
 mod children;
-mod commands;
 mod history;
 mod pods;
 
@@ -11,16 +10,15 @@ use basic_deployment_controller::{
     Settings, blocking_pod,
     child::Child,
     child_kind::{ChildKind, api_resource},
-    command::Command,
     desired::{Desired, located, render, unread},
     drift::means_the_same,
     error::{Error, Refusal},
-    observed::{Found, Look, Observed, WatchedResources},
+    observed::{Found, Look, Observed},
     progress::Progress,
     revision::{self, Revision},
     stall, step,
 };
-use catena_api::{BasicDeployment, Pin, command::RecentCommands, keys};
+use catena_api::{BasicDeployment, Pin};
 use jiff::Timestamp;
 use kube::Client;
 use operator_kit::{
@@ -29,11 +27,10 @@ use operator_kit::{
     write::Ownership,
 };
 use operator_templates::{Rendered, is_object_name};
-use operator_watch::{ApiError, Cause, Live, ObjectId, ServedKinds, Watches};
+use operator_watch::{ApiError, Cause, Live, ObjectId, ServedKinds, WatchedResource, Watches};
 
 use crate::memory::{Memory, Recalled};
 
-pub use commands::Commands;
 use {
     children::{Children, Known},
     history::History,
@@ -46,7 +43,6 @@ pub struct Observer {
     served_kinds: ServedKinds,
     children: Children,
     history: History,
-    commands: Arc<Commands>,
     memory: Memory,
     /// The parameters that the template of each `BasicDeployment` does not read. The rendering itself is as large as the child,
     /// and is not kept.
@@ -62,31 +58,16 @@ impl Observer {
         queue: &Queue,
         memory: Memory,
     ) -> Self {
-        let commands = Arc::new(Commands::new(client.clone(), &watches, queue));
         let history = History::new(client.clone(), &watches, queue.clone());
         let children = Children::new(client.clone(), served_kinds.clone(), watches, queue.clone());
         children.of(&settings.current().children);
         let unread = Renderings::default();
-        Self { client, settings, served_kinds, children, history, commands, memory, unread }
+        Self { client, settings, served_kinds, children, history, memory, unread }
     }
 
-    /// The kinds and watches of revisions and commands.
-    pub fn places(&self) -> WatchedResources {
-        let [restarts, rollbacks] = self.commands.places();
-        WatchedResources { revisions: self.history.place(), restarts, rollbacks }
-    }
-
-    /// The commands of all `BasicDeployments`.
-    pub fn commands(&self) -> Arc<Commands> {
-        self.commands.clone()
-    }
-
-    /// A number that identifies the pin of a `BasicDeployment`, and the set of commands that are bound to it.
-    pub fn fingerprint(&self, deployment: &BasicDeployment) -> u64 {
-        let ObjectId { namespace, uid, .. } = ObjectId::of(deployment);
-        let annotations = deployment.metadata.annotations.as_ref();
-        let pin = annotations.and_then(|all| all.get(keys::PINNED_REVISION));
-        self.commands.fingerprint(namespace, uid, pin)
+    /// The kind and watch of revisions.
+    pub fn revisions(&self) -> WatchedResource {
+        self.history.place()
     }
 
     /// Adds the responsible parameters to an error, if the server rejects the child and names fields.
@@ -107,7 +88,7 @@ impl Observer {
         self.unread.forget(uid);
     }
 
-    /// Reads the present state, without the live read of the next command.
+    /// Reads the present state.
     pub async fn observe(
         &self,
         deployment: Arc<BasicDeployment>,
@@ -153,7 +134,7 @@ impl Observer {
         };
         let (desired, child) = match found {
             Ok(found) => (desired, found),
-            // An existing child still follows commands, and is scaled.
+            // An existing child is still restarted and scaled.
             Err(Error::Refused(refusal)) => {
                 (Err(refusal), last_wanted(&own, &revisions).map_or(Found::Nothing, Found::Ours))
             }
@@ -176,11 +157,6 @@ impl Observer {
             status_age,
             settled_as: remembered.settled_as,
             given_replicas: remembered.replicas,
-            since_told: remembered.since_told,
-            unheard: remembered.unheard,
-            commands: self.commands.of(namespace, uid),
-            recent: RecentCommands::on(&deployment.metadata),
-            confirmed: None,
             unread: self.unread.of(&deployment.metadata, version, || unread(&deployment, &settings)),
             rendered,
             pin,
@@ -229,18 +205,6 @@ impl Observer {
         let uid = ObjectId::of(&*observed.deployment).uid;
         self.memory.looked(uid, child, found.clone());
         observed.look = Some(Look { age: Duration::ZERO, found });
-    }
-
-    /// The uid of the next command, if it still waits.
-    pub async fn confirm(
-        &self,
-        observed: &Observed,
-        next: Option<&Arc<Command>>,
-    ) -> Result<Option<String>, Error> {
-        let is_held = observed.held_up().is_some() || observed.attempt.holds(step::CARRY_OUT);
-        let Some(command) = next.filter(|_| !is_held) else { return Ok(None) };
-        let still_waits = self.commands.still_waits(command).await?;
-        Ok(still_waits.then(|| command.uid.clone()))
     }
 
     /// The refusal to make another child while that of the last revision may still run: its kind is no longer listed, so that no

@@ -1,14 +1,8 @@
 //! The input of a decision about a `BasicDeployment`, as plain data.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use catena_api::{
-    BasicDeployment, BlockedBy, Pin, PodReplacementPolicy::TerminationComplete, command::RecentCommands, keys,
-};
+use catena_api::{BasicDeployment, BlockedBy, Pin, PodReplacementPolicy::TerminationComplete, keys};
 use jiff::Timestamp;
 use operator_kit::{report::StatusAge, run::Attempt};
 use operator_templates::Rendered;
@@ -16,15 +10,8 @@ use operator_watch::{Failure, WatchedResource};
 use serde_json::Value;
 
 use crate::{
-    breach,
-    child::Child,
-    child_kind::ChildKind,
-    command::{Command, CommandKind},
-    desired::Desired,
-    drift::changed_field,
-    error::Refusal,
-    revision::Revision,
-    step,
+    breach, child::Child, child_kind::ChildKind, desired::Desired, drift::changed_field, error::Refusal,
+    revision::Revision, step,
 };
 
 /// The input of a decision about a `BasicDeployment`.
@@ -60,16 +47,6 @@ pub struct Observed {
     pub revisions: Vec<Arc<Revision>>,
     /// The revisions that a former `BasicDeployment` of this name has left, and that may be adopted now.
     pub orphans: Vec<Arc<Revision>>,
-    /// The commands that are bound to it, the oldest first; `None` while they are unknown.
-    pub commands: Option<Vec<Arc<Command>>>,
-    /// The last commands that were carried out on it.
-    pub recent: RecentCommands,
-    /// The uid of the next command, if a live read has shown that it still waits.
-    pub confirmed: Option<String>,
-    /// Commands whose status the server does not accept, and which are skipped.
-    pub unheard: HashSet<String>,
-    /// The time since a command's status was written.
-    pub since_told: Option<Duration>,
     /// The state after the last apply of this hash, if the server changed the applied object.
     pub settled_as: Option<Value>,
     /// The last replicas that were set on each child, by its uid.
@@ -89,17 +66,6 @@ pub struct ListedKind {
     pub kind: Arc<ChildKind>,
     /// Its watch.
     pub watched: WatchedResource,
-}
-
-/// The kinds and watches of all written objects except children.
-#[derive(Clone, Debug)]
-pub struct WatchedResources {
-    /// Revisions.
-    pub revisions: WatchedResource,
-    /// `BasicDeploymentRestarts`.
-    pub restarts: WatchedResource,
-    /// `BasicDeploymentRollbacks`.
-    pub rollbacks: WatchedResource,
 }
 
 /// The object that has the child's name.
@@ -155,13 +121,6 @@ impl Observed {
         let steps = [step::HEAL, step::STRIP, step::HEAL_SCALE].into_iter();
         let mut failures = steps.filter_map(|step| self.attempt.step_failure(step));
         failures.find(|failure| !failure.is_expected)
-    }
-
-    /// The failure that holds up the next command.
-    #[must_use]
-    pub fn failure_of_command(&self) -> Option<&Failure> {
-        let refused = || self.attempt.step_failure(step::CARRY_OUT).filter(|failure| !failure.is_expected);
-        self.held_up().or_else(refused)
     }
 
     /// Whether a pin is recorded that holds nothing.
@@ -289,39 +248,10 @@ impl Observed {
             Err(_) => self.child.ours().map(|child| child.hash()),
         }
     }
-
-    /// Whether the status of a command may still change.
-    #[must_use]
-    pub fn may_tell(&self, command: &Command) -> bool {
-        !command.has_ended() && !self.unheard.contains(&command.uid)
-    }
-
-    /// Whether a command is for this `BasicDeployment`, and has neither ended nor been cancelled.
-    #[must_use]
-    pub fn is_open(&self, command: &Command) -> bool {
-        self.may_tell(command) && command.deletion.is_none() && command.is_directed_at(&self.deployment)
-    }
-
-    /// Whether a command was carried out. One whose proof is gone, but whose status says so, is not repeated.
-    #[must_use]
-    pub fn is_carried_out(&self, command: &Command) -> bool {
-        self.recent.has(&command.uid) || command.status.start_time.is_some()
-    }
 }
 
 fn may_serve(child: &Child) -> bool {
     child.outputs.active > 0 || !child.is_readable()
-}
-
-impl WatchedResources {
-    /// The kind and watch of commands of a kind.
-    #[must_use]
-    pub fn of(&self, kind: CommandKind) -> &WatchedResource {
-        match kind {
-            CommandKind::Restart => &self.restarts,
-            CommandKind::Rollback => &self.rollbacks,
-        }
-    }
 }
 
 impl Found {

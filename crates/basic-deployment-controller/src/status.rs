@@ -6,8 +6,8 @@ use catena_api::{
     BasicDeployment, BasicDeploymentStatus, BlockedBy, ChildStatus, Pin, StoredRevision,
     deletion::{Deletion, HAS_TO_GO_FIRST, TERMINATING},
     reason::{
-        self, CHANGED_WHILE_PAUSED, CHILD_PAUSED, FORMER_CHILD_LEAVING, NOT_REPORTED, PAUSED,
-        PROGRESS_DEADLINE_EXCEEDED, TOKEN_IN_FUTURE,
+        self, CHANGED_WHILE_PAUSED, CHILD_HAS_NO_RESTART, CHILD_PAUSED, FORMER_CHILD_LEAVING, NOT_REPORTED,
+        PAUSED, PROGRESS_DEADLINE_EXCEEDED, TOKEN_IN_FUTURE,
     },
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -18,12 +18,10 @@ use crate::{
     blocking_pod,
     budget::Count,
     child::Child,
-    command::Impossible,
     observed::{Found, Observed},
     outputs::{Pause, Stalled},
-    restarts,
     revision::find,
-    rollback, stall, step,
+    stall, step, token,
 };
 
 /// The types of this controller's conditions.
@@ -67,7 +65,7 @@ pub fn status(observed: &Observed) -> BasicDeploymentStatus {
     let is_paused = matches!(reason.as_str(), PAUSED | CHANGED_WHILE_PAUSED | CHILD_PAUSED);
     let goes_on = !is_stalled && !is_paused && deletion.is_none();
     let progressing = if is_ready { "Complete" } else { &reason };
-    let held = rollback::held(observed).filter(|_| observed.desired.is_ok());
+    let held = observed.pin.as_ref().filter(|pin| pin.is_rejection() && observed.desired.is_ok());
     let held = held.map(|pin| rolled_back(pin, observed));
     let (blocked, why) = restart_blocked(observed).unwrap_or_default();
     let conditions = Conditions::new(generation, observed.now)
@@ -106,6 +104,7 @@ pub fn status(observed: &Observed) -> BasicDeploymentStatus {
             ready: new.ready,
             blocked_by: new.blocked_by,
             conditions: new.conditions,
+            revisions: if observed.is_blind { before.revisions } else { new.revisions },
             ..before
         },
         None => new,
@@ -134,17 +133,20 @@ fn revisions(observed: &Observed) -> Vec<StoredRevision> {
 /// Why the restart token has no effect, or keeps later restarts from having one: a reason and a message.
 fn restart_blocked(observed: &Observed) -> Option<(&'static str, String)> {
     let token = observed.deployment.spec.restarted_at.as_ref()?;
-    if let Some(at) = restarts::token_in_future(observed) {
+    if let Some(at) = token::in_future(observed) {
         let message = format!(
-            "spec.restartedAt is {at}, which is later than now, so that no command restarts anything before that time; remove the field"
+            "spec.restartedAt is {at}, which is later than now, so that nothing is restarted before that time; remove the field"
         );
         return Some((TOKEN_IN_FUTURE, message));
     }
     let child = observed.child.ours()?;
     let kind = &child.kind;
     if kind.fields().restarted_at.is_none() {
-        let Impossible { reason, message } = restarts::unsupported(kind);
-        return Some((reason, format!("spec.restartedAt is {token}, but {message}")));
+        let message = format!(
+            "spec.restartedAt is {token}, but the replica contract maps no restartedAt for the kind {}, so that it cannot be restarted; map it in the controller's values if the kind has such a field",
+            kind.kind
+        );
+        return Some((CHILD_HAS_NO_RESTART, message));
     }
     observed.token_for(child)?;
     let failure = observed.attempt.step_failure(step::RESTART).filter(|failure| !failure.is_expected)?;

@@ -24,8 +24,6 @@ pub const CLEAN_UP: &str = "cleanUp";
 pub const ADOPT: &str = "adopt";
 /// Deleting revisions.
 pub const PRUNE: &str = "prune";
-/// Carrying out a command on the `BasicDeployment`.
-pub const CARRY_OUT: &str = "carryOut";
 /// Removing a pin.
 pub const UNPIN: &str = "unpin";
 /// Handing the restart token to the child.
@@ -34,5 +32,3 @@ pub const RESTART: &str = "restart";
 pub const READ_FORMER: &str = "readFormer";
 /// Writing the own status.
 pub const STATUS: &str = "status";
-/// Writing the statuses of commands; an item is a command's uid.
-pub const TELL: &str = "tell";

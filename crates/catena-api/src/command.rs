@@ -4,12 +4,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::keys;
+use crate::{keys, schema};
 
 /// Condition of a command: whether its target owns it. Written by command-binder alone.
 pub const BOUND: &str = "Bound";
-/// Condition of a command: whether the controller of its target accepts it.
-pub const ACCEPTED: &str = "Accepted";
 /// Condition of a command: `Unknown` until the command has finished, and final from then on.
 pub const SUCCEEDED: &str = "Succeeded";
 
@@ -22,11 +20,15 @@ const MEMORY: usize = 8;
 #[serde(transparent)]
 pub struct RecentCommands(Vec<RecentCommand>);
 
-/// A command that was carried out. The order of commands is that of their creation; among those of one second, of their uids.
+/// A command that was carried out. The order of commands is that of their creation. Within one second, one that ends all older ones
+/// is the newer one; otherwise, it is that of their uids.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RecentCommand {
     /// When it was created.
     pub created: Time,
+    /// Whether it ends all older commands, to which those of its own second belong.
+    #[serde(default, skip_serializing_if = "schema::is_false")]
+    pub supersedes: bool,
     /// Its uid.
     pub uid: String,
 }
@@ -59,6 +61,13 @@ impl RecentCommands {
     #[must_use]
     pub fn has(&self, uid: &str) -> bool {
         self.0.iter().any(|command| command.uid == uid)
+    }
+
+    /// The newest of them that ends an older command.
+    #[must_use]
+    pub fn superseding(&self, command: &RecentCommand) -> Option<&RecentCommand> {
+        let newest = self.0.iter().rev().find(|recent| recent.supersedes)?;
+        (newest > command).then_some(newest)
     }
 
     /// Whether a command may have been forgotten: it must not be carried out.
@@ -103,9 +112,8 @@ pub struct CommandStatus {
     /// Replicas that are done out of those desired, for example `2/5`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<String>,
-    /// Conditions. `Bound`: the target owns the command. `Accepted`: the controller of the target accepts the
-    /// command. `Succeeded`: the outcome, which is Unknown until the command has finished and final from then on.
-    /// `Reconciling` is true until then and false afterwards, and `Stalled` is present only after a failure: kstatus
+    /// Conditions. `Bound`: the target owns the command. `Succeeded`: the outcome, which is Unknown until the command has
+    /// finished and final from then on; its reason says what the command waits for. `Reconciling` is true until then and false afterwards, and `Stalled` is present only after a failure: kstatus
     /// computes `InProgress`, `Failed` or `Current` from them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
@@ -118,7 +126,26 @@ mod tests {
 
     fn command(second: usize, uid: &str) -> RecentCommand {
         let created = format!("\"2026-01-01T00:00:{second:02}Z\"");
-        RecentCommand { created: serde_json::from_str(&created).unwrap(), uid: uid.to_owned() }
+        RecentCommand {
+            created: serde_json::from_str(&created).unwrap(),
+            uid: uid.to_owned(),
+            supersedes: false,
+        }
+    }
+
+    #[test]
+    fn a_command_that_ends_others_ends_only_the_older_ones() {
+        let ends = RecentCommand { supersedes: true, ..command(5, "m") };
+        let recent = RecentCommands::default().with(command(3, "a")).with(ends.clone()).with(command(7, "z"));
+        for (older, is_ended) in [
+            (command(4, "b"), true),
+            (command(5, "a"), true),
+            (command(5, "n"), true),
+            (command(6, "b"), false),
+        ] {
+            assert_eq!(recent.superseding(&older), is_ended.then_some(&ends), "{older:?}");
+        }
+        assert!(recent.to_json().contains(r#""supersedes":true,"uid":"m"}"#));
     }
 
     #[test]

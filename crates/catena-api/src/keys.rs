@@ -82,6 +82,10 @@ pub const BOUND_TO: &str = "catena.dev/bound-to";
 /// its TTL. A copy of the command has another uid, and is not kept.
 pub const KEPT: &str = "catena.dev/kept";
 
+/// Annotation on a command whose definition has no status for it: what became of it, with its own uid (JSON), so that a copy
+/// of it has not run.
+pub const RUN: &str = "catena.dev/run";
+
 /// Label on a command that is bound by this label alone: the uid of its target.
 pub const TARGET_UID: &str = "catena.dev/target-uid";
 

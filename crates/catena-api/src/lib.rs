@@ -38,8 +38,19 @@ use schema::Unreported;
 pub fn crds() -> Vec<CustomResourceDefinition> {
     vec![
         schema::finish(BasicDeployment::crd(), Unreported::Workload),
-        schema::finish(BasicDeploymentRestart::crd(), Unreported::Command),
-        schema::finish(BasicDeploymentRollback::crd(), Unreported::Command),
+        described(BasicDeploymentRestart::crd(), include_str!("basic_deployment_restart.yaml")),
+        described(BasicDeploymentRollback::crd(), include_str!("basic_deployment_rollback.yaml")),
         schema::finish(BasicReplicaSet::crd(), Unreported::Workload),
     ]
+}
+
+/// A definition of commands that says itself how they are bound, carried out and deleted.
+fn described(definition: CustomResourceDefinition, description: &str) -> CustomResourceDefinition {
+    let mut definition = schema::finish(definition, Unreported::Command);
+    let metadata = &mut definition.metadata;
+    let labels = metadata.labels.get_or_insert_default();
+    labels.insert(keys::COMMAND_KIND.to_owned(), "true".to_owned());
+    let annotations = metadata.annotations.get_or_insert_default();
+    annotations.insert(keys::BINDING.to_owned(), description.to_owned());
+    definition
 }

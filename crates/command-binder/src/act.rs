@@ -1,40 +1,32 @@
 //! Action → one write. The only writer.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use catena_api::keys;
-use command_binder::{command::CommandRow, decide::Action, kind::Mode, observed::Observed, verdict::Verdict};
+use command_binder::{command::CommandRow, decide::Action, observed::Observed, verdict::Verdict};
+use command_kinds::Mode;
 use json_patch::{AddOperation, PatchOperation, jsonptr::PointerBuf};
-use k8s_openapi::{
-    api::core::v1::ObjectReference,
-    apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference},
-};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use operator_kit::{
     report::Events,
     run::Next,
     write::{Ownership, Writer},
 };
 use operator_watch::{ApiError, ObjectId, Watched};
-use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 /// The topic of Events about why a command is not bound.
 const BINDING: &str = "binding";
-/// The reason of Events about definitions that describe no kind of commands.
-const INVALID_BINDING: &str = "InvalidBinding";
 
 /// Takes steps.
-#[derive(Clone)]
 pub struct Executor {
     writer: Writer,
     events: Events,
-    /// The definitions that describe no kind of commands.
-    malformed: Arc<Mutex<Vec<ObjectReference>>>,
 }
 
 impl Executor {
     pub fn new(writer: Writer, events: Events) -> Self {
-        Self { writer, events, malformed: Arc::default() }
+        Self { writer, events }
     }
 
     /// Takes a step.
@@ -64,23 +56,6 @@ impl Executor {
             }
             Action::Wait(time) => Ok(Next::Wait(time)),
             Action::Settle => Ok(Next::Settled),
-        }
-    }
-
-    /// Reports all definitions that describe no kind of commands, although their labels say so: each once, and again
-    /// before its Event expires. Without room for an Event, the next call reports it.
-    pub fn report_malformed(&self, definitions: &[(ObjectReference, String)]) {
-        let malformed: Vec<_> = definitions.iter().map(|(definition, _)| definition.clone()).collect();
-        let mut former = self.malformed.lock();
-        for corrected in former.iter().filter(|former| !malformed.contains(former)) {
-            self.events.resolved(corrected, INVALID_BINDING);
-        }
-        *former = malformed;
-        for (definition, problem) in definitions {
-            let event = Events::warning(INVALID_BINDING, problem);
-            if self.events.publish_lasting(definition, INVALID_BINDING, problem, event).is_queued {
-                tracing::warn!(definition = definition.name, "{problem}");
-            }
         }
     }
 

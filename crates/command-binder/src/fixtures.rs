@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use command_binder::{
     command::CommandRow,
-    kind::CommandKind,
     observed::{Observed, Target},
 };
+use command_kinds::CommandKind;
 use operator_kit::run::Attempt;
 use operator_watch::{Source, TrimmedObject, Watched, WatchedResource};
 

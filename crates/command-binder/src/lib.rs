@@ -3,8 +3,6 @@
 
 pub mod command;
 pub mod decide;
-pub mod definition;
-pub mod kind;
 pub mod observed;
 pub mod place;
 pub mod settings;

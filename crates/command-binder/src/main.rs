@@ -29,9 +29,7 @@ async fn main() -> anyhow::Result<()> {
     let (waiting, triggers) = (Waiting::default(), Triggers::default());
     let executor = Executor::new(operator.writer.clone(), operator.events.clone());
     let observer = Observer::new(operator.client.clone(), operator.served_kinds.clone(), waiting.clone());
-    let reporter = executor.clone();
-    let on_malformed = Box::new(move |definitions: &[_]| reporter.report_malformed(definitions));
-    let catalog = Catalog::new(&operator, waiting, triggers.clone(), on_malformed);
+    let catalog = Catalog::new(&operator, waiting, triggers.clone());
     let (sender, kinds) = watch::channel(Vec::new());
     // The operator ends when this does: nobody else holds the sender.
     tokio::spawn(catalog.follow(sender));

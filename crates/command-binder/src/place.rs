@@ -1,10 +1,11 @@
 //! The namespace of a command's target.
 
 use catena_api::reason;
+use command_kinds::{Reference, Scope};
 use kube::api::ObjectMeta;
 use operator_watch::ServedKind;
 
-use crate::{command::Reference, kind::Scope, verdict::Verdict};
+use crate::verdict::Verdict;
 
 /// The namespace of the target, if it can own a command with this metadata: garbage collection would delete a dependent
 /// whose owner is elsewhere.

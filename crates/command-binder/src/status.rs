@@ -27,10 +27,11 @@ pub fn changed(observed: &Observed, verdict: &Verdict) -> Option<Condition> {
 mod tests {
     use std::sync::Arc;
 
+    use command_kinds::CommandKind;
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::{fixtures, kind::CommandKind};
+    use crate::fixtures;
 
     const NOW: &str = "2026-01-01T12:00:00Z";
     const BEFORE: &str = "2026-01-01T11:00:00Z";

@@ -123,15 +123,21 @@ mod tests {
             "declaredBy": {"annotations": ["tool/tracks"]},
             "kinds": [{
                 "id": "tasks", "group": "example.com", "version": "v1", "resource": "tasks", "kind": "Task",
-                "finishedAt": finished_at, "ttlSeconds": ttl_seconds,
-                "declaredBy": {"labels": ["tool/instance"]},
+                "expire": {
+                    "finishedAt": finished_at, "ttlSeconds": ttl_seconds,
+                    "declaredBy": {"labels": ["tool/instance"]},
+                },
             }],
         }))
         .unwrap()
     }
 
+    fn readings(settings: &Settings) -> Vec<Reading> {
+        settings.kinds.listed.iter().filter_map(|kind| settings.reading(kind)).collect()
+    }
+
     fn read(settings: &Settings, object: Value) -> CommandRow {
-        CommandRow::of(serde_json::from_value(object).unwrap(), &settings.kinds[0].reading)
+        CommandRow::of(serde_json::from_value(object).unwrap(), &readings(settings)[0])
     }
 
     fn at(time: &str) -> Expiry {
@@ -168,10 +174,10 @@ mod tests {
             (json!({"metadata": {"name": "new"}, "spec": {}}), Expiry::Open),
         ];
         let settings = shipped();
-        for kind in &settings.kinds {
+        for reading in readings(&settings) {
             for (object, expected) in &cases {
-                let read = CommandRow::of(serde_json::from_value(object.clone()).unwrap(), &kind.reading);
-                assert_eq!(read.expiry, *expected, "{}: {object}", kind.id);
+                let read = CommandRow::of(serde_json::from_value(object.clone()).unwrap(), &reading);
+                assert_eq!(read.expiry, *expected, "{:?}: {object}", reading.finished_at);
             }
         }
     }
@@ -211,7 +217,7 @@ mod tests {
         let shipped = shipped();
         let declared_by = |metadata: Value| {
             let object = serde_json::from_value(json!({ "metadata": metadata })).unwrap();
-            CommandRow::of(object, &shipped.kinds[0].reading).declared_by
+            CommandRow::of(object, &readings(&shipped)[0]).declared_by
         };
         let tracked = "argocd.argoproj.io/tracking-id";
         assert_eq!(declared_by(json!({"name": "a", "annotations": {tracked: "x"}})), Some(tracked.into()));

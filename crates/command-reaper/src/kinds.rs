@@ -1,30 +1,32 @@
-//! The watched kinds follow the settings.
+//! The watched kinds follow the settings and the definitions that describe kinds.
 
 use std::sync::Arc;
 
-use command_reaper::{Settings, command::CommandRow, settings::Kind};
-use operator_kit::run::LiveSettings;
+use command_kinds::{CommandKind, Registry};
+use command_reaper::{Settings, command::CommandRow};
+use operator_kit::run::Operator;
 use operator_watch::WatchedKind;
 use tokio::sync::watch;
 
-/// The configured kinds, now and after each change.
-pub fn follow(mut settings: LiveSettings<Settings>) -> watch::Receiver<Vec<WatchedKind<CommandRow>>> {
-    let (sender, receiver) = watch::channel(watched(&settings.current()));
-    tokio::spawn(async move {
-        while !sender.is_closed() {
-            settings.changed().await;
-            sender.send_replace(watched(&settings.current()));
-        }
-    });
-    receiver
+/// The kinds, now and after each change.
+pub fn follow(operator: &Operator<Settings>) -> watch::Receiver<Vec<WatchedKind<CommandRow>>> {
+    let settings = operator.settings.clone();
+    Registry::new(operator).follow(move |kinds| {
+        let settings = settings.current();
+        kinds.iter().filter_map(|kind| watched(kind, &settings)).collect()
+    })
 }
 
-fn watched(settings: &Settings) -> Vec<WatchedKind<CommandRow>> {
-    settings.kinds.iter().cloned().map(watch).collect()
-}
-
-fn watch(kind: Kind) -> WatchedKind<CommandRow> {
-    let Kind { id, resource, selector, reading, fingerprint } = kind;
+fn watched(kind: &Arc<CommandKind>, settings: &Settings) -> Option<WatchedKind<CommandRow>> {
+    let reading = settings.reading(kind)?;
+    let fingerprint = format!("{} {:?}", kind.fingerprint, reading.declared_by);
     let trim = Arc::new(move |object| CommandRow::of(object, &reading));
-    WatchedKind { id, resource: resource.into(), selector, is_metadata_only: false, trim, fingerprint }
+    Some(WatchedKind {
+        id: kind.id.clone(),
+        resource: kind.resource.clone().into(),
+        selector: kind.selector.clone(),
+        is_metadata_only: false,
+        trim,
+        fingerprint,
+    })
 }

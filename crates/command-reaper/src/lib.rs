@@ -2,7 +2,6 @@
 
 pub mod command;
 pub mod decide;
-pub mod marks;
 pub mod observed;
 pub mod settings;
 

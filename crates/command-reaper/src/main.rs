@@ -26,6 +26,6 @@ async fn main() -> anyhow::Result<()> {
     let memory = Memory::default();
     let executor = Executor::new(operator.writer.clone(), operator.events.clone(), memory.clone());
     let commands = Commands { observer: Observer { memory }, executor };
-    let kinds = kinds::follow(operator.settings.clone());
+    let kinds = kinds::follow(&operator);
     operator.run_each(commands, kinds, Triggers::default()).await
 }

@@ -1,36 +1,22 @@
 //! The settings, with their validation.
 
-use std::{collections::HashSet, sync::Arc};
-
-use kube::core::{ApiResource, GroupVersionKind};
+use command_kinds::{
+    CommandKind, KindFile, Kinds,
+    expiry::{Expiry, Marks},
+    settings::Discovery,
+};
 use operator_kit::run::Validate;
-use operator_templates::{Expression, ExpressionError};
+use operator_templates::Expression;
 use serde::Deserialize;
-
-use crate::marks::Marks;
 
 /// The settings.
 #[derive(Deserialize)]
 #[serde(from = "File")]
 pub struct Settings {
     /// The kinds of commands.
-    pub kinds: Vec<Kind>,
-    problems: Vec<String>,
-}
-
-/// A kind of commands.
-#[derive(Clone)]
-pub struct Kind {
-    /// Its name among the kinds.
-    pub id: Arc<str>,
-    /// The kind.
-    pub resource: ApiResource,
-    /// The label selector of its objects; all without one.
-    pub selector: Option<String>,
-    /// The expressions for its objects.
-    pub reading: Reading,
-    /// All that its watch depends on.
-    pub fingerprint: String,
+    pub kinds: Kinds,
+    /// The marks of commands of any kind that something would create again.
+    pub declared_by: Marks,
 }
 
 /// The expressions for commands of a kind.
@@ -49,74 +35,39 @@ pub struct Reading {
 struct File {
     #[serde(default)]
     declared_by: Marks,
-    kinds: Vec<Entry>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Entry {
-    id: String,
+    kinds: Vec<KindFile>,
     #[serde(default)]
-    group: String,
-    version: String,
-    resource: String,
-    kind: String,
-    finished_at: String,
-    ttl_seconds: String,
-    #[serde(default)]
-    selector: String,
-    #[serde(default)]
-    declared_by: Marks,
+    discovery: Discovery,
 }
 
 impl From<File> for Settings {
-    fn from(file: File) -> Self {
-        let (mut kinds, mut problems) = (Vec::new(), Vec::new());
-        let mut ids = HashSet::new();
-        for (place, entry) in file.kinds.into_iter().enumerate() {
-            let field = format!("kinds[{place}]");
-            if !ids.insert(entry.id.clone()) {
-                problems.push(format!("{field}.id: {:?} is used twice; change one of them", entry.id));
-            }
-            match entry.compile(&field, &file.declared_by) {
-                Ok(kind) => kinds.push(kind),
-                Err(error) => problems.push(error.to_string()),
-            }
-        }
-        Self { kinds, problems }
+    fn from(File { declared_by, kinds, discovery }: File) -> Self {
+        Self { kinds: Kinds::compile(kinds, &discovery), declared_by }
     }
 }
 
-impl Entry {
-    fn compile(self, field: &str, declared_by: &Marks) -> Result<Kind, ExpressionError> {
-        let expression = |name: &str, source: &str| {
-            Expression::compile(format!("{field}.{name} ({})", self.id), source, &["object"])
-        };
-        let reading = Reading {
-            finished_at: expression("finishedAt", &self.finished_at)?,
-            ttl_seconds: expression("ttlSeconds", &self.ttl_seconds)?,
-            declared_by: declared_by.and(&self.declared_by),
-        };
-        let fingerprint = format!("{self:?} {:?}", reading.declared_by);
-        let kind = GroupVersionKind::gvk(&self.group, &self.version, &self.kind);
-        Ok(Kind {
-            id: self.id.into(),
-            resource: ApiResource::from_gvk_with_plural(&kind, &self.resource),
-            selector: Some(self.selector).filter(|selector| !selector.is_empty()),
-            reading,
-            fingerprint,
-        })
+impl Settings {
+    /// How commands of a kind are read; `None` if they are not deleted.
+    #[must_use]
+    pub fn reading(&self, kind: &CommandKind) -> Option<Reading> {
+        let Expiry { finished_at, ttl_seconds, declared_by } = kind.expiry.clone()?;
+        Some(Reading { finished_at, ttl_seconds, declared_by: self.declared_by.and(&declared_by) })
+    }
+}
+
+impl AsRef<Kinds> for Settings {
+    fn as_ref(&self) -> &Kinds {
+        &self.kinds
     }
 }
 
 impl Validate for Settings {
     fn validate(&self) -> Result<(), Vec<String>> {
-        if self.problems.is_empty() { Ok(()) } else { Err(self.problems.clone()) }
+        self.kinds.validate()
     }
 
     fn warnings(&self) -> Vec<String> {
-        let is_idle = self.kinds.is_empty() && self.problems.is_empty();
-        is_idle.then(|| "kinds: is empty, so that nothing is ever deleted".into()).into_iter().collect()
+        self.kinds.warnings("deleted")
     }
 }
 
@@ -130,18 +81,7 @@ pub(crate) mod tests {
     pub fn shipped() -> Settings {
         let values: Value =
             serde_saphyr::from_str(include_str!("../../../charts/command-reaper/values.yaml")).unwrap();
-        parse(&json!({"kinds": values["kinds"], "declaredBy": values["declaredBy"]}))
-    }
-
-    fn parse(settings: &Value) -> Settings {
-        serde_json::from_value(settings.clone()).unwrap()
-    }
-
-    fn entry(id: &str) -> Value {
-        json!({
-            "id": id, "group": "example.com", "version": "v1", "resource": "tasks", "kind": "Task",
-            "finishedAt": "object.status.finishedAt", "ttlSeconds": "60",
-        })
+        serde_json::from_value(json!({"kinds": values["kinds"], "declaredBy": values["declaredBy"]})).unwrap()
     }
 
     #[test]
@@ -149,33 +89,22 @@ pub(crate) mod tests {
         let shipped = shipped();
         assert_eq!(shipped.validate(), Ok(()));
         assert_eq!(shipped.warnings(), Vec::<String>::new());
-        assert_eq!(shipped.kinds.len(), 2);
+        assert_eq!(shipped.kinds.listed.len(), 2);
     }
 
     #[test]
-    fn a_mistake_names_its_field_and_its_kind() {
-        let mut broken = entry("b");
-        broken["ttlSeconds"] = json!("object.spec.");
-        let problems = parse(&json!({"kinds": [entry("a"), broken, entry("a")]})).validate().unwrap_err();
-        assert_eq!(problems.len(), 2, "{problems:?}");
-        assert!(problems[0].contains("kinds[1].ttlSeconds (b)"), "{problems:?}");
-        assert!(problems[1].contains("kinds[2].id"), "{problems:?}");
-    }
-
-    #[test]
-    fn a_watch_starts_anew_only_when_something_that_it_depends_on_changed() {
-        let fingerprint = |settings: Value| parse(&settings).kinds.remove(0).fingerprint;
-        let before = fingerprint(json!({"kinds": [entry("a")]}));
-        assert_eq!(before, fingerprint(json!({"kinds": [entry("a"), entry("b")]})));
-        let mut other = entry("a");
-        other["ttlSeconds"] = json!("61");
-        assert_ne!(before, fingerprint(json!({"kinds": [other]})));
-        let marks = json!({"labels": ["tool/instance"]});
-        assert_ne!(before, fingerprint(json!({"kinds": [entry("a")], "declaredBy": marks})));
-    }
-
-    #[test]
-    fn nothing_to_do_is_worth_a_warning() {
-        assert_eq!(parse(&json!({"kinds": []})).warnings().len(), 1);
+    fn only_kinds_that_say_when_their_commands_expire_are_read() {
+        let entry = |id: &str, part: &str, value: Value| json!({"id": id, "version": "v1", "resource": id, "kind": "Task", part: value});
+        let expire = json!({"finishedAt": "null", "ttlSeconds": "60", "declaredBy": {"labels": ["mine"]}});
+        let target = json!({"name": "'x'", "kinds": [{"version": "v1", "resource": "pods", "kind": "Pod"}]});
+        let settings: Settings = serde_json::from_value(json!({
+            "declaredBy": {"labels": ["all"]},
+            "kinds": [entry("a", "expire", expire), entry("b", "target", target)],
+        }))
+        .unwrap();
+        let [a, b] = &settings.kinds.listed[..] else { panic!("{:?}", settings.kinds) };
+        let marks: Marks = serde_json::from_value(json!({"labels": ["all", "mine"]})).unwrap();
+        assert_eq!(settings.reading(a).unwrap().declared_by, marks);
+        assert!(settings.reading(b).is_none());
     }
 }

@@ -2,7 +2,7 @@
 
 use backup_controller::{annotation::BackupStatus, force_release::ForceRelease, manifest::restorable};
 use catena_api::keys;
-use command_binder::definition::describe;
+use command_kinds::definition::describe;
 use operator_watch::TrimmedObject;
 use serde_json::json;
 

@@ -6,7 +6,6 @@ use backup_controller::annotation::BackupStatus;
 use basic_deployment_controller::{
     child::{Child, projection},
     child_kind::ChildKind,
-    command::{Command, CommandKind},
     revision::Revision,
 };
 use basic_replicaset_controller::{interner::Interner, pod::PodRow};
@@ -17,7 +16,7 @@ use operator_watch::TrimmedObject;
 use pod_state::TrimmedPod;
 use serde_json::Value;
 
-static BOUND: LazyLock<Option<Arc<command_binder::kind::CommandKind>>> = LazyLock::new(|| {
+static BOUND: LazyLock<Option<Arc<command_kinds::CommandKind>>> = LazyLock::new(|| {
     let kind = serde_json::json!({
         "id": "tasks", "version": "v1", "resource": "tasks", "kind": "Task", "reportsBound": true,
         "filter": "has(object.spec)", "refuseFinalizers": ["example.com/data"],
@@ -27,7 +26,7 @@ static BOUND: LazyLock<Option<Arc<command_binder::kind::CommandKind>>> = LazyLoc
             "uid": "object.spec.?uid", "kinds": [{"version": "v1", "resource": "pods", "kind": "Pod"}],
         },
     });
-    command_binder::kind::CommandKind::compile(serde_json::from_value(kind).ok()?).ok().map(Arc::new)
+    command_kinds::CommandKind::compile(serde_json::from_value(kind).ok()?).ok().map(Arc::new)
 });
 
 /// A kind with outputs by expressions.
@@ -35,6 +34,12 @@ static DEPLOYMENT: LazyLock<Option<Arc<ChildKind>>> = LazyLock::new(|| {
     let values = include_str!("../../../examples/children/deployment.yaml");
     let settings: basic_deployment_controller::Settings = testing::settings(values).ok()?;
     settings.children.first().cloned()
+});
+
+static RUN: LazyLock<Option<command_kinds::Kinds>> = LazyLock::new(|| {
+    let values = include_str!("../../../charts/command-runner/values.yaml");
+    let values: Value = serde_saphyr::from_str(values).ok()?;
+    serde_json::from_value(serde_json::json!({"kinds": values["kinds"]})).ok()
 });
 
 static REAPED: LazyLock<Option<command_reaper::Settings>> = LazyLock::new(|| {
@@ -79,15 +84,15 @@ fn read_child(object: TrimmedObject) {
 }
 
 fn read_commands(object: &TrimmedObject) {
-    for kind in CommandKind::ALL {
-        let command = Command::of(object.clone(), kind);
-        let now = Timestamp::MAX;
-        let _ = (command.has_ended(), command.is_expired(now), command.left(Timestamp::MIN), command.token());
+    for kind in &RUN.as_ref().unwrap_or_else(|| panic!("the shipped settings are not understood")).listed {
+        let Some(run) = &kind.run else { continue };
+        let command = command_runner::command::CommandRow::of(kind, run, object.clone());
+        let _ = (command.has_ended(), command.is_expired(Timestamp::MAX), command.target_id());
     }
     let bound = BOUND.clone().unwrap_or_else(|| panic!("the kind of the commands is not understood"));
     let _ = command_binder::command::CommandRow::of(&bound, object.clone());
     let reaped = REAPED.as_ref().unwrap_or_else(|| panic!("the shipped settings are not understood"));
-    for kind in &reaped.kinds {
-        let _ = command_reaper::command::CommandRow::of(object.clone(), &kind.reading);
+    for reading in reaped.kinds.listed.iter().filter_map(|kind| reaped.reading(kind)) {
+        let _ = command_reaper::command::CommandRow::of(object.clone(), &reading);
     }
 }

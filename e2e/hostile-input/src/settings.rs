@@ -10,6 +10,7 @@ pub fn read(input: &[u8]) {
     read_as::<basic_replicaset_controller::Settings>(&text);
     read_as::<command_binder::Settings>(&text);
     read_as::<command_reaper::Settings>(&text);
+    read_as::<command_runner::Settings>(&text);
 }
 
 fn read_as<S: DeserializeOwned + Validate>(text: &str) {

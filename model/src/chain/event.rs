@@ -42,6 +42,8 @@ pub enum Event {
     Collect(Operation),
     /// A child reports on its present spec: whether all its replicas serve.
     Report(Key, bool),
+    /// A `BasicDeployment` without its controller reports on its present spec: whether it is ready.
+    Follow(Key, bool),
     /// A backup ends: whether it succeeded.
     BackUp(Key, bool),
     /// A command finishes.
@@ -85,10 +87,20 @@ impl World {
                 events.push(Event::Report(child.meta.key.clone(), true));
             }
         }
+        if scope.own.runs(Controller::Runner)
+            && !scope.own.runs(Controller::Deployments)
+            && let Some(deployment) = self.deployment()
+        {
+            let status = deployment.status.value();
+            let is_current = status["observedGeneration"].as_i64() == Some(deployment.meta.generation);
+            let follow = |is_ready| Event::Follow(deployment.meta.key.clone(), is_ready);
+            events.extend((!is_current).then(|| follow(false)));
+            events.extend((!is_current || status["ready"] != true).then(|| follow(true)));
+        }
         for backup in self.objects(Kind::Backup).filter(|backup| backup.status.value().is_null()) {
             events.push(Event::BackUp(backup.meta.key.clone(), true));
         }
-        if !scope.own.runs(Controller::Deployments) {
+        if !scope.own.runs(Controller::Runner) {
             let is_bound =
                 |command: &Stored| !scope.own.runs(Controller::Binder) || !command.meta.owners.is_empty();
             let is_open = |command: &&Stored| condition(command, SUCCEEDED).is_empty() && is_bound(command);
@@ -157,6 +169,7 @@ impl World {
             }
             Event::Collect(operation) => drop(self.ask(scope, operation)),
             Event::Report(key, is_serving) => self.report(scope, key, is_serving),
+            Event::Follow(key, is_ready) => self.follow(scope, key, is_ready),
             Event::BackUp(key, is_success) => {
                 if !is_success {
                     self.left.failures -= 1;
@@ -186,6 +199,17 @@ impl World {
                 "reason": if is_serving { "Complete" } else { "Rolling" }, "message": "",
                 "observedGeneration": generation, "lastTransitionTime": clock::time(self.server.clock),
             }],
+        });
+        self.ask(scope, Operation::report(key, status.into()));
+    }
+
+    /// An honest `BasicDeployment` reports on its present spec.
+    fn follow(&mut self, scope: &Scope, key: Key, is_ready: bool) {
+        let Some(deployment) = self.server.get(&key) else { return };
+        let (replicas, generation) = (desire(deployment).0, deployment.meta.generation);
+        let status = json!({
+            "observedGeneration": generation, "ready": is_ready, "active": replicas,
+            "updated": if is_ready { replicas } else { 0 }, "child": {"hash": "h"}, "conditions": [],
         });
         self.ask(scope, Operation::report(key, status.into()));
     }

@@ -41,8 +41,6 @@ pub struct Memory {
     pub replicas: BTreeMap<Text, i32>,
     /// The time of the last write to the status of the only `BasicDeployment`.
     pub written: Option<u8>,
-    /// The time of the last report on a command.
-    pub told: Option<u8>,
     /// command-reaper: deleted commands, by their names: the uid, and a digest of the spec.
     pub removed: BTreeMap<Text, (Text, u64)>,
     /// backup-controller: refusals in a row to create a backup, by the uid of the object.

@@ -3,25 +3,28 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use catena_api::{
-    command::SUCCEEDED,
+    command::{RecentCommands, SUCCEEDED},
     keys::{BACKUP_FINALIZER, HASH, KEPT},
 };
 use clap::ValueEnum;
 use operator_kit::report::Conditions;
 
 use super::{
-    content::{CHILDREN, Object, Operation, Server, Stored, condition, desire, kind_of_child, serves},
+    content::{
+        CHILDREN, Object, Operation, Server, Stored, condition, desire, kind_of_child, metadata, serves,
+    },
     controllers::Controller,
     process::Process,
     scope::Scope,
     settings::{DEADLINE, DECLARED, TRIES},
     write::{Purpose, Write},
 };
-use crate::server::object::{Kind, Text};
+use crate::server::object::{Kind, Owner, Text};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ValueEnum)]
 pub enum Rule {
     Once,
+    Alone,
     Waiting,
     Own,
     Meant,
@@ -38,6 +41,7 @@ impl Rule {
     pub fn sentence(self) -> &'static str {
         match self {
             Self::Once => "a command takes effect at most once, and no restart is taken back",
+            Self::Alone => "commands of one target run one at a time",
             Self::Waiting => "only a command that still waits is carried out",
             Self::Own => "no object of another owner is written, and none is adopted for a dead one",
             Self::Meant => "each write meets the object that it was decided for",
@@ -189,16 +193,35 @@ fn decided_against(write: &Write, process: &Process, server: &Server, object: &S
         (Purpose::Tell, Operation::PatchStatus { key, status, .. }) => {
             let command = process.cache(Kind::Restart).get(key)?;
             let told = Object { status: status.clone(), ..Object::clone(command) };
+            let is_of_target = |child: &&Stored| {
+                CHILDREN.contains(&child.meta.key.kind)
+                    && command.meta.owners.iter().any(|owner| child.meta.controller() == Some(&owner.uid))
+            };
             let serves_beside = |child: &Stored| {
                 child.status.value()["active"].as_i64() > Some(0) && !has_token_of(child, command)
             };
             let is_true = || {
-                !seen_children(process, object).any(serves_beside)
-                    && children(process, server, object).any(|child| is_new(child, command))
+                let of_target = || server.objects().filter(is_of_target);
+                let has_told =
+                    || command.meta.owners.iter().any(|owner| has_restarted(server, owner, command));
+                match of_target().next() {
+                    Some(_) => {
+                        !of_target().any(serves_beside) && of_target().any(|child| is_new(child, command))
+                    }
+                    None => has_told(),
+                }
             };
             (condition(&told, SUCCEEDED) != "True" || is_true(), Rule::Complete)
         }
-        (Purpose::Restart(command), _) => {
+        (Purpose::Restart(command), Operation::Patch { key, .. }) => {
+            let ran = server.get(key).map(|target| RecentCommands::on(&metadata(target))).unwrap_or_default();
+            let is_running = |other: &Stored| {
+                let uid = &other.meta.uid;
+                ran.has(uid) && uid != command && !has_ended(other) && !other.meta.is_deleting
+            };
+            if server.objects().filter(|other| other.meta.key.kind == Kind::Restart).any(is_running) {
+                return Some(Rule::Alone);
+            }
             (living(command).is_some_and(|command| !has_ended(command)), Rule::Waiting)
         }
         (Purpose::Apply(..), Operation::Patch { key, .. }) => {
@@ -285,6 +308,16 @@ fn serving_of_all(process: &Process, deployment: &Object, write: Option<&Write>)
         child.status.value()["active"].as_i64().unwrap_or(0).min(desired)
     };
     own.map(serving).sum()
+}
+
+/// Whether the target of a command, which has no children here, says that all replicas are newer than the command.
+fn has_restarted(server: &Server, target: &Owner, command: &Object) -> bool {
+    server.get(&target.key).is_some_and(|target| {
+        let status = target.status.value();
+        status["ready"] == true
+            && status["observedGeneration"].as_i64() == Some(target.meta.generation)
+            && has_token_of(target, command)
+    })
 }
 
 /// Whether all replicas of a child are newer than a command.

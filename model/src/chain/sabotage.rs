@@ -10,6 +10,10 @@ pub enum Sabotage {
     RestartsByTheClock,
     /// Whether a command still waits is not read live.
     TrustsItsCacheOfCommands,
+    /// A command runs whatever others its target has.
+    TakesNoTurns,
+    /// A status of the target counts whatever generation it is about.
+    BelievesOldStatuses,
     /// A child's report counts whatever generation it is about.
     BelievesOldReports,
     /// An orphan is adopted without a look whether the owner still exists.

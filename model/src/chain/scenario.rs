@@ -37,7 +37,7 @@ impl Scenario for Chain {
     const STEPS: usize = 24;
 
     fn rules(&self) -> Vec<Property<Histories<Self>>> {
-        rules!(Once, Waiting, Own, Meant, Ready, Complete, Bound, Reaped, Proven, Budget)
+        rules!(Once, Alone, Waiting, Own, Meant, Ready, Complete, Bound, Reaped, Proven, Budget)
     }
 
     /// A user has just created a `BasicDeployment`.
@@ -82,7 +82,7 @@ impl Scenario for Chain {
             has_acted = true;
         }
         for event in world.surroundings(scope) {
-            if !matches!(event, Event::Report(_, false)) {
+            if !matches!(event, Event::Report(_, false) | Event::Follow(_, false)) {
                 has_acted |= world.happens(scope, event);
             }
         }

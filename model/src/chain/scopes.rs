@@ -1,7 +1,7 @@
 //! The sizes of the model of the chain.
 
 use super::{
-    controllers::Controller::{self, Backups, Binder, Deployments, Reaper},
+    controllers::Controller::{self, Backups, Binder, Deployments, Reaper, Runner},
     rule::Rule,
     sabotage::Sabotage,
     scope::{Chain, Commands, Scope},
@@ -12,21 +12,22 @@ use crate::{
 };
 
 const DEPLOYMENTS: Chain = Chain::of(&[Deployments]);
+const RESTARTS: Chain = Chain::of(&[Runner]);
 
 pub fn restart() -> Scope {
     let budget = Budget { orders: 1, crashes: 1, ticks: 1, ..NONE };
-    Scope::new("a restart, and crashes", 12, budget, DEPLOYMENTS)
+    Scope::new("a restart, and crashes", 12, budget, RESTARTS)
 }
 
 pub fn restart_unanswered() -> Scope {
     let budget = Budget { orders: 1, lost_answers: 1, cancels: 1, ..NONE };
-    Scope::new("a restart, and lost answers", 12, budget, DEPLOYMENTS)
+    Scope::new("a restart, and lost answers", 12, budget, RESTARTS)
 }
 
 /// A write of the former leader arrives late.
 pub fn restart_late() -> Scope {
     let budget = Budget { orders: 1, late_writes: 1, ..NONE };
-    Scope::new("a restart, and a late write", 4, budget, DEPLOYMENTS)
+    Scope::new("a restart, and a late write", 4, budget, RESTARTS)
 }
 
 pub fn edits() -> Scope {
@@ -155,15 +156,13 @@ fn with(mut scope: Scope, change: fn(&mut Budget)) -> Scope {
     scope
 }
 
-/// The models in which a sabotage breaks a rule.
-pub fn revealing(sabotage: Sabotage) -> Vec<(Scope, Rule)> {
-    let more = match sabotage {
-        Sabotage::BelievesOldReports => Some((restart(), Rule::Complete)),
-        _ => None,
-    };
-    let one = match sabotage {
+/// The model in which a sabotage breaks a rule.
+pub fn revealing(sabotage: Sabotage) -> (Scope, Rule) {
+    let (scope, rule) = match sabotage {
         Sabotage::RestartsByTheClock => (with(restart_late(), |budget| budget.ticks = 1), Rule::Once),
         Sabotage::TrustsItsCacheOfCommands => (restart_unanswered(), Rule::Waiting),
+        Sabotage::TakesNoTurns => (with(restart(), |budget| budget.orders = 2), Rule::Alone),
+        Sabotage::BelievesOldStatuses => (restart(), Rule::Complete),
         Sabotage::BelievesOldReports => (edits(), Rule::Ready),
         Sabotage::AdoptsForTheDead => (deletion("orphaned", Propagation::Orphan), Rule::Own),
         Sabotage::BindsToTheDying => (binding(), Rule::Bound),
@@ -178,6 +177,5 @@ pub fn revealing(sabotage: Sabotage) -> Vec<(Scope, Rule)> {
         Sabotage::StartsAllAtOnce | Sabotage::EndsTheFormerFirst => (exchange(), Rule::Budget),
         Sabotage::NeverRetries => (edits(), Rule::Rest),
     };
-    let sabotaged = |(scope, rule): (Scope, Rule)| (scope.sabotaged(sabotage), rule);
-    more.into_iter().chain([one]).map(sabotaged).collect()
+    (scope.sabotaged(sabotage), rule)
 }

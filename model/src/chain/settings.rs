@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, LazyLock};
 
-use command_binder::kind::CommandKind;
-use command_reaper::settings::Kind as ReapedKind;
+use command_kinds::{CommandKind, definition::describe, run::Run};
+use command_reaper::settings::Reading;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -38,18 +38,31 @@ pub static BOUND: LazyLock<Arc<CommandKind>> = LazyLock::new(|| {
     Arc::new(kind.unwrap_or_else(|problem| panic!("the model's settings are valid: {problem}")))
 });
 
+/// Of command-runner: the kind of restarts, as its definition describes it.
+pub static CARRIED_OUT: LazyLock<(Arc<CommandKind>, Arc<Run>)> = LazyLock::new(|| {
+    let mut definitions = catena_api::crds().into_iter();
+    let restarts = definitions.find(|definition| definition.spec.names.kind == "BasicDeploymentRestart");
+    let definition = json!(restarts.expect("restarts have a definition"));
+    let kind = describe(&read(definition)).unwrap_or_else(|problem| panic!("it is described: {problem}"));
+    let run = kind.run.clone().expect("its commands are carried out");
+    (Arc::new(kind), run)
+});
+
 /// Of command-reaper: the kind of restarts.
-pub static REAPED: LazyLock<ReapedKind> = LazyLock::new(|| {
+pub static REAPED: LazyLock<(Arc<CommandKind>, Reading)> = LazyLock::new(|| {
     let settings: command_reaper::Settings = read(json!({
         "declaredBy": {"labels": [DECLARED]},
         "kinds": [{
             "id": "restarts", "group": "catena.dev", "version": "v1alpha1",
             "resource": "basicdeploymentrestarts", "kind": "BasicDeploymentRestart",
-            "finishedAt": "object.status.conditions.exists(condition, condition.type == 'Succeeded' && condition.status != 'Unknown') ? object.status.completionTime : null",
-            "ttlSeconds": "object.spec.ttlSecondsAfterFinished",
+            "expire": {
+                "finishedAt": "object.status.conditions.exists(condition, condition.type == 'Succeeded' && condition.status != 'Unknown') ? object.status.completionTime : null",
+                "ttlSeconds": "object.spec.ttlSecondsAfterFinished",
+            },
         }],
     }));
-    settings.kinds.into_iter().next().expect("the model's settings have a kind")
+    let kind = settings.kinds.listed.first().expect("the model's settings have a kind");
+    (kind.clone(), settings.reading(kind).expect("its commands expire"))
 });
 
 /// Of backup-controller, where only a proven backup or a person releases an object.

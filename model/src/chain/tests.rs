@@ -17,10 +17,9 @@ fn every_rule_holds_in_every_history_of_each_controller() {
 #[test]
 fn each_sabotage_breaks_the_rule_that_is_there_for_it() {
     for sabotage in Sabotage::value_variants() {
-        for (scope, rule) in scopes::revealing(*sabotage) {
-            let checked = breaks(Histories::new(scope), rule.sentence());
-            assert!(checked.broken.contains_key(rule.sentence()), "{sabotage:?} is not caught: {checked:?}");
-        }
+        let (scope, rule) = scopes::revealing(*sabotage);
+        let checked = breaks(Histories::new(scope), rule.sentence());
+        assert!(checked.broken.contains_key(rule.sentence()), "{sabotage:?} is not caught: {checked:?}");
     }
 }
 

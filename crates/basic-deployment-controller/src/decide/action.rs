@@ -2,11 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use catena_api::{BasicDeploymentStatus, CommandStatus};
+use catena_api::BasicDeploymentStatus;
 use operator_templates::Rendered;
 use serde_json::Value;
 
-use crate::{child::Child, command::Command, desired::Desired, error::Refusal, revision::Revision, step};
+use crate::{child::Child, desired::Desired, error::Refusal, revision::Revision, step};
 
 /// One step for a `BasicDeployment`.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,13 +52,6 @@ pub enum Action {
         /// Why it is changed.
         cause: Cause,
     },
-    /// Carry out a command: its effect on the `BasicDeployment`, and the proof that it happened, as one patch.
-    CarryOut {
-        /// The command.
-        command: Arc<Command>,
-        /// The patch, without what identifies the object.
-        patch: Value,
-    },
     /// Remove the pin, which holds no longer.
     Unpin,
     /// Hand the restart token to the child.
@@ -92,8 +85,6 @@ pub enum Action {
     Delete(Vec<Arc<Child>>),
     /// Delete revisions beyond the limit.
     Prune(Vec<Arc<Revision>>),
-    /// Write the statuses of commands.
-    Tell(Vec<(Arc<Command>, CommandStatus)>),
     /// Report that the spec cannot be followed.
     Refuse(Refusal),
     /// Report that a former child cannot be changed.
@@ -121,7 +112,6 @@ impl Action {
     pub fn step(&self) -> &'static str {
         match self {
             Self::RefreshOwner { .. } => step::REFRESH_OWNER,
-            Self::CarryOut { .. } => step::CARRY_OUT,
             Self::Unpin => step::UNPIN,
             Self::Restart { .. } => step::RESTART,
             Self::Apply { cause: Cause::Drift, .. } => step::HEAL,
@@ -140,7 +130,6 @@ impl Action {
             Self::Delete(_) => step::CLEAN_UP,
             Self::Adopt(_) => step::ADOPT,
             Self::Prune(_) => step::PRUNE,
-            Self::Tell(_) => step::TELL,
             Self::WriteStatus(_) => step::STATUS,
             Self::Wait(_) | Self::Settle => "",
         }

@@ -2,10 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::{
-    command::Order, decide::action::Action, desired::Desired, observed::Observed, revision::find, rollback,
-    step,
-};
+use crate::{decide::action::Action, desired::Desired, observed::Observed, revision::find, step};
 
 /// Stores the next rendering of the child before the child is changed to it, as the revision with the highest number. Revisions
 /// that were left behind come before it, because they have numbers.
@@ -28,23 +25,16 @@ fn next_number(observed: &Observed) -> i64 {
     observed.revisions.last().map_or(1, |last| last.number.saturating_add(1))
 }
 
-/// Deletes the oldest revisions beyond the limit, except those that are wanted, live or requested.
+/// Deletes the oldest revisions beyond the limit, except those that are wanted or live.
 pub fn prune(observed: &Observed) -> Option<Action> {
     // The last revision says which child may still run.
     if observed.attempt.holds(step::PRUNE) || observed.unlisted.is_some() {
         return None;
     }
-    // Unknown commands may request any revision.
-    let commands = observed.commands.as_ref()?;
     let mut kept: HashSet<&str> = observed.children().map(|child| child.hash()).collect();
     kept.extend(observed.wanted_hash());
     kept.extend(observed.pin.as_ref().map(|pin| pin.hash.as_str()));
     kept.extend(observed.rendered.as_ref().ok().map(|rendered| rendered.hash.as_str()));
-    for command in commands.iter().filter(|command| observed.is_open(command)) {
-        if let Ok(Order::Rollback(to)) = command.asks.as_ref().map(|asks| asks.order) {
-            kept.extend(rollback::target(to, observed).ok().map(|revision| revision.hash.as_str()));
-        }
-    }
     let old: Vec<_> =
         observed.revisions.iter().filter(|revision| !kept.contains(revision.hash.as_str())).collect();
     let limit = usize::try_from(observed.deployment.spec.revision_history_limit).unwrap_or(0);

@@ -7,39 +7,32 @@ use operator_kit::run::Attempt;
 
 use crate::{
     blocking_pod::look_in,
-    command_queue::CommandQueue,
-    decide::{action::Action, commands},
+    decide::action::Action,
     observed::Observed,
-    restarts::token_in_future,
     stall::silence_in,
     status::{deadline_in, pace, status, told},
-    step,
+    step, token,
 };
 
 /// Minimum delay of the pass that looks for a blocking pod.
 const MIN_LOOK_DELAY: Duration = Duration::from_secs(1);
 
-/// Longest time until a restart token in the future is looked at again.
-const TOKEN_INTERVAL: Duration = Duration::from_secs(3600);
-
 /// Writes a changed status when it is due, or waits until something becomes due.
-pub fn report(observed: &Observed, queue: &CommandQueue) -> Action {
+pub fn report(observed: &Observed) -> Action {
     let look = look_in(observed).map(|left| left.max(MIN_LOOK_DELAY));
-    let token = token_in_future(observed).map(|at| {
-        Duration::try_from(at.duration_since(observed.now)).unwrap_or_default().min(TOKEN_INTERVAL)
-    });
-    write_or_wait(observed, queue, [deadline_in(observed), silence_in(observed), look, token])
+    let times = [deadline_in(observed), silence_in(observed), look, token::due_in(observed)];
+    write_or_wait(observed, times)
 }
 
 /// Reports that the object is being deleted.
-pub fn report_deletion(observed: &Observed, queue: &CommandQueue, deletion: Deletion<'_>) -> Action {
+pub fn report_deletion(observed: &Observed, deletion: Deletion<'_>) -> Action {
     if let Some(left) = deletion.due_in(observed.now) {
         return Action::Wait(left);
     }
-    write_or_wait(observed, queue, [None; 4])
+    write_or_wait(observed, [None; 4])
 }
 
-fn write_or_wait(observed: &Observed, queue: &CommandQueue, others: [Option<Duration>; 4]) -> Action {
+fn write_or_wait(observed: &Observed, others: [Option<Duration>; 4]) -> Action {
     let current = told(&observed.deployment);
     let new = status(observed);
     let is_refused = matches!(&observed.attempt, Attempt::Without(_)) && observed.attempt.holds(step::STATUS);
@@ -48,6 +41,6 @@ fn write_or_wait(observed: &Observed, queue: &CommandQueue, others: [Option<Dura
     if is_news && due.is_none() {
         return Action::WriteStatus(Box::new(new));
     }
-    let next = others.into_iter().flatten().chain(due).chain(commands::due_in(observed, queue)).min();
+    let next = others.into_iter().flatten().chain(due).min();
     next.map_or(Action::Settle, Action::Wait)
 }

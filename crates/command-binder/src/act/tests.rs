@@ -3,8 +3,11 @@
 use std::sync::Arc;
 
 use catena_api::command::BOUND;
-use command_binder::kind::CommandKind;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use command_kinds::CommandKind;
+use k8s_openapi::{
+    api::core::v1::ObjectReference,
+    apimachinery::pkg::apis::meta::v1::{Condition, Time},
+};
 use operator_kit::testing::{
     self,
     Answer::{self, Done, Json, Lost},
@@ -334,78 +337,11 @@ async fn a_reason_is_told_again_before_its_event_expires_and_not_sooner_and_anot
     assert_eq!(log.take_after(executor).await.len(), 4);
 }
 
-/// A definition that describes no kind, and the mistake in it.
-fn malformed(name: &str) -> (ObjectReference, String) {
-    let definition = ObjectReference {
-        name: Some(name.into()),
-        uid: Some(format!("uid-of-{name}")),
-        ..ObjectReference::default()
-    };
-    (definition, "target is missing".into())
-}
-
 /// An executor of its own, the log of its requests, and its Events.
 fn executor() -> (Executor, Log, Events) {
     let (client, log) = answering(|_| Done);
     let events = Events::over(client.clone(), MANAGER);
     (Executor::new(Writer::over(client, MANAGER), events.clone()), log, events)
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_definition_that_describes_no_kind_carries_an_event_that_says_why() {
-    let (executor, log, _) = executor();
-    executor.report_malformed(&[malformed("drains.ops.example")]);
-    let sent = log.take_after(executor).await;
-    let [Sent { verb, body, .. }] = &sent[..] else { panic!("{sent:?}") };
-    assert_eq!(verb, "POST");
-    assert_eq!(
-        (&body["type"], &body["reason"], &body["note"]),
-        (&json!("Warning"), &json!("InvalidBinding"), &json!("target is missing"))
-    );
-    assert_eq!(body["regarding"]["name"], "drains.ops.example");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_malformed_definition_is_reported_again_before_its_event_expires() {
-    let (executor, log, _) = executor();
-    let malformed = [malformed("drains.ops.example")];
-    for _ in 0..55 * 60 {
-        executor.report_malformed(&malformed);
-        sleep(Duration::from_secs(1)).await;
-    }
-    assert_eq!(log.take_after(executor).await.len(), 2);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_malformed_definition_is_reported_at_once_after_it_was_correct_or_when_its_mistake_is_another() {
-    let (executor, log, _) = executor();
-    let (definition, problem) = malformed("drains.ops.example");
-    let other = (definition.clone(), "target.kinds: is empty".to_owned());
-    for definitions in
-        [vec![(definition.clone(), problem.clone())], vec![], vec![(definition, problem)], vec![other]]
-    {
-        executor.report_malformed(&definitions);
-        executor.report_malformed(&definitions);
-    }
-    let notes: Vec<_> =
-        log.take_after(executor).await.into_iter().map(|sent| sent.body["note"].clone()).collect();
-    assert_eq!(notes.len(), 3, "{notes:?}");
-    assert_eq!(notes[2], "target.kinds: is empty");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_malformed_definition_is_reported_as_soon_as_the_queue_of_events_has_room() {
-    let (executor, log, events) = executor();
-    while events.has_capacity() {
-        events.publish(&ObjectReference::default(), Events::normal("Other", ""));
-    }
-    executor.report_malformed(&[malformed("drains.ops.example")]);
-    sleep(Duration::from_secs(60)).await;
-    let reported = |sent: &[Sent]| sent.iter().any(|sent| sent.body["reason"] == "InvalidBinding");
-    assert!(!reported(&log.take()));
-    executor.report_malformed(&[malformed("drains.ops.example")]);
-    drop(events);
-    assert!(reported(&log.take_after(executor).await));
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,12 +1,12 @@
 //! The judgement on a command: a step, or a report. Pure.
 
 use catena_api::{keys, reason};
+use command_kinds::{CommandKind, Mode, Reference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use operator_watch::{ServedKind, Watched};
 
 use crate::{
-    command::{CommandRow, Finding, Reference},
-    kind::{CommandKind, Mode},
+    command::{CommandRow, Finding},
     observed::{Observed, Target, TargetObject},
     place::place,
     verdict::Verdict,

@@ -6,119 +6,62 @@ use std::{
     time::Duration,
 };
 
-use command_binder::{
-    Settings,
-    command::CommandRow,
-    kind::{CommandKind, TargetKind},
-};
-use k8s_openapi::api::core::v1::ObjectReference;
+use command_binder::{Settings, command::CommandRow};
+use command_kinds::{CommandKind, Registry, TargetKind};
 use kube::{Api, Client, discovery::ApiResource};
-use operator_kit::run::{LiveSettings, Operator, Triggers};
+use operator_kit::run::{Operator, Triggers};
 use operator_watch::{ObjectId, ServedKinds, TrimmedObject, Watch, WatchHandle, WatchedKind, Watches};
-use tokio::{
-    select,
-    sync::{Notify, watch},
-    time::sleep,
-};
+use tokio::{select, sync::watch, time::sleep};
 
-use super::{
-    discovery::Definitions,
-    waiting::{Awaited, TargetName, Waiting},
-};
+use super::waiting::{Awaited, TargetName, Waiting};
 
-/// Called again and again with all definitions that describe no kind of commands, each with the mistake in it.
-type OnMalformed = Box<dyn Fn(&[(ObjectReference, String)]) + Send + Sync>;
-
-/// Time between checks of kinds of targets that are not served or watched in another version, and of malformed definitions. A check
-/// alone makes no request.
+/// Time between checks of kinds of targets that are not served or watched in another version. A check alone makes no request.
 const DISCOVERY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The kinds of commands, which change at run time.
 pub struct Catalog {
     client: Client,
     watches: Watches,
-    on_malformed: OnMalformed,
     served_kinds: ServedKinds,
-    settings: LiveSettings<Settings>,
+    registry: Registry<Settings>,
     waiting: Waiting,
     triggers: Triggers<CommandRow>,
     targets: HashMap<Arc<TargetKind>, WatchHandle>,
-    definitions: Option<Definitions>,
-    changed: Arc<Notify>,
 }
 
 impl Catalog {
-    pub fn new(
-        operator: &Operator<Settings>,
-        waiting: Waiting,
-        triggers: Triggers<CommandRow>,
-        on_malformed: OnMalformed,
-    ) -> Self {
+    pub fn new(operator: &Operator<Settings>, waiting: Waiting, triggers: Triggers<CommandRow>) -> Self {
         Self {
             client: operator.client.clone(),
             watches: operator.watches.clone(),
-            on_malformed,
             served_kinds: operator.served_kinds.clone(),
-            settings: operator.settings.clone(),
+            registry: Registry::new(operator),
             waiting,
             triggers,
             targets: HashMap::new(),
-            definitions: None,
-            changed: Arc::default(),
         }
     }
 
     /// Sends the kinds, forever.
     pub async fn follow(mut self, kinds: watch::Sender<Vec<WatchedKind<CommandRow>>>) {
         loop {
-            let wanted = self.wanted();
+            let mut wanted = self.registry.current();
+            wanted.retain(|kind| kind.target.is_some());
             self.watch_targets(&wanted);
             let substitutes = self.substitutes();
             kinds.send_replace(wanted.iter().map(|kind| watched(kind, &substitutes)).collect());
             while self.substitutes() == substitutes {
-                self.report_malformed();
                 select! {
-                    () = self.settings.changed() => break,
-                    () = self.changed.notified() => break,
+                    () = self.registry.changed() => break,
                     () = sleep(DISCOVERY_INTERVAL) => self.follow_awaited().await,
                 }
             }
         }
     }
 
-    /// The wanted kinds. The settings of a kind take precedence over its definition.
-    fn wanted(&mut self) -> Vec<Arc<CommandKind>> {
-        let settings = self.settings.current();
-        let mut wanted: Vec<_> = settings.kinds.iter().cloned().map(Arc::new).collect();
-        if settings.discovers {
-            let changed = self.changed.clone();
-            let definitions = self.definitions.get_or_insert_with(|| {
-                let changed = move || changed.notify_one();
-                Definitions::follow(self.client.clone(), &self.watches, changed)
-            });
-            for found in definitions.kinds() {
-                let is_same = |kind: &Arc<CommandKind>| {
-                    (&kind.resource.group, &kind.resource.plural)
-                        == (&found.resource.group, &found.resource.plural)
-                };
-                if !wanted.iter().any(is_same) {
-                    wanted.push(found);
-                }
-            }
-        } else {
-            self.definitions = None;
-        }
-        wanted
-    }
-
-    fn report_malformed(&self) {
-        let malformed = self.definitions.as_ref().map(Definitions::malformed);
-        (self.on_malformed)(&malformed.unwrap_or_default());
-    }
-
     /// Of targets, only the names that wake waiting commands are read, and nothing is kept.
     fn watch_targets(&mut self, kinds: &[Arc<CommandKind>]) {
-        let wanted: HashSet<_> = kinds.iter().flat_map(|kind| kind.target.kinds.iter().cloned()).collect();
+        let wanted: HashSet<_> = kinds.iter().flat_map(|kind| kind.targets().iter().cloned()).collect();
         self.targets.retain(|kind, _| wanted.contains(kind));
         for kind in wanted {
             if !self.targets.contains_key(&kind) {
@@ -166,7 +109,7 @@ fn watched(
     substitutes: &HashMap<Arc<TargetKind>, ApiResource>,
 ) -> WatchedKind<CommandRow> {
     let watched = |target: &Arc<TargetKind>| substitutes.get(target).unwrap_or(&target.resource).clone();
-    let watched_targets: Vec<_> = kind.target.kinds.iter().map(watched).collect();
+    let watched_targets: Vec<_> = kind.targets().iter().map(watched).collect();
     let versions: Vec<_> = watched_targets.iter().map(|target| &*target.api_version).collect();
     let fingerprint = format!("{} {}", kind.fingerprint, versions.join(" "));
     let (id, resource, selector) = (kind.id.clone(), kind.resource.clone(), kind.selector.clone());

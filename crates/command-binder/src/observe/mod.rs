@@ -1,16 +1,18 @@
 //! Caches and live reads → Observed. The only reader.
 
 pub mod catalog;
-mod discovery;
-mod schemas;
 mod waiting;
 
 use std::{collections::HashMap, sync::Arc};
 
 use command_binder::{
-    command::{CommandRow, Finding, Reference},
+    command::{CommandRow, Finding},
     observed::{Observed, Target, TargetObject},
     place::place,
+};
+use command_kinds::{
+    Reference,
+    schemas::{Schemas, StatusSchema},
 };
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -20,7 +22,6 @@ use operator_templates::is_object_name;
 use operator_watch::{ApiError, Cause, Live, ObjectId, ServedKind, ServedKinds, Watched};
 use parking_lot::Mutex;
 
-use schemas::Schemas;
 pub use waiting::Waiting;
 use waiting::{Awaited, TargetName};
 
@@ -70,9 +71,26 @@ impl Observer {
         {
             self.right_labels.lock().insert(uid.to_owned(), object.uid.clone());
         }
-        let can_report = self.schemas.take_condition(&command).await;
+        let can_report = self.can_report(&command).await;
         let now = Timestamp::now();
         Ok(Observed { command, attempt, now, target, refreshed, is_label_checked, can_report })
+    }
+
+    /// Whether the condition `Bound` may be written on a command; `None` if that is not known for the moment.
+    async fn can_report(&self, command: &Watched<CommandRow>) -> Option<bool> {
+        let kind = &command.row.kind;
+        if !kind.reports_bound {
+            return Some(false);
+        }
+        let warn = |schema: StatusSchema| {
+            if !schema.takes_conditions {
+                tracing::warn!(
+                    entry = &*kind.id,
+                    "reportsBound: the schema of this kind has no conditions with observedGeneration, x-kubernetes-list-type map and the key type, so that Events are written instead; set reportsBound: false"
+                );
+            }
+        };
+        self.schemas.of(&command.source, warn).await.map(|schema| schema.takes_conditions)
     }
 
     /// The reference that bound a command, in a version that is served, if its own one is not. A failed look-up is repeated with

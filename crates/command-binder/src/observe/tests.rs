@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use command_binder::kind::CommandKind;
+use command_kinds::CommandKind;
 use operator_kit::testing::{Answer, Log, Sent, answering};
 use operator_watch::Failure;
 use serde_json::{Value, json};

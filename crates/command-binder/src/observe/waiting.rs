@@ -5,7 +5,8 @@ use std::{
     sync::Arc,
 };
 
-use command_binder::{command::CommandRow, kind::TargetKind};
+use command_binder::command::CommandRow;
+use command_kinds::TargetKind;
 use operator_kit::run::Triggers;
 use operator_watch::{ObjectId, Watched};
 use parking_lot::Mutex;
@@ -90,7 +91,7 @@ fn wake(waiters: Vec<Waiter>, triggers: &Triggers<CommandRow>) {
 
 #[cfg(test)]
 mod tests {
-    use command_binder::kind::CommandKind;
+    use command_kinds::CommandKind;
     use serde_json::json;
 
     use super::*;
@@ -115,7 +116,7 @@ mod tests {
     #[test]
     fn what_waits_for_a_kind_is_woken_once_when_it_is_served_and_then_waits_for_its_target() {
         let (kind, waiting) = (kind(), Waiting::default());
-        let target = kind.target.kinds[0].clone();
+        let target = kind.targets()[0].clone();
         let served = Awaited { kind: target.clone(), target: None };
         for name in ["a", "b", "gone"] {
             waiting.enter(&command(&kind, name), served.clone());

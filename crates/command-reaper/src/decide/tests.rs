@@ -107,7 +107,9 @@ fn a_command_that_was_restored_after_its_end_goes_after_its_ttl_and_nobody_is_to
             "completionTime": "2026-01-01T11:40:00Z", "conditions": [{"type": "Succeeded", "status": "True"}],
         },
     });
-    let row = CommandRow::of(serde_json::from_value(object).unwrap(), &shipped().kinds[0].reading);
+    let shipped = shipped();
+    let reading = shipped.reading(&shipped.kinds.listed[0]).unwrap();
+    let row = CommandRow::of(serde_json::from_value(object).unwrap(), &reading);
     let restored = changed(observed(Expiry::Open), |command| command.row = row);
     for came_back in [false, true] {
         let restored = Observed { came_back, ..restored.clone() };

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Args;
+use kube::core::DynamicObject;
 use serde_json::{Value, json};
 
 use super::ensure_basic_deployment;
@@ -55,30 +56,40 @@ pub struct Run {
 
 /// Issues a `BasicDeploymentRestart`.
 pub async fn restart(options: &Options, arguments: &Restart) -> Result<ExitCode> {
-    ours(options, &arguments.object, "restart", json!({}), &arguments.issuing).await
+    ours(options, &arguments.object, "restart", |_| json!({}), &arguments.issuing).await
 }
 
 /// Issues a `BasicDeploymentRollback`.
 pub async fn rollback(options: &Options, arguments: &Rollback) -> Result<ExitCode> {
-    let spec = json!({"toRevision": arguments.to_revision});
+    let spec = |target: Option<&DynamicObject>| {
+        let previous = target.and_then(previous_revision).filter(|_| arguments.to_revision == 0);
+        json!({"toRevision": previous.unwrap_or(arguments.to_revision)})
+    };
     ours(options, &arguments.object, "rollback", spec, &arguments.issuing).await
 }
 
-/// Issues a command of ours, whose kind is named after its verb, with a spec that lacks only the target.
+/// The number of the revision before the newest one. The user means the one that is there now, whatever comes before the
+/// rollback has its turn.
+fn previous_revision(target: &DynamicObject) -> Option<i64> {
+    let revisions = target.data.pointer("/status/revisions")?.as_array()?;
+    revisions.iter().rev().nth(1)?["number"].as_i64()
+}
+
+/// Issues a command of ours, whose kind is named after its verb, with a spec that lacks only the target. It may depend on that,
+/// unless nothing is sent.
 async fn ours(
     options: &Options,
     object: &ObjectArgument,
     verb: &str,
-    mut spec: Value,
+    spec: impl FnOnce(Option<&DynamicObject>) -> Value,
     issuing: &Issuing,
 ) -> Result<ExitCode> {
     let target = object.target()?;
     let cluster = options.connect().await?;
     ensure_basic_deployment(&cluster, &target)?;
     let kind = cluster.kinds.find(&format!("basicdeployment{verb}s.catena.dev"))?;
-    if issuing.is_sent() {
-        cluster.get(&target).await?;
-    }
+    let found = if issuing.is_sent() { Some(cluster.get(&target).await?) } else { None };
+    let mut spec = spec(found.as_ref());
     spec["targetRef"] = json!({"name": target.name});
     issuing.issue(&cluster, kind, verb, &target.name, json!({"spec": spec})).await
 }
@@ -125,5 +136,15 @@ mod tests {
         let set = [".action=RestartJob", ".target.kind=Job"].map(str::to_owned);
         let expected = json!({"action": "RestartJob", "target": {"kind": "Job", "name": "train"}});
         assert_eq!(fields(".target.name", "train", &set).unwrap(), expected);
+    }
+
+    #[test]
+    fn the_previous_revision_is_the_one_before_the_newest_that_is_there_now() {
+        let with = |numbers: &[i64]| {
+            let revisions: Vec<_> = numbers.iter().map(|number| json!({"number": number})).collect();
+            let object = json!({"metadata": {}, "status": {"revisions": revisions}});
+            previous_revision(&serde_json::from_value(object).unwrap())
+        };
+        assert_eq!([with(&[2, 5, 7]), with(&[7]), with(&[])], [Some(5), None, None]);
     }
 }

@@ -104,7 +104,7 @@ fn unfinished(identity: &Identity, took: &str, why: Option<&str>, paint: Paint) 
 /// What an unfinished command is at, from its conditions, and how much of it is done, such as 2 of 5.
 fn stage(command: &DynamicObject) -> (String, Option<(u64, u64)>) {
     let all = conditions(command);
-    let last = ["Succeeded", "Accepted", "Bound"].iter().find_map(|type_| {
+    let last = ["Succeeded", "Bound"].iter().find_map(|type_| {
         all.iter().find(|condition| condition.type_ == *type_ && condition.reason != "Pending")
     });
     let reason = last.map_or_else(|| "Pending".to_owned(), |condition| condition.reason.clone());

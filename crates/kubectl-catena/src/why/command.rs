@@ -1,7 +1,7 @@
 //! A command that is not finished: not bound, queued, refused, or waiting for its effect.
 
 use catena_api::{
-    command::{ACCEPTED, BOUND, SUCCEEDED},
+    command::{BOUND, SUCCEEDED},
     keys,
 };
 use jiff::{SignedDuration, Timestamp};
@@ -24,6 +24,8 @@ use crate::{
 
 /// The controller that binds commands.
 pub const BINDER: &str = "command-binder";
+/// The controller that carries out commands.
+const RUNNER: &str = "command-runner";
 /// The controller that deletes finished commands.
 const REAPER: &str = "command-reaper";
 /// The condition of an object that a controller is at work on.
@@ -147,14 +149,6 @@ fn waiting<'n>(node: &'n Node, facts: &Facts<'n>) -> Step<'n> {
     let Some(target) = facts.top.all().find(is_target).filter(|_| !node.unbound) else {
         return Step::own(unbound(node, find(BOUND), facts));
     };
-    if let Some(refused) = find(ACCEPTED).filter(|accepted| accepted.status == "False") {
-        let row = describe_of(&node.identity, &refused.reason);
-        let mut cause = Cause::described(&node.identity, &refused.reason, row).message(&refused.message);
-        if row.is_none() {
-            cause = cause.meaning("is not accepted by the controller of its target");
-        }
-        return Step::own(cause.since(Some(refused.last_transition_time.0)));
-    }
     // A command with another reason does not wait for its turn.
     let may_be_queued =
         find(SUCCEEDED).is_none_or(|succeeded| matches!(&*succeeded.reason, "Queued" | "Pending"));
@@ -170,13 +164,15 @@ fn waiting<'n>(node: &'n Node, facts: &Facts<'n>) -> Step<'n> {
         let is_stuck = explain(first, facts).is_some_and(|finding| !finding.cause.is_progress);
         return Step::to(is_stuck.then_some(first), Some(queued));
     }
-    if let Some(controller) = controller_of(&target.identity)
-        && let Verdict::Down(down) = facts.verdict(controller)
-    {
-        return Step::own(not_running(&node.identity, controller, &down));
+    // What is of another group may be carried out by its own operator.
+    let runner = (node.identity.group() == keys::GROUP).then_some(RUNNER);
+    for controller in runner.into_iter().chain(controller_of(&target.identity)) {
+        if let Verdict::Down(down) = facts.verdict(controller) {
+            return Step::own(not_running(&node.identity, controller, &down));
+        }
     }
     // It is in progress: the blocker of its target blocks it.
-    let reports = [find(ACCEPTED), find(SUCCEEDED), find(RECONCILING)];
+    let reports = [find(SUCCEEDED), find(RECONCILING)];
     let is_reported = reports.iter().any(Option::is_some) && node.health.state != State::Unreported;
     let cause = if is_reported || is_new(node, facts) {
         own(node, "UnderWay")

@@ -24,7 +24,17 @@ struct Shared<R: 'static> {
     namespace_added: Notify,
 }
 
-type ById<R> = HashMap<Arc<str>, (Queue, SharedRows<Watched<R>>)>;
+type ById<R> = HashMap<Arc<str>, Open<R>>;
+
+/// A kind that is watched.
+struct Open<R: 'static> {
+    queue: Queue,
+    objects: SharedRows<Watched<R>>,
+    is_served: IsServed,
+}
+
+/// Whether the cluster serves a kind, or why its objects may not all be known.
+type IsServed = Box<dyn Fn() -> Result<bool, String> + Send + Sync>;
 
 impl<R: 'static> Default for Triggers<R> {
     fn default() -> Self {
@@ -36,7 +46,7 @@ impl<R: 'static> Default for Triggers<R> {
 impl<R: Send + Sync + 'static> Triggers<R> {
     /// Requests a pass over an object of the kind with this `id`; does nothing if the kind is no longer watched.
     pub fn notify(&self, id: &str, namespace: &str, name: &str) {
-        if let Some((queue, _)) = self.0.by_id.lock().get(id) {
+        if let Some(Open { queue, .. }) = self.0.by_id.lock().get(id) {
             queue.notify(namespace, name);
         }
     }
@@ -44,7 +54,23 @@ impl<R: Send + Sync + 'static> Triggers<R> {
     /// The objects of the kind with this `id`, as its watch last delivered them; none if the kind is not watched.
     #[must_use]
     pub fn objects(&self, id: &str) -> Vec<Arc<Watched<R>>> {
-        self.0.by_id.lock().get(id).map(|(_, objects)| objects.read().all()).unwrap_or_default()
+        self.0.by_id.lock().get(id).map(|open| open.objects.read().all()).unwrap_or_default()
+    }
+
+    /// The object with this uid of the kind with this `id`, as its watch last delivered it.
+    #[must_use]
+    pub fn object(&self, id: &str, uid: &str) -> Option<Arc<Watched<R>>> {
+        let by_id = self.0.by_id.lock();
+        by_id.get(id)?.objects.read().row(uid)
+    }
+
+    /// Whether the cluster serves the kind with this `id`.
+    ///
+    /// # Errors
+    /// Why its objects may not all be known, if it is served.
+    pub fn is_served(&self, id: &str) -> Result<bool, String> {
+        let by_id = self.0.by_id.lock();
+        by_id.get(id).map_or_else(|| Err("its watch has not begun".to_owned()), |open| (open.is_served)())
     }
 
     /// Requests a pass over every object of a namespace, soon: one walk over all objects serves all namespaces that are
@@ -59,7 +85,8 @@ impl<R: Send + Sync + 'static> Triggers<R> {
         loop {
             self.0.namespace_added.notified().await;
             let namespaces = take(&mut *self.0.namespaces.lock());
-            let kinds: Vec<_> = self.0.by_id.lock().values().cloned().collect();
+            let opened = |open: &Open<R>| (open.queue.clone(), open.objects.clone());
+            let kinds: Vec<_> = self.0.by_id.lock().values().map(opened).collect();
             for (queue, objects) in kinds {
                 let is_asked = |object: &Watched<R>| {
                     object.metadata.namespace.as_ref().is_some_and(|namespace| namespaces.contains(namespace))
@@ -70,10 +97,15 @@ impl<R: Send + Sync + 'static> Triggers<R> {
     }
 
     /// A queue and rows for a kind.
-    pub(crate) fn open(&self, kind: &WatchedKind<R>) -> (Queue, SharedRows<Watched<R>>) {
-        let opened = (Queue::default(), SharedRows::default());
-        self.0.by_id.lock().insert(kind.id.clone(), opened.clone());
-        opened
+    pub(crate) fn open(
+        &self,
+        kind: &WatchedKind<R>,
+        is_served: impl Fn() -> Result<bool, String> + Send + Sync + 'static,
+    ) -> (Queue, SharedRows<Watched<R>>) {
+        let (queue, objects) = (Queue::default(), SharedRows::default());
+        let open = Open { queue: queue.clone(), objects: objects.clone(), is_served: Box::new(is_served) };
+        self.0.by_id.lock().insert(kind.id.clone(), open);
+        (queue, objects)
     }
 
     /// Drops the queue and the rows of a kind that is no longer watched.
@@ -135,7 +167,7 @@ mod tests {
         const NAMESPACES: usize = 500;
         const OBJECTS: usize = 20_000;
         let triggers = Triggers::default();
-        let (queue, filled) = triggers.open(&kind());
+        let (queue, filled) = triggers.open(&kind(), || Ok(true));
         queue.open();
         fill(&filled, NAMESPACES, OBJECTS);
         for number in 0..NAMESPACES - 1 {
@@ -164,7 +196,7 @@ mod tests {
     #[test]
     fn nothing_is_kept_of_a_kind_that_is_not_watched_any_more() {
         let triggers = Triggers::default();
-        let (queue, filled) = triggers.open(&kind());
+        let (queue, filled) = triggers.open(&kind(), || Ok(true));
         fill(&filled, 1, 1);
         let row = Arc::downgrade(&filled.read().all()[0]);
         triggers.close(&kind());

@@ -6,6 +6,7 @@
 mod declared;
 mod error;
 mod failed;
+mod fields;
 mod filters;
 mod limits;
 mod object;
@@ -30,6 +31,7 @@ pub use error::TemplateError;
 use object::{check, settle_namespace, unique};
 use parameters::Parameters;
 use tree::Trees;
+use values::Kept;
 
 use crate::sha256;
 
@@ -280,6 +282,16 @@ impl Templates {
 
     /// What a template renders, whatever that is.
     fn fill(&self, name: &str, input: &Input<'_>) -> Result<Value, TemplateError> {
+        self.fill_checked(name, input, |_| None)
+    }
+
+    /// The same, but for the mistake that `check` finds in a value.
+    fn fill_checked(
+        &self,
+        name: &str,
+        input: &Input<'_>,
+        check: impl Fn(&Kept) -> Option<&'static str>,
+    ) -> Result<Value, TemplateError> {
         if let Some(error) = self.broken.get(name) {
             return Err(error.clone());
         }
@@ -291,7 +303,11 @@ impl Templates {
         if rendered.output().len() > LONGEST {
             return Err(TemplateError::too_long(name));
         }
-        self.trees.fill(name, rendered.output(), &values::take(rendered.state()), input.has_objects)
+        let values = values::take(rendered.state());
+        if let Some(problem) = values.iter().find_map(check) {
+            return Err(TemplateError::refused(name, problem));
+        }
+        self.trees.fill(name, rendered.output(), &values, input.has_objects)
     }
 }
 

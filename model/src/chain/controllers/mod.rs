@@ -4,6 +4,7 @@ mod backups;
 mod binder;
 mod deployments;
 mod reaper;
+mod runner;
 
 use catena_api::keys;
 
@@ -19,20 +20,19 @@ use crate::server::object::Kind;
 pub enum Controller {
     Deployments,
     Binder,
+    Runner,
     Reaper,
     Backups,
 }
 
 impl Controller {
-    pub const ALL: &[Self] = &[Self::Deployments, Self::Binder, Self::Reaper, Self::Backups];
+    pub const ALL: &[Self] = &[Self::Deployments, Self::Binder, Self::Runner, Self::Reaper, Self::Backups];
 
     /// The watched kinds.
     pub fn watches(self) -> &'static [Kind] {
         match self {
-            Self::Deployments => {
-                &[Kind::Deployment, Kind::ReplicaSet, Kind::Workload, Kind::Revision, Kind::Restart]
-            }
-            Self::Binder | Self::Reaper => &[Kind::Restart],
+            Self::Deployments => &[Kind::Deployment, Kind::ReplicaSet, Kind::Workload, Kind::Revision],
+            Self::Binder | Self::Runner | Self::Reaper => &[Kind::Restart],
             Self::Backups => &[Kind::Deployment],
         }
     }
@@ -54,6 +54,7 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, object: &Stor
     match process.controller {
         Controller::Deployments => deployments::pass(process, server, scope, object),
         Controller::Binder => binder::pass(process, server, scope, object),
+        Controller::Runner => runner::pass(process, server, scope, object),
         Controller::Reaper => reaper::pass(process, server, scope, object),
         Controller::Backups => backups::pass(process, server, scope, object),
     }
@@ -64,6 +65,7 @@ pub fn hears(process: &mut Process, write: &Write, answer: &Answer, clock: u8) -
     match process.controller {
         Controller::Deployments => deployments::hears(&mut process.memory, write, answer, clock),
         Controller::Binder => !matches!(answer, Answer::Done(_)),
+        Controller::Runner => runner::hears(write, answer),
         Controller::Reaper => reaper::hears(&mut process.memory, write, answer),
         Controller::Backups => backups::hears(&mut process.memory, write, answer),
     }

@@ -25,7 +25,7 @@ use crate::{
 
 /// A pass over a command.
 pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Stored) -> Vec<Write> {
-    let mut row = CommandRow::of(trimmed(command), &REAPED.reading);
+    let mut row = CommandRow::of(trimmed(command), &REAPED.1);
     if scope.has(Sabotage::ReapsDeclared) {
         row.declared_by = None;
     }
@@ -35,8 +35,8 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Sto
     let is_deleted = removed.is_some_and(|(removed, _)| removed == uid);
     // An hour is longer than any history.
     let came_back = removed.is_some_and(|(removed, spec)| removed != uid && *spec == row.spec);
-    let source =
-        Source { id: REAPED.id.clone(), watched: WatchedResource::unwatched(REAPED.resource.clone()) };
+    let (kind, _) = &*REAPED;
+    let source = Source { id: kind.id.clone(), watched: WatchedResource::unwatched(kind.resource.clone()) };
     let observed = Observed {
         command: Arc::new(Watched { metadata: metadata(command), source: Arc::new(source), row }),
         attempt: process.attempt(command),
@@ -77,7 +77,7 @@ pub fn hears(memory: &mut Memory, write: &Write, answer: &Answer) -> bool {
     if !matches!(answer, Answer::Done(_) | Answer::NotFound) {
         return true;
     }
-    let spec = CommandRow::of(trimmed(&write.whose), &REAPED.reading).spec;
+    let spec = CommandRow::of(trimmed(&write.whose), &REAPED.1).spec;
     let meta = &write.whose.meta;
     memory.removed.insert(meta.key.name.clone(), (meta.uid.clone(), spec));
     false

@@ -60,7 +60,7 @@ fn generated(directory: &Path) -> Result<Generated> {
             let text = with_ending(&target, &ending)?;
             generated.wanted.insert(target, text);
         }
-        let schema = values_schema(&chart, &shared_schema)?;
+        let schema = values_schema(&chart, &shared, &shared_schema)?;
         generated.wanted.insert(chart.directory.join("values.schema.json"), schema);
         for path in below(&chart.directory)?.into_iter().filter(|path| !generated.wanted.contains_key(path)) {
             // An icon, for example, is not text.
@@ -112,9 +112,16 @@ fn names_begin_with(prefix: &str, text: &str) -> Result<()> {
     Ok(())
 }
 
-fn values_schema(chart: &Chart, shared: &Value) -> Result<String> {
-    let own = chart.directory.join("schema.json");
-    let mut joined = schema::join(shared, read_json(&own)?).with_context(|| shown(&own))?;
+/// The schema of a chart: the part of all charts, those of several that its own one includes by their names, and its own.
+fn values_schema(chart: &Chart, shared: &Path, of_all: &Value) -> Result<String> {
+    let path = chart.directory.join("schema.json");
+    let (mut own, mut joined) = (read_json(&path)?, of_all.clone());
+    let included = own.as_object_mut().and_then(|own| own.remove("include")).unwrap_or_default();
+    for name in included.as_array().into_iter().flatten().filter_map(Value::as_str) {
+        let part = shared.join("schemas").join(format!("{name}.json"));
+        joined = schema::join(&joined, read_json(&part)?).with_context(|| shown(&part))?;
+    }
+    joined = schema::join(&joined, own).with_context(|| shown(&path))?;
     joined["$comment"] = json!(NOTE.replace("charts/_shared", "schema.json and charts/_shared/schema.json"));
     joined["title"] = json!(format!("Values of {}", chart.name));
     Ok(serde_json::to_string_pretty(&joined)? + "\n")

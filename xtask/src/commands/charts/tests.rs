@@ -107,6 +107,20 @@ fn a_file_keeps_its_own_beginning_and_gets_the_ending_with_the_charts_name() {
 }
 
 #[test]
+fn a_chart_includes_a_part_of_the_schema_that_only_some_have() {
+    let charts = Charts::new();
+    charts.put("_shared/schemas/kinds.json", r#"{"properties": {"kinds": {"type": "array"}}}"#);
+    charts.put("one/schema.json", r#"{"include": ["kinds"], "properties": {"other": {"type": "string"}}}"#);
+    charts.generated().write().unwrap();
+    let schema: Value = serde_json::from_str(&charts.text("one/values.schema.json")).unwrap();
+    let properties = schema["properties"].as_object().unwrap();
+    assert_eq!(properties.keys().collect::<Vec<_>>(), ["image", "kinds", "other"]);
+    assert!(schema["include"].is_null());
+    charts.put("two/schema.json", r#"{"include": ["none"]}"#);
+    assert!(charts.refusal().contains("none.json"), "{}", charts.refusal());
+}
+
+#[test]
 fn a_value_in_the_beginning_and_in_the_ending_is_refused() {
     let charts = Charts::new();
     charts.put("one/values.yaml", "image: mine\n");

@@ -9,20 +9,19 @@ const TAKEN: Answer = Answer::Refusal(409, "AlreadyExists");
 
 /// All actions that write one object.
 fn writes() -> Vec<Action> {
-    let of_children =
-        [create(), apply(false), hand_token(), carry_out(), scale(false), scale_former(), strip()];
+    let of_children = [create(), apply(false), hand_token(), scale(false), scale_former(), strip()];
     let deleted = [delete(&["old"]), prune()];
-    let of_others = [record(), adopt(), renumber(), tell(), write_status()];
+    let of_others = [record(), adopt(), renumber(), write_status()];
     of_children.into_iter().chain(deleted).chain(of_others).collect()
 }
 
 fn is_done_when_gone(action: &Action) -> bool {
-    matches!(action, Action::Delete(_) | Action::Prune(_) | Action::Tell(_))
+    matches!(action, Action::Delete(_) | Action::Prune(_))
 }
 
 /// The reason of a refusal, which for statuses is one of its own.
 fn refused_as(action: &Action, otherwise: &'static str) -> &'static str {
-    if matches!(action, Action::Tell(_) | Action::WriteStatus(_)) { "StatusRefused" } else { otherwise }
+    if matches!(action, Action::WriteStatus(_)) { "StatusRefused" } else { otherwise }
 }
 
 /// The reason of the failure that an answer causes; `None` if it causes none.
@@ -65,32 +64,11 @@ async fn what_is_forbidden_fails_whatever_it_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_valid_waits_for_a_change_but_a_commands_status_is_only_left_alone() {
+async fn what_is_not_valid_waits_for_a_change() {
     for action in writes() {
-        let is_telling = matches!(action, Action::Tell(_));
-        let Acted { result, memory, .. } = act(action.clone(), &[Answer::Refusal(422, "Invalid")]).await;
-        match result {
-            Ok(_) => assert!(is_telling, "{action:?}"),
-            Err(failures) => {
-                let Failure { reason, is_stalled, .. } = failures.parts[0];
-                assert_eq!((reason, is_stalled), (refused_as(&action, "Invalid"), true));
-            }
-        }
-        assert_eq!(memory.recall("deployment", None).unheard.contains("command"), is_telling, "{action:?}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_policy_that_refuses_one_commands_status_holds_up_that_command_alone() {
-    let message = "ValidatingAdmissionPolicy 'team' with binding 'team' denied request: no label team";
-    let denied =
-        json!({"kind": "Status", "status": "Failure", "code": 422, "reason": "Invalid", "message": message});
-    for tell in writes().into_iter().filter(|action| matches!(action, Action::Tell(_))) {
-        let Acted { result, memory, .. } = act(tell, &[Answer::Json(422, denied.clone())]).await;
-        let parts = result.unwrap_err().parts;
-        let told: Vec<_> = parts.into_iter().map(|failure| (failure.reason, failure.item)).collect();
-        assert_eq!(told, [("StatusRefused", Some("command".to_owned()))]);
-        assert!(memory.recall("deployment", None).unheard.is_empty(), "it is told once nobody refuses it");
+        let Acted { result, .. } = act(action.clone(), &[Answer::Refusal(422, "Invalid")]).await;
+        let Failure { reason, is_stalled, .. } = result.unwrap_err().parts[0];
+        assert_eq!((reason, is_stalled), (refused_as(&action, "Invalid"), true));
     }
 }
 
@@ -122,7 +100,7 @@ async fn a_broken_server_and_a_lost_answer_are_no_reason_to_ask_again_at_once() 
 #[tokio::test(start_paused = true)]
 async fn a_revision_whose_name_is_taken_is_waited_for_and_then_told_with_the_way_out() {
     let (client, _) = answering(in_turn(&[TAKEN, TAKEN, TAKEN, DONE, TAKEN]));
-    let executor = Executor::new(Writer::over(client, MANAGER), places(), Memory::default());
+    let executor = Executor::new(Writer::over(client, MANAGER), revisions(), Memory::default());
     let observed = observed();
     for _ in 0..2 {
         assert_eq!(executor.act(&observed, record()).await.unwrap(), Next::NotYet(WATCH_DELAY));
@@ -175,7 +153,7 @@ async fn only_writes_that_undo_somebodys_change_are_counted_as_such() {
     {
         for (action, look_ups) in [(healing, 1), (asking, 0)] {
             let (client, log) = answering(|_| DONE);
-            let executor = Executor::new(Writer::over(client, MANAGER), places(), Memory::default());
+            let executor = Executor::new(Writer::over(client, MANAGER), revisions(), Memory::default());
             for _ in 0..6 {
                 executor.act(&observed, action.clone()).await.unwrap();
             }

@@ -3,7 +3,7 @@
 mod answers;
 mod requests;
 
-use basic_deployment_controller::{command::CommandKind, drift::added_keys};
+use basic_deployment_controller::drift::added_keys;
 use catena_api::BasicDeploymentStatus;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::discovery::ApiResource;
@@ -14,14 +14,13 @@ use operator_kit::{
 use operator_watch::Watermark;
 
 use super::*;
-use crate::fixtures::{child, command_object, deployment, desired, observed, owner, rendered, revision};
+use crate::fixtures::{child, deployment, desired, observed, owner, rendered, revision};
 
 /// The field manager of the controller.
 const MANAGER: &str = env!("CARGO_PKG_NAME");
 
 const REVISIONS: &str = "/apis/apps/v1/namespaces/shop/controllerrevisions";
 const CHILDREN: &str = "/apis/catena.dev/v1alpha1/namespaces/shop/basicreplicasets";
-const RESTARTS: &str = "/apis/catena.dev/v1alpha1/namespaces/shop/basicdeploymentrestarts";
 const DEPLOYMENTS: &str = "/apis/catena.dev/v1alpha1/namespaces/shop/basicdeployments";
 
 /// The outcome of an action.
@@ -35,7 +34,7 @@ struct Acted {
 async fn act_on(observed: &Observed, action: Action, answers: &[Answer]) -> Acted {
     let (client, log) = answering(in_turn(answers));
     let memory = Memory::default();
-    let executor = Executor::new(Writer::over(client, MANAGER), places(), memory.clone());
+    let executor = Executor::new(Writer::over(client, MANAGER), revisions(), memory.clone());
     let result = executor.act(observed, action).await.map_err(Failures::from);
     Acted { sent: log.take(), result, memory }
 }
@@ -44,20 +43,9 @@ async fn act(action: Action, answers: &[Answer]) -> Acted {
     act_on(&observed(), action, answers).await
 }
 
-/// A restart that is bound and has not begun.
-fn restart() -> Arc<Command> {
-    let object = serde_json::from_value(command_object("command", &json!({}))).unwrap();
-    Arc::new(Command::of(object, CommandKind::Restart))
-}
-
-/// Where the other objects are that the controller writes.
-fn places() -> WatchedResources {
-    let place = |resource| WatchedResource::new(resource, &Watermark::default());
-    WatchedResources {
-        revisions: place(ApiResource::erase::<ControllerRevision>(&())),
-        restarts: place(CommandKind::Restart.resource()),
-        rollbacks: place(CommandKind::Rollback.resource()),
-    }
+/// Where revisions are.
+fn revisions() -> WatchedResource {
+    WatchedResource::new(ApiResource::erase::<ControllerRevision>(&()), &Watermark::default())
 }
 
 const DONE: Answer = Answer::Echo("child");
@@ -91,14 +79,6 @@ fn hand_token() -> Action {
     Action::Restart { child: child("web", "child"), token: "2026-01-02T00:00:00Z".into() }
 }
 
-fn carry_out() -> Action {
-    let annotations = json!({keys::COMMANDS: "the record"});
-    let patch = json!({
-        "metadata": {"annotations": annotations}, "spec": {"restartedAt": "2026-01-02T00:00:00Z"},
-    });
-    Action::CarryOut { command: restart(), patch }
-}
-
 fn scale(heals: bool) -> Action {
     Action::Scale { child: child("web", "child"), replicas: 3, heals, is_former: false }
 }
@@ -120,11 +100,6 @@ fn delete(names: &[&str]) -> Action {
 
 fn prune() -> Action {
     Action::Prune(vec![revision("web-old")])
-}
-
-fn tell() -> Action {
-    let status = CommandStatus { progress: Some("1/3".into()), ..CommandStatus::default() };
-    Action::Tell(vec![(restart(), status)])
 }
 
 fn write_status() -> Action {

@@ -86,7 +86,7 @@ async fn a_child_is_applied_by_uid_and_keeps_its_own_restart_token_if_that_is_th
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_command_is_carried_out_with_its_proof_in_one_write_to_exactly_what_was_observed() {
+async fn a_pin_is_removed_from_exactly_what_was_observed() {
     let metadata = |annotations: Value| {
         json!({
             "namespace": "shop", "name": "web", "uid": "deployment", "resourceVersion": "7",
@@ -94,11 +94,6 @@ async fn a_command_is_carried_out_with_its_proof_in_one_write_to_exactly_what_wa
         })
     };
     let uri = format!("{DEPLOYMENTS}/web?&fieldManager={MANAGER}&fieldValidation=Strict");
-    let both = json!({
-        "metadata": metadata(json!({keys::COMMANDS: "the record"})),
-        "spec": {"restartedAt": "2026-01-02T00:00:00Z"},
-    });
-    assert_eq!(request_of(carry_out()).await, sent("MERGE", &uri, both));
     let unpinned = json!({"metadata": metadata(json!({keys::PINNED_REVISION: null}))});
     let answer = Answer::Object(json!({"metadata": {"name": "web", "uid": "deployment"}}));
     let Acted { sent: asked, result, .. } = act(Action::Unpin, &[answer]).await;
@@ -192,14 +187,7 @@ async fn what_is_deleted_is_the_very_object_that_was_seen() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn statuses_are_written_to_the_very_object_and_say_nothing_else() {
-    let uri = format!("{RESTARTS}/again/status?&force=true&fieldManager={MANAGER}&fieldValidation=Strict");
-    let told = request_of(tell()).await;
-    assert_eq!((told.verb.as_str(), told.uri.as_str()), ("APPLY", uri.as_str()));
-    assert_eq!(told.body["metadata"], json!({"name": "again", "uid": "command"}));
-    assert_eq!(told.body["status"]["progress"], "1/3");
-    assert!(told.body.get("spec").is_none());
-
+async fn the_status_is_written_to_the_very_object() {
     let uri = format!("{DEPLOYMENTS}/web/status?&fieldManager={MANAGER}&fieldValidation=Strict");
     let Action::WriteStatus(status) = write_status() else { panic!() };
     let patch = json!([
@@ -209,21 +197,6 @@ async fn statuses_are_written_to_the_very_object_and_say_nothing_else() {
         {"op": "add", "path": "/status", "value": status},
     ]);
     assert_eq!(request_of(write_status()).await, sent("AMEND", &uri, patch));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_command_that_nobody_has_bound_is_ended_as_the_very_object() {
-    let (client, log) = answering(|_| DONE);
-    let executor = Executor::new(Writer::over(client, MANAGER), places(), Memory::default());
-    let status = CommandStatus { progress: Some("0/3".into()), ..CommandStatus::default() };
-    executor.report(&restart(), &status).await.unwrap();
-    let [ended] = &log.take()[..] else { panic!("one request") };
-    assert_eq!(
-        ended.uri,
-        format!("{RESTARTS}/again/status?&force=true&fieldManager={MANAGER}&fieldValidation=Strict")
-    );
-    assert_eq!(ended.body["metadata"], json!({"name": "again", "uid": "command"}));
-    assert_eq!(ended.body["status"]["progress"], "0/3");
 }
 
 #[tokio::test(start_paused = true)]
@@ -242,7 +215,7 @@ async fn refusing_waiting_and_settling_ask_nothing_of_the_server() {
 #[tokio::test(start_paused = true)]
 async fn the_age_of_a_status_is_counted_from_its_write() {
     let (client, _) = answering(|_| DONE);
-    let executor = Executor::new(Writer::over(client, MANAGER), places(), Memory::default());
+    let executor = Executor::new(Writer::over(client, MANAGER), revisions(), Memory::default());
     assert!(matches!(executor.status_age(&deployment()), StatusAge::Unwritten(_)));
     let delay = Duration::from_secs(12);
     tokio::time::advance(delay).await;

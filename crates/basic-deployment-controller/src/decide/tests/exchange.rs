@@ -1,10 +1,6 @@
 //! Former children, of other names or kinds, are exchanged for the wanted one within a budget.
 
-use super::{
-    former::without,
-    queue::{outcome, restart, told},
-    *,
-};
+use super::{former::without, *};
 use crate::events;
 use catena_api::PodReplacementPolicy;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -186,13 +182,10 @@ fn no_child_is_made_or_becomes_the_wanted_one_while_the_last_one_is_of_a_kind_th
     for child in [Found::Nothing, Found::Ours(child(json!({}))), Found::Orphan(child(json!({})))] {
         let mut observed = unlisted(Observed { child, ..switched.clone() });
         observed.since_progress = Duration::from_secs(6000);
-        observed.commands = Some(vec![restart("a", 10, json!({})), queue::rollback("b", 20, 0)]);
         let refused = decide(&observed);
         let Action::Refuse(refusal) = &refused else { panic!("{refused:?}") };
         assert!(refusal.to_string().contains("Deployment \"web\", is of a kind that children"), "{refusal}");
         observed.attempt = without(&refused, "KindNotListed", "it may still run");
-        assert_eq!(told(decide(&observed), "b"), outcome("Unknown", "KindNotListed"));
-        observed.commands = Some(Vec::new());
         spec(&mut observed).revision_history_limit = 0;
         let status = written(decide(&observed));
         assert_eq!(ready(&status), (false, "KindNotListed".into()));
@@ -273,33 +266,9 @@ fn a_pin_makes_the_child_of_the_former_kind_the_wanted_one() {
     let mut former = Revision::clone(&revision(2, "former"));
     former.kind = ("apps/v1".into(), "Deployment".into());
     observed.revisions.push(Arc::new(former));
-    assert_eq!(rollback::target(0, &observed).unwrap().hash, "former");
     let target = Desired::new(&deployment(), rendered("former"), deployments());
-    let pinned = Observed { pin: Some(pin("former", NEW)), desired: Ok(target.clone()), ..observed.clone() };
+    let pinned = Observed { pin: Some(pin("former", NEW)), desired: Ok(target.clone()), ..observed };
     assert_eq!(decide(&pinned), Action::Create { desired: target, replicas: 1 });
-    observed.kinds.pop();
-    let refused = rollback::target(0, &observed).unwrap_err();
-    assert!(refused.message.contains("list the kind there"), "{refused:?}");
-    assert_eq!(refused.reason, "KindNotListed", "it exists");
-    observed.revisions.insert(0, revision(0, "older"));
-    assert!(rollback::target(0, &observed).is_err(), "it goes further back");
-}
-
-#[test]
-fn a_rollback_returns_to_the_former_kind_before_the_new_child_could_be_created() {
-    let mut observed = switched();
-    let former =
-        Revision { kind: ("apps/v1".into(), "Deployment".into()), ..Revision::clone(&revision(0, "former")) };
-    observed.revisions.insert(0, Arc::new(former));
-    observed.commands = Some(vec![command(CommandKind::Rollback, "back", 10, json!({}))]);
-    for wanted in [Found::Nothing, Found::Foreign(child(json!({})))] {
-        observed.child = wanted;
-        queue::confirm(&mut observed);
-        assert_eq!(queue::next(decide(&observed)), "back");
-    }
-    observed.others.clear();
-    let queue = CommandQueue::of(&observed);
-    assert!(queue.next().is_none(), "there is nothing to return from");
 }
 
 #[test]

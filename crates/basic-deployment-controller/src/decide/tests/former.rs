@@ -3,7 +3,7 @@
 use operator_kit::run::HeldUp;
 use operator_watch::Failure;
 
-use super::{queue, *};
+use super::*;
 
 #[test]
 fn a_child_of_an_earlier_name_goes_when_the_new_one_serves() {
@@ -87,11 +87,6 @@ fn a_child_of_an_earlier_name_that_cannot_be_scaled_holds_up_nothing_else() {
     assert!(message.ends_with("; a former child cannot be scaled: no"), "{message}");
     let blocker = status.blocked_by.unwrap();
     assert_eq!((&*blocker.kind, &*blocker.name, &*blocker.reason), ("BasicDeployment", "web", "Forbidden"));
-    observed.commands = Some(vec![queue::restart("again", 10, json!({}))]);
-    queue::confirm(&mut observed);
-    assert!(matches!(decide(&observed), Action::CarryOut { .. }));
-
-    observed.commands = Some(Vec::new());
     observed.child = Found::Ours(child(json!({})));
     let status = crate::status::status(&observed);
     assert_eq!((ready(&status), status.blocked_by), ((false, "Exchanging".into()), None), "it goes now");

@@ -5,28 +5,19 @@ mod breaches;
 mod budget;
 mod child;
 mod contests;
-mod deleted_commands;
-mod deletions;
 mod events;
 mod exchange;
 mod former;
 mod handed;
-mod model;
-mod overtaking;
-mod queue;
 mod restarts;
 mod revisions;
 mod rollbacks;
 mod steps;
 mod telling;
-mod unobserved_commands;
 
 use std::{sync::Arc, time::Duration};
 
-use catena_api::{
-    BasicDeployment, BasicDeploymentSpec, BasicDeploymentStatus, CommandStatus, Pin,
-    contract::ReplicaContract, keys,
-};
+use catena_api::{BasicDeploymentSpec, BasicDeploymentStatus, Pin, contract::ReplicaContract, keys};
 use jiff::Timestamp;
 use operator_kit::{
     report::{Conditions, StatusAge},
@@ -39,21 +30,14 @@ use super::*;
 use crate::{
     child::Child,
     child_kind::ChildKind,
-    command::{Command, CommandKind},
     desired::Desired,
     drift::changed_field,
     error::Refusal,
     fixtures::{self, deployment, desired, replica_sets},
     observed::Found,
     revision::Revision,
-    rollback,
     status::status,
 };
-
-/// The next step for an observation.
-fn decide(observed: &Observed) -> Action {
-    super::decide(observed, &CommandQueue::of(observed))
-}
 
 const NEW: &str = "new";
 
@@ -107,15 +91,6 @@ fn merge(object: &mut Value, changes: Value) {
 fn revision(number: i64, hash: &str) -> Arc<Revision> {
     let stored = fixtures::revision(&format!("web-{hash}"));
     Arc::new(Revision { number, hash: hash.into(), ..Revision::clone(&stored) })
-}
-
-/// A command that is bound to the deployment, with a creation time in seconds.
-fn command(kind: CommandKind, uid: &str, second: i64, changes: Value) -> Arc<Command> {
-    let mut object = fixtures::command_object(uid, &json!({}));
-    object["metadata"]["name"] = uid.into();
-    object["metadata"]["creationTimestamp"] = Timestamp::from_second(second).unwrap().to_string().into();
-    merge(&mut object, changes);
-    Arc::new(Command::of(serde_json::from_value(object).unwrap(), kind))
 }
 
 /// A pin of the deployment.

@@ -1,5 +1,7 @@
 //! Each rendering has a revision before the child is changed to it, and a rollback holds one of them.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
 use super::*;
 
 fn pruned(action: Action) -> Vec<i64> {
@@ -48,9 +50,7 @@ fn the_status_tells_the_number_of_the_live_revision() {
 #[test]
 fn the_status_lists_the_revisions_of_listed_kinds_up_to_the_limit_with_their_times() {
     let mut observed = ours(json!({}));
-    let at = |second: i64| {
-        Timestamp::from_second(second).ok().map(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time)
-    };
+    let at = |second: i64| Timestamp::from_second(second).ok().map(Time);
     let numbered = |number: i64, hash: &str, kind: &str| {
         let kind = ("catena.dev/v1alpha1".to_owned(), kind.to_owned());
         Arc::new(Revision { numbered_at: at(number), kind, ..Revision::clone(&revision(number, hash)) })
@@ -152,32 +152,18 @@ fn a_pinned_revision_becomes_the_last_one_and_is_kept() {
 }
 
 #[test]
-fn the_oldest_revisions_go_but_never_a_live_wanted_or_asked_one() {
-    let numbers = |limit, asked: &[i64]| {
+fn the_oldest_revisions_go_but_never_a_live_or_wanted_one() {
+    let numbers = |limit| {
         let mut observed = ours(json!({}));
         spec(&mut observed).revision_history_limit = limit;
         observed.revisions = (1..=5).map(|number| revision(number, &format!("r{number}"))).collect();
         observed.revisions.push(revision(6, NEW));
-        observed.commands = Some(
-            asked
-                .iter()
-                .map(|to| {
-                    let spec = json!({"spec": {"toRevision": to}});
-                    let mut queued = command(CommandKind::Rollback, &format!("c{to}"), 10, spec);
-                    Arc::make_mut(&mut queued).status.conditions =
-                        Conditions::new(1, observed.now).unknown("Succeeded", "Queued", "").since(&[]);
-                    queued
-                })
-                .collect(),
-        );
         history::prune(&observed).map(pruned)
     };
-    assert_eq!(numbers(10, &[]), None);
-    assert_eq!(numbers(5, &[]), None);
-    assert_eq!(numbers(3, &[]), Some(vec![1, 2]));
-    assert_eq!(numbers(0, &[]), Some(vec![1, 2, 3, 4, 5]));
-    assert_eq!(numbers(3, &[1]), Some(vec![2, 3]));
-    assert_eq!(numbers(0, &[2, 0]), Some(vec![1, 3, 4]), "0 asks for the previous one, which is 5");
+    assert_eq!(numbers(10), None);
+    assert_eq!(numbers(5), None);
+    assert_eq!(numbers(3), Some(vec![1, 2]));
+    assert_eq!(numbers(0), Some(vec![1, 2, 3, 4, 5]));
 }
 
 #[test]
@@ -227,46 +213,16 @@ fn a_stored_rendering_cannot_leave_its_namespace_or_bring_finalizers() {
 }
 
 #[test]
-fn nothing_is_pruned_while_commands_are_not_known() {
-    let mut observed = ours(json!({}));
-    spec(&mut observed).revision_history_limit = 0;
-    observed.revisions = vec![revision(1, "r1"), revision(2, NEW)];
-    observed.commands = None;
-    assert_eq!(history::prune(&observed), None);
-}
-
-#[test]
-fn the_previous_revision_is_the_one_before_what_is_wanted() {
-    let mut observed = ours(json!({"metadata": {"annotations": {keys::HASH: "a"}}}));
-    observed.revisions = vec![revision(1, "a"), revision(2, NEW)];
-    // The child is still on the older one, because the server did not accept the new one.
-    assert_eq!(rollback::target(0, &observed).unwrap().hash, "a");
-    assert_eq!(rollback::target(2, &observed).unwrap().hash, NEW);
-    let error = rollback::target(7, &observed).unwrap_err();
-    assert!(error.message.contains("no revision 7") && error.message.contains("1, 2"), "{error:?}");
-    assert_eq!(error.reason, "RevisionNotFound");
-    observed.revisions.remove(0);
-    assert!(rollback::target(0, &observed).is_err());
-}
-
-#[test]
-fn a_revision_of_another_kind_is_no_target() {
-    let mut observed = ours(json!({}));
-    let mut other = revision(1, "a");
-    Arc::make_mut(&mut other).kind = ("apps/v1".into(), "Deployment".into());
-    observed.revisions.insert(0, other);
-    observed.revisions[1] = revision(2, NEW);
-    assert!(rollback::target(1, &observed).unwrap_err().message.contains("Deployment"));
-    assert!(rollback::target(0, &observed).is_err());
-}
-
-#[test]
 fn a_revision_of_another_api_version_of_a_listed_kind_is_a_target_in_the_listed_version() {
     let mut observed = ours(json!({}));
     let mut earlier = revision(0, "a");
     Arc::make_mut(&mut earlier).kind = ("catena.dev/v1".into(), "BasicReplicaSet".into());
     observed.revisions.insert(0, earlier);
-    assert_eq!(rollback::target(0, &observed).unwrap().hash, "a");
+    for stored in &mut observed.revisions {
+        Arc::make_mut(stored).numbered_at = Some(Time(observed.now));
+    }
+    let listed: Vec<_> = status(&observed).revisions.into_iter().map(|stored| stored.hash).collect();
+    assert_eq!(listed, ["a", NEW]);
     let mut stored = rendered("a");
     stored.object["apiVersion"] = "catena.dev/v1".into();
     let desired = Desired::new(&deployment(), stored, replica_sets());

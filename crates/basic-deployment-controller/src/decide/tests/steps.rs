@@ -1,9 +1,8 @@
 //! A step that fails holds up only itself.
 
 use super::{
-    exchange::{deployment_child, revision_of_deployments, switched, unlisted},
+    exchange::{deployment_child, switched, unlisted},
     former::without,
-    queue::{outcome, rollback, told},
     *,
 };
 
@@ -112,40 +111,6 @@ fn a_breach_that_is_over_holds_up_nothing_and_another_failure_hides_none() {
     observed.child = broken().child;
     let refused = decide(&observed);
     assert!(matches!(refused, Action::Refuse(Refusal::ContractBroken { .. })), "{refused:?}");
-}
-
-#[test]
-fn a_rendering_gets_its_number_before_a_rollback_may_name_it() {
-    let mut observed = ours(json!({"metadata": {"annotations": {keys::HASH: "old"}}}));
-    observed.revisions = vec![revision(1, "older"), revision(2, "old")];
-    observed.commands = Some(vec![rollback("back", 20, 0)]);
-    queue::confirm(&mut observed);
-    assert!(matches!(decide(&observed), Action::Record { .. }));
-    let Action::CarryOut { command, .. } = decide(&after_failure(observed)) else { panic!() };
-    assert_eq!(command.uid, "back", "it does not wait for a server that refuses that");
-}
-
-#[test]
-fn a_rollback_does_not_wait_for_an_adoption_that_is_refused() {
-    let orphan = child(json!({"metadata": {"ownerReferences": null}}));
-    let mut observed = after_failure(observed(Found::Orphan(orphan)));
-    observed.others = vec![deployment_child(json!({}))];
-    observed.kinds.push(fixtures::listed(deployment_child(json!({})).kind.clone()));
-    observed.revisions.insert(0, revision_of_deployments());
-    observed.commands = Some(vec![rollback("back", 10, 0)]);
-    queue::confirm(&mut observed);
-    assert!(matches!(decide(&observed), Action::CarryOut { .. }));
-}
-
-#[test]
-fn a_rollback_whose_effect_was_replaced_is_not_carried_out_again() {
-    let mut observed = ours(json!({}));
-    observed.revisions = vec![revision(1, "good"), revision(2, NEW)];
-    observed.commands = Some(vec![rollback("a", 10, 1)]);
-    Arc::make_mut(&mut observed.commands.as_mut().unwrap()[0]).status.start_time =
-        Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(observed.now));
-    queue::confirm(&mut observed);
-    assert_eq!(told(decide(&observed), "a"), outcome("False", "Superseded"));
 }
 
 #[test]

@@ -163,7 +163,7 @@ async fn a_kind_that_is_cluster_scoped_is_refused_and_leaves_the_former_child_to
     let mut more = deployment();
     more.spec.replicas += 1;
     let observed = cluster.deployments.observe(Arc::new(more), Attempt::Allowed).await.unwrap();
-    let failure = Failure::from(observed.0.desired.clone().unwrap_err());
+    let failure = Failure::from(observed.desired.clone().unwrap_err());
     assert_eq!((failure.reason, failure.is_stalled), ("KindNotNamespaced", true));
     let Action::Scale { child, is_former: false, .. } = cluster.deployments.decide(&observed) else {
         panic!()
@@ -179,7 +179,7 @@ async fn a_kind_that_the_cluster_does_not_serve_leaves_the_former_child_to_be_sc
     let mut more = deployment();
     more.spec.replicas += 1;
     let observed = cluster.deployments.observe(Arc::new(more), Attempt::Allowed).await.unwrap();
-    let failure = Failure::from(observed.0.desired.clone().unwrap_err());
+    let failure = Failure::from(observed.desired.clone().unwrap_err());
     assert_eq!((failure.reason, failure.is_stalled), ("KindNotServed", false));
     let Action::Scale { child, is_former: false, .. } = cluster.deployments.decide(&observed) else {
         panic!()

@@ -1,7 +1,6 @@
 //! Live reads over a mocked client, and the effects of each answer.
 
 mod child;
-mod commands;
 mod orphans;
 mod pauses;
 mod pods;
@@ -9,7 +8,7 @@ mod unlisted;
 
 use std::time::Duration;
 
-use catena_api::{BasicDeploymentStatus, ChildStatus};
+use catena_api::{BasicDeploymentStatus, ChildStatus, keys};
 use operator_kit::{
     report::{Events, Failures},
     run::{Controller, Next, Queue},
@@ -23,7 +22,7 @@ use super::*;
 use crate::{
     act::Executor,
     controller::Deployments,
-    fixtures::{child_object, command_object, deployment, owner},
+    fixtures::{child_object, deployment, owner},
 };
 
 const TEMPLATE: &str = "{apiVersion: catena.dev/v1alpha1, kind: BasicReplicaSet, metadata: {name: {{ name }}}, spec: {parameters: {image: nginx}}}";
@@ -94,13 +93,13 @@ impl Cluster {
         );
         // Events come in the background, and would mix with the requests of a pass.
         let events = Events::over(answering(|_| Answer::Done).0, env!("CARGO_PKG_NAME"));
-        let executor = Executor::new(Writer::over(client, env!("CARGO_PKG_NAME")), observer.places(), memory);
+        let executor =
+            Executor::new(Writer::over(client, env!("CARGO_PKG_NAME")), observer.revisions(), memory);
         let blind = || {
             let kinds = observer.children.of(&observer.settings.current().children);
             let mut watches = kinds.iter().map(|known| known.cache.watch());
             watches.any(|watch| watch.problem().is_some() && !watch.is_unserved())
                 || observer.history.problem().is_some()
-                || observer.commands.of("shop", "deployment").is_none()
         };
         let known = async {
             while blind() {
@@ -113,7 +112,7 @@ impl Cluster {
     }
 
     async fn observe(&self, deployment: BasicDeployment, attempt: Attempt) -> Result<Observed, Error> {
-        Ok(self.deployments.observe(Arc::new(deployment), attempt).await?.0)
+        self.deployments.observe(Arc::new(deployment), attempt).await
     }
 
     /// Makes a pass, like the kit.

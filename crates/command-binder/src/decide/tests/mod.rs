@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use command_kinds::CommandKind;
 use kube::{core::GroupVersionKind, discovery::ApiResource};
 use operator_kit::run::Attempt;
 use operator_watch::{Failure, ServedKind, Watched};
@@ -9,7 +10,6 @@ use super::*;
 use crate::{
     command::{CommandRow, Finding},
     fixtures,
-    kind::CommandKind,
     observed::{Target, TargetObject},
 };
 

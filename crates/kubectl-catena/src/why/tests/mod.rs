@@ -340,7 +340,7 @@ fn commands_in_every_state() {
     ]);
     insta::assert_snapshot!("command_failed", said("r1", &[well(), command("r1", true, failed)], &calm()));
     let refused =
-        status(vec![bound(), condition("Accepted", "False", "RevisionNotFound", "there is no revision 7")]);
+        status(vec![bound(), condition("Succeeded", "False", "RevisionNotFound", "there is no revision 7")]);
     insta::assert_snapshot!("command_refused", said("r1", &[well(), command("r1", true, refused)], &calm()));
     insta::assert_snapshot!(
         "command_under_way",
@@ -355,6 +355,8 @@ fn commands_in_every_state() {
     insta::assert_snapshot!("command_not_bound", said("r1", &[well(), command("r1", false, waits)], &calm()));
     let alone = [well(), command("r1", false, json!({}))];
     insta::assert_snapshot!("command_without_binder", said("r1", &alone, &without("command-binder")));
+    let bound = [well(), command("r1", true, json!({}))];
+    insta::assert_snapshot!("command_without_runner", said("r1", &bound, &without("command-runner")));
     let target = Identity { kind: "BasicDeployment".into(), name: "web".into(), ..Identity::default() };
     let lost = Surroundings { missing_target: Some(target), ..calm() };
     insta::assert_snapshot!("command_without_target", said("r1", &[command("r1", false, json!({}))], &lost));

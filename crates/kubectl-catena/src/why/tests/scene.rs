@@ -150,8 +150,13 @@ pub fn controller(name: &str, renewed: &str) -> Installation {
 
 /// Surroundings without a problem: all controllers are running.
 pub fn calm() -> Surroundings {
-    let names =
-        ["basic-deployment-controller", "basic-replicaset-controller", "command-binder", "backup-controller"];
+    let names = [
+        "basic-deployment-controller",
+        "basic-replicaset-controller",
+        "command-binder",
+        "command-runner",
+        "backup-controller",
+    ];
     let seen = names.map(|name| controller(name, "2026-01-01T00:09:55Z")).to_vec();
     Surroundings { controllers: Controllers { seen, unseen: None }, ..Surroundings::default() }
 }

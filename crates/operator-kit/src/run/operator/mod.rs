@@ -233,7 +233,12 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
                     continue;
                 }
                 let intake = kind.clone().intake(&self.client, &self.served_kinds, &self.health);
-                let (queue, objects) = triggers.open(&kind);
+                let state = intake.status.subscribe();
+                let is_served = move || {
+                    let state = state.borrow();
+                    if state.is_unserved() { Ok(false) } else { state.problem().map_or(Ok(true), Err) }
+                };
+                let (queue, objects) = triggers.open(&kind, is_served);
                 let (controller, resource) = (controller.clone(), kind.resource.clone());
                 let reconciler = self.reconciler(controller, resource, queue, objects, backoff.clone());
                 let passes = reconciler.passes.clone();

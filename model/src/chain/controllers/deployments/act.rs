@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use basic_deployment_controller::{
     child::Child,
-    command::{Command, REPORTED},
     decide::Action,
     desired::Desired,
     observed::Observed,
@@ -17,27 +16,18 @@ use operator_templates::Rendered;
 use serde_json::json;
 
 use super::super::super::{
-    content::{Server, Stored, kind_of, object, texts},
+    content::{Stored, kind_of, object, texts},
     sabotage::Sabotage,
     scope::Scope,
     write::{Purpose, Write},
 };
-use crate::{
-    clock,
-    server::{
-        object::{Key, Kind, Owner, Text, Version},
-        operation::{Change, Preconditions, Propagation},
-    },
+use crate::server::{
+    object::{Key, Kind, Owner, Text, Version},
+    operation::{Change, Preconditions, Propagation},
 };
 
 /// The writes of a step.
-pub fn writes(
-    server: &Server,
-    scope: &Scope,
-    deployment: &Stored,
-    observed: &Observed,
-    action: Action,
-) -> Vec<Write> {
+pub fn writes(scope: &Scope, deployment: &Stored, observed: &Observed, action: Action) -> Vec<Write> {
     let key = |kind, name: &str| Key { kind, name: name.into() };
     let uid_of = |uid: &str| -> Text { uid.into() };
     let patch = |purpose, key, uid: &str, changes| {
@@ -60,22 +50,6 @@ pub fn writes(
         }
         Action::Apply { child, desired, replicas, .. } => {
             vec![apply(deployment, &desired, replicas, Some(&child))]
-        }
-        Action::CarryOut { command, mut patch } => {
-            let is_blind = scope.has(Sabotage::RestartsByTheClock);
-            if is_blind {
-                patch["spec"]["restartedAt"] = clock::time(server.clock).to_string().into();
-            }
-            let annotations = texts(&patch, "annotations").into_iter();
-            let mut changes: Vec<_> =
-                annotations.map(|(key, value)| Change::Annotation(key, Some(value))).collect();
-            if patch["spec"].is_object() {
-                changes.push(Change::Spec(json!({"spec": patch["spec"]}).into()));
-            }
-            let version = Some(deployment.meta.version).filter(|_| !is_blind);
-            let preconditions = Preconditions { uid: Some(deployment.meta.uid.clone()), version };
-            let (key, purpose) = (deployment.meta.key.clone(), Purpose::Restart((&*command.uid).into()));
-            vec![Write::patch(deployment, purpose, key, preconditions, changes).of_step(step, None)]
         }
         Action::Restart { child, token } => {
             let key = key(kind_of(&child.object), &child.name);
@@ -110,16 +84,6 @@ pub fn writes(
                 Write::delete(deployment, Purpose::Other, key(Kind::Revision, &old.name), preconditions, None)
             };
             revisions.iter().map(delete).collect()
-        }
-        Action::Tell(news) => {
-            let tell = |(command, status): (Arc<Command>, _)| {
-                let (key, uid) = (key(Kind::Restart, &command.name), uid_of(&command.uid));
-                let preconditions = Preconditions::uid(&uid);
-                let write =
-                    Write::status(deployment, Purpose::Tell, key, preconditions, json!(status), &REPORTED);
-                write.of_step(step::TELL, Some(uid))
-            };
-            news.into_iter().map(tell).collect()
         }
         Action::WriteStatus(status) => {
             let (key, uid) = (deployment.meta.key.clone(), deployment.meta.uid.clone());

@@ -5,7 +5,6 @@ mod observe;
 
 use basic_deployment_controller::{
     child::{Child, projection},
-    command_queue::CommandQueue,
     decide::{Action, decide},
 };
 
@@ -18,19 +17,15 @@ use super::super::{
 
 /// A pass over a `BasicDeployment`.
 pub fn pass(process: &mut Process, server: &Server, scope: &Scope, deployment: &Stored) -> Vec<Write> {
-    let Some(mut observed) = observe::observe(process, server, scope, deployment) else {
+    let Some(observed) = observe::observe(process, server, scope, deployment) else {
         process.fails(deployment, "", None);
         return Vec::new();
     };
-    let queue = CommandQueue::of(&observed);
-    let next = queue.next().filter(|_| observed.held_up().is_none());
-    let next = next.filter(|command| observe::still_waits(server, scope, command));
-    observed.confirmed = next.map(|command| command.uid.clone());
-    let action = decide(&observed, &queue);
+    let action = decide(&observed);
     if matches!(action, Action::Refuse(_) | Action::RefuseFormer(_)) {
         process.fails(deployment, action.step(), None);
     }
-    act::writes(server, scope, deployment, &observed, action)
+    act::writes(scope, deployment, &observed, action)
 }
 
 /// Records an answer. Returns whether the write failed.
@@ -49,8 +44,6 @@ pub fn hears(memory: &mut Memory, write: &Write, answer: &Answer, clock: u8) -> 
             memory.replicas.insert(child.meta.uid.clone(), *replicas);
         }
         (Purpose::Status, Answer::Done(_)) => memory.written = Some(clock),
-        // A missing command was cancelled meanwhile.
-        (Purpose::Tell, Answer::Done(_) | Answer::NotFound | Answer::Conflict) => memory.told = Some(clock),
         // An object that is gone need not be deleted.
         (Purpose::Other, Answer::NotFound | Answer::Conflict) if is_delete(write) => {}
         (_, answer) => return !matches!(answer, Answer::Done(_)),

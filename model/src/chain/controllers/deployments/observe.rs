@@ -1,7 +1,7 @@
 //! Caches and live reads → Observed.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     sync::{Arc, LazyLock},
     time::Duration,
 };
@@ -9,13 +9,12 @@ use std::{
 use basic_deployment_controller::{
     child::Child,
     child_kind::ChildKind,
-    command::{Command, CommandKind},
     desired::{Desired, render},
     error::Refusal,
     observed::{Found, ListedKind, Observed},
     revision::{self, Revision},
 };
-use catena_api::{BasicDeployment, command::RecentCommands};
+use catena_api::BasicDeployment;
 use operator_kit::{report::StatusAge, run::Attempt, write::Ownership};
 use operator_templates::Rendered;
 use operator_watch::{WatchedResource, Watermark};
@@ -31,7 +30,7 @@ use super::super::super::{
 use crate::{
     clock,
     harness::digest,
-    server::object::{Key, Kind, Text},
+    server::object::{Key, Kind},
 };
 
 /// The observation; `None` if a read shows that the `BasicDeployment` is gone.
@@ -83,11 +82,6 @@ pub fn observe(process: &Process, server: &Server, scope: &Scope, deployment: &S
         },
         settled_as: settled_as.map(|(_, state)| state.value().clone()),
         given_replicas: memory.replicas.iter().map(|(uid, given)| (uid.to_string(), *given)).collect(),
-        since_told: memory.told.map(since),
-        unheard: HashSet::new(),
-        commands: Some(commands(process, uid)),
-        recent: RecentCommands::on(&real.metadata),
-        confirmed: None,
         rendered,
         unread: Vec::new(),
         pin: None,
@@ -156,24 +150,4 @@ fn find(
         Some(owner) if Ownership::is_former(owner, real) => Found::Leaving(child),
         Some(_) => Found::Foreign(child),
     })
-}
-
-/// The commands that are bound to a `BasicDeployment`, the oldest first.
-fn commands(process: &Process, uid: &Text) -> Vec<Arc<Command>> {
-    let rows = process.cache(Kind::Restart).rows();
-    let bound = rows.filter(|row| row.meta.owners.iter().any(|owner| owner.uid == *uid));
-    let mut commands: Vec<_> =
-        bound.map(|row| Arc::new(Command::of(trimmed(row), CommandKind::Restart))).collect();
-    commands.sort_by(|a, b| a.order().cmp(&b.order()));
-    commands
-}
-
-/// Whether the server still shows a command that waits.
-pub fn still_waits(server: &Server, scope: &Scope, command: &Command) -> bool {
-    let live = server.get(&Key { kind: Kind::Restart, name: (&*command.name).into() });
-    let now = live.map(|live| Command::of(trimmed(live), command.kind));
-    let waits = |now: Command| {
-        now.uid == command.uid && now.owner == command.owner && now.deletion.is_none() && !now.has_ended()
-    };
-    scope.has(Sabotage::TrustsItsCacheOfCommands) || now.is_some_and(waits)
 }

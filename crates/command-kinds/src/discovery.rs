@@ -1,0 +1,219 @@
+//! Kinds of commands that are described by their own definitions.
+
+use std::sync::Arc;
+
+use catena_api::keys;
+use k8s_openapi::{
+    api::core::v1::ObjectReference,
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+use kube::{Api, Client, discovery::ApiResource};
+use operator_kit::report::Events;
+use operator_watch::{Cache, ObjectId, Row, TrimmedObject, Watch, Watches};
+
+use crate::{definition::describe, kind::CommandKind};
+
+/// All definitions are one group.
+const GROUP: &str = "all";
+/// The reason of Events about definitions that describe no kind of commands.
+const INVALID_BINDING: &str = "InvalidBinding";
+
+/// A definition with the label of commands.
+pub struct Discovered {
+    name: Box<str>,
+    uid: Box<str>,
+    /// The kind, or the reason why the definition does not describe one.
+    pub kind: Result<Arc<CommandKind>, String>,
+}
+
+impl Discovered {
+    fn of(definition: &TrimmedObject) -> Self {
+        let ObjectId { name, uid, .. } = ObjectId::of(definition);
+        Self { name: name.into(), uid: uid.into(), kind: describe(definition).map(Arc::new) }
+    }
+
+    /// The definition and the mistake in it, if there is one.
+    fn malformed(&self) -> Option<(ObjectReference, String)> {
+        let problem = self.kind.as_ref().err()?.clone();
+        let ApiResource { api_version, kind, .. } = ApiResource::erase::<CustomResourceDefinition>(&());
+        let definition = ObjectReference {
+            api_version: Some(api_version),
+            kind: Some(kind),
+            name: Some(self.name.to_string()),
+            uid: Some(self.uid.to_string()),
+            ..ObjectReference::default()
+        };
+        Some((definition, problem))
+    }
+}
+
+impl Row for Discovered {
+    fn id(&self) -> ObjectId<'_> {
+        ObjectId { namespace: "", name: &self.name, uid: &self.uid }
+    }
+
+    fn index_key(&self) -> Option<&str> {
+        Some(GROUP)
+    }
+}
+
+/// The definitions that describe kinds of commands.
+pub struct Definitions(Arc<Cache<Discovered>>);
+
+impl Definitions {
+    /// Follows them, and calls `changed` at each change.
+    pub fn follow(client: Client, watches: &Watches, changed: impl Fn() + Send + Sync + 'static) -> Self {
+        let resource = ApiResource::erase::<CustomResourceDefinition>(&());
+        let watch = Watch::<TrimmedObject>::new(
+            Api::all_with(client, &resource),
+            "CustomResourceDefinition with the label catena.dev/command",
+        )
+        .labelled(&format!("{}=true", keys::COMMAND_KIND));
+        Self(watches.cache(watch, |definition| Discovered::of(&definition), move |_| changed()))
+    }
+
+    /// The kinds that are described.
+    #[must_use]
+    pub fn kinds(&self) -> Vec<Arc<CommandKind>> {
+        let mut kinds: Vec<_> =
+            self.0.group("", GROUP).iter().filter_map(|found| found.kind.as_ref().ok().cloned()).collect();
+        kinds.sort_by(|a, b| a.id.cmp(&b.id));
+        kinds
+    }
+
+    /// The definitions that describe no kind, each with the mistake in it.
+    #[must_use]
+    pub fn malformed(&self) -> Vec<(ObjectReference, String)> {
+        self.0.group("", GROUP).iter().filter_map(|found| found.malformed()).collect()
+    }
+}
+
+/// Reports the definitions that describe no kind of commands, although their labels say so.
+pub struct Malformed {
+    events: Events,
+    /// The last known ones.
+    known: Vec<ObjectReference>,
+}
+
+impl Malformed {
+    /// Knows of none.
+    #[must_use]
+    pub fn new(events: Events) -> Self {
+        Self { events, known: Vec::new() }
+    }
+
+    /// Reports each of these, which are all: once, and again before its Event expires. Without room for an Event, the next
+    /// call reports it.
+    pub fn report(&mut self, definitions: &[(ObjectReference, String)]) {
+        let malformed: Vec<_> = definitions.iter().map(|(definition, _)| definition.clone()).collect();
+        for corrected in self.known.iter().filter(|known| !malformed.contains(known)) {
+            self.events.resolved(corrected, INVALID_BINDING);
+        }
+        self.known = malformed;
+        for (definition, problem) in definitions {
+            let event = Events::warning(INVALID_BINDING, problem);
+            if self.events.publish_lasting(definition, INVALID_BINDING, problem, event).is_queued {
+                tracing::warn!(definition = definition.name, "{problem}");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use operator_kit::testing::{Answer::Done, Log, Sent, answering};
+    use serde_json::json;
+    use tokio::time::sleep;
+
+    use super::*;
+
+    #[test]
+    fn a_definition_that_describes_no_kind_is_known_with_the_mistake_in_it() {
+        let definition = json!({"metadata": {"name": "drains.ops.example", "uid": "u"}});
+        let found = Discovered::of(&serde_json::from_value(definition).unwrap());
+        let (definition, problem) = found.malformed().unwrap();
+        let ObjectReference { api_version, kind, name, uid, .. } = definition;
+        assert_eq!(
+            [api_version, kind, name, uid].map(Option::unwrap),
+            ["apiextensions.k8s.io/v1", "CustomResourceDefinition", "drains.ops.example", "u"]
+        );
+        assert!(problem.contains("the annotation catena.dev/binding is missing"), "{problem}");
+    }
+
+    /// A reporter, the log of its requests, and its Events.
+    fn reporter() -> (Malformed, Log, Events) {
+        let (client, log) = answering(|_| Done);
+        let events = Events::over(client, "controller");
+        (Malformed::new(events.clone()), log, events)
+    }
+
+    /// A definition that describes no kind, and the mistake in it.
+    fn malformed(name: &str) -> (ObjectReference, String) {
+        let definition = ObjectReference {
+            name: Some(name.into()),
+            uid: Some(format!("uid-of-{name}")),
+            ..ObjectReference::default()
+        };
+        (definition, "target is missing".into())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_definition_that_describes_no_kind_carries_an_event_that_says_why() {
+        let (mut reporter, log, _) = reporter();
+        reporter.report(&[malformed("drains.ops.example")]);
+        let sent = log.take_after(reporter).await;
+        let [Sent { verb, body, .. }] = &sent[..] else { panic!("{sent:?}") };
+        assert_eq!(verb, "POST");
+        assert_eq!(
+            (&body["type"], &body["reason"], &body["note"]),
+            (&json!("Warning"), &json!("InvalidBinding"), &json!("target is missing"))
+        );
+        assert_eq!(body["regarding"]["name"], "drains.ops.example");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_malformed_definition_is_reported_again_before_its_event_expires() {
+        let (mut reporter, log, _) = reporter();
+        let malformed = [malformed("drains.ops.example")];
+        for _ in 0..55 * 60 {
+            reporter.report(&malformed);
+            sleep(Duration::from_secs(1)).await;
+        }
+        assert_eq!(log.take_after(reporter).await.len(), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_malformed_definition_is_reported_at_once_after_it_was_correct_or_when_its_mistake_is_another()
+    {
+        let (mut reporter, log, _) = reporter();
+        let (definition, problem) = malformed("drains.ops.example");
+        let other = (definition.clone(), "target.kinds: is empty".to_owned());
+        for definitions in
+            [vec![(definition.clone(), problem.clone())], vec![], vec![(definition, problem)], vec![other]]
+        {
+            reporter.report(&definitions);
+            reporter.report(&definitions);
+        }
+        let notes: Vec<_> =
+            log.take_after(reporter).await.into_iter().map(|sent| sent.body["note"].clone()).collect();
+        assert_eq!(notes.len(), 3, "{notes:?}");
+        assert_eq!(notes[2], "target.kinds: is empty");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_malformed_definition_is_reported_as_soon_as_the_queue_of_events_has_room() {
+        let (mut reporter, log, events) = reporter();
+        while events.has_capacity() {
+            events.publish(&ObjectReference::default(), Events::normal("Other", ""));
+        }
+        reporter.report(&[malformed("drains.ops.example")]);
+        sleep(Duration::from_secs(60)).await;
+        let is_told = |sent: &[Sent]| sent.iter().any(|sent| sent.body["reason"] == "InvalidBinding");
+        assert!(!is_told(&log.take()));
+        reporter.report(&[malformed("drains.ops.example")]);
+        drop(events);
+        assert!(is_told(&log.take_after(reporter).await));
+    }
+}

@@ -1,0 +1,104 @@
+//! The kinds of commands of a controller, which change at run time.
+
+use std::{sync::Arc, time::Duration};
+
+use kube::Client;
+use operator_kit::{run::LiveSettings, run::Operator, run::Validate};
+use operator_watch::{WatchedKind, Watches};
+use serde::de::DeserializeOwned;
+use tokio::{
+    select,
+    sync::{Notify, watch},
+    time::sleep,
+};
+
+use crate::{
+    discovery::{Definitions, Malformed},
+    kind::CommandKind,
+    settings::Kinds,
+};
+
+/// Time between reports on malformed definitions; most of them report nothing, and none makes a request by itself.
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The kinds of the settings and of definitions.
+pub struct Registry<S> {
+    client: Client,
+    watches: Watches,
+    settings: LiveSettings<S>,
+    definitions: Option<Definitions>,
+    malformed: Malformed,
+    changed: Arc<Notify>,
+}
+
+impl<S> Registry<S>
+where
+    S: AsRef<Kinds> + DeserializeOwned + Validate + Send + Sync + 'static,
+{
+    /// The kinds of a controller.
+    #[must_use]
+    pub fn new(operator: &Operator<S>) -> Self {
+        Self {
+            client: operator.client.clone(),
+            watches: operator.watches.clone(),
+            settings: operator.settings.clone(),
+            definitions: None,
+            malformed: Malformed::new(operator.events.clone()),
+            changed: Arc::default(),
+        }
+    }
+
+    /// The present kinds. The settings of a kind take precedence over its definition.
+    pub fn current(&mut self) -> Vec<Arc<CommandKind>> {
+        let settings = self.settings.current();
+        let kinds = (*settings).as_ref();
+        let mut wanted = kinds.listed.clone();
+        if kinds.are_discovered {
+            let changed = self.changed.clone();
+            let definitions = self.definitions.get_or_insert_with(|| {
+                let changed = move || changed.notify_one();
+                Definitions::follow(self.client.clone(), &self.watches, changed)
+            });
+            for found in definitions.kinds() {
+                let is_same = |kind: &Arc<CommandKind>| {
+                    (&kind.resource.group, &kind.resource.plural)
+                        == (&found.resource.group, &found.resource.plural)
+                };
+                if !wanted.iter().any(is_same) {
+                    wanted.push(found);
+                }
+            }
+        } else {
+            self.definitions = None;
+        }
+        wanted
+    }
+
+    /// Waits until they may have changed, and reports the definitions that describe no kind. It may be dropped at any time.
+    pub async fn changed(&mut self) {
+        loop {
+            let malformed = self.definitions.as_ref().map(Definitions::malformed);
+            self.malformed.report(&malformed.unwrap_or_default());
+            select! {
+                () = self.settings.changed() => return,
+                () = self.changed.notified() => return,
+                () = sleep(REPORT_INTERVAL) => {}
+            }
+        }
+    }
+
+    /// Keeps the watches of commands in line with the kinds that `watched` picks.
+    pub fn follow<R: Send + Sync + 'static>(
+        mut self,
+        mut watched: impl FnMut(&[Arc<CommandKind>]) -> Vec<WatchedKind<R>> + Send + 'static,
+    ) -> watch::Receiver<Vec<WatchedKind<R>>> {
+        let (sender, receiver) = watch::channel(watched(&self.current()));
+        tokio::spawn(async move {
+            while !sender.is_closed() {
+                self.changed().await;
+                sender.send_replace(watched(&self.current()));
+            }
+        });
+        receiver
+    }
+}

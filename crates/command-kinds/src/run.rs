@@ -1,0 +1,359 @@
+//! How the commands of a kind are carried out.
+
+use std::{
+    collections::BTreeMap,
+    fmt::{self, Debug},
+    sync::Arc,
+};
+
+use catena_api::keys;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use operator_templates::{Expression, ExpressionError, Templates};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The variables of expressions and of the patch.
+const VARIABLES: [&str; 4] = ["command", "target", "ran", "now"];
+/// The name of the only template of a kind.
+const PATCH: &str = "patch";
+/// Seconds from its creation after which a command fails, unless its kind says otherwise.
+const DEADLINE: i64 = 3600;
+/// Fields of a status or of an annotation that tell a new effect from an old one, as they are spelt in expressions.
+const DATES: [&str; 4] = ["observedGeneration", "andled", "ash", "annotations"];
+
+/// How the commands of a kind are carried out.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// The change of the target.
+    pub patch: Patch,
+    /// Why a command cannot run yet. The first that applies is reported.
+    pub wait: Vec<Rule>,
+    /// Why it can never run.
+    pub refuse: Vec<Rule>,
+    /// Whether it has succeeded, once it has run.
+    pub succeeded: Expression,
+    /// Why it can no longer succeed, once it has run.
+    pub failed: Vec<Rule>,
+    /// How far it is, as `2/5`.
+    pub progress: Option<Expression>,
+    /// What is told of it, once it has run.
+    pub message: Option<Expression>,
+    /// The seconds from its creation after which it fails.
+    deadline: Option<Expression>,
+    /// Whether it goes first, and ends all older commands of its target once it has run.
+    pub supersedes: bool,
+}
+
+/// A rule about a command and its target.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    when: Expression,
+    reason: Arc<str>,
+    message: Result<Expression, Arc<str>>,
+}
+
+/// A reason, one `PascalCase` word, and a message for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// The reason.
+    pub reason: Arc<str>,
+    /// The message.
+    pub message: String,
+}
+
+/// The change of a target, as a template.
+#[derive(Clone)]
+pub struct Patch(Arc<Templates>);
+
+/// What expressions and the patch read.
+#[derive(Clone, Copy, Debug)]
+pub struct Inputs<'i> {
+    /// The command.
+    pub command: &'i Value,
+    /// Its target, live.
+    pub target: &'i Value,
+    /// The last commands that ran on the target: a list of `created` and `uid`.
+    pub ran: &'i Value,
+    /// The present time.
+    pub now: &'i Value,
+}
+
+/// A run, as it is configured.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct RunFile {
+    patch: String,
+    #[serde(default)]
+    wait: Vec<RuleFile>,
+    #[serde(default)]
+    refuse: Vec<RuleFile>,
+    succeeded: String,
+    #[serde(default)]
+    failed: Vec<RuleFile>,
+    progress: Option<String>,
+    message: Option<String>,
+    deadline: Option<IntOrString>,
+    #[serde(default)]
+    supersedes: bool,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct RuleFile {
+    when: String,
+    reason: String,
+    message: Option<String>,
+    message_expression: Option<String>,
+}
+
+impl RunFile {
+    /// # Errors
+    /// The wrong field, the problem and the remedy.
+    pub(crate) fn compile(self, field: impl Fn(&str) -> String) -> Result<Run, String> {
+        let field = |name: &str| field(&format!("run.{name}"));
+        let compile = |name: &str, text: &str| {
+            Expression::compile(field(name), text, &VARIABLES).map_err(|error| error.to_string())
+        };
+        let rules = |name: &str, files: Vec<RuleFile>| {
+            let files = files.into_iter().enumerate();
+            let compiled =
+                files.map(|(index, file)| file.compile(&format!("{name}[{index}]"), field, compile));
+            compiled.collect::<Result<Vec<_>, _>>()
+        };
+        let is_dated = self.patch.contains("spec:") || DATES.iter().any(|date| self.succeeded.contains(date));
+        if !is_dated {
+            return Err(format!(
+                "{}: the patch changes only annotations or labels, which gives no new generation, and this expression reads neither an observedGeneration, nor a field with the handled annotation, nor a hash: an old status would be taken for the effect; read one of them",
+                field("succeeded")
+            ));
+        }
+        let templates = Templates::compile(&BTreeMap::from([(PATCH.to_owned(), self.patch)]), keys::GROUP);
+        if let Some(problem) = templates.broken().next() {
+            return Err(format!("{}: {problem}", field("patch")));
+        }
+        let deadline = self.deadline.map(|deadline| match deadline {
+            IntOrString::Int(seconds) => seconds.to_string(),
+            IntOrString::String(expression) => expression,
+        });
+        let only_command = |text: &String| Expression::compile(field("deadline"), text, &["command"]);
+        Ok(Run {
+            patch: Patch(Arc::new(templates)),
+            wait: rules("wait", self.wait)?,
+            refuse: rules("refuse", self.refuse)?,
+            succeeded: compile("succeeded", &self.succeeded)?,
+            failed: rules("failed", self.failed)?,
+            progress: self.progress.as_ref().map(|text| compile("progress", text)).transpose()?,
+            message: self.message.as_ref().map(|text| compile("message", text)).transpose()?,
+            deadline: deadline.as_ref().map(only_command).transpose().map_err(|error| error.to_string())?,
+            supersedes: self.supersedes,
+        })
+    }
+}
+
+impl RuleFile {
+    fn compile(
+        self,
+        name: &str,
+        field: impl Fn(&str) -> String,
+        compile: impl Fn(&str, &str) -> Result<Expression, String>,
+    ) -> Result<Rule, String> {
+        let is_word = self.reason.starts_with(|first: char| first.is_ascii_uppercase())
+            && self.reason.chars().all(|character| character.is_ascii_alphanumeric());
+        if !is_word {
+            let field = field(&format!("{name}.reason"));
+            return Err(format!("{field}: {:?} is not one PascalCase word; write one", self.reason));
+        }
+        let message = match (self.message, self.message_expression) {
+            (None, Some(text)) => Ok(compile(&format!("{name}.messageExpression"), &text)?),
+            (Some(text), None) => Err(text.into()),
+            _ => return Err(format!("{}: needs either message or messageExpression; set one", field(name))),
+        };
+        Ok(Rule { when: compile(&format!("{name}.when"), &self.when)?, reason: self.reason.into(), message })
+    }
+}
+
+impl Rule {
+    /// What the first of these rules that applies tells.
+    ///
+    /// # Errors
+    /// When it is unknown whether one applies.
+    pub fn first(rules: &[Self], inputs: Inputs<'_>) -> Result<Option<Told>, ExpressionError> {
+        for rule in rules {
+            if rule.when.bool(&inputs.variables())? {
+                let reason = rule.reason.clone();
+                return Ok(Some(Told { reason, message: rule.message(inputs) }));
+            }
+        }
+        Ok(None)
+    }
+
+    fn message(&self, inputs: Inputs<'_>) -> String {
+        match &self.message {
+            Ok(expression) => match expression.optional_text(&inputs.variables()) {
+                Ok(message) => message.unwrap_or_default(),
+                Err(error) => error.to_string(),
+            },
+            Err(text) => text.to_string(),
+        }
+    }
+}
+
+impl Inputs<'_> {
+    /// By their names.
+    #[must_use]
+    pub fn variables(&self) -> [(&str, &Value); 4] {
+        let [command, target, ran, now] = VARIABLES;
+        [(command, self.command), (target, self.target), (ran, self.ran), (now, self.now)]
+    }
+}
+
+impl Patch {
+    /// The fields of the target that a command changes. No value of its author changes anything else.
+    ///
+    /// # Errors
+    /// When it cannot be rendered, or would change what identifies the target, or its status.
+    pub fn render(&self, inputs: Inputs<'_>) -> Result<Value, String> {
+        let fields = self.0.render_fields(PATCH, &inputs.variables()).map_err(|error| error.to_string())?;
+        let metadata = fields.get("metadata").and_then(Value::as_object);
+        let identity = ["apiVersion", "kind", "status"].into_iter().find(|field| fields.contains_key(*field));
+        let changed = metadata.into_iter().flat_map(|metadata| metadata.keys());
+        let other = changed.map(String::as_str).find(|field| !["labels", "annotations"].contains(field));
+        match identity.or(other) {
+            Some(field) => Err(format!(
+                "the patch sets {field}; it may set spec, metadata.labels and metadata.annotations"
+            )),
+            None => Ok(fields.into()),
+        }
+    }
+}
+
+impl Debug for Patch {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(PATCH)
+    }
+}
+
+impl Run {
+    /// The seconds from its creation after which a command fails. A field that the command does not set counts for the default.
+    ///
+    /// # Errors
+    /// When the expression has no whole number as its value.
+    pub fn deadline(&self, command: &Value) -> Result<i64, ExpressionError> {
+        let Some(expression) = &self.deadline else { return Ok(DEADLINE) };
+        match expression.optional_int(&[("command", command)]) {
+            Err(error) if error.missing().is_none() => Err(error),
+            read => Ok(read.ok().flatten().unwrap_or(DEADLINE)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn compile(more: &Value) -> Result<Run, String> {
+        let mut file = json!({
+            "patch": "spec: {restartedAt: {{ command.metadata.creationTimestamp }}}",
+            "succeeded": "target.status.ready",
+        });
+        for (field, value) in more.as_object().unwrap() {
+            file[field] = value.clone();
+        }
+        let file: RunFile = serde_json::from_value(file).map_err(|error| error.to_string())?;
+        file.compile(|name| format!("kinds[a].{name}"))
+    }
+
+    fn render(patch: &str, command: &Value) -> Result<Value, String> {
+        let run = compile(&json!({"patch": patch, "succeeded": "target.status.hash == ''"})).unwrap();
+        let (target, none, now) = (json!({"metadata": {"name": "web"}}), json!([]), json!("now"));
+        run.patch.render(Inputs { command, target: &target, ran: &none, now: &now })
+    }
+
+    #[test]
+    fn a_patch_has_the_fields_of_the_template_and_values_of_the_command() {
+        let command = json!({"metadata": {"creationTimestamp": "2026-01-01T00:00:00Z"}, "spec": {"n": 3}});
+        let patch = "spec:\n  at: {{ command.metadata.creationTimestamp }}\n  count: {{ command.spec.n }}";
+        let expected = json!({"spec": {"at": "2026-01-01T00:00:00Z", "count": 3}});
+        assert_eq!(render(patch, &command), Ok(expected));
+    }
+
+    #[test]
+    fn a_value_of_an_author_changes_nothing_else() {
+        let patch = "metadata: {annotations: {a: {{ command.spec.a }}}}";
+        for hostile in
+            ["x}, labels: {b: c", "\"\n  finalizers: [a]", "$(SECRET)", "{{ target.metadata.name }}"]
+        {
+            let rendered = render(patch, &json!({"spec": {"a": hostile}}));
+            assert_eq!(rendered, Ok(json!({"metadata": {"annotations": {"a": hostile}}})));
+        }
+    }
+
+    #[test]
+    fn only_single_values_of_limited_length_are_taken_from_a_command() {
+        let patch = "spec: {a: {{ command.spec.a }}}";
+        for (value, problem) in
+            [(json!({"b": 1}), "a map"), (json!([1]), "a list"), (json!("x".repeat(32 * 1024 + 1)), "32 KiB")]
+        {
+            let refusal = render(patch, &json!({"spec": {"a": value}})).unwrap_err();
+            assert!(refusal.contains(problem), "{refusal}");
+        }
+        render(patch, &json!({"spec": {"a": "x".repeat(32 * 1024)}})).unwrap();
+    }
+
+    #[test]
+    fn what_identifies_the_target_and_its_status_are_not_changed() {
+        for (patch, field) in [
+            ("{kind: Secret}", "kind"),
+            ("{status: {ready: true}}", "status"),
+            ("{metadata: {name: {{ command.spec.a }}}}", "name"),
+            ("{metadata: {finalizers: [a]}}", "finalizers"),
+        ] {
+            let refusal = render(patch, &json!({"spec": {"a": "b"}})).unwrap_err();
+            assert!(refusal.starts_with(&format!("the patch sets {field};")), "{refusal}");
+        }
+    }
+
+    #[test]
+    fn a_mistake_names_its_field() {
+        let rule = |rule: Value| json!({"refuse": [rule]});
+        for (more, expected) in [
+            (json!({"succeeded": "object.ready"}), "kinds[a].run.succeeded: "),
+            (json!({"patch": "spec: {{ command."}), "kinds[a].run.patch: "),
+            (json!({"deadline": "target.spec.deadline"}), "kinds[a].run.deadline: "),
+            (
+                json!({"patch": "metadata: {annotations: {a: b}}"}),
+                "an old status would be taken for the effect",
+            ),
+            (rule(json!({"when": "true", "reason": "not a word", "message": ""})), "run.refuse[0].reason: "),
+            (rule(json!({"when": "true", "reason": "No"})), "either message or messageExpression"),
+            (rule(json!({"when": "x", "reason": "No", "message": ""})), "kinds[a].run.refuse[0].when: "),
+        ] {
+            let problem = compile(&more).map(drop).unwrap_err();
+            assert!(problem.contains(expected), "{problem}");
+        }
+    }
+
+    #[test]
+    fn an_annotation_is_an_effect_where_the_outcome_dates_it() {
+        for succeeded in [
+            "target.status.lastHandledReconcileAt == command.metadata.creationTimestamp",
+            "target.status.child.hash == 'a'",
+            "target.status.observedGeneration == 1",
+        ] {
+            compile(&json!({"patch": "metadata: {annotations: {a: b}}", "succeeded": succeeded})).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_deadline_is_a_number_or_an_expression_and_an_hour_by_default() {
+        let deadline = |more: Value, command: Value| compile(&more).unwrap().deadline(&command);
+        assert_eq!(deadline(json!({}), json!({})), Ok(3600));
+        assert_eq!(deadline(json!({"deadline": 60}), json!({})), Ok(60));
+        let by_field = json!({"deadline": "command.spec.seconds"});
+        assert_eq!(deadline(by_field.clone(), json!({"spec": {"seconds": 5}})), Ok(5));
+        assert_eq!(deadline(by_field.clone(), json!({"spec": {}})), Ok(3600));
+        deadline(by_field, json!({"spec": {"seconds": "x"}})).unwrap_err();
+    }
+}

@@ -1,0 +1,112 @@
+//! Finds what the status of a kind accepts.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{Client, discovery::ApiResource};
+use operator_watch::{ApiError, Cause, Live, Source, TrimmedObject};
+use parking_lot::Mutex;
+use serde_json::Value;
+use tokio::time::Instant;
+
+/// What the status of a kind accepts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StatusSchema {
+    /// Whether its conditions are a list with the key `type`, and have `observedGeneration`. In any other list, an apply would
+    /// wipe the conditions of others.
+    pub takes_conditions: bool,
+    /// Whether it has the fields of a run: `startTime`, `completionTime`, `progress` and `observedGeneration`.
+    pub takes_run: bool,
+}
+
+/// Knows what the status of each kind accepts.
+pub struct Schemas {
+    client: Client,
+    /// By the id of the kind, looked up for the first command of a watch.
+    known: Mutex<HashMap<Arc<str>, Known>>,
+}
+
+struct Known {
+    watch: Arc<Source>,
+    /// `None` if the definition could not be read.
+    schema: Option<StatusSchema>,
+    /// When it is looked up again, after a failure.
+    again_at: Option<Instant>,
+}
+
+/// Time between looks while they fail.
+const RETRY_DELAY: Duration = Duration::from_secs(10);
+
+impl Schemas {
+    /// Knows nothing yet.
+    #[must_use]
+    pub fn new(client: Client) -> Self {
+        Self { client, known: Mutex::default() }
+    }
+
+    /// What the status of a watched kind accepts; `None` if that is not known, because its definition cannot be read for the
+    /// moment. `warn` gets what was found, once for each watch.
+    pub async fn of(&self, source: &Arc<Source>, warn: impl Fn(StatusSchema)) -> Option<StatusSchema> {
+        if let Some(Known { watch, schema, again_at }) = self.known.lock().get(&source.id)
+            && Arc::ptr_eq(watch, source)
+            && again_at.is_none_or(|at| Instant::now() < at)
+        {
+            return *schema;
+        }
+        let know = |schema, again_at| {
+            let known = Known { watch: source.clone(), schema, again_at };
+            self.known.lock().insert(source.id.clone(), known);
+            schema
+        };
+        let resource = &source.watched.resource;
+        let definition = match self.definition(resource).await {
+            Ok(definition) => definition,
+            Err(error) => {
+                tracing::warn!(
+                    entry = &*source.id,
+                    "it is unknown whether its schema has conditions: {error}"
+                );
+                // A missing right may stay so, and Events need none on the definition.
+                let schema = (error.cause == Cause::Forbidden).then(StatusSchema::default);
+                return know(schema, Some(Instant::now() + RETRY_DELAY));
+            }
+        };
+        let schema = definition.map(|definition| StatusSchema::of(&definition.data, &resource.version));
+        let schema = schema.unwrap_or_default();
+        warn(schema);
+        // Concurrent passes look it up concurrently.
+        know(Some(schema), None)
+    }
+
+    /// The definition of a kind, if it has one. Kinds of the core group have none, and the chart grants no right to look
+    /// for it.
+    async fn definition(&self, resource: &ApiResource) -> Result<Option<TrimmedObject>, ApiError> {
+        if resource.group.is_empty() {
+            return Ok(None);
+        }
+        let definitions = ApiResource::erase::<CustomResourceDefinition>(&());
+        let name = format!("{}.{}", resource.plural, resource.group);
+        Live::object(&self.client, &definitions, "", &name).await
+    }
+}
+
+impl StatusSchema {
+    /// What a definition says of one of its versions.
+    fn of(definition: &Value, version: &str) -> Self {
+        let versions = definition.pointer("/spec/versions").and_then(Value::as_array);
+        let served = versions.into_iter().flatten().find(|served| served["name"] == version);
+        let Some(served) = served.filter(|served| !served["subresources"]["status"].is_null()) else {
+            return Self::default();
+        };
+        let status = &served["schema"]["openAPIV3Schema"]["properties"]["status"];
+        let is_open = |schema: &Value| schema["x-kubernetes-preserve-unknown-fields"] == true;
+        let conditions = &status["properties"]["conditions"];
+        let takes_conditions = conditions["x-kubernetes-list-type"] == "map"
+            && conditions["x-kubernetes-list-map-keys"] == serde_json::json!(["type"])
+            && (!conditions["items"]["properties"]["observedGeneration"].is_null()
+                || is_open(&conditions["items"]));
+        let mut fields = ["startTime", "completionTime", "progress", "observedGeneration"].into_iter();
+        let has_fields = is_open(status) || fields.all(|field| !status["properties"][field].is_null());
+        Self { takes_conditions, takes_run: takes_conditions && has_fields }
+    }
+}

@@ -1,0 +1,148 @@
+//! The kinds of commands in the settings of a controller.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use serde::Deserialize;
+
+use crate::kind::{CommandKind, KindFile};
+
+/// The kinds of commands in the settings.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(from = "KindsFile")]
+pub struct Kinds {
+    /// Those that are listed.
+    pub listed: Vec<Arc<CommandKind>>,
+    /// Whether kinds are also discovered by the label on their definitions.
+    pub are_discovered: bool,
+    /// The mistakes in the list.
+    pub problems: Vec<String>,
+}
+
+/// The kinds, as they are configured.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KindsFile {
+    kinds: Vec<KindFile>,
+    #[serde(default)]
+    discovery: Discovery,
+}
+
+/// Whether kinds are discovered, as it is configured.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Discovery {
+    enabled: bool,
+}
+
+impl From<KindsFile> for Kinds {
+    fn from(file: KindsFile) -> Self {
+        Self::compile(file.kinds, &file.discovery)
+    }
+}
+
+impl Kinds {
+    /// Compiles the kinds. A mistake in one does not affect the others.
+    #[must_use]
+    pub fn compile(kinds: Vec<KindFile>, discovery: &Discovery) -> Self {
+        let (mut listed, mut problems) = (Vec::new(), duplicates(&kinds));
+        for kind in kinds {
+            match CommandKind::compile(kind) {
+                Ok(kind) => listed.push(Arc::new(kind)),
+                Err(problem) => problems.push(problem),
+            }
+        }
+        Self { listed, are_discovered: discovery.enabled, problems }
+    }
+
+    /// # Errors
+    /// The mistakes, if there are any.
+    pub fn validate(&self) -> Result<(), Vec<String>> {
+        if self.problems.is_empty() { Ok(()) } else { Err(self.problems.clone()) }
+    }
+
+    /// The warning that nothing is ever done, if no kind can come.
+    #[must_use]
+    pub fn warnings(&self, done: &str) -> Vec<String> {
+        let is_idle = self.listed.is_empty() && self.problems.is_empty() && !self.are_discovered;
+        let warning = format!("kinds: is empty and discovery is not enabled, so that nothing is ever {done}");
+        is_idle.then_some(warning).into_iter().collect()
+    }
+}
+
+/// The entries with the id or the resource of another one.
+fn duplicates(kinds: &[KindFile]) -> Vec<String> {
+    let mut problems = Vec::new();
+    let (mut ids, mut resources) = (HashSet::new(), HashMap::new());
+    for KindFile { id, group, resource, .. } in kinds {
+        if !ids.insert(id) {
+            problems.push(format!("kinds: the id {id} is used twice; change one of them"));
+        }
+        if let Some(other) = resources.insert((group, resource), id) {
+            problems.push(format!(
+                "kinds: {other} and {id} are for the same resource {resource}.{group}; merge them, because one entry can choose among several target kinds with target.kind"
+            ));
+        }
+    }
+    problems
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// An entry for the resource, with the name expression for its target.
+    fn entry(id: &str, resource: &str, name: &str) -> Value {
+        json!({
+            "id": id, "group": "ops.example", "version": "v1", "resource": resource, "kind": "Task",
+            "target": {
+                "name": name,
+                "kinds": [{"group": "apps.example", "version": "v1", "resource": "shops", "kind": "Shop"}],
+            },
+        })
+    }
+
+    fn read(kinds: &Value) -> Kinds {
+        serde_json::from_value(json!({ "kinds": kinds })).unwrap()
+    }
+
+    #[test]
+    fn one_refusal_names_the_mistakes_of_all_kinds_and_the_duplicates() {
+        let kinds = json!([
+            entry("restarts", "restarts", "objct.spec.target"),
+            entry("drains", "drains", "object.spec."),
+            entry("drains", "moves", "object.spec.target"),
+            entry("more", "moves", "object.spec.target"),
+        ]);
+        let refusal = read(&kinds).validate().unwrap_err().join("; ");
+        for expected in [
+            "kinds[restarts].target.name: ",
+            "kinds[drains].target.name: ",
+            "kinds: the id drains is used twice; ",
+            "kinds: drains and more are for the same resource moves.ops.example; ",
+        ] {
+            assert!(refusal.contains(expected), "{expected} is not in {refusal}");
+        }
+    }
+
+    #[test]
+    fn kinds_that_differ_in_id_and_resource_are_no_duplicates() {
+        let name = "object.spec.target";
+        let mut other_group = entry("foreign", "restarts", name);
+        other_group["group"] = json!("apps.example");
+        let kinds = read(&json!([entry("restarts", "restarts", name), other_group]));
+        assert_eq!((kinds.listed.len(), kinds.warnings("done")), (2, Vec::new()));
+    }
+
+    #[test]
+    fn nothing_to_do_is_worth_a_warning() {
+        assert_eq!(read(&json!([])).warnings("done").len(), 1);
+        let discovered: Kinds =
+            serde_json::from_value(json!({"kinds": [], "discovery": {"enabled": true}})).unwrap();
+        assert_eq!(discovered.warnings("done"), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,110 @@
+//! Action → one write. The only writer.
+
+use std::time::Duration;
+
+use catena_api::{CommandStatus, command::SUCCEEDED, keys};
+use command_runner::{
+    command::{REPORTED, Record},
+    decide::Action,
+    observed::Observed,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use operator_kit::{
+    report::{Conditions, Events},
+    run::Next,
+    write::Writer,
+};
+use operator_watch::{ApiError, Cause, ObjectId, WatchedResource};
+use serde_json::{Value, json};
+
+use crate::memory::Memory;
+
+/// Time until another try where the target was changed meanwhile, as its own controller often does.
+const CONFLICT_DELAY: Duration = Duration::from_millis(100);
+/// The topic of Events about a run.
+const RUN: &str = "run";
+
+/// Takes steps.
+pub struct Executor {
+    writer: Writer,
+    events: Events,
+    memory: Memory,
+}
+
+impl Executor {
+    pub fn new(writer: Writer, events: Events, memory: Memory) -> Self {
+        Self { writer, events, memory }
+    }
+
+    /// Takes a step.
+    pub async fn act(&self, observed: &Observed, action: Action) -> Result<Next, ApiError> {
+        let (row, uid) = (&observed.command.row, ObjectId::of(&*observed.command).uid);
+        // Those that it has taken the place of may end, and what waited for it may begin.
+        let is_deleted = observed.command.metadata.deletion_timestamp.is_some();
+        if row.run.supersedes && row.has_started() || is_deleted {
+            self.wake(observed);
+        }
+        match action {
+            Action::Run(patch) => self.run(observed, &patch).await,
+            Action::Report(status) => {
+                self.report(observed, &status).await?;
+                self.memory.told(uid);
+                Ok(Next::Written)
+            }
+            Action::WakeNext => {
+                self.wake(observed);
+                Ok(Next::Settled)
+            }
+            Action::Wait(time) => Ok(Next::Wait(time)),
+            Action::Settle => Ok(Next::Settled),
+        }
+    }
+
+    fn wake(&self, observed: &Observed) {
+        if let Some(target) = observed.command.row.target_id() {
+            self.memory.wake(target, ObjectId::of(&*observed.command).uid);
+        }
+    }
+
+    async fn run(&self, observed: &Observed, patch: &Value) -> Result<Next, ApiError> {
+        let Some(target) = observed.found() else { return Ok(Next::Settled) };
+        let id = ObjectId::of(&*observed.command);
+        let kind = WatchedResource::unwatched(target.resource.clone());
+        let written = self.writer.on_behalf_of(id).merge(&kind, patch).await;
+        // Whatever has become of the patch, the target tells it.
+        self.memory.changed_target(id.uid);
+        match written {
+            Err(error) if error.cause == Cause::Conflict => Ok(Next::NotYet(CONFLICT_DELAY)),
+            written => written.map(|()| Next::Again),
+        }
+    }
+
+    /// Where the definition has no status for it, a run is reported by an annotation and by Events.
+    async fn report(&self, observed: &Observed, status: &CommandStatus) -> Result<(), ApiError> {
+        let command = &*observed.command;
+        let (id, kind) = (ObjectId::of(command), &command.source.watched);
+        let writes = self.writer.on_behalf_of(id);
+        if observed.takes_status == Some(true) {
+            return writes.apply_status(kind, id, status, &REPORTED).await;
+        }
+        let mut patch = json!({ "metadata": id });
+        patch["metadata"]["annotations"] = json!({keys::RUN: Record::text(id.uid, status)});
+        writes.merge(kind, &patch).await?;
+        if let Some(Condition { status: outcome, reason, message, .. }) =
+            Conditions::find(&status.conditions, SUCCEEDED)
+        {
+            let note = format!("{reason}: {message}");
+            let event = match outcome.as_str() {
+                "True" => Events::normal("Succeeded", &note),
+                "False" => Events::warning("Failed", &note),
+                _ if status.start_time.is_some() => Events::normal("Running", &note),
+                _ => Events::normal("Waiting", &note),
+            };
+            self.events.publish_lasting(&command.reference(), RUN, (outcome, reason), event);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,193 @@
+//! A command, trimmed to the input of a decision.
+
+use std::{cmp::Ordering, sync::Arc};
+
+use catena_api::{
+    CommandStatus,
+    command::{RecentCommand, SUCCEEDED},
+    keys,
+};
+use command_kinds::{CommandKind, Object, Reference, Scope, run::Run};
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use operator_kit::report::Conditions;
+use operator_watch::{TrimmedObject, Watched};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The types of the conditions of a command that are this controller's.
+pub const REPORTED: [&str; 3] = [SUCCEEDED, Conditions::RECONCILING, Conditions::STALLED];
+
+/// A watched command.
+pub type Command = Watched<CommandRow>;
+
+/// The row of a command.
+#[derive(Clone, Debug)]
+pub struct CommandRow {
+    /// Its kind.
+    pub kind: Arc<CommandKind>,
+    /// How it is carried out.
+    pub run: Arc<Run>,
+    /// Its target, or the mistake in its reference; `None` if the object is no command.
+    pub target: Option<Result<Reference, String>>,
+    /// The owner to which it is bound.
+    pub owner: Owner,
+    /// When it fails if it has not ended, or why that is unknown.
+    pub deadline: Result<Timestamp, String>,
+    /// The part of its status that belongs to this controller.
+    pub status: CommandStatus,
+    /// The finalizers that its deletion waits for, if that has begun.
+    pub finalizers: Vec<String>,
+    /// All of it but its status, for expressions. Of most commands, which have ended, it is not kept.
+    pub object: Option<Arc<Value>>,
+}
+
+/// The owner of a command among those of the kinds that it may have as its target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// There is none: it is not bound.
+    None,
+    /// The one that it names.
+    Target(TargetId),
+    /// Another one, by its kind and name.
+    Other(String),
+}
+
+/// A target. Its uid alone would let a command of another namespace wait among those of the target.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TargetId {
+    /// Its namespace; empty for a cluster-scoped one.
+    pub namespace: Box<str>,
+    /// Its uid.
+    pub uid: Box<str>,
+}
+
+/// The record of a run on a command whose definition has no status for it.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Record {
+    /// The uid of the command.
+    uid: String,
+    #[serde(flatten)]
+    status: CommandStatus,
+}
+
+impl CommandRow {
+    /// Trims an object of the kind.
+    #[must_use]
+    pub fn of(kind: &Arc<CommandKind>, run: &Arc<Run>, object: TrimmedObject) -> Self {
+        let metadata = object.metadata.clone();
+        let mut object = kind.whole(object);
+        let recorded = Record::on(&metadata).map(|record| record.status);
+        let mut status =
+            recorded.unwrap_or_else(|| serde_json::from_value(object["status"].take()).unwrap_or_default());
+        status.conditions = Conditions::of_types(&status.conditions, &REPORTED);
+        // As long as none has a generation, they are the defaults of the definition.
+        if status.conditions.iter().all(|condition| condition.observed_generation.is_none()) {
+            status.conditions.clear();
+        }
+        if let Some(fields) = object.as_object_mut() {
+            fields.remove("status");
+        }
+        let whole = Object(&object);
+        let is_command = kind.filter.as_ref().is_none_or(|filter| whole.holds(filter).unwrap_or(false));
+        let target = kind.target.as_ref().filter(|_| is_command).map(|target| target.read(&whole));
+        let owner = Owner::of(kind, &metadata, target.as_ref());
+        let is_deleted = metadata.deletion_timestamp.is_some();
+        let finalizers = metadata.finalizers.filter(|_| is_deleted).unwrap_or_default();
+        let created = metadata.creation_timestamp.map(|time| time.0).unwrap_or_default();
+        let deadline = run.deadline(&object).map_err(|error| error.to_string()).map(|seconds| {
+            let deadline = created.checked_add(SignedDuration::from_secs(seconds));
+            deadline.unwrap_or(if seconds < 0 { Timestamp::MIN } else { Timestamp::MAX })
+        });
+        let (kind, run) = (kind.clone(), run.clone());
+        let row = Self { kind, run, target, owner, deadline, status, finalizers, object: None };
+        let object = (!row.has_ended()).then(|| Arc::new(object));
+        Self { object, ..row }
+    }
+
+    /// Whether it has succeeded or failed: it never runs again, and its status never changes.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        let conditions = &self.status.conditions;
+        Conditions::is_true(conditions, SUCCEEDED) || Conditions::is_false(conditions, SUCCEEDED)
+    }
+
+    /// Whether its status says that it ran. One whose proof is gone is not repeated.
+    #[must_use]
+    pub fn has_started(&self) -> bool {
+        self.status.start_time.is_some()
+    }
+
+    /// The target to which it is bound.
+    #[must_use]
+    pub fn target_id(&self) -> Option<&TargetId> {
+        if let Owner::Target(target) = &self.owner { Some(target) } else { None }
+    }
+
+    /// Whether its deadline has passed.
+    #[must_use]
+    pub fn is_expired(&self, now: Timestamp) -> bool {
+        self.deadline.as_ref().is_ok_and(|deadline| *deadline <= now)
+    }
+}
+
+impl Owner {
+    fn of(kind: &CommandKind, metadata: &ObjectMeta, target: Option<&Result<Reference, String>>) -> Self {
+        let mut owners = metadata
+            .owner_references
+            .iter()
+            .flatten()
+            .filter(|owner| kind.targets().iter().any(|target| target.is_kind_of(owner)));
+        let own = metadata.namespace.as_deref().unwrap_or_default();
+        let named = target.and_then(|target| target.as_ref().ok()).and_then(|to| {
+            let is_wide = to.kind.scope == Some(Scope::Cluster);
+            let is_here = is_wide || to.namespace.as_deref().is_none_or(|named| named == own);
+            let owner = owners.clone().find(|owner| is_here && to.is_named_by(owner))?;
+            let namespace = if is_wide { "" } else { own };
+            Some(TargetId { namespace: namespace.into(), uid: owner.uid.as_str().into() })
+        });
+        match (named, owners.next()) {
+            (Some(named), _) => Self::Target(named),
+            (None, Some(other)) => Self::Other(format!("{} {}", other.kind, other.name)),
+            (None, None) => Self::None,
+        }
+    }
+}
+
+impl Record {
+    /// The record on a command that is its own.
+    fn on(metadata: &ObjectMeta) -> Option<Self> {
+        let record: Self = serde_json::from_str(metadata.annotations.as_ref()?.get(keys::RUN)?).ok()?;
+        (metadata.uid.as_ref() == Some(&record.uid)).then_some(record)
+    }
+
+    /// The value of the annotation.
+    #[must_use]
+    pub fn text(uid: &str, status: &CommandStatus) -> String {
+        let record = Self { uid: uid.to_owned(), status: status.clone() };
+        serde_json::to_string(&record).unwrap_or_default()
+    }
+}
+
+/// The record of a command on its target.
+#[must_use]
+pub fn recent(command: &Command) -> RecentCommand {
+    let metadata = &command.metadata;
+    RecentCommand {
+        created: Time(created(command)),
+        uid: metadata.uid.clone().unwrap_or_default(),
+        supersedes: command.row.run.supersedes,
+    }
+}
+
+/// When a command was created, by the server's clock.
+#[must_use]
+pub fn created(command: &Command) -> Timestamp {
+    command.metadata.creation_timestamp.as_ref().map(|time| time.0).unwrap_or_default()
+}
+
+/// The order of commands, by their records.
+#[must_use]
+pub fn order(one: &Command, other: &Command) -> Ordering {
+    recent(one).cmp(&recent(other))
+}

@@ -1,0 +1,234 @@
+//! The state of a command. Pure.
+
+use std::time::Duration;
+
+use catena_api::reason;
+use command_kinds::run::{Inputs, Rule, Told};
+use operator_templates::{Expression, ExpressionError};
+use serde_json::{Value, json};
+
+use crate::{
+    command::{Command, Owner, order, recent},
+    line::{is_open, is_same, superseding},
+    observed::{Look, Observed, Target},
+};
+
+/// The state of a command.
+#[derive(Clone, Debug, PartialEq)]
+pub enum State {
+    /// It waits.
+    Waiting(Told),
+    /// Its target is looked at again after this time.
+    Later(Duration),
+    /// It runs now, by this patch of its target.
+    Due(Value),
+    /// It ran, and its outcome is awaited: what is told of it, and how far it is.
+    Running {
+        /// For people.
+        message: String,
+        /// As `2/5`.
+        progress: Option<String>,
+    },
+    /// It ran, and has succeeded: what is told of that.
+    Succeeded(String),
+    /// It has failed.
+    Failed(Told),
+}
+
+/// A chain of checks; the first that applies decides.
+#[must_use]
+pub fn judge(observed: &Observed) -> State {
+    let row = &observed.command.row;
+    if let Some(newer) = superseding(&observed.line, &observed.command) {
+        return State::Failed(superseded_by(&described(newer)));
+    }
+    if let (Err(problem), false) = (&row.deadline, row.has_started()) {
+        return State::Waiting(told(reason::RULE_FAILED, problem.as_str()));
+    }
+    if let (Some(Err(problem)), Owner::Other(_)) = (&row.target, &row.owner) {
+        let message = format!("the command cannot be read: {problem}; delete it and create a corrected one");
+        return State::Failed(told(reason::MALFORMED, message));
+    }
+    let target = match &observed.target {
+        Look::Later(time) => return State::Later(*time),
+        Look::Found(target) => target,
+        _ if row.is_expired(observed.now) => return overdue(observed, row.has_started()),
+        _ => return State::Waiting(without_target(observed)),
+    };
+    let has_run = row.has_started() || target.ran.has(&recent(&observed.command).uid);
+    if let Some(superseded) = superseded(observed, target, has_run) {
+        return State::Failed(superseded);
+    }
+    if has_run { outcome(observed, target) } else { turn(observed, target) }
+}
+
+/// A reason and a message.
+#[must_use]
+pub fn told(reason: &str, message: impl Into<String>) -> Told {
+    Told { reason: reason.into(), message: message.into() }
+}
+
+/// Why a command whose target was not looked at, or is not there, waits.
+fn without_target(observed: &Observed) -> Told {
+    let row = &observed.command.row;
+    let to = match &row.target {
+        Some(Ok(to)) => to,
+        Some(Err(problem)) => return told(reason::INVALID_REFERENCE, problem.as_str()),
+        None => return told(reason::NOT_BOUND, "it is no command"),
+    };
+    match (&row.owner, &observed.target) {
+        (Owner::None, _) => told(
+            reason::NOT_BOUND,
+            format!(
+                "it is carried out once command-binder has bound it to the {to}: see the condition Bound, or its Events"
+            ),
+        ),
+        (Owner::Other(other), _) => told(
+            reason::NOT_THE_TARGET,
+            format!(
+                "it is owned by the {other}, but names the {to}, so that it is not carried out; delete it and create it again"
+            ),
+        ),
+        (_, Look::NotServed) => told(
+            reason::KIND_NOT_SERVED,
+            format!("the cluster does not serve the kind of the {to}; install its definition"),
+        ),
+        (_, Look::OtherScope) => told(
+            reason::SCOPE_MISMATCH,
+            format!(
+                "the scope of the {to} is another one than the description of its commands says; correct scope in target.kinds"
+            ),
+        ),
+        (_, Look::Gone) => told(
+            reason::TARGET_REPLACED,
+            format!("the {to} to which it is bound is gone; delete this command, and create another one"),
+        ),
+        (Owner::Target(_), _) => told(reason::QUEUED, "older commands are carried out first"),
+    }
+}
+
+/// The end of a command whose deadline has passed.
+fn overdue(observed: &Observed, has_run: bool) -> State {
+    let row = &observed.command.row;
+    let what = match &row.owner {
+        _ if has_run => "it was carried out, but had not succeeded by then; its effect remains".to_owned(),
+        Owner::Target(_) => "it was not carried out in time".to_owned(),
+        Owner::None | Owner::Other(_) => {
+            "it was not bound to its target by then: see the condition Bound".to_owned()
+        }
+    };
+    State::Failed(told(reason::DEADLINE_EXCEEDED, format!("its deadline has passed: {what}")))
+}
+
+/// Why a newer command, or too many of them, have taken the place of this one, by the record on the target.
+fn superseded(observed: &Observed, target: &Target, has_run: bool) -> Option<Told> {
+    let own = recent(&observed.command);
+    if let Some(newer) = target.ran.superseding(&own) {
+        let known = observed.line.iter().find(|other| other.metadata.uid.as_deref() == Some(&newer.uid));
+        let gone = || format!("the command with the uid {}", newer.uid);
+        return Some(superseded_by(&known.map_or_else(gone, |known| described(known))));
+    }
+    (!has_run && target.ran.may_have_forgotten(&own)).then(|| {
+        told(
+            reason::SUPERSEDED,
+            "so many newer commands have been carried out that nobody knows whether it was one of those before them",
+        )
+    })
+}
+
+fn superseded_by(newer: &str) -> Told {
+    let message =
+        format!("it had not ended, and {newer} has taken its place; check whether it is still wanted");
+    told(reason::SUPERSEDED, message)
+}
+
+fn described(command: &Command) -> String {
+    format!("the {} {:?}", command.resource().kind, command.metadata.name.as_deref().unwrap_or_default())
+}
+
+/// What is read by the rules and expressions of a command. Unless it has ended, all of it is known.
+struct Reading<'o> {
+    observed: &'o Observed,
+    target: &'o Target,
+    ran: Value,
+    now: Value,
+}
+
+impl<'o> Reading<'o> {
+    fn new(observed: &'o Observed, target: &'o Target) -> Self {
+        Self { observed, target, ran: json!(target.ran), now: json!(observed.now.to_string()) }
+    }
+
+    fn inputs(&self) -> Inputs<'_> {
+        let command = self.observed.command.row.object.as_deref().unwrap_or(&Value::Null);
+        Inputs { command, target: &self.target.object, ran: &self.ran, now: &self.now }
+    }
+}
+
+/// The state of a command that ran.
+fn outcome(observed: &Observed, target: &Target) -> State {
+    let (run, reading) = (&observed.command.row.run, Reading::new(observed, target));
+    let inputs = reading.inputs();
+    // What cannot be determined is still running.
+    if let Ok(Some(failed)) = Rule::first(&run.failed, inputs) {
+        return State::Failed(failed);
+    }
+    let text = |expression: &Option<Expression>| {
+        expression
+            .as_ref()
+            .and_then(|expression| expression.optional_text(&inputs.variables()).ok().flatten())
+    };
+    let message = |otherwise: &str| text(&run.message).unwrap_or_else(|| otherwise.to_owned());
+    if run.succeeded.bool(&inputs.variables()).unwrap_or(false) {
+        return State::Succeeded(message("its target is as it asked"));
+    }
+    if observed.command.row.is_expired(observed.now) {
+        return overdue(observed, true);
+    }
+    let message = message("it was carried out, and its outcome is awaited");
+    State::Running { message, progress: text(&run.progress) }
+}
+
+/// The state of a command that has not run, whose target is there.
+fn turn(observed: &Observed, target: &Target) -> State {
+    let (row, kind) = (&observed.command.row, &target.resource.kind);
+    if row.is_expired(observed.now) {
+        return overdue(observed, false);
+    }
+    if target.is_terminating {
+        let message = format!("the {kind} is being deleted: it is not carried out");
+        return State::Waiting(told(reason::TARGET_TERMINATING, message));
+    }
+    if let Some(why) = &observed.unknown {
+        let message = format!("other commands of the {kind} may be unknown: {why}");
+        return State::Waiting(told(reason::COMMANDS_NOT_OBSERVED, message));
+    }
+    if !observed.is_first() || is_another_running(observed, target) {
+        return State::Waiting(told(reason::QUEUED, "older commands are carried out first"));
+    }
+    let reading = Reading::new(observed, target);
+    let inputs = reading.inputs();
+    let unclear = |error: &ExpressionError| State::Waiting(told(reason::RULE_FAILED, error.to_string()));
+    match Rule::first(&row.run.wait, inputs) {
+        Ok(None) => {}
+        Ok(Some(obstacle)) => return State::Waiting(obstacle),
+        Err(error) => return unclear(&error),
+    }
+    match Rule::first(&row.run.refuse, inputs) {
+        Ok(None) => {}
+        Ok(Some(refusal)) => return State::Failed(refusal),
+        Err(error) => return unclear(&error),
+    }
+    match row.run.patch.render(inputs) {
+        Ok(patch) => State::Due(patch),
+        Err(problem) => State::Waiting(told(reason::RULE_FAILED, problem)),
+    }
+}
+
+/// Whether another command has run on the target and not ended, although its status may not say so yet.
+fn is_another_running(observed: &Observed, target: &Target) -> bool {
+    let own = &observed.command;
+    let others = observed.line.iter().filter(|other| is_open(other) && !is_same(other, own));
+    let mut running = others.filter(|other| other.row.has_started() || target.ran.has(&recent(other).uid));
+    running.any(|other| !(own.row.run.supersedes && order(other, own).is_lt()))
+}

@@ -1,0 +1,171 @@
+//! Observed → Action. Pure.
+
+pub mod judge;
+
+use std::time::Duration;
+
+use catena_api::{
+    CommandStatus,
+    deletion::{Deletion, TERMINATING},
+    keys, reason,
+};
+use command_kinds::run::Told;
+use jiff::Timestamp;
+use operator_kit::run::Attempt;
+use operator_watch::Failure;
+use serde_json::{Value, json};
+
+use crate::{
+    command::{created, recent},
+    observed::{Observed, Target},
+    status,
+};
+use judge::{State, judge, told};
+
+/// The step of running a command: its failure holds up only the same step.
+pub const RUN: &str = "run";
+/// The step of reporting on it.
+pub const REPORT: &str = "report";
+
+/// Minimum time between writes of a status in which only the progress changes.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
+/// Time between looks at a target whose changes may go unnoticed, or at which a rule may compare the time.
+const LOOK_INTERVAL: Duration = Duration::from_secs(60);
+/// Time until another look while it is unknown where a run is reported.
+const UNKNOWN_INTERVAL: Duration = Duration::from_secs(15);
+/// Age from which it is reported that a command is not bound: most are bound before.
+const BINDING_TIME: Duration = Duration::from_secs(10);
+/// Time until another try after a live read that showed another state than the cache.
+const CATCH_UP_INTERVAL: Duration = Duration::from_secs(1);
+
+/// One step.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Carry the command out: this patch of its target, with the proof that it ran.
+    Run(Value),
+    /// Write its status.
+    Report(Box<CommandStatus>),
+    /// Look again after this time.
+    Wait(Duration),
+    /// It has ended: the next one of its target may begin.
+    WakeNext,
+    /// Nothing, until something changes.
+    Settle,
+}
+
+impl Action {
+    /// The step of the action.
+    #[must_use]
+    pub fn step(&self) -> &'static str {
+        match self {
+            Self::Run(_) => RUN,
+            Self::Report(_) => REPORT,
+            Self::Wait(_) | Self::WakeNext | Self::Settle => "",
+        }
+    }
+}
+
+/// The next step for a command.
+#[must_use]
+pub fn decide(observed: &Observed) -> Action {
+    let command = &observed.command;
+    let row = &command.row;
+    if row.target.is_none() {
+        return Action::Settle;
+    }
+    if row.has_ended() {
+        return Action::WakeNext;
+    }
+    if let Some(since) = &command.metadata.deletion_timestamp {
+        let deletion = Deletion::new(since, &row.finalizers);
+        return match deletion.due_in(observed.now) {
+            Some(left) => Action::Wait(left),
+            None => report(observed, &State::Waiting(cancelled(row.has_started(), deletion))),
+        };
+    }
+    let state = match (judge(observed), observed.found(), &observed.attempt) {
+        (State::Later(time), ..) => return Action::Wait(time),
+        (State::Waiting(_), None, Attempt::Deferred(failure)) => failed(failure),
+        (State::Due(patch), Some(target), _) => match refused(observed) {
+            Some(failure) => failed(failure),
+            None if observed.takes_status.is_none() => return Action::Wait(UNKNOWN_INTERVAL),
+            None if !observed.is_confirmed => return Action::Wait(CATCH_UP_INTERVAL),
+            None => return Action::Run(with_proof(patch, target, observed)),
+        },
+        (state, ..) => state,
+    };
+    report(observed, &state)
+}
+
+/// What is told of a command that is being deleted, and that somebody's finalizer keeps.
+fn cancelled(has_run: bool, deletion: Deletion<'_>) -> Told {
+    let what = if has_run { "it was carried out, and its effect remains" } else { "it is not carried out" };
+    told(TERMINATING, format!("{}; {what}", deletion.message()))
+}
+
+/// The state of a command whose target could not be read or changed.
+fn failed(failure: &Failure) -> State {
+    State::Waiting(told(failure.reason, failure.message.clone()))
+}
+
+/// The failure to run the command, which is reported and retried.
+fn refused(observed: &Observed) -> Option<&Failure> {
+    observed.attempt.step_failure(RUN).filter(|failure| !failure.is_expected)
+}
+
+/// The patch of exactly this state of the target, with the proof: on another state, nothing was decided.
+fn with_proof(mut patch: Value, target: &Target, observed: &Observed) -> Value {
+    let ran = target.ran.with(recent(&observed.command));
+    let metadata = &target.object["metadata"];
+    patch["metadata"]["annotations"][keys::COMMANDS] = json!(ran.to_json());
+    for field in ["name", "namespace", "uid", "resourceVersion"] {
+        if !metadata[field].is_null() {
+            patch["metadata"][field] = metadata[field].clone();
+        }
+    }
+    patch
+}
+
+fn report(observed: &Observed, state: &State) -> Action {
+    let command = &observed.command;
+    if observed.takes_status.is_none() {
+        return Action::Wait(UNKNOWN_INTERVAL);
+    }
+    let new = status::status(command, state, observed.now);
+    let rest = rest(observed, state);
+    let is_held = matches!(observed.attempt, Attempt::Without(_)) && observed.attempt.holds(REPORT);
+    if new == command.row.status || is_held {
+        return Action::Wait(rest);
+    }
+    let left = BINDING_TIME.saturating_sub(time_between(created(command), observed.now));
+    if waits_for(state, reason::NOT_BOUND) && !left.is_zero() {
+        return Action::Wait(left.min(rest));
+    }
+    let since = observed.since_told.unwrap_or(PROGRESS_INTERVAL);
+    let left = PROGRESS_INTERVAL.saturating_sub(since);
+    if status::is_progress(&command.row.status, &new) && !left.is_zero() {
+        return Action::Wait(left.min(rest));
+    }
+    Action::Report(Box::new(new))
+}
+
+/// The time until the command needs another pass, if nothing happens before.
+fn rest(observed: &Observed, state: &State) -> Duration {
+    let deadline = observed.command.row.deadline.as_ref().ok();
+    let left = deadline.map(|deadline| time_between(observed.now, *deadline));
+    let left = left.filter(|left| !left.is_zero()).unwrap_or(LOOK_INTERVAL);
+    let is_looked_at = observed.needs_target() || waits_for(state, reason::COMMANDS_NOT_OBSERVED);
+    if is_looked_at { left.min(LOOK_INTERVAL) } else { left }
+}
+
+fn waits_for(state: &State, wanted: &str) -> bool {
+    matches!(state, State::Waiting(Told { reason, .. }) if **reason == *wanted)
+}
+
+/// Zero if the later time is before the earlier one.
+fn time_between(earlier: Timestamp, later: Timestamp) -> Duration {
+    Duration::try_from(later.duration_since(earlier)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,352 @@
+use std::sync::Arc;
+
+use operator_kit::{report::Conditions, run::HeldUp};
+use serde_json::json;
+
+use super::*;
+use crate::{
+    command::Command,
+    fixtures::{NOW, command, kind, observed, shop},
+    observed::Look,
+};
+
+mod shipped;
+
+/// The status of a command that ran at this minute.
+fn started(minute: u32) -> Value {
+    json!({"status": {"startTime": format!("2026-01-01T11:{minute:02}:00Z")}})
+}
+
+/// The status of a command that has ended.
+fn ended() -> Value {
+    let condition = json!({
+        "type": "Succeeded", "status": "True", "reason": "Complete", "message": "", "observedGeneration": 1,
+        "lastTransitionTime": NOW,
+    });
+    json!({"status": {"startTime": NOW, "conditions": [condition]}})
+}
+
+/// A command that was created at this minute.
+fn restart(name: &str, minute: u32) -> Arc<Command> {
+    command(&kind("restarts", &json!({})), name, minute, &json!({}))
+}
+
+/// A command that supersedes older ones.
+fn rollback(name: &str, minute: u32, more: &Value) -> Arc<Command> {
+    command(&kind("rollbacks", &json!({"supersedes": true})), name, minute, more)
+}
+
+/// The reason that a state is reported with; empty if it is not.
+fn reason_of(observed: &Observed) -> (String, Option<bool>) {
+    let Action::Report(status) = decide(observed) else { return (String::new(), None) };
+    let [succeeded, ..] = &status.conditions[..] else { panic!("{status:?}") };
+    let outcome = match succeeded.status.as_str() {
+        "True" => Some(true),
+        "False" => Some(false),
+        _ => None,
+    };
+    (succeeded.reason.clone(), outcome)
+}
+
+fn message_of(observed: &Observed) -> String {
+    match decide(observed) {
+        Action::Report(status) => status.conditions[0].message.clone(),
+        other => panic!("instead of a report: {other:?}"),
+    }
+}
+
+fn waits(reason: &str) -> (String, Option<bool>) {
+    (reason.to_owned(), None)
+}
+
+fn fails(reason: &str) -> (String, Option<bool>) {
+    (reason.to_owned(), Some(false))
+}
+
+#[test]
+fn effect_and_proof_are_one_patch_of_exactly_the_target_that_was_read() {
+    let (former, one) = (restart("former", 1), restart("one", 10));
+    let Action::Run(patch) = decide(&observed(&one, &[&one], shop(&[&former], &json!({})))) else {
+        panic!("it does not run")
+    };
+    let proof = r#"[{"created":"2026-01-01T11:01:00Z","uid":"former"},{"created":"2026-01-01T11:10:00Z","uid":"one"}]"#;
+    let expected = json!({
+        "metadata": {
+            "name": "a", "namespace": "here", "uid": "shop", "resourceVersion": "9",
+            "annotations": {"catena.dev/commands": proof},
+        },
+        "spec": {"at": "2026-01-01T11:10:00Z"},
+    });
+    assert_eq!(patch, expected);
+}
+
+#[test]
+fn a_command_runs_only_if_a_live_read_confirms_that_it_waits() {
+    let one = restart("one", 10);
+    let unconfirmed = Observed { is_confirmed: false, ..observed(&one, &[&one], shop(&[], &json!({}))) };
+    assert_eq!(decide(&unconfirmed), Action::Wait(CATCH_UP_INTERVAL));
+    let untold = Observed { takes_status: None, ..observed(&one, &[&one], shop(&[], &json!({}))) };
+    assert_eq!(decide(&untold), Action::Wait(UNKNOWN_INTERVAL));
+}
+
+#[test]
+fn the_oldest_runs_first_and_within_a_second_the_uid_decides() {
+    let (a, b, c) = (restart("a", 10), restart("b", 10), restart("c", 9));
+    for (mine, runs) in [(&a, false), (&b, false), (&c, true)] {
+        let action = decide(&observed(mine, &[&c, &a, &b], shop(&[], &json!({}))));
+        assert_eq!(matches!(action, Action::Run(_)), runs, "{:?}", mine.metadata.name);
+    }
+    assert_eq!(reason_of(&observed(&a, &[&c, &a, &b], Look::None)), waits("Queued"));
+    assert!(matches!(decide(&observed(&a, &[&a, &b], shop(&[], &json!({})))), Action::Run(_)));
+}
+
+#[test]
+fn nothing_runs_beside_another_one_whichever_of_its_two_records_is_seen() {
+    let late = restart("late", 20);
+    let by_status = command(&kind("drains", &json!({})), "early", 10, &started(11));
+    let by_proof = restart("early", 10);
+    for (early, ran) in [(&by_status, vec![]), (&by_proof, vec![&by_proof])] {
+        let seen = observed(&late, &[early, &late], shop(&ran, &json!({})));
+        assert_eq!(reason_of(&seen), waits("Queued"));
+    }
+    // A clock that is behind makes a command older than one that runs.
+    let newer = command(&kind("drains", &json!({})), "newer", 30, &started(31));
+    assert_eq!(reason_of(&observed(&late, &[&late, &newer], shop(&[], &json!({})))), waits("Queued"));
+    let done = command(&kind("drains", &json!({})), "early", 10, &ended());
+    assert!(matches!(decide(&observed(&late, &[&done, &late], shop(&[&done], &json!({})))), Action::Run(_)));
+}
+
+#[test]
+fn a_command_that_ended_or_is_deleted_is_left_alone_and_its_end_wakes_the_next() {
+    let done = command(&kind("restarts", &json!({})), "one", 10, &ended());
+    assert_eq!(decide(&observed(&done, &[&done], shop(&[], &json!({})))), Action::WakeNext);
+    let deleted = |at: &str| {
+        let metadata = json!({"deletionTimestamp": at, "finalizers": ["a.dev/hold"]});
+        let deleted = command(&kind("restarts", &json!({})), "one", 10, &json!({"metadata": metadata}));
+        observed(&deleted, &[&deleted], shop(&[], &json!({})))
+    };
+    let young = deleted("2026-01-01T11:59:59Z");
+    assert_eq!(decide(&young), Action::Wait(Duration::from_secs(1)));
+    assert_eq!(reason_of(&deleted("2026-01-01T11:59:00Z")), waits("Terminating"));
+    assert!(message_of(&deleted("2026-01-01T11:59:00Z")).ends_with("; it is not carried out"));
+}
+
+#[test]
+fn a_command_that_ran_is_judged_and_never_repeated_whatever_record_is_lost() {
+    let by_status = command(&kind("restarts", &json!({})), "one", 10, &started(11));
+    let by_proof = restart("one", 10);
+    for (one, ran) in [(&by_status, vec![]), (&by_proof, vec![&by_proof]), (&by_status, vec![&by_status])] {
+        for (target, expected) in [
+            (json!({}), waits("Running")),
+            (json!({"status": {"ready": true}}), ("Complete".into(), Some(true))),
+            (json!({"status": {"ready": true, "observedGeneration": 2}}), waits("Running")),
+            (json!({"status": {"broken": true}}), fails("Broken")),
+            // What cannot be determined is still running.
+            (json!({"status": null}), waits("Running")),
+        ] {
+            assert_eq!(reason_of(&observed(one, &[one], shop(&ran, &target))), expected, "{target}");
+        }
+    }
+}
+
+#[test]
+fn what_is_older_than_a_full_record_never_runs_and_says_so() {
+    let newer: Vec<_> = (20..28).map(|minute| restart(&format!("r{minute}"), minute)).collect();
+    let old = restart("old", 10);
+    let seven: Vec<_> = newer.iter().skip(1).collect();
+    assert!(matches!(decide(&observed(&old, &[&old], shop(&seven, &json!({})))), Action::Run(_)));
+    let all: Vec<_> = newer.iter().collect();
+    assert_eq!(reason_of(&observed(&old, &[&old], shop(&all, &json!({})))), fails("Superseded"));
+    // One that ran before is judged.
+    let ran = command(&kind("restarts", &json!({})), "old", 10, &started(11));
+    assert_eq!(reason_of(&observed(&ran, &[&ran], shop(&all, &json!({})))), waits("Running"));
+}
+
+#[test]
+fn one_that_supersedes_goes_first_also_beside_an_older_one_that_runs_and_ends_all_older_ones() {
+    let running = command(&kind("restarts", &json!({})), "running", 10, &started(11));
+    let (waiting, next) = (restart("waiting", 20), restart("next", 40));
+    let first = rollback("first", 30, &json!({}));
+    let before = [&running, &waiting, &first, &next];
+    let on_target = |ran: &[&Arc<Command>]| shop(ran, &json!({}));
+    assert!(matches!(decide(&observed(&first, &before, on_target(&[&running]))), Action::Run(_)));
+    assert_eq!(reason_of(&observed(&waiting, &before, Look::None)), waits("Queued"));
+
+    // Its proof is enough, and so is its status.
+    let by_proof = observed(&running, &before, on_target(&[&running, &first]));
+    assert_eq!(reason_of(&by_proof), fails("Superseded"));
+    assert!(
+        message_of(&by_proof).contains("the Restart \"first\" has taken its place"),
+        "{}",
+        message_of(&by_proof)
+    );
+    let first = rollback("first", 30, &started(31));
+    let after = [&running, &waiting, &first, &next];
+    for older in [&running, &waiting] {
+        assert_eq!(reason_of(&observed(older, &after, Look::None)), fails("Superseded"));
+    }
+    assert_eq!(reason_of(&observed(&next, &after, Look::None)), waits("Queued"));
+}
+
+#[test]
+fn one_that_supersedes_ends_those_of_its_own_second_whatever_their_uids_are() {
+    for name in ["a", "z"] {
+        let running = command(&kind("restarts", &json!({})), name, 20, &started(20));
+        let first = rollback("first", 20, &json!({}));
+        let seen = observed(&first, &[&running, &first], shop(&[&running], &json!({})));
+        assert!(matches!(decide(&seen), Action::Run(_)), "{name}");
+        let older = observed(&running, &[&running, &first], shop(&[&running, &first], &json!({})));
+        assert_eq!(reason_of(&older), fails("Superseded"), "{name}");
+    }
+}
+
+#[test]
+fn a_superseding_command_that_is_gone_still_ends_the_older_ones() {
+    let (old, gone) = (restart("old", 10), rollback("gone", 30, &json!({})));
+    let seen = observed(&old, &[&old], shop(&[&gone], &json!({})));
+    assert_eq!(reason_of(&seen), fails("Superseded"));
+    assert!(message_of(&seen).contains("the command with the uid gone"));
+}
+
+#[test]
+fn one_that_cannot_run_ends_nobody() {
+    let old = restart("old", 10);
+    let refused = rollback("refused", 30, &json!({}));
+    let closed = json!({"spec": {"closed": true}});
+    assert_eq!(reason_of(&observed(&refused, &[&old, &refused], shop(&[], &closed))), fails("Closed"));
+    let refused = rollback("refused", 30, &ended());
+    let next = observed(&old, &[&old, &refused], shop(&[], &json!({})));
+    // Its status says that it started, and it has taken no place because it never ran on the target.
+    assert!(!matches!(decide(&next), Action::Settle));
+}
+
+#[test]
+fn rules_wait_and_refuse_and_what_is_unclear_waits() {
+    let one = restart("one", 10);
+    let at = |spec: Value| observed(&one, &[&one], shop(&[], &json!({ "spec": spec })));
+    assert_eq!(reason_of(&at(json!({"paused": true, "closed": true}))), waits("Paused"));
+    assert_eq!(reason_of(&at(json!({"closed": true}))), fails("Closed"));
+    assert_eq!(message_of(&at(json!({"closed": true}))), "the shop a is closed");
+    assert_eq!(reason_of(&at(json!({"paused": "x"}))), waits("RuleFailed"));
+    assert_eq!(reason_of(&at(json!({"closed": 1}))), waits("RuleFailed"));
+    let unrenderable = json!({"patch": "spec: {at: {{ command.spec.missing }}}"});
+    let two = command(&kind("restarts", &unrenderable), "two", 10, &json!({}));
+    assert_eq!(reason_of(&observed(&two, &[&two], shop(&[], &json!({})))), waits("RuleFailed"));
+}
+
+#[test]
+fn nothing_runs_while_commands_may_be_unknown_or_the_target_is_deleted() {
+    let one = restart("one", 10);
+    let unknown = Some("the watch of Drain has a problem".to_owned());
+    let seen = Observed { unknown, ..observed(&one, &[&one], shop(&[], &json!({}))) };
+    assert_eq!(reason_of(&seen), waits("CommandsNotObserved"));
+    let deleted = json!({"metadata": {"deletionTimestamp": "2026-01-01T11:59:00Z"}});
+    assert_eq!(reason_of(&observed(&one, &[&one], shop(&[], &deleted))), waits("TargetTerminating"));
+}
+
+#[test]
+fn only_what_is_bound_to_the_object_that_it_names_runs() {
+    let unbound = json!({"metadata": {"ownerReferences": []}});
+    let owner = |name: &str| {
+        let owner = json!({"apiVersion": "apps.example/v1", "kind": "Shop", "name": name, "uid": "shop"});
+        json!({"metadata": {"ownerReferences": [owner]}})
+    };
+    let with = |more: &Value| command(&kind("restarts", &json!({})), "one", 10, more);
+    for (one, target, reason) in [
+        (with(&unbound), Look::None, "NotBound"),
+        (with(&owner("b")), Look::None, "NotTheTarget"),
+        (with(&json!({"spec": {"namespace": "elsewhere"}})), Look::None, "NotTheTarget"),
+        (
+            with(&json!({"metadata": {"ownerReferences": []}, "spec": {"target": ""}})),
+            Look::None,
+            "InvalidReference",
+        ),
+        (with(&json!({})), Look::Gone, "TargetReplaced"),
+        (with(&json!({})), Look::NotServed, "KindNotServed"),
+        (with(&json!({})), Look::OtherScope, "ScopeMismatch"),
+    ] {
+        assert_eq!(reason_of(&observed(&one, &[&one], target)), waits(reason));
+    }
+    let odd = with(&json!({"spec": {"target": ""}}));
+    assert_eq!(reason_of(&observed(&odd, &[&odd], Look::None)), fails("Malformed"));
+}
+
+#[test]
+fn that_a_new_command_is_not_bound_is_not_reported_at_once() {
+    let new = json!({"metadata": {"ownerReferences": [], "creationTimestamp": "2026-01-01T11:59:57Z"}});
+    let new = command(&kind("restarts", &json!({})), "one", 10, &new);
+    assert_eq!(decide(&observed(&new, &[&new], Look::None)), Action::Wait(Duration::from_secs(7)));
+}
+
+#[test]
+fn a_deadline_ends_what_has_not_succeeded_by_then_and_nothing_else() {
+    let with = |more: &Value| {
+        let mut object = json!({"spec": {"deadline": 60}});
+        crate::fixtures::merge(&mut object, more);
+        command(&kind("restarts", &json!({})), "one", 10, &object)
+    };
+    let waiting = with(&json!({}));
+    assert_eq!(reason_of(&observed(&waiting, &[&waiting], shop(&[], &json!({})))), fails("DeadlineExceeded"));
+    let unbound = with(&json!({"metadata": {"ownerReferences": []}}));
+    assert_eq!(reason_of(&observed(&unbound, &[&unbound], Look::None)), fails("DeadlineExceeded"));
+    let seen = |target: Value| observed(&waiting, &[&waiting], shop(&[&waiting], &target));
+    assert_eq!(reason_of(&seen(json!({}))), fails("DeadlineExceeded"));
+    assert!(message_of(&seen(json!({}))).contains("its effect remains"));
+    assert_eq!(reason_of(&seen(json!({"status": {"ready": true}}))), ("Complete".into(), Some(true)));
+    // It does not hold up the next one.
+    let next = restart("next", 50);
+    assert!(matches!(decide(&observed(&next, &[&waiting, &next], shop(&[], &json!({})))), Action::Run(_)));
+}
+
+#[test]
+fn without_a_readable_deadline_nothing_runs_and_nobody_waits_for_it() {
+    let odd = command(&kind("restarts", &json!({})), "odd", 10, &json!({"spec": {"deadline": "soon"}}));
+    assert_eq!(reason_of(&observed(&odd, &[&odd], shop(&[], &json!({})))), waits("RuleFailed"));
+    let next = restart("next", 50);
+    assert!(matches!(decide(&observed(&next, &[&odd, &next], shop(&[], &json!({})))), Action::Run(_)));
+}
+
+#[test]
+fn a_refused_patch_is_reported_and_a_deferred_one_is_not_tried() {
+    let one = restart("one", 10);
+    let failure = Failure::transient("Forbidden", "no");
+    let refused = Attempt::Without(HeldUp::default().and_step(RUN, failure.clone()));
+    let seen = Observed { attempt: refused, ..observed(&one, &[&one], shop(&[], &json!({}))) };
+    assert_eq!(reason_of(&seen), waits("Forbidden"));
+    let deferred = Observed { attempt: Attempt::Deferred(failure), ..observed(&one, &[&one], Look::None) };
+    assert_eq!(reason_of(&deferred), waits("Forbidden"));
+}
+
+#[test]
+fn mere_progress_is_written_every_few_seconds() {
+    let one = restart("one", 10);
+    let first = observed(&one, &[&one], shop(&[&one], &json!({})));
+    let Action::Report(status) = decide(&first) else { panic!("nothing is reported") };
+    assert_eq!(status.progress.as_deref(), Some("1/2"));
+    assert!(status.start_time.is_some() && Conditions::is_true(&status.conditions, "Reconciling"));
+    let one = command(&kind("restarts", &json!({})), "one", 10, &json!({ "status": status }));
+    let more = shop(&[&one], &json!({"status": {"done": 2}}));
+    let since = |seconds| Observed {
+        since_told: Some(Duration::from_secs(seconds)),
+        ..observed(&one, &[&one], more.clone())
+    };
+    assert_eq!(decide(&since(2)), Action::Wait(Duration::from_secs(3)));
+    assert!(matches!(decide(&since(5)), Action::Report(_)));
+    let same = observed(&one, &[&one], shop(&[&one], &json!({})));
+    assert_eq!(decide(&same), Action::Wait(LOOK_INTERVAL));
+}
+
+#[test]
+fn an_end_is_final_and_consistent_for_people_and_tools() {
+    let one = restart("one", 10);
+    let ready = shop(&[&one], &json!({"status": {"ready": true}}));
+    let Action::Report(status) = decide(&observed(&one, &[&one], ready)) else { panic!("no report") };
+    let types: Vec<_> = status.conditions.iter().map(|c| (c.type_.as_str(), c.status.as_str())).collect();
+    assert_eq!(types, [("Succeeded", "True"), ("Reconciling", "False")]);
+    assert!(status.completion_time.is_some() && status.start_time.is_some());
+    let closed = shop(&[], &json!({"spec": {"closed": true}}));
+    let Action::Report(status) = decide(&observed(&one, &[&one], closed)) else { panic!("no report") };
+    let types: Vec<_> = status.conditions.iter().map(|c| (c.type_.as_str(), c.status.as_str())).collect();
+    assert_eq!(types, [("Succeeded", "False"), ("Reconciling", "False"), ("Stalled", "True")]);
+    assert!(status.completion_time.is_some() && status.start_time.is_none());
+}

@@ -1,0 +1,169 @@
+//! What this process remembers between passes: which commands have which target, and when it looked and reported last.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use command_kinds::{CommandKind, TargetKind};
+use command_runner::{
+    command::{Command, CommandRow, TargetId, order},
+    line,
+};
+use jiff::Timestamp;
+use operator_kit::run::Triggers;
+use operator_watch::ObjectId;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+/// The memory of all commands. The commands themselves are in the stores of their watches: an entry here is only a hint.
+#[derive(Clone, Default)]
+pub struct Memory {
+    triggers: Triggers<CommandRow>,
+    shared: Arc<Mutex<Shared>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    kinds: Vec<Arc<CommandKind>>,
+    /// The uids of commands, by their target.
+    by_target: HashMap<TargetId, HashSet<Box<str>>>,
+    /// By the uid of the command.
+    commands: HashMap<Box<str>, Known>,
+}
+
+/// A command.
+#[derive(Clone)]
+struct Known {
+    target: Option<TargetId>,
+    kind: Arc<str>,
+    looked: Option<Instant>,
+    told: Option<Instant>,
+}
+
+impl Memory {
+    pub fn new(triggers: Triggers<CommandRow>) -> Self {
+        Self { triggers, shared: Arc::default() }
+    }
+
+    /// From now on, commands are of these kinds.
+    pub fn follow(&self, kinds: Vec<Arc<CommandKind>>) {
+        self.shared.lock().kinds = kinds;
+    }
+
+    /// Records a command that came or changed.
+    pub fn came(&self, kind: &Arc<str>, uid: &str, target: Option<&TargetId>) {
+        let mut shared = self.shared.lock();
+        let known = shared.commands.entry(uid.into()).or_insert_with(|| Known {
+            target: None,
+            kind: kind.clone(),
+            looked: None,
+            told: None,
+        });
+        let former = std::mem::replace(&mut known.target, target.cloned());
+        if former.as_ref() == target {
+            return;
+        }
+        shared.leave(former.as_ref(), uid);
+        if let Some(target) = target {
+            shared.by_target.entry(target.clone()).or_default().insert(uid.into());
+        }
+    }
+
+    /// Forgets a command that is gone, and wakes the next one of its target.
+    pub fn gone(&self, uid: &str) {
+        let target = {
+            let mut shared = self.shared.lock();
+            let Some(known) = shared.commands.remove(uid) else { return };
+            shared.leave(known.target.as_ref(), uid);
+            known.target
+        };
+        if let Some(target) = target {
+            self.wake(&target, uid);
+        }
+    }
+
+    /// Wakes the commands of a target, but for one, that may be concerned by a change of the target or of that one.
+    pub fn wake(&self, target: &TargetId, except: &str) {
+        let line = self.line(target);
+        for command in line::concerned(&line, Timestamp::now()) {
+            let ObjectId { namespace, name, uid } = ObjectId::of(&**command);
+            if uid != except {
+                self.triggers.notify(&command.source.id, namespace, name);
+            }
+        }
+    }
+
+    /// The commands of a target, the oldest first.
+    pub fn line(&self, target: &TargetId) -> Vec<Arc<Command>> {
+        let known: Vec<_> = {
+            let shared = self.shared.lock();
+            let uids = shared.by_target.get(target).into_iter().flatten();
+            uids.filter_map(|uid| Some((uid.clone(), shared.commands.get(uid)?.clone()))).collect()
+        };
+        let mut line: Vec<_> = known
+            .into_iter()
+            .filter(|(_, known)| self.triggers.is_served(&known.kind) != Ok(false))
+            .filter_map(|(uid, known)| self.triggers.object(&known.kind, &uid))
+            .filter(|command| command.row.target_id() == Some(target))
+            .collect();
+        line.sort_by(|one, other| order(one, other));
+        line
+    }
+
+    /// Why there may be commands of a kind of targets that are not known.
+    pub fn unknown(&self, target: &TargetKind) -> Option<String> {
+        let is_it = |other: &TargetKind| {
+            let (one, other) = (&target.resource, &other.resource);
+            (&one.group, &one.kind) == (&other.group, &other.kind)
+        };
+        let kinds = self.shared.lock().kinds.clone();
+        let may_target = |kind: &&Arc<CommandKind>| kind.targets().iter().any(|target| is_it(target));
+        kinds.iter().filter(may_target).find_map(|kind| {
+            let problem = self.triggers.is_served(&kind.id).err()?;
+            Some(format!("the watch of {} has a problem: {problem}", kind.resource.kind))
+        })
+    }
+
+    /// The time until another look at the target of a command, at which one is recorded as made now if that is zero.
+    pub fn look_in(&self, uid: &str, interval: Duration) -> Duration {
+        let mut shared = self.shared.lock();
+        let Some(known) = shared.commands.get_mut(uid) else { return Duration::ZERO };
+        let left = known.looked.map_or(Duration::ZERO, |at| interval.saturating_sub(at.elapsed()));
+        if left.is_zero() {
+            known.looked = Some(Instant::now());
+        }
+        left
+    }
+
+    /// The next look at the target of a command is made at once: it was changed.
+    pub fn changed_target(&self, uid: &str) {
+        if let Some(known) = self.shared.lock().commands.get_mut(uid) {
+            known.looked = None;
+        }
+    }
+
+    /// Records that the status of a command was written.
+    pub fn told(&self, uid: &str) {
+        if let Some(known) = self.shared.lock().commands.get_mut(uid) {
+            known.told = Some(Instant::now());
+        }
+    }
+
+    /// The time since the status of a command was written.
+    pub fn since_told(&self, uid: &str) -> Option<Duration> {
+        Some(self.shared.lock().commands.get(uid)?.told?.elapsed())
+    }
+}
+
+impl Shared {
+    fn leave(&mut self, target: Option<&TargetId>, uid: &str) {
+        let Some(target) = target else { return };
+        let Some(uids) = self.by_target.get_mut(target) else { return };
+        uids.remove(uid);
+        if uids.is_empty() {
+            self.by_target.remove(target);
+        }
+    }
+}

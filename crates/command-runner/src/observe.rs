@@ -1,0 +1,110 @@
+//! Caches and live reads → Observed. The only reader.
+
+use std::{sync::Arc, time::Duration};
+
+use catena_api::command::RecentCommands;
+use command_kinds::{Reference, schemas::Schemas};
+use command_runner::{
+    command::{Command, CommandRow},
+    decide::judge::{State, judge},
+    observed::{Look, Observed, Target},
+};
+use jiff::Timestamp;
+use kube::Client;
+use operator_kit::run::Attempt;
+use operator_watch::{ApiError, Cause, Live, ObjectId, ServedKinds};
+use serde_json::json;
+
+use crate::memory::Memory;
+
+/// Shortest time between two looks at the target of a command that waits for a change of it.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Reads the state of a command and its target.
+pub struct Observer {
+    client: Client,
+    served_kinds: ServedKinds,
+    schemas: Schemas,
+    memory: Memory,
+}
+
+impl Observer {
+    pub fn new(client: Client, served_kinds: ServedKinds, memory: Memory) -> Self {
+        Self { schemas: Schemas::new(client.clone()), client, served_kinds, memory }
+    }
+
+    /// Reads the state of a command: that of its target live, because on that one it is carried out.
+    pub async fn observe(&self, command: Arc<Command>, attempt: Attempt) -> Result<Observed, ApiError> {
+        let (row, uid) = (&command.row, ObjectId::of(&*command).uid);
+        let may_act =
+            !row.has_ended() && row.target.is_some() && command.metadata.deletion_timestamp.is_none();
+        let line = row.target_id().filter(|_| may_act).map(|target| self.memory.line(target));
+        let reference = row.target.as_ref().and_then(|target| target.as_ref().ok());
+        let takes_status =
+            if may_act || !row.has_ended() { self.schemas.of(&command.source, |_| {}).await } else { None };
+        let mut observed = Observed {
+            now: Timestamp::now(),
+            line: line.unwrap_or_default(),
+            unknown: reference.filter(|_| may_act).and_then(|to| self.memory.unknown(&to.kind)),
+            target: Look::None,
+            is_confirmed: false,
+            takes_status: takes_status.map(|schema| schema.takes_run),
+            since_told: self.memory.since_told(uid),
+            attempt,
+            command: command.clone(),
+        };
+        let Some(to) = reference.filter(|_| may_act && observed.needs_target()) else { return Ok(observed) };
+        if matches!(observed.attempt, Attempt::Deferred(_)) {
+            return Ok(observed);
+        }
+        let left = self.memory.look_in(uid, LOOK_INTERVAL);
+        if !left.is_zero() {
+            observed.target = Look::Later(left);
+            return Ok(observed);
+        }
+        observed.target = self.look(&command, to).await?;
+        if matches!(judge(&observed), State::Due(_)) {
+            observed.is_confirmed = self.still_waits(&command).await?;
+        }
+        Ok(observed)
+    }
+
+    async fn look(&self, command: &Command, to: &Reference) -> Result<Look, ApiError> {
+        let Some(target) = command.row.target_id() else { return Ok(Look::None) };
+        let Some(served) = self.served_kinds.find(&to.kind.resource).await? else {
+            return Ok(Look::NotServed);
+        };
+        if served.is_namespaced == target.namespace.is_empty() {
+            return Ok(Look::OtherScope);
+        }
+        let found = match Live::object(&self.client, &served.resource, &target.namespace, &to.name).await {
+            Err(error) if error.cause == Cause::KindNotServed => {
+                self.served_kinds.find_again(&to.kind.resource).await?;
+                return Ok(Look::NotServed);
+            }
+            found => found?,
+        };
+        let found = found.filter(|found| found.metadata.uid.as_deref() == Some(&*target.uid));
+        Ok(found.map_or(Look::Gone, |found| {
+            let (ran, is_terminating) =
+                (RecentCommands::on(&found.metadata), found.metadata.deletion_timestamp.is_some());
+            let mut object = found.data;
+            object["metadata"] = json!(found.metadata);
+            Look::Found(Box::new(Target { resource: served.resource, object, ran, is_terminating }))
+        }))
+    }
+
+    /// Whether a command still exists and waits: read live, because with a stale cache it could run although it was
+    /// cancelled, or a second time.
+    async fn still_waits(&self, command: &Command) -> Result<bool, ApiError> {
+        let ObjectId { namespace, name, uid } = ObjectId::of(command);
+        let Some(now) = Live::object(&self.client, command.resource(), namespace, name).await? else {
+            return Ok(false);
+        };
+        let is_same = now.metadata.uid.as_deref() == Some(uid)
+            && now.metadata.generation == command.metadata.generation
+            && now.metadata.deletion_timestamp.is_none();
+        let row = CommandRow::of(&command.row.kind, &command.row.run, now);
+        Ok(is_same && row.owner == command.row.owner && !row.has_ended() && !row.has_started())
+    }
+}

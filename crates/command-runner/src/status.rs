@@ -1,0 +1,51 @@
+//! The state of a command → its status. Pure.
+
+use catena_api::{CommandStatus, command::SUCCEEDED, reason};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use operator_kit::report::Conditions;
+
+use crate::{command::Command, decide::judge::State};
+
+/// The status of a command in this state.
+#[must_use]
+pub fn status(command: &Command, state: &State, now: Timestamp) -> CommandStatus {
+    let (before, generation) = (&command.row.status, command.metadata.generation);
+    let conditions = Conditions::new(generation.unwrap_or_default(), now);
+    let (succeeded, reason, message) = match state {
+        State::Waiting(told) => (None, &*told.reason, told.message.as_str()),
+        State::Due(_) | State::Later(_) => (None, reason::QUEUED, "it is about to be carried out"),
+        State::Running { message, .. } => (None, reason::RUNNING, message.as_str()),
+        State::Succeeded(message) => (Some(true), "Complete", message.as_str()),
+        State::Failed(told) => (Some(false), &*told.reason, told.message.as_str()),
+    };
+    let conditions = match succeeded {
+        // The default of a definition may say that it is reconciling. Only a condition replaces it in the same write: if it
+        // were removed by another one, a crash between the two would leave an ended command in progress for ever.
+        Some(succeeded) => conditions
+            .with(SUCCEEDED, succeeded, reason, message)
+            .with(Conditions::RECONCILING, false, reason, message)
+            .while_true(Conditions::STALLED, !succeeded, reason, message),
+        None => conditions.unknown(SUCCEEDED, reason, message).with(
+            Conditions::RECONCILING,
+            true,
+            reason,
+            message,
+        ),
+    };
+    let has_run = matches!(state, State::Running { .. } | State::Succeeded(_));
+    let progress = if let State::Running { progress, .. } = state { progress.clone() } else { None };
+    CommandStatus {
+        observed_generation: generation,
+        start_time: before.start_time.clone().or_else(|| has_run.then_some(Time(now))),
+        completion_time: succeeded.map(|_| Time(now)),
+        progress: progress.or_else(|| before.progress.clone()),
+        conditions: conditions.since(&before.conditions),
+    }
+}
+
+/// Whether only numbers of a running command differ.
+#[must_use]
+pub fn is_progress(before: &CommandStatus, after: &CommandStatus) -> bool {
+    before.start_time.is_some() && after.completion_time.is_none() && before.conditions == after.conditions
+}
