@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use catena_api::command::SUCCEEDED;
 use e2e::{
     AuditLog, ChaosProxy, Cluster, Effects, Namespace, OwnKind, OwnProcess, RUNNER, Request, WAIT_TIMEOUT,
-    eventually, yaml,
+    eventually, pod_template, yaml,
 };
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use kube::{
@@ -56,13 +56,13 @@ async fn install(commands: &OwnKind) -> Result<()> {
 }
 
 async fn create_target(namespace: &Namespace, kind: &str, name: &str) -> Result<String> {
-    let labels = json!({"app": name});
-    let container = json!({"name": "main", "image": "registry.example/web:1"});
-    let spec = json!({
-        "replicas": 1, "serviceName": name, "selector": {"matchLabels": labels},
-        "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+    let object = json!({
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": 1, "serviceName": name, "selector": {"matchLabels": {"app": name}},
+            "template": pod_template(name),
+        },
     });
-    let object = json!({"metadata": {"name": name}, "spec": spec});
     let made = if kind == "Deployment" {
         namespace.create(&serde_json::from_value::<Deployment>(object)?).await?.uid()
     } else {
