@@ -13,7 +13,7 @@ use kube::{
     ResourceExt,
     api::{DynamicObject, ListParams, PostParams},
 };
-use rand::{Rng, SeedableRng, rngs::StdRng};
+use rand::{RngExt, SeedableRng, rngs::StdRng};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -45,14 +45,10 @@ fn settings(commands: &OwnKind) -> Result<Value> {
     Ok(json!({"kinds": [kind], "discovery": {"enabled": false}}))
 }
 
-/// Commands with a status of any form.
+/// Installs the kind of the test, with the shipped schema.
 async fn install(commands: &OwnKind) -> Result<()> {
-    let reference =
-        json!({"type": "object", "properties": {"kind": {"type": "string"}, "name": {"type": "string"}}});
-    let mut version = OwnKind::version(VERSION, true, &json!({"targetRef": reference}));
-    version["schema"]["openAPIV3Schema"]["properties"]["status"] =
-        json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    commands.install(&commands.definition(&[version])).await
+    let shipped: Vec<Value> = serde_saphyr::from_multiple(RESTARTS)?;
+    commands.install(&commands.definition(&[shipped[0]["spec"]["versions"][0].clone()])).await
 }
 
 async fn create_target(namespace: &Namespace, kind: &str, name: &str) -> Result<String> {
@@ -121,7 +117,8 @@ async fn kill(
     let mut last = Vec::new();
     for _ in 0..times {
         let crashed = proxy.crash_after(chance.random_range(1..=6));
-        timeout(WAIT_TIMEOUT, crashed).await.context("it did not come to the crash")??;
+        let came = timeout(WAIT_TIMEOUT, crashed).await;
+        came.with_context(|| format!("no write to be killed after; {:#?}\n{}", proxy.writes(), run.log()))??;
         last.extend(proxy.writes().pop());
         run.crash().await?;
     }
@@ -188,7 +185,7 @@ async fn each_is_carried_out_once_in_order(for_each: usize, kills: usize) -> Res
 #[tokio::test]
 async fn killed_after_any_write_it_carries_out_each_command_once_and_in_order() -> Result<()> {
     e2e::needs!(HostProcesses, AuditLog);
-    each_is_carried_out_once_in_order(5, 10).await
+    each_is_carried_out_once_in_order(8, 10).await
 }
 
 #[tokio::test]
