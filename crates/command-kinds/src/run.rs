@@ -129,7 +129,8 @@ impl RunFile {
             compiled.collect::<Result<Vec<_>, _>>()
         };
         let succeeded = compile("succeeded", &self.succeeded)?;
-        let needs_spec = !succeeded.fields().iter().any(|field| is_date(field));
+        let is_date = |field: &String| DATES.iter().any(|date| field.to_ascii_lowercase().contains(date));
+        let needs_spec = !succeeded.fields().iter().any(is_date);
         // What its values and conditions give is known only when it is rendered.
         let has_spec = top_keys(&self.patch).is_none_or(|keys| keys.iter().any(|key| key == "spec"));
         if needs_spec && !has_spec {
@@ -156,11 +157,6 @@ impl RunFile {
             supersedes: self.supersedes,
         })
     }
-}
-
-fn is_date(field: &str) -> bool {
-    let field = field.to_ascii_lowercase();
-    DATES.iter().any(|date| field.contains(date))
 }
 
 impl RuleFile {
