@@ -51,7 +51,6 @@ where
     }
 
     /// Tells, whenever it is called, why there may be kinds that are not known.
-    #[must_use]
     pub fn problem(&self) -> impl Fn() -> Option<String> + Send + Sync + use<S> {
         let definitions = self.definitions.clone();
         move || definitions.lock().as_ref()?.problem()
