@@ -19,14 +19,18 @@ fn values() -> Value {
     let job = json!({
         "id": "jobs", "group": "batch", "version": "v1", "resource": "jobs", "kind": "Job",
         "selector": "e2e.catena.dev/one-shot=true",
-        "finishedAt": "object.status.conditions.filter(c, c.type in ['Complete', 'Failed'] && c.status == 'True')\
-                       .map(c, c.lastTransitionTime)[?0].orValue(null)",
-        "ttlSeconds": "object.metadata.?annotations[?'example.com/keep'].hasValue() ? null : 0",
+        "expire": {
+            "finishedAt": "object.status.conditions.filter(c, c.type in ['Complete', 'Failed'] && c.status == 'True')\
+                           .map(c, c.lastTransitionTime)[?0].orValue(null)",
+            "ttlSeconds": "object.metadata.?annotations[?'example.com/keep'].hasValue() ? null : 0",
+        },
     });
     let task = json!({
         "id": "etcd", "group": "reaping.example.com", "version": "v1", "resource": "etcdopstasks", "kind": "EtcdOpsTask",
-        "finishedAt": "object.status.state in ['Succeeded', 'Failed', 'Rejected'] ? object.status.lastTransition : null",
-        "ttlSeconds": "object.spec.ttlSecondsAfterFinished",
+        "expire": {
+            "finishedAt": "object.status.state in ['Succeeded', 'Failed', 'Rejected'] ? object.status.lastTransition : null",
+            "ttlSeconds": "object.spec.ttlSecondsAfterFinished",
+        },
     });
     json!({"kinds": [job, task]})
 }
@@ -213,7 +217,7 @@ async fn a_mistake_in_the_settings_leaves_those_from_before_in_force() -> Result
     namespace.create(&job("first", &json!({"e2e.catena.dev/one-shot": "true"}), &json!({}))?).await?;
     namespace.until_gone::<Job>("first").await;
     let mut broken = values();
-    broken["kinds"][0]["ttlSeconds"] = json!("object.spec.");
+    broken["kinds"][0]["expire"]["ttlSeconds"] = json!("object.spec.");
     release.change(&broken).await?;
     let process = REAPER.process(&cluster).await?;
     eventually("the mistake is counted", WAIT_TIMEOUT, async || {
