@@ -24,9 +24,13 @@ pub struct Memory {
     shared: Arc<Mutex<Shared>>,
 }
 
+/// Why there may be kinds that are not known.
+type UnknownKinds = Arc<dyn Fn() -> Option<String> + Send + Sync>;
+
 #[derive(Default)]
 struct Shared {
     kinds: Vec<Arc<CommandKind>>,
+    unknown_kinds: Option<UnknownKinds>,
     /// The uids of commands, by their target.
     by_target: HashMap<TargetId, HashSet<Box<str>>>,
     /// By the uid of the command.
@@ -50,6 +54,11 @@ impl Memory {
     /// From now on, commands are of these kinds.
     pub fn follow(&self, kinds: Vec<Arc<CommandKind>>) {
         self.shared.lock().kinds = kinds;
+    }
+
+    /// From now on, this tells why there may be more kinds.
+    pub fn follow_definitions(&self, unknown: impl Fn() -> Option<String> + Send + Sync + 'static) {
+        self.shared.lock().unknown_kinds = Some(Arc::new(unknown));
     }
 
     /// Records a command that came or changed.
@@ -118,7 +127,13 @@ impl Memory {
             let (one, other) = (&target.resource, &other.resource);
             (&one.group, &one.kind) == (&other.group, &other.kind)
         };
-        let kinds = self.shared.lock().kinds.clone();
+        let (kinds, unknown_kinds) = {
+            let shared = self.shared.lock();
+            (shared.kinds.clone(), shared.unknown_kinds.clone())
+        };
+        if let Some(problem) = unknown_kinds.and_then(|unknown| unknown()) {
+            return Some(format!("the watch of definitions of commands has a problem: {problem}"));
+        }
         let may_target = |kind: &&Arc<CommandKind>| kind.targets().iter().any(|target| is_it(target));
         kinds.iter().filter(may_target).find_map(|kind| {
             let problem = self.triggers.is_served(&kind.id).err()?;
@@ -165,5 +180,22 @@ impl Shared {
         if uids.is_empty() {
             self.by_target.remove(target);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::fixtures::kind;
+
+    #[test]
+    fn commands_may_be_unknown_while_definitions_are() {
+        let (memory, restarts) = (Memory::default(), kind("restarts", &json!({})));
+        let target = &restarts.targets()[0];
+        assert_eq!(memory.unknown(target), None);
+        memory.follow_definitions(|| Some("no right".into()));
+        assert!(memory.unknown(target).unwrap().ends_with("has a problem: no right"));
     }
 }

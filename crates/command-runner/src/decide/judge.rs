@@ -42,8 +42,8 @@ pub fn judge(observed: &Observed) -> State {
     if let Some(newer) = superseding(&observed.line, &observed.command) {
         return State::Failed(superseded_by(&described(newer)));
     }
-    if let (Err(problem), false) = (&row.deadline, row.has_started()) {
-        return State::Waiting(told(reason::RULE_FAILED, problem.as_str()));
+    if let (Err(broken), false) = (&row.deadline, row.has_started() || row.is_expired(observed.now)) {
+        return State::Waiting(told(reason::RULE_FAILED, broken.problem.as_str()));
     }
     if let (Some(Err(problem)), Owner::Other(_)) = (&row.target, &row.owner) {
         let message = format!("the command cannot be read: {problem}; delete it and create a corrected one");
