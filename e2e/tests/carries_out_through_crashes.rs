@@ -94,7 +94,7 @@ fn has_succeeded(command: &DynamicObject) -> bool {
 }
 
 async fn until_all_succeeded(commands: &OwnKind, count: usize) -> Result<Vec<DynamicObject>> {
-    let all = eventually("every command has succeeded", 10 * WAIT_TIMEOUT, async || {
+    let all = eventually("every command has succeeded", 5 * WAIT_TIMEOUT, async || {
         let listed = commands.api(VERSION).list(&ListParams::default()).await;
         let all = listed.map_err(|error| error.to_string())?.items;
         match all.iter().find(|command| !has_succeeded(command)) {

@@ -13,7 +13,7 @@ use command_kinds::{
     schemas::StatusSchema,
 };
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
 use operator_kit::report::Conditions;
 use operator_watch::{TrimmedObject, Watched};
 use serde::{Deserialize, Serialize};
@@ -94,8 +94,9 @@ impl CommandRow {
         let mut object = kind.whole(object);
         let mut status: CommandStatus = serde_json::from_value(object["status"].take()).unwrap_or_default();
         status.conditions = Conditions::of_types(&status.conditions, &REPORTED);
-        // As long as none has a generation, they are the defaults of the definition.
-        if status.conditions.iter().all(|condition| condition.observed_generation.is_none()) {
+        // As long as none has a generation, they are the defaults of the definition; but an end is one, whoever has told it.
+        let is_default = status.conditions.iter().all(|condition| condition.observed_generation.is_none());
+        if is_default && !is_end(&status.conditions) {
             status.conditions.clear();
         }
         let has_status = Conditions::find(&status.conditions, SUCCEEDED).is_some();
@@ -216,6 +217,10 @@ impl Record {
         let record = Self { uid: uid.to_owned(), status: status.clone() };
         serde_json::to_string(&record).unwrap_or_default()
     }
+}
+
+fn is_end(conditions: &[Condition]) -> bool {
+    Conditions::is_true(conditions, SUCCEEDED) || Conditions::is_false(conditions, SUCCEEDED)
 }
 
 /// The record of a command on its target.
