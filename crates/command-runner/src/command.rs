@@ -13,7 +13,7 @@ use command_kinds::{
     schemas::StatusSchema,
 };
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use operator_kit::report::Conditions;
 use operator_watch::{TrimmedObject, Watched};
 use serde::{Deserialize, Serialize};
@@ -96,7 +96,7 @@ impl CommandRow {
         status.conditions = Conditions::of_types(&status.conditions, &REPORTED);
         // As long as none has a generation, they are the defaults of the definition; but an end is one, whoever has told it.
         let is_default = status.conditions.iter().all(|condition| condition.observed_generation.is_none());
-        if is_default && !is_end(&status.conditions) {
+        if is_default && !has_ended(&status) {
             status.conditions.clear();
         }
         let has_status = Conditions::find(&status.conditions, SUCCEEDED).is_some();
@@ -217,10 +217,6 @@ impl Record {
         let record = Self { uid: uid.to_owned(), status: status.clone() };
         serde_json::to_string(&record).unwrap_or_default()
     }
-}
-
-fn is_end(conditions: &[Condition]) -> bool {
-    Conditions::is_true(conditions, SUCCEEDED) || Conditions::is_false(conditions, SUCCEEDED)
 }
 
 /// The record of a command on its target.
