@@ -11,6 +11,7 @@ use crate::{
     observed::Look,
 };
 
+mod examples;
 mod shipped;
 
 /// The status of a command that ran at this minute.
