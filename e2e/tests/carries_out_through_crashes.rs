@@ -138,7 +138,6 @@ async fn each_is_carried_out_once_in_order(for_each: usize, kills: usize) -> Res
     let effects = [Effects::of::<Deployment>(&namespace).await, Effects::of::<StatefulSet>(&namespace).await];
     let log = AuditLog::from_now()?;
     let proxy = ChaosProxy::start().await?;
-    let mut run = OwnProcess::start(OwnProcess::program(RUNNER)?, &proxy, &settings(&commands)?)?;
 
     let mut targets = BTreeMap::new();
     for (kind, name) in TARGETS {
@@ -151,6 +150,8 @@ async fn each_is_carried_out_once_in_order(for_each: usize, kills: usize) -> Res
             made.entry(name).or_default().push(command);
         }
     }
+    // Only now, because the order is that of commands that are there.
+    let mut run = OwnProcess::start(OwnProcess::program(RUNNER)?, &proxy, &settings(&commands)?)?;
     let killed_after = kill(kills, &proxy, &mut run, &mut chance).await?;
     let ended = until_all_succeeded(&commands, TARGETS.len() * for_each).await?;
 
