@@ -190,7 +190,7 @@ async fn killed_after_any_write_it_carries_out_each_command_once_and_in_order() 
 }
 
 #[tokio::test]
-#[ignore = "it takes several minutes"]
+#[ignore = "a smaller one is in the default suite"]
 async fn two_hundred_commands_run_once_and_in_order_through_forty_kills() -> Result<()> {
     e2e::needs!(HostProcesses, AuditLog);
     each_is_carried_out_once_in_order(40, 40).await
