@@ -84,7 +84,7 @@ impl Process {
     pub fn show(&mut self, counts: &[usize]) {
         for (place, count) in counts.iter().enumerate() {
             for uid in self.caches[place].show(*count) {
-                if self.controller.watches()[place] == self.controller.reconciles() {
+                if self.controller.reconciles().contains(&self.controller.watches()[place]) {
                     self.forget(&uid);
                 }
             }
@@ -103,6 +103,12 @@ impl Process {
     pub fn cache(&self, kind: Kind) -> &Cache<Json, Json> {
         let place = self.controller.watches().iter().position(|watched| *watched == kind);
         &self.caches[place.expect("a controller reads only what it watches")]
+    }
+
+    /// The places of the objects in its caches that a pass may be about.
+    pub fn known(&self) -> impl Iterator<Item = &Key> {
+        let kinds = self.controller.reconciles().iter();
+        kinds.flat_map(move |kind| self.cache(*kind).rows()).map(|row| &row.meta.key)
     }
 
     /// A write was answered with this version, or whether it took effect before is unknown: decisions wait until its

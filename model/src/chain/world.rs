@@ -1,7 +1,7 @@
 //! The transitions of a world: those of its controllers.
 
 use super::{
-    content::{Answer, CHILDREN, NAME, Operation, Stored},
+    content::{Answer, CHILDREN, COMMANDS, NAME, Operation, Stored},
     controllers::{self, Controller},
     process::Process,
     rule::{self, Rule},
@@ -25,6 +25,7 @@ impl World {
     pub fn ask(&mut self, scope: &Scope, operation: Operation) -> Answer {
         let before = self.server.get(operation.key()).cloned();
         let answer = self.server.apply(operation);
+        self.ledger.sees(&self.server);
         for event in self.server.take_news() {
             if let Some(before) = before.as_ref().filter(|_| event.is_deletion) {
                 self.ledger.loses(before, &self.server, scope);
@@ -41,8 +42,7 @@ impl World {
         let process = &mut processes[at];
         let before = remembered(process);
         process.show(counts);
-        let controller = process.controller;
-        let Some(object) = process.cache(controller.reconciles()).get(key).cloned() else { return false };
+        let Some(object) = process.cache(key.kind).get(key).cloned() else { return false };
         let writes = controllers::pass(process, server, scope, &object);
         ledger.decides(process, server, &object, &writes);
         process.plan = writes.into();
@@ -90,16 +90,18 @@ impl World {
 
     /// A write is performed and judged.
     fn commit(&mut self, scope: &Scope, controller: Controller, write: &Write) -> Answer {
-        let before = self.server.get(write.operation.key()).cloned();
-        let own = &write.whose.meta.uid;
-        let desired = rule::desired_of_all(&self.server, own);
-        let answer = self.ask(scope, write.merged_with(before.as_ref()));
-        if controller == Controller::Deployments {
-            let (now, most) = (rule::desired_of_all(&self.server, own), rule::budget(&write.whose).most);
-            if now > desired.max(most) {
-                self.ledger.breaks(Rule::Budget);
-            }
+        let desired = rule::desired_of_all(&self.server, &write.whose.meta.uid);
+        let answer = self.perform(scope, controller, write);
+        if controller == Controller::Deployments && rule::exceeds_budget(write, desired, &self.server) {
+            self.ledger.breaks(Rule::Budget);
         }
+        answer
+    }
+
+    /// A write is performed, and judged but for the budget of an exchange.
+    fn perform(&mut self, scope: &Scope, controller: Controller, write: &Write) -> Answer {
+        let before = self.server.get(write.operation.key()).cloned();
+        let answer = self.ask(scope, write.merged_with(before.as_ref()));
         if let Answer::Done(after) = &answer {
             self.ledger.changes(controller, write, before.as_ref(), after);
         }
@@ -108,6 +110,11 @@ impl World {
 
     pub fn objects(&self, kind: Kind) -> impl Iterator<Item = &Stored> {
         self.server.objects().filter(move |object| object.meta.key.kind == kind)
+    }
+
+    /// The commands of all kinds.
+    pub fn commands(&self) -> impl Iterator<Item = &Stored> {
+        COMMANDS.into_iter().flat_map(|kind| self.objects(kind))
     }
 
     /// The children of all kinds.
@@ -123,12 +130,35 @@ impl World {
         self.processes.iter().any(|process| process.late.is_some())
     }
 
+    /// A process ends in the middle of a write, and the next one begins.
+    ///
+    /// No other object can be the precondition of a create. Whatever the next process does meanwhile, one that is late arrives
+    /// beside that; so it keeps to the budget of an exchange by what is there when it is sent.
+    pub fn leave_behind(&mut self, at: usize) {
+        let Self { server, processes, ledger, .. } = self;
+        let process = &mut processes[at];
+        process.late = process.plan.pop_front();
+        if let Some(write) = process.late.as_ref().filter(|write| is_create(write)) {
+            let desired = rule::desired_of_all(server, &write.whose.meta.uid);
+            let mut server = server.clone();
+            server.apply(write.operation.clone());
+            if rule::exceeds_budget(write, desired, &server) {
+                ledger.breaks(Rule::Budget);
+            }
+        }
+        self.restart(at);
+    }
+
     /// The late write arrives. `false` if there is none.
     pub fn arrive(&mut self, scope: &Scope) -> bool {
         let mut processes = self.processes.iter_mut();
         let late = processes.find_map(|process| Some((process.controller, process.late.take()?)));
         if let Some((controller, write)) = &late {
-            self.commit(scope, *controller, write);
+            if is_create(write) {
+                self.perform(scope, *controller, write);
+            } else {
+                self.commit(scope, *controller, write);
+            }
         }
         late.is_some()
     }
@@ -139,6 +169,10 @@ impl World {
         let (controller, late) = (*controller, late.take());
         self.processes[at] = Process { late, ..Process::begin(controller, &self.server) };
     }
+}
+
+fn is_create(write: &Write) -> bool {
+    matches!(write.operation, Operation::Create(_))
 }
 
 /// The memory of a process beside its caches.
