@@ -112,10 +112,11 @@ impl CommandRow {
         Conditions::is_true(conditions, SUCCEEDED) || Conditions::is_false(conditions, SUCCEEDED)
     }
 
-    /// Whether its status says that it ran. One whose proof is gone is not repeated.
+    /// Whether its status says that it ran, beside a condition of this controller: the time alone may be somebody else's. One
+    /// whose proof is gone is not repeated.
     #[must_use]
     pub fn has_started(&self) -> bool {
-        self.status.start_time.is_some()
+        self.status.start_time.is_some() && !self.status.conditions.is_empty()
     }
 
     /// The target to which it is bound.

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    mem::replace,
     sync::Arc,
     time::Duration,
 };
@@ -34,10 +35,11 @@ struct Shared {
 }
 
 /// A command.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 struct Known {
     target: Option<TargetId>,
     kind: Arc<str>,
+    ran: bool,
     looked: Option<Instant>,
     told: Option<Instant>,
 }
@@ -55,13 +57,9 @@ impl Memory {
     /// Records a command that came or changed.
     pub fn came(&self, kind: &Arc<str>, uid: &str, target: Option<&TargetId>) {
         let mut shared = self.shared.lock();
-        let known = shared.commands.entry(uid.into()).or_insert_with(|| Known {
-            target: None,
-            kind: kind.clone(),
-            looked: None,
-            told: None,
-        });
-        let former = std::mem::replace(&mut known.target, target.cloned());
+        let known = shared.commands.entry(uid.into()).or_default();
+        known.kind = kind.clone();
+        let former = replace(&mut known.target, target.cloned());
         if former.as_ref() == target {
             return;
         }
@@ -126,6 +124,20 @@ impl Memory {
         })
     }
 
+    /// Records that a look at its target has shown that a command ran, and wakes it if that is new.
+    pub fn ran(&self, command: &Command) {
+        let ObjectId { namespace, name, uid } = ObjectId::of(command);
+        let known = self.shared.lock().commands.get_mut(uid).map(|known| replace(&mut known.ran, true));
+        if known == Some(false) {
+            self.triggers.notify(&command.source.id, namespace, name);
+        }
+    }
+
+    /// Whether a look at its target has shown that a command ran.
+    pub fn has_run(&self, uid: &str) -> bool {
+        self.shared.lock().commands.get(uid).is_some_and(|known| known.ran)
+    }
+
     /// The time until another look at the target of a command, at which one is recorded as made now if that is zero.
     pub fn look_in(&self, uid: &str, interval: Duration) -> Duration {
         let mut shared = self.shared.lock();
@@ -165,5 +177,26 @@ impl Shared {
         if uids.is_empty() {
             self.by_target.remove(target);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::fixtures::{command, kind};
+
+    #[test]
+    fn that_a_command_ran_is_remembered_until_it_is_gone() {
+        let (memory, one) =
+            (Memory::new(Triggers::default()), command(&kind("a", &json!({})), "one", 1, &json!({})));
+        memory.ran(&one);
+        assert!(!memory.has_run("one"), "nobody would clear the memory of a command that is unknown");
+        memory.came(&one.source.id, "one", one.row.target_id());
+        memory.ran(&one);
+        assert!(memory.has_run("one"));
+        memory.gone("one");
+        assert!(!memory.has_run("one"));
     }
 }
