@@ -41,6 +41,8 @@ pub struct Memory {
     pub replicas: BTreeMap<Text, i32>,
     /// The time of the last write to the status of the only `BasicDeployment`.
     pub written: Option<u8>,
+    /// command-runner: commands that ran although their statuses do not say so, by their uids.
+    pub ran: BTreeSet<Text>,
     /// command-reaper: deleted commands, by their names: the uid, and a digest of the spec.
     pub removed: BTreeMap<Text, (Text, u64)>,
     /// backup-controller: refusals in a row to create a backup, by the uid of the object.
@@ -94,9 +96,10 @@ impl Process {
     /// Forgets an object that is gone. The deletion of a command is remembered.
     fn forget(&mut self, uid: &Text) {
         self.held.remove(uid);
-        let Memory { removed, mut refusals, .. } = std::mem::take(&mut self.memory);
+        let Memory { mut ran, removed, mut refusals, .. } = std::mem::take(&mut self.memory);
+        ran.remove(uid);
         refusals.remove(uid);
-        self.memory = Memory { removed, refusals, ..Memory::default() };
+        self.memory = Memory { ran, removed, refusals, ..Memory::default() };
     }
 
     /// The cache of a kind that the controller watches.

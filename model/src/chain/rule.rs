@@ -29,6 +29,7 @@ pub enum Rule {
     Order,
     Alone,
     Waiting,
+    Final,
     Seen,
     Own,
     Meant,
@@ -48,6 +49,7 @@ impl Rule {
             Self::Order => "no restart overtakes an older one",
             Self::Alone => "commands of one target run one at a time",
             Self::Waiting => "only a command that still waits is carried out",
+            Self::Final => "the outcome of a command is final",
             Self::Seen => {
                 "a rollback rejects the present rendering for the revision before the one that its author saw"
             }
@@ -169,6 +171,10 @@ impl Ledger {
         };
         if write.meant.as_ref() != Some(&before.meta.uid) {
             self.breaks(Rule::Meant);
+        }
+        let is_ended = COMMANDS.contains(&before.meta.key.kind) && has_ended(before);
+        if is_ended && condition(before, SUCCEEDED) != condition(after, SUCCEEDED) {
+            self.breaks(Rule::Final);
         }
         let is_child = before.meta.key.kind == Kind::Revision || CHILDREN.contains(&before.meta.key.kind);
         let controlled_by = before.meta.controller();

@@ -18,6 +18,10 @@ pub enum Sabotage {
     ProvesNothing,
     /// A command runs again if its target has no record of it, although its status says that it ran.
     RepeatsWhatHasStarted,
+    /// A command that ran before an older one was bound is not looked at.
+    OverlooksUnreported,
+    /// A report on a command relies on nothing that was seen.
+    ReportsBlindly,
     /// The previous revision is the one before the newest when the rollback runs, not when it was created.
     RollsBackFromTheNewest,
     /// A rollback runs although the target has not yet reported on its present spec.

@@ -37,7 +37,10 @@ impl Scenario for Chain {
     const STEPS: usize = 24;
 
     fn rules(&self) -> Vec<Property<Histories<Self>>> {
-        rules!(Once, Order, Alone, Waiting, Seen, Own, Meant, Ready, Complete, Bound, Reaped, Proven, Budget)
+        rules!(
+            Once, Order, Alone, Waiting, Final, Seen, Own, Meant, Ready, Complete, Bound, Reaped, Proven,
+            Budget
+        )
     }
 
     /// A user has just created a `BasicDeployment`.

@@ -195,6 +195,8 @@ pub fn revealing(sabotage: Sabotage) -> (Scope, Rule) {
         Sabotage::ProvesNothing => (rollback(), Rule::Once),
         Sabotage::RepeatsWhatHasStarted => (rollback_unrecorded(), Rule::Once),
         Sabotage::RollsBackFromTheNewest | Sabotage::RollsBackByOldStatuses => (rollback(), Rule::Seen),
+        Sabotage::OverlooksUnreported => (restarts_bound_late(), Rule::Rest),
+        Sabotage::ReportsBlindly => (restart_late(), Rule::Final),
         Sabotage::HandsNoToken => (restart_of_child(), Rule::Complete),
         Sabotage::BelievesOldStatuses => (restart(), Rule::Complete),
         Sabotage::BelievesOldReports => (edits(), Rule::Ready),

@@ -7,7 +7,7 @@ use std::{
 
 use catena_api::{command::RecentCommands, keys};
 use command_runner::{
-    command::{Command, CommandRow, REPORTED, order},
+    command::{Command, CommandRow, REPORTED, order, recent},
     decide::{
         Action, RUN, decide,
         judge::{State, judge},
@@ -65,8 +65,13 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Sto
         since_told: None,
     };
     let may_act = !own.row.has_ended() && !command.meta.is_deleting;
-    if may_act && observed.needs_target() && !matches!(observed.attempt, Attempt::Deferred(_)) {
+    let is_needed = observed.needs_target() || process.memory.ran.contains(&command.meta.uid);
+    if may_act && is_needed && !matches!(observed.attempt, Attempt::Deferred(_)) {
         observed.target = look(server, scope, &own);
+        if !scope.has(Sabotage::OverlooksUnreported) {
+            let unreported = observed.unreported().map(|other| recent(other).uid.into());
+            process.memory.ran.extend(unreported);
+        }
         observed.is_confirmed =
             matches!(judge(&observed), State::Due(_)) && still_waits(server, scope, command);
     }
@@ -78,7 +83,8 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Sto
             .into_iter()
             .collect(),
         Action::Report(status) => {
-            let preconditions = Preconditions::uid(&uid);
+            let version = Some(command.meta.version).filter(|_| !scope.has(Sabotage::ReportsBlindly));
+            let preconditions = Preconditions { uid: Some(uid), version };
             vec![Write::status(command, Purpose::Tell, key, preconditions, json!(status), &REPORTED)]
         }
         Action::WakeNext | Action::Wait(_) | Action::Settle => Vec::new(),
