@@ -11,8 +11,8 @@ use operator_kit::report::Conditions;
 
 use super::{
     content::{
-        CHILDREN, COMMANDS, Object, Operation, Server, Stored, condition, desire, kind_of_child, metadata,
-        serves,
+        CHILDREN, COMMANDS, NAME, Object, Operation, Server, Stored, condition, desire, kind_of,
+        kind_of_child, metadata, serves,
     },
     controllers::Controller,
     process::Process,
@@ -21,7 +21,7 @@ use super::{
     settings::{DEADLINE, DECLARED, TRIES},
     write::{Purpose, Write},
 };
-use crate::server::object::{Kind, Owner, Text};
+use crate::server::object::{Key, Kind, Owner, Text};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ValueEnum)]
 pub enum Rule {
@@ -87,6 +87,8 @@ pub struct Ledger {
     proven: BTreeSet<Text>,
     /// Objects that a person releases.
     pub released: BTreeSet<Text>,
+    /// Objects that were created by a process after its end.
+    pub left_behind: BTreeSet<Text>,
     /// The number of tries in vain to back up an object.
     pub tries: BTreeMap<Text, u8>,
     /// Names of commands that were reaped: the next one of the same name is kept.
@@ -241,7 +243,7 @@ fn decided_against(write: &Write, process: &Process, server: &Server, object: &S
             (!is_orphan || living(&object.meta.uid).is_some(), Rule::Own)
         }
         (Purpose::Scale(_) | Purpose::Other, _) if CHILDREN.contains(&write.operation.key().kind) => {
-            let serving = |write| serving_of_all(process, object, write);
+            let serving = |write| serving_of_all(process, server, object, write);
             (serving(Some(write)) >= serving(None).min(budget(object).least), Rule::Budget)
         }
         (Purpose::Bind(target), _) => {
@@ -343,23 +345,22 @@ pub fn budget(deployment: &Object) -> Limits {
     Limits { most: replicas + replicas.signum(), least: replicas }
 }
 
-/// Whether a write has given the children of a `BasicDeployment` more replicas than its budget. `before` is their number before
-/// the write.
-pub fn exceeds_budget(write: &Write, before: i64, server: &Server) -> bool {
-    desired_of_all(server, &write.whose.meta.uid) > before.max(budget(&write.whose).most)
-}
-
-/// The desired replicas of all children of a `BasicDeployment`.
-pub fn desired_of_all(server: &Server, uid: &Text) -> i64 {
+/// The desired replicas of all children of a `BasicDeployment` that count.
+pub fn desired_of_all(server: &Server, uid: &Text, counts: impl Fn(&Stored) -> bool) -> i64 {
     let children = server.objects().filter(|object| CHILDREN.contains(&object.meta.key.kind));
     let own = children.filter(|child| child.meta.controller() == Some(uid) && !child.meta.is_deleting);
-    own.map(|child| desire(child).0).sum()
+    own.filter(|child| counts(child)).map(|child| desire(child).0).sum()
 }
 
 /// The serving replicas of all children that a process sees, after a write to one of them: those that are reported, as far as
-/// they are still desired.
-fn serving_of_all(process: &Process, deployment: &Object, write: Option<&Write>) -> i64 {
-    let own = seen_children(process, deployment).filter(|child| !child.meta.is_deleting);
+/// they are still desired. The wanted child is looked up by its name where the watch does not show it.
+fn serving_of_all(process: &Process, server: &Server, deployment: &Stored, write: Option<&Write>) -> i64 {
+    let wanted = Key { kind: wanted_kind(process, deployment), name: NAME.into() };
+    let looked_up = server.get(&wanted).filter(|child| {
+        let is_seen = seen_children(process, deployment).any(|seen| seen.meta.key == wanted);
+        !is_seen && child.meta.controller() == Some(&deployment.meta.uid)
+    });
+    let own = seen_children(process, deployment).chain(looked_up).filter(|child| !child.meta.is_deleting);
     let serving = |child: &Stored| {
         let written = write.filter(|write| *write.operation.key() == child.meta.key);
         let desired = match written.map(|write| (&write.purpose, &write.operation)) {
@@ -370,6 +371,15 @@ fn serving_of_all(process: &Process, deployment: &Object, write: Option<&Write>)
         child.status.value()["active"].as_i64().unwrap_or(0).min(desired)
     };
     own.map(serving).sum()
+}
+
+/// The kind of the wanted child, by the revision of the rollback that holds, or else by the spec.
+fn wanted_kind(process: &Process, deployment: &Stored) -> Kind {
+    let pinned = revision::holding_pin(deployment).and_then(|pin| {
+        let is_it = |row: &&Stored| row.meta.annotations.get(HASH).is_some_and(|hash| **hash == *pin.hash);
+        process.cache(Kind::Revision).rows().find(is_it)
+    });
+    pinned.map_or_else(|| kind_of_child(deployment), |revision| kind_of(&revision.spec.value()["data"]))
 }
 
 /// Whether all replicas of the target of a command are as it asked.
