@@ -15,8 +15,8 @@ use kube::api::ListParams;
 use crate::{
     chain::labelled_kinds,
     cli::Cli,
-    connection::{Cluster, Options, context_names},
-    output::write,
+    cluster::{Cluster, Options, context_names},
+    screen::write,
 };
 
 /// The name under which kubectl asks for completions.

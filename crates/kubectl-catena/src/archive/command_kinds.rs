@@ -6,7 +6,8 @@ use kube::{Api, api::ListParams};
 use serde_json::Value;
 
 use crate::{
-    chain::declared_commands, connection::Cluster, errors::read_failure, kinds::Kind, pages, paint::sanitized,
+    chain::declared_commands,
+    cluster::{Cluster, Kind, read_failure, sanitized},
 };
 
 /// The settings of command-binder, in each of its installations.
@@ -39,8 +40,7 @@ pub async fn command_kinds(cluster: &Cluster) -> Result<Vec<Kind>> {
 /// # Errors
 /// When they cannot be read.
 pub async fn configured_commands(cluster: &Cluster) -> Result<Vec<Kind>> {
-    let maps = Api::<ConfigMap>::all(cluster.client.clone());
-    let maps = pages::all(&maps, ListParams::default().labels(SETTINGS)).await;
+    let maps = cluster.all::<ConfigMap>(None, ListParams::default().labels(SETTINGS)).await;
     let maps = maps.map_err(|error| Error::msg(read_failure(&error)))?;
     let home = home(cluster).await;
     // Anybody can label a ConfigMap.

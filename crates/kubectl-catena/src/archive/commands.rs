@@ -7,8 +7,8 @@ use std::collections::HashSet;
 
 use catena_api::{command::RecentCommands, keys};
 
-use super::{manifest::Manifest, rebind::Uids};
-use crate::{kinds::Kind, object::Identity};
+use super::{Manifest, Uids};
+use crate::cluster::{Identity, Kind};
 
 /// The reason to leave out a command of another project.
 pub const COMMAND_OF_OTHERS: &str =
@@ -106,7 +106,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::{archive::manifest::tests::manifest, kinds::tests::kinds};
+    use crate::{archive::manifest::tests::manifest, cluster::testing::kinds};
 
     #[test]
     fn only_a_kind_of_others_that_is_declared_as_one_is_a_command_of_others() {

@@ -4,12 +4,7 @@
 use kube::core::response::StatusCause;
 use serde_json::{Value, json};
 
-use crate::{
-    access::{Change, How},
-    connection::Cluster,
-    errors::read_failure,
-    kinds::Kind,
-};
+use crate::cluster::{Change, Cluster, How, Kind, read_failure};
 
 /// Begins the name of the field manager.
 const MANAGER: &str = "kubectl-catena-restore";

@@ -5,12 +5,11 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use serde_json::json;
 
-use super::{
-    create::{Live, handed_over, is_incomplete},
-    manifest::Manifest,
-    rebind::Uids,
+use super::{Live, Manifest, Uids, create};
+use crate::{
+    cluster::{Cluster, Kind, Kinds},
+    screen::poll,
 };
-use crate::{connection::Cluster, kinds::Kinds, waiting::poll};
 
 /// The server takes a moment to serve a new kind.
 const SERVED_TIMEOUT: Duration = Duration::from_secs(30);
@@ -18,7 +17,7 @@ const SERVED_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Creates missing definitions, and learns their kinds. Returns the names of the created ones.
 pub async fn create_missing(cluster: &mut Cluster, definitions: &[Manifest]) -> Result<Vec<String>> {
-    let kind = cluster.kinds.definitions()?.clone();
+    let kind = Kind::definitions();
     let mut created = Vec::new();
     for definition in definitions {
         let name = definition.identity().name;
@@ -26,7 +25,7 @@ pub async fn create_missing(cluster: &mut Cluster, definitions: &[Manifest]) -> 
         let live = Live { cluster, kind: &kind, namespace: None, name: &name };
         let failed = |verb: &str, error| cluster.refused(&kind, &name, verb, error);
         let found = live.get().await;
-        let is_cut_short = matches!(&found, Ok(Some(found)) if is_incomplete(found, &uid));
+        let is_cut_short = matches!(&found, Ok(Some(found)) if create::is_incomplete(found, &uid));
         // Who may not read definitions needs none that is there.
         if is_served(&cluster.kinds, definition) && !is_cut_short {
             continue;
@@ -38,9 +37,9 @@ pub async fn create_missing(cluster: &mut Cluster, definitions: &[Manifest]) -> 
             created.push(name.clone());
             live.create(&object, &uid).await.map_err(|error| failed("create", error))?
         };
-        if is_incomplete(&found, &uid) {
+        if create::is_incomplete(&found, &uid) {
             // The next upgrade of a chart must find its own fields.
-            let managed = handed_over(&found, &uid, definition.managed_fields().cloned());
+            let managed = create::handed_over(&found, &uid, definition.managed_fields().cloned());
             let live_uid = found["metadata"]["uid"].as_str().unwrap_or_default();
             let completed = live.merge(live_uid, &json!({"metadata": {"managedFields": managed}})).await;
             completed.map_err(|error| failed("patch", error))?;

@@ -14,11 +14,8 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use operator_templates::{from_yaml, short_digest, to_yaml};
 
-use super::{
-    index::{INDEX, Index, Scope},
-    manifest::Manifest,
-};
-use crate::{object::Identity, paint::sanitized};
+use super::{INDEX, Index, Manifest, Scope};
+use crate::cluster::{Identity, sanitized};
 
 /// The folder of cluster-wide objects; no namespace has such a name.
 const CLUSTER_WIDE: &str = "_cluster";

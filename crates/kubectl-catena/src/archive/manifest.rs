@@ -3,7 +3,7 @@
 use catena_api::{command::SUCCEEDED, keys};
 use serde_json::{Map, Value, json};
 
-use crate::object::Identity;
+use crate::cluster::Identity;
 
 /// The kept metadata. The uid and the owners tell which objects belonged together; the time gives commands their order.
 const KEPT_METADATA: [&str; 8] = [

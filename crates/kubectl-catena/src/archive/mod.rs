@@ -20,7 +20,15 @@ pub use collect::{LeftOut, Saved, collect};
 pub use command_kinds::configured_commands;
 pub use restore::{Choices, restore};
 
-use crate::object::Identity;
+use self::{
+    commands::{COMMAND_OF_OTHERS, REQUEST_OF_OTHERS, Target, Way},
+    create::Live,
+    folder::Folder,
+    index::{INDEX, Index, Scope},
+    manifest::Manifest,
+    rebind::Uids,
+};
+use crate::cluster::Identity;
 
 /// What became of each object in a restoration.
 #[derive(Debug, Default, Serialize)]

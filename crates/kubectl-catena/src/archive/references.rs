@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde_json::Value;
 
-use super::manifest::Manifest;
-use crate::object::Identity;
+use super::Manifest;
+use crate::cluster::Identity;
 
 /// The endings of fields that hold the name of an object.
 const ENDINGS: [&str; 3] = ["Reference", "Ref", "Name"];

@@ -4,11 +4,8 @@ use catena_api::keys;
 use kube::core::DynamicObject;
 use serde_json::Value;
 
-use super::labelled_kinds::LabelledKinds;
-use crate::{
-    kinds::{Kind, Kinds},
-    object::Identity,
-};
+use super::LabelledKinds;
+use crate::cluster::{Identity, Kind, Kinds};
 
 /// A list that may hold dependents.
 #[derive(Clone, Debug, PartialEq)]
@@ -153,7 +150,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::kinds::tests::kinds;
+    use crate::cluster::testing::kinds;
 
     #[test]
     fn the_children_of_a_known_kind_are_read_by_name_or_listed_by_label() {

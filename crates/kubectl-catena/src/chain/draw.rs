@@ -4,9 +4,8 @@ use jiff::Timestamp;
 
 use super::{Health, Node, State};
 use crate::{
-    age::age,
-    paint::{Paint, Tone},
-    table::{Cell, Table},
+    cluster::{Paint, Tone},
+    screen::{Cell, Table, age},
 };
 
 /// How a tree is drawn.

@@ -5,9 +5,9 @@ use catena_api::{
     contract::{REPLICAS_LABEL, REPLICAS_VERSION},
     keys::{self, COMMAND_KIND},
 };
-use kube::{api::ListParams, core::DynamicObject};
+use kube::api::ListParams;
 
-use crate::{connection::Cluster, errors::Gap, kinds::Kind, pages};
+use crate::cluster::{Cluster, Gap, Kind};
 
 /// Kinds that are found by a label on their definition.
 #[derive(Clone, Debug, Default)]
@@ -46,15 +46,13 @@ pub async fn labelled_kinds(cluster: &Cluster) -> (LabelledKinds, Vec<Gap>) {
 /// # Errors
 /// When definitions cannot be listed.
 pub async fn declared_commands(cluster: &Cluster) -> Result<Vec<Kind>> {
-    let definitions = cluster.kinds.definitions()?;
     let commands = with_label(cluster, COMMAND_KIND, "true").await;
-    commands.map_err(|error| cluster.refused(definitions, "", "list", error))
+    commands.map_err(|error| cluster.refused(&Kind::definitions(), "", "list", error))
 }
 
 async fn with_label(cluster: &Cluster, label: &str, value: &str) -> kube::Result<Vec<Kind>> {
-    let Ok(definitions) = cluster.kinds.definitions() else { return Ok(Vec::new()) };
     let labelled = ListParams::default().labels(&format!("{label}={value}"));
-    let found = pages::metadata(&cluster.api::<DynamicObject>(definitions, None), labelled).await?;
+    let found = cluster.metadata(&Kind::definitions(), None, labelled).await?;
     let kind = |name: String| {
         let (plural, group) = name.split_once('.')?;
         cluster.kinds.named(group, plural).cloned()

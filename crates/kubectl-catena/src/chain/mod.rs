@@ -9,6 +9,10 @@ mod pods;
 mod status;
 mod tree;
 
+use self::{
+    dependents::{DependentList, Selector},
+    labelled_kinds::LabelledKinds,
+};
 pub use draw::{Drawing, draw};
 pub use fetch::{LostOwner, Scope, fetch, with_dependents};
 pub use health::{Health, State};

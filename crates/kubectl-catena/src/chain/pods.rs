@@ -5,10 +5,7 @@ use pod_state::{Phase, PodState, TrimmedPod};
 use serde_json::{Value, json};
 
 use super::{Health, State};
-use crate::{
-    object::{conditions, created, text},
-    paint::cut,
-};
+use crate::cluster::{conditions, created, cut, text};
 
 /// The reason of a pod whose containers are ready, and which waits for the condition of a readiness gate.
 const GATED: &str = "ReadinessGatesNotReady";

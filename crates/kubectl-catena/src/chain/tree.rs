@@ -9,11 +9,8 @@ use operator_watch::ObjectId;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{
-    Health,
-    status::{health, numbers},
-};
-use crate::object::{Identity, created, deleted, number, text};
+use super::{Health, status};
+use crate::cluster::{Identity, created, deleted, number, text};
 
 /// An object with its dependents.
 #[derive(Clone, Debug, Serialize)]
@@ -100,8 +97,8 @@ fn node<'o>(object: &DynamicObject, unbound: bool, index: &Index<'o>, used: &mut
     let children = below.into_iter().map(|(other, unbound)| node(other, unbound, index, used)).collect();
     Node {
         identity: Identity::of(object),
-        health: health(object),
-        serving: numbers(object),
+        health: status::health(object),
+        serving: status::numbers(object),
         created: created(&object.metadata),
         deleted: deleted(&object.metadata),
         revision: revision(object),

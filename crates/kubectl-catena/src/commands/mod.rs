@@ -15,10 +15,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
 
-use crate::{
-    connection::Cluster,
-    target::{BASIC_DEPLOYMENTS, Target},
-};
+use crate::cluster::{BASIC_DEPLOYMENTS, Cluster, Target};
 
 /// The exit code of a check.
 fn exit_code(is_good: bool) -> ExitCode {
@@ -39,7 +36,7 @@ fn ensure_basic_deployment(cluster: &Cluster, target: &Target) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::connection::tests::cluster;
+    use crate::cluster::testing::cluster;
 
     #[tokio::test]
     async fn a_basic_deployment_has_all_names_that_the_server_knows() {

@@ -12,12 +12,8 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::{
-    access::{Change, How},
-    connection::Options,
-    object::Identity,
-    output::write,
-    paint::sanitized,
-    target::ObjectArgument,
+    cluster::{Change, How, Identity, ObjectArgument, Options, sanitized},
+    screen::write,
     why::explanation_aside,
 };
 

@@ -12,8 +12,8 @@ pub use self::{command::check_command, schema::Schema};
 
 use self::schema::Found;
 use crate::{
-    paint::{Paint, Tone},
-    table::{Cell, Table},
+    cluster::{Paint, Tone},
+    screen::{Cell, Table},
 };
 
 /// The report on a kind: field by field, or requirement by requirement.

@@ -7,19 +7,19 @@ use std::time::Duration;
 use anyhow::{Context, Error, Result, bail, ensure};
 use catena_api::keys;
 use jiff::{SignedDuration, Timestamp};
-use kube::{api::ListParams, core::DynamicObject};
+use kube::api::ListParams;
 use operator_templates::short_digest;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::definition::{self, Definition, refused};
+use super::{
+    Definition,
+    definition::{self},
+};
 use crate::{
-    access::{Change, How},
-    connection::Cluster,
-    kinds::Kind,
-    pages,
-    waiting::poll,
+    cluster::{Change, Cluster, How, Kind},
+    screen::poll,
 };
 
 /// Begins the name of each group: kinds of groups that come first in the alphabet keep their short names.
@@ -105,7 +105,11 @@ impl Scratch {
                     }
                     // One of the same id that is being removed takes a moment to go.
                     let is_there = matches!(&error, kube::Error::Api(status) if status.is_already_exists());
-                    if is_there { Ok(None) } else { Err(refused(&self.name, "create", error)) }
+                    if is_there {
+                        Ok(None)
+                    } else {
+                        Err(definition::refused(cluster, &self.name, "create", error))
+                    }
                 }
             }
         });
@@ -134,7 +138,7 @@ impl Scratch {
             }
         });
         if served.await?.is_none() {
-            let found = cluster.read::<Value>(&definition::kind(), None, &self.name).await;
+            let found = cluster.read::<Value>(&Kind::definitions(), None, &self.name).await;
             bail!(
                 "the server does not serve the scratch definition {} after {} s: {}",
                 self.name,
@@ -189,11 +193,11 @@ impl Scratch {
 
 /// Removes the scratch definitions that no check claims any more, and names the others.
 pub async fn remove_leftovers(cluster: &Cluster) -> Result<Vec<Leftover>> {
-    let kind = cluster.kinds.definitions()?;
+    let kind = Kind::definitions();
     let labelled = ListParams::default().labels(&format!("{}=true", keys::SCRATCH));
-    let listed = pages::metadata(&cluster.api::<DynamicObject>(kind, None), labelled).await;
+    let listed = cluster.metadata(&kind, None, labelled).await;
     let mut leftovers = Vec::new();
-    for metadata in listed.map_err(|error| cluster.refused(kind, "", "list", error))? {
+    for metadata in listed.map_err(|error| cluster.refused(&kind, "", "list", error))? {
         let name = metadata.name.unwrap_or_default();
         // The label alone proves nothing: somebody may have put it on a definition with objects.
         // One that is being deleted is neither in use nor left over.
@@ -210,7 +214,7 @@ pub async fn remove_leftovers(cluster: &Cluster) -> Result<Vec<Leftover>> {
                 Err(kube::Error::Api(status)) if status.is_forbidden() => {
                     leftover.denied.clone_from(&status.message);
                 }
-                Err(error) => return Err(refused(&leftover.name, "delete", error)),
+                Err(error) => return Err(definition::refused(cluster, &leftover.name, "delete", error)),
             }
         } else {
             leftover.in_use_until = until;
@@ -221,12 +225,12 @@ pub async fn remove_leftovers(cluster: &Cluster) -> Result<Vec<Leftover>> {
 }
 
 async fn write(cluster: &Cluster, name: &str, change: Change<'_>) -> kube::Result<Value> {
-    cluster.write(&definition::kind(), None, name, change, How::default()).await
+    cluster.write(&Kind::definitions(), None, name, change, How::default()).await
 }
 
 /// Deletes a definition; `false` if it is not there.
 async fn delete(cluster: &Cluster, name: &str, uid: Option<&str>) -> kube::Result<bool> {
-    match cluster.delete(&definition::kind(), None, name, uid).await {
+    match cluster.delete(&Kind::definitions(), None, name, uid).await {
         Err(kube::Error::Api(status)) if status.is_conflict() => Ok(false),
         deleted => deleted,
     }
@@ -243,7 +247,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        connection::tests::cluster,
+        cluster::testing::cluster,
         upgrade::{check, definition::tests::definition},
     };
 

@@ -6,14 +6,8 @@ use kube::core::Status;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{
-    lost::{LostField, lost},
-    scratch::Scratch,
-};
-use crate::{
-    access::{Change, How},
-    connection::Cluster,
-};
+use super::{LostField, Scratch, lost};
+use crate::cluster::{Change, Cluster, How};
 
 /// Attempts of a request that fails for a reason that may pass.
 const ATTEMPTS: u32 = 5;

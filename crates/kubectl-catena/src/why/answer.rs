@@ -5,12 +5,10 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::reasons::{Row, describe};
+use super::{Row, reasons};
 use crate::{
     chain::{Health, Node},
-    errors::Gap,
-    object::Identity,
-    paint::cut,
+    cluster::{Gap, Identity, cut},
 };
 
 /// Characters of a text that is printed.
@@ -121,7 +119,7 @@ fn clipped(text: String) -> String {
 impl Cause {
     /// A reason with its usual meaning and remedy.
     pub fn with(object: &Identity, reason: &str) -> Self {
-        Self::described(object, reason, describe(reason))
+        Self::described(object, reason, reasons::describe(reason))
     }
 
     /// A reason with the meaning and the remedy of a row, if there is one.

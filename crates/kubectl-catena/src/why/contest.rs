@@ -4,15 +4,10 @@ use catena_api::keys;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::Value;
 
-use super::{
-    answer::{Cause, Finding},
-    command::is_waiting,
-    facts::Facts,
-    walk::path_to,
-};
+use super::{Cause, Facts, Finding, command, walk};
 use crate::{
     chain::Node,
-    object::{Identity, conditions, text},
+    cluster::{Identity, condition, text},
 };
 
 /// The reason of an object whose controller has repeated a write too often.
@@ -22,7 +17,7 @@ pub const REASON: &str = "RepeatedWrites";
 pub fn check<'n>(facts: &Facts<'n>) -> Option<Finding<'n>> {
     let asked = facts.asked;
     // Neither a finished command nor a revision depends on it.
-    if asked.serving.is_none() && !is_waiting(asked) {
+    if asked.serving.is_none() && !command::is_waiting(asked) {
         return None;
     }
     let told = facts.top.all().filter(|node| told(node).is_some() && node.deleted.is_none());
@@ -31,7 +26,7 @@ pub fn check<'n>(facts: &Facts<'n>) -> Option<Finding<'n>> {
     concerned.find_map(|node| {
         let (child, cause) = contested(node)?;
         let is_child = |node: &Node| node.identity.uid == child.identity.uid;
-        let path = path_to(asked, &is_child).unwrap_or_else(|| vec![asked, child]);
+        let path = walk::path_to(asked, &is_child).unwrap_or_else(|| vec![asked, child]);
         Some(Finding { cause, path })
     })
 }
@@ -133,6 +128,6 @@ fn changes(webhook: &Value, object: &Identity) -> bool {
 /// The report of a BasicDeployment that its controller has changed its child back again and again.
 pub fn told(node: &Node) -> Option<Condition> {
     let is_parent = (node.identity.group(), node.identity.kind.as_str()) == (keys::GROUP, "BasicDeployment");
-    let mut said = conditions(&node.object).into_iter().filter(|_| is_parent);
-    said.find(|said| said.type_ == "Ready" && said.status == "False" && said.reason == REASON)
+    let said = condition(&node.object, "Ready").filter(|_| is_parent)?;
+    (said.status == "False" && said.reason == REASON).then_some(said)
 }

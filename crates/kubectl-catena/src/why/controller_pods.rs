@@ -9,15 +9,10 @@ use kube::{
 };
 use serde_json::Value;
 
-use super::{
-    controllers::{Installation, PodTrouble},
-    read::alone,
-    reasons::reported,
-};
+use super::{Installation, PodTrouble, read, reasons};
 use crate::{
     chain::{Health, Node, State, last_words, shortened},
-    connection::Cluster,
-    object::Identity,
+    cluster::{Cluster, Identity},
 };
 
 /// The end of a log in which the last error is looked for.
@@ -35,7 +30,7 @@ async fn trouble(cluster: &Cluster, seen: &Installation) -> Option<PodTrouble> {
     let kind = cluster.kinds.named("", "pods")?;
     let labels = ListParams::default().labels(&seen.selector);
     let pods = cluster.list(kind, Some(&seen.namespace), labels).await.ok()?.into_iter();
-    let judged = pods.filter(|pod| pod.metadata.deletion_timestamp.is_none()).filter_map(alone);
+    let judged = pods.filter(|pod| pod.metadata.deletion_timestamp.is_none()).filter_map(read::alone);
     let Node { identity, health, object: pod, .. } = judged.min_by_key(|pod| rank(pod.health.state))?;
     let logs = Api::<Pod>::namespaced(cluster.client.clone(), &seen.namespace);
     let words = words_of(&logs, &pod, &health).await;
@@ -61,7 +56,7 @@ fn state(pod: &Identity, health: &Health) -> String {
     if health.state == State::Ready {
         return "is ready, but has not renewed its Lease".to_owned();
     }
-    let cause = reported(pod, &health.reason, &health.message);
+    let cause = reasons::reported(pod, &health.reason, &health.message);
     format!("{} ({})", cause.meaning, cause.reason)
 }
 

@@ -3,8 +3,8 @@
 use catena_api::keys;
 use jiff::{SignedDuration, Timestamp};
 
-use super::answer::Cause;
-use crate::{age::age, object::Identity};
+use super::Cause;
+use crate::{cluster::Identity, screen::age};
 
 /// The label with the name of a program, or of the chart if that has another name.
 pub const NAME: &str = "app.kubernetes.io/name";

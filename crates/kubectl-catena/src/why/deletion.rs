@@ -4,21 +4,15 @@ use catena_api::keys;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    answer::Cause,
-    contents::{self, contains},
-    controllers::{Verdict, not_running},
-    edges::follow,
-    facts::Facts,
-    nodes,
-    reasons::describe,
-    text::with_names,
-    walk::{Step, is_kept_pod, way_to},
+    Cause, Facts, Step, Verdict,
+    contents::{self},
+    controllers, edges, nodes, reasons, text, walk,
 };
 use crate::{
-    age::{age, duration},
     chain::{Finalizer, Node, State},
-    object::Identity,
+    cluster::Identity,
     protection::{self, BACKUP_CONTROLLER, HELD_FOR_BACKUP, NO_ENTRY},
+    screen::{age, duration},
 };
 
 /// More would hide the rest.
@@ -29,24 +23,24 @@ pub fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
     let since = node.deleted?;
     if let Some(cause) = contents::remaining(node, since) {
         let contents = facts.surroundings.related.contents.iter();
-        let held = contents.filter(|held| held.deleted.is_some() && contains(node, &held.identity));
+        let held = contents.filter(|held| held.deleted.is_some() && contents::contains(node, &held.identity));
         return Some(Step::to(held, Some(cause)));
     }
-    let (named, missing) = follow(node, facts);
+    let (named, missing) = edges::follow(node, facts);
     if node.identity.kind == "Pod" && missing.is_some() {
         return missing.map(Step::own);
     }
     if let Some(finalizer) = holders(node).next() {
         // A backup that fails leads further; of one that is under way, the report on the object tells more.
         let is_stuck = |below: &Node| matches!(below.health.state, State::Stuck | State::Failed);
-        let fails = |found: &&Node| way_to(found, &is_stuck).is_some();
+        let fails = |found: &&Node| walk::way_to(found, &is_stuck).is_some();
         let next = named.into_iter().filter(|found| node.identity.kind == "Pod" || fails(found));
         return Some(Step::to(next, Some(held_by(node, finalizer, since, facts))));
     }
     // Deleted in the foreground: it waits for its dependents.
     let dependents = node.children.iter().filter(|child| child.deleted.is_some());
     let mut step = Step::to(named.into_iter().chain(dependents), Some(waits(node, since, facts)));
-    step.ways.extend(way_to(node, &is_kept_pod));
+    step.ways.extend(walk::way_to(node, &walk::is_kept_pod));
     Some(step)
 }
 
@@ -61,7 +55,7 @@ pub fn remarks(facts: &Facts, cause: Option<&Cause>) -> Vec<String> {
         pod.identity.uid == facts.asked.identity.uid
             || cause.is_some_and(|cause| cause.object == pod.identity)
     };
-    let pods = facts.asked.all().filter(|node| is_kept_pod(node) && !is_told(node));
+    let pods = facts.asked.all().filter(|node| walk::is_kept_pod(node) && !is_told(node));
     let told = pods.filter_map(|pod| {
         let (since, finalizer) = (pod.deleted?, holders(pod).next()?);
         let (pod, name) = (&pod.identity, &finalizer.name);
@@ -74,8 +68,8 @@ pub fn remarks(facts: &Facts, cause: Option<&Cause>) -> Vec<String> {
 pub fn held_for_backup(node: &Node) -> Option<String> {
     node.deleted?;
     holders(node).find(|finalizer| finalizer.name == keys::BACKUP_FINALIZER)?;
-    let row = describe(HELD_FOR_BACKUP)?;
-    Some(format!("{} {}: {}", node.identity, row.meaning, with_names(&row.remedy, &node.identity)))
+    let row = reasons::describe(HELD_FOR_BACKUP)?;
+    Some(format!("{} {}: {}", node.identity, row.meaning, text::with_names(&row.remedy, &node.identity)))
 }
 
 fn is_of_garbage_collector(finalizer: &str) -> bool {
@@ -103,7 +97,7 @@ fn held_by(node: &Node, finalizer: &Finalizer, since: Timestamp, facts: &Facts) 
 fn backup(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
     if let Verdict::Down(down) = facts.verdict(BACKUP_CONTROLLER) {
         let meaning = format!("is held until it is backed up, but {}", down.told(BACKUP_CONTROLLER));
-        return not_running(&node.identity, BACKUP_CONTROLLER, &down).meaning(meaning);
+        return controllers::not_running(&node.identity, BACKUP_CONTROLLER, &down).meaning(meaning);
     }
     let kind = (node.identity.group().to_owned(), node.identity.kind.clone());
     if facts.surroundings.protected.as_ref().is_some_and(|kinds| !kinds.current.contains(&kind)) {
@@ -128,10 +122,11 @@ fn backup(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
     let backup = text("backup");
     let of = if backup.is_empty() { String::new() } else { format!(" by {backup}") };
     // The namespace of the backup: the usual advice is for an object that cannot be created.
-    let row = describe(&reason).filter(|_| reason != contents::TERMINATING);
-    let mut cause = Cause::described(&node.identity, &reason, row.or_else(|| describe(HELD_FOR_BACKUP)));
+    let row = reasons::describe(&reason).filter(|_| reason != contents::TERMINATING);
+    let mut cause =
+        Cause::described(&node.identity, &reason, row.or_else(|| reasons::describe(HELD_FOR_BACKUP)));
     if let Some(backup) = backup_of(node) {
-        let why = with_names("kubectl catena why {object}{namespace}", &backup);
+        let why = text::with_names("kubectl catena why {object}{namespace}", &backup);
         cause.advice = format!("{why} explains the state of the backup; {}", cause.advice);
     }
     let meaning = format!("is held by {BACKUP_CONTROLLER} until it is backed up{of}");

@@ -1,35 +1,29 @@
 //! Facts → the answer: the end of the walk, and what else a person has to know.
 
 use super::{
-    answer::{Answer, Cause, Evidence, Finding},
-    command::{self, is_waiting},
-    contest,
-    controllers::NOT_RUNNING,
-    deletion,
-    facts::Facts,
-    left_behind, nodes, readiness, settings,
-    text::{self as words, with_names},
-    unreported,
-    walk::explain,
-    warnings,
+    Answer, Cause, Evidence, Facts, Finding, NOT_RUNNING,
+    command::{self},
+    contest, deletion, left_behind, nodes, readiness, settings,
+    text::{self, self as words},
+    unreported, walk, warnings,
 };
 use crate::{
-    age::age,
     chain::{Node, State},
-    object::{Identity, conditions, text},
+    cluster::{Identity, condition, conditions, text},
+    screen::age,
 };
 
 /// Finds the root cause.
 pub fn diagnose(facts: &Facts) -> Answer {
     let asked = facts.asked;
-    let mut finding = explain(asked, facts);
+    let mut finding = walk::explain(asked, facts);
     // An obstacle that stays comes before the changes of others, and these before mere progress.
     let is_minor = |cause: &Cause| cause.is_progress || cause.reason == contest::REASON;
     if finding.as_ref().is_none_or(|finding| is_minor(&finding.cause)) {
         finding = contest::check(facts).or(finding);
     }
     if let Some(Finding { cause, .. }) = &mut finding {
-        cause.advice = with_names(&cause.advice, &cause.object);
+        cause.advice = text::with_names(&cause.advice, &cause.object);
     }
     let doubt = if finding.is_some() { None } else { doubt(facts) };
     let well = finding.is_none() && doubt.is_none();
@@ -116,7 +110,7 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
         Some(format!("{}: {message}", node.identity))
     }));
     remarks.extend(command::outlived(facts));
-    let waiting = facts.asked.children.iter().filter(|child| is_waiting(child)).count();
+    let waiting = facts.asked.children.iter().filter(|child| command::is_waiting(child)).count();
     if waiting > 0 {
         let word = if waiting == 1 { "command is" } else { "commands are" };
         remarks.push(format!("{waiting} {word} not finished: `kubectl catena tree` lists them"));
@@ -158,15 +152,13 @@ fn rolled_back(node: &Node) -> Option<String> {
 
 /// The message of a condition that exists only while it is true.
 fn condition_message(node: &Node, type_: &str) -> Option<String> {
-    let conditions = conditions(&node.object);
-    let found = conditions.into_iter().find(|found| found.type_ == type_ && found.status == "True")?;
-    Some(found.message)
+    condition(&node.object, type_).filter(|found| found.status == "True").map(|found| found.message)
 }
 
 /// The blocker comes from the older revision: to fix the spec would be in vain.
 fn not_the_spec(object: &Identity) -> String {
     let advice = "`kubectl catena{namespace} history {name}` lists the others, and `kubectl catena{namespace} rollback {name} --to-revision N` chooses one";
-    let advice = with_names(advice, object);
+    let advice = text::with_names(advice, object);
     format!(
         "{object} was rolled back, and the blocker comes from that older revision, not from the spec: {advice}"
     )

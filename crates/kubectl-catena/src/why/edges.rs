@@ -4,17 +4,10 @@
 use catena_api::keys;
 use serde_json::Value;
 
-use super::{
-    answer::Cause,
-    contents,
-    deletion::{backup_of, namespace_of_backup},
-    facts::Facts,
-    reasons::reported,
-    warnings,
-};
+use super::{Cause, Facts, contents, deletion, reasons, warnings};
 use crate::{
     chain::{Node, State},
-    object::{Identity, text},
+    cluster::{Identity, text},
 };
 
 /// Objects beside a chain.
@@ -84,10 +77,10 @@ pub fn edges(node: &Node) -> Vec<(Edge, Identity)> {
     if node.deleted.is_none() && node.health.state.is_healthy() {
         return found;
     }
-    if let Some(namespace) = namespace_of_backup(node) {
+    if let Some(namespace) = deletion::namespace_of_backup(node) {
         return vec![(Edge::BackupNamespace, namespace)];
     }
-    found.extend(backup_of(node).map(|backup| (Edge::Backup, backup)));
+    found.extend(deletion::backup_of(node).map(|backup| (Edge::Backup, backup)));
     match (node.identity.group(), node.identity.kind.as_str()) {
         ("", "Pod") => {
             let has_ended = node.deleted.is_none() && node.health.state == State::Failed;
@@ -143,7 +136,7 @@ pub fn blocker(node: &Node) -> Option<(Identity, Cause)> {
     let object = Identity::new(text("apiVersion"), text("kind"), namespace, text("name"));
     let object = if is_same(&node.identity, &object) { node.identity.clone() } else { object };
     let is_named = !object.kind.is_empty() && !object.name.is_empty();
-    let cause = reported(&object, text("reason"), text("message")).since(text("since").parse().ok());
+    let cause = reasons::reported(&object, text("reason"), text("message")).since(text("since").parse().ok());
     is_named.then_some((object, cause))
 }
 

@@ -2,12 +2,12 @@
 
 use jiff::Timestamp;
 
-use super::{
-    controllers::{Controllers, Verdict},
-    edges::Related,
-    settings::RefusedSettings,
+use super::{Controllers, RefusedSettings, Related, Verdict};
+use crate::{
+    chain::Node,
+    cluster::{Gap, Identity},
+    protection::ProtectedKinds,
 };
-use crate::{chain::Node, errors::Gap, object::Identity, protection::ProtectedKinds};
 
 /// Everything that a diagnosis is based on.
 #[derive(Debug)]

@@ -31,6 +31,18 @@ mod volumes;
 mod walk;
 mod warnings;
 
+use self::{
+    answer::{Answer, Cause, Evidence, Finding},
+    command::BINDER,
+    contents::TERMINATING,
+    controllers::{Controllers, Installation, Lease, NAME, NOT_RUNNING, PodTrouble, Verdict},
+    edges::{Edge, Related},
+    facts::{Facts, Surroundings, Warning},
+    reasons::Row,
+    settings::RefusedSettings,
+    unreported::REPORT_GRACE,
+    walk::Step,
+};
 pub use explanation::{explanation, explanation_aside};
 pub use reasons::describe;
 pub use text::text;

@@ -4,7 +4,7 @@ use catena_api::keys;
 
 use crate::{
     chain::{Node, State, replicas},
-    object::Identity,
+    cluster::Identity,
 };
 
 /// Why an object is not ready although it reports so.

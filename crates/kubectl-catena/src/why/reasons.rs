@@ -6,8 +6,8 @@ use catena_api::{keys, reason::ROWS};
 use operator_watch::ApiError;
 use serde::Deserialize;
 
-use super::answer::Cause;
-use crate::{errors::is_missing_right, object::Identity};
+use super::Cause;
+use crate::cluster::{Identity, is_missing_right};
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| serde_saphyr::from_str(ROWS).unwrap_or_default());
 

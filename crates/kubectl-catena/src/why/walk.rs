@@ -2,17 +2,13 @@
 //! leads to an obstacle, or else to mere progress, or else its own words.
 
 use super::{
-    answer::{Cause, Finding},
-    command::{self, is_command},
-    contents, contest, deletion,
-    edges::{blocker, follow, is_same, terminating_kind},
-    facts::Facts,
-    leaf::own,
-    readiness, settings, unreported,
+    Cause, Facts, Finding,
+    command::{self},
+    contents, contest, deletion, edges, leaf, readiness, settings, unreported,
 };
 use crate::{
     chain::{Node, State},
-    object::{Identity, text},
+    cluster::{Identity, text},
 };
 
 /// Reasons of an object whose spec is not followed at all: whatever its present pods suffer from, no correction reaches them.
@@ -83,14 +79,14 @@ fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
 /// The neighbours of an object that is not as it should be.
 fn neighbours<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
     let doubt = contradiction(node, facts);
-    let blocker = blocker(node);
+    let blocker = edges::blocker(node);
     let is_healthy = node.health.state.is_healthy();
     let is_blocked = node.health.state == State::Present && blocker.is_some();
     if is_healthy && !has_unhealthy_dependents(node) && !is_blocked && doubt.is_none() {
         return None;
     }
-    let (named, missing) = follow(node, facts);
-    let definition = terminating_kind(node).and_then(|kind| {
+    let (named, missing) = edges::follow(node, facts);
+    let definition = edges::terminating_kind(node).and_then(|kind| {
         let is_it =
             |found: &&Node| found.deleted.is_some() && text(&found.object, "/spec/names/kind") == Some(kind);
         facts.surroundings.related.found.iter().find(is_it)
@@ -99,7 +95,7 @@ fn neighbours<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
         return Some(Step::own(cause));
     }
     if NOT_FOLLOWED.contains(&node.health.reason.as_str()) {
-        return Some(Step::own(own(node, facts)));
+        return Some(Step::own(leaf::own(node, facts)));
     }
     let mut step = Step::to(definition.into_iter().chain(named), missing);
     if let Some((object, cause)) = &blocker
@@ -110,7 +106,7 @@ fn neighbours<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
     step.ways.extend(unhealthy_children(node, facts).map(|child| vec![child]));
     step.ways.extend(way_to(node, &is_kept_pod));
     let cause = || match (doubt, blocker) {
-        _ if !is_healthy => Some(own(node, facts)),
+        _ if !is_healthy => Some(leaf::own(node, facts)),
         (Some(doubt), _) => Some(Cause::with(&node.identity, "StatusContradictory").meaning(doubt)),
         (None, Some((blocker, cause))) if is_blocked => {
             let meaning = format!("reports that {blocker} blocks it");
@@ -130,8 +126,8 @@ fn add_blocker<'n>(
     cause: &Cause,
     facts: &Facts<'n>,
 ) -> bool {
-    let is_itself = is_same(&node.identity, blocker);
-    let way = way_to(node, &|below| is_same(&below.identity, blocker)).filter(|_| !is_itself);
+    let is_itself = edges::is_same(&node.identity, blocker);
+    let way = way_to(node, &|below| edges::is_same(&below.identity, blocker)).filter(|_| !is_itself);
     if let Some(way) = way {
         // It may be well by now: the status is about to follow.
         let first = vec![way[0]];
@@ -164,7 +160,7 @@ fn has_unhealthy_dependents(node: &Node) -> bool {
         State::Present => has_unhealthy_dependents(child),
     };
     node.health.state == State::Present
-        && node.children.iter().any(|child| !is_command(child) && is_open(child))
+        && node.children.iter().any(|child| !command::is_command(child) && is_open(child))
 }
 
 /// Children that are not well, stuck ones first. Commands come and go beside the chain.
@@ -178,7 +174,7 @@ pub fn unhealthy_children<'n>(node: &'n Node, facts: &Facts) -> impl Iterator<It
     let mut children: Vec<&Node> = node
         .children
         .iter()
-        .filter(|child| !is_command(child) && !is_replaced(child, node))
+        .filter(|child| !command::is_command(child) && !is_replaced(child, node))
         .filter(|child| {
             let is_open = !child.health.state.is_healthy() || has_unhealthy_dependents(child);
             is_open || contradiction(child, facts).is_some()
@@ -202,7 +198,7 @@ pub fn is_kept_pod(node: &Node) -> bool {
 
 /// The objects between one and the first below it that is wanted, and that one.
 pub fn way_to<'n>(node: &'n Node, is_wanted: &dyn Fn(&Node) -> bool) -> Option<Vec<&'n Node>> {
-    let mut below = node.children.iter().filter(|child| !is_command(child));
+    let mut below = node.children.iter().filter(|child| !command::is_command(child));
     below.find_map(|child| path_to(child, is_wanted))
 }
 

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::*;
 use crate::{
     archive::commands::COMMAND_OF_OTHERS,
-    connection::tests::{Answer, answering, status},
+    cluster::testing::{Answer, answering, status},
 };
 
 /// A folder that goes with the test.

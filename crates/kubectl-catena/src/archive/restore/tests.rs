@@ -11,7 +11,7 @@ use crate::{
         index::Scope,
         manifest::tests::manifest,
     },
-    connection::tests::{Answer, answering, status},
+    cluster::testing::{Answer, answering, status},
 };
 
 const DEPLOYMENT: &str = "/apis/catena.dev/v1alpha1/namespaces/shop/basicdeployments/web";
@@ -38,7 +38,7 @@ fn ended() -> Manifest {
 fn store(
     objects: &[(&str, Value)],
     otherwise: impl Fn(&Method, &str) -> Option<Answer> + Send + 'static,
-) -> (Cluster, crate::connection::tests::Requests) {
+) -> (Cluster, crate::cluster::testing::Requests) {
     let mut objects: std::collections::HashMap<String, Value> =
         objects.iter().map(|(path, object)| ((*path).to_owned(), object.clone())).collect();
     answering(move |method, uri, body| {
@@ -93,7 +93,7 @@ async fn restored(cluster: &Cluster, objects: Vec<Manifest>) -> Report {
 }
 
 async fn restored_with(choices: Choices, cluster: &Cluster, objects: Vec<Manifest>) -> Report {
-    let commands = command_kinds(cluster).await.unwrap();
+    let commands = command_kinds::command_kinds(cluster).await.unwrap();
     let mut restoration = Restoration::new(cluster, choices, &objects);
     restoration.all(objects, &commands).await;
     restoration.result
@@ -131,7 +131,7 @@ async fn data_is_there_before_its_owner_which_is_set_later() {
     assert_eq!((report.restored.len(), report.failed.len()), (2, 0), "{report:?}");
     let secret = live(&cluster, SECRET).await.unwrap();
     assert_eq!(secret["metadata"]["ownerReferences"][0]["uid"], "new-web");
-    assert!(!is_incomplete(&secret, "uid-of-key"), "{secret}");
+    assert!(!create::is_incomplete(&secret, "uid-of-key"), "{secret}");
     let requests = requests.lock().unwrap();
     let place = |told: &str| requests.iter().position(|request| request.starts_with(told)).unwrap();
     assert!(

@@ -11,13 +11,12 @@ use catena_api::contract::ReplicaContract;
 use clap::{Args, ValueEnum};
 
 use crate::{
-    connection::Cluster,
+    cluster::{Cluster, Kind},
     contract::{
         Fields, Report,
         live::{Limits, Manifest, Requirement, Requirements, Subject, check},
     },
     issue::duration,
-    kinds::Kind,
 };
 
 /// How the contract is tried on real objects.

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::values::Source;
-use crate::{connection::Cluster, errors::is_missing_right, kinds::Kind, object::Identity};
+use crate::cluster::{Cluster, Identity, Kind, is_missing_right};
 
 /// The result for a template.
 #[derive(Clone, Debug, PartialEq, Serialize)]

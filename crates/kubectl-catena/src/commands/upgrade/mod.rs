@@ -9,9 +9,8 @@ use anyhow::Result;
 use clap::Subcommand;
 
 use crate::{
-    connection::Options,
-    paint::{Tone, cut},
-    table::{Cell, Table},
+    cluster::{Options, Tone, cut},
+    screen::{Cell, Output, Table},
     upgrade::{ObjectFields, Refused},
 };
 
@@ -38,10 +37,10 @@ pub enum Command {
 }
 
 /// Runs a step.
-pub async fn run(options: &Options, command: &Command) -> Result<ExitCode> {
+pub async fn run(options: &Options, output: Output, command: &Command) -> Result<ExitCode> {
     match command {
-        Command::Check(arguments) => Box::pin(check::run(options, arguments)).await,
-        Command::Migrate(arguments) => Box::pin(migrate::run(options, arguments)).await,
+        Command::Check(arguments) => Box::pin(check::run(options, output, arguments)).await,
+        Command::Migrate(arguments) => Box::pin(migrate::run(options, output, arguments)).await,
     }
 }
 

@@ -13,12 +13,7 @@ use kube::{
 };
 use operator_watch::Unmanaged;
 
-use super::{
-    observed::Child,
-    replica::{Expectation, Replica},
-    requirement::Requirement,
-    run::Run,
-};
+use super::{Child, Expectation, Replica, Requirement, Run};
 
 impl Run<'_> {
     /// From now on, any readiness is judged by this; `None` while a change is on its way.
@@ -124,7 +119,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        connection::tests::{answering, status},
+        cluster::testing::{answering, status},
         contract::live::{Subject, manifest::Manifest, report::Ledger, requirement::Limits, stage::Stage},
     };
 

@@ -5,7 +5,7 @@ use catena_api::contract::ReplicaContract;
 use operator_templates::documents;
 use serde_json::{Value, json};
 
-use crate::kinds::Kind;
+use crate::cluster::Kind;
 
 /// An image that nobody can pull: the domain `invalid` has no hosts (RFC 2606).
 const MISSING_IMAGE: &str = "registry.invalid/catena/contract-check:missing";
@@ -88,7 +88,7 @@ fn replace_images(value: &mut Value) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kinds::tests::kinds;
+    use crate::cluster::testing::kinds;
 
     fn read(text: &str) -> Result<Manifest> {
         Manifest::read(text, kinds().find("deployments").unwrap())

@@ -19,9 +19,18 @@ pub use self::{
     requirement::{Limits, Requirement},
 };
 
+use self::{
+    observed::{Child, Observed},
+    replica::{Expectation, Replica},
+    report::Ledger,
+    requirement::Level,
+};
 use self::{run::Run, stage::Stage};
 use super::Report;
-use crate::{connection::Cluster, kinds::Kind, waiting::Interrupt};
+use crate::{
+    cluster::{Cluster, Kind},
+    screen::Interrupt,
+};
 
 /// A child to try.
 pub struct Subject {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use basic_deployment_controller::outputs::Outputs;
 
-use super::replica::{Expectation, Replica};
+use super::{Expectation, Replica};
 
 /// A state of a child.
 #[derive(Clone, Debug)]

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kube::{ResourceExt, core::DynamicObject};
 
-use super::requirement::Requirement;
-use crate::object::{conditions, text};
+use super::Requirement;
+use crate::cluster::{condition, text};
 
 /// A replica.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,8 +29,7 @@ impl Replica {
     pub fn of(pod: &DynamicObject) -> Self {
         let has_ended = matches!(text(pod, "/status/phase"), Some("Succeeded" | "Failed"));
         let is_alive = pod.metadata.deletion_timestamp.is_none() && !has_ended;
-        let is_ready =
-            conditions(pod).iter().any(|condition| condition.type_ == "Ready" && condition.status == "True");
+        let is_ready = condition(pod, "Ready").is_some_and(|ready| ready.status == "True");
         Self {
             uid: pod.uid().unwrap_or_default(),
             name: pod.name_any(),

@@ -6,11 +6,11 @@ use clap::ValueEnum;
 use kube::discovery::ApiResource;
 use serde::Serialize;
 
-use super::requirement::{Level, Requirement};
+use super::{Level, Requirement};
 use crate::{
+    cluster::Tone,
     contract::Report,
-    paint::Tone,
-    table::{Cell, Table},
+    screen::{Cell, Table},
 };
 
 /// The results so far.
@@ -128,7 +128,7 @@ fn table(requirements: &[Line]) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{kinds::tests::kinds, paint::Paint};
+    use crate::cluster::{Paint, testing::kinds};
 
     fn report(ledger: &Ledger) -> Report<Requirements> {
         ledger.report(&kinds().find("deployments").unwrap().resource)

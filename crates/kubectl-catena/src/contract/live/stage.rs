@@ -13,13 +13,10 @@ use operator_watch::Unmanaged;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::replica::Replica;
+use super::Replica;
 use crate::{
-    access::{Change, How},
-    connection::Cluster,
-    kinds::Kind,
-    paint::sanitized,
-    waiting::poll,
+    cluster::{Change, Cluster, How, Kind, sanitized},
+    screen::poll,
 };
 
 /// The label of the namespaces of trials.
@@ -223,7 +220,7 @@ mod tests {
     use tower::service_fn;
 
     use super::*;
-    use crate::connection::tests::cluster;
+    use crate::cluster::testing::cluster;
 
     type Writes = Arc<Mutex<Vec<(u64, String)>>>;
 

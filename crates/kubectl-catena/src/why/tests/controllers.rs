@@ -8,7 +8,7 @@ use super::{
     scenes::{Scene, assert_right},
 };
 use crate::{
-    object::Identity,
+    cluster::Identity,
     why::{
         controllers::{Installation, PodTrouble},
         edges::Related,

@@ -9,8 +9,7 @@ use super::{
 };
 use crate::{
     chain::grow,
-    connection::tests::serving as serving_cluster,
-    object::Identity,
+    cluster::{Identity, testing::serving as serving_cluster},
     why::{
         edges::Related,
         facts::Surroundings,

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{WEB, scene::*};
 use crate::{
-    object::Identity,
+    cluster::Identity,
     why::{
         controllers::{Controllers, Installation, Verdict},
         edges::Related,

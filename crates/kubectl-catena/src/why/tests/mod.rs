@@ -22,7 +22,10 @@ use super::{
     controllers::Controllers as OurControllers,
     facts::{Surroundings, Warning},
 };
-use crate::{errors::Gap, object::Identity, protection::ProtectedKinds};
+use crate::{
+    cluster::{Gap, Identity},
+    protection::ProtectedKinds,
+};
 use scene::*;
 
 const WEB: &str = "BasicDeployment/web";

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     cli::Cli,
-    object::Identity,
+    cluster::Identity,
     why::{
         reasons::{Row, describe, tests::part},
         text::with_names,

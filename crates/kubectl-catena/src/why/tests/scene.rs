@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     chain::grow,
-    paint::Paint,
+    cluster::Paint,
     why::{
         answer::Answer,
         controllers::{Controllers, Installation, Lease},

@@ -8,7 +8,7 @@ use super::{
     scene::*,
     scenes::{Scene, assert_right},
 };
-use crate::{object::Identity, why::facts::Warning};
+use crate::{cluster::Identity, why::facts::Warning};
 
 const WEB: &str = "BasicDeployment/web";
 

@@ -8,7 +8,7 @@ use super::{
     scene::*,
 };
 use crate::{
-    object::Identity,
+    cluster::Identity,
     why::facts::{Surroundings, Warning},
 };
 

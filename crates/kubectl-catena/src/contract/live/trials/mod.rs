@@ -12,8 +12,8 @@ use kube::{
 };
 use tokio::time::{Duration, Instant, timeout};
 
-use super::{observed::Child, replica::Replica, requirement::Requirement, run::Run};
-use crate::waiting::poll;
+use super::{Child, Replica, Requirement, Run};
+use crate::screen::poll;
 
 /// Time between two looks at what is deleted.
 const DELETION_INTERVAL: Duration = Duration::from_millis(200);

@@ -7,7 +7,7 @@ use std::{
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::paint::sanitized;
+use crate::cluster::sanitized;
 
 /// Time between lines with the number of processed objects where there is no terminal.
 const LINE_INTERVAL: Duration = Duration::from_secs(10);

@@ -3,12 +3,14 @@
 use std::fmt;
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, OwnerReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
+    Condition, ManagedFieldsEntry, ObjectMeta, OwnerReference,
+};
 use kube::core::DynamicObject;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::paint::sanitized;
+use crate::cluster::sanitized;
 
 /// The identity of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -114,11 +116,16 @@ pub fn first_owner(metadata: &ObjectMeta) -> Option<&OwnerReference> {
 /// The conditions of an object of any kind; malformed ones are omitted.
 pub fn conditions(object: &DynamicObject) -> Vec<Condition> {
     let list = object.data.pointer("/status/conditions").and_then(Value::as_array);
-    list.into_iter().flatten().filter_map(condition).collect()
+    list.into_iter().flatten().filter_map(of_value).collect()
+}
+
+/// The condition of a type.
+pub fn condition(object: &DynamicObject, type_: &str) -> Option<Condition> {
+    conditions(object).into_iter().find(|condition| condition.type_ == type_)
 }
 
 /// Kinds omit fields that the API conventions require: a pod's condition may have no reason, and no transition time.
-fn condition(value: &Value) -> Option<Condition> {
+fn of_value(value: &Value) -> Option<Condition> {
     let text = |field: &str| value[field].as_str().unwrap_or_default().to_owned();
     // The API server accepts later times than this type can represent; they become the latest one.
     let time = value["lastTransitionTime"].as_str().map(|time| time.parse().unwrap_or(Timestamp::MAX));
@@ -130,6 +137,15 @@ fn condition(value: &Value) -> Option<Condition> {
         observed_generation: value["observedGeneration"].as_i64(),
         last_transition_time: k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(time.unwrap_or_default()),
     })
+}
+
+/// The time of the last of those writes that are meant.
+pub fn last_write(
+    metadata: &ObjectMeta,
+    is_meant: impl Fn(&ManagedFieldsEntry) -> bool,
+) -> Option<Timestamp> {
+    let writes = metadata.managed_fields.iter().flatten().filter(|entry| is_meant(entry));
+    writes.filter_map(|entry| entry.time.as_ref()).map(|time| time.0).max()
 }
 
 /// The number at a JSON pointer.

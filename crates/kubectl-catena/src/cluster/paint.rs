@@ -55,21 +55,6 @@ impl Paint {
         };
         if self.is_on && !text.is_empty() { format!("{style}{text}{style:#}") } else { text.to_owned() }
     }
-
-    /// An error.
-    pub fn bad(self, text: &str) -> String {
-        self.tone(Tone::Bad, text)
-    }
-
-    /// Less important.
-    pub fn quiet(self, text: &str) -> String {
-        self.tone(Tone::Quiet, text)
-    }
-
-    /// The main point.
-    pub fn strong(self, text: &str) -> String {
-        self.tone(Tone::Strong, text)
-    }
 }
 
 /// A text from an object without control characters: an author of a status must not control the terminal.
@@ -108,8 +93,8 @@ mod tests {
 
     #[test]
     fn a_text_is_coloured_only_when_colours_are_on() {
-        assert_eq!(Paint::OFF.bad("x"), "x");
-        assert_eq!(Paint { is_on: true }.bad("x"), "\u{1b}[31mx\u{1b}[0m");
-        assert_eq!(Paint { is_on: true }.bad(""), "");
+        assert_eq!(Paint::OFF.tone(Tone::Bad, "x"), "x");
+        assert_eq!(Paint { is_on: true }.tone(Tone::Bad, "x"), "\u{1b}[31mx\u{1b}[0m");
+        assert_eq!(Paint { is_on: true }.tone(Tone::Bad, ""), "");
     }
 }

@@ -5,14 +5,14 @@ use http::{Method, header::CONTENT_TYPE};
 use kube::{
     Api, Resource,
     api::ListParams,
-    core::{DynamicObject, DynamicResourceScope, TypeMeta},
+    core::{DynamicObject, DynamicResourceScope, ObjectMeta},
     discovery::ApiResource,
 };
-use operator_watch::Live;
+use operator_watch::{Live, Trimmed};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::{connection::Cluster, errors, kinds::Kind, lenient::Lenient, pages, target::Target};
+use super::{Cluster, Kind, Target, errors, lenient::Lenient, pages::Pages};
 
 /// The field manager of this program.
 const MANAGER: &str = "kubectl-catena";
@@ -50,7 +50,7 @@ impl How<'_> {
 }
 
 impl Cluster {
-    /// The objects of a kind in a namespace, or of a cluster-wide kind.
+    /// The objects of a kind in a namespace, or of a cluster-wide kind, for a watch.
     pub fn api<K>(&self, kind: &Kind, namespace: Option<&str>) -> Api<K>
     where
         K: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>,
@@ -83,17 +83,13 @@ impl Cluster {
         change: Change<'_>,
         how: How<'_>,
     ) -> kube::Result<T> {
-        let namespace = namespace.filter(|_| kind.is_namespaced);
-        Live::check_names(namespace, name)?;
-        let (method, document) = match change {
-            Change::Create(object) => (Method::POST, object),
-            Change::Replace(object) => (Method::PUT, object),
-            Change::Merge(patch) => (Method::PATCH, patch),
-            Change::Delete(options) => (Method::DELETE, options),
+        let object = url_of(kind, namespace, name)?;
+        let (method, mut url, document) = match change {
+            Change::Create(created) => (Method::POST, kind.url(namespace), created),
+            Change::Replace(new) => (Method::PUT, object, new),
+            Change::Merge(patch) => (Method::PATCH, object, patch),
+            Change::Delete(options) => (Method::DELETE, object, options),
         };
-        let is_new = matches!(change, Change::Create(_));
-        let objects = DynamicObject::url_path(&kind.resource, namespace);
-        let mut url = if is_new { objects } else { path(&kind.resource, namespace, name) };
         if !how.subresource.is_empty() {
             url = format!("{url}/{}", how.subresource);
         }
@@ -127,9 +123,7 @@ impl Cluster {
         namespace: Option<&str>,
         name: &str,
     ) -> kube::Result<Option<T>> {
-        let namespace = namespace.filter(|_| kind.is_namespaced);
-        Live::check_names(namespace, name)?;
-        if_there(self.send(Method::GET, &path(&kind.resource, namespace, name), &Value::Null).await)
+        if_there(self.send(Method::GET, &url_of(kind, namespace, name)?, &Value::Null).await)
     }
 
     /// An object of a kind, if it is there.
@@ -141,7 +135,7 @@ impl Cluster {
     ) -> kube::Result<Option<DynamicObject>> {
         let found = self.read(kind, namespace, name).await?;
         Ok(found.map(|Lenient(mut object): Lenient<DynamicObject>| {
-            object.types.get_or_insert_with(|| types(kind));
+            object.types.get_or_insert_with(|| kind.types());
             object
         }))
     }
@@ -154,11 +148,11 @@ impl Cluster {
         namespace: Option<&str>,
         params: ListParams,
     ) -> kube::Result<(Vec<DynamicObject>, bool)> {
-        let api = self.api::<DynamicObject>(kind, namespace);
-        let (mut objects, is_all) = pages::first(pages, &api, params).await?;
+        let (mut objects, is_all): (Vec<DynamicObject>, _) =
+            self.pages(kind, namespace, params).first(pages).await?;
         // The items of a list lack their type.
         for object in &mut objects {
-            object.types = Some(types(kind));
+            object.types = Some(kind.types());
         }
         Ok((objects, is_all))
     }
@@ -171,6 +165,31 @@ impl Cluster {
         params: ListParams,
     ) -> kube::Result<Vec<DynamicObject>> {
         Ok(self.first(usize::MAX, kind, namespace, params).await?.0)
+    }
+
+    /// All objects of a list of a built-in kind.
+    pub async fn all<K>(&self, namespace: Option<&str>, params: ListParams) -> kube::Result<Vec<K>>
+    where
+        K: Resource<DynamicType = ()> + DeserializeOwned + 'static,
+    {
+        let pages = Pages::whole(&self.client, K::url_path(&(), namespace), params);
+        Ok(pages.first(usize::MAX).await?.0)
+    }
+
+    /// The pages of a list.
+    pub fn pages(&self, kind: &Kind, namespace: Option<&str>, params: ListParams) -> Pages {
+        Pages::whole(&self.client, kind.url(namespace), params)
+    }
+
+    /// The metadata of all objects of a list without `managedFields`, in one response unless the parameters limit it.
+    pub async fn metadata(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+        params: ListParams,
+    ) -> kube::Result<Vec<ObjectMeta>> {
+        let objects = Pages::of_metadata(&self.client, kind.url(namespace), params).next::<Trimmed>().await?;
+        Ok(objects.into_iter().flatten().map(|object| object.metadata).collect())
     }
 
     /// The object of the command line.
@@ -196,7 +215,7 @@ impl Cluster {
 
     /// The names of objects of a kind; none if they may not be listed.
     pub async fn names(&self, kind: &Kind, params: ListParams) -> Vec<String> {
-        let listed = pages::metadata(&self.api::<DynamicObject>(kind, Some(&self.namespace)), params).await;
+        let listed = self.metadata(kind, Some(&self.namespace), params).await;
         listed.unwrap_or_default().into_iter().filter_map(|metadata| metadata.name).collect()
     }
 
@@ -207,9 +226,10 @@ impl Cluster {
     }
 }
 
-/// The path of an object.
-fn path(resource: &ApiResource, namespace: Option<&str>, name: &str) -> String {
-    format!("{}/{name}", DynamicObject::url_path(resource, namespace))
+/// The URL of an object.
+fn url_of(kind: &Kind, namespace: Option<&str>, name: &str) -> kube::Result<String> {
+    Live::check_names(namespace.filter(|_| kind.is_namespaced), name)?;
+    Ok(format!("{}/{name}", kind.url(namespace)))
 }
 
 /// `None` for an object that is not there.
@@ -220,15 +240,10 @@ fn if_there<T>(answer: kube::Result<T>) -> kube::Result<Option<T>> {
     }
 }
 
-/// The type of an object of a kind.
-pub fn types(kind: &Kind) -> TypeMeta {
-    TypeMeta { api_version: kind.resource.api_version.clone(), kind: kind.resource.kind.clone() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::connection::tests::{answering, cluster};
+    use crate::cluster::testing::{answering, cluster};
 
     #[tokio::test]
     async fn a_name_that_would_be_another_request_is_not_asked_for() {

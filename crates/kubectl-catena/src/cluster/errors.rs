@@ -7,7 +7,7 @@ use kube::{config::KubeconfigError, core::request};
 use serde::Serialize;
 use strsim::levenshtein;
 
-use crate::paint::sanitized;
+use crate::cluster::sanitized;
 
 /// Something that could not be read or tried.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
