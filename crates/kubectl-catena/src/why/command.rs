@@ -8,9 +8,8 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::{
-    Cause, Facts, REPORT_GRACE, Step, Verdict, Warning, controllers, reasons,
-    unreported::{self},
-    walk, warnings,
+    BINDER, Cause, Facts, REPORT_GRACE, Step, Verdict, Warning, controllers, objects, reasons, unreported,
+    warnings,
 };
 use crate::{
     chain::{Node, State},
@@ -18,8 +17,6 @@ use crate::{
     screen::age,
 };
 
-/// The controller that binds commands.
-pub const BINDER: &str = "command-binder";
 /// The controller that carries out commands.
 const RUNNER: &str = "command-runner";
 /// The controller that deletes finished commands.
@@ -32,7 +29,7 @@ const RESOLUTION_OF_WRITES: SignedDuration = SignedDuration::from_secs(1);
 /// What decides about a command.
 pub fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
     match node.health.state {
-        _ if !is_command(node) => foreign(node, facts).map(Step::own),
+        _ if !objects::is_command(node) => foreign(node, facts).map(Step::own),
         State::Done => None,
         State::Failed => Some(Step::own(own(node, "CommandFailed"))),
         _ => Some(waiting(node, facts)),
@@ -79,7 +76,7 @@ fn is_marked(node: &Node) -> bool {
 /// Whether the asked object is of a kind that is declared as one of commands, and nobody reports on it.
 fn is_unanswered(facts: &Facts) -> bool {
     let node = facts.asked;
-    let is_open = !is_command(node) && node.deleted.is_none() && !has_ended(node);
+    let is_open = !objects::is_command(node) && node.deleted.is_none() && !objects::has_ended(node);
     facts.surroundings.is_declared_command && is_open && !is_new(node, facts)
 }
 
@@ -107,7 +104,7 @@ pub fn is_uncarried(facts: &Facts) -> bool {
 /// A finished command that is still there although its TTL is over.
 pub fn outlived(facts: &Facts) -> Option<String> {
     let node = facts.asked;
-    if !is_command(node) || is_waiting(node) || node.deleted.is_some() {
+    if !objects::is_command(node) || objects::is_waiting(node) || node.deleted.is_some() {
         return None;
     }
     let ttl = object::number(&node.object, "/spec/ttlSecondsAfterFinished")?;
@@ -156,8 +153,7 @@ fn waiting<'n>(node: &'n Node, facts: &Facts<'n>) -> Step<'n> {
             .message(&first.health.message)
             .since(node.created);
         // That the first one goes on is no news.
-        let is_stuck = walk::explain(first, facts).is_some_and(|finding| !finding.cause.is_progress);
-        return Step::to(is_stuck.then_some(first), Some(queued));
+        return Step { only_obstacles: true, ..Step::to([first], Some(queued)) };
     }
     // What is of another group may be carried out by its own operator.
     let runner = (node.identity.group() == keys::GROUP).then_some(RUNNER);
@@ -223,31 +219,6 @@ fn older<'n>(node: &Node, target: &'n Node) -> Option<&'n Node> {
     let before = target
         .children
         .iter()
-        .filter(|other| is_waiting(other) && !other.unbound && order(other) < order(node));
+        .filter(|other| objects::is_waiting(other) && !other.unbound && order(other) < order(node));
     before.min_by_key(|other| order(other))
-}
-
-/// Whether an object is a command: one of ours, or one that command-binder has reported on. A `targetRef` alone is no
-/// evidence, because a `VerticalPodAutoscaler` has one, too; and other controllers bind things as well.
-pub fn is_command(node: &Node) -> bool {
-    let is_ours =
-        node.identity.group() == keys::GROUP && object::text(&node.object, "/spec/targetRef/name").is_some();
-    let is_of_binder = |condition: &Condition| {
-        condition.type_ == BOUND
-            && (condition.reason == BOUND || reasons::describe(&condition.reason).is_some())
-    };
-    let mut writers = node.object.metadata.managed_fields.iter().flatten().peekable();
-    let may_be_of_binder =
-        writers.peek().is_none() || writers.any(|entry| entry.manager.as_deref() == Some(BINDER));
-    is_ours || may_be_of_binder && conditions(&node.object).iter().any(is_of_binder)
-}
-
-/// Whether an object is a command that is not finished.
-pub fn is_waiting(node: &Node) -> bool {
-    is_command(node) && !has_ended(node)
-}
-
-/// Whether an object reports its end.
-pub fn has_ended(node: &Node) -> bool {
-    matches!(node.health.state, State::Done | State::Failed)
 }

@@ -4,7 +4,7 @@
 use catena_api::keys;
 use jiff::Timestamp;
 
-use super::{Cause, Facts, command};
+use super::{Cause, Facts, objects};
 use crate::{
     chain::Node,
     cluster::{Identity, condition, text},
@@ -106,7 +106,7 @@ fn messages(node: &Node, types: &[&str]) -> Option<String> {
 pub fn in_terminating_namespace(node: &Node, facts: &Facts) -> Option<Cause> {
     let namespace = facts.surroundings.namespace.as_ref()?;
     let is_inside = node.identity.namespace.as_ref() == Some(&namespace.identity.name);
-    if !is_inside || command::has_ended(node) || node.deleted.is_some() {
+    if !is_inside || objects::has_ended(node) || node.deleted.is_some() {
         return None;
     }
     let since = namespace.deleted?;

@@ -4,7 +4,7 @@ use catena_api::keys;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::Value;
 
-use super::{Cause, Facts, Finding, command, walk};
+use super::{Cause, Facts, Finding, objects};
 use crate::{
     chain::Node,
     cluster::{Identity, condition, text},
@@ -17,7 +17,7 @@ pub const REASON: &str = "RepeatedWrites";
 pub fn check<'n>(facts: &Facts<'n>) -> Option<Finding<'n>> {
     let asked = facts.asked;
     // Neither a finished command nor a revision depends on it.
-    if asked.serving.is_none() && !command::is_waiting(asked) {
+    if asked.serving.is_none() && !objects::is_waiting(asked) {
         return None;
     }
     let told = facts.top.all().filter(|node| told(node).is_some() && node.deleted.is_none());
@@ -26,7 +26,7 @@ pub fn check<'n>(facts: &Facts<'n>) -> Option<Finding<'n>> {
     concerned.find_map(|node| {
         let (child, cause) = contested(node)?;
         let is_child = |node: &Node| node.identity.uid == child.identity.uid;
-        let path = walk::path_to(asked, &is_child).unwrap_or_else(|| vec![asked, child]);
+        let path = objects::path_to(asked, &is_child).unwrap_or_else(|| vec![asked, child]);
         Some(Finding { cause, path })
     })
 }

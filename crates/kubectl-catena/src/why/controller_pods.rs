@@ -9,7 +9,7 @@ use kube::{
 };
 use serde_json::Value;
 
-use super::{Installation, PodTrouble, read, reasons};
+use super::{Cause, Installation, PodTrouble, read};
 use crate::{
     chain::{Health, Node, State, last_words, shortened},
     cluster::{Cluster, Identity},
@@ -56,7 +56,7 @@ fn state(pod: &Identity, health: &Health) -> String {
     if health.state == State::Ready {
         return "is ready, but has not renewed its Lease".to_owned();
     }
-    let cause = reasons::reported(pod, &health.reason, &health.message);
+    let cause = Cause::reported(pod, &health.reason, &health.message);
     format!("{} ({})", cause.meaning, cause.reason)
 }
 

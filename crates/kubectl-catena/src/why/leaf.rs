@@ -59,8 +59,7 @@ fn words(node: &Node, facts: &Facts) -> Cause {
         _ if reason.is_empty() => "NotReady",
         _ => reason,
     };
-    let mut cause =
-        at_container(reasons::reported(&node.identity, reason, message).since(health.since), node);
+    let mut cause = at_container(Cause::reported(&node.identity, reason, message).since(health.since), node);
     let is_quoted = warning.is_some_and(|warning| warning.message == *message);
     if warning.is_some() && (cause.advice.is_empty() || cause.is_progress) {
         // What somebody warns of is no mere progress.

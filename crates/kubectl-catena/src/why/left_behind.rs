@@ -67,11 +67,3 @@ pub fn answer(parent: Identity, child: &Node, surroundings: &Surroundings, now: 
     );
     Answer { object: parent, well: false, sentence, root_cause: Some(cause), ..of_child }
 }
-
-/// A child without its parent, which nothing keeps in line any more.
-pub fn orphan(node: &Node) -> Option<String> {
-    let labels = node.object.metadata.labels.as_ref()?;
-    let is_orphan = node.object.metadata.owner_references.iter().flatten().next().is_none();
-    (labels.contains_key(keys::DEPLOYMENT_UID) && is_orphan && node.deleted.is_none())
-        .then(|| "it was left behind by a BasicDeployment that was deleted without it, and nothing keeps it in line; one of its name, spec and template adopts it".to_owned())
-}

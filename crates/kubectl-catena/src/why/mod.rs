@@ -18,8 +18,8 @@ mod gather;
 mod leaf;
 mod left_behind;
 mod nodes;
+mod objects;
 mod read;
-mod readiness;
 mod reasons;
 mod scheduling;
 mod settings;
@@ -32,16 +32,14 @@ mod walk;
 mod warnings;
 
 use self::{
-    answer::{Answer, Cause, Evidence, Finding},
-    command::BINDER,
+    answer::{Answer, Cause, Evidence},
     contents::TERMINATING,
     controllers::{Controllers, Installation, Lease, NAME, NOT_RUNNING, PodTrouble, Verdict},
-    edges::{Edge, Related},
-    facts::{Facts, Surroundings, Warning},
+    edges::Edge,
+    facts::{Facts, Finding, RefusedSettings, Related, Step, Surroundings, Warning},
+    objects::BINDER,
     reasons::Row,
-    settings::RefusedSettings,
     unreported::REPORT_GRACE,
-    walk::Step,
 };
 pub use explanation::{explanation, explanation_aside};
 pub use reasons::describe;

@@ -6,7 +6,7 @@ use kube::{
     core::{DynamicObject, ObjectMeta},
 };
 
-use super::{Edge, Related, contents, contest, edges};
+use super::{Edge, Related, contents, contest, edges, facts};
 use crate::{
     chain::{Node, grow, with_dependents},
     cluster::{Cluster, Gap, Identity, Kind},
@@ -24,7 +24,7 @@ const MAX_CONTENTS: usize = 4;
 /// Reads the objects beside a chain, and the contents of it and of its namespace.
 pub async fn related(cluster: &Cluster, top: &Node, namespace: Option<&Node>) -> (Related, Vec<Gap>) {
     let (mut related, mut gaps) = (Related::default(), Vec::new());
-    let is_in_chain = |named: &Identity| top.all().any(|node| edges::is_same(&node.identity, named));
+    let is_in_chain = |named: &Identity| top.all().any(|node| facts::is_same(&node.identity, named));
     let mut newest: Vec<(Edge, Identity)> = top.all().flat_map(edges::edges).collect();
     for _ in 0..MAX_STEPS {
         newest.sort();

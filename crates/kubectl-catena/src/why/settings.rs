@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 
 use catena_api::keys::SETTINGS_VERSION;
-use jiff::Timestamp;
+
 use k8s_openapi::api::core::v1::{ConfigMap, Event};
 use kube::{ResourceExt, api::ListParams};
 use operator_templates::short_digest;
-use serde_json::Value;
 
-use super::{BINDER, Cause, Facts, command, controllers, reasons};
+use super::{BINDER, Cause, Facts, RefusedSettings, controllers, objects, reasons};
 use crate::{
     chain::Node,
     cluster::{Cluster, Identity, text},
@@ -20,23 +19,6 @@ use crate::{
 const REASONS: [&str; 2] = ["SettingsRefused", "SettingsWaitForRights"];
 /// Longer notes of Events are cut, so that they cannot be compared.
 const MAX_NOTE: usize = 1000;
-
-/// Settings that are not in force.
-#[derive(Clone, Debug)]
-pub struct RefusedSettings {
-    /// The controller.
-    pub controller: String,
-    /// Their ConfigMap.
-    pub config_map: Identity,
-    /// `SettingsRefused` or `SettingsWaitForRights`.
-    pub reason: String,
-    /// The controller's words.
-    pub message: String,
-    /// The first report.
-    pub since: Option<Timestamp>,
-    /// The settings themselves.
-    pub text: String,
-}
 
 /// Those of these settings that are not in force, as far as Events about them may be read.
 pub async fn refused_settings(cluster: &Cluster, maps: &[ConfigMap]) -> Vec<RefusedSettings> {
@@ -74,16 +56,6 @@ fn refusal(map: &ConfigMap, events: &[Event]) -> Option<RefusedSettings> {
         since: event.creation_timestamp().map(|time| time.0),
         text: map.data.as_ref().and_then(|data| data.get("settings.yaml")).cloned().unwrap_or_default(),
     })
-}
-
-impl RefusedSettings {
-    /// Whether they have this template.
-    pub fn brings(&self, template: &str) -> bool {
-        match serde_saphyr::from_str::<Value>(&self.text) {
-            Ok(settings) => settings["templates"].get(template).is_some(),
-            Err(_) => self.text.contains(template),
-        }
-    }
 }
 
 /// The refused settings that alone have the template that an object names.
@@ -124,7 +96,7 @@ pub fn remarks(facts: &Facts, cause: Option<&Cause>) -> Vec<String> {
 fn concerned<'n>(facts: &Facts<'n>) -> Vec<&'n str> {
     let mut names: Vec<&str> =
         facts.asked.all().filter_map(|node| controllers::controller_of(&node.identity)).collect();
-    if facts.asked.all().any(command::is_command) || facts.surroundings.is_declared_command {
+    if facts.asked.all().any(objects::is_command) || facts.surroundings.is_declared_command {
         names.push(BINDER);
     }
     if facts

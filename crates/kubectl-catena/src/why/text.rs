@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{Answer, Cause, TERMINATING, command, contest};
+use super::{Answer, Cause, TERMINATING, contest, objects};
 use crate::{
     chain::{Node, State, replicas},
     cluster::{Identity, Paint, Tone, sanitized},
@@ -51,10 +51,10 @@ pub fn sentence(asked: &Node, cause: &Cause, now: Timestamp) -> String {
     let verb = match asked.health.state {
         State::Terminating => "is not gone",
         _ if cause.reason == contest::REASON => "does not come to rest",
-        state if cause.reason == TERMINATING && state != State::Moving && !command::is_command(asked) => {
+        state if cause.reason == TERMINATING && state != State::Moving && !objects::is_command(asked) => {
             "will be deleted"
         }
-        _ if command::is_command(asked) => "is not finished",
+        _ if objects::is_command(asked) => "is not finished",
         _ => "is not ready",
     };
     format!("{} {verb}: {} {} ({details}).", asked.identity, cause.object, cause.meaning)

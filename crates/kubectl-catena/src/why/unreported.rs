@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Cause, Facts, Step, Verdict, command, controllers, edges, walk, warnings};
+use super::{Cause, Facts, Step, Verdict, controllers, edges, objects, warnings};
 use crate::chain::{Node, State};
 
 /// How long after a change the silence of a controller is normal.
@@ -39,7 +39,7 @@ pub fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
         Verdict::Down(down) => Some(Step::own(controllers::not_running(&node.identity, controller, &down))),
         Verdict::Runs if is_held_back(node, since, facts) => {
             let (old, _) = edges::follow(node, facts);
-            let next = old.into_iter().chain(walk::unhealthy_children(node, facts));
+            let next = old.into_iter().chain(objects::unhealthy_children(node, facts));
             Some(Step::to(next, Some(Cause::with(&node.identity, "Progressing").since(since))))
         }
         Verdict::Runs => {
@@ -68,7 +68,7 @@ pub fn is_new(since: Option<Timestamp>, facts: &Facts) -> bool {
 fn is_held_back(node: &Node, since: Option<Timestamp>, facts: &Facts) -> bool {
     let is_first = node.identity.kind == "BasicDeployment" && node.health.reason != "Behind";
     let is_new = since.is_some_and(|since| facts.now.duration_since(since) < FIRST_REPORT_GRACE);
-    let has_child = node.children.iter().any(|child| !command::is_command(child) && child.serving.is_some());
+    let has_child = node.children.iter().any(|child| !objects::is_command(child) && child.serving.is_some());
     is_first && is_new && (has_child || !edges::follow(node, facts).0.is_empty())
 }
 

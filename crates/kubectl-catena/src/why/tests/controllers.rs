@@ -11,10 +11,8 @@ use crate::{
     cluster::Identity,
     why::{
         controllers::{Installation, PodTrouble},
-        edges::Related,
-        facts::{Surroundings, Warning},
+        facts::{RefusedSettings, Related, Surroundings, Warning},
         read::alone,
-        settings::RefusedSettings,
     },
 };
 

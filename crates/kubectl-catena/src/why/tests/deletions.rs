@@ -11,8 +11,7 @@ use crate::{
     chain::grow,
     cluster::{Identity, testing::serving as serving_cluster},
     why::{
-        edges::Related,
-        facts::Surroundings,
+        facts::{Related, Surroundings},
         left_behind,
         read::{alone, related},
     },

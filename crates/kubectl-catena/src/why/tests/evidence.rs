@@ -8,8 +8,7 @@ use crate::{
     cluster::Identity,
     why::{
         controllers::{Controllers, Installation, Verdict},
-        edges::Related,
-        facts::{Surroundings, Warning},
+        facts::{Related, Surroundings, Warning},
         read::alone,
     },
 };

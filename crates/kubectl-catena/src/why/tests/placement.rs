@@ -9,7 +9,10 @@ use super::{
 };
 use crate::{
     cluster::Identity,
-    why::{edges::Related, facts::Surroundings, read::alone},
+    why::{
+        facts::{Related, Surroundings},
+        read::alone,
+    },
 };
 
 const WEB: &str = "BasicDeployment/web";
