@@ -16,8 +16,11 @@ use serde_json::{Value, value::RawValue};
 
 pub use self::lacking::LeftOut;
 use self::lacking::is_owned;
-use super::{Folder, Manifest, Scope, command_kinds, manifest, references};
-use crate::cluster::{Cluster, Gap, Identity, Kind, PAGE_SIZE, Pages, no_namespace};
+use super::{Folder, Manifest, Scope, manifest, references};
+use crate::{
+    chain::command_kinds,
+    cluster::{Cluster, Gap, Identity, Kind, PAGE_SIZE, Pages, no_namespace},
+};
 
 /// Requests at the same time.
 const MAX_CONCURRENT_READS: usize = 16;
@@ -104,7 +107,7 @@ pub async fn collect(
         chosen,
         choice: if kinds.is_empty() { "--kind catena " } else { "" },
         // Only their kinds tell which dependents are commands, which would run again.
-        commands: command_kinds::command_kinds(cluster).await?,
+        commands: command_kinds(cluster).await?,
         folder: Folder::begin(folder, scope)?,
         known: HashSet::new(),
         owners: Vec::new(),

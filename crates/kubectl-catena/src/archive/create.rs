@@ -66,6 +66,11 @@ impl Live<'_> {
     }
 }
 
+/// The answer to a request, with the reason if it failed.
+pub fn told<T>(answer: kube::Result<T>) -> Result<T, String> {
+    answer.map_err(|error| read_failure(&error))
+}
+
 /// The reason of a failed creation, and what to do about its namespace.
 pub fn creation_failure(error: &kube::Error) -> String {
     let why = read_failure(error);

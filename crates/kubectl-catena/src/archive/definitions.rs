@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{Live, Manifest, Uids, create};
 use crate::{
     cluster::{Cluster, Kind, Kinds},
-    screen::poll,
+    screen::until,
 };
 
 /// The server takes a moment to serve a new kind.
@@ -45,12 +45,11 @@ pub async fn create_missing(cluster: &mut Cluster, definitions: &[Manifest]) -> 
             completed.map_err(|error| failed("patch", error))?;
         }
     }
-    let served = poll(SERVED_INTERVAL, SERVED_TIMEOUT, async || -> Result<Option<()>> {
+    let served = until(SERVED_INTERVAL, SERVED_TIMEOUT, async || {
         cluster.kinds = Kinds::discover(&cluster.client).await.context("the kinds of the server")?;
-        let is_all = definitions.iter().all(|definition| is_served(&cluster.kinds, definition));
-        Ok(is_all.then_some(()))
+        Ok(definitions.iter().all(|definition| is_served(&cluster.kinds, definition)))
     });
-    if served.await?.is_none() {
+    if !served.await? {
         let missing = definitions.iter().filter(|definition| !is_served(&cluster.kinds, definition));
         let missing: Vec<String> = missing.map(|definition| definition.identity().name).collect();
         bail!(

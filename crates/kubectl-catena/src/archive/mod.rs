@@ -1,7 +1,6 @@
 //! A backup of objects as a folder of files, and their restoration with owners of new uids.
 
 mod collect;
-mod command_kinds;
 mod commands;
 mod create;
 mod definitions;
@@ -17,7 +16,6 @@ mod selection;
 use serde::Serialize;
 
 pub use collect::{LeftOut, Saved, collect};
-pub use command_kinds::configured_commands;
 pub use restore::{Choices, restore};
 
 use self::{

@@ -21,12 +21,12 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::{
-    Folder, Live, Manifest, Note, Report, Target, Uids, Way, command_kinds, commands, create, definitions,
-    manifest, order, selection,
+    Folder, Live, Manifest, Note, Report, Target, Uids, Way, commands, create, definitions, manifest, order,
+    selection,
 };
 use crate::{
-    chain::declared_commands,
-    cluster::{Cluster, Identity, Kind, read_failure},
+    chain::{command_kinds, declared_commands},
+    cluster::{Cluster, Identity, Kind},
     screen::Progress,
     upgrade,
 };
@@ -79,7 +79,7 @@ pub async fn restore(
     declared_commands(cluster).await?;
     let created = definitions::create_missing(cluster, &definitions).await?;
     // Also of definitions that have just come back.
-    let commands = command_kinds::command_kinds(cluster).await?;
+    let commands = command_kinds(cluster).await?;
     let mut result = Report::default();
     for definition in definitions {
         let identity = definition.identity();
@@ -198,7 +198,7 @@ impl<'r> Restoration<'r> {
     async fn target(&self, command: &Manifest) -> Result<Target, String> {
         for target in commands::targets(command) {
             let Some(kind) = self.cluster.kinds.of(&target) else { continue };
-            let live = self.live(kind, &target).get().await.map_err(|error| read_failure(&error))?;
+            let live = create::told(self.live(kind, &target).get().await)?;
             if live.is_some_and(|live| {
                 !(create::is_incomplete(&live, &target.uid) && live["spec"]["paused"] == true)
             }) {
@@ -234,9 +234,8 @@ impl<'r> Restoration<'r> {
         if manifest.is_deployment() {
             object["spec"]["paused"] = true.into();
         }
-        let told = |error: kube::Error| read_failure(&error);
         let live = self.live(&kind, &identity);
-        let (found, is_complete) = match live.get().await.map_err(told)? {
+        let (found, is_complete) = match create::told(live.get().await)? {
             Some(found) if manifest::is_going(&found) => return Err(GOING.to_owned()),
             None => {
                 let created = live.create(&object, &identity.uid).await;
@@ -258,7 +257,7 @@ impl<'r> Restoration<'r> {
         let uid = text(&found, "uid");
         if !is_complete {
             if is_ended_command {
-                live.write_status(&uid, &manifest.object()["status"]).await.map_err(told)?;
+                create::told(live.write_status(&uid, &manifest.object()["status"]).await)?;
             }
             // Data, commands and BasicDeployments are completed at the end.
             if !is_early && !manifest.is_deployment() {
@@ -295,9 +294,9 @@ async fn overwrite(live: &Live<'_>, found: Value, object: &Value) -> Result<(), 
     for _ in 0..ATTEMPTS {
         match live.replace(&present, object).await {
             Err(kube::Error::Api(status)) if status.is_conflict() => {}
-            written => return written.map(drop).map_err(|error| read_failure(&error)),
+            written => return create::told(written).map(drop),
         }
-        let found = live.get().await.map_err(|error| read_failure(&error))?;
+        let found = create::told(live.get().await)?;
         let is_same = |found: &Value| found["metadata"]["uid"] == present["metadata"]["uid"];
         present = found.filter(is_same).ok_or("it was deleted meanwhile")?;
     }

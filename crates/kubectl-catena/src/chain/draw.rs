@@ -4,9 +4,12 @@ use jiff::Timestamp;
 
 use super::{Health, Node, State};
 use crate::{
-    cluster::{Paint, Tone},
+    cluster::{Paint, Tone, cut},
     screen::{Cell, Table, age},
 };
+
+/// Characters of a message beside a tree.
+const MAX_NOTE: usize = 99;
 
 /// How a tree is drawn.
 #[derive(Clone, Copy, Debug)]
@@ -130,19 +133,10 @@ fn note(node: &Node, now: Timestamp) -> String {
         parts.push("not bound yet".to_owned());
     }
     if !node.health.state.is_healthy() && !node.health.message.is_empty() {
-        parts.push(first_line(&node.health.message));
+        let line = node.health.message.lines().next().unwrap_or_default();
+        parts.push(cut(line, MAX_NOTE).into_owned());
     }
     parts.join("; ")
-}
-
-/// The first line of a text, cut to fit beside a tree.
-fn first_line(text: &str) -> String {
-    const MAX_LENGTH: usize = 100;
-    let line = text.lines().next().unwrap_or_default();
-    if line.chars().count() <= MAX_LENGTH {
-        return line.to_owned();
-    }
-    line.chars().take(MAX_LENGTH - 1).chain(['…']).collect()
 }
 
 #[cfg(test)]

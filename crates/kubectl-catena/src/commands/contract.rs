@@ -21,8 +21,7 @@ use serde_json::{Value, json};
 use self::live::Trials;
 use super::exit_code;
 use crate::{
-    archive::configured_commands,
-    chain::is_our_command,
+    chain::{configured_commands, is_our_command},
     cluster::{Cluster, Kind, Options, errors},
     contract::{Claim, Report, Schema, Subject, check, check_command},
     screen::Output,

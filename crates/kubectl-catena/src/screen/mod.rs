@@ -11,5 +11,5 @@ pub use self::{
     output::{Format, Output, write},
     progress::Progress,
     table::{Cell, Table},
-    waiting::{Interrupt, interrupted, poll},
+    waiting::{Interrupt, interrupted, until},
 };

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     cluster::{Change, Cluster, How, Kind},
-    screen::poll,
+    screen::until,
 };
 
 /// Begins the name of each group: kinds of groups that come first in the alphabet keep their short names.
@@ -92,12 +92,12 @@ impl Scratch {
 
     /// Creates it. It must be [removed](Self::remove), also if this does not come to its end.
     pub async fn create(&mut self, cluster: &Cluster) -> Result<()> {
-        let created = poll(SERVED_INTERVAL, LEAVING_TIMEOUT, async || -> Result<Option<()>> {
+        let created = until(SERVED_INTERVAL, LEAVING_TIMEOUT, async || {
             match write(cluster, &self.name, Change::Create(&self.object)).await {
                 Ok(created) => {
                     let uid = created["metadata"]["uid"].as_str().unwrap_or_default();
                     self.creation = Creation::Done(uid.to_owned());
-                    Ok(Some(()))
+                    Ok(true)
                 }
                 Err(error) => {
                     if matches!(&error, kube::Error::Api(status) if (400..500).contains(&status.code)) {
@@ -106,16 +106,15 @@ impl Scratch {
                     // One of the same id that is being removed takes a moment to go.
                     let is_there = matches!(&error, kube::Error::Api(status) if status.is_already_exists());
                     if is_there {
-                        Ok(None)
+                        Ok(false)
                     } else {
                         Err(definition::refused(cluster, &self.name, "create", error))
                     }
                 }
             }
         });
-        let is_created = created.await?.is_some();
         ensure!(
-            is_created,
+            created.await?,
             "another check uses {}, or one was killed less than two minutes ago: try again later",
             self.name
         );
@@ -130,14 +129,14 @@ impl Scratch {
     /// Waits until its objects can be tried.
     pub async fn until_served(&self, cluster: &Cluster, version: &str) -> Result<()> {
         let kind = self.kind(version);
-        let served = poll(SERVED_INTERVAL, SERVED_TIMEOUT, async || -> Result<Option<()>> {
+        let served = until(SERVED_INTERVAL, SERVED_TIMEOUT, async || {
             match cluster.first(1, &kind, None, ListParams::default().limit(1)).await {
-                Ok(_) => Ok(Some(())),
-                Err(kube::Error::Api(status)) if matches!(status.code, 404 | 503) => Ok(None),
+                Ok(_) => Ok(true),
+                Err(kube::Error::Api(status)) if matches!(status.code, 404 | 503) => Ok(false),
                 Err(error) => Err(error).context("the scratch definition cannot be used"),
             }
         });
-        if served.await?.is_none() {
+        if !served.await? {
             let found = cluster.read::<Value>(&Kind::definitions(), None, &self.name).await;
             bail!(
                 "the server does not serve the scratch definition {} after {} s: {}",
@@ -178,11 +177,8 @@ impl Scratch {
                 delete(cluster, name, Some(uid.as_str())).await.map(drop).map_err(Error::from)
             }
             Creation::Unanswered => {
-                poll(UNANSWERED_INTERVAL, UNANSWERED_TIMEOUT, async || -> Result<Option<()>> {
-                    Ok(delete(cluster, name, None).await?.then_some(()))
-                })
-                .await
-                .map(drop)
+                let deleted = async || Ok(delete(cluster, name, None).await?);
+                until(UNANSWERED_INTERVAL, UNANSWERED_TIMEOUT, deleted).await.map(drop)
             }
         };
         removed.with_context(|| {

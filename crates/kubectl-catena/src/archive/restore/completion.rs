@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{ATTEMPTS, GOING, Restoration, text};
 use crate::{
     archive::{Manifest, create, manifest, rebind},
-    cluster::{Identity, read_failure},
+    cluster::Identity,
 };
 
 impl Restoration<'_> {
@@ -32,7 +32,7 @@ impl Restoration<'_> {
 
     async fn uid_by_name(&mut self, owner: &Identity) -> Result<Option<String>, String> {
         let Some(kind) = self.cluster.kinds.of(owner).cloned() else { return Ok(None) };
-        let found = self.live(&kind, owner).get().await.map_err(|error| read_failure(&error))?;
+        let found = create::told(self.live(&kind, owner).get().await)?;
         if found.as_ref().is_some_and(manifest::is_going) {
             return Err(format!("its owner {owner}: {GOING}"));
         }
@@ -70,9 +70,8 @@ impl Restoration<'_> {
     ) -> Result<(), String> {
         let Some(kind) = self.cluster.kinds.of(identity) else { return Ok(()) };
         let live = self.live(kind, identity);
-        let told = |error: kube::Error| read_failure(&error);
         for _ in 0..ATTEMPTS {
-            let found = live.get().await.map_err(told)?;
+            let found = create::told(live.get().await)?;
             let Some(found) = found.filter(|found| create::is_incomplete(found, &identity.uid)) else {
                 return Ok(());
             };
@@ -83,7 +82,7 @@ impl Restoration<'_> {
             patch["metadata"]["resourceVersion"] = found["metadata"]["resourceVersion"].clone();
             match live.merge(&text(&found, "uid"), &patch).await {
                 Err(kube::Error::Api(status)) if status.is_conflict() => {}
-                written => return written.map(drop).map_err(told),
+                written => return create::told(written).map(drop),
             }
         }
         Err("others change it all the time: restore again".to_owned())

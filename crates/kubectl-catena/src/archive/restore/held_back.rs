@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{Restoration, text};
 use crate::{
     archive::{COMMAND_OF_OTHERS, Manifest, Note, REQUEST_OF_OTHERS, commands, create, manifest, order},
-    cluster::{Identity, Kind, read_failure},
+    cluster::{Identity, Kind},
 };
 
 impl Restoration<'_> {
@@ -78,14 +78,13 @@ impl Restoration<'_> {
         let identity = command.identity();
         let Some(kind) = self.cluster.kinds.of(&identity) else { return Ok(()) };
         let live = self.live(kind, &identity);
-        let told = |error: kube::Error| read_failure(&error);
         // A write without an answer may have been done.
         let is_without_outcome = |found: &Value| {
             create::is_incomplete(found, &identity.uid) && !Manifest::of(found.clone()).has_ended()
         };
-        let Some(found) = live.get().await.map_err(told)?.filter(is_without_outcome) else { return Ok(()) };
-        live.delete(&text(&found, "uid")).await.map_err(told)?;
-        match live.get().await.map_err(told)?.filter(is_without_outcome) {
+        let Some(found) = create::told(live.get().await)?.filter(is_without_outcome) else { return Ok(()) };
+        create::told(live.delete(&text(&found, "uid")).await)?;
+        match create::told(live.get().await)?.filter(is_without_outcome) {
             Some(_) => Err("its finalizers hold it".to_owned()),
             None => Ok(()),
         }

@@ -93,7 +93,7 @@ async fn restored(cluster: &Cluster, objects: Vec<Manifest>) -> Report {
 }
 
 async fn restored_with(choices: Choices, cluster: &Cluster, objects: Vec<Manifest>) -> Report {
-    let commands = command_kinds::command_kinds(cluster).await.unwrap();
+    let commands = command_kinds(cluster).await.unwrap();
     let mut restoration = Restoration::new(cluster, choices, &objects);
     restoration.all(objects, &commands).await;
     restoration.result

@@ -3,7 +3,6 @@
 mod follow;
 mod manifest;
 mod observed;
-mod replica;
 mod report;
 mod requirement;
 mod run;
@@ -20,12 +19,12 @@ pub use self::{
 };
 
 use self::{
-    observed::{Child, Observed},
-    replica::{Expectation, Replica},
+    observed::{Child, Expectation, Observed, Replica},
     report::Ledger,
     requirement::Level,
+    run::Run,
+    stage::Stage,
 };
-use self::{run::Run, stage::Stage};
 use super::Report;
 use crate::{
     cluster::{Cluster, Kind},

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use super::Replica;
 use crate::{
     cluster::{Change, Cluster, How, Kind, sanitized},
-    screen::poll,
+    screen::until,
 };
 
 /// The label of the namespaces of trials.
@@ -74,9 +74,8 @@ impl Stage {
 
     /// Deletes the namespace after its creation was interrupted, without an answer: the server may still be at it.
     pub async fn withdraw(&self) -> Result<()> {
-        let deleted = poll(REMOVAL_INTERVAL, UNANSWERED_TIMEOUT, async || -> Result<Option<()>> {
-            let deleted = self.cluster.delete(&self.namespaces, None, self.name(), None).await?;
-            Ok(deleted.then_some(()))
+        let deleted = until(REMOVAL_INTERVAL, UNANSWERED_TIMEOUT, async || {
+            Ok(self.cluster.delete(&self.namespaces, None, self.name(), None).await?)
         });
         deleted.await.map(drop)
     }
@@ -166,15 +165,14 @@ impl Stage {
         let begin = Instant::now();
         self.delete_children().await.ok();
         self.cluster.delete(&self.namespaces, None, self.name(), Some(&self.uid)).await?;
-        let gone = poll(REMOVAL_INTERVAL, REMOVAL_TIMEOUT, async || -> Result<Option<()>> {
+        let gone = until(REMOVAL_INTERVAL, REMOVAL_TIMEOUT, async || {
             if begin.elapsed() > FINALIZER_TIMEOUT {
                 self.release().await.ok();
             }
             let found = self.cluster.read::<Value>(&self.namespaces, None, self.name()).await?;
-            Ok(found.is_none_or(|found| found["metadata"]["uid"] != *self.uid).then_some(()))
+            Ok(found.is_none_or(|found| found["metadata"]["uid"] != *self.uid))
         });
-        let is_gone = gone.await?.is_some();
-        ensure!(is_gone, "it is still there: `kubectl describe namespace {}` says why", self.name());
+        ensure!(gone.await?, "it is still there: `kubectl describe namespace {}` says why", self.name());
         Ok(())
     }
 
