@@ -3,10 +3,10 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, bail, ensure};
+use catena_cluster::Options;
 use clap::{Parser, Subcommand};
 
 use crate::{
-    cluster::Options,
     commands::{backup, contract, held, history, inspect, issue, release, restore, templates, upgrade},
     screen::{Format, Output},
 };

@@ -3,7 +3,6 @@
 mod archive;
 mod chain;
 mod cli;
-mod cluster;
 mod commands;
 mod completion;
 mod contract;
@@ -17,12 +16,10 @@ mod why;
 
 use std::process::ExitCode;
 
+use catena_cluster::{Paint, Tone, in_one_line};
 use clap::Parser;
 
-use crate::{
-    cli::Cli,
-    cluster::{Paint, Tone, in_one_line},
-};
+use crate::cli::Cli;
 
 fn main() -> ExitCode {
     if completion::is_requested() {

@@ -3,11 +3,10 @@
 use std::collections::BTreeSet;
 
 use catena_api::keys::BACKUP_STATUS;
+use catena_cluster::{Cluster, Kind};
 use k8s_openapi::api::{coordination::v1::Lease, core::v1::ConfigMap};
 use kube::{ResourceExt, api::ListParams, core::ObjectMeta, discovery::ApiResource};
 use serde_json::Value;
-
-use crate::cluster::{Cluster, Kind};
 
 /// The reason of a held object that backup-controller has not reported on yet.
 pub const HELD_FOR_BACKUP: &str = "HeldForBackup";

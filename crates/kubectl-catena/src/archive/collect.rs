@@ -8,6 +8,7 @@ use std::{
 };
 
 use anyhow::{Error, Result, ensure};
+use catena_cluster::{Cluster, Gap, Identity, Kind, PAGE_SIZE, Pages, no_namespace};
 use futures::{StreamExt, stream};
 use kube::{api::ListParams, core::ObjectMeta};
 use operator_watch::Trimmed;
@@ -17,10 +18,7 @@ use serde_json::{Value, value::RawValue};
 pub use self::lacking::LeftOut;
 use self::lacking::is_owned;
 use super::{Folder, Manifest, Scope, manifest, references};
-use crate::{
-    chain::command_kinds,
-    cluster::{Cluster, Gap, Identity, Kind, PAGE_SIZE, Pages, no_namespace},
-};
+use crate::chain::command_kinds;
 
 /// Requests at the same time.
 const MAX_CONCURRENT_READS: usize = 16;
@@ -240,7 +238,7 @@ impl Collection<'_> {
                 self.miss(Gap::new(owner.to_string(), "the server has no such kind"));
                 continue;
             };
-            match self.cluster.read::<Value>(&kind, owner.namespace.as_deref(), &owner.name).await {
+            match self.cluster.at(&kind, owner.namespace.as_deref(), &owner.name).read::<Value>().await {
                 Ok(Some(object)) if object["metadata"]["uid"] == owner.uid => self.add(&kind, object)?,
                 Ok(_) => self.saved.not_seen.push(Gap::new(owner.to_string(), "it is gone")),
                 Err(error) => self.miss(Gap::of(owner.to_string(), &error)),
@@ -273,7 +271,7 @@ impl Collection<'_> {
             let read = stream::iter(taken).map(async |candidate| {
                 let (namespace, name) =
                     (candidate.metadata.namespace, candidate.metadata.name.unwrap_or_default());
-                let object = cluster.read::<Value>(&candidate.kind, namespace.as_deref(), &name).await;
+                let object = cluster.at(&candidate.kind, namespace.as_deref(), &name).read::<Value>().await;
                 (candidate.kind, name, object)
             });
             let read: Vec<_> = read.buffered(MAX_CONCURRENT_READS).collect().await;
@@ -321,7 +319,7 @@ impl Collection<'_> {
     async fn definitions(&mut self) -> Result<()> {
         let kind = Kind::definitions();
         for name in std::mem::take(&mut self.definitions) {
-            match self.cluster.read(&kind, None, &name).await {
+            match self.cluster.at(&kind, None, &name).read().await {
                 Ok(Some(definition)) => self.add(&kind, definition)?,
                 // A kind of an aggregated server.
                 Ok(None) => {}

@@ -3,13 +3,11 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use catena_cluster::{Cluster, Kind, Kinds};
 use serde_json::json;
 
 use super::{Live, Manifest, Uids, create};
-use crate::{
-    cluster::{Cluster, Kind, Kinds},
-    screen::until,
-};
+use crate::screen::until;
 
 /// The server takes a moment to serve a new kind.
 const SERVED_TIMEOUT: Duration = Duration::from_secs(30);
@@ -22,7 +20,7 @@ pub async fn create_missing(cluster: &mut Cluster, definitions: &[Manifest]) -> 
     for definition in definitions {
         let name = definition.identity().name;
         let uid = definition.identity().uid;
-        let live = Live { cluster, kind: &kind, namespace: None, name: &name };
+        let live = Live(cluster.at(&kind, None, &name));
         let failed = |verb: &str, error| cluster.refused(&kind, &name, verb, error);
         let found = live.get().await;
         let is_cut_short = matches!(&found, Ok(Some(found)) if create::is_incomplete(found, &uid));

@@ -13,6 +13,7 @@ mod references;
 mod restore;
 mod selection;
 
+use catena_cluster::Identity;
 use serde::Serialize;
 
 pub use collect::{LeftOut, Saved, collect};
@@ -26,7 +27,6 @@ use self::{
     manifest::Manifest,
     rebind::Uids,
 };
-use crate::cluster::Identity;
 
 /// What became of each object in a restoration.
 #[derive(Debug, Default, Serialize)]

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use catena_cluster::Identity;
 use serde_json::Value;
 
 use super::Manifest;
-use crate::cluster::Identity;
 
 /// The endings of fields that hold the name of an object.
 const ENDINGS: [&str; 3] = ["Reference", "Ref", "Name"];

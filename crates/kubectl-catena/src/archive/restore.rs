@@ -17,6 +17,7 @@ mod held_back;
 use std::{collections::HashSet, path::Path, time::Duration};
 
 use anyhow::Result;
+use catena_cluster::{Cluster, Identity, Kind};
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -26,7 +27,6 @@ use super::{
 };
 use crate::{
     chain::{command_kinds, declared_commands},
-    cluster::{Cluster, Identity, Kind},
     screen::Progress,
     upgrade,
 };
@@ -179,7 +179,7 @@ impl<'r> Restoration<'r> {
         namespaces.sort();
         namespaces.dedup();
         for namespace in namespaces {
-            let found: Option<Value> = self.cluster.read(kind, None, &namespace).await.ok().flatten();
+            let found: Option<Value> = self.cluster.at(kind, None, &namespace).read().await.ok().flatten();
             if !found.as_ref().is_some_and(manifest::is_going) {
                 continue;
             }
@@ -209,8 +209,7 @@ impl<'r> Restoration<'r> {
     }
 
     fn live<'l>(&'l self, kind: &'l Kind, identity: &'l Identity) -> Live<'l> {
-        let namespace = identity.namespace.as_deref().filter(|_| kind.is_namespaced);
-        Live { cluster: self.cluster, kind, namespace, name: &identity.name }
+        Live(self.cluster.at(kind, identity.namespace.as_deref(), &identity.name))
     }
 
     /// Creates an object, unless it is there. An ended command is created without an owner and with its outcome.

@@ -1,12 +1,10 @@
 //! The tree as text: a line for each object, or for several similar objects that are well.
 
+use catena_cluster::{Paint, Tone, cut};
 use jiff::Timestamp;
 
 use super::{Health, Node, State};
-use crate::{
-    cluster::{Paint, Tone, cut},
-    screen::{Cell, Table, age},
-};
+use crate::screen::{Cell, Table, age};
 
 /// Characters of a message beside a tree.
 const MAX_NOTE: usize = 99;

@@ -3,13 +3,13 @@
 use std::collections::HashSet;
 
 use anyhow::Result;
+use catena_cluster::{Cluster, Gap, Identity, PAGE_SIZE, Pages, Target, first_owner, sanitized};
 use futures::{StreamExt, stream};
 use kube::{ResourceExt, api::ListParams, core::DynamicObject};
 use operator_watch::Trimmed;
 use serde_json::Value;
 
 use super::{DependentList, LabelledKinds, Node, Selector, dependents, labelled_kinds, tree};
-use crate::cluster::{Cluster, Gap, Identity, PAGE_SIZE, Pages, Target, first_owner, sanitized};
 
 const MAX_CONCURRENT_REQUESTS: usize = 16;
 /// A longer line of owners is a circle.
@@ -109,7 +109,7 @@ async fn ascend(cluster: &Cluster, asked: DynamicObject, fetched: &mut Fetched) 
             fetched.gaps.push(Gap::new(above.to_string(), "the server has no such kind"));
             break;
         };
-        match cluster.find(kind, above.namespace.as_deref(), &above.name).await {
+        match cluster.at(kind, above.namespace.as_deref(), &above.name).find().await {
             Ok(Some(object)) if above.uid.is_empty() || uid(&object) == above.uid => {
                 path.push(object);
                 continue;
@@ -205,7 +205,7 @@ async fn whole(cluster: &Cluster, object: DynamicObject) -> (DynamicObject, Opti
     let Some(kind) = cluster.kinds.of(&identity).filter(|_| object.data.is_null()) else {
         return (object, None);
     };
-    match cluster.find(kind, identity.namespace.as_deref(), &identity.name).await {
+    match cluster.at(kind, identity.namespace.as_deref(), &identity.name).find().await {
         Ok(Some(whole)) if uid(&whole) == identity.uid => (whole, None),
         // Deleted meanwhile: its metadata has to do.
         Ok(_) => (object, None),
@@ -217,7 +217,7 @@ async fn objects_in(cluster: &Cluster, list: &DependentList) -> kube::Result<Vec
     let DependentList { kind, namespace, selector } = list;
     let namespace = namespace.as_deref();
     match selector {
-        Selector::Name(name) => Ok(cluster.find(kind, namespace, name).await?.into_iter().collect()),
+        Selector::Name(name) => Ok(cluster.at(kind, namespace, name).find().await?.into_iter().collect()),
         Selector::Labels(labels) => cluster.list(kind, namespace, ListParams::default().labels(labels)).await,
         Selector::Few => cluster.list(kind, namespace, ListParams::default()).await,
         Selector::Metadata => related(cluster, list).await,
@@ -251,13 +251,13 @@ async fn related(cluster: &Cluster, list: &DependentList) -> kube::Result<Vec<Dy
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
-
-    use super::*;
-    use crate::cluster::{
+    use catena_cluster::{
         Kind,
         testing::{cluster, serving},
     };
+    use serde_json::{Value, json};
+
+    use super::*;
 
     fn pod(owners: &[Value]) -> DynamicObject {
         let metadata = json!({"name": "web-1", "namespace": "shop", "uid": "p", "ownerReferences": owners});

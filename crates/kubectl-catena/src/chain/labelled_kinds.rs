@@ -5,11 +5,10 @@ use catena_api::{
     contract::{REPLICAS_LABEL, REPLICAS_VERSION},
     keys::{self, COMMAND_KIND},
 };
+use catena_cluster::{Cluster, Gap, Kind, read_failure, sanitized};
 use k8s_openapi::api::{core::v1::ConfigMap, rbac::v1::ClusterRole};
 use kube::{Api, api::ListParams};
 use serde_json::Value;
-
-use crate::cluster::{Cluster, Gap, Kind, read_failure, sanitized};
 
 /// The settings of command-binder, in each of its installations.
 const SETTINGS: &str = "app.kubernetes.io/part-of=catena,app.kubernetes.io/component=command-binder";

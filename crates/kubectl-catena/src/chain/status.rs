@@ -1,15 +1,13 @@
 //! The health of an object of any kind, from its status.
 
+use catena_cluster::{condition, conditions, created, deleted, last_write, number, text};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::core::DynamicObject;
 use serde_json::Value;
 
 use super::{Health, State, pods};
-use crate::{
-    cluster::{condition, conditions, created, deleted, last_write, number, text},
-    protection,
-};
+use crate::protection;
 
 /// The beginning of each version of our kinds.
 const OURS: &str = "catena.dev/";

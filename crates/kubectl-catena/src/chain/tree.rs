@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use catena_api::keys;
+use catena_cluster::{Identity, created, deleted, number, text};
 use jiff::Timestamp;
 use kube::{ResourceExt, core::DynamicObject};
 use operator_watch::ObjectId;
@@ -10,7 +11,6 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{Health, status};
-use crate::cluster::{Identity, created, deleted, number, text};
 
 /// An object with its dependents.
 #[derive(Clone, Debug, Serialize)]

@@ -3,12 +3,12 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::Result;
+use catena_cluster::{Kind, Kinds, Options, Paint};
 use clap::Args;
 
 use super::exit_code;
 use crate::{
     archive::{LeftOut, Saved, collect},
-    cluster::{Kind, Kinds, Options, Paint},
     screen::{Interrupt, Output, Table, interrupted},
 };
 

@@ -13,6 +13,7 @@ use catena_api::{
     contract::{REPLICAS_LABEL, ReplicaContract},
     keys::COMMAND_KIND,
 };
+use catena_cluster::{Cluster, Kind, Options, errors};
 use clap::{Args, Subcommand};
 use operator_templates::from_yaml;
 use serde::Serialize;
@@ -22,7 +23,6 @@ use self::live::Trials;
 use super::exit_code;
 use crate::{
     chain::{configured_commands, is_our_command},
-    cluster::{Cluster, Kind, Options, errors},
     contract::{Claim, Report, Schema, Subject, check, check_command},
     screen::Output,
 };
@@ -160,7 +160,7 @@ async fn schema(cluster: &Cluster, kind: &Kind) -> Result<Schema> {
 
 /// The labels of the kind's CRD; none without a CRD, or if it may not be read.
 async fn labels(cluster: &Cluster, kind: &Kind) -> Option<BTreeMap<String, String>> {
-    let definition = cluster.find(&Kind::definitions(), None, &kind.full_name()).await.ok()??;
+    let definition = cluster.at(&Kind::definitions(), None, &kind.full_name()).find().await.ok()??;
     Some(definition.metadata.labels.unwrap_or_default())
 }
 
@@ -202,8 +202,10 @@ fn contract_of(kind: &Kind, text: &str) -> Result<Value> {
 
 #[cfg(test)]
 mod tests {
+
+    use catena_cluster::testing::{kinds, serving};
+
     use super::*;
-    use crate::cluster::testing::{kinds, serving};
 
     #[tokio::test]
     async fn a_kind_of_commands_is_known_by_the_values_of_command_binder_alone() {

@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use catena_api::keys;
+use catena_cluster::{Gap, Identity, Kind, Kinds, Options, Paint, Tone, deleted};
 use clap::Args;
 use futures::{StreamExt, stream};
 use jiff::Timestamp;
@@ -9,7 +10,6 @@ use kube::api::ListParams;
 use serde::Serialize;
 
 use crate::{
-    cluster::{Gap, Identity, Kind, Kinds, Options, Paint, Tone, deleted},
     protection::{self, HELD_FOR_BACKUP, Kinds as Places, NO_ENTRY, ProtectedKinds, protected_kinds},
     screen::{Cell, Output, Table, age},
     why::describe,
@@ -172,10 +172,10 @@ fn text(shown: &Shown, now: Timestamp, paint: Paint) -> String {
 
 #[cfg(test)]
 mod tests {
+    use catena_cluster::testing::kinds;
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::cluster::testing::kinds;
 
     #[test]
     fn only_a_deleted_object_with_the_finalizer_is_held() {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 use catena_api::{Pin, keys};
+use catena_cluster::{Identity, ObjectArgument, Options, Paint, Tone, created, number};
 use clap::Args;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::ControllerRevision;
@@ -13,10 +14,7 @@ use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
 use super::ensure_basic_deployment;
-use crate::{
-    cluster::{Identity, ObjectArgument, Options, Paint, Tone, created, number},
-    screen::{Cell, Format, Output, Table, age},
-};
+use crate::screen::{Cell, Format, Output, Table, age};
 
 /// The object, and one of its revisions.
 #[derive(Args)]

@@ -3,13 +3,13 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use catena_cluster::{Gap, ObjectArgument, Options, sanitized};
 use clap::Args;
 use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::{
     chain::{Drawing, LostOwner, Node, Scope, draw, fetch, grow},
-    cluster::{Gap, ObjectArgument, Options, sanitized},
     screen::Output,
     why::{explanation, text},
 };

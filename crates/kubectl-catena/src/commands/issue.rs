@@ -3,13 +3,13 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use catena_cluster::{ObjectArgument, Options};
 use clap::Args;
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
 
 use super::ensure_basic_deployment;
 use crate::{
-    cluster::{ObjectArgument, Options},
     issue::{Issuing, set},
     screen::Output,
 };

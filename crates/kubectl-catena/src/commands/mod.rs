@@ -14,8 +14,7 @@ pub mod upgrade;
 use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
-
-use crate::cluster::{BASIC_DEPLOYMENTS, Cluster, Target};
+use catena_cluster::{BASIC_DEPLOYMENTS, Cluster, Target};
 
 /// The exit code of a check.
 fn exit_code(is_good: bool) -> ExitCode {
@@ -35,8 +34,10 @@ fn ensure_basic_deployment(cluster: &Cluster, target: &Target) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+
+    use catena_cluster::testing::cluster;
+
     use super::*;
-    use crate::cluster::testing::cluster;
 
     #[tokio::test]
     async fn a_basic_deployment_has_all_names_that_the_server_knows() {

@@ -3,12 +3,12 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::Result;
+use catena_cluster::{Options, Paint, Tone};
 use clap::Args;
 
 use super::exit_code;
 use crate::{
     archive::{Choices, Report, restore},
-    cluster::{Options, Paint, Tone},
     screen::{Cell, Interrupt, Output, Table, interrupted},
 };
 
@@ -65,9 +65,11 @@ fn text(restored: &Report, paint: Paint) -> String {
 
 #[cfg(test)]
 mod tests {
+
+    use catena_cluster::Identity;
+
     use super::*;
     use crate::archive::Note;
-    use crate::cluster::Identity;
 
     #[test]
     fn what_could_not_be_brought_back_is_listed_with_the_reason() {

@@ -5,16 +5,14 @@ mod wait;
 use std::{process::ExitCode, time::Duration};
 
 use anyhow::{Context, Result, bail, ensure};
+use catena_cluster::{Change, Cluster, How, Identity, Kind};
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use kube::core::DynamicObject;
 use operator_watch::ObjectId;
 use serde_json::{Value, json};
 
-use crate::{
-    cluster::{Change, Cluster, How, Identity, Kind},
-    screen::{Format, Output, write},
-};
+use crate::screen::{Format, Output, write};
 
 /// Options for issuing a command.
 #[derive(Args, Clone, Debug)]
@@ -70,7 +68,8 @@ impl Issuing {
         }
         let (Identity { name, namespace, .. }, document) = (Identity::of(&command), json!(command));
         let how = How { dry_run: self.dry_run.is_some(), ..How::STRICT };
-        let created = cluster.write(kind, namespace.as_deref(), &name, Change::Create(&document), how).await;
+        let created =
+            cluster.at(kind, namespace.as_deref(), &name).write(Change::Create(&document), how).await;
         let mut created: DynamicObject =
             created.map_err(|error| cluster.refused(kind, &name, "create", error))?;
         created.types.get_or_insert_with(|| kind.types());

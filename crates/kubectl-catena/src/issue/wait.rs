@@ -7,6 +7,9 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use catena_cluster::{
+    Cluster, Identity, Kind, Paint, Target, Tone, conditions, in_one_line, sanitized, text,
+};
 use futures::{TryStreamExt, stream};
 use kube::{
     ResourceExt,
@@ -18,7 +21,6 @@ use tokio::time::{sleep, timeout};
 
 use crate::{
     chain::{State, ended},
-    cluster::{Cluster, Identity, Kind, Paint, Target, Tone, conditions, in_one_line, sanitized, text},
     screen::Progress,
     why::{explanation, explanation_aside},
 };
@@ -188,11 +190,11 @@ async fn name_blockers(cluster: &Cluster, command: &Target, status: &Progress) -
 
 #[cfg(test)]
 mod tests {
+    use catena_cluster::testing::{Answer, answering, status};
     use http::StatusCode;
     use serde_json::json;
 
     use super::*;
-    use crate::cluster::testing::{Answer, answering, status};
 
     fn command() -> DynamicObject {
         let command = json!({
@@ -240,7 +242,7 @@ mod tests {
             std::future::pending::<kube::Result<http::Response<kube::client::Body>>>()
         });
         let cluster =
-            Cluster { client: kube::Client::new(silent, "shop"), ..crate::cluster::testing::cluster().0 };
+            Cluster { client: kube::Client::new(silent, "shop"), ..catena_cluster::testing::cluster().0 };
         let kind = cluster.kinds.find("basicdeploymentrestarts").unwrap();
         let command = command();
         let wait = Box::pin(until_finished(&cluster, kind, &command, Duration::from_secs(1)));

@@ -3,12 +3,11 @@
 use std::io::{ErrorKind, Write};
 
 use anyhow::{Context, Result};
+use catena_cluster::Paint;
 use clap::{Args, ValueEnum};
 use operator_templates::to_yaml;
 use serde::Serialize;
 use serde_json::json;
-
-use crate::cluster::Paint;
 
 /// The output format.
 #[derive(Args, Clone, Copy, Debug, Default)]

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, HashSet};
 
 use anyhow::Result;
 use catena_api::keys;
+use catena_cluster::{Cluster, Kind};
 use kube::api::ListParams;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::Definition;
-use crate::cluster::{Cluster, Kind};
 
 /// Where Helm says to which release an object belongs, and whether the object stays without it.
 const RELEASE: [&str; 2] = ["meta.helm.sh/release-namespace", "meta.helm.sh/release-name"];
@@ -77,10 +77,11 @@ async fn count(cluster: &Cluster, definition: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use catena_cluster::testing::serving;
     use serde_json::json;
 
     use super::*;
-    use crate::{cluster::testing::serving, upgrade::definition::tests::definition};
+    use crate::upgrade::definition::tests::definition;
 
     #[tokio::test]
     async fn kinds_with_objects_that_came_with_the_replaced_ones_are_told() {

@@ -2,11 +2,10 @@
 
 use anyhow::{Result, bail, ensure};
 use catena_api::keys;
+use catena_cluster::{Change, Cluster, How, Kind, errors};
 use kube::discovery::ApiResource;
 use operator_templates::is_object_name;
 use serde_json::{Value, json};
-
-use crate::cluster::{Change, Cluster, How, Kind, errors};
 
 /// A definition with at least one version.
 #[derive(Clone, Debug, PartialEq)]
@@ -146,7 +145,7 @@ impl Definition {
         }
         let change = replaced.as_ref().map_or(Change::Create(&self.0), Change::Replace);
         let how = How { dry_run: true, ..How::STRICT };
-        match cluster.write::<Value>(&Kind::definitions(), None, self.name(), change, how).await {
+        match cluster.at(&Kind::definitions(), None, self.name()).write::<Value>(change, how).await {
             Ok(_) => Ok(None),
             Err(kube::Error::Api(status)) if matches!(status.code, 400 | 422) => {
                 Ok(Some(status.message.clone()))
@@ -182,7 +181,7 @@ impl Definition {
 
 /// The installed definition of a name.
 pub async fn installed(cluster: &Cluster, name: &str) -> kube::Result<Option<Definition>> {
-    Ok(cluster.read(&Kind::definitions(), None, name).await?.map(Definition))
+    Ok(cluster.at(&Kind::definitions(), None, name).read().await?.map(Definition))
 }
 
 /// The error of a failed request about a definition, for a user.

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use catena_cluster::{Change, Cluster, Gap, How, Kind, ObjectName, errors, read_failure};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -14,7 +15,6 @@ use super::{
     definition::{self},
     lost, objects, trial,
 };
-use crate::cluster::{Change, Cluster, Gap, How, Kind, ObjectName, errors, read_failure};
 
 /// Attempts to write an object that somebody else changes meanwhile.
 const ATTEMPTS: usize = 10;
@@ -143,7 +143,7 @@ async fn pass(
     };
     let migrate = async |found| object.migrate(found).await;
     objects::each(cluster, definition, &storage, "migrating", migrate, |place, outcome| {
-        result.add(place, outcome)
+        result.add(place, outcome);
     })
     .await?;
     if result.is_complete() && !dry_run {
@@ -221,8 +221,9 @@ impl Object<'_> {
             json!({"metadata": {"uid": object["metadata"]["uid"], "resourceVersion": version(object)}});
         let ObjectName { namespace, name } = ObjectName::of(object);
         let (place, how) = (namespace.as_deref(), How { dry_run: self.dry_run, ..How::default() });
-        let write =
-            async || self.cluster.write::<Value>(&self.kind, place, &name, Change::Merge(&patch), how).await;
+        let write = async || {
+            self.cluster.at(&self.kind, place, &name).write::<Value>(Change::Merge(&patch), how).await
+        };
         match trial::retried(write).await {
             Ok(_) => Ok(Some(Outcome::Migrated)),
             Err(kube::Error::Api(status)) if status.is_conflict() => Ok(None),
@@ -249,7 +250,7 @@ async fn store_in(
         known["storage"] = (known["name"] == version).into();
     }
     let how = How { dry_run, ..How::default() };
-    let written = cluster.write(&Kind::definitions(), None, name, Change::Replace(&changed), how).await;
+    let written = cluster.at(&Kind::definitions(), None, name).write(Change::Replace(&changed), how).await;
     Definition::new(written.map_err(|error| definition::refused(cluster, name, "update", error))?)
 }
 
@@ -270,7 +271,7 @@ async fn forget_others(cluster: &Cluster, before: &Definition) -> Result<()> {
         let mut changed = present.document().clone();
         changed["status"]["storedVersions"] = json!([before.storage()]);
         let (change, how) = (Change::Replace(&changed), How { subresource: "status", ..How::default() });
-        match cluster.write::<Value>(&Kind::definitions(), None, name, change, how).await {
+        match cluster.at(&Kind::definitions(), None, name).write::<Value>(change, how).await {
             Ok(_) => return Ok(()),
             Err(kube::Error::Api(status)) if status.is_conflict() => {}
             Err(error) => {
@@ -286,12 +287,13 @@ async fn forget_others(cluster: &Cluster, before: &Definition) -> Result<()> {
 mod tests {
     use std::sync::{Arc, Mutex};
 
+    use catena_cluster::testing::cluster;
     use http::{Method, Request, Response};
     use kube::{Client, client::Body};
     use tower::service_fn;
 
     use super::*;
-    use crate::{cluster::testing::cluster, upgrade::definition::tests::definition};
+    use crate::upgrade::definition::tests::definition;
 
     /// Stored in v1; only v1 has the field `color`.
     fn two_versions() -> Value {

@@ -1,15 +1,13 @@
 //! The objects of a definition: all of them in one version, and one of them in another version.
 
 use anyhow::Result;
+use catena_cluster::{Cluster, Kind, ObjectName};
 use futures::{StreamExt, stream};
 use kube::api::ListParams;
 use serde_json::Value;
 
 use super::{Definition, trial};
-use crate::{
-    cluster::{Cluster, Kind, ObjectName},
-    screen::Progress,
-};
+use crate::screen::Progress;
 
 /// Objects that are worked on at the same time.
 const MAX_CONCURRENT: usize = 32;
@@ -52,6 +50,6 @@ pub async fn each<T>(
 pub async fn read(cluster: &Cluster, kind: &Kind, object: &Value) -> kube::Result<Option<Value>> {
     let ObjectName { namespace, name } = ObjectName::of(object);
     let found =
-        trial::retried(async || cluster.read::<Value>(kind, namespace.as_deref(), &name).await).await?;
+        trial::retried(async || cluster.at(kind, namespace.as_deref(), &name).read::<Value>().await).await?;
     Ok(found.filter(|found| found["metadata"]["uid"] == object["metadata"]["uid"]))
 }

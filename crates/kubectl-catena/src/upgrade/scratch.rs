@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Error, Result, bail, ensure};
 use catena_api::keys;
+use catena_cluster::{Change, Cluster, How, Kind};
 use jiff::{SignedDuration, Timestamp};
 use kube::api::ListParams;
 use operator_templates::short_digest;
@@ -17,10 +18,7 @@ use super::{
     Definition,
     definition::{self},
 };
-use crate::{
-    cluster::{Change, Cluster, How, Kind},
-    screen::until,
-};
+use crate::screen::until;
 
 /// Begins the name of each group: kinds of groups that come first in the alphabet keep their short names.
 const GROUP_PREFIX: &str = "zz-upgrade-check";
@@ -137,7 +135,7 @@ impl Scratch {
             }
         });
         if !served.await? {
-            let found = cluster.read::<Value>(&Kind::definitions(), None, &self.name).await;
+            let found = cluster.at(&Kind::definitions(), None, &self.name).read::<Value>().await;
             bail!(
                 "the server does not serve the scratch definition {} after {} s: {}",
                 self.name,
@@ -221,12 +219,12 @@ pub async fn remove_leftovers(cluster: &Cluster) -> Result<Vec<Leftover>> {
 }
 
 async fn write(cluster: &Cluster, name: &str, change: Change<'_>) -> kube::Result<Value> {
-    cluster.write(&Kind::definitions(), None, name, change, How::default()).await
+    cluster.at(&Kind::definitions(), None, name).write(change, How::default()).await
 }
 
 /// Deletes a definition; `false` if it is not there.
 async fn delete(cluster: &Cluster, name: &str, uid: Option<&str>) -> kube::Result<bool> {
-    match cluster.delete(&Kind::definitions(), None, name, uid).await {
+    match cluster.at(&Kind::definitions(), None, name).delete(uid).await {
         Err(kube::Error::Api(status)) if status.is_conflict() => Ok(false),
         deleted => deleted,
     }
@@ -236,16 +234,14 @@ async fn delete(cluster: &Cluster, name: &str, uid: Option<&str>) -> kube::Resul
 mod tests {
     use std::sync::{Arc, Mutex};
 
+    use catena_cluster::testing::cluster;
     use http::{Method, Request, Response, StatusCode};
     use kube::{Client, client::Body};
     use tokio::time::timeout;
     use tower::service_fn;
 
     use super::*;
-    use crate::{
-        cluster::testing::cluster,
-        upgrade::{check, definition::tests::definition},
-    };
+    use crate::upgrade::{check, definition::tests::definition};
 
     #[tokio::test(start_paused = true)]
     async fn a_check_that_is_interrupted_while_it_creates_its_definition_removes_it() {

@@ -2,14 +2,12 @@
 
 use std::borrow::Cow;
 
+use catena_cluster::{Gap, Identity, cut};
 use jiff::Timestamp;
 use serde::Serialize;
 
 use super::{Row, reasons};
-use crate::{
-    chain::Health,
-    cluster::{Gap, Identity, cut},
-};
+use crate::chain::Health;
 
 /// Characters of a text that is printed.
 const MAX_LENGTH: usize = 2000;

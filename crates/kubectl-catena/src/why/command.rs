@@ -4,6 +4,7 @@ use catena_api::{
     command::{BOUND, SUCCEEDED},
     keys,
 };
+use catena_cluster::{conditions, last_write, number, text};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
@@ -13,7 +14,6 @@ use super::{
 };
 use crate::{
     chain::{Node, State},
-    cluster::{conditions, last_write, object},
     screen::age,
 };
 
@@ -107,8 +107,8 @@ pub fn outlived(facts: &Facts) -> Option<String> {
     if !objects::is_command(node) || objects::is_waiting(node) || node.deleted.is_some() {
         return None;
     }
-    let ttl = object::number(&node.object, "/spec/ttlSecondsAfterFinished")?;
-    let finished: Timestamp = object::text(&node.object, "/status/completionTime")?.parse().ok()?;
+    let ttl = number(&node.object, "/spec/ttlSecondsAfterFinished")?;
+    let finished: Timestamp = text(&node.object, "/status/completionTime")?.parse().ok()?;
     let over = finished.checked_add(SignedDuration::from_secs(ttl)).ok()?;
     if facts.now.duration_since(over) < REPORT_GRACE {
         return None;
@@ -179,7 +179,7 @@ fn own(node: &Node, fallback: &str) -> Cause {
     let reason = if health.reason.is_empty() { fallback } else { &health.reason };
     let row = reasons::describe_of(identity, reason);
     let said = Some(health.message.clone()).filter(|said| !said.is_empty());
-    let done = || Some(format!("{} done", object::text(&node.object, "/status/progress")?));
+    let done = || Some(format!("{} done", text(&node.object, "/status/progress")?));
     let message = said.or_else(done).unwrap_or_default();
     let mut cause = Cause::described(identity, reason, row.or_else(|| reasons::describe(fallback)));
     if row.is_none() && health.state != State::Failed {

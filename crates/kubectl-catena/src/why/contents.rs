@@ -2,13 +2,11 @@
 //! nothing can be created for it.
 
 use catena_api::keys;
+use catena_cluster::{Identity, condition, text};
 use jiff::Timestamp;
 
 use super::{Cause, Facts, objects};
-use crate::{
-    chain::Node,
-    cluster::{Identity, condition, text},
-};
+use crate::chain::Node;
 
 /// The conditions of a namespace that report why its deletion has not finished.
 const OF_NAMESPACES: [&str; 5] = [

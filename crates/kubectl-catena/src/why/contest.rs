@@ -1,14 +1,12 @@
 //! Somebody who changes the child of a BasicDeployment again and again, so that it never comes to rest.
 
 use catena_api::keys;
+use catena_cluster::{Identity, condition, text};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::Value;
 
 use super::{Cause, Facts, Finding, objects};
-use crate::{
-    chain::Node,
-    cluster::{Identity, condition, text},
-};
+use crate::chain::Node;
 
 /// The reason of an object whose controller has repeated a write too often.
 pub const REASON: &str = "RepeatedWrites";

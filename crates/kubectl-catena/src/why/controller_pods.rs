@@ -1,5 +1,6 @@
 //! Looks into the pods of controllers that do not do their work: their state, and their last words.
 
+use catena_cluster::{Cluster, Identity};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
@@ -10,10 +11,7 @@ use kube::{
 use serde_json::Value;
 
 use super::{Cause, Installation, PodTrouble, read};
-use crate::{
-    chain::{Health, Node, State, last_words, shortened},
-    cluster::{Cluster, Identity},
-};
+use crate::chain::{Health, Node, State, last_words, shortened};
 
 /// The end of a log in which the last error is looked for.
 const LOG_LINES: i64 = 100;

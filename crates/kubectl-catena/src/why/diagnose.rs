@@ -1,6 +1,7 @@
 //! Facts → the answer: the end of the walk, and what else a person has to know.
 
 use catena_api::keys;
+use catena_cluster::{Identity, condition, conditions, text};
 
 use super::{
     Answer, Cause, Evidence, Facts, Finding, NOT_RUNNING, command, contest, deletion, nodes, objects,
@@ -8,7 +9,6 @@ use super::{
 };
 use crate::{
     chain::{Node, State},
-    cluster::{Identity, condition, conditions, text},
     screen::age,
 };
 

@@ -2,12 +2,12 @@
 //! Pure; `read` reads them.
 
 use catena_api::keys;
+use catena_cluster::{Identity, text};
 use serde_json::Value;
 
 use super::{Cause, Facts, contents, facts, warnings};
 use crate::{
     chain::{Node, State},
-    cluster::{Identity, text},
     protection,
 };
 

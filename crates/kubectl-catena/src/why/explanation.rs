@@ -3,14 +3,12 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use catena_cluster::{Cluster, NotFound, Target};
 use jiff::Timestamp;
 use tokio::time::timeout;
 
 use super::{Answer, Facts, Surroundings, diagnose, gather, left_behind, read};
-use crate::{
-    chain::{LostOwner, Scope, fetch, grow},
-    cluster::{Cluster, NotFound, Target},
-};
+use crate::chain::{LostOwner, Scope, fetch, grow};
 
 /// A command that has another answer to give waits no longer for an explanation.
 const ASIDE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -56,10 +54,10 @@ pub async fn explanation(cluster: &Cluster, target: &Target) -> Result<Answer> {
 
 #[cfg(test)]
 mod tests {
+    use catena_cluster::{BASIC_DEPLOYMENTS, testing::serving};
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::cluster::{BASIC_DEPLOYMENTS, testing::serving};
 
     /// The kinds of a server cost two requests more.
     const MAX_REQUESTS: usize = 26 - 2;

@@ -1,14 +1,11 @@
 //! The input of a diagnosis: the chain of an object, and its surroundings.
 
+use catena_cluster::{Gap, Identity};
 use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{Cause, Controllers, Verdict};
-use crate::{
-    chain::Node,
-    cluster::{Gap, Identity},
-    protection::ProtectedKinds,
-};
+use crate::{chain::Node, protection::ProtectedKinds};
 
 /// Everything that a diagnosis is based on.
 #[derive(Debug)]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use catena_cluster::{Cluster, Gap, Identity, Pages, last_write, read_failure};
 use http::{Request, header::DATE};
 use jiff::{SignedDuration, Timestamp, fmt::rfc2822};
 use k8s_openapi::{
@@ -20,7 +21,6 @@ use super::{
 };
 use crate::{
     chain::Node,
-    cluster::{Cluster, Gap, Identity, Pages, last_write, read_failure},
     protection::{COMPONENT, OURS, kinds_of},
 };
 
@@ -168,7 +168,7 @@ fn is_selected(selector: &str, metadata: &ObjectMeta) -> bool {
 /// The namespace, if it is being deleted.
 async fn terminating(cluster: &Cluster, namespace: Option<&str>) -> Option<Node> {
     let kind = cluster.kinds.named("", "namespaces")?;
-    let namespace = cluster.find(kind, None, namespace?).await.ok()??;
+    let namespace = cluster.at(kind, None, namespace?).find().await.ok()??;
     read::alone(namespace).filter(|namespace| namespace.deleted.is_some())
 }
 

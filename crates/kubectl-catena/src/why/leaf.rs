@@ -1,13 +1,11 @@
 //! The cause that lies with an object itself, in its own words or in those of a Warning about it.
 
+use catena_cluster::{condition, conditions, text};
 use jiff::SignedDuration;
 use serde_json::Value;
 
 use super::{Cause, Facts, Verdict, controllers, edges, nodes, reasons, scheduling, volumes, warnings};
-use crate::{
-    chain::{Node, State},
-    cluster::{condition, conditions, text},
-};
+use crate::chain::{Node, State};
 
 /// A scheduler is slow in a large cluster, and says so once it has tried.
 const SCHEDULING_GRACE: SignedDuration = SignedDuration::from_secs(30);

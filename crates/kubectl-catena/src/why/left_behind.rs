@@ -2,14 +2,12 @@
 
 use anyhow::{Error, Result};
 use catena_api::keys;
+use catena_cluster::{Cluster, Identity, Target};
 use jiff::Timestamp;
 use kube::{api::ListParams, core::DynamicObject};
 
 use super::{Answer, Cause, Facts, Surroundings, diagnose, gather, read, text};
-use crate::{
-    chain::{Node, labelled_kinds, with_dependents},
-    cluster::{Cluster, Identity, Target},
-};
+use crate::chain::{Node, labelled_kinds, with_dependents};
 
 /// The answer for an object that does not exist, if it left a child behind; else the error.
 pub async fn or_left_behind(cluster: &Cluster, target: &Target, missing: Error) -> Result<Answer> {

@@ -1,10 +1,11 @@
 //! A node that does not answer: nothing about its pods can change until it does.
 
 use catena_api::keys;
+use catena_cluster::condition;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Cause, Facts, edges};
-use crate::{chain::Node, cluster::condition, screen::age};
+use crate::{chain::Node, screen::age};
 
 /// Time after the grace period of a pod in which its kubelet usually reports its end.
 const END_DELAY: SignedDuration = SignedDuration::from_secs(30);

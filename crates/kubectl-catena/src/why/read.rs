@@ -1,16 +1,14 @@
 //! Reads the objects beside a chain in which the cause may lie.
 
 use catena_api::keys;
+use catena_cluster::{Cluster, Gap, Identity, Kind};
 use kube::{
     api::ListParams,
     core::{DynamicObject, ObjectMeta},
 };
 
 use super::{Edge, Related, contents, contest, edges, facts};
-use crate::{
-    chain::{Node, grow, with_dependents},
-    cluster::{Cluster, Gap, Identity, Kind},
-};
+use crate::chain::{Node, grow, with_dependents};
 
 /// A claim leads to its class: further steps lead nowhere.
 const MAX_STEPS: usize = 3;
@@ -71,7 +69,7 @@ async fn read(
             "" => kind_named(cluster, &identity.kind),
             _ => cluster.kinds.of(identity),
         };
-        Some(cluster.find(kind?, identity.namespace.as_deref(), &identity.name).await)
+        Some(cluster.at(kind?, identity.namespace.as_deref(), &identity.name).find().await)
     });
     let answers = futures::future::join_all(reads).await;
     let mut found = Vec::new();
@@ -140,7 +138,7 @@ async fn contents_of(cluster: &Cluster, container: &Node, gaps: &mut Vec<Gap>) -
             Ok(objects) => {
                 let held = objects.iter().filter(|metadata| is_held(metadata)).take(MAX_CONTENTS);
                 let held = held.map(async |ObjectMeta { namespace, name, .. }| {
-                    cluster.find(kind, namespace.as_deref(), name.as_deref().unwrap_or_default()).await
+                    cluster.at(kind, namespace.as_deref(), name.as_deref().unwrap_or_default()).find().await
                 });
                 let held = futures::future::join_all(held).await.into_iter().flatten().flatten();
                 found.extend(held.filter_map(alone));

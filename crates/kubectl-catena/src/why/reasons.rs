@@ -3,10 +3,9 @@
 use std::sync::LazyLock;
 
 use catena_api::{keys, reason::ROWS};
+use catena_cluster::{Identity, is_missing_right};
 use operator_watch::ApiError;
 use serde::Deserialize;
-
-use crate::cluster::{Identity, is_missing_right};
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| serde_saphyr::from_str(ROWS).unwrap_or_default());
 

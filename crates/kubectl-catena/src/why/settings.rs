@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use catena_api::keys::SETTINGS_VERSION;
+use catena_cluster::{Cluster, Identity, text};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Event};
 use kube::{ResourceExt, api::ListParams};
@@ -11,7 +12,6 @@ use operator_templates::short_digest;
 use super::{BINDER, Cause, Facts, RefusedSettings, controllers, objects, reasons};
 use crate::{
     chain::Node,
-    cluster::{Cluster, Identity, text},
     protection::{BACKUP_CONTROLLER, COMPONENT},
 };
 

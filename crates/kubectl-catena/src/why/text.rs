@@ -1,11 +1,11 @@
 //! The answer as text.
 
+use catena_cluster::{Identity, Paint, Tone, sanitized};
 use jiff::Timestamp;
 
 use super::{Answer, Cause, TERMINATING, contest, objects};
 use crate::{
     chain::{Node, State, replicas},
-    cluster::{Identity, Paint, Tone, sanitized},
     screen::{Cell, Table, age},
 };
 

@@ -1,7 +1,9 @@
 //! The obstacle between a claim and its volume.
 
+use catena_cluster::text;
+
 use super::{Cause, Facts, edges, warnings};
-use crate::{chain::Node, cluster::text};
+use crate::chain::Node;
 
 /// The annotation of the scheduler on a claim whose pod has a node.
 const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";

@@ -2,14 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use catena_cluster::{Identity, Kind};
 use kube::core::ObjectMeta;
 use serde::Serialize;
 
 use super::{Candidate, Collection};
-use crate::{
-    archive::{COMMAND_OF_OTHERS, commands},
-    cluster::{Identity, Kind},
-};
+use crate::archive::{COMMAND_OF_OTHERS, commands};
 
 /// The kind that is left out only because a backup may be read by others.
 const SECRETS: &str = "secrets";

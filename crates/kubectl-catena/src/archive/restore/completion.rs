@@ -1,13 +1,11 @@
 //! Completes restored objects: each gets its owners and the record of who applied its fields, and a `BasicDeployment` goes on.
 
 use catena_api::keys;
+use catena_cluster::Identity;
 use serde_json::{Value, json};
 
 use super::{ATTEMPTS, GOING, Restoration, text};
-use crate::{
-    archive::{Manifest, create, manifest, rebind},
-    cluster::Identity,
-};
+use crate::archive::{Manifest, create, manifest, rebind};
 
 impl Restoration<'_> {
     /// The owner references with the uids of the live owners, which are found by their names.

@@ -1,12 +1,12 @@
 //! Objects that a restoration does not bring back, so that no command runs again.
 
 use catena_api::keys;
+use catena_cluster::{Identity, Kind};
 use serde_json::Value;
 
 use super::{Restoration, text};
-use crate::{
-    archive::{COMMAND_OF_OTHERS, Manifest, Note, REQUEST_OF_OTHERS, commands, create, manifest, order},
-    cluster::{Identity, Kind},
+use crate::archive::{
+    COMMAND_OF_OTHERS, Manifest, Note, REQUEST_OF_OTHERS, commands, create, manifest, order,
 };
 
 impl Restoration<'_> {

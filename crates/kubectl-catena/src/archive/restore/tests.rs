@@ -1,17 +1,15 @@
 //! Restorations on a server that refuses something.
 
 use catena_api::keys;
+use catena_cluster::testing::{Answer, answering, status};
 use http::{Method, StatusCode};
 use serde_json::json;
 
 use super::*;
-use crate::{
-    archive::{
-        commands::{COMMAND_OF_OTHERS, REQUEST_OF_OTHERS},
-        index::Scope,
-        manifest::tests::manifest,
-    },
-    cluster::testing::{Answer, answering, status},
+use crate::archive::{
+    commands::{COMMAND_OF_OTHERS, REQUEST_OF_OTHERS},
+    index::Scope,
+    manifest::tests::manifest,
 };
 
 const DEPLOYMENT: &str = "/apis/catena.dev/v1alpha1/namespaces/shop/basicdeployments/web";
@@ -38,7 +36,7 @@ fn ended() -> Manifest {
 fn store(
     objects: &[(&str, Value)],
     otherwise: impl Fn(&Method, &str) -> Option<Answer> + Send + 'static,
-) -> (Cluster, crate::cluster::testing::Requests) {
+) -> (Cluster, catena_cluster::testing::Requests) {
     let mut objects: std::collections::HashMap<String, Value> =
         objects.iter().map(|(path, object)| ((*path).to_owned(), object.clone())).collect();
     answering(move |method, uri, body| {

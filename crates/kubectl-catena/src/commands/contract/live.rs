@@ -8,10 +8,10 @@ use std::{
 use anyhow::{Context, Result, bail};
 use basic_deployment_controller::outputs::Mapping;
 use catena_api::contract::ReplicaContract;
+use catena_cluster::{Cluster, Kind};
 use clap::{Args, ValueEnum};
 
 use crate::{
-    cluster::{Cluster, Kind},
     contract::{
         Fields, Report,
         live::{Limits, Manifest, Requirement, Requirements, Subject, check},

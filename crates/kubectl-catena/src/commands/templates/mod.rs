@@ -6,14 +6,12 @@ mod values;
 use std::{collections::BTreeMap, process::ExitCode};
 
 use anyhow::{Context, Result, bail};
+use catena_cluster::{Options, Paint, Tone};
 use clap::{Args, Subcommand};
 
 use self::trial::{Outcome, Trial};
 use super::exit_code;
-use crate::{
-    cluster::{Options, Paint, Tone},
-    screen::{Cell, Output, Table},
-};
+use crate::screen::{Cell, Output, Table};
 
 /// The action on templates.
 #[derive(Subcommand)]

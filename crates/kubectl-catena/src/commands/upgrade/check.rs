@@ -4,12 +4,12 @@ use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::Result;
 use catena_api::compatibility::Finding;
+use catena_cluster::{Cluster, Gap, Options, Paint, Tone};
 use clap::Args;
 use serde::Serialize;
 
 use super::{push_lost, push_refused};
 use crate::{
-    cluster::{Cluster, Gap, Options, Paint, Tone},
     screen::{Cell, Interrupt, Output, Table, interrupted},
     upgrade::{
         Absent, Checked, Definition, Leftover, absent, check, definitions, remove_leftovers, scratch_id,
@@ -176,13 +176,11 @@ fn of(checked: &Checked, paint: Paint) -> String {
 
 #[cfg(test)]
 mod tests {
+    use catena_cluster::ObjectName;
     use serde_json::json;
 
     use super::*;
-    use crate::{
-        cluster::ObjectName,
-        upgrade::{LostField, ObjectFields},
-    };
+    use crate::upgrade::{LostField, ObjectFields};
 
     #[test]
     fn each_lost_field_is_listed_with_its_object_and_value() {

@@ -3,11 +3,11 @@
 use std::{collections::BTreeSet, process::ExitCode};
 
 use anyhow::Result;
+use catena_cluster::{Cluster, Options, Paint, Tone};
 use clap::Args;
 
 use super::{push_lost, push_refused};
 use crate::{
-    cluster::{Cluster, Options, Paint, Tone},
     screen::{Interrupt, Output, Table, interrupted},
     upgrade::{LostField, Migrated, Migration, migrate},
 };
@@ -104,10 +104,11 @@ fn text(migrated: &Migrated, dry_run: bool, paint: Paint) -> String {
 
 #[cfg(test)]
 mod tests {
+    use catena_cluster::ObjectName;
     use serde_json::json;
 
     use super::*;
-    use crate::{cluster::ObjectName, upgrade::ObjectFields};
+    use crate::upgrade::ObjectFields;
 
     #[test]
     fn a_possible_loss_is_answered_with_the_flag_that_accepts_it() {

@@ -6,10 +6,10 @@ mod migrate;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use catena_cluster::{Options, Tone, cut};
 use clap::Subcommand;
 
 use crate::{
-    cluster::{Options, Tone, cut},
     screen::{Cell, Output, Table},
     upgrade::{ObjectFields, Refused},
 };

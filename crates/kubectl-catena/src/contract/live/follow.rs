@@ -114,13 +114,13 @@ mod tests {
     use std::{collections::BTreeSet, time::Duration};
 
     use basic_deployment_controller::outputs::Mapping;
+    use catena_cluster::testing::{answering, status};
     use http::StatusCode;
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::{
-        cluster::testing::{answering, status},
-        contract::live::{Subject, manifest::Manifest, report::Ledger, requirement::Limits, stage::Stage},
+    use crate::contract::live::{
+        Subject, manifest::Manifest, report::Ledger, requirement::Limits, stage::Stage,
     };
 
     /// The results of a child that reports something with version 7. A pod serves now; there was none when that was reported,

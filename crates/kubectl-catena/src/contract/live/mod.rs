@@ -11,6 +11,7 @@ mod trials;
 
 use anyhow::{Result, anyhow, bail};
 use basic_deployment_controller::outputs::Mapping;
+use catena_cluster::{Cluster, Kind};
 
 pub use self::{
     manifest::Manifest,
@@ -26,10 +27,7 @@ use self::{
     stage::Stage,
 };
 use super::Report;
-use crate::{
-    cluster::{Cluster, Kind},
-    screen::Interrupt,
-};
+use crate::screen::Interrupt;
 
 /// A child to try.
 pub struct Subject {

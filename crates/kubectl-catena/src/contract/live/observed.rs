@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use basic_deployment_controller::outputs::Outputs;
+use catena_cluster::{condition, text};
 use kube::{ResourceExt, core::DynamicObject};
 
 use super::Requirement;
-use crate::cluster::{condition, text};
 
 /// A state of a child.
 #[derive(Clone, Debug)]

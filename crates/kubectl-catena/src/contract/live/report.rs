@@ -2,13 +2,13 @@
 
 use std::{cell::RefCell, collections::BTreeMap};
 
+use catena_cluster::Tone;
 use clap::ValueEnum;
 use kube::discovery::ApiResource;
 use serde::Serialize;
 
 use super::{Level, Requirement};
 use crate::{
-    cluster::Tone,
     contract::Report,
     screen::{Cell, Table},
 };
@@ -127,8 +127,10 @@ fn table(requirements: &[Line]) -> Table {
 
 #[cfg(test)]
 mod tests {
+
+    use catena_cluster::{Paint, testing::kinds};
+
     use super::*;
-    use crate::cluster::{Paint, testing::kinds};
 
     fn report(ledger: &Ledger) -> Report<Requirements> {
         ledger.report(&kinds().find("deployments").unwrap().resource)

@@ -1,5 +1,6 @@
 //! Scenes of deletions: terminating namespaces and definitions, and children that are left behind.
 
+use catena_cluster::{Identity, testing::serving as serving_cluster};
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
 
@@ -9,7 +10,6 @@ use super::{
 };
 use crate::{
     chain::grow,
-    cluster::{Identity, testing::serving as serving_cluster},
     why::{
         facts::{Related, Surroundings},
         left_behind,

@@ -1,6 +1,6 @@
 //! Servers for tests, and what they were asked.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http::{Method, Request, Response, StatusCode};
 use kube::{Client, client::Body, core::discovery::v2::APIGroupDiscovery};
@@ -10,6 +10,7 @@ use tower::service_fn;
 use super::{Cluster, Kinds};
 
 /// A server with some kinds and no objects, and the requests that it was sent.
+#[must_use]
 pub fn cluster() -> (Cluster, Requests) {
     serving(|_| None)
 }
@@ -20,15 +21,17 @@ pub type Requests = Arc<Mutex<Vec<String>>>;
 pub type Answer = (StatusCode, Value);
 
 /// A refusal.
+#[must_use]
 pub fn status(code: u16, reason: &str, message: &str) -> Answer {
     let status = json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
         "message": message, "reason": reason, "code": code,
     });
-    (StatusCode::from_u16(code).unwrap(), status)
+    (StatusCode::from_u16(code).unwrap_or_default(), status)
 }
 
 /// A server with some kinds that answers these paths, and the requests that it was sent.
+#[must_use]
 pub fn serving(answer: impl Fn(&str) -> Option<Value> + Send + 'static) -> (Cluster, Requests) {
     answering(move |_, uri, _| match answer(uri) {
         Some(answer) => (StatusCode::OK, answer),
@@ -37,6 +40,7 @@ pub fn serving(answer: impl Fn(&str) -> Option<Value> + Send + 'static) -> (Clus
 }
 
 /// A server with some kinds that answers method, URI and body, and the requests that it was sent.
+#[must_use]
 pub fn answering(
     answer: impl FnMut(&Method, &str, &Value) -> Answer + Send + 'static,
 ) -> (Cluster, Requests) {
@@ -48,22 +52,29 @@ pub fn answering(
             let (parts, body) = request.into_parts();
             let uri = parts.uri.to_string();
             let body = body.collect_bytes().await?;
-            log.lock().unwrap().push(format!("{} {uri}", parts.method));
+            locked(&log).push(format!("{} {uri}", parts.method));
             let body = serde_json::from_slice(&body).unwrap_or_default();
-            let (code, mut answer) = (answer.lock().unwrap())(&parts.method, &uri, &body);
+            let (code, mut answer) = (locked(&answer))(&parts.method, &uri, &body);
             if code == StatusCode::NOT_FOUND && answer.is_object() && answer["details"].is_null() {
                 answer["details"] = json!({"name": parts.uri.path().rsplit('/').next()});
             }
             // As it stands, because an event of a watch has its type first.
             let text = answer.as_str().map_or_else(|| answer.to_string(), str::to_owned);
             let body = Body::from(text.into_bytes());
-            Ok::<_, kube::Error>(Response::builder().status(code).body(body).unwrap())
+            let mut response = Response::new(body);
+            *response.status_mut() = code;
+            Ok::<_, kube::Error>(response)
         }
     });
     (Cluster { client: Client::new(service, "shop"), namespace: "shop".into(), kinds: kinds() }, requests)
 }
 
+fn locked<T: ?Sized>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// A server with some kinds.
+#[must_use]
 pub fn kinds() -> Kinds {
     let resource = |plural: &str, kind: &str, short: &str| {
         json!({
@@ -74,7 +85,7 @@ pub fn kinds() -> Kinds {
     let group = |name: &str, version: &str, resources: &[Value]| -> APIGroupDiscovery {
         let group =
             json!({"metadata": {"name": name}, "versions": [{"version": version, "resources": resources}]});
-        serde_json::from_value(group).unwrap()
+        serde_json::from_value(group).unwrap_or_default()
     };
     let mut definitions = resource("customresourcedefinitions", "CustomResourceDefinition", "crd");
     let mut namespaces = resource("namespaces", "Namespace", "ns");

@@ -38,12 +38,14 @@ pub struct Pages {
 
 impl Pages {
     /// A list of whole objects.
+    #[must_use]
     pub fn whole(client: &Client, url: String, params: ListParams) -> Self {
         let limit = params.limit.unwrap_or(PAGE_SIZE);
         Self { is_metadata: false, ..Self::of_metadata(client, url, params.limit(limit)) }
     }
 
     /// A list of metadata, in one response unless the parameters limit it.
+    #[must_use]
     pub fn of_metadata(client: &Client, url: String, params: ListParams) -> Self {
         Self { client: client.clone(), url, is_metadata: true, next: Some(params), remaining: None }
     }

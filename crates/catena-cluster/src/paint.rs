@@ -30,20 +30,22 @@ pub enum Tone {
 
 impl Paint {
     /// No colours.
-    #[cfg(test)]
     pub const OFF: Self = Self { is_on: false };
 
     /// For standard output.
+    #[must_use]
     pub fn for_stdout() -> Self {
         Self { is_on: may_colour() && std::io::stdout().is_terminal() }
     }
 
     /// For standard error.
+    #[must_use]
     pub fn for_stderr() -> Self {
         Self { is_on: may_colour() && std::io::stderr().is_terminal() }
     }
 
     /// A text in a tone.
+    #[must_use]
     pub fn tone(self, tone: Tone, text: &str) -> String {
         let style = match tone {
             Tone::Plain => return text.to_owned(),
@@ -58,11 +60,13 @@ impl Paint {
 }
 
 /// A text from an object without control characters: an author of a status must not control the terminal.
+#[must_use]
 pub fn sanitized(text: &str) -> String {
     text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
 }
 
 /// A text, cut behind this number of characters.
+#[must_use]
 pub fn cut(text: &str, longest: usize) -> Cow<'_, str> {
     match text.char_indices().nth(longest) {
         Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),

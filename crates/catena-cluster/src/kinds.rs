@@ -89,6 +89,7 @@ impl Kinds {
     }
 
     /// The kind of a referenced object.
+    #[must_use]
     pub fn of(&self, identity: &Identity) -> Option<&Kind> {
         let is_it =
             |kind: &&Kind| kind.resource.kind == identity.kind && kind.resource.group == identity.group();
@@ -108,6 +109,7 @@ impl Kinds {
     }
 
     /// The kind of a plural name in a group, in the version that the server prefers.
+    #[must_use]
     pub fn named(&self, group: &str, plural: &str) -> Option<&Kind> {
         self.preferred().find(|kind| kind.resource.group == group && kind.resource.plural == plural)
     }
@@ -115,6 +117,7 @@ impl Kinds {
 
 impl Kind {
     /// A kind of which only the resource is known.
+    #[must_use]
     pub fn of(resource: ApiResource, is_namespaced: bool) -> Self {
         Self {
             resource,
@@ -128,6 +131,7 @@ impl Kind {
     }
 
     /// The same kind in another version.
+    #[must_use]
     pub fn in_version(mut self, version: &str) -> Self {
         self.resource.api_version = format!("{}/{version}", self.resource.group);
         version.clone_into(&mut self.resource.version);
@@ -135,28 +139,33 @@ impl Kind {
     }
 
     /// The kind of the definitions of kinds.
+    #[must_use]
     pub fn definitions() -> Self {
         Self::of(ApiResource::erase::<CustomResourceDefinition>(&()), false)
     }
 
     /// The URL of its objects in a namespace, or in all.
+    #[must_use]
     pub fn url(&self, namespace: Option<&str>) -> String {
         DynamicObject::url_path(&self.resource, namespace.filter(|_| self.is_namespaced))
     }
 
     /// The type of its objects.
+    #[must_use]
     pub fn types(&self) -> TypeMeta {
         let ApiResource { api_version, kind, .. } = self.resource.clone();
         TypeMeta { api_version, kind }
     }
 
     /// Its name, as of its definition: `PLURAL.GROUP`, or `PLURAL` for a core kind.
+    #[must_use]
     pub fn full_name(&self) -> String {
         let ApiResource { plural, group, .. } = &self.resource;
         if group.is_empty() { plural.clone() } else { format!("{plural}.{group}") }
     }
 
     /// Whether it is one of these, in whatever version.
+    #[must_use]
     pub fn is_among(&self, kinds: &[Self]) -> bool {
         let place = |kind: &Self| (kind.resource.group.clone(), kind.resource.plural.clone());
         kinds.iter().any(|kind| place(kind) == place(self))

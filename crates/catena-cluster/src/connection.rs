@@ -12,7 +12,7 @@ use kube::{
 };
 use operator_templates::is_object_name;
 
-use crate::cluster::{Kinds, errors, proxy};
+use crate::{Kinds, errors, proxy};
 
 /// A reachable API server answers sooner.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -156,6 +156,7 @@ impl Options {
 }
 
 /// The contexts of a kubeconfig.
+#[must_use]
 pub fn context_names(kubeconfig: &Kubeconfig) -> Vec<String> {
     kubeconfig.contexts.iter().map(|context| context.name.clone()).collect()
 }

@@ -5,16 +5,16 @@ mod connection;
 pub mod errors;
 mod kinds;
 mod lenient;
-pub mod object;
+mod object;
 mod pages;
 mod paint;
 mod proxy;
 mod target;
-#[cfg(test)]
+#[cfg(feature = "testing")]
 pub mod testing;
 
 pub use self::{
-    access::{Change, How},
+    access::{At, Change, How},
     connection::{Cluster, Options, context_names},
     errors::{Gap, NotFound, in_one_line, is_missing_right, no_namespace, read_failure},
     kinds::{Kind, Kinds},
