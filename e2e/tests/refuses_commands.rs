@@ -3,12 +3,12 @@
 use anyhow::{Context, Result};
 use catena_api::{BasicDeployment, BasicDeploymentRestart, BasicReplicaSet, command::SUCCEEDED};
 use e2e::{
-    COMMANDED, Cluster, DEPLOYMENTS, Effects, Namespace, Release, Undo, WAIT_TIMEOUT,
+    BINDER, COMMANDED, Cluster, DEPLOYMENTS, Effects, Namespace, Release, Undo, WAIT_TIMEOUT,
     commands::{
         self, condition_of, has_outcome, owned_by, queue_restarts, restart, until_restart_outcome,
         until_restarted,
     },
-    deployment, eventually,
+    deployment, eventually, kinds_without_admission,
 };
 use k8s_openapi::{
     api::core::v1::ConfigMap,
@@ -91,6 +91,7 @@ async fn a_malformed_command_says_so_and_blocks_nobody() -> Result<()> {
     let cluster = Cluster::changing(&COMMANDED).await?;
     let namespace = cluster.namespace("malformed").await?;
     let web = commands::ready(&namespace, 2).await?;
+    let release = Release::upgrade(&cluster, BINDER, &json!({"kinds": kinds_without_admission()?})).await?;
     let definitions = cluster.all::<CustomResourceDefinition>();
     let definition = "basicdeploymentrestarts.catena.dev";
     let undo = Undo::keep(&definitions, definition).await?;
@@ -132,7 +133,7 @@ async fn a_malformed_command_says_so_and_blocks_nobody() -> Result<()> {
     until_restarted(&namespace, "after").await;
     // Its namespace goes later: until then, `upgrade check` would refuse it in another test.
     anything.delete("malformed", &DeleteParams::background()).await?;
-    Ok(())
+    release.restore().await
 }
 
 #[tokio::test]

@@ -84,10 +84,13 @@ impl Executor {
         let command = &*observed.command;
         let (id, kind) = (ObjectId::of(command), &command.source.watched);
         let writes = self.writer.on_behalf_of(id);
+        // In the state that was observed: a late write of a former leader would overwrite an end.
+        let version = command.metadata.resource_version.as_deref().unwrap_or_default();
         if observed.takes_status == Some(true) {
-            return writes.apply_status(kind, id, status, &REPORTED).await;
+            return writes.apply_status(kind, id, version, status, &REPORTED).await;
         }
         let mut patch = json!({ "metadata": id });
+        patch["metadata"]["resourceVersion"] = version.into();
         patch["metadata"]["annotations"] = json!({keys::RUN: Record::text(id.uid, status)});
         writes.merge(kind, &patch).await?;
         if let Some(Condition { status: outcome, reason, message, .. }) =

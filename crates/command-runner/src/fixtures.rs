@@ -1,6 +1,6 @@
 //! Commands that no process watches, for tests.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use catena_api::command::RecentCommands;
 use command_kinds::CommandKind;
@@ -8,12 +8,17 @@ use command_runner::{
     command::{Command, CommandRow},
     observed::{Look, Observed, Target},
 };
+use kube::discovery::ApiResource;
 use operator_kit::run::Attempt;
 use operator_watch::{Source, Watched, WatchedResource};
 use serde_json::{Value, json};
 
 /// The time of all observations; commands are created in the hour before.
 pub const NOW: &str = "2026-01-01T12:00:00Z";
+
+/// The kind of shops.
+static SHOPS: LazyLock<ApiResource> =
+    LazyLock::new(|| kind("restarts", &json!({})).targets()[0].resource.clone());
 
 /// A kind whose commands set `spec.at` of a shop to their creation. `more` replaces fields of `run`.
 pub fn kind(resource: &str, more: &Value) -> Arc<CommandKind> {
@@ -73,8 +78,7 @@ pub fn shop(ran: &[&Arc<Command>], more: &Value) -> Look {
     let ran = ran
         .iter()
         .fold(RecentCommands::default(), |ran, command| ran.with(command_runner::command::recent(command)));
-    let resource = kind("restarts", &json!({})).targets()[0].resource.clone();
-    Look::Found(Box::new(Target { resource, object, ran, is_terminating }))
+    Look::Found(Box::new(Target { resource: SHOPS.clone(), object, ran, is_terminating }))
 }
 
 /// An observation of a command among these.

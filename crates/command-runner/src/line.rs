@@ -6,21 +6,22 @@ use jiff::Timestamp;
 
 use crate::command::{Command, order};
 
-/// The command that may run next, as far as the caches show: all commands of one target are given, the oldest first.
+/// The commands that may run next, as far as the caches show: all commands of one target are given, the oldest first. Those that
+/// supersede others go first, the newest before all. Where none of them can run, it is the turn of the oldest command: one that
+/// waits has lost its precedence, but newer ones must not pass it, because it could not end them.
 #[must_use]
-pub fn front(line: &[Arc<Command>], now: Timestamp) -> Option<&Arc<Command>> {
+pub fn candidates(line: &[Arc<Command>], now: Timestamp) -> Vec<&Arc<Command>> {
     let may_run = |command: &&Arc<Command>| {
         is_open(command) && command.row.deadline.as_ref().is_ok_and(|deadline| *deadline > now)
     };
     let open = || line.iter().filter(may_run);
-    let newest_running = open().rfind(|command| command.row.has_started());
-    let mut waiting = open().filter(|command| !command.row.has_started());
-    let may_pass = |command: &Command| newest_running.is_none_or(|running| order(running, command).is_lt());
-    let superseding = waiting.clone().find(|command| command.row.run.supersedes && may_pass(command));
-    superseding.or_else(|| waiting.next().filter(|_| newest_running.is_none()))
+    let waiting = || open().filter(|command| !command.row.has_started());
+    let is_free = !open().any(|command| command.row.has_started());
+    let oldest = waiting().next().filter(|_| is_free);
+    waiting().rev().filter(|command| command.row.run.supersedes).chain(oldest).collect()
 }
 
-/// The running command that has taken the place of an older one.
+/// The command that has taken the place of an older one, if its status is right.
 #[must_use]
 pub fn superseding<'l>(line: &'l [Arc<Command>], older: &Command) -> Option<&'l Arc<Command>> {
     line.iter()
@@ -29,10 +30,10 @@ pub fn superseding<'l>(line: &'l [Arc<Command>], older: &Command) -> Option<&'l 
 
 /// The commands whose state may have changed with that of another one.
 pub fn concerned(line: &[Arc<Command>], now: Timestamp) -> impl Iterator<Item = &Arc<Command>> {
-    let first = front(line, now);
+    let next = candidates(line, now);
     line.iter().filter(move |command| {
-        let is_first = first.is_some_and(|first| is_same(first, command));
-        is_open(command) && (is_first || command.row.has_started() || superseding(line, command).is_some())
+        let may_be_next = next.iter().any(|next| is_same(next, command));
+        is_open(command) && (may_be_next || command.row.has_started() || superseding(line, command).is_some())
     })
 }
 

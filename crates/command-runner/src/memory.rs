@@ -2,6 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    mem::replace,
     sync::Arc,
     time::Duration,
 };
@@ -24,9 +25,13 @@ pub struct Memory {
     shared: Arc<Mutex<Shared>>,
 }
 
+/// Why there may be kinds that are not known.
+type UnknownKinds = Arc<dyn Fn() -> Option<String> + Send + Sync>;
+
 #[derive(Default)]
 struct Shared {
     kinds: Vec<Arc<CommandKind>>,
+    unknown_kinds: Option<UnknownKinds>,
     /// The uids of commands, by their target.
     by_target: HashMap<TargetId, HashSet<Box<str>>>,
     /// By the uid of the command.
@@ -34,10 +39,11 @@ struct Shared {
 }
 
 /// A command.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 struct Known {
     target: Option<TargetId>,
     kind: Arc<str>,
+    ran: bool,
     looked: Option<Instant>,
     told: Option<Instant>,
 }
@@ -52,16 +58,17 @@ impl Memory {
         self.shared.lock().kinds = kinds;
     }
 
+    /// From now on, this tells why there may be more kinds.
+    pub fn follow_definitions(&self, unknown: impl Fn() -> Option<String> + Send + Sync + 'static) {
+        self.shared.lock().unknown_kinds = Some(Arc::new(unknown));
+    }
+
     /// Records a command that came or changed.
     pub fn came(&self, kind: &Arc<str>, uid: &str, target: Option<&TargetId>) {
         let mut shared = self.shared.lock();
-        let known = shared.commands.entry(uid.into()).or_insert_with(|| Known {
-            target: None,
-            kind: kind.clone(),
-            looked: None,
-            told: None,
-        });
-        let former = std::mem::replace(&mut known.target, target.cloned());
+        let known = shared.commands.entry(uid.into()).or_default();
+        known.kind = kind.clone();
+        let former = replace(&mut known.target, target.cloned());
         if former.as_ref() == target {
             return;
         }
@@ -118,12 +125,32 @@ impl Memory {
             let (one, other) = (&target.resource, &other.resource);
             (&one.group, &one.kind) == (&other.group, &other.kind)
         };
-        let kinds = self.shared.lock().kinds.clone();
+        let (kinds, unknown_kinds) = {
+            let shared = self.shared.lock();
+            (shared.kinds.clone(), shared.unknown_kinds.clone())
+        };
+        if let Some(problem) = unknown_kinds.and_then(|unknown| unknown()) {
+            return Some(format!("the watch of definitions of commands has a problem: {problem}"));
+        }
         let may_target = |kind: &&Arc<CommandKind>| kind.targets().iter().any(|target| is_it(target));
         kinds.iter().filter(may_target).find_map(|kind| {
             let problem = self.triggers.is_served(&kind.id).err()?;
             Some(format!("the watch of {} has a problem: {problem}", kind.resource.kind))
         })
+    }
+
+    /// Records that a look at its target has shown that a command ran, and wakes it if that is new.
+    pub fn ran(&self, command: &Command) {
+        let ObjectId { namespace, name, uid } = ObjectId::of(command);
+        let known = self.shared.lock().commands.get_mut(uid).map(|known| replace(&mut known.ran, true));
+        if known == Some(false) {
+            self.triggers.notify(&command.source.id, namespace, name);
+        }
+    }
+
+    /// Whether a look at its target has shown that a command ran.
+    pub fn has_run(&self, uid: &str) -> bool {
+        self.shared.lock().commands.get(uid).is_some_and(|known| known.ran)
     }
 
     /// The time until another look at the target of a command, at which one is recorded as made now if that is zero.
@@ -165,5 +192,34 @@ impl Shared {
         if uids.is_empty() {
             self.by_target.remove(target);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::fixtures::{command, kind};
+
+    #[test]
+    fn commands_may_be_unknown_while_definitions_are() {
+        let (memory, restarts) = (Memory::default(), kind("restarts", &json!({})));
+        let target = &restarts.targets()[0];
+        assert_eq!(memory.unknown(target), None);
+        memory.follow_definitions(|| Some("no right".into()));
+        assert!(memory.unknown(target).unwrap().ends_with("has a problem: no right"));
+    }
+
+    #[test]
+    fn that_a_command_ran_is_remembered_until_it_is_gone() {
+        let (memory, one) = (Memory::default(), command(&kind("a", &json!({})), "one", 1, &json!({})));
+        memory.ran(&one);
+        assert!(!memory.has_run("one"), "nobody would clear the memory of a command that is unknown");
+        memory.came(&one.source.id, "one", one.row.target_id());
+        memory.ran(&one);
+        assert!(memory.has_run("one"));
+        memory.gone("one");
+        assert!(!memory.has_run("one"));
     }
 }

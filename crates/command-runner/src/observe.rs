@@ -48,12 +48,13 @@ impl Observer {
             unknown: reference.filter(|_| may_act).and_then(|to| self.memory.unknown(&to.kind)),
             target: Look::None,
             is_confirmed: false,
-            takes_status: takes_status.map(|schema| schema.takes_run),
+            takes_status: takes_status.and_then(|schema| row.takes_status(schema)),
             since_told: self.memory.since_told(uid),
             attempt,
             command: command.clone(),
         };
-        let Some(to) = reference.filter(|_| may_act && observed.needs_target()) else { return Ok(observed) };
+        let is_needed = may_act && (observed.needs_target() || self.memory.has_run(uid));
+        let Some(to) = reference.filter(|_| is_needed) else { return Ok(observed) };
         if matches!(observed.attempt, Attempt::Deferred(_)) {
             return Ok(observed);
         }
@@ -63,6 +64,9 @@ impl Observer {
             return Ok(observed);
         }
         observed.target = self.look(&command, to).await?;
+        for other in observed.unreported() {
+            self.memory.ran(other);
+        }
         if matches!(judge(&observed), State::Due(_)) {
             observed.is_confirmed = self.still_waits(&command).await?;
         }

@@ -9,8 +9,8 @@ use operator_kit::run::Attempt;
 use serde_json::Value;
 
 use crate::{
-    command::Command,
-    line::{front, is_same},
+    command::{Command, recent},
+    line::{candidates, concerned, is_open, is_same},
 };
 
 /// The input of a decision about a command.
@@ -67,17 +67,29 @@ pub struct Target {
 }
 
 impl Observed {
-    /// Whether it is the turn of the command, as far as the caches show.
+    /// The commands that run before it if they can, as far as the caches show; `None` if it is not its turn anyway.
     #[must_use]
-    pub fn is_first(&self) -> bool {
-        front(&self.line, self.now).is_some_and(|first| is_same(first, &self.command))
+    pub fn rivals(&self) -> Option<Vec<&Arc<Command>>> {
+        let mut candidates = candidates(&self.line, self.now);
+        let own = candidates.iter().position(|candidate| is_same(candidate, &self.command))?;
+        candidates.truncate(own);
+        Some(candidates)
     }
 
     /// Whether the target has to be looked at.
     #[must_use]
     pub fn needs_target(&self) -> bool {
         let row = &self.command.row;
-        row.target_id().is_some() && (row.has_started() || row.is_expired(self.now) || self.is_first())
+        let is_concerned = concerned(&self.line, self.now).any(|command| is_same(command, &self.command));
+        row.target_id().is_some() && (is_concerned || row.is_expired(self.now))
+    }
+
+    /// The other commands that ran on the target, although their statuses do not say so. Each has to look at it by itself: where an
+    /// older one was bound since, it is not its turn any more.
+    pub fn unreported(&self) -> impl Iterator<Item = &Arc<Command>> {
+        let has_run = |other: &Command| self.found().is_some_and(|target| target.ran.has(&recent(other).uid));
+        let is_other = |other: &Command| is_open(other) && !is_same(other, &self.command);
+        self.line.iter().filter(move |other| is_other(other) && !other.row.has_started() && has_run(other))
     }
 
     /// The target, if it is there.

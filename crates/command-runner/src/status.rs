@@ -34,10 +34,11 @@ pub fn status(command: &Command, state: &State, now: Timestamp) -> CommandStatus
         ),
     };
     let has_run = matches!(state, State::Running { .. } | State::Succeeded(_));
+    let started = before.start_time.clone().filter(|_| command.row.has_started());
     let progress = if let State::Running { progress, .. } = state { progress.clone() } else { None };
     CommandStatus {
         observed_generation: generation,
-        start_time: before.start_time.clone().or_else(|| has_run.then_some(Time(now))),
+        start_time: started.or_else(|| has_run.then_some(Time(now))),
         completion_time: succeeded.map(|_| Time(now)),
         progress: progress.or_else(|| before.progress.clone()),
         conditions: conditions.since(&before.conditions),

@@ -64,6 +64,7 @@ async fn a_run_is_reported_in_the_status_where_the_definition_has_one_for_it() {
     let sent = log.take();
     assert!(sent[0].uri.starts_with("/apis/ops.example/v1/namespaces/here/restarts/one/status?"), "{sent:?}");
     assert_eq!(sent[0].body["status"]["progress"], "1/2");
+    assert_eq!(sent[0].body["metadata"]["resourceVersion"], "7", "a late write overwrites no end");
 }
 
 #[tokio::test(start_paused = true)]
@@ -74,6 +75,7 @@ async fn elsewhere_it_is_reported_by_an_annotation_that_no_copy_has_and_by_an_ev
     assert_eq!(executor.act(&seen, decide(&seen)).await.unwrap(), Next::Written);
     let sent = log.take_after(executor).await;
     let [patch, event] = &sent[..] else { panic!("{sent:?}") };
+    assert_eq!(patch.body["metadata"]["resourceVersion"], "7");
     let annotations = patch.body["metadata"]["annotations"].clone();
     assert_eq!((&event.body["reason"], &event.body["type"]), (&json!("Running"), &json!("Normal")));
 

@@ -1,15 +1,16 @@
 //! The state of a command. Pure.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use catena_api::reason;
 use command_kinds::run::{Inputs, Rule, Told};
+use jiff::Timestamp;
 use operator_templates::{Expression, ExpressionError};
 use serde_json::{Value, json};
 
 use crate::{
     command::{Command, Owner, order, recent},
-    line::{is_open, is_same, superseding},
+    line::{is_open, is_same},
     observed::{Look, Observed, Target},
 };
 
@@ -39,11 +40,8 @@ pub enum State {
 #[must_use]
 pub fn judge(observed: &Observed) -> State {
     let row = &observed.command.row;
-    if let Some(newer) = superseding(&observed.line, &observed.command) {
-        return State::Failed(superseded_by(&described(newer)));
-    }
-    if let (Err(problem), false) = (&row.deadline, row.has_started()) {
-        return State::Waiting(told(reason::RULE_FAILED, problem.as_str()));
+    if let (Err(broken), false) = (&row.deadline, row.has_started() || row.is_expired(observed.now)) {
+        return State::Waiting(told(reason::RULE_FAILED, broken.problem.as_str()));
     }
     if let (Some(Err(problem)), Owner::Other(_)) = (&row.target, &row.owner) {
         let message = format!("the command cannot be read: {problem}; delete it and create a corrected one");
@@ -125,8 +123,13 @@ fn superseded(observed: &Observed, target: &Target, has_run: bool) -> Option<Tol
     let own = recent(&observed.command);
     if let Some(newer) = target.ran.superseding(&own) {
         let known = observed.line.iter().find(|other| other.metadata.uid.as_deref() == Some(&newer.uid));
-        let gone = || format!("the command with the uid {}", newer.uid);
-        return Some(superseded_by(&known.map_or_else(gone, |known| described(known))));
+        let newer = match known.and_then(|known| Some((known.resource(), known.metadata.name.as_ref()?))) {
+            Some((resource, name)) => format!("the {} {name:?}", resource.kind),
+            None => format!("the command with the uid {}", newer.uid),
+        };
+        let message =
+            format!("it had not ended, and {newer} has taken its place; check whether it is still wanted");
+        return Some(told(reason::SUPERSEDED, message));
     }
     (!has_run && target.ran.may_have_forgotten(&own)).then(|| {
         told(
@@ -136,38 +139,29 @@ fn superseded(observed: &Observed, target: &Target, has_run: bool) -> Option<Tol
     })
 }
 
-fn superseded_by(newer: &str) -> Told {
-    let message =
-        format!("it had not ended, and {newer} has taken its place; check whether it is still wanted");
-    told(reason::SUPERSEDED, message)
-}
-
-fn described(command: &Command) -> String {
-    format!("the {} {:?}", command.resource().kind, command.metadata.name.as_deref().unwrap_or_default())
-}
-
 /// What is read by the rules and expressions of a command. Unless it has ended, all of it is known.
 struct Reading<'o> {
-    observed: &'o Observed,
+    command: &'o Command,
     target: &'o Target,
     ran: Value,
     now: Value,
 }
 
 impl<'o> Reading<'o> {
-    fn new(observed: &'o Observed, target: &'o Target) -> Self {
-        Self { observed, target, ran: json!(target.ran), now: json!(observed.now.to_string()) }
+    fn new(command: &'o Command, target: &'o Target, now: Timestamp) -> Self {
+        Self { command, target, ran: json!(target.ran), now: json!(now.to_string()) }
     }
 
     fn inputs(&self) -> Inputs<'_> {
-        let command = self.observed.command.row.object.as_deref().unwrap_or(&Value::Null);
+        let command = self.command.row.object.as_deref().unwrap_or(&Value::Null);
         Inputs { command, target: &self.target.object, ran: &self.ran, now: &self.now }
     }
 }
 
 /// The state of a command that ran.
 fn outcome(observed: &Observed, target: &Target) -> State {
-    let (run, reading) = (&observed.command.row.run, Reading::new(observed, target));
+    let command = &observed.command;
+    let (run, reading) = (&command.row.run, Reading::new(command, target, observed.now));
     let inputs = reading.inputs();
     // What cannot be determined is still running.
     if let Ok(Some(failed)) = Rule::first(&run.failed, inputs) {
@@ -182,7 +176,7 @@ fn outcome(observed: &Observed, target: &Target) -> State {
     if run.succeeded.bool(&inputs.variables()).unwrap_or(false) {
         return State::Succeeded(message("its target is as it asked"));
     }
-    if observed.command.row.is_expired(observed.now) {
+    if command.row.is_expired(observed.now) {
         return overdue(observed, true);
     }
     let message = message("it was carried out, and its outcome is awaited");
@@ -203,23 +197,30 @@ fn turn(observed: &Observed, target: &Target) -> State {
         let message = format!("other commands of the {kind} may be unknown: {why}");
         return State::Waiting(told(reason::COMMANDS_NOT_OBSERVED, message));
     }
-    if !observed.is_first() || is_another_running(observed, target) {
+    let can_run = |rival: &&Arc<Command>| matches!(by_rules(rival, target, observed.now), State::Due(_));
+    let is_its_turn = observed.rivals().is_some_and(|rivals| !rivals.iter().any(can_run));
+    if !is_its_turn || is_another_running(observed, target) {
         return State::Waiting(told(reason::QUEUED, "older commands are carried out first"));
     }
-    let reading = Reading::new(observed, target);
+    by_rules(&observed.command, target, observed.now)
+}
+
+/// Whether a command can run on its target, by the rules of its kind, and how.
+fn by_rules(command: &Command, target: &Target, now: Timestamp) -> State {
+    let (run, reading) = (&command.row.run, Reading::new(command, target, now));
     let inputs = reading.inputs();
     let unclear = |error: &ExpressionError| State::Waiting(told(reason::RULE_FAILED, error.to_string()));
-    match Rule::first(&row.run.wait, inputs) {
+    match Rule::first(&run.wait, inputs) {
         Ok(None) => {}
         Ok(Some(obstacle)) => return State::Waiting(obstacle),
         Err(error) => return unclear(&error),
     }
-    match Rule::first(&row.run.refuse, inputs) {
+    match Rule::first(&run.refuse, inputs) {
         Ok(None) => {}
         Ok(Some(refusal)) => return State::Failed(refusal),
         Err(error) => return unclear(&error),
     }
-    match row.run.patch.render(inputs) {
+    match run.patch.render(inputs) {
         Ok(patch) => State::Due(patch),
         Err(problem) => State::Waiting(told(reason::RULE_FAILED, problem)),
     }

@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use command_kinds::schemas::StatusSchema;
 use operator_kit::{report::Conditions, run::HeldUp};
 use serde_json::json;
 
@@ -10,20 +11,26 @@ use crate::{
     observed::Look,
 };
 
+mod examples;
+mod queue;
 mod shipped;
 
 /// The status of a command that ran at this minute.
 fn started(minute: u32) -> Value {
-    json!({"status": {"startTime": format!("2026-01-01T11:{minute:02}:00Z")}})
+    status(&format!("2026-01-01T11:{minute:02}:00Z"), "Unknown", "Running")
 }
 
 /// The status of a command that has ended.
 fn ended() -> Value {
+    status(NOW, "True", "Complete")
+}
+
+fn status(start_time: &str, succeeded: &str, reason: &str) -> Value {
     let condition = json!({
-        "type": "Succeeded", "status": "True", "reason": "Complete", "message": "", "observedGeneration": 1,
+        "type": "Succeeded", "status": succeeded, "reason": reason, "message": "", "observedGeneration": 1,
         "lastTransitionTime": NOW,
     });
-    json!({"status": {"startTime": NOW, "conditions": [condition]}})
+    json!({"status": {"startTime": start_time, "conditions": [condition]}})
 }
 
 /// A command that was created at this minute.
@@ -120,6 +127,11 @@ fn nothing_runs_beside_another_one_whichever_of_its_two_records_is_seen() {
 fn a_command_that_ended_or_is_deleted_is_left_alone_and_its_end_wakes_the_next() {
     let done = command(&kind("restarts", &json!({})), "one", 10, &ended());
     assert_eq!(decide(&observed(&done, &[&done], shop(&[], &json!({})))), Action::WakeNext);
+    // Also where somebody else has told it, without a generation.
+    let condition = json!({"type": "Succeeded", "status": "True", "reason": "Done", "message": "", "lastTransitionTime": "2026-01-01T11:30:00Z"});
+    let told = json!({"status": {"conditions": [condition]}});
+    let told = command(&kind("restarts", &json!({})), "one", 10, &told);
+    assert_eq!(decide(&observed(&told, &[&told], shop(&[], &json!({})))), Action::WakeNext);
     let deleted = |at: &str| {
         let metadata = json!({"deletionTimestamp": at, "finalizers": ["a.dev/hold"]});
         let deleted = command(&kind("restarts", &json!({})), "one", 10, &json!({"metadata": metadata}));
@@ -172,7 +184,7 @@ fn one_that_supersedes_goes_first_also_beside_an_older_one_that_runs_and_ends_al
     assert!(matches!(decide(&observed(&first, &before, on_target(&[&running]))), Action::Run(_)));
     assert_eq!(reason_of(&observed(&waiting, &before, Look::None)), waits("Queued"));
 
-    // Its proof is enough, and so is its status.
+    // Its proof on the target is needed, and is enough.
     let by_proof = observed(&running, &before, on_target(&[&running, &first]));
     assert_eq!(reason_of(&by_proof), fails("Superseded"));
     assert!(
@@ -183,7 +195,9 @@ fn one_that_supersedes_goes_first_also_beside_an_older_one_that_runs_and_ends_al
     let first = rollback("first", 30, &started(31));
     let after = [&running, &waiting, &first, &next];
     for older in [&running, &waiting] {
-        assert_eq!(reason_of(&observed(older, &after, Look::None)), fails("Superseded"));
+        assert!(observed(older, &after, Look::None).needs_target());
+        assert_eq!(reason_of(&observed(older, &after, on_target(&[&running, &first]))), fails("Superseded"));
+        assert_ne!(reason_of(&observed(older, &after, on_target(&[&running]))), fails("Superseded"));
     }
     assert_eq!(reason_of(&observed(&next, &after, Look::None)), waits("Queued"));
 }
@@ -217,7 +231,61 @@ fn one_that_cannot_run_ends_nobody() {
     let refused = rollback("refused", 30, &ended());
     let next = observed(&old, &[&old, &refused], shop(&[], &json!({})));
     // Its status says that it started, and it has taken no place because it never ran on the target.
-    assert!(!matches!(decide(&next), Action::Settle));
+    assert!(matches!(decide(&next), Action::Run(_)));
+}
+
+#[test]
+fn of_those_that_supersede_others_the_newest_goes_first() {
+    let (old, new) = (rollback("old", 10, &json!({})), rollback("new", 20, &json!({})));
+    let decided = |own: &Arc<Command>, target| decide(&observed(own, &[&old, &new], target));
+    assert!(matches!(decided(&new, shop(&[], &json!({}))), Action::Run(_)));
+    assert_eq!(reason_of(&observed(&old, &[&old, &new], shop(&[], &json!({})))), waits("Queued"));
+    assert_eq!(reason_of(&observed(&old, &[&old, &new], shop(&[&new], &json!({})))), fails("Superseded"));
+}
+
+#[test]
+fn one_that_supersedes_others_and_cannot_run_yet_waits_in_its_place_and_lets_older_ones_pass() {
+    let waits_itself = json!({"when": "target.spec.?held.orValue(false)", "reason": "Held", "message": ""});
+    let unclear = json!({"when": "target.spec.missing", "reason": "Held", "message": ""});
+    for (rule, expected) in [(waits_itself, "Held"), (unclear, "RuleFailed")] {
+        let kind = kind("rollbacks", &json!({"supersedes": true, "wait": [rule]}));
+        let held = command(&kind, "held", 20, &json!({}));
+        let (old, new) = (restart("old", 10), restart("new", 30));
+        let seen = |own: &Arc<Command>, ran: &[&Arc<Command>]| {
+            observed(own, &[&old, &held, &new], shop(ran, &json!({"spec": {"held": true}})))
+        };
+        assert!(matches!(decide(&seen(&old, &[])), Action::Run(_)));
+        assert_eq!(reason_of(&seen(&held, &[])), waits(expected));
+        // It could not end a newer one, however long that takes.
+        assert_eq!(reason_of(&seen(&new, &[])), waits("Queued"));
+        // Two never run at once.
+        assert_eq!(reason_of(&seen(&new, &[&old])), waits("Queued"));
+    }
+}
+
+#[test]
+fn one_that_ran_before_an_older_one_was_bound_is_found_by_it_and_looks_at_the_target_by_itself() {
+    let (old, new) = (restart("old", 10), restart("new", 20));
+    let late = observed(&old, &[&old, &new], shop(&[&new], &json!({})));
+    assert_eq!(reason_of(&late), waits("Queued"));
+    let unreported: Vec<_> = late.unreported().map(|other| other.metadata.name.as_deref()).collect();
+    assert_eq!(unreported, [Some("new")]);
+    let found = observed(&new, &[&old, &new], shop(&[&new], &json!({})));
+    assert_eq!(reason_of(&found), waits("Running"));
+    assert_eq!(found.unreported().count(), 0);
+}
+
+#[test]
+fn a_start_that_somebody_else_reports_is_none() {
+    let forged = json!({"status": {"startTime": "2026-01-01T11:11:00Z"}});
+    let one = command(&kind("restarts", &json!({})), "one", 10, &forged);
+    assert!(matches!(decide(&observed(&one, &[&one], shop(&[], &json!({})))), Action::Run(_)));
+    let (old, forged) = (restart("old", 10), rollback("forged", 30, &forged));
+    assert_eq!(reason_of(&observed(&old, &[&old, &forged], Look::None)), waits("Queued"));
+    let Action::Report(status) = decide(&observed(&one, &[&one, &forged], shop(&[], &json!({})))) else {
+        panic!("nothing is reported")
+    };
+    assert_eq!(status.start_time, None, "it goes");
 }
 
 #[test]
@@ -301,9 +369,79 @@ fn a_deadline_ends_what_has_not_succeeded_by_then_and_nothing_else() {
 #[test]
 fn without_a_readable_deadline_nothing_runs_and_nobody_waits_for_it() {
     let odd = command(&kind("restarts", &json!({})), "odd", 10, &json!({"spec": {"deadline": "soon"}}));
-    assert_eq!(reason_of(&observed(&odd, &[&odd], shop(&[], &json!({})))), waits("RuleFailed"));
+    let seen = observed(&odd, &[&odd], shop(&[], &json!({})));
+    assert_eq!(reason_of(&seen), waits("RuleFailed"));
+    assert!(message_of(&seen).contains("run.deadline"), "{}", message_of(&seen));
     let next = restart("next", 50);
     assert!(matches!(decide(&observed(&next, &[&odd, &next], shop(&[], &json!({})))), Action::Run(_)));
+    let after_an_hour = Observed { now: "2026-01-01T12:10:00Z".parse().unwrap(), ..seen };
+    assert_eq!(reason_of(&after_an_hour), fails("DeadlineExceeded"));
+}
+
+#[test]
+fn a_patch_whose_maps_an_author_makes_something_else_waits() {
+    for (metadata, is_nothing) in [
+        ("{{ command.spec.target }}", false),
+        ("[a]", false),
+        ("{annotations: {{ command.spec.target }}}", false),
+        ("{annotations: [a]}", false),
+        ("{labels: {{ command.spec.target }}}", false),
+        ("{annotations: {catena.dev/commands: a}}", false),
+        ("null", true),
+        ("{annotations: null, labels: null}", true),
+    ] {
+        let patch = json!({"patch": format!("spec: {{a: b}}\nmetadata: {metadata}")});
+        let one = command(&kind("restarts", &patch), "one", 10, &json!({}));
+        let seen = observed(&one, &[&one], shop(&[], &json!({})));
+        if is_nothing {
+            let Action::Run(patch) = decide(&seen) else { panic!("{metadata}") };
+            let annotations = patch["metadata"]["annotations"].as_object().unwrap();
+            assert!(annotations.keys().eq([keys::COMMANDS]) && patch["metadata"]["labels"].is_null());
+        } else {
+            assert_eq!(reason_of(&seen), waits("RuleFailed"), "{metadata}");
+        }
+    }
+}
+
+#[test]
+fn a_command_has_ended_or_started_if_either_of_its_records_says_so() {
+    let condition = |status: &str, reason: &str| {
+        json!({
+            "type": "Succeeded", "status": status, "reason": reason, "message": "", "observedGeneration": 1,
+            "lastTransitionTime": NOW,
+        })
+    };
+    let queued = json!({"conditions": [condition("Unknown", "Queued")]});
+    let running = json!({"startTime": NOW, "conditions": [condition("Unknown", "Running")]});
+    let ended = json!({"startTime": NOW, "conditions": [condition("True", "Complete")]});
+    let with = |record: &Value, status: &Value| {
+        let mut text = record.clone();
+        text["uid"] = json!("one");
+        let annotations = json!({keys::RUN: text.to_string()});
+        let more = json!({"metadata": {"annotations": annotations}, "status": status});
+        command(&kind("restarts", &json!({})), "one", 10, &more)
+    };
+    for (record, status, has_started, has_ended) in [
+        (&queued, &ended, true, true),
+        (&ended, &queued, true, true),
+        (&queued, &running, true, false),
+        (&running, &queued, true, false),
+        (&queued, &queued, false, false),
+        (&ended, &Value::Null, true, true),
+    ] {
+        let row = &with(record, status).row;
+        assert_eq!((row.has_started(), row.has_ended()), (has_started, has_ended), "{record} {status}");
+    }
+}
+
+#[test]
+fn what_has_a_status_is_reported_nowhere_else_for_lack_of_a_right() {
+    let unread = StatusSchema { is_unread: true, ..StatusSchema::default() };
+    let read = StatusSchema { takes_conditions: true, takes_run: true, is_unread: false };
+    let new = restart("one", 10);
+    let reported = command(&kind("restarts", &json!({})), "one", 10, &ended());
+    assert_eq!((new.row.takes_status(unread), reported.row.takes_status(unread)), (Some(false), None));
+    assert_eq!((new.row.takes_status(read), reported.row.takes_status(read)), (Some(true), Some(true)));
 }
 
 #[test]

@@ -222,7 +222,7 @@ mod tests {
         own.apply(&kind, &map).await.unwrap();
         own.merge(&kind, &map).await.unwrap();
         own.amend(&kind, id, &[]).await.unwrap();
-        own.apply_status(&kind, id, &json!({"active": 1}), &[]).await.unwrap();
+        own.apply_status(&kind, id, "7", &json!({"active": 1}), &[]).await.unwrap();
         own.delete(&kind, id).await.unwrap();
         let sent = log.take();
         let is_strict = |uri: &str| uri.ends_with("&fieldValidation=Strict");

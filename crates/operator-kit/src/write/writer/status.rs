@@ -64,33 +64,33 @@ impl Writer {
 }
 
 impl OnBehalf<'_> {
-    /// Makes this the whole status of an object, except for conditions of other types than `types`: for a kind whose
-    /// conditions other controllers write too.
+    /// Makes this the whole status of an object in the state with this resourceVersion, except for conditions of other types
+    /// than `types`: for a kind whose conditions other controllers write too.
     ///
     /// # Errors
-    /// [`Cause::Conflict`] when the object was replaced; a refusal says that it is about the status.
+    /// [`Cause::Conflict`] when the object was changed or replaced; a refusal says that it is about the status.
     pub async fn apply_status<S: Serialize + Sync>(
         &self,
         kind: &WatchedResource,
         object: ObjectId<'_>,
+        version: &str,
         status: &S,
         types: &[&str],
     ) -> Written<()> {
         let (target, said) = (Target::new(kind, object), json!(status));
         let written = async {
-            let found = match self.apply_in(&target, &said).await {
-                // The rest of a condition that has fields of another manager would be invalid.
-                Err(ApiError { cause: Cause::Invalid | Cause::UnknownField, .. }) => {
-                    self.read_in(&target).await?
-                }
-                applied => applied?,
-            };
+            let applied = self.apply_in(&target, version, &said).await;
+            // The rest of a condition that has fields of another manager would be invalid.
+            let is_invalid = |error: &ApiError| matches!(error.cause, Cause::Invalid | Cause::UnknownField);
+            let is_refused = applied.as_ref().is_err_and(is_invalid);
+            let found = if is_refused { self.read_in(&target).await? } else { applied? };
+            let version = if is_refused { version } else { version_of(&found) };
             // An apply removes only the fields without another manager.
             let (mut replaced, changes) = (found.clone(), replacement(&found["status"], &said, types));
             if json_patch::patch(&mut replaced, &changes).is_ok() && replaced == found {
                 return Ok(());
             }
-            self.patch_in(&target, version_of(&found), changes).await
+            self.patch_in(&target, version, changes).await
         };
         written.await.map_err(ApiError::of_status)
     }
@@ -105,17 +105,22 @@ impl OnBehalf<'_> {
         object: ObjectId<'_>,
         conditions: &[Condition],
     ) -> Written<()> {
-        let applied = self.apply_in(&Target::new(kind, object), &json!({"conditions": conditions})).await;
+        let conditions = json!({"conditions": conditions});
+        let applied = self.apply_in(&Target::new(kind, object), "", &conditions).await;
         applied.map(drop).map_err(ApiError::of_status)
     }
 
-    async fn apply_in(&self, target: &Target<'_>, status: &Value) -> Written<Value> {
-        let patch = json!({
+    /// In any state of the target if `version` is empty.
+    async fn apply_in(&self, target: &Target<'_>, version: &str, status: &Value) -> Written<Value> {
+        let mut patch = json!({
             "apiVersion": target.kind.resource.api_version,
             "kind": target.kind.resource.kind,
             "metadata": {"name": target.name, "uid": target.uid},
             "status": status,
         });
+        if !version.is_empty() {
+            patch["metadata"]["resourceVersion"] = version.into();
+        }
         let params = PatchParams::apply(self.writer.manager).force();
         let build = || {
             let request = target.request();
@@ -405,8 +410,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_status_of_a_former_state_is_not_written_and_the_next_decision_waits_for_the_present_one() {
-        let mut object = json!(web(Some(found())));
-        object["metadata"]["resourceVersion"] = "8".into();
+        let object = changed();
         let (writer, log, stored) = storing(object.clone());
         writer.write_status(&web(Some(found())), &said(), &TYPES).await.unwrap();
         assert_eq!((log.take().len(), &*stored.lock()), (2, &object));
@@ -417,8 +421,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_status_of_a_former_state_that_the_cache_will_not_leave_is_told_as_a_failure() {
-        let mut object = json!(web(Some(found())));
-        object["metadata"]["resourceVersion"] = "8".into();
+        let object = changed();
         let (writer, _log, stored) = storing(object.clone());
         writer.primary().observe(Some("8"));
         let error = writer.write_status(&web(Some(found())), &said(), &TYPES).await.unwrap_err();
@@ -446,18 +449,25 @@ mod tests {
         assert_eq!((error.cause, log.take().len()), (Cause::Invalid, 2));
     }
 
+    /// An object that was changed since it was observed.
+    fn changed() -> Value {
+        let mut object = json!(web(Some(found())));
+        object["metadata"]["resourceVersion"] = "8".into();
+        object
+    }
+
     /// The requests of an apply to which the server answers with this status.
     async fn applied(answer: Answer) -> Vec<Sent> {
         let (client, log) = answering(move |sent| match sent.verb.as_str() {
             "APPLY" => answer.clone(),
-            "GET" => Answer::Object(json!(web(Some(found())))),
+            "GET" => Answer::Object(changed()),
             _ => Answer::Done,
         });
         let (writer, kind) =
             (Writer::over(client, "test"), WatchedResource::unwatched(ApiResource::erase::<Pod>(&())));
         let web = web(None);
         let own = writer.on_behalf_of(ObjectId::of(&web));
-        own.apply_status(&kind, ObjectId::of(&web), &said(), &TYPES).await.unwrap();
+        own.apply_status(&kind, ObjectId::of(&web), "7", &said(), &TYPES).await.unwrap();
         log.take()
     }
 
@@ -467,6 +477,7 @@ mod tests {
         let sent = applied(Answer::Object(left.clone())).await;
         let [apply, patch] = &sent[..] else { panic!("{sent:?}") };
         assert_eq!((apply.verb.as_str(), &apply.body["status"]), ("APPLY", &said()));
+        assert_eq!(apply.body["metadata"]["resourceVersion"], "7");
         assert_eq!(patched(&left, patch).unwrap()["status"], replaced());
 
         assert_eq!(applied(Answer::Object(json!(web(Some(replaced()))))).await.len(), 1, "nothing is left");
@@ -477,5 +488,6 @@ mod tests {
         let sent = applied(Answer::Refusal(422, "Invalid")).await;
         let [_, _, patch] = &sent[..] else { panic!("{sent:?}") };
         assert_eq!(patched(&json!(web(Some(found()))), patch).unwrap()["status"], replaced());
+        assert_eq!(patched(&changed(), patch), None, "it might overwrite what was written since");
     }
 }
