@@ -1,8 +1,13 @@
-use std::pin::pin;
+use std::{fmt::Debug, pin::pin};
 
 use catena_api::{BasicDeployment, command::RecentCommands};
 use futures::StreamExt;
-use kube::runtime::watcher::{self, Event, watcher};
+use k8s_openapi::NamespaceResourceScope;
+use kube::{
+    Resource,
+    runtime::watcher::{self, Event, watcher},
+};
+use serde::de::DeserializeOwned;
 use tokio::{sync::watch, task::JoinSet, time::timeout};
 
 use crate::{Namespace, WAIT_TIMEOUT};
@@ -16,15 +21,26 @@ pub struct Effects {
 impl Effects {
     /// Records the commands in the annotations of the `BasicDeployments` of a namespace from now on.
     pub async fn record(namespace: &Namespace) -> Self {
+        Self::of::<BasicDeployment>(namespace).await
+    }
+
+    /// The same for the objects of another kind.
+    pub async fn of<K>(namespace: &Namespace) -> Self
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+            + Clone
+            + Debug
+            + DeserializeOwned
+            + Send
+            + 'static,
+    {
         let (sender, mut seen) = watch::channel(Vec::new());
-        let targets = namespace.api::<BasicDeployment>();
+        let targets = namespace.api::<K>();
         let watch = JoinSet::from_iter([async move {
             let mut events = pin!(watcher(targets, watcher::Config::default()));
             while let Some(event) = events.next().await {
                 let recent = match event {
-                    Ok(Event::Apply(target) | Event::InitApply(target)) => {
-                        RecentCommands::on(&target.metadata)
-                    }
+                    Ok(Event::Apply(target) | Event::InitApply(target)) => RecentCommands::on(target.meta()),
                     _ => RecentCommands::default(),
                 };
                 sender.send_modify(|seen: &mut Vec<String>| {

@@ -91,7 +91,7 @@ pub use paused::Paused;
 pub use plugin::{
     Said, catena, catena_as, catena_process, explained, succeeds, until_root_cause, until_says,
 };
-pub use pods::{alive, is_alive, is_ready, names, pods_of, restarts, uids};
+pub use pods::{alive, is_alive, is_ready, names, pod_template, pods_of, restarts, uids};
 pub use process::{Frozen, Process};
 pub use protection::{
     BACKUP_BY, backup_example, force_release, is_protected, protect, protecting, until_nothing_is_protected,
@@ -99,7 +99,7 @@ pub use protection::{
 pub use reader::Reader;
 pub use recording::{Recorded, Recording};
 pub use refusals::{forbid_unless, permit};
-pub use releases::{Release, helm, shipped_template};
+pub use releases::{Release, helm, kinds_without_admission, shipped_template};
 pub use removals::{delete_namespace, replace_definition};
 pub use replicas::{Replicas, doubled};
 pub use route::Route;

@@ -48,6 +48,12 @@ impl OwnKind {
         format!("gadgets.{}", self.group)
     }
 
+    /// Its API group, which no other test has.
+    #[must_use]
+    pub fn group(&self) -> &str {
+        &self.group
+    }
+
     /// Its definition with these versions.
     #[must_use]
     pub fn definition(&self, versions: &[Value]) -> Value {

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
-    BACKUPS, Cluster, Controller, cluster::path_from, run::output_of, system::NAMESPACE,
+    BACKUPS, BINDER, Cluster, Controller, cluster::path_from, run::output_of, system::NAMESPACE,
     until_nothing_is_protected,
 };
 
@@ -154,10 +154,23 @@ fn upgrade(controller: Controller, chart: &Path) -> Result<Command> {
     Ok(helm)
 }
 
+/// The shipped kinds of commands, without the policies that ask for a right on the target.
+pub fn kinds_without_admission() -> Result<Value> {
+    let mut kinds = shipped_values(BINDER)?["kinds"].take();
+    for kind in kinds.as_array_mut().context("the chart has no kinds")? {
+        kind["admission"] = json!({"enabled": false});
+    }
+    Ok(kinds)
+}
+
+fn shipped_values(controller: Controller) -> Result<Value> {
+    let path = controller.chart()?.join("values.yaml");
+    Ok(serde_saphyr::from_str(&std::fs::read_to_string(path)?)?)
+}
+
 /// The shipped template `default` of a controller's chart.
 pub fn shipped_template(controller: Controller) -> Result<String> {
-    let path = controller.chart()?.join("values.yaml");
-    let values: Value = serde_saphyr::from_str(&std::fs::read_to_string(path)?)?;
+    let values = shipped_values(controller)?;
     let template = values.pointer("/templates/default").and_then(Value::as_str);
     Ok(template.context("the chart has no template default")?.to_owned())
 }

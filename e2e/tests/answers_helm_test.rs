@@ -78,7 +78,8 @@ async fn refused_settings_fail_at_once_with_their_mistake_and_good_ones_are_wait
     let cluster = Cluster::changing(&[REAPER]).await?;
     let entry = json!({
         "id": "jobs", "group": "batch", "version": "v1", "resource": "jobs", "kind": "Job",
-        "selector": "e2e.catena.dev/one-shot=true", "finishedAt": "object.status.", "ttlSeconds": "null",
+        "selector": "e2e.catena.dev/one-shot=true",
+        "expire": {"finishedAt": "object.status.", "ttlSeconds": "null"},
     });
     let release = Release::upgrade(&cluster, REAPER, &json!({"kinds": [entry]})).await?;
     let said = helm(&["test", REAPER.name(), "--timeout=180s"]).await;

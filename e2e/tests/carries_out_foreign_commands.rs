@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use catena_api::{command::RecentCommands, keys};
-use e2e::{AuditLog, BINDER, Cluster, ForeignKinds, Namespace, RUNNER, Request, eventually, yaml};
+use e2e::{
+    AuditLog, BINDER, Cluster, ForeignKinds, Namespace, RUNNER, Request, eventually, pod_template, yaml,
+};
 use kube::{
     Api, ResourceExt,
     api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
@@ -30,13 +32,11 @@ fn restarts(namespace: &Namespace) -> Api<DynamicObject> {
 }
 
 fn workload(kind: &str, name: &str) -> Value {
-    let labels = json!({"app": name});
-    let container = json!({"name": "main", "image": "registry.example/web:1"});
     let mut made = json!({
         "apiVersion": "apps/v1", "kind": kind, "metadata": {"name": name},
         "spec": {
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+            "selector": {"matchLabels": {"app": name}},
+            "template": pod_template(name),
         },
     });
     match kind {

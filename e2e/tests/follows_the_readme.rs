@@ -42,7 +42,7 @@ async fn follow(what: &str, first: &[&str], pages: &[&str]) -> Result<()> {
     let cluster = match changed[..] {
         [] => Cluster::shared().await?,
         // A page may protect objects of other tests.
-        [one] if one != BACKUPS => Cluster::changing(&changed).await?,
+        ref some if !some.contains(&BACKUPS) => Cluster::changing(some).await?,
         _ => Cluster::alone().await?,
     };
     let namespace = cluster.namespace(what).await?;

@@ -19,14 +19,18 @@ fn values() -> Value {
     let job = json!({
         "id": "jobs", "group": "batch", "version": "v1", "resource": "jobs", "kind": "Job",
         "selector": "e2e.catena.dev/one-shot=true",
-        "finishedAt": "object.status.conditions.filter(c, c.type in ['Complete', 'Failed'] && c.status == 'True')\
-                       .map(c, c.lastTransitionTime)[?0].orValue(null)",
-        "ttlSeconds": "object.metadata.?annotations[?'example.com/keep'].hasValue() ? null : 0",
+        "expire": {
+            "finishedAt": "object.status.conditions.filter(c, c.type in ['Complete', 'Failed'] && c.status == 'True')\
+                           .map(c, c.lastTransitionTime)[?0].orValue(null)",
+            "ttlSeconds": "object.metadata.?annotations[?'example.com/keep'].hasValue() ? null : 0",
+        },
     });
     let task = json!({
         "id": "etcd", "group": "reaping.example.com", "version": "v1", "resource": "etcdopstasks", "kind": "EtcdOpsTask",
-        "finishedAt": "object.status.state in ['Succeeded', 'Failed', 'Rejected'] ? object.status.lastTransition : null",
-        "ttlSeconds": "object.spec.ttlSecondsAfterFinished",
+        "expire": {
+            "finishedAt": "object.status.state in ['Succeeded', 'Failed', 'Rejected'] ? object.status.lastTransition : null",
+            "ttlSeconds": "object.spec.ttlSecondsAfterFinished",
+        },
     });
     json!({"kinds": [job, task]})
 }
@@ -179,7 +183,10 @@ async fn the_rights_are_enough_and_not_more() -> Result<()> {
         // It fails if the answer is no.
         Ok(kubectl_with_input(&arguments, "").await?.0)
     };
-    let release = Release::upgrade(&cluster, REAPER, &values()).await?;
+    // The chart of basic-deployment-controller grants those on the kinds that describe themselves.
+    let mut listed = values();
+    listed["discovery"] = json!({"enabled": false});
+    let release = Release::upgrade(&cluster, REAPER, &listed).await?;
     for verb in ["list", "watch", "patch", "delete"] {
         ensure!(asks(verb, "jobs.batch").await?, "{verb} jobs.batch");
         // A kind that is no longer configured.
@@ -213,7 +220,7 @@ async fn a_mistake_in_the_settings_leaves_those_from_before_in_force() -> Result
     namespace.create(&job("first", &json!({"e2e.catena.dev/one-shot": "true"}), &json!({}))?).await?;
     namespace.until_gone::<Job>("first").await;
     let mut broken = values();
-    broken["kinds"][0]["ttlSeconds"] = json!("object.spec.");
+    broken["kinds"][0]["expire"]["ttlSeconds"] = json!("object.spec.");
     release.change(&broken).await?;
     let process = REAPER.process(&cluster).await?;
     eventually("the mistake is counted", WAIT_TIMEOUT, async || {

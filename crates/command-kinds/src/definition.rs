@@ -67,14 +67,21 @@ mod tests {
     }
 
     #[test]
-    fn the_definitions_of_the_examples_describe_kinds_that_are_carried_out() {
+    fn the_definitions_of_the_examples_describe_kinds_that_are_carried_out_and_ship_their_policies() {
         let definitions = include_str!("../../../examples/commands/definitions.yaml");
         let restarts = include_str!("../../../examples/commands/rollout-restarts.yaml");
         for file in [definitions, restarts] {
-            let first = file.split("\n---\n").next().unwrap_or_default();
-            let definition = serde_json::from_value(operator_templates::from_yaml(first).unwrap()).unwrap();
-            let kind = describe(&definition).unwrap();
+            let all = operator_templates::documents(file).unwrap();
+            let kind = describe(&serde_json::from_value(all[0].clone()).unwrap()).unwrap();
             assert!(kind.run.is_some(), "{}", kind.id);
+            let policy = all.iter().find(|one| one["kind"] == "ValidatingAdmissionPolicy").unwrap();
+            let rule = &policy["spec"]["matchConstraints"]["resourceRules"][0];
+            assert_eq!(
+                (&rule["apiGroups"], &rule["resources"], &rule["operations"]),
+                (&json!([kind.resource.group]), &json!([kind.resource.plural]), &json!(["CREATE"]))
+            );
+            let binding = all.iter().find(|one| one["kind"] == "ValidatingAdmissionPolicyBinding").unwrap();
+            assert_eq!(binding["spec"]["policyName"], policy["metadata"]["name"]);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Kinds of commands that are described by their own definitions.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use catena_api::keys;
 use k8s_openapi::{
@@ -58,7 +58,10 @@ impl Row for Discovered {
 }
 
 /// The definitions that describe kinds of commands.
-pub struct Definitions(Arc<Cache<Discovered>>);
+pub struct Definitions {
+    found: Arc<Cache<Discovered>>,
+    kinds: LastGood,
+}
 
 impl Definitions {
     /// Follows them, and calls `changed` at each change.
@@ -69,22 +72,45 @@ impl Definitions {
             "CustomResourceDefinition with the label catena.dev/command",
         )
         .labelled(&format!("{}=true", keys::COMMAND_KIND));
-        Self(watches.cache(watch, |definition| Discovered::of(&definition), move |_| changed()))
+        let found = watches.cache(watch, |definition| Discovered::of(&definition), move |_| changed());
+        Self { found, kinds: LastGood::default() }
     }
 
     /// The kinds that are described.
-    #[must_use]
-    pub fn kinds(&self) -> Vec<Arc<CommandKind>> {
-        let mut kinds: Vec<_> =
-            self.0.group("", GROUP).iter().filter_map(|found| found.kind.as_ref().ok().cloned()).collect();
-        kinds.sort_by(|a, b| a.id.cmp(&b.id));
-        kinds
+    pub fn kinds(&mut self) -> Vec<Arc<CommandKind>> {
+        self.kinds.of(&self.found.group("", GROUP))
     }
 
     /// The definitions that describe no kind, each with the mistake in it.
     #[must_use]
     pub fn malformed(&self) -> Vec<(ObjectReference, String)> {
-        self.0.group("", GROUP).iter().filter_map(|found| found.malformed()).collect()
+        self.found.group("", GROUP).iter().filter_map(|found| found.malformed()).collect()
+    }
+
+    /// Why not all of them may be known.
+    #[must_use]
+    pub fn problem(&self) -> Option<String> {
+        self.found.watch().problem()
+    }
+}
+
+/// The kinds that definitions last described without a mistake, by their uids: as with settings, a mistake changes nothing, and
+/// commands of a kind that went would no longer be counted.
+#[derive(Default)]
+struct LastGood(HashMap<Box<str>, Arc<CommandKind>>);
+
+impl LastGood {
+    /// The kinds of these definitions, which are all.
+    fn of(&mut self, definitions: &[Arc<Discovered>]) -> Vec<Arc<CommandKind>> {
+        let kind = |found: &Arc<Discovered>| {
+            let last = self.0.get(&found.uid);
+            let kind = found.kind.as_ref().ok().or(last)?.clone();
+            Some((found.uid.clone(), kind))
+        };
+        self.0 = definitions.iter().filter_map(kind).collect();
+        let mut kinds: Vec<_> = self.0.values().cloned().collect();
+        kinds.sort_by(|a, b| a.id.cmp(&b.id));
+        kinds
     }
 }
 
@@ -123,7 +149,7 @@ impl Malformed {
 mod tests {
     use std::time::Duration;
 
-    use operator_kit::testing::{Answer::Done, Log, Sent, answering};
+    use operator_kit::testing::{Answer::Done, Answer::Silence, Log, Sent, answering};
     use serde_json::json;
     use tokio::time::sleep;
 
@@ -140,6 +166,37 @@ mod tests {
             ["apiextensions.k8s.io/v1", "CustomResourceDefinition", "drains.ops.example", "u"]
         );
         assert!(problem.contains("the annotation catena.dev/binding is missing"), "{problem}");
+    }
+
+    #[test]
+    fn a_definition_that_becomes_malformed_keeps_its_last_kind_until_it_is_gone() {
+        let definition = |uid: &str, binding: &str| {
+            let definition = json!({
+                "metadata": {"name": "drains.ops.example", "uid": uid, "annotations": {keys::BINDING: binding}},
+                "spec": {
+                    "group": "ops.example", "names": {"plural": "drains", "kind": "Drain"},
+                    "versions": [{"name": "v1", "served": true, "storage": true}],
+                },
+            });
+            Arc::new(Discovered::of(&serde_json::from_value(definition).unwrap()))
+        };
+        let good = "{target: {name: object.spec.pod, kinds: [{version: v1, resource: pods, kind: Pod}]}}";
+        let (mut kinds, bad) = (LastGood::default(), definition("u", "{tarjet: {}}"));
+        assert!(bad.malformed().is_some());
+        let mut count = |definitions: &[Arc<Discovered>]| kinds.of(definitions).len();
+        assert_eq!(count(std::slice::from_ref(&bad)), 0, "nobody knows what it was");
+        assert_eq!(count(&[definition("u", good)]), 1);
+        assert_eq!(count(std::slice::from_ref(&bad)), 1);
+        assert_eq!(count(&[definition("other", "")]), 0);
+        assert_eq!(count(&[bad]), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn before_the_first_list_not_all_definitions_are_known() {
+        let (client, _log) = answering(|_| Silence);
+        let mut definitions = Definitions::follow(client, &Watches::default(), || {});
+        assert_eq!(definitions.kinds().len(), 0);
+        assert_eq!(definitions.problem().as_deref(), Some("waiting for the first list"));
     }
 
     /// A reporter, the log of its requests, and its Events.

@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use kube::Client;
 use operator_kit::{run::LiveSettings, run::Operator, run::Validate};
 use operator_watch::{WatchedKind, Watches};
+use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use tokio::{
     select,
@@ -26,7 +27,8 @@ pub struct Registry<S> {
     client: Client,
     watches: Watches,
     settings: LiveSettings<S>,
-    definitions: Option<Definitions>,
+    /// `None` while discovery is off.
+    definitions: Arc<Mutex<Option<Definitions>>>,
     malformed: Malformed,
     changed: Arc<Notify>,
 }
@@ -42,20 +44,28 @@ where
             client: operator.client.clone(),
             watches: operator.watches.clone(),
             settings: operator.settings.clone(),
-            definitions: None,
+            definitions: Arc::default(),
             malformed: Malformed::new(operator.events.clone()),
             changed: Arc::default(),
         }
     }
 
+    /// Tells, whenever it is called, why there may be kinds that are not known.
+    pub fn problem(&self) -> impl Fn() -> Option<String> + Send + Sync + use<S> {
+        let definitions = self.definitions.clone();
+        move || definitions.lock().as_ref()?.problem()
+    }
+
     /// The present kinds. The settings of a kind take precedence over its definition.
-    pub fn current(&mut self) -> Vec<Arc<CommandKind>> {
+    #[must_use]
+    pub fn current(&self) -> Vec<Arc<CommandKind>> {
         let settings = self.settings.current();
         let kinds = (*settings).as_ref();
         let mut wanted = kinds.listed.clone();
+        let mut definitions = self.definitions.lock();
         if kinds.are_discovered {
             let changed = self.changed.clone();
-            let definitions = self.definitions.get_or_insert_with(|| {
+            let definitions = definitions.get_or_insert_with(|| {
                 let changed = move || changed.notify_one();
                 Definitions::follow(self.client.clone(), &self.watches, changed)
             });
@@ -69,7 +79,7 @@ where
                 }
             }
         } else {
-            self.definitions = None;
+            *definitions = None;
         }
         wanted
     }
@@ -77,7 +87,7 @@ where
     /// Waits until they may have changed, and reports the definitions that describe no kind. It may be dropped at any time.
     pub async fn changed(&mut self) {
         loop {
-            let malformed = self.definitions.as_ref().map(Definitions::malformed);
+            let malformed = self.definitions.lock().as_ref().map(Definitions::malformed);
             self.malformed.report(&malformed.unwrap_or_default());
             select! {
                 () = self.settings.changed() => return,

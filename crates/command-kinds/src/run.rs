@@ -8,18 +8,22 @@ use std::{
 
 use catena_api::keys;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use operator_templates::{Expression, ExpressionError, Templates};
+use operator_templates::{Expression, ExpressionError, Templates, top_keys};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// The variables of expressions and of the patch.
 const VARIABLES: [&str; 4] = ["command", "target", "ran", "now"];
 /// The name of the only template of a kind.
 const PATCH: &str = "patch";
 /// Seconds from its creation after which a command fails, unless its kind says otherwise.
-const DEADLINE: i64 = 3600;
-/// Fields of a status or of an annotation that tell a new effect from an old one, as they are spelt in expressions.
-const DATES: [&str; 4] = ["observedGeneration", "andled", "ash", "annotations"];
+pub const DEFAULT_DEADLINE: i64 = 3600;
+/// Parts of the names of fields that tell a new effect from an old one, in lower case.
+const DATES: [&str; 4] = ["observedgeneration", "handled", "hash", "annotations"];
+/// The mistake in an expression that reads none of them.
+const UNDATED: &str = "the patch changes only annotations or labels, which gives no new generation, and this expression reads neither an observedGeneration, nor a field with the handled annotation, nor a hash: an old status would be taken for the effect; read one of them";
+/// The annotations that are command-runner's records.
+const RECORDS: [&str; 2] = [keys::COMMANDS, keys::RUN];
 
 /// How the commands of a kind are carried out.
 #[derive(Clone, Debug)]
@@ -63,7 +67,11 @@ pub struct Told {
 
 /// The change of a target, as a template.
 #[derive(Clone)]
-pub struct Patch(Arc<Templates>);
+pub struct Patch {
+    template: Arc<Templates>,
+    /// Whether only a new generation dates its effect.
+    needs_spec: bool,
+}
 
 /// What expressions and the patch read.
 #[derive(Clone, Copy, Debug)]
@@ -120,12 +128,13 @@ impl RunFile {
                 files.map(|(index, file)| file.compile(&format!("{name}[{index}]"), field, compile));
             compiled.collect::<Result<Vec<_>, _>>()
         };
-        let is_dated = self.patch.contains("spec:") || DATES.iter().any(|date| self.succeeded.contains(date));
-        if !is_dated {
-            return Err(format!(
-                "{}: the patch changes only annotations or labels, which gives no new generation, and this expression reads neither an observedGeneration, nor a field with the handled annotation, nor a hash: an old status would be taken for the effect; read one of them",
-                field("succeeded")
-            ));
+        let succeeded = compile("succeeded", &self.succeeded)?;
+        let is_date = |field: &String| DATES.iter().any(|date| field.to_ascii_lowercase().contains(date));
+        let needs_spec = !succeeded.fields().iter().any(is_date);
+        // What its values and conditions give is known only when it is rendered.
+        let has_spec = top_keys(&self.patch).is_none_or(|keys| keys.iter().any(|key| key == "spec"));
+        if needs_spec && !has_spec {
+            return Err(format!("{}: {UNDATED}", field("succeeded")));
         }
         let templates = Templates::compile(&BTreeMap::from([(PATCH.to_owned(), self.patch)]), keys::GROUP);
         if let Some(problem) = templates.broken().next() {
@@ -137,10 +146,10 @@ impl RunFile {
         });
         let only_command = |text: &String| Expression::compile(field("deadline"), text, &["command"]);
         Ok(Run {
-            patch: Patch(Arc::new(templates)),
+            patch: Patch { template: Arc::new(templates), needs_spec },
             wait: rules("wait", self.wait)?,
             refuse: rules("refuse", self.refuse)?,
-            succeeded: compile("succeeded", &self.succeeded)?,
+            succeeded,
             failed: rules("failed", self.failed)?,
             progress: self.progress.as_ref().map(|text| compile("progress", text)).transpose()?,
             message: self.message.as_ref().map(|text| compile("message", text)).transpose()?,
@@ -211,20 +220,40 @@ impl Patch {
     /// The fields of the target that a command changes. No value of its author changes anything else.
     ///
     /// # Errors
-    /// When it cannot be rendered, or would change what identifies the target, or its status.
+    /// When it cannot be rendered, would change anything but `spec`, labels and annotations, or has no effect that can be dated.
     pub fn render(&self, inputs: Inputs<'_>) -> Result<Value, String> {
-        let fields = self.0.render_fields(PATCH, &inputs.variables()).map_err(|error| error.to_string())?;
-        let metadata = fields.get("metadata").and_then(Value::as_object);
-        let identity = ["apiVersion", "kind", "status"].into_iter().find(|field| fields.contains_key(*field));
-        let changed = metadata.into_iter().flat_map(|metadata| metadata.keys());
-        let other = changed.map(String::as_str).find(|field| !["labels", "annotations"].contains(field));
-        match identity.or(other) {
-            Some(field) => Err(format!(
-                "the patch sets {field}; it may set spec, metadata.labels and metadata.annotations"
-            )),
-            None => Ok(fields.into()),
+        let rendered = self.template.render_fields(PATCH, &inputs.variables());
+        let mut fields = rendered.map_err(|error| error.to_string())?;
+        only(&mut fields, ["spec", "metadata"])?;
+        if self.needs_spec && !fields.contains_key("spec") {
+            return Err(format!("run.succeeded: {UNDATED}"));
         }
+        let Some(metadata) = fields.get_mut("metadata") else { return Ok(fields.into()) };
+        let metadata = metadata.as_object_mut().ok_or_else(|| no_map("metadata"))?;
+        only(metadata, ["labels", "annotations"])?;
+        for (field, entries) in metadata.iter() {
+            let entries = entries.as_object().ok_or_else(|| no_map(&format!("metadata.{field}")))?;
+            if let Some(key) = RECORDS.into_iter().find(|key| entries.contains_key(*key)) {
+                return Err(format!("the patch sets {key}, which is a record of command-runner; remove it"));
+            }
+        }
+        Ok(fields.into())
     }
+}
+
+/// Refuses other fields than these. A null would remove the whole spec, or all labels: it is taken for nothing.
+fn only(fields: &mut Map<String, Value>, allowed: [&str; 2]) -> Result<(), String> {
+    if let Some(other) = fields.keys().find(|field| !allowed.contains(&field.as_str())) {
+        return Err(format!(
+            "the patch sets {other}; it may set spec, metadata.labels and metadata.annotations"
+        ));
+    }
+    fields.retain(|_, field| !field.is_null());
+    Ok(())
+}
+
+fn no_map(field: &str) -> String {
+    format!("the patch sets {field} to what is no map; write one entry per line")
 }
 
 impl Debug for Patch {
@@ -239,10 +268,10 @@ impl Run {
     /// # Errors
     /// When the expression has no whole number as its value.
     pub fn deadline(&self, command: &Value) -> Result<i64, ExpressionError> {
-        let Some(expression) = &self.deadline else { return Ok(DEADLINE) };
+        let Some(expression) = &self.deadline else { return Ok(DEFAULT_DEADLINE) };
         match expression.optional_int(&[("command", command)]) {
             Err(error) if error.missing().is_none() => Err(error),
-            read => Ok(read.ok().flatten().unwrap_or(DEADLINE)),
+            read => Ok(read.ok().flatten().unwrap_or(DEFAULT_DEADLINE)),
         }
     }
 }
@@ -309,9 +338,38 @@ mod tests {
             ("{status: {ready: true}}", "status"),
             ("{metadata: {name: {{ command.spec.a }}}}", "name"),
             ("{metadata: {finalizers: [a]}}", "finalizers"),
+            ("{data: {a: b}}", "data"),
         ] {
             let refusal = render(patch, &json!({"spec": {"a": "b"}})).unwrap_err();
             assert!(refusal.starts_with(&format!("the patch sets {field};")), "{refusal}");
+        }
+    }
+
+    #[test]
+    fn labels_and_annotations_are_maps_or_nothing_and_records_are_not_among_them() {
+        let metadata = |text: &str| render(&format!("spec: {{a: b}}\nmetadata: {text}"), &json!({"a": "b"}));
+        for (text, field) in [
+            ("{{ command.a }}", "metadata"),
+            ("[a]", "metadata"),
+            ("{annotations: {{ command.a }}}", "metadata.annotations"),
+            ("{annotations: [a]}", "metadata.annotations"),
+            ("{labels: 1}", "metadata.labels"),
+        ] {
+            let refusal = metadata(text).unwrap_err();
+            assert!(refusal.starts_with(&format!("the patch sets {field} to what is no map;")), "{refusal}");
+        }
+        for text in ["{annotations: {catena.dev/commands: a}}", "{annotations: {catena.dev/run: a}}"] {
+            let refusal = metadata(text).unwrap_err();
+            assert!(refusal.contains("which is a record of command-runner"), "{refusal}");
+        }
+        for (text, left) in [
+            ("null", json!({"spec": {"a": "b"}})),
+            (
+                "{annotations: null, labels: {a: null}}",
+                json!({"spec": {"a": "b"}, "metadata": {"labels": {"a": null}}}),
+            ),
+        ] {
+            assert_eq!(metadata(text), Ok(left));
         }
     }
 
@@ -344,6 +402,33 @@ mod tests {
         ] {
             compile(&json!({"patch": "metadata: {annotations: {a: b}}", "succeeded": succeeded})).unwrap();
         }
+    }
+
+    #[test]
+    fn neither_a_comment_nor_a_text_dates_an_effect() {
+        let annotation = "metadata: {annotations: {a: b}}";
+        for (patch, succeeded) in [
+            ("# spec:\nmetadata: {annotations: {a: b}}", "target.status.ready"),
+            ("metadata: {annotations: {a: \"spec:\"}}", "target.status.ready"),
+            (annotation, "target.status.phase == 'rehashed'"),
+            (annotation, "!target.status.crashed"),
+        ] {
+            let problem = compile(&json!({"patch": patch, "succeeded": succeeded})).map(drop).unwrap_err();
+            assert!(problem.starts_with("kinds[a].run.succeeded: ") && problem.contains("read one of them"));
+        }
+    }
+
+    #[test]
+    fn a_patch_that_turns_out_to_have_no_spec_is_refused_where_only_that_dates_its_effect() {
+        let patch = "{% if command.a %}\nspec: {a: b}\n{% endif %}\nmetadata: {labels: {a: b}}";
+        let render = |succeeded: &str, a: bool| {
+            let run = compile(&json!({"patch": patch, "succeeded": succeeded})).unwrap();
+            let (command, none) = (json!({ "a": a }), json!([]));
+            run.patch.render(Inputs { command: &command, target: &none, ran: &none, now: &none })
+        };
+        render("target.status.ready", true).unwrap();
+        render("target.status.hash == ''", false).unwrap();
+        assert!(render("target.status.ready", false).unwrap_err().contains("read one of them"));
     }
 
     #[test]

@@ -17,6 +17,8 @@ pub struct StatusSchema {
     pub takes_conditions: bool,
     /// Whether it has the fields of a run: `startTime`, `completionTime`, `progress` and `observedGeneration`.
     pub takes_run: bool,
+    /// Whether none of this is known, because the right to read the definition is missing.
+    pub is_unread: bool,
 }
 
 /// Knows what the status of each kind accepts.
@@ -67,7 +69,8 @@ impl Schemas {
                     "it is unknown whether its schema has conditions: {error}"
                 );
                 // A missing right may stay so, and Events need none on the definition.
-                let schema = (error.cause == Cause::Forbidden).then(StatusSchema::default);
+                let unread = StatusSchema { is_unread: true, ..StatusSchema::default() };
+                let schema = (error.cause == Cause::Forbidden).then_some(unread);
                 return know(schema, Some(Instant::now() + RETRY_DELAY));
             }
         };
@@ -107,6 +110,31 @@ impl StatusSchema {
                 || is_open(&conditions["items"]));
         let mut fields = ["startTime", "completionTime", "progress", "observedGeneration"].into_iter();
         let has_fields = is_open(status) || fields.all(|field| !status["properties"][field].is_null());
-        Self { takes_conditions, takes_run: takes_conditions && has_fields }
+        Self { takes_conditions, takes_run: takes_conditions && has_fields, is_unread: false }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use operator_kit::testing::{answering, refused};
+    use operator_watch::WatchedResource;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn without_the_right_to_read_a_definition_nothing_is_known_of_it() {
+        let resource = ApiResource {
+            group: "ops.example".into(),
+            version: "v1".into(),
+            api_version: "ops.example/v1".into(),
+            kind: "Drain".into(),
+            plural: "drains".into(),
+        };
+        let source = Arc::new(Source { id: "drains".into(), watched: WatchedResource::unwatched(resource) });
+        for (code, expected) in [(403, Some(true)), (500, None)] {
+            let (client, _log) = answering(move |_| refused(code));
+            let schema = Schemas::new(client).of(&source, |_| {}).await;
+            assert_eq!(schema.map(|schema| schema.is_unread), expected);
+        }
     }
 }

@@ -7,7 +7,11 @@ use catena_api::{
     command::{RecentCommand, SUCCEEDED},
     keys,
 };
-use command_kinds::{CommandKind, Object, Reference, Scope, run::Run};
+use command_kinds::{
+    CommandKind, Object, Reference, Scope,
+    run::{DEFAULT_DEADLINE, Run},
+    schemas::StatusSchema,
+};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use operator_kit::report::Conditions;
@@ -33,13 +37,24 @@ pub struct CommandRow {
     /// The owner to which it is bound.
     pub owner: Owner,
     /// When it fails if it has not ended, or why that is unknown.
-    pub deadline: Result<Timestamp, String>,
-    /// The part of its status that belongs to this controller.
+    pub deadline: Result<Timestamp, BrokenDeadline>,
+    /// What this controller has reported of it.
     pub status: CommandStatus,
+    /// Whether that is in its status, and not only in its annotation.
+    pub has_status: bool,
     /// The finalizers that its deletion waits for, if that has begun.
     pub finalizers: Vec<String>,
     /// All of it but its status, for expressions. Of most commands, which have ended, it is not kept.
     pub object: Option<Arc<Value>>,
+}
+
+/// A deadline that cannot be read: the command does not run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BrokenDeadline {
+    /// The field, and the problem.
+    pub problem: String,
+    /// When it fails instead.
+    pub default: Timestamp,
 }
 
 /// The owner of a command among those of the kinds that it may have as its target.
@@ -77,14 +92,18 @@ impl CommandRow {
     pub fn of(kind: &Arc<CommandKind>, run: &Arc<Run>, object: TrimmedObject) -> Self {
         let metadata = object.metadata.clone();
         let mut object = kind.whole(object);
-        let recorded = Record::on(&metadata).map(|record| record.status);
-        let mut status =
-            recorded.unwrap_or_else(|| serde_json::from_value(object["status"].take()).unwrap_or_default());
+        let mut status: CommandStatus = serde_json::from_value(object["status"].take()).unwrap_or_default();
         status.conditions = Conditions::of_types(&status.conditions, &REPORTED);
-        // As long as none has a generation, they are the defaults of the definition.
-        if status.conditions.iter().all(|condition| condition.observed_generation.is_none()) {
+        // As long as none has a generation, they are the defaults of the definition; but an end is one, whoever has told it.
+        let is_default = status.conditions.iter().all(|condition| condition.observed_generation.is_none());
+        if is_default && !has_ended(&status) {
             status.conditions.clear();
         }
+        let has_status = Conditions::find(&status.conditions, SUCCEEDED).is_some();
+        let status = match Record::on(&metadata) {
+            Some(record) => record.and(status, has_status),
+            None => status,
+        };
         if let Some(fields) = object.as_object_mut() {
             fields.remove("status");
         }
@@ -95,12 +114,16 @@ impl CommandRow {
         let is_deleted = metadata.deletion_timestamp.is_some();
         let finalizers = metadata.finalizers.filter(|_| is_deleted).unwrap_or_default();
         let created = metadata.creation_timestamp.map(|time| time.0).unwrap_or_default();
-        let deadline = run.deadline(&object).map_err(|error| error.to_string()).map(|seconds| {
+        let after = |seconds: i64| {
             let deadline = created.checked_add(SignedDuration::from_secs(seconds));
             deadline.unwrap_or(if seconds < 0 { Timestamp::MIN } else { Timestamp::MAX })
-        });
+        };
+        let deadline = run
+            .deadline(&object)
+            .map(after)
+            .map_err(|error| BrokenDeadline { problem: error.to_string(), default: after(DEFAULT_DEADLINE) });
         let (kind, run) = (kind.clone(), run.clone());
-        let row = Self { kind, run, target, owner, deadline, status, finalizers, object: None };
+        let row = Self { kind, run, target, owner, deadline, status, has_status, finalizers, object: None };
         let object = (!row.has_ended()).then(|| Arc::new(object));
         Self { object, ..row }
     }
@@ -108,8 +131,7 @@ impl CommandRow {
     /// Whether it has succeeded or failed: it never runs again, and its status never changes.
     #[must_use]
     pub fn has_ended(&self) -> bool {
-        let conditions = &self.status.conditions;
-        Conditions::is_true(conditions, SUCCEEDED) || Conditions::is_false(conditions, SUCCEEDED)
+        has_ended(&self.status)
     }
 
     /// Whether its status says that it ran, beside a condition of this controller: the time alone may be somebody else's. One
@@ -125,11 +147,32 @@ impl CommandRow {
         if let Owner::Target(target) = &self.owner { Some(target) } else { None }
     }
 
+    /// When it fails if it has not ended.
+    #[must_use]
+    pub fn expires_at(&self) -> Timestamp {
+        match &self.deadline {
+            Ok(deadline) => *deadline,
+            Err(broken) => broken.default,
+        }
+    }
+
     /// Whether its deadline has passed.
     #[must_use]
     pub fn is_expired(&self, now: Timestamp) -> bool {
-        self.deadline.as_ref().is_ok_and(|deadline| *deadline <= now)
+        self.expires_at() <= now
     }
+
+    /// Whether its definition has a status for a run; `None` while that is unknown. One that has got a status is not reported
+    /// elsewhere for a lack of the right to read its definition.
+    #[must_use]
+    pub fn takes_status(&self, schema: StatusSchema) -> Option<bool> {
+        (!schema.is_unread || !self.has_status).then_some(schema.takes_run)
+    }
+}
+
+fn has_ended(status: &CommandStatus) -> bool {
+    let conditions = &status.conditions;
+    Conditions::is_true(conditions, SUCCEEDED) || Conditions::is_false(conditions, SUCCEEDED)
 }
 
 impl Owner {
@@ -160,6 +203,13 @@ impl Record {
     fn on(metadata: &ObjectMeta) -> Option<Self> {
         let record: Self = serde_json::from_str(metadata.annotations.as_ref()?.get(keys::RUN)?).ok()?;
         (metadata.uid.as_ref() == Some(&record.uid)).then_some(record)
+    }
+
+    /// Both records: it has ended or started if either says so. Otherwise, that in the status is the newer one.
+    fn and(self, status: CommandStatus, has_status: bool) -> CommandStatus {
+        let is_newer = has_status && (has_ended(&status) || !has_ended(&self.status));
+        let (newer, older) = if is_newer { (status, self.status) } else { (self.status, status) };
+        CommandStatus { start_time: newer.start_time.or(older.start_time), ..newer }
     }
 
     /// The value of the annotation.

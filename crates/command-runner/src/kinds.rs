@@ -29,7 +29,9 @@ pub fn follow(
         memory: memory.clone(),
         watched: HashMap::new(),
     };
-    Registry::new(operator).follow(move |kinds| {
+    let registry = Registry::new(operator);
+    memory.follow_definitions(registry.problem());
+    registry.follow(move |kinds| {
         let kinds: Vec<_> = kinds.iter().filter(|kind| kind.run.is_some()).cloned().collect();
         targets.follow(&kinds);
         let watched = kinds.iter().filter_map(|kind| watched(kind, &memory)).collect();

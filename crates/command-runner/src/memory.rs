@@ -25,9 +25,13 @@ pub struct Memory {
     shared: Arc<Mutex<Shared>>,
 }
 
+/// Why there may be kinds that are not known.
+type UnknownKinds = Arc<dyn Fn() -> Option<String> + Send + Sync>;
+
 #[derive(Default)]
 struct Shared {
     kinds: Vec<Arc<CommandKind>>,
+    unknown_kinds: Option<UnknownKinds>,
     /// The uids of commands, by their target.
     by_target: HashMap<TargetId, HashSet<Box<str>>>,
     /// By the uid of the command.
@@ -52,6 +56,11 @@ impl Memory {
     /// From now on, commands are of these kinds.
     pub fn follow(&self, kinds: Vec<Arc<CommandKind>>) {
         self.shared.lock().kinds = kinds;
+    }
+
+    /// From now on, this tells why there may be more kinds.
+    pub fn follow_definitions(&self, unknown: impl Fn() -> Option<String> + Send + Sync + 'static) {
+        self.shared.lock().unknown_kinds = Some(Arc::new(unknown));
     }
 
     /// Records a command that came or changed.
@@ -116,7 +125,13 @@ impl Memory {
             let (one, other) = (&target.resource, &other.resource);
             (&one.group, &one.kind) == (&other.group, &other.kind)
         };
-        let kinds = self.shared.lock().kinds.clone();
+        let (kinds, unknown_kinds) = {
+            let shared = self.shared.lock();
+            (shared.kinds.clone(), shared.unknown_kinds.clone())
+        };
+        if let Some(problem) = unknown_kinds.and_then(|unknown| unknown()) {
+            return Some(format!("the watch of definitions of commands has a problem: {problem}"));
+        }
         let may_target = |kind: &&Arc<CommandKind>| kind.targets().iter().any(|target| is_it(target));
         kinds.iter().filter(may_target).find_map(|kind| {
             let problem = self.triggers.is_served(&kind.id).err()?;
@@ -188,9 +203,17 @@ mod tests {
     use crate::fixtures::{command, kind};
 
     #[test]
+    fn commands_may_be_unknown_while_definitions_are() {
+        let (memory, restarts) = (Memory::default(), kind("restarts", &json!({})));
+        let target = &restarts.targets()[0];
+        assert_eq!(memory.unknown(target), None);
+        memory.follow_definitions(|| Some("no right".into()));
+        assert!(memory.unknown(target).unwrap().ends_with("has a problem: no right"));
+    }
+
+    #[test]
     fn that_a_command_ran_is_remembered_until_it_is_gone() {
-        let (memory, one) =
-            (Memory::new(Triggers::default()), command(&kind("a", &json!({})), "one", 1, &json!({})));
+        let (memory, one) = (Memory::default(), command(&kind("a", &json!({})), "one", 1, &json!({})));
         memory.ran(&one);
         assert!(!memory.has_run("one"), "nobody would clear the memory of a command that is unknown");
         memory.came(&one.source.id, "one", one.row.target_id());

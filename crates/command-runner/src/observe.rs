@@ -48,7 +48,7 @@ impl Observer {
             unknown: reference.filter(|_| may_act).and_then(|to| self.memory.unknown(&to.kind)),
             target: Look::None,
             is_confirmed: false,
-            takes_status: takes_status.map(|schema| schema.takes_run),
+            takes_status: takes_status.and_then(|schema| row.takes_status(schema)),
             since_told: self.memory.since_told(uid),
             attempt,
             command: command.clone(),

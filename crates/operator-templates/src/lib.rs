@@ -23,6 +23,6 @@ pub use {
     digest::{sha256, short_digest},
     expression::{Expression, ExpressionError, is_same_quantity},
     object_name::is_object_name,
-    templates::{ApiKind, Declarations, Parameter, Rendered, Subject, TemplateError, Templates},
+    templates::{ApiKind, Declarations, Parameter, Rendered, Subject, TemplateError, Templates, top_keys},
     yaml::{YamlError, documents, escape_json, from_yaml, to_yaml},
 };

@@ -40,8 +40,8 @@ pub enum State {
 #[must_use]
 pub fn judge(observed: &Observed) -> State {
     let row = &observed.command.row;
-    if let (Err(problem), false) = (&row.deadline, row.has_started()) {
-        return State::Waiting(told(reason::RULE_FAILED, problem.as_str()));
+    if let (Err(broken), false) = (&row.deadline, row.has_started() || row.is_expired(observed.now)) {
+        return State::Waiting(told(reason::RULE_FAILED, broken.problem.as_str()));
     }
     if let (Some(Err(problem)), Owner::Other(_)) = (&row.target, &row.owner) {
         let message = format!("the command cannot be read: {problem}; delete it and create a corrected one");

@@ -151,9 +151,8 @@ fn report(observed: &Observed, state: &State) -> Action {
 
 /// The time until the command needs another pass, if nothing happens before.
 fn rest(observed: &Observed, state: &State) -> Duration {
-    let deadline = observed.command.row.deadline.as_ref().ok();
-    let left = deadline.map(|deadline| time_between(observed.now, *deadline));
-    let left = left.filter(|left| !left.is_zero()).unwrap_or(LOOK_INTERVAL);
+    let left = time_between(observed.now, observed.command.row.expires_at());
+    let left = if left.is_zero() { LOOK_INTERVAL } else { left };
     let is_looked_at = observed.needs_target() || waits_for(state, reason::COMMANDS_NOT_OBSERVED);
     if is_looked_at { left.min(LOOK_INTERVAL) } else { left }
 }

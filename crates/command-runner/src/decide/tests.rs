@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use command_kinds::schemas::StatusSchema;
 use operator_kit::{report::Conditions, run::HeldUp};
 use serde_json::json;
 
@@ -10,6 +11,7 @@ use crate::{
     observed::Look,
 };
 
+mod examples;
 mod queue;
 mod shipped;
 
@@ -125,6 +127,11 @@ fn nothing_runs_beside_another_one_whichever_of_its_two_records_is_seen() {
 fn a_command_that_ended_or_is_deleted_is_left_alone_and_its_end_wakes_the_next() {
     let done = command(&kind("restarts", &json!({})), "one", 10, &ended());
     assert_eq!(decide(&observed(&done, &[&done], shop(&[], &json!({})))), Action::WakeNext);
+    // Also where somebody else has told it, without a generation.
+    let condition = json!({"type": "Succeeded", "status": "True", "reason": "Done", "message": "", "lastTransitionTime": "2026-01-01T11:30:00Z"});
+    let told = json!({"status": {"conditions": [condition]}});
+    let told = command(&kind("restarts", &json!({})), "one", 10, &told);
+    assert_eq!(decide(&observed(&told, &[&told], shop(&[], &json!({})))), Action::WakeNext);
     let deleted = |at: &str| {
         let metadata = json!({"deletionTimestamp": at, "finalizers": ["a.dev/hold"]});
         let deleted = command(&kind("restarts", &json!({})), "one", 10, &json!({"metadata": metadata}));
@@ -362,9 +369,79 @@ fn a_deadline_ends_what_has_not_succeeded_by_then_and_nothing_else() {
 #[test]
 fn without_a_readable_deadline_nothing_runs_and_nobody_waits_for_it() {
     let odd = command(&kind("restarts", &json!({})), "odd", 10, &json!({"spec": {"deadline": "soon"}}));
-    assert_eq!(reason_of(&observed(&odd, &[&odd], shop(&[], &json!({})))), waits("RuleFailed"));
+    let seen = observed(&odd, &[&odd], shop(&[], &json!({})));
+    assert_eq!(reason_of(&seen), waits("RuleFailed"));
+    assert!(message_of(&seen).contains("run.deadline"), "{}", message_of(&seen));
     let next = restart("next", 50);
     assert!(matches!(decide(&observed(&next, &[&odd, &next], shop(&[], &json!({})))), Action::Run(_)));
+    let after_an_hour = Observed { now: "2026-01-01T12:10:00Z".parse().unwrap(), ..seen };
+    assert_eq!(reason_of(&after_an_hour), fails("DeadlineExceeded"));
+}
+
+#[test]
+fn a_patch_whose_maps_an_author_makes_something_else_waits() {
+    for (metadata, is_nothing) in [
+        ("{{ command.spec.target }}", false),
+        ("[a]", false),
+        ("{annotations: {{ command.spec.target }}}", false),
+        ("{annotations: [a]}", false),
+        ("{labels: {{ command.spec.target }}}", false),
+        ("{annotations: {catena.dev/commands: a}}", false),
+        ("null", true),
+        ("{annotations: null, labels: null}", true),
+    ] {
+        let patch = json!({"patch": format!("spec: {{a: b}}\nmetadata: {metadata}")});
+        let one = command(&kind("restarts", &patch), "one", 10, &json!({}));
+        let seen = observed(&one, &[&one], shop(&[], &json!({})));
+        if is_nothing {
+            let Action::Run(patch) = decide(&seen) else { panic!("{metadata}") };
+            let annotations = patch["metadata"]["annotations"].as_object().unwrap();
+            assert!(annotations.keys().eq([keys::COMMANDS]) && patch["metadata"]["labels"].is_null());
+        } else {
+            assert_eq!(reason_of(&seen), waits("RuleFailed"), "{metadata}");
+        }
+    }
+}
+
+#[test]
+fn a_command_has_ended_or_started_if_either_of_its_records_says_so() {
+    let condition = |status: &str, reason: &str| {
+        json!({
+            "type": "Succeeded", "status": status, "reason": reason, "message": "", "observedGeneration": 1,
+            "lastTransitionTime": NOW,
+        })
+    };
+    let queued = json!({"conditions": [condition("Unknown", "Queued")]});
+    let running = json!({"startTime": NOW, "conditions": [condition("Unknown", "Running")]});
+    let ended = json!({"startTime": NOW, "conditions": [condition("True", "Complete")]});
+    let with = |record: &Value, status: &Value| {
+        let mut text = record.clone();
+        text["uid"] = json!("one");
+        let annotations = json!({keys::RUN: text.to_string()});
+        let more = json!({"metadata": {"annotations": annotations}, "status": status});
+        command(&kind("restarts", &json!({})), "one", 10, &more)
+    };
+    for (record, status, has_started, has_ended) in [
+        (&queued, &ended, true, true),
+        (&ended, &queued, true, true),
+        (&queued, &running, true, false),
+        (&running, &queued, true, false),
+        (&queued, &queued, false, false),
+        (&ended, &Value::Null, true, true),
+    ] {
+        let row = &with(record, status).row;
+        assert_eq!((row.has_started(), row.has_ended()), (has_started, has_ended), "{record} {status}");
+    }
+}
+
+#[test]
+fn what_has_a_status_is_reported_nowhere_else_for_lack_of_a_right() {
+    let unread = StatusSchema { is_unread: true, ..StatusSchema::default() };
+    let read = StatusSchema { takes_conditions: true, takes_run: true, is_unread: false };
+    let new = restart("one", 10);
+    let reported = command(&kind("restarts", &json!({})), "one", 10, &ended());
+    assert_eq!((new.row.takes_status(unread), reported.row.takes_status(unread)), (Some(false), None));
+    assert_eq!((new.row.takes_status(read), reported.row.takes_status(read)), (Some(true), Some(true)));
 }
 
 #[test]

@@ -44,7 +44,14 @@ type Variables<'v> = [(&'v str, &'v Json)];
 pub struct Expression {
     field: Arc<str>,
     source: Arc<str>,
-    program: Arc<IdedExpr>,
+    program: Arc<Program>,
+}
+
+/// A compiled expression.
+#[derive(PartialEq)]
+struct Program {
+    root: IdedExpr,
+    fields: Vec<String>,
 }
 
 impl Expression {
@@ -65,6 +72,12 @@ impl Expression {
     #[must_use]
     pub fn source(&self) -> &str {
         &self.source
+    }
+
+    /// The names of the fields that it reads, such as `metadata` and `name`, in no order.
+    #[must_use]
+    pub fn fields(&self) -> &[String] {
+        &self.program.fields
     }
 
     /// Whether it only names a field, such as `object.metadata.labels['a']`. Where that field is missing, it counts as
@@ -115,7 +128,7 @@ impl Expression {
     ) -> Result<Option<T>, ExpressionError> {
         let variables = variables.iter().map(|(name, value)| (*name, Ok(values::of(value)))).collect();
         let mut evaluation = Evaluation { variables, steps: 0 };
-        let mut value = evaluation.value(&self.program);
+        let mut value = evaluation.value(&self.program.root);
         if evaluation.steps > STEPS {
             value = Err(Problem::TooCostly);
         }
@@ -131,7 +144,7 @@ impl Expression {
 }
 
 /// Compiles on a separate stack, because the parser recurses into each nested part of an arbitrary text.
-fn compile(source: &str, variables: &[&str]) -> Result<IdedExpr, String> {
+fn compile(source: &str, variables: &[&str]) -> Result<Program, String> {
     if source.trim().is_empty() {
         return Err("it is empty".into());
     }
@@ -141,9 +154,9 @@ fn compile(source: &str, variables: &[&str]) -> Result<IdedExpr, String> {
     differences::check_source(source)?;
     let parse = || {
         let parser = Parser::new().enable_optional_syntax(true);
-        let program = parser.parse(source).map_err(|errors| error::clip(&errors.to_string()))?;
-        tree::check(&program, variables)?;
-        Ok(program)
+        let root = parser.parse(source).map_err(|errors| error::clip(&errors.to_string()))?;
+        let fields = tree::check(&root, variables)?;
+        Ok(Program { root, fields })
     };
     thread::scope(|scope| {
         let thread = thread::Builder::new().stack_size(PARSER_STACK).spawn_scoped(scope, parse);

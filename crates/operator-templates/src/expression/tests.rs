@@ -33,6 +33,25 @@ fn holds(source: &str) -> bool {
 }
 
 #[test]
+fn the_fields_that_it_reads_are_known_however_they_are_named_and_texts_are_none() {
+    let reads = |source: &str, field: &str| compiled(source).fields().iter().any(|read| read == field);
+    for source in [
+        "object.status.hash",
+        "has(object.status.hash)",
+        "object.status.?hash.orValue('')",
+        "object.status['hash']",
+        "object.status[?'hash'].hasValue()",
+        "object.status.conditions.exists(one, one.hash == now)",
+        "string(object.status.hash) == 'a' ? [object.hash] : []",
+    ] {
+        assert!(reads(source, "hash"), "{source}");
+    }
+    for source in ["object.status.ready == 'hash'", "object.status['other'] == 'hash'", "['hash']"] {
+        assert!(!reads(source, "hash"), "{source}");
+    }
+}
+
+#[test]
 fn text_is_found_wherever_it_stands() {
     let cases = [
         ("object.spec.datacenter.name", Some("dc1")),

@@ -1,6 +1,8 @@
 //! What is checked in the tree of an expression before it is evaluated for the first time.
 
-use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr};
+use cel::common::ast::{
+    CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators as operator,
+};
 
 use super::differences;
 
@@ -10,15 +12,18 @@ const LOOPS: usize = 3;
 /// Maximum nesting of an expression: an evaluation recurses into each level, on the stack of any thread.
 const DEEPEST: usize = 32;
 
-/// Rejects unknown names and what is not evaluated as in the API server.
-pub(super) fn check(program: &IdedExpr, variables: &[&str]) -> Result<(), String> {
+/// Rejects unknown names and what is not evaluated as in the API server. Returns the names of the fields that it reads.
+pub(super) fn check(program: &IdedExpr, variables: &[&str]) -> Result<Vec<String>, String> {
     let names = variables.iter().map(|&name| name.to_owned()).collect();
-    Scope { names, depth: 0, loops: 0 }.visit(program)
+    let mut scope = Scope { names, fields: Vec::new(), depth: 0, loops: 0 };
+    scope.visit(program)?;
+    Ok(scope.fields)
 }
 
-/// The names and depths at one part of the expression.
+/// The names and depths at one part of the expression, and the fields that the parts before it read.
 struct Scope {
     names: Vec<String>,
+    fields: Vec<String>,
     depth: usize,
     loops: usize,
 }
@@ -43,7 +48,10 @@ impl Scope {
                     self.visit(&entry.value)?;
                 }
             }
-            Expr::Select(select) => self.visit(&select.operand)?,
+            Expr::Select(select) => {
+                self.fields.push(select.field.clone());
+                self.visit(&select.operand)?;
+            }
             Expr::Comprehension(comprehension) => self.visit_loop(comprehension)?,
         }
         self.depth -= 1;
@@ -62,6 +70,12 @@ impl Scope {
         call.target.as_deref().map_or(Ok(()), |target| self.visit(target))?;
         if is_function(&call.func_name) {
             differences::check_function(&call.func_name, call.target.is_some(), call.args.len())?;
+        }
+        let names_field = [operator::INDEX, operator::OPT_INDEX, operator::OPT_SELECT];
+        if names_field.contains(&call.func_name.as_str())
+            && let Some(Expr::Literal(LiteralValue::String(name))) = call.args.get(1).map(|name| &name.expr)
+        {
+            self.fields.push(name.inner().to_owned());
         }
         call.args.iter().try_for_each(|argument| self.visit(argument))
     }

@@ -1,13 +1,30 @@
 //! The fields of a patch, whose values are those of authors.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap, sync::LazyLock};
 
+use regex::{Captures, Regex};
 use serde_json::{Map, Value};
 
 use super::{Input, Parameters, TemplateError, TemplateValue, Templates, values::Kept};
+use crate::from_yaml;
 
 /// Maximum length of a value, in bytes.
 const LONGEST_VALUE: usize = 32 * 1024;
+
+/// What is not text of a template: comments, blocks and values.
+static NO_TEXT: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"(?s)\{#.*?#\}|\{%.*?%\}|\{\{.*?\}\}").ok());
+
+/// The keys at the top of a template's text, whatever its conditions are; `None` if they depend on more than the text.
+#[must_use]
+pub fn top_keys(source: &str) -> Option<Vec<String>> {
+    let sample = |found: &Captures<'_>| if found[0].starts_with("{{") { "0" } else { "" };
+    let text: Cow<'_, str> = NO_TEXT.as_ref()?.replace_all(source, sample);
+    match from_yaml(&text).ok()? {
+        Value::Object(fields) => Some(fields.into_iter().map(|(key, _)| key).collect()),
+        _ => None,
+    }
+}
 
 impl Templates {
     /// The templates that are broken.
@@ -44,5 +61,28 @@ fn too_much(kept: &Kept) -> Option<&'static str> {
         Value::Array(_) => Some("writes a list, but only single values are taken; name one of its items"),
         _ if kept.length > LONGEST_VALUE => Some("writes a value of more than 32 KiB; shorten it"),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_keys_of_a_text_are_known_and_a_comment_has_none() {
+        for (source, expected) in [
+            ("spec: {at: {{ command.at }}}\n# metadata: {}", Some(vec!["spec"])),
+            ("{metadata: {annotations: {a: {{ a }}}}}", Some(vec!["metadata"])),
+            (
+                "{% set a = 1 %}\n{# spec: {} #}\nmetadata:\n  labels: {spec: \"{{ a }}\"}",
+                Some(vec!["metadata"]),
+            ),
+            ("{% if a %}\nspec: {b: 1}\n{% endif %}\nmetadata: {}", Some(vec!["metadata", "spec"])),
+            ("{% if a %}\nspec: {b: 1}\n{% else %}\nspec: {b: 2}\n{% endif %}", None),
+            ("{{ a }}", None),
+        ] {
+            let expected = expected.map(|keys| keys.into_iter().map(str::to_owned).collect());
+            assert_eq!(top_keys(source), expected, "{source}");
+        }
     }
 }

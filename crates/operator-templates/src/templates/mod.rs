@@ -28,6 +28,7 @@ use serde_json::Value;
 use declared::Declared;
 pub use declared::{Declarations, Parameter};
 pub use error::TemplateError;
+pub use fields::top_keys;
 use object::{check, settle_namespace, unique};
 use parameters::Parameters;
 use tree::Trees;
