@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// Longest time in which all that can end has ended.
-const SETTLING_TIME: Duration = Duration::from_secs(300);
+const SETTLING_TIME: Duration = Duration::from_secs(150);
 
 /// Seconds from its creation after which a command expires, if it does.
 const EXPIRES: u32 = 60;
@@ -241,6 +241,8 @@ impl World {
                 self.pass(at);
             } else if !self.is_ready && !self.running().is_empty() {
                 self.change_target(|world| world.is_ready = true);
+            } else if self.open().is_empty() {
+                return;
             } else if let Some(next) = self.timers.values().min() {
                 self.time_passes(*next);
             } else {
