@@ -29,14 +29,14 @@ pub fn record(observed: &Observed) -> Option<Action> {
         Found::Orphan(child) => child.is_adoptable_as(&desired.hash),
         Found::Leaving(_) | Found::Foreign(_) => false,
     };
-    let is_held = observed.attempt.holds(step::FOLLOW) || observed.unlisted.is_some();
+    let is_held = observed.backoffs.holds(step::FOLLOW) || observed.unlisted.is_some();
     let may = may_be_written && !is_held && !observed.deployment.spec.paused;
     history::record(desired, observed).filter(|_| may)
 }
 
 /// Creates, adopts, changes or heals the child.
 pub fn keep(desired: &Desired, observed: &Observed) -> Option<Action> {
-    let is_held = observed.attempt.holds(step::FOLLOW);
+    let is_held = observed.backoffs.holds(step::FOLLOW);
     let is_paused = observed.deployment.spec.paused;
     // No other child is made the wanted one beside one that may still run, but is not seen.
     if let Some(refusal) = &observed.unlisted {
@@ -62,12 +62,12 @@ pub fn keep(desired: &Desired, observed: &Observed) -> Option<Action> {
 /// Reports that spec and template cannot be followed.
 pub fn refuse(observed: &Observed, refusal: Refusal) -> Option<Action> {
     let action = Action::Refuse(refusal);
-    (!observed.attempt.holds(action.step())).then_some(action)
+    (!observed.backoffs.holds(action.step())).then_some(action)
 }
 
 /// The output of a former child that cannot be read, so that its share of the exchange stays as it is.
 pub fn breach_of_former(observed: &Observed) -> Option<Refusal> {
-    if observed.attempt.holds(step::READ_FORMER) {
+    if observed.backoffs.holds(step::READ_FORMER) {
         return None;
     }
     observed.former_children().find_map(|child| observed.breach_of(child))
@@ -76,7 +76,7 @@ pub fn breach_of_former(observed: &Observed) -> Option<Refusal> {
 /// Applies a new rendering at once, and undoes changes by somebody else, unless the server itself changes the applied
 /// object.
 fn align(child: &Arc<Child>, desired: &Desired, observed: &Observed) -> Option<Action> {
-    let may = |step| !observed.attempt.holds(step);
+    let may = |step| !observed.backoffs.holds(step);
     // Without its hash, it is no former rendering: somebody removed the annotation.
     if child.hash() != desired.hash && !child.hash().is_empty() {
         return may(step::FOLLOW).then(|| change(child, desired, observed, Cause::Rendering));
@@ -95,13 +95,13 @@ fn align(child: &Arc<Child>, desired: &Desired, observed: &Observed) -> Option<A
 
 /// Takes a child back whose owner reference somebody removed, or that a deletion without its dependents has left.
 fn adopt(child: &Arc<Child>, desired: &Desired, observed: &Observed) -> Option<Action> {
-    (!observed.attempt.holds(step::HEAL)).then(|| change(child, desired, observed, Cause::Drift))
+    (!observed.backoffs.holds(step::HEAL)).then(|| change(child, desired, observed, Cause::Drift))
 }
 
 /// Hands the restart token to the child.
 pub fn restart(child: &Arc<Child>, observed: &Observed) -> Option<Action> {
     let token = observed.token_for(child).filter(|_| !child.is_deleting)?.to_owned();
-    let may = !observed.deployment.spec.paused && !observed.attempt.holds(step::RESTART);
+    let may = !observed.deployment.spec.paused && !observed.backoffs.holds(step::RESTART);
     may.then(|| Action::Restart { child: child.clone(), token })
 }
 
@@ -110,7 +110,7 @@ pub fn scale(child: &Arc<Child>, observed: &Observed) -> Option<Action> {
     let replicas = share_of_wanted(Some(child), observed);
     let heals = heals_scale(child, replicas, observed)?;
     let action = Action::Scale { child: child.clone(), replicas, heals, is_former: false };
-    (!observed.attempt.holds(action.step())).then_some(action)
+    (!observed.backoffs.holds(action.step())).then_some(action)
 }
 
 /// Whether setting a child's replicas and the fields that are handed to it undoes a change by somebody else; `None` if it has
@@ -136,12 +136,12 @@ pub fn scale_former(observed: &Observed) -> Option<Action> {
     let (child, replicas, heals) = shares
         .find_map(|(child, replicas)| Some((child, replicas, heals_scale(child, replicas, observed)?)))?;
     let action = Action::Scale { child: child.clone(), replicas, heals, is_former: true };
-    (!observed.attempt.holds(action.step())).then_some(action)
+    (!observed.backoffs.holds(action.step())).then_some(action)
 }
 
 /// Deletes former children when the wanted one serves, and before that those that are spent.
 pub fn clean_up(observed: &Observed) -> Option<Action> {
-    if observed.attempt.holds(step::CLEAN_UP) {
+    if observed.backoffs.holds(step::CLEAN_UP) {
         return None;
     }
     let is_served = observed.is_served();

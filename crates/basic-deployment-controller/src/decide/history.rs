@@ -28,7 +28,7 @@ fn next_number(observed: &Observed) -> i64 {
 /// Deletes the oldest revisions beyond the limit, except those that are wanted or live.
 pub fn prune(observed: &Observed) -> Option<Action> {
     // The last revision says which child may still run.
-    if observed.attempt.holds(step::PRUNE) || observed.unlisted.is_some() {
+    if observed.backoffs.holds(step::PRUNE) || observed.unlisted.is_some() {
         return None;
     }
     let mut kept: HashSet<&str> = observed.children().map(|child| child.hash()).collect();

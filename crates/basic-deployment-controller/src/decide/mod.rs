@@ -34,7 +34,7 @@ pub fn decide(observed: &Observed) -> Action {
 }
 
 fn refresh_owner(observed: &Observed) -> Option<Action> {
-    if observed.attempt.holds(step::REFRESH_OWNER) {
+    if observed.backoffs.holds(step::REFRESH_OWNER) {
         return None;
     }
     let is_old = |owner: &Option<OwnerReference>| {
@@ -58,7 +58,7 @@ fn step(observed: &Observed) -> Option<Action> {
 
 /// Removes a pin that holds no longer: if the rejected rendering came back, it would hold again.
 fn unpin(observed: &Observed) -> Option<Action> {
-    (observed.has_spent_pin() && !observed.attempt.holds(step::UNPIN)).then_some(Action::Unpin)
+    (observed.has_spent_pin() && !observed.backoffs.holds(step::UNPIN)).then_some(Action::Unpin)
 }
 
 /// Brings the child in line with the `BasicDeployment`.
