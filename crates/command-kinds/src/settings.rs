@@ -24,7 +24,7 @@ pub struct Kinds {
 /// The kinds, as they are configured.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct KindsFile {
+struct KindsFile {
     kinds: Vec<KindFile>,
     #[serde(default)]
     discovery: Discovery,

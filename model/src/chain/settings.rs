@@ -2,8 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use command_kinds::{CommandKind, definition::describe, run::Run};
-use command_reaper::settings::Reading;
+use command_kinds::{CommandKind, definition::describe, expiry::Expiry, run::Run};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -49,7 +48,7 @@ pub static CARRIED_OUT: LazyLock<(Arc<CommandKind>, Arc<Run>)> = LazyLock::new(|
 });
 
 /// Of command-reaper: the kind of restarts.
-pub static REAPED: LazyLock<(Arc<CommandKind>, Reading)> = LazyLock::new(|| {
+pub static REAPED: LazyLock<(Arc<CommandKind>, Expiry)> = LazyLock::new(|| {
     let settings: command_reaper::Settings = read(json!({
         "declaredBy": {"labels": [DECLARED]},
         "kinds": [{
@@ -62,7 +61,7 @@ pub static REAPED: LazyLock<(Arc<CommandKind>, Reading)> = LazyLock::new(|| {
         }],
     }));
     let kind = settings.kinds.listed.first().expect("the model's settings have a kind");
-    (kind.clone(), settings.reading(kind).expect("its commands expire"))
+    (kind.clone(), settings.expiry(kind).expect("its commands expire"))
 });
 
 /// Of backup-controller, where only a proven backup or a person releases an object.
