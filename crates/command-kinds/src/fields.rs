@@ -5,7 +5,7 @@ use operator_templates::Expression;
 /// A part of the description of a kind.
 pub(crate) struct Fields<'v> {
     /// Its name in messages.
-    name: String,
+    pub name: String,
     /// The variables of its expressions.
     variables: &'v [&'v str],
 }
@@ -17,23 +17,23 @@ impl Fields<'_> {
 
     /// A part of this one, with these variables.
     pub fn within<'v>(&self, part: &str, variables: &'v [&'v str]) -> Fields<'v> {
-        Fields { name: self.name(part), variables }
+        Fields { name: self.of(part), variables }
     }
 
     /// The name of a field of it.
-    pub fn name(&self, field: &str) -> String {
+    fn of(&self, field: &str) -> String {
         format!("{}.{field}", self.name)
     }
 
-    /// A problem with the part as a whole.
-    pub fn problem(&self, problem: &str) -> String {
-        format!("{}: {problem}", self.name)
+    /// A problem with a field of it.
+    pub fn problem(&self, field: &str, problem: &str) -> String {
+        format!("{}: {problem}", self.of(field))
     }
 
     /// # Errors
     /// The field, and the mistake in its expression.
     pub fn compile(&self, field: &str, text: &str) -> Result<Expression, String> {
-        Expression::compile(self.name(field), text, self.variables).map_err(|error| error.to_string())
+        Expression::compile(self.of(field), text, self.variables).map_err(|error| error.to_string())
     }
 
     /// # Errors

@@ -177,10 +177,10 @@ impl CommandKind {
         let fields = Fields::of_kind(&id);
         for (name, text) in [("id", &id), ("version", &version), ("resource", &resource), ("kind", &kind)] {
             if text.is_empty() {
-                return Err(format!("{}: is empty; set it", fields.name(name)));
+                return Err(fields.problem(name, "is empty; set it"));
             }
         }
-        description.check().map_err(|(name, problem)| format!("{}: {problem}", fields.name(name)))?;
+        description.check(&fields)?;
         let target = description.target.map(|target| target.compile(&fields)).transpose()?;
         let kinds = target.iter().flat_map(|target| &target.kinds);
         let refuse = description.refuse.into_iter().enumerate().map(|(index, Refusal { when, message })| {
@@ -215,13 +215,12 @@ impl CommandKind {
     /// An object of this kind as the input of its expressions.
     #[must_use]
     pub fn whole(&self, object: TrimmedObject) -> Value {
-        let TrimmedObject { metadata, mut data } = object;
+        let mut data = object.into_json();
         // The items of a list of a built-in kind have no version of their own.
         if data["apiVersion"].is_null() {
             data["apiVersion"] = json!(self.resource.api_version);
         }
         data["kind"] = json!(self.resource.kind);
-        data["metadata"] = json!(metadata);
         data
     }
 
@@ -244,30 +243,29 @@ impl CommandKind {
 }
 
 impl Description {
-    /// Whether its parts fit together; otherwise the field to change, and the remedy.
-    fn check(&self) -> Result<(), (&'static str, String)> {
+    /// Whether its parts fit together.
+    fn check(&self, fields: &Fields<'_>) -> Result<(), String> {
         let is_owned = self.mode == Mode::Owner;
-        let (field, problem) = if self.target.is_none() && self.expire.is_none() {
-            (
-                "target",
-                "is missing; say in it which target a command has, or in expire when a command is deleted",
-            )
-        } else if self.controller && !is_owned {
-            ("controller", "applies only to mode: Owner; remove it, or set that mode")
-        } else if self.run.is_some() && (self.target.is_none() || !is_owned) {
-            (
-                "run",
-                "applies only to commands with a target and mode: Owner, because the owner proves who may run on it; set both",
-            )
-        } else {
-            return self.target.as_ref().map_or(Ok(()), TargetFile::check);
-        };
-        Err((field, problem.to_owned()))
+        if self.target.is_none() && self.expire.is_none() {
+            let problem =
+                "is missing; say in it which target a command has, or in expire when a command is deleted";
+            return Err(fields.problem("target", problem));
+        }
+        if self.controller && !is_owned {
+            let problem = "applies only to mode: Owner; remove it, or set that mode";
+            return Err(fields.problem("controller", problem));
+        }
+        if self.run.is_some() && (self.target.is_none() || !is_owned) {
+            let problem = "applies only to commands with a target and mode: Owner, because the owner proves who may run on it; set both";
+            return Err(fields.problem("run", problem));
+        }
+        Ok(())
     }
 }
 
 impl TargetFile {
     fn compile(self, fields: &Fields<'_>) -> Result<TargetReference, String> {
+        self.check(fields)?;
         Ok(TargetReference {
             name: fields.compile("target.name", &self.name)?,
             namespace: fields.optional("target.namespace", self.namespace.as_ref())?,
@@ -278,28 +276,26 @@ impl TargetFile {
         })
     }
 
-    /// Whether a reference can choose among several kinds; otherwise the field to change, and the remedy.
-    fn check(&self) -> Result<(), (&'static str, String)> {
+    /// Whether a reference can choose among several kinds.
+    fn check(&self, fields: &Fields<'_>) -> Result<(), String> {
         if self.kinds.is_empty() {
-            return Err(("target.kinds", "is empty; list the possible kinds of a target".into()));
+            return Err(fields.problem("target.kinds", "is empty; list the possible kinds of a target"));
         }
         if self.kinds.len() > 1 && self.kind.is_none() && self.group.is_none() {
             let problem = "is missing; set it, because it chooses one of several target.kinds";
-            return Err(("target.kind", problem.into()));
+            return Err(fields.problem("target.kind", problem));
         }
-        for (index, one) in self.kinds.iter().enumerate() {
-            for other in self.kinds.iter().take(index).filter(|other| other.kind == one.kind) {
-                if other.group == one.group {
-                    let problem =
-                        format!("{} of the group {:?} is listed twice; remove one", one.kind, one.group);
-                    return Err(("target.kinds", problem));
+        for (index, TargetKindFile { kind, group, .. }) in self.kinds.iter().enumerate() {
+            for other in self.kinds.iter().take(index).filter(|other| other.kind == *kind) {
+                if other.group == *group {
+                    let problem = format!("{kind} of the group {group:?} is listed twice; remove one");
+                    return Err(fields.problem("target.kinds", &problem));
                 }
                 if self.group.is_none() {
                     let problem = format!(
-                        "is missing; set it, because it chooses one of several target.kinds that are called {}",
-                        one.kind
+                        "is missing; set it, because it chooses one of several target.kinds that are called {kind}"
                     );
-                    return Err(("target.group", problem));
+                    return Err(fields.problem("target.group", &problem));
                 }
             }
         }

@@ -124,11 +124,11 @@ impl RunFile {
         // What its values and conditions give is known only when it is rendered.
         let has_spec = top_keys(&self.patch).is_none_or(|keys| keys.iter().any(|key| key == "spec"));
         if needs_spec && !has_spec {
-            return Err(format!("{}: {UNDATED}", fields.name("succeeded")));
+            return Err(fields.problem("succeeded", UNDATED));
         }
         let template = Templates::compile(&BTreeMap::from([(PATCH.to_owned(), self.patch)]), keys::GROUP);
         if let Some(problem) = template.broken().next() {
-            return Err(format!("{}: {problem}", fields.name(PATCH)));
+            return Err(fields.problem(PATCH, &problem.to_string()));
         }
         let deadline = self.deadline.map(|deadline| match deadline {
             IntOrString::Int(seconds) => seconds.to_string(),
@@ -154,11 +154,12 @@ impl Rule<String> {
         let is_word = reason.starts_with(|first: char| first.is_ascii_uppercase())
             && reason.chars().all(|character| character.is_ascii_alphanumeric());
         if !is_word {
-            let field = fields.name("reason");
-            return Err(format!("{field}: {reason:?} is not one PascalCase word; write one"));
+            return Err(
+                fields.problem("reason", &format!("{reason:?} is not one PascalCase word; write one"))
+            );
         }
         if message.is_some() == message_expression.is_some() {
-            return Err(fields.problem("needs either message or messageExpression; set one"));
+            return Err(format!("{}: needs either message or messageExpression; set one", fields.name));
         }
         Ok(Rule {
             when: fields.compile("when", &when)?,

@@ -40,7 +40,7 @@ impl CommandRow {
         let is_marked = kept_uid.is_some() && kept_uid == object.metadata.uid.as_ref();
         let created = object.metadata.creation_timestamp.as_ref().map(|time| time.0);
         let spec = digest(&object);
-        let ended = end(&whole(object), expiry);
+        let ended = end(&object.into_json(), expiry);
         // The TTL of a command that comes from a backup begins with its creation.
         let begin = |finished: Timestamp| created.map_or(finished, |created| created.max(finished));
         let is_restored = matches!(&ended, Ok(Some((finished, _)))
@@ -87,13 +87,6 @@ fn blank(value: &mut Value, uid: &str) {
         Value::Object(fields) => fields.values_mut().for_each(|value| blank(value, uid)),
         _ => {}
     }
-}
-
-/// The object as input of its expressions.
-fn whole(object: TrimmedObject) -> Value {
-    let TrimmedObject { metadata, mut data } = object;
-    data["metadata"] = serde_json::to_value(metadata).unwrap_or_default();
-    data
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 /// The kinds, now and after each change.
 pub fn follow(operator: &Operator<Settings>) -> watch::Receiver<Vec<WatchedKind<CommandRow>>> {
     let settings = operator.settings.clone();
-    Registry::new(operator).follow(move |kinds| {
+    Registry::new(operator, "deleted").follow(move |kinds| {
         let settings = settings.current();
         let watched = kinds.iter().filter_map(|kind| {
             let expiry = settings.expiry(kind)?;

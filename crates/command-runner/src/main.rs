@@ -25,7 +25,7 @@ const IDENTITY: Identity = Identity {
 async fn main() -> anyhow::Result<()> {
     let operator = Operator::<Settings>::start(IDENTITY, IDENTITY.parse()).await?;
     let triggers = Triggers::default();
-    let registry = Registry::new(&operator);
+    let registry = Registry::new(&operator, "carried out");
     let memory = Memory::new(triggers.clone(), registry.problem());
     let executor = Executor::new(operator.writer.clone(), operator.events.clone(), memory.clone());
     let observer = Observer::new(operator.client.clone(), operator.served_kinds.clone(), memory.clone());

@@ -13,7 +13,6 @@ use jiff::Timestamp;
 use kube::Client;
 use operator_kit::run::Attempt;
 use operator_watch::{ApiError, Cause, Live, ObjectId, ServedKinds};
-use serde_json::json;
 
 use crate::memory::Memory;
 
@@ -91,8 +90,7 @@ impl Observer {
         Ok(found.map_or(Look::Gone, |found| {
             let (ran, is_terminating) =
                 (RecentCommands::on(&found.metadata), found.metadata.deletion_timestamp.is_some());
-            let mut object = found.data;
-            object["metadata"] = json!(found.metadata);
+            let object = found.into_json();
             Look::Found(Box::new(Target { resource: served.resource, object, ran, is_terminating }))
         }))
     }

@@ -12,7 +12,7 @@ use serde::{
     Deserialize, Deserializer,
     de::{Error, MapAccess, Visitor},
 };
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// The fields of `metadata`, of which those are decoded that controllers read.
 #[derive(Deserialize)]
@@ -70,6 +70,16 @@ pub struct TrimmedObject {
     pub metadata: ObjectMeta,
     /// All other fields.
     pub data: Value,
+}
+
+impl TrimmedObject {
+    /// All of it.
+    #[must_use]
+    pub fn into_json(self) -> Value {
+        let Self { metadata, mut data } = self;
+        data["metadata"] = json!(metadata);
+        data
+    }
 }
 
 impl<'de> Deserialize<'de> for TrimmedObject {

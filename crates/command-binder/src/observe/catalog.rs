@@ -30,7 +30,7 @@ impl Catalog {
             let target = Some(TargetName { namespace: namespace.into(), name: name.into() });
             waiters.target_came(&Awaited { kind: kind.clone(), target }, &woken);
         });
-        let (served_kinds, registry) = (operator.served_kinds.clone(), Registry::new(operator));
+        let (served_kinds, registry) = (operator.served_kinds.clone(), Registry::new(operator, "bound"));
         Self { served_kinds, registry, waiting, triggers, targets }
     }
 

@@ -28,11 +28,15 @@ static KINDS: LazyLock<[Arc<CommandKind>; 2]> = LazyLock::new(|| {
     [kind("restarts", &json!({})), kind("rollbacks", &json!({"supersedes": true, "wait": [blocked]}))]
 });
 
+/// A deadline that passes before everything has settled, in seconds.
+const SHORT_DEADLINE: u32 = 60;
+
 /// A command, as the server stores it.
 struct Stored {
     supersedes: bool,
     second: u32,
-    expires: bool,
+    /// In seconds.
+    deadline: u32,
     is_bound: bool,
     is_cancelled: bool,
     status: Value,
@@ -42,7 +46,7 @@ impl Stored {
     fn command(&self, at: usize) -> Arc<Command> {
         let mut more = json!({
             "metadata": {"creationTimestamp": format!("2026-01-01T11:59:5{}Z", self.second)},
-            "spec": {"deadline": if self.expires { 60 } else { 1_000_000 }},
+            "spec": {"deadline": self.deadline},
             "status": self.status,
         });
         if !self.is_bound {
@@ -81,7 +85,7 @@ impl World {
         let stored = commands.iter().map(|&(supersedes, second, expires, is_bound)| Stored {
             supersedes,
             second,
-            expires,
+            deadline: if expires { SHORT_DEADLINE } else { 1_000_000 },
             is_bound,
             is_cancelled: false,
             status: Value::Null,
@@ -180,8 +184,8 @@ impl World {
             let unreported = seen.unreported().map(|other| place(other));
             let new: Vec<_> = unreported.filter(|other| self.known_to_have_run.insert(*other)).collect();
             self.woken.extend(new);
-            let live = &self.live[at];
-            seen.is_confirmed = is_open(live) && !live.row.has_started() && live.row.owner == own.row.owner;
+            let now = &self.live[at];
+            seen.is_confirmed = is_open(now) && !now.row.has_started() && now.row.owner == own.row.owner;
         }
         if seen.concerns_others() {
             self.wake(Some(at));
@@ -232,7 +236,7 @@ impl World {
         let is_true = match (&*told.status, &*told.reason) {
             ("True", _) => self.has_run.contains(&at),
             ("False", "Superseded") => is_superseded(),
-            ("False", "DeadlineExceeded") => self.stored[at].expires,
+            ("False", "DeadlineExceeded") => self.stored[at].deadline == SHORT_DEADLINE,
             (outcome, _) => outcome == "Unknown",
         };
         assert!(is_true, "{at}: {told:?}");
