@@ -86,6 +86,10 @@ pub struct Budget {
     pub deletions: u8,
     /// A user creates a restart.
     pub orders: u8,
+    /// A user creates a rollback to the previous revision.
+    pub rollbacks: u8,
+    /// Somebody removes one of the two records that a command has run: the one on its target, or its status.
+    pub wipes: u8,
     /// A user deletes a command, and a pipeline creates a missing one again.
     pub cancels: u8,
     /// A person deletes a pod, or removes its owner or its label; writes what looks like a backup, deletes a backup, or
@@ -110,6 +114,8 @@ pub const NONE: Budget = Budget {
     switches: 0,
     deletions: 0,
     orders: 0,
+    rollbacks: 0,
+    wipes: 0,
     cancels: 0,
     meddling: 0,
     failures: 0,

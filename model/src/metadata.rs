@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use catena_api::{BasicDeployment, BasicDeploymentRestart, BasicReplicaSet};
+use catena_api::{BasicDeployment, BasicDeploymentRestart, BasicDeploymentRollback, BasicReplicaSet};
 use k8s_openapi::{
     api::{apps::v1::ControllerRevision, batch::v1::Job, core::v1::Pod},
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time},
@@ -23,6 +23,7 @@ pub fn resource(kind: Kind) -> ApiResource {
         Kind::Pod => ApiResource::erase::<Pod>(&()),
         Kind::Revision => ApiResource::erase::<ControllerRevision>(&()),
         Kind::Restart => ApiResource::erase::<BasicDeploymentRestart>(&()),
+        Kind::Rollback => ApiResource::erase::<BasicDeploymentRollback>(&()),
         Kind::Backup => ApiResource::erase::<Job>(&()),
     }
 }

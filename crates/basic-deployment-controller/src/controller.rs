@@ -67,7 +67,7 @@ impl Controller for Deployments {
         let event = events::of(&observed, &action);
         let acted = self.executor.act(&observed, action).await;
         if let (Ok(_), Some(event)) = (&acted, event)
-            && (event.type_ == EventType::Warning || self.settings.current().events.normal)
+            && (event.type_ == EventType::Warning || self.settings.current().publishes_normal_events)
         {
             self.events.publish(&observed.deployment.object_ref(&()), event);
         }
@@ -76,7 +76,10 @@ impl Controller for Deployments {
 
     /// A pin may end the failure, and is no new generation.
     fn retry_key(&self, deployment: &BasicDeployment, _: &'static str) -> u64 {
-        fingerprint(deployment)
+        let annotations = deployment.metadata.annotations.as_ref();
+        let mut hasher = DefaultHasher::new();
+        annotations.and_then(|all| all.get(keys::PINNED_REVISION)).hash(&mut hasher);
+        hasher.finish()
     }
 
     fn longest_backoff(&self) -> Duration {
@@ -86,12 +89,4 @@ impl Controller for Deployments {
     fn forget(&self, uid: &str) {
         self.observer.forget(uid);
     }
-}
-
-/// A number that identifies the pin of a `BasicDeployment`.
-fn fingerprint(deployment: &BasicDeployment) -> u64 {
-    let annotations = deployment.metadata.annotations.as_ref();
-    let mut hasher = DefaultHasher::new();
-    annotations.and_then(|all| all.get(keys::PINNED_REVISION)).hash(&mut hasher);
-    hasher.finish()
 }

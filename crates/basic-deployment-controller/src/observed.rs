@@ -10,7 +10,7 @@ use operator_watch::{Failure, WatchedResource};
 use serde_json::Value;
 
 use crate::{
-    breach, child::Child, child_kind::ChildKind, desired::Desired, drift::changed_field, error::Refusal,
+    child::Child, child_kind::ChildKind, desired::Desired, drift::changed_field, error::Refusal,
     revision::Revision, step,
 };
 
@@ -145,10 +145,17 @@ impl Observed {
         (has_field && child.restarted_at() != Some(token)).then_some(token)
     }
 
-    /// The output of a child that cannot be read.
+    /// The breach of the contract by a child: an output that cannot be read, or replicas that were set and are nevertheless
+    /// missing. Nothing is written to such a child, because nobody knows what it would do.
     #[must_use]
     pub fn breach_of(&self, child: &Child) -> Option<Refusal> {
-        breach::of(child, self.given_replicas.contains_key(&child.uid))
+        let field = &child.kind.fields().replicas;
+        let is_dropped = self.given_replicas.contains_key(&child.uid) && field.get(&child.object).is_none();
+        let dropped = is_dropped.then(|| {
+            format!("contract.replicas: {field} was set, but the API server has dropped it, because the schema of the kind has no such field")
+        });
+        let problem = child.outputs.problem.clone().or(dropped)?;
+        Some(Refusal::ContractBroken { kind: child.kind.kind.clone(), name: child.name.clone(), problem })
     }
 
     /// All children, the wanted one first.

@@ -30,6 +30,7 @@ pub type Operation = server::operation::Operation<Json, Json>;
 pub type Answer = server::operation::Answer<Json, Json>;
 
 pub const CHILDREN: [Kind; 2] = [Kind::ReplicaSet, Kind::Workload];
+pub const COMMANDS: [Kind; 2] = [Kind::Restart, Kind::Rollback];
 /// The only namespace.
 pub const NAMESPACE: &str = "shop";
 /// The name of the only `BasicDeployment`, and of its child.

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use catena_api::command::SUCCEEDED;
+use catena_api::{command::SUCCEEDED, keys};
 use serde_json::json;
 
 use super::{
-    content::{Operation, Stored, condition, desire, ended, serves},
+    content::{NAME, Operation, Stored, condition, desire, ended, serves},
     controllers::Controller,
     people::Deed,
     process::Process,
+    revision::{has_spent_pin, wanted_revision},
     sabotage::Sabotage,
     scope::Scope,
     world::World,
@@ -21,6 +22,7 @@ use crate::{
     server::{
         garbage,
         object::{Key, Kind, Text},
+        operation::{Change, Preconditions},
     },
 };
 
@@ -46,6 +48,8 @@ pub enum Event {
     Follow(Key, bool),
     /// A backup ends: whether it succeeded.
     BackUp(Key, bool),
+    /// A command is bound, without command-binder.
+    Bind(Key),
     /// A command finishes.
     Finish(Key),
     /// A person acts.
@@ -92,13 +96,19 @@ impl World {
             && let Some(deployment) = self.deployment()
         {
             let status = deployment.status.value();
-            let is_current = status["observedGeneration"].as_i64() == Some(deployment.meta.generation);
+            let is_current = status["observedGeneration"].as_i64() == Some(deployment.meta.generation)
+                && status["child"]["hash"] == *wanted_revision(deployment)
+                && !has_spent_pin(deployment);
             let follow = |is_ready| Event::Follow(deployment.meta.key.clone(), is_ready);
             events.extend((!is_current).then(|| follow(false)));
             events.extend((!is_current || status["ready"] != true).then(|| follow(true)));
         }
         for backup in self.objects(Kind::Backup).filter(|backup| backup.status.value().is_null()) {
             events.push(Event::BackUp(backup.meta.key.clone(), true));
+        }
+        if scope.own.binds_late && self.deployment().is_some() {
+            let free = self.commands().filter(|command| command.meta.owners.is_empty());
+            events.extend(free.map(|command| Event::Bind(command.meta.key.clone())));
         }
         if !scope.own.runs(Controller::Runner) {
             let is_bound =
@@ -123,10 +133,9 @@ impl World {
                 events.push(Event::Write(at, Fate::Refused));
             }
         } else {
-            let kind = process.controller.reconciles();
-            let live = self.objects(kind).map(|object| &object.meta.key);
-            let known: BTreeSet<_> =
-                process.cache(kind).rows().map(|row| &row.meta.key).chain(live).collect();
+            let kinds = process.controller.reconciles().iter();
+            let live = kinds.flat_map(|kind| self.objects(*kind)).map(|object| &object.meta.key);
+            let known: BTreeSet<_> = process.known().chain(live).collect();
             for counts in up_to(&process.lags()) {
                 if process.is_current_after(&counts) {
                     let pass = |key: &&Key| Event::Pass(at, Key::clone(key), counts.clone());
@@ -161,8 +170,7 @@ impl World {
             }
             Event::LeaveBehind(at) => {
                 self.left.late_writes -= 1;
-                self.processes[at].late = self.processes[at].plan.pop_front();
-                self.restart(at);
+                self.leave_behind(at);
             }
             Event::Arrive => {
                 self.arrive(scope);
@@ -176,6 +184,7 @@ impl World {
                 }
                 self.end_backup(scope, key, is_success);
             }
+            Event::Bind(key) => self.bind(scope, key),
             Event::Finish(key) => self.finish(scope, key),
             Event::Person(deed) => self.act(scope, deed),
             Event::Tick => {
@@ -203,13 +212,26 @@ impl World {
         self.ask(scope, Operation::report(key, status.into()));
     }
 
-    /// An honest `BasicDeployment` reports on its present spec.
+    /// An honest `BasicDeployment` records the revision that it is to have, and reports on it and on its present spec.
     fn follow(&mut self, scope: &Scope, key: Key, is_ready: bool) {
+        if self.server.get(&key).is_some_and(has_spent_pin) {
+            let unpin = Change::Annotation(keys::PINNED_REVISION.into(), None);
+            self.ask(scope, Operation::merge(key.clone(), Preconditions::default(), vec![unpin]));
+        }
         let Some(deployment) = self.server.get(&key) else { return };
         let (replicas, generation) = (desire(deployment).0, deployment.meta.generation);
+        let wanted = wanted_revision(deployment);
+        let mut revisions = deployment.status.value()["revisions"].as_array().cloned().unwrap_or_default();
+        let last = revisions.last().map_or(0, |last| last["number"].as_i64().unwrap_or_default());
+        if revisions.last().is_none_or(|last| last["hash"] != *wanted) {
+            revisions.retain(|revision| revision["hash"] != *wanted);
+            let at = clock::time(self.server.clock);
+            revisions.push(json!({"number": last + 1, "hash": &*wanted, "at": at}));
+        }
         let status = json!({
             "observedGeneration": generation, "ready": is_ready, "active": replicas,
-            "updated": if is_ready { replicas } else { 0 }, "child": {"hash": "h"}, "conditions": [],
+            "updated": if is_ready { replicas } else { 0 }, "conditions": [], "revisions": revisions,
+            "child": {"apiVersion": "", "kind": "", "name": NAME, "uid": "", "hash": &*wanted},
         });
         self.ask(scope, Operation::report(key, status.into()));
     }

@@ -1,25 +1,33 @@
 //! The deeds of people and pipelines.
 
 use backup_controller::backup::render;
-use catena_api::keys::{BOUND_TO, FORCE_RELEASE};
+use catena_api::{
+    command::RecentCommands,
+    keys::{self, BOUND_TO, FORCE_RELEASE},
+};
 use serde_json::{Value, json};
 
 use super::{
-    content::{Json, NAME, Object, Operation, desire, ended, kind_of_child, object, texts, whole},
+    content::{
+        Json, NAME, Object, Operation, Stored, desire, ended, kind_of_child, metadata, object, texts, whole,
+    },
     controllers::Controller,
+    rule::{has_ended, has_started},
     scope::{Commands, Scope},
     settings::{DECLARED, ENTRY, HOLDING, OTHER},
     world::{World, deployment_key},
 };
 use crate::server::{
-    object::{Key, Kind, Owner, Text},
+    object::{Key, Kind, Meta, Owner, Text},
     operation::{Change, Preconditions},
 };
 
 /// Seconds after which a finished command is deleted: one tick.
 const TTL: u32 = 60;
-/// The names of commands.
-const COMMANDS: [&str; 2] = ["again", "more"];
+/// The names of restarts.
+const RESTARTS: [&str; 2] = ["again", "more"];
+/// The name of rollbacks.
+const ROLLBACK: &str = "back";
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Deed {
@@ -35,8 +43,14 @@ pub enum Deed {
     Delete,
     /// A restart is created.
     Order(&'static str),
+    /// A rollback to the previous revision is created.
+    RollBack,
     /// A command is deleted.
     Cancel(Key),
+    /// The record of the last commands is removed from the `BasicDeployment`.
+    WipeProof,
+    /// The status of a command is removed.
+    WipeStatus(Key),
     /// An object is written that looks like the next backup of it.
     Forge,
     /// A backup is deleted.
@@ -64,11 +78,19 @@ impl World {
                 deeds.push(Deed::Delete);
             }
         }
-        if self.left.orders > 0 && (living.is_some() || scope.own.runs(Controller::Binder)) {
+        let may_order = living.is_some() || scope.own.runs(Controller::Binder);
+        if self.left.orders > 0 && may_order {
             deeds.extend(self.missing_command().map(Deed::Order));
         }
+        let is_missing = || self.server.get(&command_key(Kind::Rollback, ROLLBACK)).is_none();
+        if self.left.rollbacks > 0 && may_order && is_missing() {
+            deeds.push(Deed::RollBack);
+        }
         if self.left.cancels > 0 {
-            deeds.extend(self.objects(Kind::Restart).map(|command| Deed::Cancel(command.meta.key.clone())));
+            deeds.extend(self.commands().map(|command| Deed::Cancel(command.meta.key.clone())));
+        }
+        if self.left.wipes > 0 {
+            deeds.extend(living.into_iter().flat_map(|target| self.wipes(target)));
         }
         if self.left.meddling > 0 && self.deployment().is_some() {
             deeds.extend([Deed::Forge, Deed::Release]);
@@ -78,9 +100,21 @@ impl World {
         deeds
     }
 
-    /// The next command that does not exist.
+    /// The next restart that does not exist.
     pub fn missing_command(&self) -> Option<&'static str> {
-        COMMANDS.into_iter().find(|name| self.server.get(&command_key(name)).is_none())
+        RESTARTS.into_iter().find(|name| self.server.get(&command_key(Kind::Restart, name)).is_none())
+    }
+
+    /// One of the two records that a command has run may be removed. If both were, nobody could know it.
+    fn wipes(&self, target: &Stored) -> Vec<Deed> {
+        let ran = RecentCommands::on(&metadata(target));
+        let recorded = || self.commands().filter(|command| ran.has(&command.meta.uid));
+        let of_status = recorded().filter(|command| has_started(command) && !has_ended(command));
+        let mut wipes: Vec<_> = of_status.map(|command| Deed::WipeStatus(command.meta.key.clone())).collect();
+        if recorded().next().is_some() && recorded().all(|command| has_started(command)) {
+            wipes.push(Deed::WipeProof);
+        }
+        wipes
     }
 
     /// A person acts.
@@ -112,7 +146,19 @@ impl World {
             }
             Deed::Order(name) => {
                 self.left.orders -= 1;
-                self.order(scope, name);
+                self.order(scope, Kind::Restart, name);
+            }
+            Deed::RollBack => {
+                self.left.rollbacks -= 1;
+                self.order(scope, Kind::Rollback, ROLLBACK);
+            }
+            Deed::WipeProof => {
+                self.left.wipes -= 1;
+                self.ask(scope, patch(deployment_key(), Change::Annotation(keys::COMMANDS.into(), None)));
+            }
+            Deed::WipeStatus(key) => {
+                self.left.wipes -= 1;
+                self.ask(scope, Operation::report(key, Json::default()));
             }
             Deed::Cancel(key) => {
                 self.left.cancels -= 1;
@@ -150,22 +196,36 @@ impl World {
         self.ask(scope, patch(deployment_key(), Change::Spec(json!({"spec": spec}).into())));
     }
 
-    /// A restart is created. Without command-binder, it is bound from the beginning.
-    pub fn order(&mut self, scope: &Scope, name: &str) {
+    /// A command is created. Where nobody binds it later, it is bound from the beginning.
+    pub fn order(&mut self, scope: &Scope, kind: Kind, name: &str) {
         let ttl = (scope.own.commands != Commands::Kept).then_some(TTL);
         let spec = json!({"spec": {"targetRef": {"name": NAME}, "ttlSecondsAfterFinished": ttl}});
-        let mut command = object(Kind::Restart, name, spec);
+        let mut command = object(kind, name, spec);
         if scope.own.commands == Commands::Declared {
             command.meta.labels.insert(DECLARED.into(), "app".into());
         }
         if !scope.own.runs(Controller::Binder)
-            && let Some(target) = self.deployment()
+            && !scope.own.binds_late
+            && let Some(owner) = self.owner_of_commands()
         {
-            let (key, uid) = (target.meta.key.clone(), target.meta.uid.clone());
-            command.meta.annotations.insert(BOUND_TO.into(), uid.clone());
-            command.meta.owners = vec![Owner { key, uid, is_controller: false, blocks_deletion: false }];
+            command.meta.annotations.insert(BOUND_TO.into(), owner.uid.clone());
+            command.meta.owners = vec![owner];
         }
         self.ask(scope, Operation::Create(command));
+    }
+
+    /// A command is bound.
+    pub fn bind(&mut self, scope: &Scope, key: Key) {
+        let Some(owner) = self.owner_of_commands() else { return };
+        let record = Change::Annotation(BOUND_TO.into(), Some(owner.uid.clone()));
+        let changes = vec![record, Change::AddOwner(owner)];
+        self.ask(scope, Operation::merge(key, Preconditions::default(), changes));
+    }
+
+    /// The reference by which a command is bound.
+    fn owner_of_commands(&self) -> Option<Owner> {
+        let Meta { key, uid, .. } = self.deployment()?.meta.clone();
+        Some(Owner { key, uid, is_controller: false, blocks_deletion: false })
     }
 
     /// The same object as the next backup, and a report of its success, but by somebody else.
@@ -192,8 +252,8 @@ pub fn deployment(scope: &Scope) -> Object {
     object(Kind::Deployment, NAME, json!({"spec": spec}))
 }
 
-fn command_key(name: &str) -> Key {
-    Key { kind: Kind::Restart, name: name.into() }
+fn command_key(kind: Kind, name: &str) -> Key {
+    Key { kind, name: name.into() }
 }
 
 fn patch(key: Key, change: Change<Json>) -> Operation {

@@ -41,6 +41,8 @@ pub struct Memory {
     pub replicas: BTreeMap<Text, i32>,
     /// The time of the last write to the status of the only `BasicDeployment`.
     pub written: Option<u8>,
+    /// command-runner: commands that ran although their statuses do not say so, by their uids.
+    pub ran: BTreeSet<Text>,
     /// command-reaper: deleted commands, by their names: the uid, and a digest of the spec.
     pub removed: BTreeMap<Text, (Text, u64)>,
     /// backup-controller: refusals in a row to create a backup, by the uid of the object.
@@ -84,7 +86,7 @@ impl Process {
     pub fn show(&mut self, counts: &[usize]) {
         for (place, count) in counts.iter().enumerate() {
             for uid in self.caches[place].show(*count) {
-                if self.controller.watches()[place] == self.controller.reconciles() {
+                if self.controller.reconciles().contains(&self.controller.watches()[place]) {
                     self.forget(&uid);
                 }
             }
@@ -94,15 +96,22 @@ impl Process {
     /// Forgets an object that is gone. The deletion of a command is remembered.
     fn forget(&mut self, uid: &Text) {
         self.held.remove(uid);
-        let Memory { removed, mut refusals, .. } = std::mem::take(&mut self.memory);
+        let Memory { mut ran, removed, mut refusals, .. } = std::mem::take(&mut self.memory);
+        ran.remove(uid);
         refusals.remove(uid);
-        self.memory = Memory { removed, refusals, ..Memory::default() };
+        self.memory = Memory { ran, removed, refusals, ..Memory::default() };
     }
 
     /// The cache of a kind that the controller watches.
     pub fn cache(&self, kind: Kind) -> &Cache<Json, Json> {
         let place = self.controller.watches().iter().position(|watched| *watched == kind);
         &self.caches[place.expect("a controller reads only what it watches")]
+    }
+
+    /// The places of the objects in its caches that a pass may be about.
+    pub fn known(&self) -> impl Iterator<Item = &Key> {
+        let kinds = self.controller.reconciles().iter();
+        kinds.flat_map(move |kind| self.cache(*kind).rows()).map(|row| &row.meta.key)
     }
 
     /// A write was answered with this version, or whether it took effect before is unknown: decisions wait until its

@@ -11,21 +11,26 @@ use operator_kit::report::Conditions;
 
 use super::{
     content::{
-        CHILDREN, Object, Operation, Server, Stored, condition, desire, kind_of_child, metadata, serves,
+        CHILDREN, COMMANDS, NAME, Object, Operation, Server, Stored, condition, desire, kind_of,
+        kind_of_child, metadata, serves,
     },
     controllers::Controller,
     process::Process,
+    revision,
     scope::Scope,
     settings::{DEADLINE, DECLARED, TRIES},
     write::{Purpose, Write},
 };
-use crate::server::object::{Kind, Owner, Text};
+use crate::server::object::{Key, Kind, Owner, Text};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ValueEnum)]
 pub enum Rule {
     Once,
+    Order,
     Alone,
     Waiting,
+    Final,
+    Seen,
     Own,
     Meant,
     Ready,
@@ -41,12 +46,19 @@ impl Rule {
     pub fn sentence(self) -> &'static str {
         match self {
             Self::Once => "a command takes effect at most once, and no restart is taken back",
+            Self::Order => "no restart overtakes an older one",
             Self::Alone => "commands of one target run one at a time",
             Self::Waiting => "only a command that still waits is carried out",
+            Self::Final => "the outcome of a command is final",
+            Self::Seen => {
+                "a rollback rejects the present rendering for the revision before the one that its author saw"
+            }
             Self::Own => "no object of another owner is written, and none is adopted for a dead one",
             Self::Meant => "each write meets the object that it was decided for",
             Self::Ready => "ready is reported only of a child that serves the present spec",
-            Self::Complete => "success is reported only when all replicas are newer than the restart",
+            Self::Complete => {
+                "success is reported only when all replicas are newer than the restart, or of the revision of the rollback"
+            }
             Self::Bound => "a command is bound only to its living target",
             Self::Reaped => {
                 "only a finished command is reaped, and none that is declared elsewhere or recorded as kept"
@@ -69,10 +81,14 @@ pub struct Ledger {
     effects: BTreeSet<(Text, Text)>,
     /// The objects of backups, by their uid.
     backups: BTreeMap<Text, Text>,
+    /// The revisions before those that the author of a rollback saw, by the uid of the rollback.
+    seen: BTreeMap<Text, BTreeSet<Text>>,
     /// Objects with a proven backup.
     proven: BTreeSet<Text>,
     /// Objects that a person releases.
     pub released: BTreeSet<Text>,
+    /// Objects that were created by a process after its end.
+    pub left_behind: BTreeSet<Text>,
     /// The number of tries in vain to back up an object.
     pub tries: BTreeMap<Text, u8>,
     /// Names of commands that were reaped: the next one of the same name is kept.
@@ -96,6 +112,17 @@ impl Ledger {
             self.proven.insert(of);
         } else {
             *self.tries.entry(of).or_default() += 1;
+        }
+    }
+
+    /// The author of a rollback has seen what was recorded until the end of the second in which he created it.
+    pub fn sees(&mut self, server: &Server) {
+        let is_new = |object: &&Stored| object.meta.created == server.clock;
+        let rollbacks = server.objects().filter(|object| object.meta.key.kind == Kind::Rollback);
+        for rollback in rollbacks.filter(is_new) {
+            let targets = server.objects().filter(|object| object.meta.key.kind == Kind::Deployment);
+            let previous = targets.filter_map(|target| revision::previous(server, target));
+            self.seen.entry(rollback.meta.uid.clone()).or_default().extend(previous);
         }
     }
 
@@ -147,6 +174,10 @@ impl Ledger {
         if write.meant.as_ref() != Some(&before.meta.uid) {
             self.breaks(Rule::Meant);
         }
+        let is_ended = COMMANDS.contains(&before.meta.key.kind) && has_ended(before);
+        if is_ended && condition(before, SUCCEEDED) != condition(after, SUCCEEDED) {
+            self.breaks(Rule::Final);
+        }
         let is_child = before.meta.key.kind == Kind::Revision || CHILDREN.contains(&before.meta.key.kind);
         let controlled_by = before.meta.controller();
         if controller == Controller::Deployments && is_child && controlled_by.is_some_and(|uid| uid != own) {
@@ -157,10 +188,18 @@ impl Ledger {
             self.breaks(Rule::Once);
         }
         match &write.purpose {
-            Purpose::Restart(command) => {
+            Purpose::Run(command) => {
                 let effect = (command.clone(), before.meta.uid.clone());
-                if token(before) != token(after) && !self.effects.insert(effect) {
+                let (former_pin, pin) = (revision::pin(before), revision::pin(after));
+                let has_effect = token(before) != token(after) || former_pin != pin;
+                if has_effect && !self.effects.insert(effect) {
                     self.breaks(Rule::Once);
+                }
+                if let Some(pin) = pin.filter(|pin| former_pin.as_ref() != Some(pin)) {
+                    let is_seen = self.seen.get(command).is_some_and(|seen| seen.contains(&*pin.hash));
+                    if !is_seen || *pin.rejects != *revision::rendering(after) {
+                        self.breaks(Rule::Seen);
+                    }
                 }
             }
             Purpose::Reap
@@ -191,45 +230,20 @@ fn decided_against(write: &Write, process: &Process, server: &Server, object: &S
             (condition(&told, Conditions::READY) != "True" || is_true(), Rule::Ready)
         }
         (Purpose::Tell, Operation::PatchStatus { key, status, .. }) => {
-            let command = process.cache(Kind::Restart).get(key)?;
+            let command = process.cache(key.kind).get(key)?;
             let told = Object { status: status.clone(), ..Object::clone(command) };
-            let is_of_target = |child: &&Stored| {
-                CHILDREN.contains(&child.meta.key.kind)
-                    && command.meta.owners.iter().any(|owner| child.meta.controller() == Some(&owner.uid))
-            };
-            let serves_beside = |child: &Stored| {
-                child.status.value()["active"].as_i64() > Some(0) && !has_token_of(child, command)
-            };
-            let is_true = || {
-                let of_target = || server.objects().filter(is_of_target);
-                let has_told =
-                    || command.meta.owners.iter().any(|owner| has_restarted(server, owner, command));
-                match of_target().next() {
-                    Some(_) => {
-                        !of_target().any(serves_beside) && of_target().any(|child| is_new(child, command))
-                    }
-                    None => has_told(),
-                }
-            };
+            let is_true = || command.meta.owners.iter().any(|target| is_complete(server, target, command));
             (condition(&told, SUCCEEDED) != "True" || is_true(), Rule::Complete)
         }
-        (Purpose::Restart(command), Operation::Patch { key, .. }) => {
-            let ran = server.get(key).map(|target| RecentCommands::on(&metadata(target))).unwrap_or_default();
-            let is_running = |other: &Stored| {
-                let uid = &other.meta.uid;
-                ran.has(uid) && uid != command && !has_ended(other) && !other.meta.is_deleting
-            };
-            if server.objects().filter(|other| other.meta.key.kind == Kind::Restart).any(is_running) {
-                return Some(Rule::Alone);
-            }
-            (living(command).is_some_and(|command| !has_ended(command)), Rule::Waiting)
+        (Purpose::Run(_), Operation::Patch { key, .. }) => {
+            return carried_out_against(object, process, server, server.get(key)?);
         }
         (Purpose::Apply(..), Operation::Patch { key, .. }) => {
             let is_orphan = server.get(key).is_some_and(|child| child.meta.controller().is_none());
             (!is_orphan || living(&object.meta.uid).is_some(), Rule::Own)
         }
         (Purpose::Scale(_) | Purpose::Other, _) if CHILDREN.contains(&write.operation.key().kind) => {
-            let serving = |write| serving_of_all(process, object, write);
+            let serving = |write| serving_of_all(process, server, object, write);
             (serving(Some(write)) >= serving(None).min(budget(object).least), Rule::Budget)
         }
         (Purpose::Bind(target), _) => {
@@ -241,6 +255,44 @@ fn decided_against(write: &Write, process: &Process, server: &Server, object: &S
         _ => return None,
     };
     (!is_kept).then_some(rule)
+}
+
+/// The rule that is broken if a command is carried out on its target now.
+fn carried_out_against(
+    command: &Stored,
+    process: &Process,
+    server: &Server,
+    target: &Stored,
+) -> Option<Rule> {
+    let ran = RecentCommands::on(&metadata(target));
+    let is_of_target = |other: &Object| other.meta.owners.iter().any(|owner| owner.uid == target.meta.uid);
+    let is_open = |other: &Object| {
+        other.meta.uid != command.meta.uid
+            && is_of_target(other)
+            && !has_ended(other)
+            && !other.meta.is_deleting
+    };
+    let has_run = |other: &Object| ran.has(&other.meta.uid) || has_started(other);
+    // One that ends all older ones does not wait for them.
+    let is_in_its_way = |other: &Object| command.meta.key.kind != Kind::Rollback || is_older(command, other);
+    let mut others = server.objects().filter(|other| COMMANDS.contains(&other.meta.key.kind));
+    if others.any(|other| is_open(other) && has_run(other) && is_in_its_way(other)) {
+        return Some(Rule::Alone);
+    }
+    let mut restarts = process.cache(Kind::Restart).rows();
+    let is_restart = command.meta.key.kind == Kind::Restart;
+    if is_restart && restarts.any(|other| is_open(other) && !has_run(other) && is_older(other, command)) {
+        return Some(Rule::Order);
+    }
+    let live = server.get(&command.meta.key).filter(|live| live.meta.uid == command.meta.uid);
+    let waits = live.is_some_and(|live| !live.meta.is_deleting && !has_ended(live));
+    (!waits).then_some(Rule::Waiting)
+}
+
+/// Whether a command comes before another one.
+fn is_older(command: &Object, other: &Object) -> bool {
+    let place = |command: &Object| (command.meta.created, command.meta.key.kind, command.meta.uid.clone());
+    place(command) < place(other)
 }
 
 /// The children of a `BasicDeployment`, as its controller sees them in its cache, or reads them by name.
@@ -264,9 +316,15 @@ fn seen_children<'o>(process: &'o Process, deployment: &Object) -> impl Iterator
     seen.filter(move |child| child.meta.controller() == Some(&uid))
 }
 
-/// Whether a child serves the spec of its `BasicDeployment`: counted independently of the controller.
-pub fn is_ready(child: &Object, deployment: &Object) -> bool {
-    serves(child) && desire(child) == desire(deployment) && child.meta.key.kind == kind_of_child(deployment)
+/// Whether a child serves the spec of its `BasicDeployment`, or the revision of the rollback that holds that: counted
+/// independently of the controller.
+pub fn is_ready(child: &Object, deployment: &Stored) -> bool {
+    let ((replicas, image), (wanted, wanted_image)) = (desire(child), desire(deployment));
+    let is_wanted = match revision::holding_pin(deployment) {
+        Some(pin) => child.meta.annotations.get(HASH).is_some_and(|hash| **hash == *pin.hash),
+        None => image == wanted_image && child.meta.key.kind == kind_of_child(deployment),
+    };
+    serves(child) && replicas == wanted && is_wanted
 }
 
 /// The limits of an exchange, counted independently of the controller.
@@ -287,17 +345,22 @@ pub fn budget(deployment: &Object) -> Limits {
     Limits { most: replicas + replicas.signum(), least: replicas }
 }
 
-/// The desired replicas of all children of a `BasicDeployment`.
-pub fn desired_of_all(server: &Server, uid: &Text) -> i64 {
+/// The desired replicas of all children of a `BasicDeployment` that count.
+pub fn desired_of_all(server: &Server, uid: &Text, counts: impl Fn(&Stored) -> bool) -> i64 {
     let children = server.objects().filter(|object| CHILDREN.contains(&object.meta.key.kind));
     let own = children.filter(|child| child.meta.controller() == Some(uid) && !child.meta.is_deleting);
-    own.map(|child| desire(child).0).sum()
+    own.filter(|child| counts(child)).map(|child| desire(child).0).sum()
 }
 
 /// The serving replicas of all children that a process sees, after a write to one of them: those that are reported, as far as
-/// they are still desired.
-fn serving_of_all(process: &Process, deployment: &Object, write: Option<&Write>) -> i64 {
-    let own = seen_children(process, deployment).filter(|child| !child.meta.is_deleting);
+/// they are still desired. The wanted child is looked up by its name where the watch does not show it.
+fn serving_of_all(process: &Process, server: &Server, deployment: &Stored, write: Option<&Write>) -> i64 {
+    let wanted = Key { kind: wanted_kind(process, deployment), name: NAME.into() };
+    let looked_up = server.get(&wanted).filter(|child| {
+        let is_seen = seen_children(process, deployment).any(|seen| seen.meta.key == wanted);
+        !is_seen && child.meta.controller() == Some(&deployment.meta.uid)
+    });
+    let own = seen_children(process, deployment).chain(looked_up).filter(|child| !child.meta.is_deleting);
     let serving = |child: &Stored| {
         let written = write.filter(|write| *write.operation.key() == child.meta.key);
         let desired = match written.map(|write| (&write.purpose, &write.operation)) {
@@ -310,26 +373,56 @@ fn serving_of_all(process: &Process, deployment: &Object, write: Option<&Write>)
     own.map(serving).sum()
 }
 
-/// Whether the target of a command, which has no children here, says that all replicas are newer than the command.
-fn has_restarted(server: &Server, target: &Owner, command: &Object) -> bool {
-    server.get(&target.key).is_some_and(|target| {
-        let status = target.status.value();
-        status["ready"] == true
-            && status["observedGeneration"].as_i64() == Some(target.meta.generation)
-            && has_token_of(target, command)
-    })
+/// The kind of the wanted child, by the revision of the rollback that holds, or else by the spec.
+fn wanted_kind(process: &Process, deployment: &Stored) -> Kind {
+    let pinned = revision::holding_pin(deployment).and_then(|pin| {
+        let is_it = |row: &&Stored| row.meta.annotations.get(HASH).is_some_and(|hash| **hash == *pin.hash);
+        process.cache(Kind::Revision).rows().find(is_it)
+    });
+    pinned.map_or_else(|| kind_of_child(deployment), |revision| kind_of(&revision.spec.value()["data"]))
 }
 
-/// Whether all replicas of a child are newer than a command.
-fn is_new(child: &Object, command: &Object) -> bool {
-    serves(child) && has_token_of(child, command)
+/// Whether all replicas of the target of a command are as it asked.
+fn is_complete(server: &Server, target: &Owner, command: &Object) -> bool {
+    let Some(target) = server.get(&target.key).filter(|found| found.meta.uid == target.uid) else {
+        return false;
+    };
+    let pin = revision::pin(target);
+    let is_pinned = |hash: Option<&str>| pin.as_ref().is_some_and(|pin| hash == Some(&*pin.hash));
+    let is_rollback = command.meta.key.kind == Kind::Rollback;
+    let hash = |child: &Object| child.meta.annotations.get(HASH).cloned();
+    let is_asked = |child: &Object| {
+        if is_rollback { is_pinned(hash(child).as_deref()) } else { has_token_of(child, command) }
+    };
+    let is_child = |object: &&Stored| CHILDREN.contains(&object.meta.key.kind);
+    let is_own = |child: &&Stored| child.meta.controller() == Some(&target.meta.uid);
+    let children = || server.objects().filter(is_child).filter(is_own);
+    if children().next().is_some() {
+        let serves_beside =
+            |child: &Stored| child.status.value()["active"].as_i64() > Some(0) && !is_asked(child);
+        let serves_so = |child: &Stored| is_asked(child) && (is_rollback || serves(child));
+        return !children().any(serves_beside) && children().any(serves_so);
+    }
+    let status = target.status.value();
+    let is_current = status["observedGeneration"].as_i64() == Some(target.meta.generation);
+    let has_followed = if is_rollback {
+        is_pinned(status["child"]["hash"].as_str())
+    } else {
+        is_current && has_token_of(target, command)
+    };
+    status["ready"] == true && has_followed
 }
 
-/// Whether a child has the token of a command, or a later one.
+/// Whether an object has the token of a command, or a later one.
 fn has_token_of(child: &Object, command: &Object) -> bool {
     let token = child.spec.value()["spec"]["restartedAt"].as_str();
     let token = token.and_then(|token| token.parse::<jiff::Timestamp>().ok());
     token.is_some_and(|token| token >= crate::clock::time(command.meta.created))
+}
+
+/// Whether the status of a command says that it ran.
+pub fn has_started(command: &Object) -> bool {
+    !command.status.value()["startTime"].is_null()
 }
 
 pub fn has_ended(command: &Object) -> bool {

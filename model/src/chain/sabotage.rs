@@ -12,10 +12,26 @@ pub enum Sabotage {
     TrustsItsCacheOfCommands,
     /// A command runs whatever others its target has.
     TakesNoTurns,
+    /// The newest command of a target runs first.
+    TakesTheNewestFirst,
+    /// The patch of the target does not record that the command ran.
+    ProvesNothing,
+    /// A command runs again if its target has no record of it, although its status says that it ran.
+    RepeatsWhatHasStarted,
+    /// A command that ran before an older one was bound is not looked at.
+    OverlooksUnreported,
+    /// A report on a command relies on nothing that was seen.
+    ReportsBlindly,
+    /// The previous revision is the one before the newest when the rollback runs, not when it was created.
+    RollsBackFromTheNewest,
+    /// A rollback runs although the target has not yet reported on its present spec.
+    RollsBackByOldStatuses,
     /// A status of the target counts whatever generation it is about.
     BelievesOldStatuses,
     /// A child's report counts whatever generation it is about.
     BelievesOldReports,
+    /// The restart token is not handed to the child.
+    HandsNoToken,
     /// An orphan is adopted without a look whether the owner still exists.
     AdoptsForTheDead,
     /// A target that is being deleted counts as one that lives.

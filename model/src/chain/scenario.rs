@@ -37,7 +37,10 @@ impl Scenario for Chain {
     const STEPS: usize = 24;
 
     fn rules(&self) -> Vec<Property<Histories<Self>>> {
-        rules!(Once, Alone, Waiting, Own, Meant, Ready, Complete, Bound, Reaped, Proven, Budget)
+        rules!(
+            Once, Order, Alone, Waiting, Final, Seen, Own, Meant, Ready, Complete, Bound, Reaped, Proven,
+            Budget
+        )
     }
 
     /// A user has just created a `BasicDeployment`.
@@ -89,7 +92,7 @@ impl Scenario for Chain {
         if scope.own.commands == Commands::Repeated
             && let Some(name) = world.missing_command().filter(|name| *name == "again")
         {
-            world.order(scope, name);
+            world.order(scope, Kind::Restart, name);
             has_acted = true;
         }
         if !has_acted {
@@ -106,8 +109,7 @@ impl Scenario for Chain {
         let process = &mut world.processes[at];
         let lags = process.lags();
         process.show(&lags);
-        let rows = process.cache(process.controller.reconciles()).rows();
-        let keys: Vec<_> = rows.map(|row| row.meta.key.clone()).collect();
+        let keys: Vec<_> = process.known().cloned().collect();
         let nothing = vec![0; lags.len()];
         keys.iter().any(|key| world.pass(scope, at, key, &nothing))
     }
@@ -118,7 +120,7 @@ impl Scenario for Chain {
             Some(held) if held.meta.is_deleting => world.is_held_for_a_reason(held),
             Some(deployment) => world.is_kept(scope, deployment),
         };
-        is_kept && world.objects(Kind::Restart).all(|command| world.is_settled(scope, command))
+        is_kept && world.commands().all(|command| world.is_settled(scope, command))
     }
 }
 

@@ -26,13 +26,15 @@ pub struct Chain {
     /// Whether an exchange of children may have additional replicas.
     pub surges: bool,
     pub commands: Commands,
+    /// Whether commands are bound some time after they are created, by a controller that is not modelled.
+    pub binds_late: bool,
 }
 
 pub type Scope = harness::Scope<Chain>;
 
 impl Chain {
     pub const fn of(controllers: &'static [Controller]) -> Self {
-        Self { controllers, releases: false, surges: true, commands: Commands::Kept }
+        Self { controllers, releases: false, surges: true, commands: Commands::Kept, binds_late: false }
     }
 
     /// Whether a controller runs.

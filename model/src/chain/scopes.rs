@@ -30,6 +30,29 @@ pub fn restart_late() -> Scope {
     Scope::new("a restart, and a late write", 4, budget, RESTARTS)
 }
 
+/// Two restarts are bound in any order, also between the patch and the report of the other one.
+pub fn restarts_bound_late() -> Scope {
+    let own = Chain { binds_late: true, ..RESTARTS };
+    Scope::new("two restarts, bound in any order", 4, Budget { orders: 2, ..NONE }, own)
+}
+
+/// A restart goes down to the child.
+pub fn restart_of_child() -> Scope {
+    let own = Chain::of(&[Deployments, Runner]);
+    Scope::new("a restart of the child", 6, Budget { orders: 1, ..NONE }, own)
+}
+
+pub fn rollback() -> Scope {
+    let budget = Budget { rollbacks: 1, edits: 2, crashes: 1, ticks: 1, ..NONE };
+    Scope::new("a rollback, edits and crashes", 4, budget, RESTARTS)
+}
+
+/// One of the two records that it has run is lost.
+pub fn rollback_unrecorded() -> Scope {
+    let budget = Budget { rollbacks: 1, edits: 1, wipes: 1, crashes: 1, ticks: 1, ..NONE };
+    Scope::new("a rollback, and lost records", 4, budget, RESTARTS)
+}
+
 pub fn edits() -> Scope {
     let budget = Budget { edits: 1, crashes: 1, lost_answers: 1, ..NONE };
     Scope::new("edits, crashes and lost answers", 12, budget, DEPLOYMENTS)
@@ -100,6 +123,8 @@ pub fn whole() -> Scope {
         switches: 2,
         deletions: 2,
         orders: 4,
+        rollbacks: 2,
+        wipes: 1,
         cancels: 2,
         meddling: 2,
         failures: 2,
@@ -119,6 +144,10 @@ pub fn small() -> Vec<Scope> {
         restart(),
         restart_unanswered(),
         restart_late(),
+        restarts_bound_late(),
+        restart_of_child(),
+        rollback(),
+        rollback_unrecorded(),
         edits(),
         exchange(),
         deletion("created again", Propagation::Background),
@@ -162,6 +191,13 @@ pub fn revealing(sabotage: Sabotage) -> (Scope, Rule) {
         Sabotage::RestartsByTheClock => (with(restart_late(), |budget| budget.ticks = 1), Rule::Once),
         Sabotage::TrustsItsCacheOfCommands => (restart_unanswered(), Rule::Waiting),
         Sabotage::TakesNoTurns => (with(restart(), |budget| budget.orders = 2), Rule::Alone),
+        Sabotage::TakesTheNewestFirst => (with(restart(), |budget| budget.orders = 2), Rule::Order),
+        Sabotage::ProvesNothing => (rollback(), Rule::Once),
+        Sabotage::RepeatsWhatHasStarted => (rollback_unrecorded(), Rule::Once),
+        Sabotage::RollsBackFromTheNewest | Sabotage::RollsBackByOldStatuses => (rollback(), Rule::Seen),
+        Sabotage::OverlooksUnreported => (restarts_bound_late(), Rule::Rest),
+        Sabotage::ReportsBlindly => (restart_late(), Rule::Final),
+        Sabotage::HandsNoToken => (restart_of_child(), Rule::Complete),
         Sabotage::BelievesOldStatuses => (restart(), Rule::Complete),
         Sabotage::BelievesOldReports => (edits(), Rule::Ready),
         Sabotage::AdoptsForTheDead => (deletion("orphaned", Propagation::Orphan), Rule::Own),

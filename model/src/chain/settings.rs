@@ -6,6 +6,8 @@ use command_kinds::{CommandKind, definition::describe, expiry::Expiry, run::Run}
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use crate::server::object::Kind;
+
 /// Of basic-deployment-controller.
 pub static DEPLOYMENTS: LazyLock<basic_deployment_controller::Settings> = LazyLock::new(|| {
     read(json!({
@@ -20,49 +22,20 @@ pub static DEPLOYMENTS: LazyLock<basic_deployment_controller::Settings> = LazyLo
     }))
 });
 
-/// Of command-binder: the kind of restarts.
-pub static BOUND: LazyLock<Arc<CommandKind>> = LazyLock::new(|| {
-    let file = json!({
-        "id": "restarts", "group": "catena.dev", "version": "v1alpha1",
-        "resource": "basicdeploymentrestarts", "kind": "BasicDeploymentRestart", "reportsBound": true,
-        "target": {
-            "name": "object.spec.targetRef.name",
-            "kinds": [{
-                "group": "catena.dev", "version": "v1alpha1", "resource": "basicdeployments",
-                "kind": "BasicDeployment",
-            }],
-        },
-    });
-    let kind = CommandKind::compile(read(file));
-    Arc::new(kind.unwrap_or_else(|problem| panic!("the model's settings are valid: {problem}")))
-});
+/// A kind of commands, as its definition describes it to command-binder, command-runner and command-reaper.
+pub struct Described {
+    pub kind: Arc<CommandKind>,
+    pub run: Arc<Run>,
+    pub expiry: Expiry,
+}
 
-/// Of command-runner: the kind of restarts, as its definition describes it.
-pub static CARRIED_OUT: LazyLock<(Arc<CommandKind>, Arc<Run>)> = LazyLock::new(|| {
-    let mut definitions = catena_api::crds().into_iter();
-    let restarts = definitions.find(|definition| definition.spec.names.kind == "BasicDeploymentRestart");
-    let definition = json!(restarts.expect("restarts have a definition"));
-    let kind = describe(&read(definition)).unwrap_or_else(|problem| panic!("it is described: {problem}"));
-    let run = kind.run.clone().expect("its commands are carried out");
-    (Arc::new(kind), run)
-});
+/// Of the controllers of commands.
+pub fn commands(kind: Kind) -> &'static Described {
+    if kind == Kind::Rollback { &ROLLBACKS } else { &RESTARTS }
+}
 
-/// Of command-reaper: the kind of restarts.
-pub static REAPED: LazyLock<(Arc<CommandKind>, Expiry)> = LazyLock::new(|| {
-    let settings: command_reaper::Settings = read(json!({
-        "declaredBy": {"labels": [DECLARED]},
-        "kinds": [{
-            "id": "restarts", "group": "catena.dev", "version": "v1alpha1",
-            "resource": "basicdeploymentrestarts", "kind": "BasicDeploymentRestart",
-            "expire": {
-                "finishedAt": "object.status.conditions.exists(condition, condition.type == 'Succeeded' && condition.status != 'Unknown') ? object.status.completionTime : null",
-                "ttlSeconds": "object.spec.ttlSecondsAfterFinished",
-            },
-        }],
-    }));
-    let kind = settings.kinds.listed.first().expect("the model's settings have a kind");
-    (kind.clone(), settings.expiry(kind).expect("its commands expire"))
-});
+static RESTARTS: LazyLock<Described> = LazyLock::new(|| Described::defined_as("BasicDeploymentRestart"));
+static ROLLBACKS: LazyLock<Described> = LazyLock::new(|| Described::defined_as("BasicDeploymentRollback"));
 
 /// Of backup-controller, where only a proven backup or a person releases an object.
 pub static HOLDING: LazyLock<backup_controller::Settings> = LazyLock::new(|| backups("Hold"));
@@ -80,6 +53,20 @@ pub const ENTRY: &str = "deployments";
 pub const DEADLINE: u8 = 2;
 /// Tries before an object is released, if it is released at all.
 pub const TRIES: u8 = 2;
+
+impl Described {
+    fn defined_as(name: &str) -> Self {
+        let mut definitions = catena_api::crds().into_iter();
+        let definition = definitions.find(|definition| definition.spec.names.kind == name);
+        let definition = read(json!(definition.expect("commands have a definition")));
+        let kind = describe(&definition).unwrap_or_else(|problem| panic!("it is described: {problem}"));
+        let run = kind.run.clone().expect("its commands are carried out");
+        let reaper: command_reaper::Settings =
+            read(json!({"declaredBy": {"labels": [DECLARED]}, "kinds": []}));
+        let expiry = reaper.expiry(&kind).expect("its commands expire");
+        Self { kind: Arc::new(kind), run, expiry }
+    }
+}
 
 fn backups(on_failure: &str) -> backup_controller::Settings {
     read(json!({

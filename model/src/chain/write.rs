@@ -39,7 +39,7 @@ pub enum Purpose {
     /// Replicas of a child.
     Scale(i32),
     /// The effect of a command with this uid.
-    Restart(Text),
+    Run(Text),
     /// The controller's report on its own object.
     Status,
     /// The report on the command with this uid.

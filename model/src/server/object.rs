@@ -30,6 +30,8 @@ pub enum Kind {
     Revision,
     /// `BasicDeploymentRestart`.
     Restart,
+    /// `BasicDeploymentRollback`.
+    Rollback,
     /// `Job`, as a backup.
     Backup,
 }

@@ -9,8 +9,8 @@ use crate::{
     blocking_pod::look_in,
     decide::action::Action,
     observed::Observed,
-    stall::silence_in,
-    status::{deadline_in, pace, status, told},
+    stall::{deadline_in, silence_in},
+    status::{pace, status, told},
     step, token,
 };
 

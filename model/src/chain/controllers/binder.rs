@@ -16,7 +16,7 @@ use super::super::{
     process::Process,
     sabotage::Sabotage,
     scope::Scope,
-    settings::BOUND as KIND,
+    settings::commands,
     write::{Purpose, Write},
 };
 use crate::{
@@ -30,7 +30,8 @@ use crate::{
 
 /// A pass over a command.
 pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Stored) -> Vec<Write> {
-    let row = CommandRow::of(&KIND, trimmed(command));
+    let kind = &commands(command.meta.key.kind).kind;
+    let row = CommandRow::of(kind, trimmed(command));
     let attempt = process.attempt(command);
     let is_needed = attempt == operator_kit::run::Attempt::Allowed && !command.meta.is_deleting;
     let target = match &row.finding {
@@ -41,12 +42,12 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Sto
                 is_terminating: live.meta.is_deleting && !scope.has(Sabotage::BindsToTheDying),
                 created: None,
             });
-            let kind = ServedKind { resource: resource(Kind::Deployment), is_namespaced: true };
-            Some(Target::Served { kind, object: live })
+            let target_kind = ServedKind { resource: resource(Kind::Deployment), is_namespaced: true };
+            Some(Target::Served { kind: target_kind, object: live })
         }
         _ => None,
     };
-    let source = Source { id: KIND.id.clone(), watched: WatchedResource::unwatched(KIND.resource.clone()) };
+    let source = Source { id: kind.id.clone(), watched: WatchedResource::unwatched(kind.resource.clone()) };
     let action = decide(&Observed {
         command: Arc::new(Watched { metadata: metadata(command), source: Arc::new(source), row }),
         attempt,

@@ -6,10 +6,12 @@ mod deployments;
 mod reaper;
 mod runner;
 
+pub use deployments::rendered;
+
 use catena_api::keys;
 
 use super::{
-    content::{Answer, Object, Server, Stored},
+    content::{Answer, COMMANDS, Object, Server, Stored},
     process::Process,
     scope::Scope,
     write::Write,
@@ -32,14 +34,17 @@ impl Controller {
     pub fn watches(self) -> &'static [Kind] {
         match self {
             Self::Deployments => &[Kind::Deployment, Kind::ReplicaSet, Kind::Workload, Kind::Revision],
-            Self::Binder | Self::Runner | Self::Reaper => &[Kind::Restart],
+            Self::Binder | Self::Runner | Self::Reaper => &COMMANDS,
             Self::Backups => &[Kind::Deployment],
         }
     }
 
-    /// The kind that a pass is about.
-    pub fn reconciles(self) -> Kind {
-        self.watches()[0]
+    /// The kinds that a pass is about.
+    pub fn reconciles(self) -> &'static [Kind] {
+        match self {
+            Self::Deployments | Self::Backups => &[Kind::Deployment],
+            Self::Binder | Self::Runner | Self::Reaper => &COMMANDS,
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use super::super::{
     process::{Memory, Process},
     sabotage::Sabotage,
     scope::Scope,
-    settings::REAPED,
+    settings::{Described, commands},
     write::{Purpose, Write},
 };
 use crate::{
@@ -25,7 +25,8 @@ use crate::{
 
 /// A pass over a command.
 pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Stored) -> Vec<Write> {
-    let mut row = CommandRow::of(trimmed(command), &REAPED.1);
+    let Described { kind, expiry, .. } = commands(command.meta.key.kind);
+    let mut row = CommandRow::of(trimmed(command), expiry);
     if scope.has(Sabotage::ReapsDeclared) {
         row.declared_by = None;
     }
@@ -35,7 +36,6 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Sto
     let is_deleted = removed.is_some_and(|(removed, _)| removed == uid);
     // An hour is longer than any history.
     let came_back = removed.is_some_and(|(removed, spec)| removed != uid && *spec == row.spec);
-    let (kind, _) = &*REAPED;
     let source = Source { id: kind.id.clone(), watched: WatchedResource::unwatched(kind.resource.clone()) };
     let observed = Observed {
         command: Arc::new(Watched { metadata: metadata(command), source: Arc::new(source), row }),
@@ -77,8 +77,8 @@ pub fn hears(memory: &mut Memory, write: &Write, answer: &Answer) -> bool {
     if !matches!(answer, Answer::Done(_) | Answer::NotFound) {
         return true;
     }
-    let spec = CommandRow::of(trimmed(&write.whose), &REAPED.1).spec;
     let meta = &write.whose.meta;
+    let spec = CommandRow::of(trimmed(&write.whose), &commands(meta.key.kind).expiry).spec;
     memory.removed.insert(meta.key.name.clone(), (meta.uid.clone(), spec));
     false
 }

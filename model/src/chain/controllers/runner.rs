@@ -1,10 +1,13 @@
 //! The glue of command-runner.
 
-use std::sync::Arc;
+use std::{
+    collections::HashMap,
+    sync::{Arc, LazyLock},
+};
 
-use catena_api::command::RecentCommands;
+use catena_api::{command::RecentCommands, keys};
 use command_runner::{
-    command::{Command, CommandRow, REPORTED, order},
+    command::{Command, CommandRow, REPORTED, order, recent},
     decide::{
         Action, RUN, decide,
         judge::{State, judge},
@@ -13,32 +16,40 @@ use command_runner::{
 };
 use operator_kit::run::Attempt;
 use operator_watch::{Source, Watched, WatchedResource};
+use parking_lot::Mutex;
 use serde_json::json;
 
 use super::super::{
-    content::{Answer, Object, Server, Stored, metadata, texts, trimmed, whole},
+    content::{Answer, COMMANDS, Server, Stored, metadata, texts, trimmed, whole},
     process::Process,
     sabotage::Sabotage,
     scope::Scope,
-    settings::CARRIED_OUT,
+    settings::{Described, commands},
     world::deployment_key,
     write::{Purpose, Write},
 };
 use crate::{
     clock,
-    server::operation::{Change, Preconditions},
+    harness::digest,
+    server::{
+        object::Kind,
+        operation::{Change, Preconditions},
+    },
 };
 
 /// A pass over a command.
 pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Stored) -> Vec<Write> {
-    let own = Arc::new(row_of(command));
+    let own = row_of(scope, command);
     let is_of_target = |other: &Command| {
         let target = own.row.target_id();
         target.is_some() && other.row.target_id() == target
     };
-    let all = process.cache(command.meta.key.kind).rows().map(|row| Arc::new(row_of(row)));
-    let mut line: Vec<_> = all.filter(|other| is_of_target(other)).collect();
+    let all = COMMANDS.into_iter().flat_map(|kind| process.cache(kind).rows());
+    let mut line: Vec<_> = all.map(|row| row_of(scope, row)).filter(|other| is_of_target(other)).collect();
     line.sort_by(|one, other| order(one, other));
+    if scope.has(Sabotage::TakesTheNewestFirst) {
+        line.reverse();
+    }
     if scope.has(Sabotage::TakesNoTurns) {
         line = vec![own.clone()];
     }
@@ -54,8 +65,13 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Sto
         since_told: None,
     };
     let may_act = !own.row.has_ended() && !command.meta.is_deleting;
-    if may_act && observed.needs_target() && !matches!(observed.attempt, Attempt::Deferred(_)) {
+    let is_needed = observed.needs_target() || process.memory.ran.contains(&command.meta.uid);
+    if may_act && is_needed && !matches!(observed.attempt, Attempt::Deferred(_)) {
         observed.target = look(server, scope, &own);
+        if !scope.has(Sabotage::OverlooksUnreported) {
+            let unreported = observed.unreported().map(|other| recent(other).uid.into());
+            process.memory.ran.extend(unreported);
+        }
         observed.is_confirmed =
             matches!(judge(&observed), State::Due(_)) && still_waits(server, scope, command);
     }
@@ -67,7 +83,8 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Sto
             .into_iter()
             .collect(),
         Action::Report(status) => {
-            let preconditions = Preconditions::uid(&uid);
+            let version = Some(command.meta.version).filter(|_| !scope.has(Sabotage::ReportsBlindly));
+            let preconditions = Preconditions { uid: Some(uid), version };
             vec![Write::status(command, Purpose::Tell, key, preconditions, json!(status), &REPORTED)]
         }
         Action::Wait(_) | Action::Settle => Vec::new(),
@@ -86,20 +103,51 @@ fn run(
     if is_blind {
         patch["spec"]["restartedAt"] = clock::time(server.clock).to_string().into();
     }
-    let annotations = texts(&patch, "annotations").into_iter();
+    let mut annotations = texts(&patch, "annotations");
+    if scope.has(Sabotage::ProvesNothing) {
+        annotations.remove(keys::COMMANDS);
+    }
+    let annotations = annotations.into_iter();
     let mut changes: Vec<_> = annotations.map(|(key, value)| Change::Annotation(key, Some(value))).collect();
-    changes.push(Change::Spec(json!({"spec": patch["spec"]}).into()));
+    if let Some(spec) = patch.get("spec") {
+        changes.push(Change::Spec(json!({"spec": spec}).into()));
+    }
     let version = Some(target.meta.version).filter(|_| !is_blind);
     let preconditions = Preconditions { uid: Some(target.meta.uid.clone()), version };
-    let purpose = Purpose::Restart(command.meta.uid.clone());
+    let purpose = Purpose::Run(command.meta.uid.clone());
     Write::patch(command, purpose, target.meta.key.clone(), preconditions, changes).of_step(RUN, None)
 }
 
-fn row_of(command: &Object) -> Command {
-    let (kind, run) = &*CARRIED_OUT;
-    let watched = WatchedResource::unwatched(kind.resource.clone());
-    let row = CommandRow::of(kind, run, trimmed(command));
-    Watched { metadata: metadata(command), source: Arc::new(Source { id: kind.id.clone(), watched }), row }
+/// A command in the cache of command-runner. It is the same in many states, and reading it is the slowest part of a pass.
+fn row_of(scope: &Scope, command: &Stored) -> Arc<Command> {
+    static KNOWN: LazyLock<Mutex<HashMap<u64, Arc<Command>>>> = LazyLock::new(Mutex::default);
+    let input = digest(&(command, scope.sabotage));
+    let known = KNOWN.lock().get(&input).cloned();
+    known.unwrap_or_else(|| {
+        let Described { kind, run, .. } = commands(command.meta.key.kind);
+        let watched = WatchedResource::unwatched(kind.resource.clone());
+        let row = sabotaged(CommandRow::of(kind, run, trimmed(command)), scope, command.meta.key.kind);
+        let source = Arc::new(Source { id: kind.id.clone(), watched });
+        let row = Arc::new(Watched { metadata: metadata(command), source, row });
+        KNOWN.lock().insert(input, row.clone());
+        row
+    })
+}
+
+fn sabotaged(mut row: CommandRow, scope: &Scope, kind: Kind) -> CommandRow {
+    match scope.sabotage {
+        Some(Sabotage::RepeatsWhatHasStarted) => row.status.start_time = None,
+        Some(Sabotage::RollsBackFromTheNewest) if kind == Kind::Rollback => {
+            // The first one compares the times of revisions.
+            Arc::make_mut(&mut row.run).refuse.remove(0);
+        }
+        Some(Sabotage::RollsBackByOldStatuses) if kind == Kind::Rollback => {
+            // The last one compares generations.
+            Arc::make_mut(&mut row.run).wait.pop();
+        }
+        _ => {}
+    }
+    row
 }
 
 /// The target that a command names.
@@ -122,7 +170,7 @@ fn look(server: &Server, scope: &Scope, command: &Command) -> Look {
 fn still_waits(server: &Server, scope: &Scope, command: &Stored) -> bool {
     let live = server.get(&command.meta.key);
     let waits = |now: &Stored| {
-        let row = row_of(now).row;
+        let row = &row_of(scope, now).row;
         now.meta.uid == command.meta.uid
             && now.meta.owners == command.meta.owners
             && !now.meta.is_deleting
@@ -134,7 +182,7 @@ fn still_waits(server: &Server, scope: &Scope, command: &Stored) -> bool {
 
 /// Whether the write failed. Where the target or the command changed meanwhile, both are looked at again.
 pub fn hears(write: &Write, answer: &Answer) -> bool {
-    let is_expected = matches!(write.purpose, Purpose::Restart(_) | Purpose::Tell)
+    let is_expected = matches!(write.purpose, Purpose::Run(_) | Purpose::Tell)
         && matches!(answer, Answer::NotFound | Answer::Conflict);
     !is_expected && !matches!(answer, Answer::Done(_))
 }

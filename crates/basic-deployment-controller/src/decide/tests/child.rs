@@ -35,13 +35,13 @@ fn scaling_sets_the_replicas_and_nothing_else() {
 #[test]
 fn another_rendering_is_applied_and_a_change_by_hand_undone() {
     let outdated = ours(json!({"metadata": {"annotations": {keys::HASH: "old"}}}));
-    assert!(matches!(decide(&outdated), Action::Apply { cause: Cause::Rendering, .. }));
+    assert!(matches!(decide(&outdated), Action::Apply { heals: false, .. }));
     for change in [
         json!({"metadata": {"annotations": {keys::HASH: ""}}}),
         json!({"spec": {"parameters": {"image": "evil"}}}),
         json!({"metadata": {"labels": {keys::DEPLOYMENT_UID: "other"}}}),
     ] {
-        assert!(matches!(decide(&ours(change)), Action::Apply { cause: Cause::Drift, .. }));
+        assert!(matches!(decide(&ours(change)), Action::Apply { heals: true, .. }));
     }
 }
 
@@ -113,7 +113,7 @@ fn what_a_former_one_left_is_waited_for() {
 #[test]
 fn an_orphan_that_comes_from_the_same_rendering_is_taken_back() {
     let left = child(json!({"metadata": {"ownerReferences": null}}));
-    assert!(matches!(decide(&observed(Found::Orphan(left))), Action::Apply { cause: Cause::Drift, .. }));
+    assert!(matches!(decide(&observed(Found::Orphan(left))), Action::Apply { heals: true, .. }));
 }
 
 #[test]

@@ -19,7 +19,7 @@ fn a_pin_that_rejects_nothing_holds_and_is_no_rollback() {
 #[test]
 fn the_child_follows_a_pin_and_is_ready_when_it_serves() {
     let mut observed = rolled_back();
-    let Action::Apply { desired, cause: Cause::Rendering, .. } = decide(&observed) else { panic!() };
+    let Action::Apply { desired, heals: false, .. } = decide(&observed) else { panic!() };
     assert_eq!(desired.hash, "good");
     assert!(!status(&observed).ready, "it serves the rejected one");
     observed.child = Found::Ours(child(json!({"metadata": {"annotations": {keys::HASH: "good"}}})));

@@ -8,8 +8,8 @@ use operator_watch::{Failure, NextRetry};
 use super::*;
 use crate::{
     outputs::Pause,
-    stall,
-    status::{CONDITIONS, deadline_in, pace},
+    stall::{self, deadline_in},
+    status::{CONDITIONS, pace},
 };
 
 /// Status, reason and message of a condition; `None` if it does not exist.

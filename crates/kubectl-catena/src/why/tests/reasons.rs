@@ -3,6 +3,7 @@
 use std::{collections::HashSet, env, fs, path::Path};
 
 use catena_api::reason;
+use catena_cluster::Identity;
 use clap::Parser;
 
 use super::{
@@ -11,7 +12,6 @@ use super::{
 };
 use crate::{
     cli::Cli,
-    object::Identity,
     why::{
         reasons::{Row, describe, tests::part},
         text::with_names,

@@ -40,7 +40,8 @@ pub fn writes(scope: &Scope, deployment: &Stored, observed: &Observed, action: A
     match action {
         Action::Record { rendered, number } => vec![record(deployment, &rendered, number)],
         Action::Renumber { revision, number } => {
-            let changes = vec![Change::Spec(json!({"revision": number}).into())];
+            let at = Change::Annotation(keys::NUMBERED_AT.into(), Some(observed.now.to_string().into()));
+            let changes = vec![at, Change::Spec(json!({"revision": number}).into())];
             vec![patch(Purpose::Other, key(Kind::Revision, &revision.name), &revision.uid, changes)]
         }
         Action::Create { desired, replicas } => {
@@ -85,21 +86,30 @@ pub fn writes(scope: &Scope, deployment: &Stored, observed: &Observed, action: A
             };
             revisions.iter().map(delete).collect()
         }
+        Action::Unpin => {
+            let changes = vec![Change::Annotation(keys::PINNED_REVISION.into(), None)];
+            let key = deployment.meta.key.clone();
+            let write = Write::patch(deployment, Purpose::Other, key, exactly(deployment), changes);
+            vec![write.of_step(step, None)]
+        }
         Action::WriteStatus(status) => {
-            let (key, uid) = (deployment.meta.key.clone(), deployment.meta.uid.clone());
-            let exactly = Preconditions { uid: Some(uid), version: Some(deployment.meta.version) };
+            let (key, exactly) = (deployment.meta.key.clone(), exactly(deployment));
             let write = Write::status(deployment, Purpose::Status, key, exactly, json!(status), &CONDITIONS);
             vec![write.of_step(step::STATUS, None)]
         }
-        // Each kind of the model has one version, each revision its owner, and each command is a restart.
+        // Each kind of the model has one version, and each revision its owner.
         Action::RefreshOwner { .. }
-        | Action::Unpin
         | Action::Adopt(_)
         | Action::Refuse(_)
         | Action::RefuseFormer(_)
         | Action::Wait(_)
         | Action::Settle => Vec::new(),
     }
+}
+
+/// This very state of an object.
+fn exactly(object: &Stored) -> Preconditions {
+    Preconditions { uid: Some(object.meta.uid.clone()), version: Some(object.meta.version) }
 }
 
 fn record(deployment: &Stored, rendered: &Rendered, number: i64) -> Write {

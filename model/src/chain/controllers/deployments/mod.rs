@@ -3,6 +3,8 @@
 mod act;
 mod observe;
 
+pub use observe::rendered;
+
 use basic_deployment_controller::{
     child::{Child, projection},
     decide::{Action, decide},

@@ -14,7 +14,7 @@ use basic_deployment_controller::{
     observed::{Found, ListedKind, Observed},
     revision::{self, Revision},
 };
-use catena_api::BasicDeployment;
+use catena_api::{BasicDeployment, Pin};
 use operator_kit::{report::StatusAge, run::Attempt, write::Ownership};
 use operator_templates::Rendered;
 use operator_watch::{WatchedResource, Watermark};
@@ -38,8 +38,11 @@ pub fn observe(process: &Process, server: &Server, scope: &Scope, deployment: &S
     let (settings, uid) = (&*DEPLOYMENTS, &deployment.meta.uid);
     let attempt = process.attempt(deployment);
     let is_allowed = !matches!(attempt, Attempt::Deferred(_));
-    let real = real_deployment(deployment);
-    let rendered = rendered(deployment, &real);
+    let rendered = rendered(deployment);
+    let mut real = real_deployment(deployment);
+    if scope.has(Sabotage::HandsNoToken) {
+        real.spec.restarted_at = None;
+    }
     let own = |kind| {
         let rows = process.cache(kind).rows();
         rows.filter(|row| row.meta.controller() == Some(uid))
@@ -49,7 +52,14 @@ pub fn observe(process: &Process, server: &Server, scope: &Scope, deployment: &S
     revisions.sort_by(|a, b| (a.number, &a.uid).cmp(&(b.number, &b.uid)));
     let mut others: Vec<_> =
         CHILDREN.into_iter().flat_map(own).map(|row| Arc::new(child_of(row, scope))).collect();
-    let desired = rendered.clone().and_then(|rendered| {
+    let holds = |pin: &Pin| rendered.as_ref().map_or(true, |rendered| rendered.hash == pin.rejects);
+    let pin = Pin::on(&real).filter(holds);
+    let is_other = |pin: &&Pin| rendered.as_ref().map_or(true, |rendered| rendered.hash != pin.hash);
+    let wanted = match pin.as_ref().filter(is_other) {
+        Some(pin) => stored(server, &revisions, &pin.hash),
+        None => rendered.clone(),
+    };
+    let desired = wanted.and_then(|rendered| {
         let kind = settings.kind_of(&rendered.object)?;
         Ok(Desired::new(&real, rendered, kind))
     });
@@ -84,7 +94,7 @@ pub fn observe(process: &Process, server: &Server, scope: &Scope, deployment: &S
         given_replicas: memory.replicas.iter().map(|(uid, given)| (uid.to_string(), *given)).collect(),
         rendered,
         unread: Vec::new(),
-        pin: None,
+        pin,
         unlisted: None,
         desired,
         child,
@@ -96,13 +106,27 @@ pub fn observe(process: &Process, server: &Server, scope: &Scope, deployment: &S
     })
 }
 
+/// The rendering of a revision.
+fn stored(server: &Server, revisions: &[Arc<Revision>], hash: &str) -> Result<Rendered, Refusal> {
+    let found = revision::find(revisions, hash).and_then(|revision| {
+        let live = server.get(&Key { kind: Kind::Revision, name: (&*revision.name).into() });
+        live.filter(|live| *live.meta.uid == *revision.uid)
+    });
+    let object = found.and_then(|found| Revision::rendering(trimmed(found)));
+    let hash = hash.to_owned();
+    match object {
+        Some(object) => Ok(Rendered { object, hash }),
+        None => Err(Refusal::RevisionGone { hash }),
+    }
+}
+
 /// The rendering of a `BasicDeployment`. It is the same in many states, and the slowest part of a pass.
-fn rendered(deployment: &Stored, real: &BasicDeployment) -> Result<Rendered, Refusal> {
+pub fn rendered(deployment: &Stored) -> Result<Rendered, Refusal> {
     static KNOWN: LazyLock<Mutex<HashMap<u64, Result<Rendered, Refusal>>>> = LazyLock::new(Mutex::default);
     let input = digest(&(&deployment.meta, &deployment.spec));
     let known = KNOWN.lock().get(&input).cloned();
     known.unwrap_or_else(|| {
-        let rendered = render(real, &DEPLOYMENTS);
+        let rendered = render(&real_deployment(deployment), &DEPLOYMENTS);
         KNOWN.lock().insert(input, rendered.clone());
         rendered
     })

@@ -41,24 +41,22 @@ pub fn interrupted() -> ExitCode {
     ExitCode::from(INTERRUPTED)
 }
 
-/// Asks again and again until there is an answer; `None` if there is none within the limit.
+/// Asks again and again until something is so; `false` if it is not within the limit.
 ///
 /// # Errors
 /// When a question ends in an error.
-pub async fn poll<T>(
+pub async fn until(
     interval: Duration,
     limit: Duration,
-    mut ask: impl AsyncFnMut() -> Result<Option<T>>,
-) -> Result<Option<T>> {
+    mut is: impl AsyncFnMut() -> Result<bool>,
+) -> Result<bool> {
     let answer = async {
-        loop {
-            if let Some(answer) = ask().await? {
-                return anyhow::Ok(answer);
-            }
+        while !is().await? {
             sleep(interval).await;
         }
+        Ok(true)
     };
-    timeout(limit, answer).await.ok().transpose()
+    timeout(limit, answer).await.unwrap_or(Ok(false))
 }
 
 #[cfg(test)]
@@ -70,17 +68,16 @@ mod tests {
         let second = Duration::from_secs(1);
         let ask = async |answered: u32, limit: u32| {
             let mut asked = 0;
-            let answer = poll(second, limit * second, async || {
+            let answer = until(second, limit * second, async || {
                 asked += 1;
-                Ok((asked == answered).then_some(asked))
+                Ok(asked == answered)
             });
-            answer.await.unwrap()
+            (answer.await.unwrap(), asked)
         };
-        assert_eq!((ask(3, 10).await, ask(3, 1).await), (Some(3), None));
-        assert!(poll(second, second, async || -> Result<Option<()>> { anyhow::bail!("no") }).await.is_err());
-        assert_eq!(
-            poll(second, second, async || Ok(std::future::pending::<Option<()>>().await)).await.unwrap(),
-            None
-        );
+        assert_eq!(ask(3, 10).await, (true, 3));
+        assert!(!ask(3, 1).await.0);
+        assert!(until(second, second, async || anyhow::bail!("no")).await.is_err());
+        let silent = async || Ok(std::future::pending::<bool>().await);
+        assert!(!until(second, second, silent).await.unwrap());
     }
 }

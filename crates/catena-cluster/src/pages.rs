@@ -1,21 +1,20 @@
 //! Reads lists page by page, so that no response is huge.
 
 use kube::{
-    Api, Client, Resource,
+    Client,
     api::ListParams,
-    core::{ListMeta, ObjectMeta, Request},
+    core::{ListMeta, Request},
 };
-use operator_watch::Trimmed;
 use serde::{Deserialize, de::DeserializeOwned};
 
-use crate::{
+use super::{
+    ObjectName, Paint, Tone,
     lenient::{Listed, Unreadable},
-    object::ObjectName,
-    paint::{Paint, sanitized},
+    sanitized,
 };
 
 /// Objects per page.
-const PAGE_SIZE: u32 = 500;
+pub const PAGE_SIZE: u32 = 500;
 
 #[derive(Deserialize)]
 #[serde(bound = "K: DeserializeOwned")]
@@ -24,38 +23,6 @@ struct Page<K> {
     metadata: ListMeta,
     /// Null when there are none.
     items: Option<Vec<Listed<K>>>,
-}
-
-/// The objects of the first pages of a list, and whether these are all.
-pub async fn first<K>(pages: usize, api: &Api<K>, params: ListParams) -> kube::Result<(Vec<K>, bool)>
-where
-    K: Resource + Clone + DeserializeOwned + 'static,
-{
-    let (mut objects, mut list) = (Vec::new(), Pages::whole(api, params));
-    for _ in 0..pages {
-        match list.next().await? {
-            Some(page) => objects.extend(page),
-            None => break,
-        }
-    }
-    Ok((objects, list.next.is_none()))
-}
-
-/// All objects of a list.
-pub async fn all<K>(api: &Api<K>, params: ListParams) -> kube::Result<Vec<K>>
-where
-    K: Resource + Clone + DeserializeOwned + 'static,
-{
-    Ok(first(usize::MAX, api, params).await?.0)
-}
-
-/// The metadata of all objects of a list without `managedFields`, in one response unless the parameters limit it.
-pub async fn metadata<K: Resource + Clone>(
-    api: &Api<K>,
-    params: ListParams,
-) -> kube::Result<Vec<ObjectMeta>> {
-    let objects = Pages::new(api, params, true).next::<Trimmed>().await?;
-    Ok(objects.into_iter().flatten().map(|object| object.metadata).collect())
 }
 
 /// A list of which one page is held at a time.
@@ -71,24 +38,31 @@ pub struct Pages {
 
 impl Pages {
     /// A list of whole objects.
-    pub fn whole<A: Resource + Clone>(api: &Api<A>, params: ListParams) -> Self {
+    #[must_use]
+    pub fn whole(client: &Client, url: String, params: ListParams) -> Self {
         let limit = params.limit.unwrap_or(PAGE_SIZE);
-        Self::new(api, params.limit(limit), false)
+        Self { is_metadata: false, ..Self::of_metadata(client, url, params.limit(limit)) }
     }
 
-    /// A list of metadata.
-    pub fn metadata<A: Resource + Clone>(api: &Api<A>, params: ListParams) -> Self {
-        Self::new(api, params.limit(PAGE_SIZE), true)
+    /// A list of metadata, in one response unless the parameters limit it.
+    #[must_use]
+    pub fn of_metadata(client: &Client, url: String, params: ListParams) -> Self {
+        Self { client: client.clone(), url, is_metadata: true, next: Some(params), remaining: None }
     }
 
-    /// A list of metadata in one response, from the cache of the server.
-    pub fn of_cache<A: Resource + Clone>(api: &Api<A>) -> Self {
-        Self::new(api, ListParams::default().match_any(), true)
-    }
-
-    fn new<A: Resource + Clone>(api: &Api<A>, params: ListParams, is_metadata: bool) -> Self {
-        let (url, client) = (api.resource_url().to_owned(), api.clone().into_client());
-        Self { client, url, is_metadata, next: Some(params), remaining: None }
+    /// The objects of the first pages, and whether these are all.
+    pub async fn first<K: DeserializeOwned + 'static>(
+        mut self,
+        pages: usize,
+    ) -> kube::Result<(Vec<K>, bool)> {
+        let mut objects = Vec::new();
+        for _ in 0..pages {
+            match self.next().await? {
+                Some(page) => objects.extend(page),
+                None => break,
+            }
+        }
+        Ok((objects, self.next.is_none()))
     }
 
     /// The next page.
@@ -131,5 +105,5 @@ fn warn(url: &str, Unreadable { object: ObjectName { namespace, name }, error }:
     let namespace =
         namespace.as_ref().map_or_else(String::new, |namespace| format!(" in namespace {namespace:?}"));
     let said = sanitized(&format!("{plural}/{name}{namespace} cannot be read and is omitted: {error}"));
-    eprintln!("{} {said}", Paint::for_stderr().bad("warning:"));
+    eprintln!("{} {said}", Paint::for_stderr().tone(Tone::Bad, "warning:"));
 }

@@ -30,20 +30,22 @@ pub enum Tone {
 
 impl Paint {
     /// No colours.
-    #[cfg(test)]
     pub const OFF: Self = Self { is_on: false };
 
     /// For standard output.
+    #[must_use]
     pub fn for_stdout() -> Self {
         Self { is_on: may_colour() && std::io::stdout().is_terminal() }
     }
 
     /// For standard error.
+    #[must_use]
     pub fn for_stderr() -> Self {
         Self { is_on: may_colour() && std::io::stderr().is_terminal() }
     }
 
     /// A text in a tone.
+    #[must_use]
     pub fn tone(self, tone: Tone, text: &str) -> String {
         let style = match tone {
             Tone::Plain => return text.to_owned(),
@@ -55,29 +57,16 @@ impl Paint {
         };
         if self.is_on && !text.is_empty() { format!("{style}{text}{style:#}") } else { text.to_owned() }
     }
-
-    /// An error.
-    pub fn bad(self, text: &str) -> String {
-        self.tone(Tone::Bad, text)
-    }
-
-    /// Less important.
-    pub fn quiet(self, text: &str) -> String {
-        self.tone(Tone::Quiet, text)
-    }
-
-    /// The main point.
-    pub fn strong(self, text: &str) -> String {
-        self.tone(Tone::Strong, text)
-    }
 }
 
 /// A text from an object without control characters: an author of a status must not control the terminal.
+#[must_use]
 pub fn sanitized(text: &str) -> String {
     text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
 }
 
 /// A text, cut behind this number of characters.
+#[must_use]
 pub fn cut(text: &str, longest: usize) -> Cow<'_, str> {
     match text.char_indices().nth(longest) {
         Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
@@ -108,8 +97,8 @@ mod tests {
 
     #[test]
     fn a_text_is_coloured_only_when_colours_are_on() {
-        assert_eq!(Paint::OFF.bad("x"), "x");
-        assert_eq!(Paint { is_on: true }.bad("x"), "\u{1b}[31mx\u{1b}[0m");
-        assert_eq!(Paint { is_on: true }.bad(""), "");
+        assert_eq!(Paint::OFF.tone(Tone::Bad, "x"), "x");
+        assert_eq!(Paint { is_on: true }.tone(Tone::Bad, "x"), "\u{1b}[31mx\u{1b}[0m");
+        assert_eq!(Paint { is_on: true }.tone(Tone::Bad, ""), "");
     }
 }

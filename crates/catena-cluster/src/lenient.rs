@@ -9,7 +9,7 @@ use serde::{
 };
 use serde_json::{Map, Value, value::RawValue};
 
-use crate::object::ObjectName;
+use crate::ObjectName;
 
 /// An object with any times in its metadata: the API server accepts later ones than can be represented here.
 #[derive(Clone, Debug)]

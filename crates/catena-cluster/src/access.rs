@@ -5,14 +5,14 @@ use http::{Method, header::CONTENT_TYPE};
 use kube::{
     Api, Resource,
     api::ListParams,
-    core::{DynamicObject, DynamicResourceScope, TypeMeta},
+    core::{DynamicObject, DynamicResourceScope, ObjectMeta},
     discovery::ApiResource,
 };
-use operator_watch::Live;
+use operator_watch::{Live, Trimmed};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::{connection::Cluster, errors, kinds::Kind, lenient::Lenient, pages, target::Target};
+use super::{Cluster, Kind, Target, errors, lenient::Lenient, pages::Pages};
 
 /// The field manager of this program.
 const MANAGER: &str = "kubectl-catena";
@@ -49,8 +49,18 @@ impl How<'_> {
         How { subresource: "", unknown_fields: "Strict", manager: "", dry_run: false };
 }
 
+/// An object on the server, by its kind and its name.
+#[derive(Clone, Copy)]
+pub struct At<'a> {
+    cluster: &'a Cluster,
+    kind: &'a Kind,
+    namespace: Option<&'a str>,
+    name: &'a str,
+}
+
 impl Cluster {
-    /// The objects of a kind in a namespace, or of a cluster-wide kind.
+    /// The objects of a kind in a namespace, or of a cluster-wide kind, for a watch.
+    #[must_use]
     pub fn api<K>(&self, kind: &Kind, namespace: Option<&str>) -> Api<K>
     where
         K: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>,
@@ -74,76 +84,10 @@ impl Cluster {
         self.client.request(request.map_err(kube::Error::HttpError)?).await
     }
 
-    /// Changes an object of a kind.
-    pub async fn write<T: DeserializeOwned>(
-        &self,
-        kind: &Kind,
-        namespace: Option<&str>,
-        name: &str,
-        change: Change<'_>,
-        how: How<'_>,
-    ) -> kube::Result<T> {
-        let namespace = namespace.filter(|_| kind.is_namespaced);
-        Live::check_names(namespace, name)?;
-        let (method, document) = match change {
-            Change::Create(object) => (Method::POST, object),
-            Change::Replace(object) => (Method::PUT, object),
-            Change::Merge(patch) => (Method::PATCH, patch),
-            Change::Delete(options) => (Method::DELETE, options),
-        };
-        let is_new = matches!(change, Change::Create(_));
-        let objects = DynamicObject::url_path(&kind.resource, namespace);
-        let mut url = if is_new { objects } else { path(&kind.resource, namespace, name) };
-        if !how.subresource.is_empty() {
-            url = format!("{url}/{}", how.subresource);
-        }
-        let manager = if how.manager.is_empty() { MANAGER } else { how.manager };
-        let dry_run = if how.dry_run { "dryRun=All&" } else { "" };
-        let validation = match how.unknown_fields {
-            "" => String::new(),
-            unknown_fields => format!("fieldValidation={unknown_fields}&"),
-        };
-        url = format!("{url}?{dry_run}{validation}fieldManager={manager}");
-        self.send(method, &url, document).await
-    }
-
-    /// Deletes an object, if it is the one with this uid. Returns whether there was one of the name.
-    pub async fn delete(
-        &self,
-        kind: &Kind,
-        namespace: Option<&str>,
-        name: &str,
-        uid: Option<&str>,
-    ) -> kube::Result<bool> {
-        let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}});
-        let deleted = self.write(kind, namespace, name, Change::Delete(&options), How::default()).await;
-        Ok(if_there::<Value>(deleted)?.is_some())
-    }
-
-    /// An object of a kind as the server sends it, if it is there.
-    pub async fn read<T: DeserializeOwned>(
-        &self,
-        kind: &Kind,
-        namespace: Option<&str>,
-        name: &str,
-    ) -> kube::Result<Option<T>> {
-        let namespace = namespace.filter(|_| kind.is_namespaced);
-        Live::check_names(namespace, name)?;
-        if_there(self.send(Method::GET, &path(&kind.resource, namespace, name), &Value::Null).await)
-    }
-
-    /// An object of a kind, if it is there.
-    pub async fn find(
-        &self,
-        kind: &Kind,
-        namespace: Option<&str>,
-        name: &str,
-    ) -> kube::Result<Option<DynamicObject>> {
-        let found = self.read(kind, namespace, name).await?;
-        Ok(found.map(|Lenient(mut object): Lenient<DynamicObject>| {
-            object.types.get_or_insert_with(|| types(kind));
-            object
-        }))
+    /// The object of a kind with a name, whether it is there or not. A cluster-wide kind needs no namespace.
+    #[must_use]
+    pub fn at<'a>(&'a self, kind: &'a Kind, namespace: Option<&'a str>, name: &'a str) -> At<'a> {
+        At { cluster: self, kind, namespace: namespace.filter(|_| kind.is_namespaced), name }
     }
 
     /// The objects of the first pages of a list, and whether these are all.
@@ -154,11 +98,11 @@ impl Cluster {
         namespace: Option<&str>,
         params: ListParams,
     ) -> kube::Result<(Vec<DynamicObject>, bool)> {
-        let api = self.api::<DynamicObject>(kind, namespace);
-        let (mut objects, is_all) = pages::first(pages, &api, params).await?;
+        let (mut objects, is_all): (Vec<DynamicObject>, _) =
+            self.pages(kind, namespace, params).first(pages).await?;
         // The items of a list lack their type.
         for object in &mut objects {
-            object.types = Some(types(kind));
+            object.types = Some(kind.types());
         }
         Ok((objects, is_all))
     }
@@ -173,10 +117,36 @@ impl Cluster {
         Ok(self.first(usize::MAX, kind, namespace, params).await?.0)
     }
 
+    /// All objects of a list of a built-in kind.
+    pub async fn all<K>(&self, namespace: Option<&str>, params: ListParams) -> kube::Result<Vec<K>>
+    where
+        K: Resource<DynamicType = ()> + DeserializeOwned + 'static,
+    {
+        let pages = Pages::whole(&self.client, K::url_path(&(), namespace), params);
+        Ok(pages.first(usize::MAX).await?.0)
+    }
+
+    /// The pages of a list.
+    #[must_use]
+    pub fn pages(&self, kind: &Kind, namespace: Option<&str>, params: ListParams) -> Pages {
+        Pages::whole(&self.client, kind.url(namespace), params)
+    }
+
+    /// The metadata of all objects of a list without `managedFields`, in one response unless the parameters limit it.
+    pub async fn metadata(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+        params: ListParams,
+    ) -> kube::Result<Vec<ObjectMeta>> {
+        let objects = Pages::of_metadata(&self.client, kind.url(namespace), params).next::<Trimmed>().await?;
+        Ok(objects.into_iter().flatten().map(|object| object.metadata).collect())
+    }
+
     /// The object of the command line.
     pub async fn get(&self, target: &Target) -> Result<DynamicObject> {
         let kind = self.kinds.find(&target.kind)?;
-        let found = self.find(kind, Some(&self.namespace), &target.name).await;
+        let found = self.at(kind, Some(&self.namespace), &target.name).find().await;
         if let Some(object) = found.map_err(|error| self.refused(kind, &target.name, "get", error))? {
             return Ok(object);
         }
@@ -191,25 +161,71 @@ impl Cluster {
     /// Whether the namespace is known not to exist.
     pub async fn lacks_namespace(&self) -> bool {
         let Some(kind) = self.kinds.named("", "namespaces") else { return false };
-        matches!(self.find(kind, None, &self.namespace).await, Ok(None))
+        matches!(self.at(kind, None, &self.namespace).find().await, Ok(None))
     }
 
     /// The names of objects of a kind; none if they may not be listed.
     pub async fn names(&self, kind: &Kind, params: ListParams) -> Vec<String> {
-        let listed = pages::metadata(&self.api::<DynamicObject>(kind, Some(&self.namespace)), params).await;
+        let listed = self.metadata(kind, Some(&self.namespace), params).await;
         listed.unwrap_or_default().into_iter().filter_map(|metadata| metadata.name).collect()
     }
 
     /// The error of a failed request, for a user.
+    #[must_use]
     pub fn refused(&self, kind: &Kind, name: &str, verb: &str, error: kube::Error) -> anyhow::Error {
         let namespace = kind.is_namespaced.then_some(self.namespace.as_str());
         errors::refused((&kind.resource.kind, &kind.resource.plural), name, namespace, verb, error)
     }
 }
 
-/// The path of an object.
-fn path(resource: &ApiResource, namespace: Option<&str>, name: &str) -> String {
-    format!("{}/{name}", DynamicObject::url_path(resource, namespace))
+impl At<'_> {
+    fn url(&self) -> kube::Result<String> {
+        Live::check_names(self.namespace, self.name)?;
+        Ok(format!("{}/{}", self.kind.url(self.namespace), self.name))
+    }
+
+    /// Changes it.
+    pub async fn write<T: DeserializeOwned>(&self, change: Change<'_>, how: How<'_>) -> kube::Result<T> {
+        let object = self.url()?;
+        let (method, mut url, document) = match change {
+            Change::Create(created) => (Method::POST, self.kind.url(self.namespace), created),
+            Change::Replace(new) => (Method::PUT, object, new),
+            Change::Merge(patch) => (Method::PATCH, object, patch),
+            Change::Delete(options) => (Method::DELETE, object, options),
+        };
+        if !how.subresource.is_empty() {
+            url = format!("{url}/{}", how.subresource);
+        }
+        let manager = if how.manager.is_empty() { MANAGER } else { how.manager };
+        let dry_run = if how.dry_run { "dryRun=All&" } else { "" };
+        let validation = match how.unknown_fields {
+            "" => String::new(),
+            unknown_fields => format!("fieldValidation={unknown_fields}&"),
+        };
+        url = format!("{url}?{dry_run}{validation}fieldManager={manager}");
+        self.cluster.send(method, &url, document).await
+    }
+
+    /// Deletes it, if it is the one with this uid. Returns whether there was one of the name.
+    pub async fn delete(&self, uid: Option<&str>) -> kube::Result<bool> {
+        let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}});
+        let deleted = self.write(Change::Delete(&options), How::default()).await;
+        Ok(if_there::<Value>(deleted)?.is_some())
+    }
+
+    /// It as the server sends it, if it is there.
+    pub async fn read<T: DeserializeOwned>(&self) -> kube::Result<Option<T>> {
+        if_there(self.cluster.send(Method::GET, &self.url()?, &Value::Null).await)
+    }
+
+    /// It, if it is there.
+    pub async fn find(&self) -> kube::Result<Option<DynamicObject>> {
+        let found = self.read().await?;
+        Ok(found.map(|Lenient(mut object): Lenient<DynamicObject>| {
+            object.types.get_or_insert_with(|| self.kind.types());
+            object
+        }))
+    }
 }
 
 /// `None` for an object that is not there.
@@ -220,26 +236,21 @@ fn if_there<T>(answer: kube::Result<T>) -> kube::Result<Option<T>> {
     }
 }
 
-/// The type of an object of a kind.
-pub fn types(kind: &Kind) -> TypeMeta {
-    TypeMeta { api_version: kind.resource.api_version.clone(), kind: kind.resource.kind.clone() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::connection::tests::{answering, cluster};
+    use crate::testing::{answering, cluster};
 
     #[tokio::test]
     async fn a_name_that_would_be_another_request_is_not_asked_for() {
         let (cluster, requests) = cluster();
         let kind = cluster.kinds.find("pods").unwrap();
-        assert!(cluster.find(kind, Some("shop"), "web").await.unwrap().is_none());
+        assert!(cluster.at(kind, Some("shop"), "web").find().await.unwrap().is_none());
         assert_eq!(*requests.lock().unwrap(), ["GET /api/v1/namespaces/shop/pods/web"]);
         for (namespace, name) in
             [("shop", "?watch=true"), ("shop", ".."), ("shop", "a/b"), ("?watch=true", "web")]
         {
-            cluster.find(kind, Some(namespace), name).await.unwrap_err();
+            cluster.at(kind, Some(namespace), name).find().await.unwrap_err();
         }
         assert_eq!(requests.lock().unwrap().len(), 1, "{requests:?}");
     }
@@ -256,7 +267,7 @@ mod tests {
             (Change::Delete(&object), How::default()),
         ];
         for (change, how) in changes {
-            let written: Value = cluster.write(kind, Some("shop"), "web", change, how).await.unwrap();
+            let written: Value = cluster.at(kind, Some("shop"), "web").write(change, how).await.unwrap();
             assert_eq!(written, object);
         }
         let expected = [
@@ -267,7 +278,7 @@ mod tests {
         ];
         assert_eq!(*requests.lock().unwrap(), expected);
         let wrong: kube::Result<Value> =
-            cluster.write(kind, Some("shop"), "..", Change::Merge(&object), How::default()).await;
+            cluster.at(kind, Some("shop"), "..").write(Change::Merge(&object), How::default()).await;
         let error = cluster.refused(kind, "..", "patch", wrong.unwrap_err()).to_string();
         assert_eq!(error, "cannot patch Pod \"..\": \"..\" is not an object name");
     }

@@ -25,6 +25,7 @@ pub struct Target {
 }
 
 impl ObjectArgument {
+    /// The object that the words name.
     pub fn target(&self) -> Result<Target> {
         let words: Vec<&str> = self.object.iter().map(String::as_str).collect();
         Target::of(&words)

@@ -7,7 +7,7 @@ use kube::{config::KubeconfigError, core::request};
 use serde::Serialize;
 use strsim::levenshtein;
 
-use crate::paint::sanitized;
+use crate::sanitized;
 
 /// Something that could not be read or tried.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -20,11 +20,13 @@ pub struct Gap {
 
 impl Gap {
     /// A part with a reason.
+    #[must_use]
     pub fn new(what: impl Into<String>, why: impl Into<String>) -> Self {
         Self { what: what.into(), why: why.into() }
     }
 
     /// A part that a failed request was for.
+    #[must_use]
     pub fn of(what: impl Into<String>, error: &kube::Error) -> Self {
         Self::new(what, read_failure(error))
     }
@@ -37,6 +39,7 @@ impl fmt::Display for Gap {
 }
 
 /// The chain of causes in one line. A layer that only repeats the next one is left out.
+#[must_use]
 pub fn in_one_line(error: &Error) -> String {
     let layers: Vec<String> = error.chain().map(ToString::to_string).collect();
     let says_more = |(index, layer): (usize, &String)| {
@@ -46,7 +49,7 @@ pub fn in_one_line(error: &Error) -> String {
 }
 
 /// The kubeconfig is not usable.
-pub fn no_kubeconfig(error: &KubeconfigError, context: Option<&str>, known: &[String]) -> Error {
+pub(crate) fn no_kubeconfig(error: &KubeconfigError, context: Option<&str>, known: &[String]) -> Error {
     let contexts = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
     match error {
         KubeconfigError::ReadConfig(source, path) => anyhow!(
@@ -73,6 +76,7 @@ pub fn no_kubeconfig(error: &KubeconfigError, context: Option<&str>, known: &[St
 }
 
 /// The reason of a failed request, in a few words.
+#[must_use]
 pub fn read_failure(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) if status.code == 403 && is_missing_right(&status.message) => {
@@ -85,7 +89,7 @@ pub fn read_failure(error: &kube::Error) -> String {
 }
 
 /// The API server does not answer the first request.
-pub fn no_answer(server: &str, error: kube::Error) -> Error {
+pub(crate) fn no_answer(server: &str, error: kube::Error) -> Error {
     let server = server.trim_end_matches('/');
     match error {
         kube::Error::Api(status) if status.code == 401 => anyhow!(
@@ -124,7 +128,7 @@ impl fmt::Display for NotFound {
 impl std::error::Error for NotFound {}
 
 /// An object does not exist.
-pub fn not_found(kind: &str, name: &str, namespace: Option<&str>, known: &[String]) -> Error {
+pub(crate) fn not_found(kind: &str, name: &str, namespace: Option<&str>, known: &[String]) -> Error {
     let place = namespace.map_or_else(String::new, |namespace| format!(" in namespace {namespace:?}"));
     let nearest = known.iter().map(|known| (levenshtein(known, name), known)).min();
     let hint = match nearest {
@@ -143,11 +147,13 @@ pub fn not_found(kind: &str, name: &str, namespace: Option<&str>, known: &[Strin
 }
 
 /// The namespace of an object does not exist.
+#[must_use]
 pub fn no_namespace(name: &str) -> Error {
     anyhow!("there is no namespace {name:?}: correct -n or the context; `kubectl get namespaces` lists them")
 }
 
 /// The API server refused a request for an object of a kind and its plural, or for all of them if there is no name.
+#[must_use]
 pub fn refused(
     (kind, resource): (&str, &str),
     name: &str,
@@ -172,6 +178,7 @@ pub fn refused(
 }
 
 /// Whether a refusal is for a missing right: admission also refuses with 403.
+#[must_use]
 pub fn is_missing_right(message: &str) -> bool {
     message.contains("User \"") && message.contains("cannot ")
 }

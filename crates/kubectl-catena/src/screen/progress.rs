@@ -5,9 +5,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use catena_cluster::sanitized;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-
-use crate::paint::sanitized;
 
 /// Time between lines with the number of processed objects where there is no terminal.
 const LINE_INTERVAL: Duration = Duration::from_secs(10);

@@ -1,14 +1,18 @@
 //! The kinds of a server, and the names that users have for them.
 
 use anyhow::{Result, bail};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
-    Client,
-    core::discovery::v2::{APIGroupDiscovery, APIResourceDiscovery},
+    Client, Resource,
+    core::{
+        DynamicObject, TypeMeta,
+        discovery::v2::{APIGroupDiscovery, APIResourceDiscovery},
+    },
     discovery::ApiResource,
 };
 use strsim::levenshtein;
 
-use crate::object::Identity;
+use super::Identity;
 
 /// A kind that the server has.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,7 +40,12 @@ impl Kinds {
             client.list_core_api_versions_aggregated(),
             client.list_api_groups_aggregated()
         )?;
-        Ok(Self(core.items.iter().chain(&others.items).flat_map(kinds_of).collect()))
+        Ok(Self::of_groups(core.items.iter().chain(&others.items)))
+    }
+
+    /// The kinds of these groups.
+    pub(super) fn of_groups<'g>(groups: impl IntoIterator<Item = &'g APIGroupDiscovery>) -> Self {
+        Self(groups.into_iter().flat_map(kinds_of).collect())
     }
 
     /// All of them, each in the version that the server prefers.
@@ -80,17 +89,13 @@ impl Kinds {
     }
 
     /// The kind of a referenced object.
+    #[must_use]
     pub fn of(&self, identity: &Identity) -> Option<&Kind> {
         let is_it =
             |kind: &&Kind| kind.resource.kind == identity.kind && kind.resource.group == identity.group();
         let mut versions = self.0.iter().filter(is_it);
         let exact = versions.clone().find(|kind| kind.resource.api_version == identity.api_version);
         exact.or_else(|| versions.next())
-    }
-
-    /// The kind of the definitions of kinds.
-    pub fn definitions(&self) -> Result<&Kind> {
-        self.find("customresourcedefinitions.apiextensions.k8s.io")
     }
 
     /// The kinds of a group, in the version that the server prefers.
@@ -104,6 +109,7 @@ impl Kinds {
     }
 
     /// The kind of a plural name in a group, in the version that the server prefers.
+    #[must_use]
     pub fn named(&self, group: &str, plural: &str) -> Option<&Kind> {
         self.preferred().find(|kind| kind.resource.group == group && kind.resource.plural == plural)
     }
@@ -111,6 +117,7 @@ impl Kinds {
 
 impl Kind {
     /// A kind of which only the resource is known.
+    #[must_use]
     pub fn of(resource: ApiResource, is_namespaced: bool) -> Self {
         Self {
             resource,
@@ -124,19 +131,41 @@ impl Kind {
     }
 
     /// The same kind in another version.
+    #[must_use]
     pub fn in_version(mut self, version: &str) -> Self {
         self.resource.api_version = format!("{}/{version}", self.resource.group);
         version.clone_into(&mut self.resource.version);
         self
     }
 
+    /// The kind of the definitions of kinds.
+    #[must_use]
+    pub fn definitions() -> Self {
+        Self::of(ApiResource::erase::<CustomResourceDefinition>(&()), false)
+    }
+
+    /// The URL of its objects in a namespace, or in all.
+    #[must_use]
+    pub fn url(&self, namespace: Option<&str>) -> String {
+        DynamicObject::url_path(&self.resource, namespace.filter(|_| self.is_namespaced))
+    }
+
+    /// The type of its objects.
+    #[must_use]
+    pub fn types(&self) -> TypeMeta {
+        let ApiResource { api_version, kind, .. } = self.resource.clone();
+        TypeMeta { api_version, kind }
+    }
+
     /// Its name, as of its definition: `PLURAL.GROUP`, or `PLURAL` for a core kind.
+    #[must_use]
     pub fn full_name(&self) -> String {
         let ApiResource { plural, group, .. } = &self.resource;
         if group.is_empty() { plural.clone() } else { format!("{plural}.{group}") }
     }
 
     /// Whether it is one of these, in whatever version.
+    #[must_use]
     pub fn is_among(&self, kinds: &[Self]) -> bool {
         let place = |kind: &Self| (kind.resource.group.clone(), kind.resource.plural.clone());
         kinds.iter().any(|kind| place(kind) == place(self))
@@ -163,80 +192,25 @@ fn kind_of(group: &str, version: &str, resource: &APIResourceDiscovery) -> Optio
     let kind = resource.response_kind.as_ref()?.kind.clone()?;
     let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
     let can = |verb: &str| resource.verbs.iter().any(|known| known == verb);
+    let resource_of = ApiResource {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        api_version,
+        kind,
+        plural: resource.resource.clone().unwrap_or_default(),
+    };
     can("get").then(|| Kind {
-        resource: ApiResource {
-            group: group.to_owned(),
-            version: version.to_owned(),
-            api_version,
-            kind,
-            plural: resource.resource.clone().unwrap_or_default(),
-        },
-        is_namespaced: resource.scope.as_deref() == Some("Namespaced"),
         is_listed: can("list"),
-        is_preferred: true,
         singular: resource.singular_resource.clone().unwrap_or_default(),
         short_names: resource.short_names.clone(),
         categories: resource.categories.clone(),
+        ..Kind::of(resource_of, resource.scope.as_deref() == Some("Namespaced"))
     })
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    /// A server with some kinds.
-    pub fn kinds() -> Kinds {
-        let resource = |plural: &str, kind: &str, short: &str| {
-            json!({
-                "resource": plural, "responseKind": {"group": "", "version": "", "kind": kind}, "scope": "Namespaced",
-                "singularResource": kind.to_lowercase(), "verbs": ["get", "list", "create"], "shortNames": short.split(',').collect::<Vec<_>>(),
-            })
-        };
-        let group = |name: &str, version: &str, resources: &[serde_json::Value]| -> APIGroupDiscovery {
-            let group = json!({"metadata": {"name": name}, "versions": [{"version": version, "resources": resources}]});
-            serde_json::from_value(group).unwrap()
-        };
-        let mut definitions = resource("customresourcedefinitions", "CustomResourceDefinition", "crd");
-        let mut namespaces = resource("namespaces", "Namespace", "ns");
-        for wide in [&mut definitions, &mut namespaces] {
-            wide["scope"] = "Cluster".into();
-        }
-        let groups = [
-            group("apiextensions.k8s.io", "v1", &[definitions]),
-            group(
-                "",
-                "v1",
-                &[
-                    resource("pods", "Pod", "po"),
-                    resource("secrets", "Secret", ""),
-                    resource("services", "Service", "svc"),
-                    namespaces,
-                ],
-            ),
-            group("acme.dev", "v1", &[resource("reindexes", "Reindex", "")]),
-            group(
-                "apps",
-                "v1",
-                &[
-                    resource("deployments", "Deployment", "deploy"),
-                    resource("statefulsets", "StatefulSet", "sts"),
-                    resource("controllerrevisions", "ControllerRevision", ""),
-                ],
-            ),
-            group(
-                "catena.dev",
-                "v1alpha1",
-                &[
-                    resource("basicdeployments", "BasicDeployment", "bd,bdep"),
-                    resource("basicreplicasets", "BasicReplicaSet", "brs"),
-                    resource("basicdeploymentrestarts", "BasicDeploymentRestart", "bdr"),
-                ],
-            ),
-        ];
-        Kinds(groups.iter().flat_map(kinds_of).collect())
-    }
+mod tests {
+    use super::super::testing::kinds;
 
     #[test]
     fn a_kind_is_found_by_every_name_that_kubectl_accepts() {

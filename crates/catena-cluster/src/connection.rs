@@ -12,7 +12,7 @@ use kube::{
 };
 use operator_templates::is_object_name;
 
-use crate::{errors, kinds::Kinds, proxy};
+use crate::{Kinds, errors, proxy};
 
 /// A reachable API server answers sooner.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -156,78 +156,21 @@ impl Options {
 }
 
 /// The contexts of a kubeconfig.
+#[must_use]
 pub fn context_names(kubeconfig: &Kubeconfig) -> Vec<String> {
     kubeconfig.contexts.iter().map(|context| context.name.clone()).collect()
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use std::{
-        convert::Infallible,
-        sync::{Arc, Mutex},
-    };
+mod tests {
 
-    use http::{Method, Request, Response, StatusCode};
-    use kube::client::{Body, ConfigExt};
-    use serde_json::{Value, json};
+    use std::convert::Infallible;
+
+    use http::Request;
+    use kube::client::ConfigExt;
     use tower::{Layer, ServiceExt, service_fn};
 
     use super::*;
-    use crate::kinds::tests::kinds;
-
-    /// A server with some kinds and no objects, and the requests that it was sent.
-    pub fn cluster() -> (Cluster, Requests) {
-        serving(|_| None)
-    }
-
-    /// The requests that a server was sent.
-    pub type Requests = Arc<Mutex<Vec<String>>>;
-    /// The answer of a server.
-    pub type Answer = (StatusCode, Value);
-
-    /// A refusal.
-    pub fn status(code: u16, reason: &str, message: &str) -> Answer {
-        let status = json!({
-            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-            "message": message, "reason": reason, "code": code,
-        });
-        (StatusCode::from_u16(code).unwrap(), status)
-    }
-
-    /// A server with some kinds that answers these paths, and the requests that it was sent.
-    pub fn serving(answer: impl Fn(&str) -> Option<Value> + Send + 'static) -> (Cluster, Requests) {
-        answering(move |_, uri, _| match answer(uri) {
-            Some(answer) => (StatusCode::OK, answer),
-            None => status(404, "NotFound", "not found"),
-        })
-    }
-
-    /// A server with some kinds that answers method, URI and body, and the requests that it was sent.
-    pub fn answering(
-        answer: impl FnMut(&Method, &str, &Value) -> Answer + Send + 'static,
-    ) -> (Cluster, Requests) {
-        let requests = Requests::default();
-        let (log, answer) = (requests.clone(), Arc::new(Mutex::new(answer)));
-        let service = service_fn(move |request: Request<Body>| {
-            let (log, answer) = (log.clone(), answer.clone());
-            async move {
-                let (parts, body) = request.into_parts();
-                let uri = parts.uri.to_string();
-                let body = body.collect_bytes().await?;
-                log.lock().unwrap().push(format!("{} {uri}", parts.method));
-                let body = serde_json::from_slice(&body).unwrap_or_default();
-                let (code, mut answer) = (answer.lock().unwrap())(&parts.method, &uri, &body);
-                if code == StatusCode::NOT_FOUND && answer.is_object() && answer["details"].is_null() {
-                    answer["details"] = json!({"name": parts.uri.path().rsplit('/').next()});
-                }
-                // As it stands, because an event of a watch has its type first.
-                let text = answer.as_str().map_or_else(|| answer.to_string(), str::to_owned);
-                let body = Body::from(text.into_bytes());
-                Ok::<_, kube::Error>(Response::builder().status(code).body(body).unwrap())
-            }
-        });
-        (Cluster { client: Client::new(service, "shop"), namespace: "shop".into(), kinds: kinds() }, requests)
-    }
 
     /// The headers about the user of a request with these options and this kubeconfig.
     async fn headers(options: &Options, kubeconfig: &AuthInfo) -> Vec<String> {

@@ -1,6 +1,6 @@
 //! Columns of text, as kubectl prints them.
 
-use crate::paint::{Paint, Tone, sanitized};
+use catena_cluster::{Paint, Tone, sanitized};
 
 /// Lines of cells below a header.
 #[derive(Debug, Default)]
