@@ -96,7 +96,9 @@ impl Executor {
                 Batch::run(children, delete, ApiError::concerns_one_object).await.all()?;
             }
             Action::Prune(revisions) => {
-                let delete = async |old: Arc<Revision>| own.delete(&self.revisions, old.id(), DeleteParams::default()).await;
+                let delete = async |old: Arc<Revision>| {
+                    own.delete(&self.revisions, old.id(), DeleteParams::default()).await
+                };
                 Batch::run(revisions, delete, ApiError::concerns_one_object).await.all()?;
             }
             Action::Refuse(refusal) | Action::RefuseFormer(refusal) => return Err(refusal.into()),

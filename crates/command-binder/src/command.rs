@@ -2,11 +2,14 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use catena_api::{command::BOUND, keys};
+use catena_api::{command::BOUND, keys, reason};
 use command_kinds::{CommandKind, Mode, Object, Reference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, OwnerReference};
+use operator_templates::Expression;
 use operator_watch::TrimmedObject;
 use serde_json::Value;
+
+use crate::verdict::Verdict;
 
 /// The row of a command.
 #[derive(Clone, Debug)]
@@ -30,18 +33,10 @@ pub struct CommandRow {
 /// The finding about a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finding {
-    /// It is not a command.
-    NoCommand,
-    /// It is unknown whether it is one.
-    Unclear(Box<str>),
-    /// It is bound, and needs no report. Most commands are, so nothing else is kept of them.
+    /// It is no command, or it is bound and needs no report. Most commands are, so nothing else is kept of them.
     Settled,
-    /// It is not to be bound yet.
-    NotYet(Box<str>),
-    /// It must not be bound.
-    Refused(Box<str>),
-    /// Its reference is invalid.
-    Invalid(Box<str>),
+    /// It is not to be bound, or not yet.
+    Unfit(Verdict),
     /// Its target.
     Target(Reference),
 }
@@ -58,10 +53,8 @@ impl CommandRow {
             Mode::Owner | Mode::Observe => record(&metadata.annotations, keys::BOUND_TO),
         };
         let owners: Box<[OwnerReference]> = metadata.owner_references.clone().unwrap_or_default().into();
-        let finalizer = metadata.finalizers.iter().flatten().find(|&f| kind.refuse_finalizers.contains(f));
-        let refused = finalizer.map(|finalizer| {
-            format!("it has the finalizer {finalizer}, which refuseFinalizers lists: deleting it with its target would do harm")
-        });
+        let finalizer =
+            metadata.finalizers.iter().flatten().find(|&f| kind.refuse_finalizers.contains(f)).cloned();
         let deletes_data = if kind.mode == Mode::Observe { deletes_data(metadata, data) } else { None };
         let condition = data
             .pointer("/status/conditions")
@@ -70,19 +63,22 @@ impl CommandRow {
             .and_then(|condition| serde_json::from_value(condition.clone()).ok());
         let generation = metadata.generation;
         let data = kind.whole(object);
-        let is_owned = bound_to.as_deref().is_some_and(|to| owners.iter().any(|owner| owner.uid == to));
-        let finding = find(kind, &data, refused, kind.mode == Mode::Owner && is_owned);
-        let row = Self { kind: kind.clone(), finding, owners, bound_to, has_map, deletes_data, condition };
-        match &row.finding {
-            Finding::Target(to)
-                if row.proven_target(to, false).is_some()
+        let finding = Finding::Settled;
+        let mut row =
+            Self { kind: kind.clone(), finding, owners, bound_to, has_map, deletes_data, condition };
+        row.finding = match find(kind, &data, finalizer, row.binding()) {
+            Ok(None) => Finding::Settled,
+            Ok(Some(to))
+                if row.proven_target(&to, false).is_some()
                     && row.says_so(generation)
                     && row.is_in_watched_version() =>
             {
-                row.settled()
+                return row.settled();
             }
-            _ => row,
-        }
+            Ok(Some(to)) => Finding::Target(to),
+            Err(verdict) => Finding::Unfit(verdict),
+        };
+        row
     }
 
     /// Whether it reports that it is bound, if commands of its kind do so.
@@ -145,48 +141,65 @@ fn deletes_data(metadata: &ObjectMeta, data: &Value) -> Option<Box<str>> {
     (!matches!(policy, "Retain" | "Orphan")).then(|| format!("spec.deletionPolicy {policy}").into())
 }
 
-/// A chain of checks; the first that applies decides. An expression without a value, because of a missing field or
-/// another reason, decides against binding, and is reported; for a command that is bound already, it is ignored.
-fn find(kind: &CommandKind, object: &Value, refused: Option<String>, is_bound: bool) -> Finding {
+/// A chain of checks; the first that applies decides. `None` is for what is no command. An expression without a value, because of
+/// a missing field or another reason, decides against binding, and is reported; for a command that is bound already by this owner,
+/// it is ignored.
+fn find(
+    kind: &CommandKind,
+    object: &Value,
+    finalizer: Option<String>,
+    owner: Option<&OwnerReference>,
+) -> Result<Option<Reference>, Verdict> {
     let object = Object(object);
-    match kind.filter.as_ref().map(|filter| object.holds(filter)) {
-        None | Some(Ok(true)) => {}
-        Some(Ok(false)) => return Finding::NoCommand,
-        Some(Err(_)) if is_bound => {}
-        Some(Err(error)) => return Finding::Unclear(error.to_string().into()),
+    let holds = |expression: &Expression, if_ignored: bool| match object.holds(expression) {
+        Err(_) if owner.is_some() => Ok(if_ignored),
+        held => held.map_err(|error| error.to_string()),
+    };
+    let is_true =
+        |expression: Option<&Expression>| expression.map_or(Ok(true), |expression| holds(expression, true));
+    // Nobody binds commands of a kind without targets.
+    let Some(target) = &kind.target else { return Ok(None) };
+    let is_command = is_true(kind.filter.as_ref()).map_err(|error| {
+        let message = "it is not bound, because it cannot be determined whether it is a command";
+        Verdict::refused(reason::FILTER_FAILED, format!("{message}: {error}"))
+    })?;
+    if !is_command {
+        return Ok(None);
     }
-    if let Some(refused) = refused {
-        return Finding::Refused(refused.into());
+    if let Some(finalizer) = finalizer {
+        let why = format!(
+            "it has the finalizer {finalizer}, which refuseFinalizers lists: deleting it with its target would do harm"
+        );
+        return Err(refused(owner, &why));
     }
     for refusal in &kind.refuse {
-        match object.holds(&refusal.when) {
-            Ok(false) => {}
-            Ok(true) => return Finding::Refused(refusal.message.as_str().into()),
-            Err(_) if is_bound => {}
-            Err(error) => {
-                return Finding::Refused(
-                    format!("it cannot be determined whether it may be bound: {error}").into(),
-                );
-            }
+        let applies = holds(&refusal.when, false).map_err(|error| {
+            refused(owner, &format!("it cannot be determined whether it may be bound: {error}"))
+        })?;
+        if applies {
+            return Err(refused(owner, &refusal.message));
         }
     }
-    match kind.after.as_ref().map(|after| object.holds(after)) {
-        None | Some(Ok(true)) => {}
-        Some(Ok(false)) => {
-            return Finding::NotYet("it is bound once the expression `after` of its kind is true".into());
-        }
-        Some(Err(_)) if is_bound => {}
-        Some(Err(error)) => {
-            return Finding::NotYet(
-                format!("it cannot be determined whether it may be bound yet: {error}").into(),
-            );
-        }
+    let not_yet = |why: &str| Verdict::refused(reason::WAITING_FOR_OTHERS, why.to_owned());
+    let is_due = is_true(kind.after.as_ref())
+        .map_err(|error| not_yet(&format!("it cannot be determined whether it may be bound yet: {error}")))?;
+    if !is_due {
+        return Err(not_yet("it is bound once the expression `after` of its kind is true"));
     }
-    let target = kind.target.as_ref().map(|target| target.read(&object));
-    match target {
-        Some(Ok(target)) => Finding::Target(target),
-        Some(Err(problem)) => Finding::Invalid(problem.into()),
-        // Nobody binds commands of such a kind.
-        None => Finding::NoCommand,
-    }
+    let read = target.read(&object).map(Some);
+    read.map_err(|problem| Verdict::refused(reason::INVALID_REFERENCE, problem))
+}
+
+/// The refusal to bind a command, and what to do where an owner has bound it already.
+fn refused(owner: Option<&OwnerReference>, why: &str) -> Verdict {
+    let message = match owner {
+        Some(owner) => format!(
+            "{why}; it was bound before, and is still deleted with the {} {}: remove that owner reference to keep it",
+            owner.kind, owner.name
+        ),
+        None => format!(
+            "{why}; bind commands of this kind with mode: Label, or remove the refusal from its settings"
+        ),
+    };
+    Verdict::refused(reason::OWNERSHIP_REFUSED, message)
 }

@@ -5,11 +5,10 @@ pub mod command;
 pub mod decide;
 pub mod observed;
 pub mod place;
-pub mod settings;
 pub mod status;
 pub mod verdict;
 
-pub use settings::Settings;
+pub use command_kinds::Kinds as Settings;
 
 // The fixtures name this crate as the tests of the program do.
 #[cfg(test)]

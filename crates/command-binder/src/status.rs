@@ -16,11 +16,7 @@ pub fn changed(observed: &Observed, verdict: &Verdict) -> Option<Condition> {
         .with(BOUND, verdict.is_bound, verdict.reason, verdict.message.as_str())
         .since(before.map_or(&[], std::slice::from_ref))
         .pop()?;
-    let told = |condition: &Condition| {
-        let Condition { status, reason, message, observed_generation, .. } = condition;
-        (status.clone(), reason.clone(), message.clone(), *observed_generation)
-    };
-    (before.map(told) != Some(told(&condition))).then_some(condition)
+    (before != Some(&condition)).then_some(condition)
 }
 
 #[cfg(test)]

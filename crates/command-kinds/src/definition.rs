@@ -1,7 +1,6 @@
 //! A kind of commands that is described by its own definition.
 
 use catena_api::keys;
-use kube::discovery::ApiResource;
 use operator_watch::TrimmedObject;
 use serde_json::Value;
 
@@ -19,21 +18,19 @@ pub fn describe(definition: &TrimmedObject) -> Result<CommandKind, String> {
     let description: Description = serde_saphyr::from_str(annotation)
         .map_err(|error| format!("the annotation {} cannot be parsed: {error}", keys::BINDING))?;
     let spec = &definition.data["spec"];
-    let resource = served(spec).ok_or("the definition serves no version; serve one")?;
-    CommandKind::compile(KindFile::discovered(resource, description))
-        .map_err(|problem| format!("the annotation {}: {problem}", keys::BINDING))
+    let kind = served(spec, description).ok_or("the definition serves no version; serve one")?;
+    CommandKind::compile(kind).map_err(|problem| format!("the annotation {}: {problem}", keys::BINDING))
 }
 
-/// The kind, in the stored version if it is served, otherwise in the first served one.
-fn served(spec: &Value) -> Option<ApiResource> {
+/// The kind with this description, in the stored version if it is served, otherwise in the first served one.
+fn served(spec: &Value, description: Description) -> Option<KindFile> {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let versions = spec["versions"].as_array()?;
     let served = || versions.iter().filter(|version| version["served"] == true);
     let version = served().find(|version| version["storage"] == true).or_else(|| served().next())?;
     let (group, version) = (text(&spec["group"])?, text(&version["name"])?);
-    let api_version = format!("{group}/{version}");
-    let (kind, plural) = (text(&spec["names"]["kind"])?, text(&spec["names"]["plural"])?);
-    Some(ApiResource { group, version, api_version, kind, plural })
+    let (kind, resource) = (text(&spec["names"]["kind"])?, text(&spec["names"]["plural"])?);
+    Some(KindFile { id: format!("{resource}.{group}"), group, version, resource, kind, description })
 }
 
 #[cfg(test)]

@@ -7,53 +7,43 @@ use k8s_openapi::{
     api::core::v1::ObjectReference,
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
-use kube::{Api, Client, discovery::ApiResource};
+use kube::{Api, Client, Resource, discovery::ApiResource};
 use operator_kit::report::Events;
 use operator_watch::{Cache, ObjectId, Row, TrimmedObject, Watch, Watches};
 
 use crate::{definition::describe, kind::CommandKind};
 
-/// All definitions are one group.
-const GROUP: &str = "all";
 /// The reason of Events about definitions that describe no kind of commands.
 const INVALID_BINDING: &str = "InvalidBinding";
 
 /// A definition with the label of commands.
 pub struct Discovered {
-    name: Box<str>,
-    uid: Box<str>,
+    definition: ObjectReference,
     /// The kind, or the reason why the definition does not describe one.
     pub kind: Result<Arc<CommandKind>, String>,
 }
 
 impl Discovered {
     fn of(definition: &TrimmedObject) -> Self {
-        let ObjectId { name, uid, .. } = ObjectId::of(definition);
-        Self { name: name.into(), uid: uid.into(), kind: describe(definition).map(Arc::new) }
+        let resource = ApiResource::erase::<CustomResourceDefinition>(&());
+        Self { definition: definition.object_ref(&resource), kind: describe(definition).map(Arc::new) }
     }
 
     /// The definition and the mistake in it, if there is one.
     fn malformed(&self) -> Option<(ObjectReference, String)> {
-        let problem = self.kind.as_ref().err()?.clone();
-        let ApiResource { api_version, kind, .. } = ApiResource::erase::<CustomResourceDefinition>(&());
-        let definition = ObjectReference {
-            api_version: Some(api_version),
-            kind: Some(kind),
-            name: Some(self.name.to_string()),
-            uid: Some(self.uid.to_string()),
-            ..ObjectReference::default()
-        };
-        Some((definition, problem))
+        Some((self.definition.clone(), self.kind.as_ref().err()?.clone()))
     }
 }
 
 impl Row for Discovered {
     fn id(&self) -> ObjectId<'_> {
-        ObjectId { namespace: "", name: &self.name, uid: &self.uid }
+        let ObjectReference { name, uid, .. } = &self.definition;
+        let [name, uid] = [name, uid].map(|part| part.as_deref().unwrap_or_default());
+        ObjectId { namespace: "", name, uid }
     }
 
     fn index_key(&self) -> Option<&str> {
-        Some(GROUP)
+        None
     }
 }
 
@@ -78,13 +68,13 @@ impl Definitions {
 
     /// The kinds that are described.
     pub fn kinds(&mut self) -> Vec<Arc<CommandKind>> {
-        self.kinds.of(&self.found.group("", GROUP))
+        self.kinds.of(&self.found.find(|_| true))
     }
 
     /// The definitions that describe no kind, each with the mistake in it.
     #[must_use]
     pub fn malformed(&self) -> Vec<(ObjectReference, String)> {
-        self.found.group("", GROUP).iter().filter_map(|found| found.malformed()).collect()
+        self.found.find(|found| found.kind.is_err()).iter().filter_map(|found| found.malformed()).collect()
     }
 
     /// Why not all of them may be known.
@@ -103,9 +93,9 @@ impl LastGood {
     /// The kinds of these definitions, which are all.
     fn of(&mut self, definitions: &[Arc<Discovered>]) -> Vec<Arc<CommandKind>> {
         let kind = |found: &Arc<Discovered>| {
-            let last = self.0.get(&found.uid);
-            let kind = found.kind.as_ref().ok().or(last)?.clone();
-            Some((found.uid.clone(), kind))
+            let uid = found.id().uid;
+            let kind = found.kind.as_ref().ok().or(self.0.get(uid))?.clone();
+            Some((uid.into(), kind))
         };
         self.0 = definitions.iter().filter_map(kind).collect();
         let mut kinds: Vec<_> = self.0.values().cloned().collect();

@@ -3,38 +3,29 @@
 use std::collections::BTreeMap;
 
 use kube::api::ObjectMeta;
-use operator_templates::{Expression, ExpressionError};
-use serde::{Deserialize, Serialize};
+use operator_templates::Expression;
+use serde::Deserialize;
+
+use crate::fields::Fields;
 
 /// When commands of a kind have ended, and when they are deleted after that.
-#[derive(Clone, Debug)]
-pub struct Expiry {
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Expiry<E = Expression> {
     /// The time of its end; null before the end.
-    pub finished_at: Expression,
+    pub finished_at: E,
     /// The seconds from its end to its deletion; null means forever.
-    pub ttl_seconds: Expression,
-    /// More marks of commands that something would create again.
+    pub ttl_seconds: E,
+    /// The marks of commands that something would create again.
+    #[serde(default)]
     pub declared_by: Marks,
 }
 
-/// An expiry, as it is configured.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct ExpiryFile {
-    finished_at: String,
-    ttl_seconds: String,
-    #[serde(default)]
-    declared_by: Marks,
-}
-
-impl ExpiryFile {
-    pub(crate) fn compile(
-        self,
-        compile: impl Fn(&str, &str) -> Result<Expression, ExpressionError>,
-    ) -> Result<Expiry, ExpressionError> {
+impl Expiry<String> {
+    pub(crate) fn compile(self, fields: &Fields<'_>) -> Result<Expiry, String> {
         Ok(Expiry {
-            finished_at: compile("expire.finishedAt", &self.finished_at)?,
-            ttl_seconds: compile("expire.ttlSeconds", &self.ttl_seconds)?,
+            finished_at: fields.compile("expire.finishedAt", &self.finished_at)?,
+            ttl_seconds: fields.compile("expire.ttlSeconds", &self.ttl_seconds)?,
             declared_by: self.declared_by,
         })
     }
@@ -45,7 +36,7 @@ const HOOKS: [&str; 2] = ["argocd.argoproj.io/hook", "helm.sh/hook"];
 
 /// Labels and annotations of tools that keep a cluster in line with a declaration: Argo CD, Flux, Helm and others. They
 /// re-create missing objects of their declaration.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Marks {
     #[serde(default)]

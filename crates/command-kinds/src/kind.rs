@@ -4,17 +4,18 @@ use std::sync::Arc;
 
 use kube::{core::GroupVersionKind, discovery::ApiResource};
 use operator_templates::Expression;
-use operator_watch::TrimmedObject;
-use serde::{Deserialize, Serialize};
+use operator_watch::{TrimmedObject, WatchedKind};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
-    expiry::{Expiry, ExpiryFile},
+    expiry::Expiry,
+    fields::Fields,
     run::{Run, RunFile},
 };
 
 /// How a command is tied to its target.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 pub enum Mode {
     /// The target becomes an owner of the command, which is then deleted with it.
     #[default]
@@ -26,7 +27,7 @@ pub enum Mode {
 }
 
 /// The scope of a kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 pub enum Scope {
     /// Its objects are in namespaces.
     Namespaced,
@@ -35,21 +36,21 @@ pub enum Scope {
 }
 
 /// One kind, as it is configured.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct KindFile {
     pub(crate) id: String,
     #[serde(default)]
     pub(crate) group: String,
-    version: String,
+    pub(crate) version: String,
     pub(crate) resource: String,
-    kind: String,
+    pub(crate) kind: String,
     #[serde(flatten)]
-    description: Description,
+    pub(crate) description: Description,
 }
 
 /// The description of a kind, as it is configured in the settings, and in the annotation of a definition.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Description {
     #[serde(default)]
@@ -59,9 +60,9 @@ pub struct Description {
     after: Option<String>,
     target: Option<TargetFile>,
     run: Option<RunFile>,
-    expire: Option<ExpiryFile>,
+    expire: Option<Expiry<String>>,
     #[serde(default)]
-    refuse: Vec<RefusalFile>,
+    refuse: Vec<Refusal<String>>,
     #[serde(default)]
     refuse_finalizers: Vec<String>,
     #[serde(default)]
@@ -72,7 +73,7 @@ pub struct Description {
     reports_bound: bool,
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TargetFile {
     name: String,
@@ -83,7 +84,7 @@ struct TargetFile {
     kinds: Vec<TargetKindFile>,
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TargetKindFile {
     #[serde(default)]
@@ -92,13 +93,6 @@ struct TargetKindFile {
     resource: String,
     kind: String,
     scope: Option<Scope>,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RefusalFile {
-    when: String,
-    message: String,
 }
 
 /// A kind of commands.
@@ -165,10 +159,11 @@ pub struct TargetKind {
 }
 
 /// A reason not to bind a command.
-#[derive(Clone, Debug)]
-pub struct Refusal {
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Refusal<E = Expression> {
     /// Whether it applies.
-    pub when: Expression,
+    pub when: E,
     /// The reason of the refusal, for messages.
     pub message: String,
 }
@@ -177,59 +172,36 @@ impl CommandKind {
     /// # Errors
     /// The wrong field, the problem and the remedy.
     pub fn compile(file: KindFile) -> Result<Self, String> {
-        let fingerprint = serde_json::to_string(&file).unwrap_or_default();
+        let fingerprint = format!("{file:?}").into();
         let KindFile { id, group, version, resource, kind, description } = file;
-        let field = |name: &str| format!("kinds[{id}].{name}");
+        let fields = Fields::of_kind(&id);
         for (name, text) in [("id", &id), ("version", &version), ("resource", &resource), ("kind", &kind)] {
             if text.is_empty() {
-                return Err(format!("{}: is empty; set it", field(name)));
+                return Err(fields.problem(name, "is empty; set it"));
             }
         }
-        let compile = |name: &str, text: &str| Expression::compile(field(name), text, &["object"]);
-        let told = |name: &str, text: &str| compile(name, text).map_err(|error| error.to_string());
-        let optional = |name: &str, text: Option<&String>| text.map(|text| told(name, text)).transpose();
-        let is_owned = description.mode == Mode::Owner;
-        if description.target.is_none() && description.expire.is_none() {
-            return Err(format!(
-                "{}: is missing; say in it which target a command has, or in expire when a command is deleted",
-                field("target")
-            ));
-        }
-        if description.controller && !is_owned {
-            return Err(format!(
-                "{}: applies only to mode: Owner; remove it, or set that mode",
-                field("controller")
-            ));
-        }
-        if description.run.is_some() && (description.target.is_none() || !is_owned) {
-            return Err(format!(
-                "{}: applies only to commands with a target and mode: Owner, because the owner proves who may run on it; set both",
-                field("run")
-            ));
-        }
-        let mut refuse = Vec::new();
-        for (index, RefusalFile { when, message }) in description.refuse.into_iter().enumerate() {
-            refuse.push(Refusal { when: told(&format!("refuse[{index}].when"), &when)?, message });
-        }
-        let target = description.target.map(|target| target.compile(field, told)).transpose()?;
+        description.check(&fields)?;
+        let target = description.target.map(|target| target.compile(&fields)).transpose()?;
         let kinds = target.iter().flat_map(|target| &target.kinds);
-        let expiry = description.expire.map(|expire| expire.compile(compile)).transpose();
+        let refuse = description.refuse.into_iter().enumerate().map(|(index, Refusal { when, message })| {
+            Ok(Refusal { when: fields.compile(&format!("refuse[{index}].when"), &when)?, message })
+        });
         Ok(Self {
             resource: api_resource(&group, &version, &kind, &resource),
             watched_targets: kinds.map(|kind| kind.resource.clone()).collect(),
             mode: description.mode,
-            filter: optional("filter", description.filter.as_ref())?,
-            after: optional("after", description.after.as_ref())?,
+            filter: fields.optional("filter", description.filter.as_ref())?,
+            after: fields.optional("after", description.after.as_ref())?,
             target,
-            run: description.run.map(|run| run.compile(field).map(Arc::new)).transpose()?,
-            expiry: expiry.map_err(|error| error.to_string())?,
+            run: description.run.map(|run| run.compile(&fields).map(Arc::new)).transpose()?,
+            expiry: description.expire.map(|expire| expire.compile(&fields)).transpose()?,
             selector: description.selector.filter(|selector| !selector.is_empty()),
-            refuse,
+            refuse: refuse.collect::<Result<_, String>>()?,
             refuse_finalizers: description.refuse_finalizers,
             controller: description.controller,
             block_owner_deletion: description.block_owner_deletion,
             reports_bound: description.reports_bound,
-            fingerprint: fingerprint.into(),
+            fingerprint,
             id: id.into(),
         })
     }
@@ -243,71 +215,91 @@ impl CommandKind {
     /// An object of this kind as the input of its expressions.
     #[must_use]
     pub fn whole(&self, object: TrimmedObject) -> Value {
-        let TrimmedObject { metadata, mut data } = object;
+        let mut data = object.into_json();
         // The items of a list of a built-in kind have no version of their own.
         if data["apiVersion"].is_null() {
             data["apiVersion"] = json!(self.resource.api_version);
         }
         data["kind"] = json!(self.resource.kind);
-        data["metadata"] = json!(metadata);
         data
+    }
+
+    /// The watch of its commands. It starts again when its kind, or what else they are `read` by, changes.
+    #[must_use]
+    pub fn watched<R>(
+        &self,
+        also_by: &str,
+        read: impl Fn(TrimmedObject) -> R + Send + Sync + 'static,
+    ) -> WatchedKind<R> {
+        WatchedKind {
+            id: self.id.clone(),
+            resource: self.resource.clone().into(),
+            selector: self.selector.clone(),
+            is_metadata_only: false,
+            trim: Arc::new(read),
+            fingerprint: format!("{} {also_by}", self.fingerprint),
+        }
+    }
+}
+
+impl Description {
+    /// Whether its parts fit together.
+    fn check(&self, fields: &Fields<'_>) -> Result<(), String> {
+        let is_owned = self.mode == Mode::Owner;
+        if self.target.is_none() && self.expire.is_none() {
+            let problem =
+                "is missing; say in it which target a command has, or in expire when a command is deleted";
+            return Err(fields.problem("target", problem));
+        }
+        if self.controller && !is_owned {
+            let problem = "applies only to mode: Owner; remove it, or set that mode";
+            return Err(fields.problem("controller", problem));
+        }
+        if self.run.is_some() && (self.target.is_none() || !is_owned) {
+            let problem = "applies only to commands with a target and mode: Owner, because the owner proves who may run on it; set both";
+            return Err(fields.problem("run", problem));
+        }
+        Ok(())
     }
 }
 
 impl TargetFile {
-    fn compile(
-        self,
-        field: impl Fn(&str) -> String,
-        compile: impl Fn(&str, &str) -> Result<Expression, String>,
-    ) -> Result<TargetReference, String> {
-        if self.kinds.is_empty() {
-            return Err(format!("{}: is empty; list the possible kinds of a target", field("target.kinds")));
-        }
-        choosable(&self).map_err(|(name, problem)| format!("{}: {problem}", field(name)))?;
-        let optional = |name: &str, text: Option<&String>| text.map(|text| compile(name, text)).transpose();
+    fn compile(self, fields: &Fields<'_>) -> Result<TargetReference, String> {
+        self.check(fields)?;
         Ok(TargetReference {
-            name: compile("target.name", &self.name)?,
-            namespace: optional("target.namespace", self.namespace.as_ref())?,
-            uid: optional("target.uid", self.uid.as_ref())?,
-            kind: optional("target.kind", self.kind.as_ref())?,
-            group: optional("target.group", self.group.as_ref())?,
+            name: fields.compile("target.name", &self.name)?,
+            namespace: fields.optional("target.namespace", self.namespace.as_ref())?,
+            uid: fields.optional("target.uid", self.uid.as_ref())?,
+            kind: fields.optional("target.kind", self.kind.as_ref())?,
+            group: fields.optional("target.group", self.group.as_ref())?,
             kinds: self.kinds.into_iter().map(TargetKindFile::compile).map(Arc::new).collect(),
         })
     }
-}
 
-/// Whether a reference can choose among several kinds; otherwise the field to change, and the remedy.
-fn choosable(target: &TargetFile) -> Result<(), (&'static str, String)> {
-    if target.kinds.len() > 1 && target.kind.is_none() && target.group.is_none() {
-        let problem = "is missing; set it, because it chooses one of several target.kinds";
-        return Err(("target.kind", problem.into()));
-    }
-    for (index, one) in target.kinds.iter().enumerate() {
-        for other in target.kinds.iter().take(index).filter(|other| other.kind == one.kind) {
-            if other.group == one.group {
-                let problem =
-                    format!("{} of the group {:?} is listed twice; remove one", one.kind, one.group);
-                return Err(("target.kinds", problem));
-            }
-            if target.group.is_none() {
-                let problem = format!(
-                    "is missing; set it, because it chooses one of several target.kinds that are called {}",
-                    one.kind
-                );
-                return Err(("target.group", problem));
+    /// Whether a reference can choose among several kinds.
+    fn check(&self, fields: &Fields<'_>) -> Result<(), String> {
+        if self.kinds.is_empty() {
+            return Err(fields.problem("target.kinds", "is empty; list the possible kinds of a target"));
+        }
+        if self.kinds.len() > 1 && self.kind.is_none() && self.group.is_none() {
+            let problem = "is missing; set it, because it chooses one of several target.kinds";
+            return Err(fields.problem("target.kind", problem));
+        }
+        for (index, TargetKindFile { kind, group, .. }) in self.kinds.iter().enumerate() {
+            for other in self.kinds.iter().take(index).filter(|other| other.kind == *kind) {
+                if other.group == *group {
+                    let problem = format!("{kind} of the group {group:?} is listed twice; remove one");
+                    return Err(fields.problem("target.kinds", &problem));
+                }
+                if self.group.is_none() {
+                    let problem = format!(
+                        "is missing; set it, because it chooses one of several target.kinds that are called {kind}"
+                    );
+                    return Err(fields.problem("target.group", &problem));
+                }
             }
         }
-    }
-    Ok(())
-}
-
-impl KindFile {
-    /// The kind of a definition that describes its commands.
-    #[must_use]
-    pub fn discovered(resource: ApiResource, description: Description) -> Self {
-        let ApiResource { group, version, kind, plural, .. } = resource;
-        let id = format!("{plural}.{group}");
-        Self { id, group, version, resource: plural, kind, description }
+        Ok(())
     }
 }
 

@@ -4,14 +4,17 @@
 pub mod definition;
 pub mod discovery;
 pub mod expiry;
+mod fields;
 pub mod kind;
 pub mod reference;
 pub mod registry;
 pub mod run;
 pub mod schemas;
 pub mod settings;
+pub mod targets;
 
 pub use kind::{CommandKind, KindFile, Mode, Scope, TargetKind, TargetReference};
 pub use reference::{Object, Reference};
 pub use registry::Registry;
 pub use settings::Kinds;
+pub use targets::Targets;

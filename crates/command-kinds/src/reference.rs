@@ -54,38 +54,29 @@ impl TargetReference {
     /// # Errors
     /// The mistake in the reference, and its remedy.
     pub fn read(&self, object: &Object<'_>) -> Result<Reference, String> {
-        self.evaluate(object).unwrap_or_else(|error| Err(error.to_string()))
-    }
-
-    fn evaluate(&self, object: &Object<'_>) -> Result<Result<Reference, String>, ExpressionError> {
         let Some(name) = object.text(Some(&self.name))? else {
-            let problem = format!("it names no target: `{}` is empty; set that field", self.name.source());
-            return Ok(Err(problem));
+            return Err(format!("it names no target: `{}` is empty; set that field", self.name.source()));
         };
         if !is_object_name(&name) {
             let problem = "which is not a valid object name; correct that field";
-            return Ok(Err(format!("it names the target {name:?}, {problem}")));
+            return Err(format!("it names the target {name:?}, {problem}"));
         }
         let namespace = object.text(self.namespace.as_ref())?;
         if let Some(namespace) = namespace.as_ref().filter(|namespace| !is_object_name(namespace)) {
             let problem = "which is not a valid name; correct that field";
-            return Ok(Err(format!("it names the namespace {namespace:?}, {problem}")));
+            return Err(format!("it names the namespace {namespace:?}, {problem}"));
         }
-        let kind = match self.target_kind(object)? {
-            Ok(kind) => kind,
-            Err(problem) => return Ok(Err(problem)),
-        };
-        Ok(Ok(Reference {
-            kind,
+        Ok(Reference {
+            kind: self.target_kind(object)?,
             name: name.into(),
             namespace: namespace.map(Into::into),
             uid: object.text(self.uid.as_ref())?.map(Into::into),
-        }))
+        })
     }
 
     /// The kind of the target. If the kind is not set, the first one applies; if the group is not set, there must be no
     /// choice.
-    fn target_kind(&self, object: &Object<'_>) -> Result<Result<Arc<TargetKind>, String>, ExpressionError> {
+    fn target_kind(&self, object: &Object<'_>) -> Result<Arc<TargetKind>, String> {
         let kind = object.text(self.kind.as_ref())?;
         // An empty string is the core group, as everywhere in Kubernetes.
         let group = object.given(self.group.as_ref())?;
@@ -102,13 +93,13 @@ impl TargetReference {
                 Some("") => " of the core group".into(),
                 Some(group) => format!(" of the group {group:?}"),
             };
-            return Ok(Err(format!(
+            return Err(format!(
                 "it names a target{kind}{group}, but commands of this kind can only have: {}",
                 known.join(", ")
-            )));
+            ));
         };
         let other = fitting.find(|other| other.resource.kind == target.resource.kind);
-        Ok(match (other, &self.group) {
+        match (other, &self.group) {
             (Some(other), Some(group)) => Err(format!(
                 "it names a target that can be {} or {}, because target.group, `{}`, is empty; set that field, to an empty string for the core group",
                 display(target),
@@ -116,7 +107,7 @@ impl TargetReference {
                 group.source()
             )),
             _ => Ok(target.clone()),
-        })
+        }
     }
 }
 
@@ -135,15 +126,15 @@ pub struct Object<'o>(pub &'o Value);
 
 impl Object<'_> {
     /// Text that is not empty.
-    fn text(&self, expression: Option<&Expression>) -> Result<Option<String>, ExpressionError> {
+    fn text(&self, expression: Option<&Expression>) -> Result<Option<String>, String> {
         Ok(self.given(expression)?.filter(|text| !text.is_empty()))
     }
 
-    fn given(&self, expression: Option<&Expression>) -> Result<Option<String>, ExpressionError> {
+    fn given(&self, expression: Option<&Expression>) -> Result<Option<String>, String> {
         let Some(expression) = expression else { return Ok(None) };
         match expression.optional_text(&[("object", self.0)]) {
             Err(error) if error.missing().is_some() && expression.is_path() => Ok(None),
-            text => text,
+            text => text.map_err(|error| error.to_string()),
         }
     }
 

@@ -27,6 +27,8 @@ pub struct Registry<S> {
     client: Client,
     watches: Watches,
     settings: LiveSettings<S>,
+    /// What the controller does with commands, for messages.
+    task: &'static str,
     /// `None` while discovery is off.
     definitions: Arc<Mutex<Option<Definitions>>>,
     malformed: Malformed,
@@ -37,16 +39,27 @@ impl<S> Registry<S>
 where
     S: AsRef<Kinds> + DeserializeOwned + Validate + Send + Sync + 'static,
 {
-    /// The kinds of a controller.
+    /// The kinds of a controller. The `task` is what it does with commands, for messages: they are `bound`.
     #[must_use]
-    pub fn new(operator: &Operator<S>) -> Self {
-        Self {
+    pub fn new(operator: &Operator<S>, task: &'static str) -> Self {
+        let registry = Self {
             client: operator.client.clone(),
             watches: operator.watches.clone(),
             settings: operator.settings.clone(),
+            task,
             definitions: Arc::default(),
             malformed: Malformed::new(operator.events.clone()),
             changed: Arc::default(),
+        };
+        registry.warn();
+        registry
+    }
+
+    /// Warns that nothing is ever done, if no kind can come.
+    fn warn(&self) {
+        if (*self.settings.current()).as_ref().are_none() {
+            let task = self.task;
+            tracing::warn!("kinds: is empty and discovery is not enabled, so that nothing is ever {task}");
         }
     }
 
@@ -90,7 +103,7 @@ where
             let malformed = self.definitions.lock().as_ref().map(Definitions::malformed);
             self.malformed.report(&malformed.unwrap_or_default());
             select! {
-                () = self.settings.changed() => return,
+                () = self.settings.changed() => return self.warn(),
                 () = self.changed.notified() => return,
                 () = sleep(REPORT_INTERVAL) => {}
             }

@@ -9,8 +9,10 @@ use std::{
 use catena_api::keys;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use operator_templates::{Expression, ExpressionError, Templates, top_keys};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Map, Value};
+
+use crate::fields::Fields;
 
 /// The variables of expressions and of the patch.
 const VARIABLES: [&str; 4] = ["command", "target", "ran", "now"];
@@ -49,18 +51,20 @@ pub struct Run {
 }
 
 /// A rule about a command and its target.
-#[derive(Clone, Debug)]
-pub struct Rule {
-    when: Expression,
-    reason: Arc<str>,
-    message: Result<Expression, Arc<str>>,
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Rule<E = Expression> {
+    when: E,
+    reason: String,
+    message: Option<String>,
+    message_expression: Option<E>,
 }
 
 /// A reason, one `PascalCase` word, and a message for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Told {
     /// The reason.
-    pub reason: Arc<str>,
+    pub reason: String,
     /// The message.
     pub message: String,
 }
@@ -74,30 +78,30 @@ pub struct Patch {
 }
 
 /// What expressions and the patch read.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Inputs<'i> {
     /// The command.
     pub command: &'i Value,
     /// Its target, live.
     pub target: &'i Value,
     /// The last commands that ran on the target: a list of `created` and `uid`.
-    pub ran: &'i Value,
+    pub ran: Value,
     /// The present time.
-    pub now: &'i Value,
+    pub now: Value,
 }
 
 /// A run, as it is configured.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct RunFile {
     patch: String,
     #[serde(default)]
-    wait: Vec<RuleFile>,
+    wait: Vec<Rule<String>>,
     #[serde(default)]
-    refuse: Vec<RuleFile>,
+    refuse: Vec<Rule<String>>,
     succeeded: String,
     #[serde(default)]
-    failed: Vec<RuleFile>,
+    failed: Vec<Rule<String>>,
     progress: Option<String>,
     message: Option<String>,
     deadline: Option<IntOrString>,
@@ -105,79 +109,66 @@ pub(crate) struct RunFile {
     supersedes: bool,
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct RuleFile {
-    when: String,
-    reason: String,
-    message: Option<String>,
-    message_expression: Option<String>,
-}
-
 impl RunFile {
     /// # Errors
     /// The wrong field, the problem and the remedy.
-    pub(crate) fn compile(self, field: impl Fn(&str) -> String) -> Result<Run, String> {
-        let field = |name: &str| field(&format!("run.{name}"));
-        let compile = |name: &str, text: &str| {
-            Expression::compile(field(name), text, &VARIABLES).map_err(|error| error.to_string())
-        };
-        let rules = |name: &str, files: Vec<RuleFile>| {
-            let files = files.into_iter().enumerate();
-            let compiled =
-                files.map(|(index, file)| file.compile(&format!("{name}[{index}]"), field, compile));
+    pub(crate) fn compile(self, kind: &Fields<'_>) -> Result<Run, String> {
+        let fields = kind.within("run", &VARIABLES);
+        let rules = |list: &str, rules: Vec<Rule<String>>| {
+            let rules = rules.into_iter().enumerate();
+            let compiled = rules
+                .map(|(index, rule)| rule.compile(&fields.within(&format!("{list}[{index}]"), &VARIABLES)));
             compiled.collect::<Result<Vec<_>, _>>()
         };
-        let succeeded = compile("succeeded", &self.succeeded)?;
+        let succeeded = fields.compile("succeeded", &self.succeeded)?;
         let is_date = |field: &String| DATES.iter().any(|date| field.to_ascii_lowercase().contains(date));
         let needs_spec = !succeeded.fields().iter().any(is_date);
         // What its values and conditions give is known only when it is rendered.
         let has_spec = top_keys(&self.patch).is_none_or(|keys| keys.iter().any(|key| key == "spec"));
         if needs_spec && !has_spec {
-            return Err(format!("{}: {UNDATED}", field("succeeded")));
+            return Err(fields.problem("succeeded", UNDATED));
         }
-        let templates = Templates::compile(&BTreeMap::from([(PATCH.to_owned(), self.patch)]), keys::GROUP);
-        if let Some(problem) = templates.broken().next() {
-            return Err(format!("{}: {problem}", field("patch")));
+        let template = Templates::compile(&BTreeMap::from([(PATCH.to_owned(), self.patch)]), keys::GROUP);
+        if let Some(problem) = template.broken().next() {
+            return Err(fields.problem(PATCH, &problem.to_string()));
         }
         let deadline = self.deadline.map(|deadline| match deadline {
             IntOrString::Int(seconds) => seconds.to_string(),
             IntOrString::String(expression) => expression,
         });
-        let only_command = |text: &String| Expression::compile(field("deadline"), text, &["command"]);
         Ok(Run {
-            patch: Patch { template: Arc::new(templates), needs_spec },
+            patch: Patch { template: Arc::new(template), needs_spec },
             wait: rules("wait", self.wait)?,
             refuse: rules("refuse", self.refuse)?,
             succeeded,
             failed: rules("failed", self.failed)?,
-            progress: self.progress.as_ref().map(|text| compile("progress", text)).transpose()?,
-            message: self.message.as_ref().map(|text| compile("message", text)).transpose()?,
-            deadline: deadline.as_ref().map(only_command).transpose().map_err(|error| error.to_string())?,
+            progress: fields.optional("progress", self.progress.as_ref())?,
+            message: fields.optional("message", self.message.as_ref())?,
+            deadline: kind.within("run", &["command"]).optional("deadline", deadline.as_ref())?,
             supersedes: self.supersedes,
         })
     }
 }
 
-impl RuleFile {
-    fn compile(
-        self,
-        name: &str,
-        field: impl Fn(&str) -> String,
-        compile: impl Fn(&str, &str) -> Result<Expression, String>,
-    ) -> Result<Rule, String> {
-        let is_word = self.reason.starts_with(|first: char| first.is_ascii_uppercase())
-            && self.reason.chars().all(|character| character.is_ascii_alphanumeric());
+impl Rule<String> {
+    fn compile(self, fields: &Fields<'_>) -> Result<Rule, String> {
+        let Self { when, reason, message, message_expression } = self;
+        let is_word = reason.starts_with(|first: char| first.is_ascii_uppercase())
+            && reason.chars().all(|character| character.is_ascii_alphanumeric());
         if !is_word {
-            let field = field(&format!("{name}.reason"));
-            return Err(format!("{field}: {:?} is not one PascalCase word; write one", self.reason));
+            return Err(
+                fields.problem("reason", &format!("{reason:?} is not one PascalCase word; write one"))
+            );
         }
-        let message = match (self.message, self.message_expression) {
-            (None, Some(text)) => Ok(compile(&format!("{name}.messageExpression"), &text)?),
-            (Some(text), None) => Err(text.into()),
-            _ => return Err(format!("{}: needs either message or messageExpression; set one", field(name))),
-        };
-        Ok(Rule { when: compile(&format!("{name}.when"), &self.when)?, reason: self.reason.into(), message })
+        if message.is_some() == message_expression.is_some() {
+            return Err(format!("{}: needs either message or messageExpression; set one", fields.name));
+        }
+        Ok(Rule {
+            when: fields.compile("when", &when)?,
+            reason,
+            message,
+            message_expression: fields.optional("messageExpression", message_expression.as_ref())?,
+        })
     }
 }
 
@@ -186,9 +177,9 @@ impl Rule {
     ///
     /// # Errors
     /// When it is unknown whether one applies.
-    pub fn first(rules: &[Self], inputs: Inputs<'_>) -> Result<Option<Told>, ExpressionError> {
+    pub fn first(rules: &[Self], inputs: &Inputs<'_>) -> Result<Option<Told>, String> {
         for rule in rules {
-            if rule.when.bool(&inputs.variables())? {
+            if rule.when.bool(&inputs.variables()).map_err(|error| error.to_string())? {
                 let reason = rule.reason.clone();
                 return Ok(Some(Told { reason, message: rule.message(inputs) }));
             }
@@ -196,14 +187,12 @@ impl Rule {
         Ok(None)
     }
 
-    fn message(&self, inputs: Inputs<'_>) -> String {
-        match &self.message {
-            Ok(expression) => match expression.optional_text(&inputs.variables()) {
-                Ok(message) => message.unwrap_or_default(),
-                Err(error) => error.to_string(),
-            },
-            Err(text) => text.to_string(),
-        }
+    fn message(&self, inputs: &Inputs<'_>) -> String {
+        let Some(expression) = &self.message_expression else {
+            return self.message.clone().unwrap_or_default();
+        };
+        let message = expression.optional_text(&inputs.variables());
+        message.map_or_else(|error| error.to_string(), Option::unwrap_or_default)
     }
 }
 
@@ -212,7 +201,7 @@ impl Inputs<'_> {
     #[must_use]
     pub fn variables(&self) -> [(&str, &Value); 4] {
         let [command, target, ran, now] = VARIABLES;
-        [(command, self.command), (target, self.target), (ran, self.ran), (now, self.now)]
+        [(command, self.command), (target, self.target), (ran, &self.ran), (now, &self.now)]
     }
 }
 
@@ -221,7 +210,7 @@ impl Patch {
     ///
     /// # Errors
     /// When it cannot be rendered, would change anything but `spec`, labels and annotations, or has no effect that can be dated.
-    pub fn render(&self, inputs: Inputs<'_>) -> Result<Value, String> {
+    pub fn render(&self, inputs: &Inputs<'_>) -> Result<Value, String> {
         let rendered = self.template.render_fields(PATCH, &inputs.variables());
         let mut fields = rendered.map_err(|error| error.to_string())?;
         only(&mut fields, ["spec", "metadata"])?;
@@ -291,13 +280,13 @@ mod tests {
             file[field] = value.clone();
         }
         let file: RunFile = serde_json::from_value(file).map_err(|error| error.to_string())?;
-        file.compile(|name| format!("kinds[a].{name}"))
+        file.compile(&Fields::of_kind("a"))
     }
 
     fn render(patch: &str, command: &Value) -> Result<Value, String> {
         let run = compile(&json!({"patch": patch, "succeeded": "target.status.hash == ''"})).unwrap();
-        let (target, none, now) = (json!({"metadata": {"name": "web"}}), json!([]), json!("now"));
-        run.patch.render(Inputs { command, target: &target, ran: &none, now: &now })
+        let target = json!({"metadata": {"name": "web"}});
+        run.patch.render(&Inputs { command, target: &target, ran: json!([]), now: json!("now") })
     }
 
     #[test]
@@ -423,8 +412,13 @@ mod tests {
         let patch = "{% if command.a %}\nspec: {a: b}\n{% endif %}\nmetadata: {labels: {a: b}}";
         let render = |succeeded: &str, a: bool| {
             let run = compile(&json!({"patch": patch, "succeeded": succeeded})).unwrap();
-            let (command, none) = (json!({ "a": a }), json!([]));
-            run.patch.render(Inputs { command: &command, target: &none, ran: &none, now: &none })
+            let command = json!({ "a": a });
+            run.patch.render(&Inputs {
+                command: &command,
+                target: &json!([]),
+                ran: json!([]),
+                now: json!([]),
+            })
         };
         render("target.status.ready", true).unwrap();
         render("target.status.hash == ''", false).unwrap();

@@ -5,6 +5,7 @@ use std::{
     sync::Arc,
 };
 
+use operator_kit::run::Validate;
 use serde::Deserialize;
 
 use crate::kind::{CommandKind, KindFile};
@@ -24,7 +25,7 @@ pub struct Kinds {
 /// The kinds, as they are configured.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct KindsFile {
+struct KindsFile {
     kinds: Vec<KindFile>,
     #[serde(default)]
     discovery: Discovery,
@@ -57,18 +58,22 @@ impl Kinds {
         Self { listed, are_discovered: discovery.enabled, problems }
     }
 
-    /// # Errors
-    /// The mistakes, if there are any.
-    pub fn validate(&self) -> Result<(), Vec<String>> {
-        if self.problems.is_empty() { Ok(()) } else { Err(self.problems.clone()) }
-    }
-
-    /// The warning that nothing is ever done, if no kind can come.
+    /// Whether none is there, and none can come.
     #[must_use]
-    pub fn warnings(&self, done: &str) -> Vec<String> {
-        let is_idle = self.listed.is_empty() && self.problems.is_empty() && !self.are_discovered;
-        let warning = format!("kinds: is empty and discovery is not enabled, so that nothing is ever {done}");
-        is_idle.then_some(warning).into_iter().collect()
+    pub fn are_none(&self) -> bool {
+        self.listed.is_empty() && self.problems.is_empty() && !self.are_discovered
+    }
+}
+
+impl AsRef<Self> for Kinds {
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}
+
+impl Validate for Kinds {
+    fn validate(&self) -> Result<(), Vec<String>> {
+        if self.problems.is_empty() { Ok(()) } else { Err(self.problems.clone()) }
     }
 }
 
@@ -135,14 +140,15 @@ mod tests {
         let mut other_group = entry("foreign", "restarts", name);
         other_group["group"] = json!("apps.example");
         let kinds = read(&json!([entry("restarts", "restarts", name), other_group]));
-        assert_eq!((kinds.listed.len(), kinds.warnings("done")), (2, Vec::new()));
+        assert_eq!((kinds.listed.len(), kinds.problems), (2, Vec::new()));
     }
 
     #[test]
     fn nothing_to_do_is_worth_a_warning() {
-        assert_eq!(read(&json!([])).warnings("done").len(), 1);
+        assert!(read(&json!([])).are_none());
+        assert!(!read(&json!([entry("restarts", "restarts", "object.spec.target")])).are_none());
         let discovered: Kinds =
             serde_json::from_value(json!({"kinds": [], "discovery": {"enabled": true}})).unwrap();
-        assert_eq!(discovered.warnings("done"), Vec::<String>::new());
+        assert!(!discovered.are_none());
     }
 }

@@ -3,12 +3,11 @@
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
 use catena_api::keys;
+use command_kinds::expiry::Expiry;
 use jiff::{SignedDuration, Timestamp};
 use operator_templates::ExpressionError;
 use operator_watch::{ObjectId, TrimmedObject};
 use serde_json::Value;
-
-use crate::settings::Reading;
 
 /// Longest time by which a command that ran can seem to have ended before its creation: the API server and its controller
 /// write these times by different clocks. A command that is wrongly taken for a restored one may run without end, and one
@@ -18,8 +17,8 @@ const MAX_CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(5);
 /// The row of a command, besides its metadata.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CommandRow {
-    /// The time of its deletion.
-    pub expiry: Expiry,
+    /// The time of its deletion, or why that cannot be read; `None` in its present state: it has not finished, or has no TTL.
+    pub expires_at: Result<Option<Timestamp>, Box<ExpressionError>>,
     /// The label or annotation that marks it as declared elsewhere.
     pub declared_by: Option<Box<str>>,
     /// Whether its annotation says that this very command is kept: it was created again after a deletion. One that was
@@ -31,48 +30,34 @@ pub struct CommandRow {
     pub spec: u64,
 }
 
-/// The expiry of a command.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Expiry {
-    /// None in its present state: it has not finished, or has no TTL.
-    Open,
-    /// From then on.
-    At(Timestamp),
-    /// Its fields cannot be read.
-    Unreadable(Box<ExpressionError>),
-}
-
 impl CommandRow {
     /// Reads an object of a kind.
     #[must_use]
-    pub fn of(object: TrimmedObject, reading: &Reading) -> Self {
-        let declared_by = reading.declared_by.on(&object.metadata);
+    pub fn of(object: TrimmedObject, expiry: &Expiry) -> Self {
+        let declared_by = expiry.declared_by.on(&object.metadata);
         let kept_uid =
             object.metadata.annotations.as_ref().and_then(|annotations| annotations.get(keys::KEPT));
         let is_marked = kept_uid.is_some() && kept_uid == object.metadata.uid.as_ref();
         let created = object.metadata.creation_timestamp.as_ref().map(|time| time.0);
         let spec = digest(&object);
-        let mut is_restored = false;
-        let expiry = match expiry(&whole(object), reading) {
-            // The TTL of a command that comes from a backup begins with its creation.
-            Ok(Some((finished, ttl))) => {
-                let begin = created.map_or(finished, |created| created.max(finished));
-                is_restored = begin.duration_since(finished) > MAX_CLOCK_SKEW;
-                begin.checked_add(ttl).map_or(Expiry::Open, Expiry::At)
-            }
-            Ok(None) => Expiry::Open,
-            Err(error) => Expiry::Unreadable(Box::new(error)),
-        };
-        Self { expiry, declared_by, is_kept: is_marked && !is_restored, is_restored, spec }
+        let ended = end(&object.into_json(), expiry);
+        // The TTL of a command that comes from a backup begins with its creation.
+        let begin = |finished: Timestamp| created.map_or(finished, |created| created.max(finished));
+        let is_restored = matches!(&ended, Ok(Some((finished, _)))
+            if begin(*finished).duration_since(*finished) > MAX_CLOCK_SKEW);
+        let expires_at = ended
+            .map(|ended| ended.and_then(|(finished, ttl)| begin(finished).checked_add(ttl).ok()))
+            .map_err(Box::new);
+        Self { expires_at, declared_by, is_kept: is_marked && !is_restored, is_restored, spec }
     }
 }
 
 /// The time of its end and its TTL, if it has both. The fields of a status are absent until they are known, so an
 /// expression that reads an absent one counts as null.
-fn expiry(object: &Value, reading: &Reading) -> Result<Option<(Timestamp, SignedDuration)>, ExpressionError> {
+fn end(object: &Value, expiry: &Expiry) -> Result<Option<(Timestamp, SignedDuration)>, ExpressionError> {
     let variables = [("object", object)];
-    let Some(seconds) = known(reading.ttl_seconds.optional_int(&variables))? else { return Ok(None) };
-    let Some(finished) = known(reading.finished_at.optional_timestamp(&variables))? else { return Ok(None) };
+    let Some(seconds) = known(expiry.ttl_seconds.optional_int(&variables))? else { return Ok(None) };
+    let Some(finished) = known(expiry.finished_at.optional_timestamp(&variables))? else { return Ok(None) };
     // A negative number means no TTL.
     Ok((seconds >= 0).then(|| (finished, SignedDuration::from_secs(seconds))))
 }
@@ -104,13 +89,6 @@ fn blank(value: &mut Value, uid: &str) {
     }
 }
 
-/// The object as input of its expressions.
-fn whole(object: TrimmedObject) -> Value {
-    let TrimmedObject { metadata, mut data } = object;
-    data["metadata"] = serde_json::to_value(metadata).unwrap_or_default();
-    data
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -132,16 +110,16 @@ mod tests {
         .unwrap()
     }
 
-    fn readings(settings: &Settings) -> Vec<Reading> {
-        settings.kinds.listed.iter().filter_map(|kind| settings.reading(kind)).collect()
+    fn expiries(settings: &Settings) -> Vec<Expiry> {
+        settings.kinds.listed.iter().filter_map(|kind| settings.expiry(kind)).collect()
     }
 
     fn read(settings: &Settings, object: Value) -> CommandRow {
-        CommandRow::of(serde_json::from_value(object).unwrap(), &readings(settings)[0])
+        CommandRow::of(serde_json::from_value(object).unwrap(), &expiries(settings)[0])
     }
 
-    fn at(time: &str) -> Expiry {
-        Expiry::At(time.parse().unwrap())
+    fn at(time: &str) -> Result<Option<Timestamp>, Box<ExpressionError>> {
+        Ok(Some(time.parse().unwrap()))
     }
 
     #[test]
@@ -164,20 +142,20 @@ mod tests {
         let cases = [
             (command(json!(60), finished.clone()), at("2026-01-01T00:02:00Z")),
             (command(json!(0), finished.clone()), at("2026-01-01T00:01:00Z")),
-            (command(Value::Null, finished.clone()), Expiry::Open),
-            (command(json!(60), Value::Null), Expiry::Open),
-            (unproven, Expiry::Open),
-            (only_timed, Expiry::Open),
-            (command(json!(-1), finished.clone()), Expiry::Open),
-            (command(json!(i64::MAX), finished), Expiry::Open),
-            (json!({"metadata": {"name": "new"}, "spec": {"ttlSecondsAfterFinished": 0}}), Expiry::Open),
-            (json!({"metadata": {"name": "new"}, "spec": {}}), Expiry::Open),
+            (command(Value::Null, finished.clone()), Ok(None)),
+            (command(json!(60), Value::Null), Ok(None)),
+            (unproven, Ok(None)),
+            (only_timed, Ok(None)),
+            (command(json!(-1), finished.clone()), Ok(None)),
+            (command(json!(i64::MAX), finished), Ok(None)),
+            (json!({"metadata": {"name": "new"}, "spec": {"ttlSecondsAfterFinished": 0}}), Ok(None)),
+            (json!({"metadata": {"name": "new"}, "spec": {}}), Ok(None)),
         ];
         let settings = shipped();
-        for reading in readings(&settings) {
+        for reading in expiries(&settings) {
             for (object, expected) in &cases {
                 let read = CommandRow::of(serde_json::from_value(object.clone()).unwrap(), &reading);
-                assert_eq!(read.expiry, *expected, "{:?}: {object}", reading.finished_at);
+                assert_eq!(read.expires_at, *expected, "{:?}: {object}", reading.finished_at);
             }
         }
     }
@@ -188,13 +166,13 @@ mod tests {
         let with = |finished: &str| {
             let spec = json!({"ttl-seconds": 60});
             let status = json!({"finished-at": finished});
-            read(&settings, json!({"metadata": {"name": "a"}, "spec": spec, "status": status})).expiry
+            read(&settings, json!({"metadata": {"name": "a"}, "spec": spec, "status": status})).expires_at
         };
         assert_eq!(with("2026-01-01T00:00:00Z"), at("2026-01-01T00:01:00Z"));
         for far in ["9999-12-30T00:00:00Z", "9999-12-31T23:59:59Z"] {
-            assert!(matches!(with(far), Expiry::Open | Expiry::At(_)), "{far}: {:?}", with(far));
+            assert!(with(far).is_ok(), "{far}: {:?}", with(far));
         }
-        assert!(matches!(with("someday"), Expiry::Unreadable(_)));
+        assert!(with("someday").is_err());
     }
 
     #[test]
@@ -217,7 +195,7 @@ mod tests {
         let shipped = shipped();
         let declared_by = |metadata: Value| {
             let object = serde_json::from_value(json!({ "metadata": metadata })).unwrap();
-            CommandRow::of(object, &readings(&shipped)[0]).declared_by
+            CommandRow::of(object, &expiries(&shipped)[0]).declared_by
         };
         let tracked = "argocd.argoproj.io/tracking-id";
         assert_eq!(declared_by(json!({"name": "a", "annotations": {tracked: "x"}})), Some(tracked.into()));
@@ -276,7 +254,7 @@ mod tests {
         );
         let job = |conditions: Value, succeeded: u32| {
             let status = json!({"conditions": conditions, "succeeded": succeeded});
-            read(&settings, json!({"metadata": {"name": "job"}, "status": status})).expiry
+            read(&settings, json!({"metadata": {"name": "job"}, "status": status})).expires_at
         };
         let condition = |type_: &str| json!({"type": type_, "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"});
         assert_eq!(
@@ -284,8 +262,8 @@ mod tests {
             at("2026-01-01T00:10:00Z")
         );
         assert_eq!(job(json!([condition("Failed")]), 0), at("2026-01-02T00:00:00Z"));
-        assert_eq!(job(json!([condition("Suspended")]), 0), Expiry::Open);
-        assert_eq!(job(json!([]), 0), Expiry::Open);
+        assert_eq!(job(json!([condition("Suspended")]), 0), Ok(None));
+        assert_eq!(job(json!([]), 0), Ok(None));
     }
 
     #[test]
@@ -317,7 +295,7 @@ mod tests {
             "metadata": {"name": "old", "creationTimestamp": "2026-01-01T00:00:00Z"},
             "status": {"completionTime": "2020-01-01T00:00:00Z"},
         });
-        assert_eq!(read(&settings, restored).expiry, at("2026-01-01T00:01:00Z"));
+        assert_eq!(read(&settings, restored).expires_at, at("2026-01-01T00:01:00Z"));
     }
 
     #[test]
@@ -326,7 +304,7 @@ mod tests {
             [("'soon'", "60"), ("true", "60"), ("'2026-01-01T00:00:00Z'", "'x'"), ("null", "1.5")]
         {
             let read = read(&settings(finished_at, ttl_seconds), json!({"metadata": {"name": "odd"}}));
-            assert!(matches!(read.expiry, Expiry::Unreadable(_)), "{finished_at}, {ttl_seconds}: {read:?}");
+            assert!(read.expires_at.is_err(), "{finished_at}, {ttl_seconds}: {read:?}");
         }
     }
 }

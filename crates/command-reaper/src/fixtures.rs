@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use command_reaper::command::{CommandRow, Expiry};
+use command_reaper::command::CommandRow;
 use kube::core::{ApiResource, GroupVersionKind};
 use operator_watch::{Source, Watched, WatchedResource};
 use serde_json::json;
@@ -15,7 +15,7 @@ pub fn command() -> Watched<CommandRow> {
         metadata: serde_json::from_value(metadata).unwrap(),
         source: Arc::new(Source { id: "tasks".into(), watched: WatchedResource::unwatched(resource) }),
         row: CommandRow {
-            expiry: Expiry::Open,
+            expires_at: Ok(None),
             declared_by: None,
             is_kept: false,
             is_restored: false,

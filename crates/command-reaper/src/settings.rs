@@ -6,7 +6,6 @@ use command_kinds::{
     settings::Discovery,
 };
 use operator_kit::run::Validate;
-use operator_templates::Expression;
 use serde::Deserialize;
 
 /// The settings.
@@ -16,17 +15,6 @@ pub struct Settings {
     /// The kinds of commands.
     pub kinds: Kinds,
     /// The marks of commands of any kind that something would create again.
-    pub declared_by: Marks,
-}
-
-/// The expressions for commands of a kind.
-#[derive(Clone)]
-pub struct Reading {
-    /// The time of its end; null before the end.
-    pub finished_at: Expression,
-    /// The seconds from its end to its deletion; null means forever.
-    pub ttl_seconds: Expression,
-    /// The marks of commands that something would create again.
     pub declared_by: Marks,
 }
 
@@ -47,11 +35,11 @@ impl From<File> for Settings {
 }
 
 impl Settings {
-    /// How commands of a kind are read; `None` if they are not deleted.
+    /// When commands of a kind are deleted; `None` if they are not.
     #[must_use]
-    pub fn reading(&self, kind: &CommandKind) -> Option<Reading> {
-        let Expiry { finished_at, ttl_seconds, declared_by } = kind.expiry.clone()?;
-        Some(Reading { finished_at, ttl_seconds, declared_by: self.declared_by.and(&declared_by) })
+    pub fn expiry(&self, kind: &CommandKind) -> Option<Expiry> {
+        let expiry = kind.expiry.clone()?;
+        Some(Expiry { declared_by: self.declared_by.and(&expiry.declared_by), ..expiry })
     }
 }
 
@@ -64,10 +52,6 @@ impl AsRef<Kinds> for Settings {
 impl Validate for Settings {
     fn validate(&self) -> Result<(), Vec<String>> {
         self.kinds.validate()
-    }
-
-    fn warnings(&self) -> Vec<String> {
-        self.kinds.warnings("deleted")
     }
 }
 
@@ -88,7 +72,7 @@ pub(crate) mod tests {
     fn the_shipped_settings_are_valid() {
         let shipped = shipped();
         assert_eq!(shipped.validate(), Ok(()));
-        assert_eq!(shipped.warnings(), Vec::<String>::new());
+        assert!(!shipped.kinds.are_none());
         assert_eq!(shipped.kinds.listed.len(), 2);
     }
 
@@ -104,7 +88,7 @@ pub(crate) mod tests {
         .unwrap();
         let [a, b] = &settings.kinds.listed[..] else { panic!("{:?}", settings.kinds) };
         let marks: Marks = serde_json::from_value(json!({"labels": ["all", "mine"]})).unwrap();
-        assert_eq!(settings.reading(a).unwrap().declared_by, marks);
-        assert!(settings.reading(b).is_none());
+        assert_eq!(settings.expiry(a).unwrap().declared_by, marks);
+        assert!(settings.expiry(b).is_none());
     }
 }

@@ -38,11 +38,11 @@ impl Executor {
 
     /// Takes a step.
     pub async fn act(&self, observed: &Observed, action: Action) -> Result<Next, ApiError> {
-        let (row, uid) = (&observed.command.row, ObjectId::of(&*observed.command).uid);
-        // Those that it has taken the place of may end, and what waited for it may begin.
-        let is_deleted = observed.command.metadata.deletion_timestamp.is_some();
-        if row.run.supersedes && row.has_started() || is_deleted {
-            self.wake(observed);
+        let uid = ObjectId::of(&*observed.command).uid;
+        if observed.concerns_others()
+            && let Some(target) = observed.command.row.target_id()
+        {
+            self.memory.wake(target, uid);
         }
         match action {
             Action::Run(patch) => self.run(observed, &patch).await,
@@ -51,18 +51,8 @@ impl Executor {
                 self.memory.told(uid);
                 Ok(Next::Written)
             }
-            Action::WakeNext => {
-                self.wake(observed);
-                Ok(Next::Settled)
-            }
             Action::Wait(time) => Ok(Next::Wait(time)),
             Action::Settle => Ok(Next::Settled),
-        }
-    }
-
-    fn wake(&self, observed: &Observed) {
-        if let Some(target) = observed.command.row.target_id() {
-            self.memory.wake(target, ObjectId::of(&*observed.command).uid);
         }
     }
 

@@ -36,8 +36,10 @@ pub struct CommandRow {
     pub target: Option<Result<Reference, String>>,
     /// The owner to which it is bound.
     pub owner: Owner,
-    /// When it fails if it has not ended, or why that is unknown.
-    pub deadline: Result<Timestamp, BrokenDeadline>,
+    /// When it fails if it has not ended.
+    pub expires_at: Timestamp,
+    /// Why that is the default instead of its own deadline, which cannot be read: it does not run.
+    pub broken_deadline: Option<String>,
     /// What this controller has reported of it.
     pub status: CommandStatus,
     /// Whether that is in its status, and not only in its annotation.
@@ -46,15 +48,6 @@ pub struct CommandRow {
     pub finalizers: Vec<String>,
     /// All of it but its status, for expressions. Of most commands, which have ended, it is not kept.
     pub object: Option<Arc<Value>>,
-}
-
-/// A deadline that cannot be read: the command does not run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BrokenDeadline {
-    /// The field, and the problem.
-    pub problem: String,
-    /// When it fails instead.
-    pub default: Timestamp,
 }
 
 /// The owner of a command among those of the kinds that it may have as its target.
@@ -114,18 +107,23 @@ impl CommandRow {
         let is_deleted = metadata.deletion_timestamp.is_some();
         let finalizers = metadata.finalizers.filter(|_| is_deleted).unwrap_or_default();
         let created = metadata.creation_timestamp.map(|time| time.0).unwrap_or_default();
-        let after = |seconds: i64| {
-            let deadline = created.checked_add(SignedDuration::from_secs(seconds));
-            deadline.unwrap_or(if seconds < 0 { Timestamp::MIN } else { Timestamp::MAX })
+        let (seconds, broken_deadline) = match run.deadline(&object) {
+            Ok(seconds) => (seconds, None),
+            Err(error) => (DEFAULT_DEADLINE, Some(error.to_string())),
         };
-        let deadline = run
-            .deadline(&object)
-            .map(after)
-            .map_err(|error| BrokenDeadline { problem: error.to_string(), default: after(DEFAULT_DEADLINE) });
-        let (kind, run) = (kind.clone(), run.clone());
-        let row = Self { kind, run, target, owner, deadline, status, has_status, finalizers, object: None };
-        let object = (!row.has_ended()).then(|| Arc::new(object));
-        Self { object, ..row }
+        let expires_at = created.checked_add(SignedDuration::from_secs(seconds));
+        Self {
+            kind: kind.clone(),
+            run: run.clone(),
+            target,
+            owner,
+            expires_at: expires_at.unwrap_or(if seconds < 0 { Timestamp::MIN } else { Timestamp::MAX }),
+            broken_deadline,
+            object: (!has_ended(&status)).then(|| Arc::new(object)),
+            status,
+            has_status,
+            finalizers,
+        }
     }
 
     /// Whether it has succeeded or failed: it never runs again, and its status never changes.
@@ -147,19 +145,10 @@ impl CommandRow {
         if let Owner::Target(target) = &self.owner { Some(target) } else { None }
     }
 
-    /// When it fails if it has not ended.
-    #[must_use]
-    pub fn expires_at(&self) -> Timestamp {
-        match &self.deadline {
-            Ok(deadline) => *deadline,
-            Err(broken) => broken.default,
-        }
-    }
-
     /// Whether its deadline has passed.
     #[must_use]
     pub fn is_expired(&self, now: Timestamp) -> bool {
-        self.expires_at() <= now
+        self.expires_at <= now
     }
 
     /// Whether its definition has a status for a run; `None` while that is unknown. One that has got a status is not reported

@@ -4,10 +4,9 @@ pub mod command;
 pub mod decide;
 pub mod line;
 pub mod observed;
-pub mod settings;
 pub mod status;
 
-pub use settings::Settings;
+pub use command_kinds::Kinds as Settings;
 
 // The fixtures name this crate as the tests of the program do.
 #[cfg(test)]

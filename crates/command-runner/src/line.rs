@@ -12,7 +12,7 @@ use crate::command::{Command, order};
 #[must_use]
 pub fn candidates(line: &[Arc<Command>], now: Timestamp) -> Vec<&Arc<Command>> {
     let may_run = |command: &&Arc<Command>| {
-        is_open(command) && command.row.deadline.as_ref().is_ok_and(|deadline| *deadline > now)
+        is_open(command) && command.row.broken_deadline.is_none() && !command.row.is_expired(now)
     };
     let open = || line.iter().filter(may_run);
     let waiting = || open().filter(|command| !command.row.has_started());

@@ -8,6 +8,7 @@ mod kinds;
 mod memory;
 mod observe;
 
+use command_kinds::Registry;
 use command_runner::Settings;
 use operator_kit::run::{Identity, Operator, Triggers};
 
@@ -24,9 +25,10 @@ const IDENTITY: Identity = Identity {
 async fn main() -> anyhow::Result<()> {
     let operator = Operator::<Settings>::start(IDENTITY, IDENTITY.parse()).await?;
     let triggers = Triggers::default();
-    let memory = Memory::new(triggers.clone());
+    let registry = Registry::new(&operator, "carried out");
+    let memory = Memory::new(triggers.clone(), registry.problem());
     let executor = Executor::new(operator.writer.clone(), operator.events.clone(), memory.clone());
     let observer = Observer::new(operator.client.clone(), operator.served_kinds.clone(), memory.clone());
-    let kinds = kinds::follow(&operator, memory.clone());
+    let kinds = kinds::follow(&operator, registry, memory.clone());
     operator.run_each(Commands { observer, executor, memory }, kinds, triggers).await
 }

@@ -19,19 +19,17 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// The memory of all commands. The commands themselves are in the stores of their watches: an entry here is only a hint.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Memory {
     triggers: Triggers<CommandRow>,
+    /// Tells why there may be kinds that are not known.
+    unknown_kinds: Arc<dyn Fn() -> Option<String> + Send + Sync>,
     shared: Arc<Mutex<Shared>>,
 }
-
-/// Why there may be kinds that are not known.
-type UnknownKinds = Arc<dyn Fn() -> Option<String> + Send + Sync>;
 
 #[derive(Default)]
 struct Shared {
     kinds: Vec<Arc<CommandKind>>,
-    unknown_kinds: Option<UnknownKinds>,
     /// The uids of commands, by their target.
     by_target: HashMap<TargetId, HashSet<Box<str>>>,
     /// By the uid of the command.
@@ -49,18 +47,16 @@ struct Known {
 }
 
 impl Memory {
-    pub fn new(triggers: Triggers<CommandRow>) -> Self {
-        Self { triggers, shared: Arc::default() }
+    pub fn new(
+        triggers: Triggers<CommandRow>,
+        unknown_kinds: impl Fn() -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        Self { triggers, unknown_kinds: Arc::new(unknown_kinds), shared: Arc::default() }
     }
 
     /// From now on, commands are of these kinds.
     pub fn follow(&self, kinds: Vec<Arc<CommandKind>>) {
         self.shared.lock().kinds = kinds;
-    }
-
-    /// From now on, this tells why there may be more kinds.
-    pub fn follow_definitions(&self, unknown: impl Fn() -> Option<String> + Send + Sync + 'static) {
-        self.shared.lock().unknown_kinds = Some(Arc::new(unknown));
     }
 
     /// Records a command that came or changed.
@@ -125,13 +121,10 @@ impl Memory {
             let (one, other) = (&target.resource, &other.resource);
             (&one.group, &one.kind) == (&other.group, &other.kind)
         };
-        let (kinds, unknown_kinds) = {
-            let shared = self.shared.lock();
-            (shared.kinds.clone(), shared.unknown_kinds.clone())
-        };
-        if let Some(problem) = unknown_kinds.and_then(|unknown| unknown()) {
+        if let Some(problem) = (self.unknown_kinds)() {
             return Some(format!("the watch of definitions of commands has a problem: {problem}"));
         }
+        let kinds = self.shared.lock().kinds.clone();
         let may_target = |kind: &&Arc<CommandKind>| kind.targets().iter().any(|target| is_it(target));
         kinds.iter().filter(may_target).find_map(|kind| {
             let problem = self.triggers.is_served(&kind.id).err()?;
@@ -142,45 +135,46 @@ impl Memory {
     /// Records that a look at its target has shown that a command ran, and wakes it if that is new.
     pub fn ran(&self, command: &Command) {
         let ObjectId { namespace, name, uid } = ObjectId::of(command);
-        let known = self.shared.lock().commands.get_mut(uid).map(|known| replace(&mut known.ran, true));
-        if known == Some(false) {
+        if self.known(uid, |known| replace(&mut known.ran, true)) == Some(false) {
             self.triggers.notify(&command.source.id, namespace, name);
         }
     }
 
     /// Whether a look at its target has shown that a command ran.
     pub fn has_run(&self, uid: &str) -> bool {
-        self.shared.lock().commands.get(uid).is_some_and(|known| known.ran)
+        self.known(uid, |known| known.ran) == Some(true)
     }
 
     /// The time until another look at the target of a command, at which one is recorded as made now if that is zero.
     pub fn look_in(&self, uid: &str, interval: Duration) -> Duration {
-        let mut shared = self.shared.lock();
-        let Some(known) = shared.commands.get_mut(uid) else { return Duration::ZERO };
-        let left = known.looked.map_or(Duration::ZERO, |at| interval.saturating_sub(at.elapsed()));
-        if left.is_zero() {
-            known.looked = Some(Instant::now());
-        }
-        left
+        let left = self.known(uid, |known| {
+            let left = known.looked.map_or(Duration::ZERO, |at| interval.saturating_sub(at.elapsed()));
+            if left.is_zero() {
+                known.looked = Some(Instant::now());
+            }
+            left
+        });
+        left.unwrap_or_default()
     }
 
     /// The next look at the target of a command is made at once: it was changed.
     pub fn changed_target(&self, uid: &str) {
-        if let Some(known) = self.shared.lock().commands.get_mut(uid) {
-            known.looked = None;
-        }
+        self.known(uid, |known| known.looked = None);
     }
 
     /// Records that the status of a command was written.
     pub fn told(&self, uid: &str) {
-        if let Some(known) = self.shared.lock().commands.get_mut(uid) {
-            known.told = Some(Instant::now());
-        }
+        self.known(uid, |known| known.told = Some(Instant::now()));
     }
 
     /// The time since the status of a command was written.
     pub fn since_told(&self, uid: &str) -> Option<Duration> {
-        Some(self.shared.lock().commands.get(uid)?.told?.elapsed())
+        Some(self.known(uid, |known| known.told)??.elapsed())
+    }
+
+    /// Reads or changes what is known of a command that is not gone.
+    fn known<T>(&self, uid: &str, read: impl FnOnce(&mut Known) -> T) -> Option<T> {
+        self.shared.lock().commands.get_mut(uid).map(read)
     }
 }
 
@@ -204,16 +198,19 @@ mod tests {
 
     #[test]
     fn commands_may_be_unknown_while_definitions_are() {
-        let (memory, restarts) = (Memory::default(), kind("restarts", &json!({})));
+        let restarts = kind("restarts", &json!({}));
         let target = &restarts.targets()[0];
-        assert_eq!(memory.unknown(target), None);
-        memory.follow_definitions(|| Some("no right".into()));
-        assert!(memory.unknown(target).unwrap().ends_with("has a problem: no right"));
+        let unknown = |problem: Option<&'static str>| {
+            Memory::new(Triggers::default(), move || problem.map(str::to_owned)).unknown(target)
+        };
+        assert_eq!(unknown(None), None);
+        assert!(unknown(Some("no right")).unwrap().ends_with("has a problem: no right"));
     }
 
     #[test]
     fn that_a_command_ran_is_remembered_until_it_is_gone() {
-        let (memory, one) = (Memory::default(), command(&kind("a", &json!({})), "one", 1, &json!({})));
+        let memory = Memory::new(Triggers::default(), || None);
+        let one = command(&kind("a", &json!({})), "one", 1, &json!({}));
         memory.ran(&one);
         assert!(!memory.has_run("one"), "nobody would clear the memory of a command that is unknown");
         memory.came(&one.source.id, "one", one.row.target_id());

@@ -13,7 +13,6 @@ use jiff::Timestamp;
 use kube::Client;
 use operator_kit::run::Backoffs;
 use operator_watch::{ApiError, Cause, Live, ObjectId, ServedKinds};
-use serde_json::json;
 
 use crate::memory::Memory;
 
@@ -40,15 +39,14 @@ impl Observer {
             !row.has_ended() && row.target.is_some() && command.metadata.deletion_timestamp.is_none();
         let line = row.target_id().filter(|_| may_act).map(|target| self.memory.line(target));
         let reference = row.target.as_ref().and_then(|target| target.as_ref().ok());
-        let takes_status =
-            if may_act || !row.has_ended() { self.schemas.of(&command.source, |_| {}).await } else { None };
+        let schema = if row.has_ended() { None } else { self.schemas.of(&command.source, |_| {}).await };
         let mut observed = Observed {
             now: Timestamp::now(),
             line: line.unwrap_or_default(),
             unknown: reference.filter(|_| may_act).and_then(|to| self.memory.unknown(&to.kind)),
             target: Look::None,
             is_confirmed: false,
-            takes_status: takes_status.and_then(|schema| row.takes_status(schema)),
+            takes_status: schema.and_then(|schema| row.takes_status(schema)),
             since_told: self.memory.since_told(uid),
             backoffs,
             command: command.clone(),
@@ -92,8 +90,7 @@ impl Observer {
         Ok(found.map_or(Look::Gone, |found| {
             let (ran, is_terminating) =
                 (RecentCommands::on(&found.metadata), found.metadata.deletion_timestamp.is_some());
-            let mut object = found.data;
-            object["metadata"] = json!(found.metadata);
+            let object = found.into_json();
             Look::Found(Box::new(Target { resource: served.resource, object, ran, is_terminating }))
         }))
     }

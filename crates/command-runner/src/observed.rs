@@ -92,6 +92,13 @@ impl Observed {
         self.line.iter().filter(move |other| is_other(other) && !other.row.has_started() && has_run(other))
     }
 
+    /// Whether others of its target may be concerned by it: it has ended, is cancelled, or has taken the place of older ones.
+    #[must_use]
+    pub fn concerns_others(&self) -> bool {
+        let row = &self.command.row;
+        !is_open(&self.command) || row.run.supersedes && row.has_started()
+    }
+
     /// The target, if it is there.
     #[must_use]
     pub fn found(&self) -> Option<&Target> {

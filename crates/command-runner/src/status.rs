@@ -14,25 +14,20 @@ pub fn status(command: &Command, state: &State, now: Timestamp) -> CommandStatus
     let conditions = Conditions::new(generation.unwrap_or_default(), now);
     let (succeeded, reason, message) = match state {
         State::Waiting(told) => (None, &*told.reason, told.message.as_str()),
-        State::Due(_) | State::Later(_) => (None, reason::QUEUED, "it is about to be carried out"),
+        State::Due(_) => (None, reason::QUEUED, "it is about to be carried out"),
         State::Running { message, .. } => (None, reason::RUNNING, message.as_str()),
         State::Succeeded(message) => (Some(true), "Complete", message.as_str()),
         State::Failed(told) => (Some(false), &*told.reason, told.message.as_str()),
     };
     let conditions = match succeeded {
-        // The default of a definition may say that it is reconciling. Only a condition replaces it in the same write: if it
-        // were removed by another one, a crash between the two would leave an ended command in progress for ever.
-        Some(succeeded) => conditions
-            .with(SUCCEEDED, succeeded, reason, message)
-            .with(Conditions::RECONCILING, false, reason, message)
-            .while_true(Conditions::STALLED, !succeeded, reason, message),
-        None => conditions.unknown(SUCCEEDED, reason, message).with(
-            Conditions::RECONCILING,
-            true,
-            reason,
-            message,
-        ),
+        Some(succeeded) => conditions.with(SUCCEEDED, succeeded, reason, message),
+        None => conditions.unknown(SUCCEEDED, reason, message),
     };
+    // The default of a definition may say that it is reconciling. Only a condition replaces it in the same write: if it were
+    // removed by another one, a crash between the two would leave an ended command in progress for ever.
+    let conditions = conditions
+        .with(Conditions::RECONCILING, succeeded.is_none(), reason, message)
+        .while_true(Conditions::STALLED, succeeded == Some(false), reason, message);
     let has_run = matches!(state, State::Running { .. } | State::Succeeded(_));
     let started = before.start_time.clone().filter(|_| command.row.has_started());
     let progress = if let State::Running { progress, .. } = state { progress.clone() } else { None };

@@ -76,6 +76,16 @@ pub struct TrimmedObject {
     pub data: Value,
 }
 
+impl TrimmedObject {
+    /// All of it.
+    #[must_use]
+    pub fn into_json(self) -> Value {
+        let Self { metadata, mut data } = self;
+        data["metadata"] = serde_json::json!(metadata);
+        data
+    }
+}
+
 impl<'de> Deserialize<'de> for TrimmedObject {
     fn deserialize<D: Deserializer<'de>>(decoder: D) -> Result<Self, D::Error> {
         decoder.deserialize_map(Fields)

@@ -2,8 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use command_kinds::{CommandKind, definition::describe, run::Run};
-use command_reaper::settings::Reading;
+use command_kinds::{CommandKind, definition::describe, expiry::Expiry, run::Run};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -27,7 +26,7 @@ pub static DEPLOYMENTS: LazyLock<basic_deployment_controller::Settings> = LazyLo
 pub struct Described {
     pub kind: Arc<CommandKind>,
     pub run: Arc<Run>,
-    pub expiry: Reading,
+    pub expiry: Expiry,
 }
 
 /// Of the controllers of commands.
@@ -64,7 +63,7 @@ impl Described {
         let run = kind.run.clone().expect("its commands are carried out");
         let reaper: command_reaper::Settings =
             read(json!({"declaredBy": {"labels": [DECLARED]}, "kinds": []}));
-        let expiry = reaper.reading(&kind).expect("its commands expire");
+        let expiry = reaper.expiry(&kind).expect("its commands expire");
         Self { kind: Arc::new(kind), run, expiry }
     }
 }

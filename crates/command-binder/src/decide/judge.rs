@@ -1,83 +1,33 @@
-//! The judgement on a command: a step, or a report. Pure.
+//! The judgement on a command that names a target: a step, or a verdict that is told. Pure.
 
 use catena_api::{keys, reason};
 use command_kinds::{CommandKind, Mode, Reference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use operator_watch::{ServedKind, Watched};
 
+use super::Action;
 use crate::{
-    command::{CommandRow, Finding},
+    command::CommandRow,
     observed::{Observed, Target, TargetObject},
     place::place,
     verdict::Verdict,
 };
 
-/// The judgement on a command.
-pub(super) enum Judgement {
-    /// Nothing.
-    Ignore,
-    /// Bind it to its target, which is this owner.
-    Bind(OwnerReference),
-    /// Give the reference that bound it this version.
-    Refresh(OwnerReference),
-    /// Report this verdict.
-    Say(Verdict),
-}
-
-/// A chain of checks; the first that applies decides.
-pub(super) fn judge(observed: &Observed) -> Judgement {
-    let command = &observed.command;
-    let is_done = matches!(command.row.finding, Finding::NoCommand | Finding::Settled);
-    if is_done || command.metadata.deletion_timestamp.is_some() {
-        return Judgement::Ignore;
-    }
-    if let Some(failure) = observed.backoffs.failure() {
-        let row = &command.row;
-        let is_bound = matches!(&row.finding, Finding::Target(to) if row.proven_target(to, false).is_some());
-        // It stays bound although its reference could not be refreshed.
-        if is_bound && !row.is_in_watched_version() {
-            return Judgement::Ignore;
-        }
-        return Judgement::Say(Verdict::refused(failure.reason, failure.message.clone()));
-    }
-    match &command.row.finding {
-        Finding::NoCommand | Finding::Settled => Judgement::Ignore,
-        Finding::Unclear(why) => Judgement::Say(Verdict::refused(
-            reason::FILTER_FAILED,
-            format!("it is not bound, because it cannot be determined whether it is a command: {why}"),
-        )),
-        Finding::NotYet(why) => Judgement::Say(Verdict::refused(reason::WAITING_FOR_OTHERS, why.to_string())),
-        Finding::Refused(why) => Judgement::Say(Verdict::refused(
-            reason::OWNERSHIP_REFUSED,
-            match command.row.binding() {
-                Some(owner) => format!(
-                    "{why}; it was bound before, and is still deleted with the {} {}: remove that owner reference to keep it",
-                    owner.kind, owner.name
-                ),
-                None => format!(
-                    "{why}; bind commands of this kind with mode: Label, or remove the refusal from its settings"
-                ),
-            },
-        )),
-        Finding::Invalid(why) => Judgement::Say(Verdict::refused(reason::INVALID_REFERENCE, why.to_string())),
-        Finding::Target(to) => judge_target(observed, to),
-    }
-}
-
-fn judge_target(observed: &Observed, to: &Reference) -> Judgement {
+/// A chain of checks of a command and its target; the first that applies decides. Where nothing is to be done, a verdict is told.
+pub(super) fn judge(observed: &Observed, to: &Reference) -> Result<Action, Verdict> {
     let command = &observed.command;
     if let Some(owner) = &observed.refreshed {
-        return Judgement::Refresh(owner.clone());
+        return Ok(Action::Refresh(owner.clone()));
     }
     if command.row.proven_target(to, observed.is_label_checked).is_some() {
-        return Judgement::Say(bound(&command.row, to));
+        return Err(bound(&command.row, to));
     }
     let (kind, object) = match &observed.target {
-        None => return Judgement::Ignore,
+        None => return Ok(Action::Settle),
         // A command that represents data outlives even the kind of its target.
-        Some(Target::NotServed) if command.row.label().is_some() => return Judgement::Ignore,
+        Some(Target::NotServed) if command.row.label().is_some() => return Ok(Action::Settle),
         Some(Target::NotServed) => {
-            return Judgement::Say(Verdict::waiting(
+            return Err(Verdict::waiting(
                 reason::KIND_NOT_SERVED,
                 format!(
                     "the cluster does not serve {} in any version; install its CustomResourceDefinition, or correct target.kinds in the settings",
@@ -87,24 +37,18 @@ fn judge_target(observed: &Observed, to: &Reference) -> Judgement {
         }
         Some(Target::Served { kind, object }) => (kind, object.as_ref()),
     };
-    if let Err(verdict) = place(&command.metadata, to, kind) {
-        return Judgement::Say(verdict);
-    }
+    place(&command.metadata, to, kind)?;
     let Some(TargetObject { uid, is_terminating, created }) = object else {
         // A command that represents data outlives its target, and its label still names it.
-        return if command.row.label().is_some() {
-            Judgement::Ignore
-        } else {
-            Judgement::Say(missing(command, to))
-        };
+        return if command.row.label().is_some() { Ok(Action::Settle) } else { Err(missing(command, to)) };
     };
     if let Some(label) = command.row.label().filter(|label| *label != &**uid) {
         let made = command.metadata.creation_timestamp.as_ref().map(|time| time.0);
         // It was bound to a former target of that name, and outlives it like a missing one.
         if made.zip(*created).is_some_and(|(command, target)| command < target) {
-            return Judgement::Ignore;
+            return Ok(Action::Settle);
         }
-        return Judgement::Say(Verdict::refused(
+        return Err(Verdict::refused(
             reason::TARGET_REPLACED,
             format!(
                 "its label {} has the uid {label}, but the {to} has the uid {uid}, and was there when this command was created: somebody else set the label, or the command is a copy; if it is for the current {to}, remove the label to have it bound",
@@ -124,15 +68,15 @@ fn judge_target(observed: &Observed, to: &Reference) -> Judgement {
                 "it is for the {to} with the uid {other}, but the current one has the uid {uid}; create a new command for that"
             )
         };
-        return Judgement::Say(Verdict::refused(reason::TARGET_REPLACED, message));
+        return Err(Verdict::refused(reason::TARGET_REPLACED, message));
     }
     let row = &command.row;
     let is_owned = row.kind.mode != Mode::Label && row.owners.iter().any(|owner| *owner.uid == **uid);
     if is_owned || row.label().is_some() {
-        return Judgement::Say(bound(row, to));
+        return Err(bound(row, to));
     }
     if *is_terminating {
-        return Judgement::Say(Verdict::waiting(
+        return Err(Verdict::waiting(
             reason::TARGET_TERMINATING,
             format!(
                 "the {to} is being deleted; delete this command too, or wait for another target of that name"
@@ -140,7 +84,7 @@ fn judge_target(observed: &Observed, to: &Reference) -> Judgement {
         ));
     }
     let refused = match (row.kind.mode, harm_of_ownership(row, to)) {
-        (Mode::Label, _) | (Mode::Owner, None) => return Judgement::Bind(owner(&row.kind, kind, to, uid)),
+        (Mode::Label, _) | (Mode::Owner, None) => return Ok(Action::Bind(owner(&row.kind, kind, to, uid))),
         (Mode::Owner, Some(harm)) => {
             let message = format!("{harm}; bind commands of this kind with mode: Label");
             Verdict::refused(reason::OWNERSHIP_REFUSED, message)
@@ -154,7 +98,7 @@ fn judge_target(observed: &Observed, to: &Reference) -> Judgement {
             format!("{harm}; set mode: Label for commands of this kind to bind it without that"),
         ),
     };
-    Judgement::Say(refused)
+    Err(refused)
 }
 
 /// The harm if the target became an owner.

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, OwnerReference};
 
-use crate::{observed::Observed, status, verdict::Verdict};
-use judge::{Judgement, judge};
+use crate::{command::Finding, observed::Observed, status, verdict::Verdict};
+use judge::judge;
 
 /// Shortest time between look-ups of a missing target, in case its arrival is not noticed.
 const MIN_LOOK_UP_INTERVAL: Duration = Duration::from_secs(5);
@@ -41,14 +41,25 @@ pub enum Action {
     Settle,
 }
 
-/// The next step for a command.
+/// The next step for a command: a chain of checks; the first that applies decides.
 #[must_use]
 pub fn decide(observed: &Observed) -> Action {
-    match judge(observed) {
-        Judgement::Ignore => Action::Settle,
-        Judgement::Bind(owner) => Action::Bind(owner),
-        Judgement::Refresh(owner) => Action::Refresh(owner),
-        Judgement::Say(verdict) => say(observed, verdict),
+    let (row, metadata) = (&observed.command.row, &observed.command.metadata);
+    if row.finding == Finding::Settled || metadata.deletion_timestamp.is_some() {
+        return Action::Settle;
+    }
+    if let Some(failure) = observed.backoffs.failure() {
+        let is_bound = matches!(&row.finding, Finding::Target(to) if row.proven_target(to, false).is_some());
+        // It stays bound although its reference could not be refreshed.
+        if is_bound && !row.is_in_watched_version() {
+            return Action::Settle;
+        }
+        return say(observed, Verdict::refused(failure.reason, failure.message.clone()));
+    }
+    match &row.finding {
+        Finding::Settled => Action::Settle,
+        Finding::Unfit(verdict) => say(observed, verdict.clone()),
+        Finding::Target(to) => judge(observed, to).unwrap_or_else(|verdict| say(observed, verdict)),
     }
 }
 

@@ -152,32 +152,23 @@ impl Observer {
         };
         let name = TargetName { namespace: namespace.unwrap_or_default().into(), name: to.name.clone() };
         self.waiting.enter(command, Awaited { kind: to.kind.clone(), target: Some(name) });
-        let target = get(&self.client, kind, namespace, &to.name).await?;
-        if target.found().is_some_and(|(_, object)| !object.is_terminating) {
-            self.waiting.leave(ObjectId::of(command).uid);
-        }
-        Ok(target)
-    }
-}
-
-/// The present state of a target, because a cache might still show one that was replaced.
-async fn get(
-    client: &Client,
-    kind: ServedKind,
-    namespace: Option<&str>,
-    name: &str,
-) -> Result<Target, ApiError> {
-    let found = Live::metadata(client, &kind.resource, namespace.unwrap_or_default(), name).await;
-    let object = match found {
-        Ok(found) => found.map(|found| TargetObject {
+        // The present state, because a cache might still show a target that was replaced.
+        let resource = &kind.resource;
+        let found =
+            match Live::metadata(&self.client, resource, namespace.unwrap_or_default(), &to.name).await {
+                Err(error) if error.cause == Cause::KindNotServed => return Ok(Target::NotServed),
+                found => found?,
+            };
+        let object = found.map(|found| TargetObject {
             uid: found.uid.unwrap_or_default().into(),
             is_terminating: found.deletion_timestamp.is_some(),
             created: found.creation_timestamp.map(|time| time.0),
-        }),
-        Err(error) if error.cause == Cause::KindNotServed => return Ok(Target::NotServed),
-        Err(error) => return Err(error),
-    };
-    Ok(Target::Served { kind, object })
+        });
+        if object.as_ref().is_some_and(|object| !object.is_terminating) {
+            self.waiting.leave(ObjectId::of(command).uid);
+        }
+        Ok(Target::Served { kind, object })
+    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use operator_templates::ExpressionError;
 
-use crate::{command::Expiry, observed::Observed};
+use crate::observed::Observed;
 
 /// Longest time between checks of the clock, so that a corrected clock is noticed.
 const LOOK_INTERVAL: Duration = Duration::from_secs(3600);
@@ -56,10 +56,10 @@ pub fn decide(observed: &Observed) -> Action {
         // this process, so that the promise to keep it is on the command itself.
         return Action::Keep;
     }
-    match &command.row.expiry {
-        Expiry::Open => Action::Settle,
-        Expiry::Unreadable(error) => Action::Refuse(error.clone()),
-        Expiry::At(time) => match Duration::try_from(time.duration_since(observed.now)) {
+    match &command.row.expires_at {
+        Ok(None) => Action::Settle,
+        Err(error) => Action::Refuse(error.clone()),
+        Ok(Some(time)) => match Duration::try_from(time.duration_since(observed.now)) {
             Ok(left) if !left.is_zero() => Action::Wait(left.min(LOOK_INTERVAL)),
             _ => expired(observed, *time),
         },

@@ -14,18 +14,21 @@ use serde_json::json;
 use super::*;
 use crate::{command::CommandRow, settings::tests::shipped};
 
+/// When a command is deleted.
+type Expiry = Result<Option<Timestamp>, Box<ExpressionError>>;
+
 fn now() -> Timestamp {
     "2026-01-01T12:00:00Z".parse().unwrap()
 }
 
-fn observed(expiry: Expiry) -> Observed {
+fn observed(expires_at: Expiry) -> Observed {
     let kind = GroupVersionKind::gvk("example.com", "v1", "Task");
     let watched = WatchedResource::unwatched(ApiResource::from_gvk(&kind));
     let source = Source { id: "tasks".into(), watched };
     let command = Watched {
         metadata: ObjectMeta { name: Some("task".into()), uid: Some("1".into()), ..ObjectMeta::default() },
         source: Arc::new(source),
-        row: CommandRow { expiry, declared_by: None, is_kept: false, is_restored: false, spec: 0 },
+        row: CommandRow { expires_at, declared_by: None, is_kept: false, is_restored: false, spec: 0 },
     };
     Observed {
         command: Arc::new(command),
@@ -42,14 +45,14 @@ fn changed(mut observed: Observed, change: impl FnOnce(&mut Watched<CommandRow>)
 }
 
 fn expired_command() -> Observed {
-    observed(Expiry::At(now()))
+    observed(Ok(Some(now())))
 }
 
 proptest! {
     #[test]
     fn a_command_goes_when_its_time_is_over_and_not_before(seconds in -1_000_000_000_i64..4_000_000_000) {
         let expiry = now() + SignedDuration::from_secs(seconds);
-        match decide(&observed(Expiry::At(expiry))) {
+        match decide(&observed(Ok(Some(expiry)))) {
             Action::Delete => prop_assert!(seconds <= 0),
             Action::Wait(time) => {
                 prop_assert!(seconds > 0);
@@ -64,7 +67,7 @@ proptest! {
 
 #[test]
 fn a_command_that_is_open_stays() {
-    assert_eq!(decide(&observed(Expiry::Open)), Action::Settle);
+    assert_eq!(decide(&observed(Ok(None))), Action::Settle);
 }
 
 /// The same observation some minutes later.
@@ -86,7 +89,7 @@ fn a_command_that_would_be_created_again_is_kept_and_that_is_told_while_it_is_ne
 
 #[test]
 fn a_command_that_came_back_is_marked_before_it_has_run_and_stays_whoever_leads_and_that_is_told() {
-    for expiry in [Expiry::Open, Expiry::At(now() + SignedDuration::from_secs(60)), Expiry::At(now())] {
+    for expiry in [Ok(None), Ok(Some(now() + SignedDuration::from_secs(60))), Ok(Some(now()))] {
         let back = Observed { came_back: true, ..observed(expiry.clone()) };
         assert_eq!(decide(&back), Action::Keep, "it would be told before it is true");
         // The next leader knows nothing about the deletion.
@@ -109,9 +112,9 @@ fn a_command_that_was_restored_after_its_end_goes_after_its_ttl_and_nobody_is_to
         },
     });
     let shipped = shipped();
-    let reading = shipped.reading(&shipped.kinds.listed[0]).unwrap();
+    let reading = shipped.expiry(&shipped.kinds.listed[0]).unwrap();
     let row = CommandRow::of(serde_json::from_value(object).unwrap(), &reading);
-    let restored = changed(observed(Expiry::Open), |command| command.row = row);
+    let restored = changed(observed(Ok(None)), |command| command.row = row);
     for came_back in [false, true] {
         let restored = Observed { came_back, ..restored.clone() };
         assert_eq!(decide(&restored), Action::Delete);
@@ -142,6 +145,6 @@ fn a_command_that_is_backing_off_is_not_tried() {
 #[test]
 fn a_command_that_cannot_be_read_is_never_deleted() {
     let error = Expression::compile("finishedAt", "object.", &["object"]).unwrap_err();
-    let unreadable = observed(Expiry::Unreadable(Box::new(error.clone())));
+    let unreadable = observed(Err(Box::new(error.clone())));
     assert_eq!(decide(&unreadable), Action::Refuse(Box::new(error)));
 }

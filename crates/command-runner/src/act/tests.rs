@@ -19,7 +19,7 @@ const MANAGER: &str = "command-runner";
 
 fn executor(answers: &[Answer]) -> (Executor, Log) {
     let (client, log) = answering(in_turn(answers));
-    let memory = Memory::new(Triggers::default());
+    let memory = Memory::new(Triggers::default(), || None);
     (Executor::new(Writer::over(client.clone(), MANAGER), Events::over(client, MANAGER), memory), log)
 }
 
@@ -95,11 +95,7 @@ async fn nothing_is_written_while_a_command_waits_or_nothing_is_left_to_do() {
     let (one, time) = (restart(), Duration::from_secs(9));
     let (executor, log) = executor(&[Done]);
     let seen = observed(&one, &[&one], shop(&[], &json!({})));
-    for (action, next) in [
-        (Action::Wait(time), Next::Wait(time)),
-        (Action::Settle, Next::Settled),
-        (Action::WakeNext, Next::Settled),
-    ] {
+    for (action, next) in [(Action::Wait(time), Next::Wait(time)), (Action::Settle, Next::Settled)] {
         assert_eq!(executor.act(&seen, action).await.unwrap(), next);
     }
     assert_eq!(log.take(), []);

@@ -1,11 +1,11 @@
 //! The state of a command. Pure.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use catena_api::reason;
 use command_kinds::run::{Inputs, Rule, Told};
 use jiff::Timestamp;
-use operator_templates::{Expression, ExpressionError};
+use operator_templates::Expression;
 use serde_json::{Value, json};
 
 use crate::{
@@ -19,8 +19,6 @@ use crate::{
 pub enum State {
     /// It waits.
     Waiting(Told),
-    /// Its target is looked at again after this time.
-    Later(Duration),
     /// It runs now, by this patch of its target.
     Due(Value),
     /// It ran, and its outcome is awaited: what is told of it, and how far it is.
@@ -39,25 +37,30 @@ pub enum State {
 /// A chain of checks; the first that applies decides.
 #[must_use]
 pub fn judge(observed: &Observed) -> State {
-    let row = &observed.command.row;
-    if let (Err(broken), false) = (&row.deadline, row.has_started() || row.is_expired(observed.now)) {
-        return State::Waiting(told(reason::RULE_FAILED, broken.problem.as_str()));
-    }
+    let (command, now) = (&observed.command, observed.now);
+    let (row, target) = (&command.row, observed.found());
     if let (Some(Err(problem)), Owner::Other(_)) = (&row.target, &row.owner) {
         let message = format!("the command cannot be read: {problem}; delete it and create a corrected one");
         return State::Failed(told(reason::MALFORMED, message));
     }
-    let target = match &observed.target {
-        Look::Later(time) => return State::Later(*time),
-        Look::Found(target) => target,
-        _ if row.is_expired(observed.now) => return overdue(observed, row.has_started()),
-        _ => return State::Waiting(without_target(observed)),
-    };
-    let has_run = row.has_started() || target.ran.has(&recent(&observed.command).uid);
-    if let Some(superseded) = superseded(observed, target, has_run) {
-        return State::Failed(superseded);
+    let has_run = row.has_started() || target.is_some_and(|target| target.ran.has(&recent(command).uid));
+    if let Some(target) = target {
+        if let Some(superseded) = superseded(observed, target, has_run) {
+            return State::Failed(superseded);
+        }
+        if has_run && let Some(outcome) = outcome(command, target, now) {
+            return outcome;
+        }
     }
-    if has_run { outcome(observed, target) } else { turn(observed, target) }
+    if row.is_expired(now) {
+        return State::Failed(overdue(&row.owner, has_run));
+    }
+    match (&row.broken_deadline, target) {
+        (Some(problem), _) if !has_run => State::Waiting(told(reason::RULE_FAILED, problem.as_str())),
+        (_, None) => State::Waiting(without_target(observed)),
+        (_, Some(target)) if has_run => running(command, target, now),
+        (_, Some(target)) => turn(observed, target),
+    }
 }
 
 /// A reason and a message.
@@ -106,16 +109,13 @@ fn without_target(observed: &Observed) -> Told {
 }
 
 /// The end of a command whose deadline has passed.
-fn overdue(observed: &Observed, has_run: bool) -> State {
-    let row = &observed.command.row;
-    let what = match &row.owner {
-        _ if has_run => "it was carried out, but had not succeeded by then; its effect remains".to_owned(),
-        Owner::Target(_) => "it was not carried out in time".to_owned(),
-        Owner::None | Owner::Other(_) => {
-            "it was not bound to its target by then: see the condition Bound".to_owned()
-        }
+fn overdue(owner: &Owner, has_run: bool) -> Told {
+    let what = match owner {
+        _ if has_run => "it was carried out, but had not succeeded by then; its effect remains",
+        Owner::Target(_) => "it was not carried out in time",
+        Owner::None | Owner::Other(_) => "it was not bound to its target by then: see the condition Bound",
     };
-    State::Failed(told(reason::DEADLINE_EXCEEDED, format!("its deadline has passed: {what}")))
+    told(reason::DEADLINE_EXCEEDED, format!("its deadline has passed: {what}"))
 }
 
 /// Why a newer command, or too many of them, have taken the place of this one, by the record on the target.
@@ -140,55 +140,41 @@ fn superseded(observed: &Observed, target: &Target, has_run: bool) -> Option<Tol
 }
 
 /// What is read by the rules and expressions of a command. Unless it has ended, all of it is known.
-struct Reading<'o> {
-    command: &'o Command,
-    target: &'o Target,
-    ran: Value,
-    now: Value,
+fn inputs<'o>(command: &'o Command, target: &'o Target, now: Timestamp) -> Inputs<'o> {
+    let object = command.row.object.as_deref().unwrap_or(&Value::Null);
+    Inputs { command: object, target: &target.object, ran: json!(target.ran), now: json!(now.to_string()) }
 }
 
-impl<'o> Reading<'o> {
-    fn new(command: &'o Command, target: &'o Target, now: Timestamp) -> Self {
-        Self { command, target, ran: json!(target.ran), now: json!(now.to_string()) }
+/// The outcome of a command that ran. What cannot be determined is still running.
+fn outcome(command: &Command, target: &Target, now: Timestamp) -> Option<State> {
+    let (run, inputs) = (&command.row.run, inputs(command, target, now));
+    if let Ok(Some(failed)) = Rule::first(&run.failed, &inputs) {
+        return Some(State::Failed(failed));
     }
+    let has_succeeded = run.succeeded.bool(&inputs.variables()).unwrap_or(false);
+    has_succeeded.then(|| {
+        let message = text(run.message.as_ref(), &inputs);
+        State::Succeeded(message.unwrap_or_else(|| "its target is as it asked".to_owned()))
+    })
+}
 
-    fn inputs(&self) -> Inputs<'_> {
-        let command = self.command.row.object.as_deref().unwrap_or(&Value::Null);
-        Inputs { command, target: &self.target.object, ran: &self.ran, now: &self.now }
+/// The state of a command that ran and has no outcome yet.
+fn running(command: &Command, target: &Target, now: Timestamp) -> State {
+    let (run, inputs) = (&command.row.run, inputs(command, target, now));
+    let message = text(run.message.as_ref(), &inputs);
+    State::Running {
+        message: message.unwrap_or_else(|| "it was carried out, and its outcome is awaited".to_owned()),
+        progress: text(run.progress.as_ref(), &inputs),
     }
 }
 
-/// The state of a command that ran.
-fn outcome(observed: &Observed, target: &Target) -> State {
-    let command = &observed.command;
-    let (run, reading) = (&command.row.run, Reading::new(command, target, observed.now));
-    let inputs = reading.inputs();
-    // What cannot be determined is still running.
-    if let Ok(Some(failed)) = Rule::first(&run.failed, inputs) {
-        return State::Failed(failed);
-    }
-    let text = |expression: &Option<Expression>| {
-        expression
-            .as_ref()
-            .and_then(|expression| expression.optional_text(&inputs.variables()).ok().flatten())
-    };
-    let message = |otherwise: &str| text(&run.message).unwrap_or_else(|| otherwise.to_owned());
-    if run.succeeded.bool(&inputs.variables()).unwrap_or(false) {
-        return State::Succeeded(message("its target is as it asked"));
-    }
-    if command.row.is_expired(observed.now) {
-        return overdue(observed, true);
-    }
-    let message = message("it was carried out, and its outcome is awaited");
-    State::Running { message, progress: text(&run.progress) }
+fn text(expression: Option<&Expression>, inputs: &Inputs<'_>) -> Option<String> {
+    expression?.optional_text(&inputs.variables()).ok().flatten()
 }
 
 /// The state of a command that has not run, whose target is there.
 fn turn(observed: &Observed, target: &Target) -> State {
-    let (row, kind) = (&observed.command.row, &target.resource.kind);
-    if row.is_expired(observed.now) {
-        return overdue(observed, false);
-    }
+    let kind = &target.resource.kind;
     if target.is_terminating {
         let message = format!("the {kind} is being deleted: it is not carried out");
         return State::Waiting(told(reason::TARGET_TERMINATING, message));
@@ -207,23 +193,17 @@ fn turn(observed: &Observed, target: &Target) -> State {
 
 /// Whether a command can run on its target, by the rules of its kind, and how.
 fn by_rules(command: &Command, target: &Target, now: Timestamp) -> State {
-    let (run, reading) = (&command.row.run, Reading::new(command, target, now));
-    let inputs = reading.inputs();
-    let unclear = |error: &ExpressionError| State::Waiting(told(reason::RULE_FAILED, error.to_string()));
-    match Rule::first(&run.wait, inputs) {
-        Ok(None) => {}
-        Ok(Some(obstacle)) => return State::Waiting(obstacle),
-        Err(error) => return unclear(&error),
-    }
-    match Rule::first(&run.refuse, inputs) {
-        Ok(None) => {}
-        Ok(Some(refusal)) => return State::Failed(refusal),
-        Err(error) => return unclear(&error),
-    }
-    match run.patch.render(inputs) {
-        Ok(patch) => State::Due(patch),
-        Err(problem) => State::Waiting(told(reason::RULE_FAILED, problem)),
-    }
+    let (run, inputs) = (&command.row.run, inputs(command, target, now));
+    let state = || {
+        if let Some(obstacle) = Rule::first(&run.wait, &inputs)? {
+            return Ok(State::Waiting(obstacle));
+        }
+        if let Some(refusal) = Rule::first(&run.refuse, &inputs)? {
+            return Ok(State::Failed(refusal));
+        }
+        run.patch.render(&inputs).map(State::Due)
+    };
+    state().unwrap_or_else(|problem| State::Waiting(told(reason::RULE_FAILED, problem)))
 }
 
 /// Whether another command has run on the target and not ended, although its status may not say so yet.

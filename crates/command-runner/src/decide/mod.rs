@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::{
     command::{created, recent},
-    observed::{Observed, Target},
+    observed::{Look, Observed, Target},
     status,
 };
 use judge::{State, judge, told};
@@ -46,8 +46,6 @@ pub enum Action {
     Report(Box<CommandStatus>),
     /// Look again after this time.
     Wait(Duration),
-    /// It has ended: the next one of its target may begin.
-    WakeNext,
     /// Nothing, until something changes.
     Settle,
 }
@@ -59,7 +57,7 @@ impl Action {
         match self {
             Self::Run(_) => RUN,
             Self::Report(_) => REPORT,
-            Self::Wait(_) | Self::WakeNext | Self::Settle => "",
+            Self::Wait(_) | Self::Settle => "",
         }
     }
 }
@@ -69,11 +67,11 @@ impl Action {
 pub fn decide(observed: &Observed) -> Action {
     let command = &observed.command;
     let row = &command.row;
-    if row.target.is_none() {
+    if row.target.is_none() || row.has_ended() {
         return Action::Settle;
     }
-    if row.has_ended() {
-        return Action::WakeNext;
+    if observed.takes_status.is_none() {
+        return Action::Wait(UNKNOWN_INTERVAL);
     }
     if let Some(since) = &command.metadata.deletion_timestamp {
         let deletion = Deletion::new(since, &row.finalizers);
@@ -82,14 +80,15 @@ pub fn decide(observed: &Observed) -> Action {
             None => report(observed, &State::Waiting(cancelled(row.has_started(), deletion))),
         };
     }
+    if let Look::Later(time) = observed.target {
+        return Action::Wait(time);
+    }
     let state = match (judge(observed), observed.found(), observed.backoffs.everything()) {
-        (State::Later(time), ..) => return Action::Wait(time),
         (State::Waiting(_), None, Some(failure)) => failed(failure),
-        (State::Due(patch), Some(target), _) => match refused(observed) {
-            Some(failure) => failed(failure),
-            None if observed.takes_status.is_none() => return Action::Wait(UNKNOWN_INTERVAL),
-            None if !observed.is_confirmed => return Action::Wait(CATCH_UP_INTERVAL),
-            None => return Action::Run(with_proof(patch, target, observed)),
+        (State::Due(patch), Some(target), _) => match observed.backoffs.step_failure(RUN) {
+            Some(failure) if !failure.is_expected => failed(failure),
+            _ if !observed.is_confirmed => return Action::Wait(CATCH_UP_INTERVAL),
+            _ => return Action::Run(with_proof(patch, target, observed)),
         },
         (state, ..) => state,
     };
@@ -107,11 +106,6 @@ fn failed(failure: &Failure) -> State {
     State::Waiting(told(failure.reason, failure.message.clone()))
 }
 
-/// The failure to run the command, which is reported and retried.
-fn refused(observed: &Observed) -> Option<&Failure> {
-    observed.backoffs.step_failure(RUN).filter(|failure| !failure.is_expected)
-}
-
 /// The patch of exactly this state of the target, with the proof: on another state, nothing was decided.
 fn with_proof(mut patch: Value, target: &Target, observed: &Observed) -> Value {
     let ran = target.ran.with(recent(&observed.command));
@@ -127,9 +121,6 @@ fn with_proof(mut patch: Value, target: &Target, observed: &Observed) -> Value {
 
 fn report(observed: &Observed, state: &State) -> Action {
     let command = &observed.command;
-    if observed.takes_status.is_none() {
-        return Action::Wait(UNKNOWN_INTERVAL);
-    }
     let new = status::status(command, state, observed.now);
     let rest = rest(observed, state);
     let is_held = observed.backoffs.everything().is_none() && observed.backoffs.holds(REPORT);
@@ -150,7 +141,7 @@ fn report(observed: &Observed, state: &State) -> Action {
 
 /// The time until the command needs another pass, if nothing happens before.
 fn rest(observed: &Observed, state: &State) -> Duration {
-    let left = time_between(observed.now, observed.command.row.expires_at());
+    let left = time_between(observed.now, observed.command.row.expires_at);
     let left = if left.is_zero() { LOOK_INTERVAL } else { left };
     let is_looked_at = observed.needs_target() || waits_for(state, reason::COMMANDS_NOT_OBSERVED);
     if is_looked_at { left.min(LOOK_INTERVAL) } else { left }

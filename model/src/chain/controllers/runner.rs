@@ -86,7 +86,7 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Sto
             let preconditions = Preconditions { uid: Some(uid), version };
             vec![Write::status(command, Purpose::Tell, key, preconditions, json!(status), &REPORTED)]
         }
-        Action::WakeNext | Action::Wait(_) | Action::Settle => Vec::new(),
+        Action::Wait(_) | Action::Settle => Vec::new(),
     }
 }
 

@@ -45,13 +45,19 @@ fn an_empty_group_is_the_core_group_and_one_that_is_left_open_must_leave_no_choi
         assert_eq!((&*to.kind.resource.group, &*to.kind.resource.plural), (group, plural), "{spec}");
     }
     for spec in [json!({"kind": "Service"}), json!({})] {
-        let Finding::Invalid(why) = target(spec.clone()) else { panic!("{spec}: a choice was made") };
+        let Finding::Unfit(Verdict { message: why, .. }) = target(spec.clone()) else {
+            panic!("{spec}: a choice was made")
+        };
         assert!(
             why.contains("Service.apps.example or Service (core), because target.group"),
             "{spec}: {why}"
         );
     }
-    let Finding::Invalid(why) = target(json!({"kind": "Node", "group": "apps.example"})) else { panic!() };
+    let Finding::Unfit(Verdict { message: why, .. }) =
+        target(json!({"kind": "Node", "group": "apps.example"}))
+    else {
+        panic!()
+    };
     assert!(why.contains("of the kind \"Node\" of the group \"apps.example\""), "{why}");
 }
 
@@ -79,9 +85,9 @@ fn a_quoted_field_is_read_in_every_part_of_a_reference() {
     let Finding::Target(to) = find(json!({"its-name": "b", "its-kind": "Node"})) else { panic!("no target") };
     assert_eq!((to.namespace.as_deref(), to.uid.as_deref(), &*to.kind.resource.kind), (None, None, "Node"));
     assert!(
-        matches!(find(json!({"its-kind": "Node"})), Finding::Invalid(why) if why.contains("names no target"))
+        matches!(find(json!({"its-kind": "Node"})), Finding::Unfit(verdict) if verdict.message.contains("names no target"))
     );
-    assert!(matches!(command(&kind, &json!({})).row.finding, Finding::NoCommand));
+    assert!(matches!(command(&kind, &json!({})).row.finding, Finding::Settled));
 }
 
 #[test]
@@ -122,7 +128,9 @@ fn a_group_is_cut_out_of_an_api_version_of_any_group() {
         assert_eq!(to.kind.resource.group, group);
     }
     // The expression does more than name a field, so a missing field is not "not set".
-    let Finding::Invalid(why) = target(json!({"kind": "Service"})) else { panic!("a choice was made") };
+    let Finding::Unfit(Verdict { message: why, .. }) = target(json!({"kind": "Service"})) else {
+        panic!("a choice was made")
+    };
     assert!(why.contains("the field apiVersion is missing"), "{why}");
 }
 

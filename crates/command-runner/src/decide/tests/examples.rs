@@ -20,8 +20,8 @@ fn has_succeeded(id: &str, target: &Value) -> Option<bool> {
     let inputs = command_kinds::run::Inputs {
         command: &command,
         target,
-        ran: &json!([]),
-        now: &json!("2026-01-01T11:00:00Z"),
+        ran: json!([]),
+        now: json!("2026-01-01T11:00:00Z"),
     };
     run.succeeded.bool(&inputs.variables()).ok()
 }

@@ -171,14 +171,12 @@ impl World {
             let now = &self.live[at];
             seen.is_confirmed = is_open(now) && !now.row.has_started() && now.row.owner == own.row.owner;
         }
-        let ends_others = own.row.run.supersedes && own.row.has_started();
-        if ends_others || own.metadata.deletion_timestamp.is_some() {
+        if seen.concerns_others() {
             self.wake(Some(at));
         }
         match decide(&seen) {
             Action::Run(_) => self.run(at),
             Action::Report(status) => self.report(at, &status),
-            Action::WakeNext => self.wake(Some(at)),
             Action::Wait(time) => drop(self.timers.insert(at, self.now + time)),
             Action::Settle => {}
         }

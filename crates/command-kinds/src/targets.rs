@@ -1,0 +1,71 @@
+//! The watches of the targets of commands.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use kube::{Api, Client, discovery::ApiResource};
+use operator_kit::run::Operator;
+use operator_watch::{ObjectId, ServedKinds, TrimmedObject, Watch, WatchHandle, Watches};
+
+use crate::kind::{CommandKind, TargetKind};
+
+/// Gets each target that comes, changes or goes.
+type Changed = dyn Fn(&Arc<TargetKind>, ObjectId<'_>) + Send + Sync;
+
+/// The watches of targets. Only their metadata is read, and nothing is kept.
+pub struct Targets {
+    client: Client,
+    watches: Watches,
+    served_kinds: ServedKinds,
+    changed: Arc<Changed>,
+    watched: HashMap<Arc<TargetKind>, WatchHandle>,
+}
+
+impl Targets {
+    /// Watches none yet.
+    #[must_use]
+    pub fn new<S>(
+        operator: &Operator<S>,
+        changed: impl Fn(&Arc<TargetKind>, ObjectId<'_>) + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            client: operator.client.clone(),
+            watches: operator.watches.clone(),
+            served_kinds: operator.served_kinds.clone(),
+            changed: Arc::new(changed),
+            watched: HashMap::new(),
+        }
+    }
+
+    /// From now on, watches the targets of these kinds of commands, and no others.
+    pub fn follow(&mut self, kinds: &[Arc<CommandKind>]) {
+        let wanted: HashSet<_> = kinds.iter().flat_map(|kind| kind.targets().iter().cloned()).collect();
+        self.watched.retain(|kind, _| wanted.contains(kind));
+        for kind in wanted {
+            if !self.watched.contains_key(&kind) {
+                let watch = self.watch(kind.clone());
+                self.watched.insert(kind, watch);
+            }
+        }
+    }
+
+    /// The versions in which targets are watched instead of the wanted ones.
+    #[must_use]
+    pub fn substitutes(&self) -> HashMap<Arc<TargetKind>, ApiResource> {
+        let substitute = |(kind, watch): (&Arc<TargetKind>, &WatchHandle)| {
+            Some((kind.clone(), ApiResource::clone(&*watch.substitute()?)))
+        };
+        self.watched.iter().filter_map(substitute).collect()
+    }
+
+    fn watch(&self, kind: Arc<TargetKind>) -> WatchHandle {
+        let changed = self.changed.clone();
+        let api = Api::all_with(self.client.clone(), &kind.resource);
+        let watch = Watch::new(api, format!("{} (as a target)", kind.resource.kind))
+            .metadata_only()
+            .in_any_version(&self.served_kinds, kind.resource.clone());
+        self.watches.watch_changes(watch, move |target: &TrimmedObject| changed(&kind, ObjectId::of(target)))
+    }
+}
