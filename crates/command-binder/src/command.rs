@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use catena_api::{command::BOUND, keys};
 use command_kinds::{CommandKind, Mode, Object, Reference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, OwnerReference};
-use operator_watch::TrimmedObject;
+use operator_watch::PrunedObject;
 use serde_json::Value;
 
 /// The row of a command.
@@ -48,8 +48,8 @@ pub enum Finding {
 
 impl CommandRow {
     /// Trims an object of the kind.
-    pub fn of(kind: &Arc<CommandKind>, object: TrimmedObject) -> Self {
-        let TrimmedObject { metadata, data } = &object;
+    pub fn of(kind: &Arc<CommandKind>, object: PrunedObject) -> Self {
+        let PrunedObject { metadata, data } = &object;
         let record = |map: &Option<BTreeMap<String, String>>, key: &str| {
             (map.as_ref().and_then(|map| map.get(key)).map(|uid| uid.as_str().into()), map.is_some())
         };

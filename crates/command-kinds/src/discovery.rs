@@ -9,7 +9,7 @@ use k8s_openapi::{
 };
 use kube::{Api, Client, discovery::ApiResource};
 use operator_kit::report::Events;
-use operator_watch::{Cache, ObjectId, Row, TrimmedObject, Watch, Watches};
+use operator_watch::{Cache, ObjectId, PrunedObject, Row, Watch, Watches};
 
 use crate::{definition::describe, kind::CommandKind};
 
@@ -27,7 +27,7 @@ pub struct Discovered {
 }
 
 impl Discovered {
-    fn of(definition: &TrimmedObject) -> Self {
+    fn of(definition: &PrunedObject) -> Self {
         let ObjectId { name, uid, .. } = ObjectId::of(definition);
         Self { name: name.into(), uid: uid.into(), kind: describe(definition).map(Arc::new) }
     }
@@ -67,7 +67,7 @@ impl Definitions {
     /// Follows them, and calls `changed` at each change.
     pub fn follow(client: Client, watches: &Watches, changed: impl Fn() + Send + Sync + 'static) -> Self {
         let resource = ApiResource::erase::<CustomResourceDefinition>(&());
-        let watch = Watch::<TrimmedObject>::new(
+        let watch = Watch::<PrunedObject>::new(
             Api::all_with(client, &resource),
             "CustomResourceDefinition with the label catena.dev/command",
         )

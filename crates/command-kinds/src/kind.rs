@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kube::{core::GroupVersionKind, discovery::ApiResource};
 use operator_templates::Expression;
-use operator_watch::TrimmedObject;
+use operator_watch::PrunedObject;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -242,8 +242,8 @@ impl CommandKind {
 
     /// An object of this kind as the input of its expressions.
     #[must_use]
-    pub fn whole(&self, object: TrimmedObject) -> Value {
-        let TrimmedObject { metadata, mut data } = object;
+    pub fn whole(&self, object: PrunedObject) -> Value {
+        let PrunedObject { metadata, mut data } = object;
         // The items of a list of a built-in kind have no version of their own.
         if data["apiVersion"].is_null() {
             data["apiVersion"] = json!(self.resource.api_version);

@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use catena_api::keys;
 use jiff::{SignedDuration, Timestamp};
 use operator_templates::ExpressionError;
-use operator_watch::{ObjectId, TrimmedObject};
+use operator_watch::{ObjectId, PrunedObject};
 use serde_json::Value;
 
 use crate::settings::Reading;
@@ -45,7 +45,7 @@ pub enum Expiry {
 impl CommandRow {
     /// Reads an object of a kind.
     #[must_use]
-    pub fn of(object: TrimmedObject, reading: &Reading) -> Self {
+    pub fn of(object: PrunedObject, reading: &Reading) -> Self {
         let declared_by = reading.declared_by.on(&object.metadata);
         let kept_uid =
             object.metadata.annotations.as_ref().and_then(|annotations| annotations.get(keys::KEPT));
@@ -85,7 +85,7 @@ fn known<T>(value: Result<Option<T>, ExpressionError>) -> Result<Option<T>, Expr
 }
 
 /// A digest of everything except metadata and status, and the kind, which the items of a list of a built-in kind lack.
-fn digest(object: &TrimmedObject) -> u64 {
+fn digest(object: &PrunedObject) -> u64 {
     let mut content = object.data.clone();
     if let Some(fields) = content.as_object_mut() {
         fields.retain(|key, _| !matches!(key.as_str(), "apiVersion" | "kind" | "status"));
@@ -105,8 +105,8 @@ fn blank(value: &mut Value, uid: &str) {
 }
 
 /// The object as input of its expressions.
-fn whole(object: TrimmedObject) -> Value {
-    let TrimmedObject { metadata, mut data } = object;
+fn whole(object: PrunedObject) -> Value {
+    let PrunedObject { metadata, mut data } = object;
     data["metadata"] = serde_json::to_value(metadata).unwrap_or_default();
     data
 }

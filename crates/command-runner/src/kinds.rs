@@ -12,7 +12,7 @@ use command_runner::{
 };
 use kube::{Api, Client};
 use operator_kit::run::Operator;
-use operator_watch::{ObjectId, ServedKinds, TrimmedObject, Watch, WatchHandle, WatchedKind, Watches};
+use operator_watch::{ObjectId, PrunedObject, ServedKinds, Watch, WatchHandle, WatchedKind, Watches};
 use tokio::sync::watch;
 
 use crate::memory::Memory;
@@ -42,7 +42,7 @@ pub fn follow(
 
 fn watched(kind: &Arc<CommandKind>, memory: &Memory) -> Option<WatchedKind<CommandRow>> {
     let (run, memory, of) = (kind.run.clone()?, memory.clone(), kind.clone());
-    let trim = move |object: TrimmedObject| {
+    let trim = move |object: PrunedObject| {
         let uid = object.metadata.uid.clone().unwrap_or_default();
         let row = CommandRow::of(&of, &run, object);
         memory.came(&of.id, &uid, row.target_id());
@@ -85,7 +85,7 @@ impl Targets {
         let watch = Watch::new(api, format!("{} (as a target)", kind.resource.kind))
             .metadata_only()
             .in_any_version(&self.served_kinds, kind.resource.clone());
-        self.watches.watch_changes(watch, move |target: &TrimmedObject| {
+        self.watches.watch_changes(watch, move |target: &PrunedObject| {
             let ObjectId { namespace, uid, .. } = ObjectId::of(target);
             memory.wake(&TargetId { namespace: namespace.into(), uid: uid.into() }, "");
         })

@@ -10,7 +10,7 @@ use command_binder::{Settings, command::CommandRow};
 use command_kinds::{CommandKind, Registry, TargetKind};
 use kube::{Api, Client, discovery::ApiResource};
 use operator_kit::run::{Operator, Triggers};
-use operator_watch::{ObjectId, ServedKinds, TrimmedObject, Watch, WatchHandle, WatchedKind, Watches};
+use operator_watch::{ObjectId, PrunedObject, ServedKinds, Watch, WatchHandle, WatchedKind, Watches};
 use tokio::{select, sync::watch, time::sleep};
 
 use super::waiting::{Awaited, TargetName, Waiting};
@@ -94,7 +94,7 @@ impl Catalog {
         let watch = Watch::new(api, format!("{} (as a target)", kind.resource.kind))
             .metadata_only()
             .in_any_version(&self.served_kinds, kind.resource.clone());
-        self.watches.watch_changes(watch, move |target: &TrimmedObject| {
+        self.watches.watch_changes(watch, move |target: &PrunedObject| {
             let ObjectId { namespace, name, .. } = ObjectId::of(target);
             let target = Some(TargetName { namespace: namespace.into(), name: name.into() });
             waiting.target_came(&Awaited { kind: kind.clone(), target }, &triggers);
