@@ -16,10 +16,10 @@ use catena_api::{keys::BACKUP_STATUS, reason};
 use json_patch::PatchOperation;
 use operator_kit::{
     report::{Event, Events},
-    run::Next,
+    run::Requeue,
     write::Writer,
 };
-use operator_watch::{Cause, ObjectId, Watched, WatchedResource};
+use operator_watch::{Cause, ObjectId, Watched, WriteTarget};
 use serde_json::{Value, json};
 
 use crate::{memory::Memory, metrics::HeldMetrics};
@@ -46,8 +46,8 @@ impl Executor {
     }
 
     /// Takes a step.
-    pub async fn act(&self, observed: &Observed, action: Action) -> Result<Next, Error> {
-        let (Some(kind), target) = (&observed.kind, &*observed.target) else { return Ok(Next::Settled) };
+    pub async fn act(&self, observed: &Observed, action: Action) -> Result<Requeue, Error> {
+        let (Some(kind), target) = (&observed.kind, &*observed.target) else { return Ok(Requeue::OnChange) };
         let id = ObjectId::of(target);
         match action {
             Action::Protect => {
@@ -59,7 +59,7 @@ impl Executor {
                 tracing::warn!(object = %id, entry = kind.id, %problem, "it cannot be backed up");
                 self.events
                     .publish(&target.reference(), Events::warning(problem.reason(), &problem.to_string()));
-                Ok(Next::Again)
+                Ok(Requeue::Now)
             }
             Action::TakeBack => {
                 let version = target.metadata.resource_version.as_deref().unwrap_or_default();
@@ -69,7 +69,7 @@ impl Executor {
             Action::Begin(status) => {
                 self.memory.begins(id.uid);
                 let is_written = self.tell(target, observed.held.as_ref(), &status).await?;
-                Ok(if is_written { Next::Written } else { Next::Again })
+                Ok(if is_written { Requeue::Written } else { Requeue::Now })
             }
             Action::Create(backup) => self.create(kind, observed, backup).await,
             Action::Refuse(problem) => Err(problem.into()),
@@ -78,7 +78,7 @@ impl Executor {
                     self.metrics.note(id.uid, &kind.id, &status.reason, held.age());
                 }
                 let is_written = tell && self.tell(target, observed.held.as_ref(), &status).await?;
-                Ok(if is_written { Next::Written } else { Next::Wait(again) })
+                Ok(if is_written { Requeue::Written } else { Requeue::After(again) })
             }
             Action::Release { outcome, status } => self.release(kind, observed, outcome, &status).await,
             Action::Settle => {
@@ -87,21 +87,26 @@ impl Executor {
                     // Others keep it. For us, its release is over.
                     self.metrics.forget(id.uid);
                 }
-                Ok(Next::Settled)
+                Ok(Requeue::OnChange)
             }
         }
     }
 
-    async fn amend(&self, target: &Watched<Row>, patch: &[PatchOperation]) -> Result<Next, Error> {
+    async fn amend(&self, target: &Watched<Row>, patch: &[PatchOperation]) -> Result<Requeue, Error> {
         let id = ObjectId::of(target);
-        self.writer.on_behalf_of(id).amend(&target.source.watched, id, patch).await?;
-        Ok(Next::Written)
+        self.writer.for_object(id).amend(&target.source.watched, id, patch).await?;
+        Ok(Requeue::Written)
     }
 
-    async fn create(&self, kind: &ProtectedKind, observed: &Observed, backup: Value) -> Result<Next, Error> {
+    async fn create(
+        &self,
+        kind: &ProtectedKind,
+        observed: &Observed,
+        backup: Value,
+    ) -> Result<Requeue, Error> {
         let target = ObjectId::of(&*observed.target);
-        let backups = WatchedResource::new(kind.backup.resource.clone(), &observed.backups);
-        let Err(error) = self.writer.on_behalf_of(target).create(&backups, &backup).await else {
+        let backups = WriteTarget::new(kind.backup.resource.clone(), &observed.backups);
+        let Err(error) = self.writer.for_object(target).create(&backups, &backup).await else {
             return Ok(self.created(target));
         };
         if is_refusal(&error) {
@@ -126,9 +131,9 @@ impl Executor {
         })
     }
 
-    fn created(&self, target: ObjectId<'_>) -> Next {
+    fn created(&self, target: ObjectId<'_>) -> Requeue {
         self.memory.created(target.uid);
-        Next::Wait(FIRST_LOOK_DELAY)
+        Requeue::After(FIRST_LOOK_DELAY)
     }
 
     /// Records on the object the reason for its waiting. Returns whether the server takes it: a refusal, for example by a
@@ -142,7 +147,7 @@ impl Executor {
         let (id, resource) = (ObjectId::of(target), target.resource());
         let mut patch = json!({"apiVersion": resource.api_version, "kind": resource.kind, "metadata": id});
         patch["metadata"]["annotations"] = json!({BACKUP_STATUS: status.text()});
-        let told = self.writer.on_behalf_of(id).merge(&target.source.watched, &patch).await;
+        let told = self.writer.for_object(id).merge(&target.source.watched, &patch).await;
         let is_written = match told {
             Err(error) if is_refusal(&error) => {
                 tracing::warn!(object = %id, %error, "its status cannot be written, and is kept in memory");
@@ -178,11 +183,11 @@ impl Executor {
         observed: &Observed,
         outcome: Outcome,
         status: &BackupStatus,
-    ) -> Result<Next, Error> {
+    ) -> Result<Requeue, Error> {
         let target = &*observed.target;
         let id = ObjectId::of(target);
-        let Some(held) = &observed.held else { return Ok(Next::Settled) };
-        let Some(removal) = finalizer::remove(id.uid, &held.finalizers) else { return Ok(Next::Settled) };
+        let Some(held) = &observed.held else { return Ok(Requeue::OnChange) };
+        let Some(removal) = finalizer::remove(id.uid, &held.finalizers) else { return Ok(Requeue::OnChange) };
         let stays = held.finalizers.len() > 1;
         let is_told = held.is_annotated && (stays || held.status.is_some());
         if outcome != Outcome::BackedUp {
@@ -227,7 +232,7 @@ impl Executor {
         target: &Watched<Row>,
         removal: &[PatchOperation],
         status: Option<&BackupStatus>,
-    ) -> Result<Next, Error> {
+    ) -> Result<Requeue, Error> {
         if let Some(status) = status {
             let annotation = finalizer::annotate(BACKUP_STATUS, &status.text());
             match self.amend(target, &[removal, &[annotation]].concat()).await {

@@ -13,7 +13,7 @@ use backup_controller::{
     error::Error,
     observed::{Observed, Row},
 };
-use operator_kit::run::{Backoffs, Controller, Next};
+use operator_kit::run::{Backoffs, Controller, Requeue};
 use operator_watch::Watched;
 
 use crate::{
@@ -47,8 +47,8 @@ impl Controller for ProtectedObjects {
         observed.as_ref().map_or(Action::Settle, |(observed, _)| decide(observed))
     }
 
-    async fn act(&self, observed: Self::Observed, action: Action) -> Result<Next, Error> {
-        let Some((observed, _turn)) = observed else { return Ok(Next::NotYet(TURN_INTERVAL)) };
+    async fn act(&self, observed: Self::Observed, action: Action) -> Result<Requeue, Error> {
+        let Some((observed, _turn)) = observed else { return Ok(Requeue::Untried(TURN_INTERVAL)) };
         self.executor.act(&observed, action).await
     }
 

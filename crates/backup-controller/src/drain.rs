@@ -27,7 +27,7 @@ use operator_kit::{
     run::{Arguments, Operator, Validate},
     write::Writer,
 };
-use operator_watch::{ApiError, Cause, Live, Named, ObjectId, TrimmedObject, Verb, WatchedResource};
+use operator_watch::{ApiError, Cause, Live, Named, ObjectId, PrunedObject, Verb, WriteTarget};
 use serde::Deserialize;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -108,7 +108,7 @@ struct Entry {
     resource: String,
 }
 
-type Found = TrimmedObject;
+type Found = PrunedObject;
 
 impl Entry {
     fn resource(&self) -> Result<ApiResource, String> {
@@ -278,8 +278,8 @@ impl Drain<'_> {
             // Before the write, because the object may be gone with it.
             tracing::info!(kind = kind.kind, object = %id, "releasing it without a proven backup");
         }
-        let unwatched = WatchedResource::unwatched(kind.clone());
-        match self.writer.on_behalf_of(id).amend(&unwatched, id, &patch).await {
+        let unwatched = WriteTarget::unwatched(kind.clone());
+        match self.writer.for_object(id).amend(&unwatched, id, &patch).await {
             Ok(()) => Ok(true),
             // It is gone or changed; the next round finds out.
             Err(error) if error.is_stale() => Ok(false),
@@ -362,8 +362,8 @@ async fn delete(
         return Ok(());
     };
     let (writer, id) = (operator.writer.clone(), ObjectId::from(&found));
-    let unwatched = WatchedResource::unwatched(kind.clone());
-    let deleted = writer.on_behalf_of(id).delete(&unwatched, id, DeleteParams::default()).await;
+    let unwatched = WriteTarget::unwatched(kind.clone());
+    let deleted = writer.for_object(id).delete(&unwatched, id, DeleteParams::default()).await;
     deleted.with_context(|| format!("could not delete {} {name}", kind.kind))
 }
 

@@ -16,7 +16,7 @@ use catena_api::{
 };
 use kube::api::ObjectMeta;
 use operator_kit::run::Backoffs;
-use operator_watch::{Source, Watched, WatchedResource, Watermark};
+use operator_watch::{SeenVersion, Source, Watched, WriteTarget};
 use serde_json::{Value, json};
 
 /// The field manager of the controller.
@@ -80,7 +80,7 @@ pub fn created(settings: &Settings, target: &Value, attempt: u32) -> Value {
 pub fn watched(settings: &Settings, object: &Value) -> Arc<Watched<Row>> {
     let metadata: ObjectMeta = serde_json::from_value(object["metadata"].clone()).unwrap();
     let resource = settings.kinds["maps"].resource.clone();
-    let source = Source { id: "configmaps".into(), watched: WatchedResource::unwatched(resource) };
+    let source = Source { id: "configmaps".into(), watched: WriteTarget::unwatched(resource) };
     let row = Row {
         selected_by: vec!["maps".into()],
         judged_by: settings.by_resource["configmaps"].fingerprint().clone(),
@@ -114,7 +114,7 @@ pub fn held(settings: &Settings, object: &Value, situation: Situation) -> Observ
         kind: Some(settings.kinds["maps"].clone()),
         is_selected: true,
         excess: None,
-        backups: Watermark::unwatched(),
+        backups: SeenVersion::unwatched(),
         held: Some(Held {
             finalizers: metadata::finalizers(object),
             is_annotated: object.pointer("/metadata/annotations").is_some(),

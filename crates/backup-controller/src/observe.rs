@@ -22,7 +22,7 @@ use backup_controller::{
 };
 use kube::Client;
 use operator_kit::run::{Backoffs, LiveSettings};
-use operator_watch::{ObjectId, Watched, Watermark};
+use operator_watch::{ObjectId, SeenVersion, Watched};
 use serde_json::Value;
 
 use crate::memory::Memory;
@@ -93,7 +93,7 @@ impl Observer {
             kind => (kind, None),
         };
         let backups = kind.as_ref().map(|kind| self.backups.seen(&kind.backup));
-        let backups = backups.unwrap_or_else(Watermark::unwatched);
+        let backups = backups.unwrap_or_else(SeenVersion::unwatched);
         Ok(Some((Observed { target, backoffs, kind, is_selected, excess, backups, held }, turn)))
     }
 

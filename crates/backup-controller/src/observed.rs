@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::core::{Selector, SelectorExt};
 use operator_kit::run::Backoffs;
-use operator_watch::{TrimmedObject, Watched, Watermark};
+use operator_watch::{PrunedObject, SeenVersion, Watched};
 
 use crate::{
     annotation::BackupStatus, backup::Situation, error::Unusable, force_release::ForceRelease,
@@ -38,7 +38,7 @@ pub struct Observed {
     /// The reason why a living object cannot be backed up; known once, after it got our finalizer, and only of a large one.
     pub excess: Option<Unusable>,
     /// The highest version that the watch of its backups has delivered.
-    pub backups: Watermark,
+    pub backups: SeenVersion,
     /// The live state of an object that is being deleted and has our finalizer.
     pub held: Option<Held>,
 }
@@ -69,7 +69,7 @@ pub struct Held {
 impl Row {
     /// Trims an object.
     #[must_use]
-    pub fn of(object: TrimmedObject, selectors: &[(Arc<str>, Selector)], judged_by: &Arc<str>) -> Self {
+    pub fn of(object: PrunedObject, selectors: &[(Arc<str>, Selector)], judged_by: &Arc<str>) -> Self {
         let labels = object.metadata.labels.unwrap_or_default();
         let selecting = selectors.iter().filter(|(_, selector)| selector.matches(&labels));
         Self {

@@ -18,11 +18,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::DeleteParams;
 use operator_kit::{
     report::StatusAge,
-    run::Next,
+    run::Requeue,
     write::{Batch, Ownership, Writer},
 };
 use operator_templates::Rendered;
-use operator_watch::{ApiError, Cause, ObjectId, Row, WatchedResource};
+use operator_watch::{ApiError, Cause, ObjectId, Row, WriteTarget};
 use serde_json::json;
 
 use crate::memory::Memory;
@@ -33,12 +33,12 @@ const WATCH_DELAY: Duration = Duration::from_secs(1);
 /// Writes children, revisions and statuses, and remembers their last states on the server.
 pub struct Executor {
     writer: Writer,
-    revisions: WatchedResource,
+    revisions: WriteTarget,
     memory: Memory,
 }
 
 impl Executor {
-    pub fn new(writer: Writer, revisions: WatchedResource, memory: Memory) -> Self {
+    pub fn new(writer: Writer, revisions: WriteTarget, memory: Memory) -> Self {
         Self { writer, revisions, memory }
     }
 
@@ -48,15 +48,15 @@ impl Executor {
     }
 
     /// Takes a step.
-    pub async fn act(&self, observed: &Observed, action: Action) -> Result<Next, Error> {
+    pub async fn act(&self, observed: &Observed, action: Action) -> Result<Requeue, Error> {
         let deployment = &*observed.deployment;
-        let own = self.writer.on_behalf_of(ObjectId::of(deployment));
+        let own = self.writer.for_object(ObjectId::of(deployment));
         match action {
             Action::Record { rendered, number } => return self.record(deployment, rendered, number).await,
             Action::RefreshOwner { children, revisions } => {
                 let children = children.iter().map(|child| (observed.place(&child.kind), child.id()));
                 let revisions = revisions.iter().map(|revision| (self.revisions.clone(), revision.id()));
-                let refresh = async |(place, dependent): (WatchedResource, ObjectId<'_>)| {
+                let refresh = async |(place, dependent): (WriteTarget, ObjectId<'_>)| {
                     own.refresh_owner::<BasicDeployment>(&place, dependent).await
                 };
                 let dependents = children.chain(revisions).collect();
@@ -103,10 +103,10 @@ impl Executor {
             }
             Action::Refuse(refusal) | Action::RefuseFormer(refusal) => return Err(refusal.into()),
             Action::WriteStatus(status) => self.writer.write_status(deployment, &status, &CONDITIONS).await?,
-            Action::Wait(time) => return Ok(Next::Wait(time)),
-            Action::Settle => return Ok(Next::Settled),
+            Action::Wait(time) => return Ok(Requeue::After(time)),
+            Action::Settle => return Ok(Requeue::OnChange),
         }
-        Ok(Next::Written)
+        Ok(Requeue::Written)
     }
 
     async fn record(
@@ -114,7 +114,7 @@ impl Executor {
         deployment: &BasicDeployment,
         rendered: Rendered,
         number: i64,
-    ) -> Result<Next, Error> {
+    ) -> Result<Requeue, Error> {
         let own = ObjectId::of(deployment);
         let resource = &self.revisions.resource;
         let name = revision::name(own.name, own.uid, &rendered.hash);
@@ -131,7 +131,7 @@ impl Executor {
             "data": rendered.object,
             "revision": number,
         });
-        match self.writer.on_behalf_of(own).create(&self.revisions, &revision).await {
+        match self.writer.for_object(own).create(&self.revisions, &revision).await {
             Err(error) if error.cause == Cause::AlreadyExists => {
                 if self.memory.name_taken_for(own.uid, &rendered.hash) >= WATCH_DELAY {
                     let on = format!("--namespace {} controllerrevision {name} --overwrite", own.namespace);
@@ -140,12 +140,12 @@ impl Executor {
                     return Err(Refusal::RevisionNameTaken { name, restore: [label, hash] }.into());
                 }
                 // A former process may have created it, and its watch may be behind.
-                Ok(Next::NotYet(WATCH_DELAY))
+                Ok(Requeue::Untried(WATCH_DELAY))
             }
             created => {
                 created?;
                 self.memory.recorded(own.uid);
-                Ok(Next::Written)
+                Ok(Requeue::Written)
             }
         }
     }
@@ -159,7 +159,7 @@ impl Executor {
         metadata["ownerReferences"] = json!([Ownership::controller_reference(deployment)]);
         let adopted =
             json!({"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata});
-        self.writer.on_behalf_of(own).apply(&self.revisions, &adopted).await?;
+        self.writer.for_object(own).apply(&self.revisions, &adopted).await?;
         Ok(())
     }
 
@@ -171,7 +171,7 @@ impl Executor {
         if let Some(restarted_at) = &child.kind.fields().restarted_at {
             restarted_at.set(&mut patch, token.into());
         }
-        let own = self.writer.on_behalf_of(ObjectId::of(&*observed.deployment));
+        let own = self.writer.for_object(ObjectId::of(&*observed.deployment));
         own.merge(&observed.place(&child.kind), &patch).await
     }
 
@@ -191,7 +191,7 @@ impl Executor {
         let changed = handed.changed_on(child).filter(|_| child.replicas() == Some(replicas));
         let undone = heals.then(|| changed.unwrap_or(field).to_string());
         let own = ObjectId::of(deployment);
-        let writes = self.writer.on_behalf_of(own).undoing(undone.as_deref());
+        let writes = self.writer.for_object(own).undoing(undone.as_deref());
         writes.merge(&observed.place(&child.kind), &patch).await?;
         self.memory.scaled(own.uid, &child.uid, replicas, is_known_in(observed));
         Ok(())
@@ -211,7 +211,7 @@ impl Executor {
             let field = changed_field(child, desired, observed.settled_as.as_ref());
             field.unwrap_or_else(|| "a field".to_owned())
         });
-        let writes = self.writer.on_behalf_of(own).undoing(undone.as_deref());
+        let writes = self.writer.for_object(own).undoing(undone.as_deref());
         let answer = writes.apply(&observed.place(&desired.kind), &object).await?;
         self.memory.settled(own.uid, desired, desired.seen_in(&answer));
         let applied = answer["metadata"]["uid"].as_str().unwrap_or_default();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use catena_api::keys;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use operator_kit::write::Ownership;
-use operator_watch::{Named, ObjectId, Row, TrimmedObject};
+use operator_watch::{Named, ObjectId, PrunedObject, Row};
 use serde_json::{Value, json};
 
 use crate::{
@@ -53,8 +53,8 @@ impl Row for Child {
 impl Child {
     /// Trims an object of a kind of children.
     #[must_use]
-    pub fn of(object: TrimmedObject, kind: &Arc<ChildKind>) -> Self {
-        let TrimmedObject { metadata, mut data } = object;
+    pub fn of(object: PrunedObject, kind: &Arc<ChildKind>) -> Self {
+        let PrunedObject { metadata, mut data } = object;
         let owner = Ownership::controller_of(&metadata).cloned();
         // The items of a list of a built-in kind have no kind of their own.
         data["apiVersion"] = kind.api_version.as_str().into();

@@ -24,7 +24,7 @@ use catena_api::{BasicDeployment, keys};
 use kube::Resource;
 use operator_kit::{
     report::{EventType, Events},
-    run::{Backoffs, Controller, LiveSettings, Next},
+    run::{Backoffs, Controller, LiveSettings, Requeue},
 };
 
 use crate::{act::Executor, observe::Observer};
@@ -63,7 +63,7 @@ impl Controller for Deployments {
         action.step()
     }
 
-    async fn act(&self, observed: Observed, action: Action) -> Result<Next, Error> {
+    async fn act(&self, observed: Observed, action: Action) -> Result<Requeue, Error> {
         let event = events::of(&observed, &action);
         let acted = self.executor.act(&observed, action).await;
         if let (Ok(_), Some(event)) = (&acted, event)

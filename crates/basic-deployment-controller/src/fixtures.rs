@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use operator_kit::{report::StatusAge, run::Backoffs};
 use operator_templates::Rendered;
-use operator_watch::{WatchedResource, Watermark};
+use operator_watch::{SeenVersion, WriteTarget};
 use serde_json::{Value, json};
 
 /// A `BasicDeployment` of three replicas.
@@ -105,7 +105,7 @@ pub fn revision(name: &str) -> Arc<Revision> {
 
 /// A kind that is watched.
 pub fn listed(kind: Arc<ChildKind>) -> ListedKind {
-    ListedKind { watched: WatchedResource::new(kind.api_resource(), &Watermark::default()), kind }
+    ListedKind { watched: WriteTarget::new(kind.api_resource(), &SeenVersion::default()), kind }
 }
 
 /// What is observed when nothing is left to do.

@@ -23,11 +23,11 @@ use jiff::Timestamp;
 use kube::Client;
 use operator_kit::{
     report::StatusAge,
-    run::{Backoffs, LiveSettings, Queue, Renderings},
+    run::{Backoffs, LiveSettings, Queue, RenderCache},
     write::Ownership,
 };
 use operator_templates::{Rendered, is_object_name};
-use operator_watch::{ApiError, Cause, Live, ObjectId, ServedKinds, WatchedResource, Watches};
+use operator_watch::{ApiError, Cause, Live, ObjectId, ServedKinds, Watches, WriteTarget};
 use serde_json::Value;
 
 use crate::memory::Memory;
@@ -47,7 +47,7 @@ pub struct Observer {
     memory: Memory,
     /// The parameters that the template of each `BasicDeployment` does not read. The rendering itself is as large as the child,
     /// and is not kept.
-    unread: Renderings<Vec<String>>,
+    unread: RenderCache<Vec<String>>,
 }
 
 impl Observer {
@@ -62,12 +62,12 @@ impl Observer {
         let history = History::new(client.clone(), &watches, queue.clone());
         let children = Children::new(client.clone(), served_kinds.clone(), watches, queue.clone());
         children.of(&settings.current().children);
-        let unread = Renderings::default();
+        let unread = RenderCache::default();
         Self { client, settings, served_kinds, children, history, memory, unread }
     }
 
     /// The kind and watch of revisions.
-    pub fn revisions(&self) -> WatchedResource {
+    pub fn revisions(&self) -> WriteTarget {
         self.history.place()
     }
 

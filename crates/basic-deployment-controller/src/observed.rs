@@ -6,7 +6,7 @@ use catena_api::{BasicDeployment, BlockedBy, Pin, PodReplacementPolicy::Terminat
 use jiff::Timestamp;
 use operator_kit::{report::StatusAge, run::Backoffs};
 use operator_templates::Rendered;
-use operator_watch::{Failure, WatchedResource};
+use operator_watch::{Failure, WriteTarget};
 use serde_json::Value;
 
 use crate::{
@@ -65,7 +65,7 @@ pub struct ListedKind {
     /// The kind.
     pub kind: Arc<ChildKind>,
     /// Its watch.
-    pub watched: WatchedResource,
+    pub watched: WriteTarget,
 }
 
 /// The object that has the child's name.
@@ -232,10 +232,9 @@ impl Observed {
 
     /// The kind and watch of an object of one of the kinds of children.
     #[must_use]
-    pub fn place(&self, kind: &ChildKind) -> WatchedResource {
+    pub fn place(&self, kind: &ChildKind) -> WriteTarget {
         let listed = self.kinds.iter().find(|listed| *listed.kind == *kind);
-        listed
-            .map_or_else(|| WatchedResource::unwatched(kind.api_resource()), |listed| listed.watched.clone())
+        listed.map_or_else(|| WriteTarget::unwatched(kind.api_resource()), |listed| listed.watched.clone())
     }
 
     /// Whether children of a kind are seen, whatever its API version.

@@ -6,7 +6,7 @@ use catena_api::keys;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use operator_kit::write::Ownership;
 use operator_templates::{is_object_name, short_digest};
-use operator_watch::{ObjectId, Row, TrimmedObject};
+use operator_watch::{ObjectId, PrunedObject, Row};
 use serde_json::Value;
 
 /// A `ControllerRevision` in the cache, without the rendering, which is read when it is needed.
@@ -65,8 +65,8 @@ impl Row for Revision {
 impl Revision {
     /// Trims a `ControllerRevision`.
     #[must_use]
-    pub fn of(object: TrimmedObject) -> Self {
-        let TrimmedObject { metadata, data } = object;
+    pub fn of(object: PrunedObject) -> Self {
+        let PrunedObject { metadata, data } = object;
         let text = |field: &str| data["data"][field].as_str().unwrap_or_default().to_owned();
         let owner = Ownership::controller_of(&metadata).cloned();
         let label = metadata.labels.as_ref().filter(|_| owner.is_none());
@@ -102,7 +102,7 @@ impl Revision {
     }
 
     /// The rendering in a `ControllerRevision`; `None` if somebody has replaced it.
-    pub fn rendering(mut object: TrimmedObject) -> Option<Value> {
+    pub fn rendering(mut object: PrunedObject) -> Option<Value> {
         let rendering = object.data.get_mut("data")?.take();
         let is_map =
             |field: &str| rendering.pointer(field).is_none_or(|value| value.is_object() || value.is_null());

@@ -10,10 +10,10 @@ use catena_api::{BasicReplicaSet, keys};
 use kube::api::DeleteParams;
 use operator_kit::{
     report::{Failures, StatusAge},
-    run::Next,
+    run::Requeue,
     write::{Batch, Ownership, Writer, located},
 };
-use operator_watch::{ApiError, Cause, ObjectId, Row, WatchedResource};
+use operator_watch::{ApiError, Cause, ObjectId, Row, WriteTarget};
 use serde_json::{Value, json};
 
 use crate::{
@@ -33,7 +33,7 @@ pub struct Executor {
     /// What pods are made from.
     pub revisions: Revisions,
     /// The kind of pods, and the watch in which its writes appear.
-    pub pods: WatchedResource,
+    pub pods: WriteTarget,
 }
 
 impl Executor {
@@ -43,12 +43,12 @@ impl Executor {
     }
 
     /// Takes a step.
-    pub async fn act(&self, set: &BasicReplicaSet, action: Action) -> Result<Next, Failures> {
+    pub async fn act(&self, set: &BasicReplicaSet, action: Action) -> Result<Requeue, Failures> {
         match action {
             Action::Mark { name, uid, slot } => {
                 self.mark(set, &name, &uid, slot).await?;
                 self.memory.name_settled(ObjectId::of(set).uid, slot);
-                Ok(Next::Written)
+                Ok(Requeue::Written)
             }
             Action::PassOver(names) => self.pass_over(set, names),
             Action::Create { revision, slots } => {
@@ -59,7 +59,7 @@ impl Executor {
                 let has_taken = batch.failed.len() < tried;
                 batch.by_item(u32::to_string, Error::is_for_its_name)?;
                 // The next pass looks up their holders.
-                Ok(if has_taken { Next::Again } else { Next::Written })
+                Ok(if has_taken { Requeue::Now } else { Requeue::Written })
             }
             Action::Delete(pods) => each(pods, |pod| self.delete(set, pod)).await,
             Action::Adopt(pods) => each(pods, |pod| self.adopt(set, pod)).await,
@@ -75,10 +75,10 @@ impl Executor {
                     status.last_served = record.or_else(|| recorded.cloned());
                 }
                 self.writer.write_status(set, &status, &CONDITIONS).await?;
-                Ok(Next::Written)
+                Ok(Requeue::Written)
             }
-            Action::Wait(time) => Ok(Next::Wait(time)),
-            Action::Settle => Ok(Next::Settled),
+            Action::Wait(time) => Ok(Requeue::After(time)),
+            Action::Settle => Ok(Requeue::OnChange),
         }
     }
 
@@ -98,7 +98,7 @@ impl Executor {
             metadata["ownerReferences"] = json!([Ownership::controller_reference(set)]);
             Ok(pod)
         };
-        let created = self.writer.on_behalf_of(own).create_with(&self.pods, make).await;
+        let created = self.writer.for_object(own).create_with(&self.pods, make).await;
         created.map_err(|error| match error {
             Error::Api(error) => {
                 let templates = &self.revisions.settings.current().templates;
@@ -119,13 +119,13 @@ impl Executor {
     }
 
     /// Reports names that belong to somebody else. Each holds up only its own slot.
-    fn pass_over(&self, set: &BasicReplicaSet, names: Vec<TakenName>) -> Result<Next, Failures> {
+    fn pass_over(&self, set: &BasicReplicaSet, names: Vec<TakenName>) -> Result<Requeue, Failures> {
         let failed = names.into_iter().map(|TakenName { slot, name, .. }| {
             self.memory.name_settled(ObjectId::of(set).uid, slot);
             (slot, Error::NameTaken { name })
         });
         Batch { done: 0, failed: failed.collect() }.by_item(u32::to_string, Error::is_for_its_name)?;
-        Ok(Next::Written)
+        Ok(Requeue::Written)
     }
 
     /// Sets the label on a pod without which its watch does not show it, and its slot. Merged, because an apply would remove
@@ -137,7 +137,7 @@ impl Executor {
             "annotations": {keys::SLOT: slot.to_string()},
         });
         let patch = json!({"metadata": metadata});
-        Ok(self.writer.on_behalf_of(ObjectId::of(set)).merge(&self.pods, &patch).await?)
+        Ok(self.writer.for_object(ObjectId::of(set)).merge(&self.pods, &patch).await?)
     }
 
     /// Adds the label and the owner, and keeps all others.
@@ -146,17 +146,17 @@ impl Executor {
         metadata["labels"] = json!({keys::REPLICA_SET_UID: ObjectId::of(set).uid});
         metadata["ownerReferences"] = json!([Ownership::controller_reference(set)]);
         let patch = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata});
-        self.writer.on_behalf_of(ObjectId::of(set)).apply(&self.pods, &patch).await?;
+        self.writer.for_object(ObjectId::of(set)).apply(&self.pods, &patch).await?;
         Ok(())
     }
 
     async fn refresh_owner(&self, set: &BasicReplicaSet, pod: Arc<PodRow>) -> Result<(), Error> {
-        let own = self.writer.on_behalf_of(ObjectId::of(set));
+        let own = self.writer.for_object(ObjectId::of(set));
         Ok(own.refresh_owner::<BasicReplicaSet>(&self.pods, pod.id()).await?)
     }
 
     async fn delete(&self, set: &BasicReplicaSet, pod: Arc<PodRow>) -> Result<(), Error> {
-        let own = self.writer.on_behalf_of(ObjectId::of(set));
+        let own = self.writer.for_object(ObjectId::of(set));
         own.delete(&self.pods, pod.id(), DeleteParams::default()).await.map_err(|error| {
             if error.is_refusal() {
                 return Error::DeleteRefused { message: error.message, name: error.object.name };
@@ -167,13 +167,13 @@ impl Executor {
 }
 
 /// Writes to each pod. A failure for a reason of its own holds up only its pod.
-async fn each<F>(pods: Vec<Arc<PodRow>>, write: impl Fn(Arc<PodRow>) -> F) -> Result<Next, Failures>
+async fn each<F>(pods: Vec<Arc<PodRow>>, write: impl Fn(Arc<PodRow>) -> F) -> Result<Requeue, Failures>
 where
     F: Future<Output = Result<(), Error>>,
 {
     let batch = Batch::run(pods, write, Error::is_for_its_pod).await;
     batch.by_item(|pod| pod.uid.to_string(), Error::is_for_its_pod)?;
-    Ok(Next::Written)
+    Ok(Requeue::Written)
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use basic_replicaset_controller::{
 use catena_api::BasicReplicaSet;
 use operator_kit::{
     report::Failures,
-    run::{Backoffs, Controller, Next},
+    run::{Backoffs, Controller, Requeue},
 };
 
 use crate::{act::Executor, observe::Observer};
@@ -49,7 +49,7 @@ impl Controller for ReplicaSets {
         decide(observed)
     }
 
-    async fn act(&self, observed: Observed, action: Action) -> Result<Next, Failures> {
+    async fn act(&self, observed: Observed, action: Action) -> Result<Requeue, Failures> {
         self.executor.act(&observed.set, action).await
     }
 

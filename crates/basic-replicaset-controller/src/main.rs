@@ -11,7 +11,7 @@ use catena_api::keys;
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, discovery::ApiResource};
 use operator_kit::run::{Identity, Operator, Queue};
-use operator_watch::{Watch, WatchedResource};
+use operator_watch::{Watch, WriteTarget};
 
 use crate::{
     act::Executor, controller::ReplicaSets, memory::Memory, observe::Observer, revisions::Revisions,
@@ -43,7 +43,7 @@ async fn main() -> anyhow::Result<()> {
         writer: operator.writer.clone(),
         memory: memory.clone(),
         revisions: revisions.clone(),
-        pods: WatchedResource::new(ApiResource::erase::<Pod>(&()), pods.watch().seen()),
+        pods: WriteTarget::new(ApiResource::erase::<Pod>(&()), pods.watch().seen()),
     };
     let observer = Observer { client: operator.client.clone(), pods, memory, revisions };
     operator.run(ReplicaSets { observer, executor }, queue).await

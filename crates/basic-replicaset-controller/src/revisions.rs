@@ -8,7 +8,7 @@ use basic_replicaset_controller::{
     revision::{POD, placeholder, record, recorded_pod, revision, subject, unread},
 };
 use catena_api::{BasicReplicaSet, LastServed};
-use operator_kit::run::{LiveSettings, Renderings};
+use operator_kit::run::{LiveSettings, RenderCache};
 use operator_templates::TemplateError;
 use serde_json::Value;
 
@@ -20,7 +20,7 @@ pub type Outcome = (Result<String, TemplateError>, Vec<String>);
 pub struct Revisions {
     /// The settings that they follow.
     pub settings: LiveSettings<Settings>,
-    renderings: Arc<Renderings<Outcome>>,
+    renderings: Arc<RenderCache<Outcome>>,
 }
 
 impl Revisions {

@@ -8,7 +8,7 @@ use kube::{
     core::{DynamicObject, DynamicResourceScope, ObjectMeta},
     discovery::ApiResource,
 };
-use operator_watch::{Live, Trimmed};
+use operator_watch::{Live, Pruned};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -139,7 +139,7 @@ impl Cluster {
         namespace: Option<&str>,
         params: ListParams,
     ) -> kube::Result<Vec<ObjectMeta>> {
-        let objects = Pages::of_metadata(&self.client, kind.url(namespace), params).next::<Trimmed>().await?;
+        let objects = Pages::of_metadata(&self.client, kind.url(namespace), params).next::<Pruned>().await?;
         Ok(objects.into_iter().flatten().map(|object| object.metadata).collect())
     }
 

@@ -9,7 +9,7 @@ use json_patch::{AddOperation, PatchOperation, jsonptr::PointerBuf};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use operator_kit::{
     report::Events,
-    run::Next,
+    run::Requeue,
     write::{Ownership, Writer},
 };
 use operator_watch::{ApiError, ObjectId, Watched};
@@ -30,12 +30,12 @@ impl Executor {
     }
 
     /// Takes a step.
-    pub async fn act(&self, observed: &Observed, action: Action) -> Result<Next, ApiError> {
+    pub async fn act(&self, observed: &Observed, action: Action) -> Result<Requeue, ApiError> {
         let command = &*observed.command;
         match action {
             Action::Bind(owner) => {
                 self.amend(command, &patch(command, &owner)).await?;
-                Ok(Next::Written)
+                Ok(Requeue::Written)
             }
             Action::Refresh(owner) => {
                 let owners = Some(command.row.owners.to_vec());
@@ -43,25 +43,25 @@ impl Executor {
                 if let Some(patch) = Ownership::refreshed(&metadata, &owner.uid, &owner.api_version) {
                     self.amend(command, &patch).await?;
                 }
-                Ok(Next::Written)
+                Ok(Requeue::Written)
             }
             Action::Report(condition) => {
                 let (id, kind) = (ObjectId::of(command), &command.source.watched);
-                self.writer.on_behalf_of(id).apply_conditions(kind, id, &[*condition]).await?;
-                Ok(Next::Written)
+                self.writer.for_object(id).apply_conditions(kind, id, &[*condition]).await?;
+                Ok(Requeue::Written)
             }
             Action::Tell { verdict, look_in } => {
                 let due_in = self.tell(command, &verdict);
-                Ok(Next::Wait(look_in.map_or(due_in, |look_in| look_in.min(due_in))))
+                Ok(Requeue::After(look_in.map_or(due_in, |look_in| look_in.min(due_in))))
             }
-            Action::Wait(time) => Ok(Next::Wait(time)),
-            Action::Settle => Ok(Next::Settled),
+            Action::Wait(time) => Ok(Requeue::After(time)),
+            Action::Settle => Ok(Requeue::OnChange),
         }
     }
 
     async fn amend(&self, command: &Watched<CommandRow>, patch: &[PatchOperation]) -> Result<(), ApiError> {
         let id = ObjectId::of(command);
-        self.writer.on_behalf_of(id).amend(&command.source.watched, id, patch).await
+        self.writer.for_object(id).amend(&command.source.watched, id, patch).await
     }
 
     /// Reports a verdict, unless its reason was reported of the same spec a short time ago, and returns the time until it is

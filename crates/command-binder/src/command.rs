@@ -6,7 +6,7 @@ use catena_api::{command::BOUND, keys, reason};
 use command_kinds::{CommandKind, Mode, Object, Reference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, OwnerReference};
 use operator_templates::Expression;
-use operator_watch::TrimmedObject;
+use operator_watch::PrunedObject;
 use serde_json::Value;
 
 use crate::verdict::Verdict;
@@ -43,8 +43,8 @@ pub enum Finding {
 
 impl CommandRow {
     /// Trims an object of the kind.
-    pub fn of(kind: &Arc<CommandKind>, object: TrimmedObject) -> Self {
-        let TrimmedObject { metadata, data } = &object;
+    pub fn of(kind: &Arc<CommandKind>, object: PrunedObject) -> Self {
+        let PrunedObject { metadata, data } = &object;
         let record = |map: &Option<BTreeMap<String, String>>, key: &str| {
             (map.as_ref().and_then(|map| map.get(key)).map(|uid| uid.as_str().into()), map.is_some())
         };

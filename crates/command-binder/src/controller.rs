@@ -12,7 +12,7 @@ use command_binder::{
     decide::{Action, decide},
     observed::Observed,
 };
-use operator_kit::run::{Backoffs, Controller, Next};
+use operator_kit::run::{Backoffs, Controller, Requeue};
 use operator_watch::{ApiError, Watched};
 
 use crate::{act::Executor, observe::Observer};
@@ -39,7 +39,7 @@ impl Controller for Commands {
         decide(observed)
     }
 
-    async fn act(&self, observed: Observed, action: Action) -> Result<Next, ApiError> {
+    async fn act(&self, observed: Observed, action: Action) -> Result<Requeue, ApiError> {
         self.executor.act(&observed, action).await
     }
 

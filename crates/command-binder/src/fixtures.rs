@@ -8,11 +8,11 @@ use command_binder::{
 };
 use command_kinds::CommandKind;
 use operator_kit::run::Backoffs;
-use operator_watch::{Source, TrimmedObject, Watched, WatchedResource};
+use operator_watch::{PrunedObject, Source, Watched, WriteTarget};
 
 /// The object as a command of the kind.
-pub fn command(kind: &Arc<CommandKind>, object: TrimmedObject) -> Watched<CommandRow> {
-    let watched = WatchedResource::unwatched(kind.resource.clone());
+pub fn command(kind: &Arc<CommandKind>, object: PrunedObject) -> Watched<CommandRow> {
+    let watched = WriteTarget::unwatched(kind.resource.clone());
     let source = Arc::new(Source { id: kind.id.clone(), watched });
     Watched { metadata: object.metadata.clone(), source, row: CommandRow::of(kind, object) }
 }

@@ -1,13 +1,13 @@
 //! A kind of commands that is described by its own definition.
 
 use catena_api::keys;
-use operator_watch::TrimmedObject;
+use operator_watch::PrunedObject;
 use serde_json::Value;
 
 use crate::kind::{CommandKind, Description, KindFile};
 
 /// The kind of commands that a definition describes in its annotation, or the mistake in it.
-pub fn describe(definition: &TrimmedObject) -> Result<CommandKind, String> {
+pub fn describe(definition: &PrunedObject) -> Result<CommandKind, String> {
     let annotation = definition.metadata.annotations.as_ref().and_then(|all| all.get(keys::BINDING));
     let annotation = annotation.ok_or_else(|| {
         format!(
@@ -39,7 +39,7 @@ mod tests {
 
     use super::*;
 
-    fn definition(binding: &str) -> TrimmedObject {
+    fn definition(binding: &str) -> PrunedObject {
         serde_json::from_value(json!({
             "metadata": {"name": "d", "uid": "u", "annotations": {keys::BINDING: binding}},
             "spec": {

@@ -9,7 +9,7 @@ use k8s_openapi::{
 };
 use kube::{Api, Client, Resource, discovery::ApiResource};
 use operator_kit::report::Events;
-use operator_watch::{Cache, ObjectId, Row, TrimmedObject, Watch, Watches};
+use operator_watch::{Cache, ObjectId, PrunedObject, Row, Watch, Watches};
 
 use crate::{definition::describe, kind::CommandKind};
 
@@ -24,7 +24,7 @@ pub struct Discovered {
 }
 
 impl Discovered {
-    fn of(definition: &TrimmedObject) -> Self {
+    fn of(definition: &PrunedObject) -> Self {
         let resource = ApiResource::erase::<CustomResourceDefinition>(&());
         Self { definition: definition.object_ref(&resource), kind: describe(definition).map(Arc::new) }
     }
@@ -57,7 +57,7 @@ impl Definitions {
     /// Follows them, and calls `changed` at each change.
     pub fn follow(client: Client, watches: &Watches, changed: impl Fn() + Send + Sync + 'static) -> Self {
         let resource = ApiResource::erase::<CustomResourceDefinition>(&());
-        let watch = Watch::<TrimmedObject>::new(
+        let watch = Watch::<PrunedObject>::new(
             Api::all_with(client, &resource),
             "CustomResourceDefinition with the label catena.dev/command",
         )

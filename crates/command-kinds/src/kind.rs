@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kube::{core::GroupVersionKind, discovery::ApiResource};
 use operator_templates::Expression;
-use operator_watch::{TrimmedObject, WatchedKind};
+use operator_watch::{PrunedObject, WatchedKind};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -214,7 +214,7 @@ impl CommandKind {
 
     /// An object of this kind as the input of its expressions.
     #[must_use]
-    pub fn whole(&self, object: TrimmedObject) -> Value {
+    pub fn whole(&self, object: PrunedObject) -> Value {
         let mut data = object.into_json();
         // The items of a list of a built-in kind have no version of their own.
         if data["apiVersion"].is_null() {
@@ -229,7 +229,7 @@ impl CommandKind {
     pub fn watched<R>(
         &self,
         also_by: &str,
-        read: impl Fn(TrimmedObject) -> R + Send + Sync + 'static,
+        read: impl Fn(PrunedObject) -> R + Send + Sync + 'static,
     ) -> WatchedKind<R> {
         WatchedKind {
             id: self.id.clone(),

@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Client, discovery::ApiResource};
-use operator_watch::{ApiError, Cause, Live, Source, TrimmedObject};
+use operator_watch::{ApiError, Cause, Live, PrunedObject, Source};
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -83,7 +83,7 @@ impl Schemas {
 
     /// The definition of a kind, if it has one. Kinds of the core group have none, and the chart grants no right to look
     /// for it.
-    async fn definition(&self, resource: &ApiResource) -> Result<Option<TrimmedObject>, ApiError> {
+    async fn definition(&self, resource: &ApiResource) -> Result<Option<PrunedObject>, ApiError> {
         if resource.group.is_empty() {
             return Ok(None);
         }
@@ -117,7 +117,7 @@ impl StatusSchema {
 #[cfg(test)]
 mod tests {
     use operator_kit::testing::{answering, refused};
-    use operator_watch::WatchedResource;
+    use operator_watch::WriteTarget;
 
     use super::*;
 
@@ -130,7 +130,7 @@ mod tests {
             kind: "Drain".into(),
             plural: "drains".into(),
         };
-        let source = Arc::new(Source { id: "drains".into(), watched: WatchedResource::unwatched(resource) });
+        let source = Arc::new(Source { id: "drains".into(), watched: WriteTarget::unwatched(resource) });
         for (code, expected) in [(403, Some(true)), (500, None)] {
             let (client, _log) = answering(move |_| refused(code));
             let schema = Schemas::new(client).of(&source, |_| {}).await;

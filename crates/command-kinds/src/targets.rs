@@ -7,7 +7,7 @@ use std::{
 
 use kube::{Api, Client, discovery::ApiResource};
 use operator_kit::run::Operator;
-use operator_watch::{ObjectId, ServedKinds, TrimmedObject, Watch, WatchHandle, Watches};
+use operator_watch::{ObjectId, PrunedObject, ServedKinds, Watch, WatchHandle, Watches};
 
 use crate::kind::{CommandKind, TargetKind};
 
@@ -66,6 +66,6 @@ impl Targets {
         let watch = Watch::new(api, format!("{} (as a target)", kind.resource.kind))
             .metadata_only()
             .in_any_version(&self.served_kinds, kind.resource.clone());
-        self.watches.watch_changes(watch, move |target: &TrimmedObject| changed(&kind, ObjectId::of(target)))
+        self.watches.watch_changes(watch, move |target: &PrunedObject| changed(&kind, ObjectId::of(target)))
     }
 }

@@ -3,7 +3,7 @@
 use catena_api::{keys, reason};
 use command_reaper::{command::CommandRow, decide::Action, observed::Observed};
 use kube::api::{DeleteParams, ObjectMeta, Preconditions};
-use operator_kit::{report::Events, run::Next, write::Writer};
+use operator_kit::{report::Events, run::Requeue, write::Writer};
 use operator_watch::{ApiError, Failure, ObjectId, Watched};
 use serde_json::json;
 
@@ -22,7 +22,7 @@ impl Executor {
     }
 
     /// Takes a step.
-    pub async fn act(&self, observed: &Observed, action: Action) -> Result<Next, Failure> {
+    pub async fn act(&self, observed: &Observed, action: Action) -> Result<Requeue, Failure> {
         let command = &*observed.command;
         match action {
             Action::Delete => {
@@ -38,27 +38,27 @@ impl Executor {
                 self.memory.confirm_deletion(command);
                 let ObjectMeta { namespace, name, .. } = &command.metadata;
                 tracing::info!(kind = command.resource().kind, namespace, name, "deleted after its TTL");
-                Ok(Next::Written)
+                Ok(Requeue::Written)
             }
             Action::Keep => {
                 let id = ObjectId::of(command);
                 let mut patch = json!({ "metadata": id });
                 patch["metadata"]["annotations"] = json!({ keys::KEPT: id.uid });
-                self.writer.on_behalf_of(id).merge(&command.source.watched, &patch).await?;
-                Ok(Next::Written)
+                self.writer.for_object(id).merge(&command.source.watched, &patch).await?;
+                Ok(Requeue::Written)
             }
             Action::Tell { is_warning, reason, note } => {
                 let event =
                     if is_warning { Events::warning(reason, &note) } else { Events::normal(reason, &note) };
                 let told = self.events.publish_lasting(&command.reference(), reason, (), event);
-                Ok(Next::Wait(told.due_in))
+                Ok(Requeue::After(told.due_in))
             }
             Action::Refuse(error) => Err(Failure::stalled(
                 reason::EXPIRY_UNKNOWN,
                 format!("it cannot be determined when this command expires: {error}"),
             )),
-            Action::Wait(time) => Ok(Next::Wait(time)),
-            Action::Settle => Ok(Next::Settled),
+            Action::Wait(time) => Ok(Requeue::After(time)),
+            Action::Settle => Ok(Requeue::OnChange),
         }
     }
 
@@ -68,7 +68,7 @@ impl Executor {
         // Explicit, because some kinds, such as Job, orphan their dependents by default.
         let params = DeleteParams::background().preconditions(Preconditions { uid, resource_version });
         let id = ObjectId::of(command);
-        self.writer.on_behalf_of(id).delete(&command.source.watched, id, params).await
+        self.writer.for_object(id).delete(&command.source.watched, id, params).await
     }
 }
 

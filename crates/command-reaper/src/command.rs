@@ -6,7 +6,7 @@ use catena_api::keys;
 use command_kinds::expiry::Expiry;
 use jiff::{SignedDuration, Timestamp};
 use operator_templates::ExpressionError;
-use operator_watch::{ObjectId, TrimmedObject};
+use operator_watch::{ObjectId, PrunedObject};
 use serde_json::Value;
 
 /// Longest time by which a command that ran can seem to have ended before its creation: the API server and its controller
@@ -33,7 +33,7 @@ pub struct CommandRow {
 impl CommandRow {
     /// Reads an object of a kind.
     #[must_use]
-    pub fn of(object: TrimmedObject, expiry: &Expiry) -> Self {
+    pub fn of(object: PrunedObject, expiry: &Expiry) -> Self {
         let declared_by = expiry.declared_by.on(&object.metadata);
         let kept_uid =
             object.metadata.annotations.as_ref().and_then(|annotations| annotations.get(keys::KEPT));
@@ -70,7 +70,7 @@ fn known<T>(value: Result<Option<T>, ExpressionError>) -> Result<Option<T>, Expr
 }
 
 /// A digest of everything except metadata and status, and the kind, which the items of a list of a built-in kind lack.
-fn digest(object: &TrimmedObject) -> u64 {
+fn digest(object: &PrunedObject) -> u64 {
     let mut content = object.data.clone();
     if let Some(fields) = content.as_object_mut() {
         fields.retain(|key, _| !matches!(key.as_str(), "apiVersion" | "kind" | "status"));

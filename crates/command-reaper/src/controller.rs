@@ -11,7 +11,7 @@ use command_reaper::{
     decide::{Action, decide},
     observed::Observed,
 };
-use operator_kit::run::{Backoffs, Controller, Next};
+use operator_kit::run::{Backoffs, Controller, Requeue};
 use operator_watch::{Failure, Watched};
 
 use crate::{act::Executor, observe::Observer};
@@ -38,7 +38,7 @@ impl Controller for Commands {
         decide(observed)
     }
 
-    async fn act(&self, observed: Observed, action: Action) -> Result<Next, Failure> {
+    async fn act(&self, observed: Observed, action: Action) -> Result<Requeue, Failure> {
         self.executor.act(&observed, action).await
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use command_reaper::command::CommandRow;
 use kube::core::{ApiResource, GroupVersionKind};
-use operator_watch::{Source, Watched, WatchedResource};
+use operator_watch::{Source, Watched, WriteTarget};
 use serde_json::json;
 
 /// The command as it is watched.
@@ -13,7 +13,7 @@ pub fn command() -> Watched<CommandRow> {
     let metadata = json!({"name": "dump", "namespace": "shop", "uid": "task", "resourceVersion": "7"});
     Watched {
         metadata: serde_json::from_value(metadata).unwrap(),
-        source: Arc::new(Source { id: "tasks".into(), watched: WatchedResource::unwatched(resource) }),
+        source: Arc::new(Source { id: "tasks".into(), watched: WriteTarget::unwatched(resource) }),
         row: CommandRow {
             expires_at: Ok(None),
             declared_by: None,

@@ -11,10 +11,10 @@ use command_runner::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use operator_kit::{
     report::{Conditions, Events},
-    run::Next,
+    run::Requeue,
     write::Writer,
 };
-use operator_watch::{ApiError, Cause, ObjectId, WatchedResource};
+use operator_watch::{ApiError, Cause, ObjectId, WriteTarget};
 use serde_json::{Value, json};
 
 use crate::memory::Memory;
@@ -37,7 +37,7 @@ impl Executor {
     }
 
     /// Takes a step.
-    pub async fn act(&self, observed: &Observed, action: Action) -> Result<Next, ApiError> {
+    pub async fn act(&self, observed: &Observed, action: Action) -> Result<Requeue, ApiError> {
         let uid = ObjectId::of(&*observed.command).uid;
         if observed.concerns_others()
             && let Some(target) = observed.command.row.target_id()
@@ -49,23 +49,23 @@ impl Executor {
             Action::Report(status) => {
                 self.report(observed, &status).await?;
                 self.memory.told(uid);
-                Ok(Next::Written)
+                Ok(Requeue::Written)
             }
-            Action::Wait(time) => Ok(Next::Wait(time)),
-            Action::Settle => Ok(Next::Settled),
+            Action::Wait(time) => Ok(Requeue::After(time)),
+            Action::Settle => Ok(Requeue::OnChange),
         }
     }
 
-    async fn run(&self, observed: &Observed, patch: &Value) -> Result<Next, ApiError> {
-        let Some(target) = observed.found() else { return Ok(Next::Settled) };
+    async fn run(&self, observed: &Observed, patch: &Value) -> Result<Requeue, ApiError> {
+        let Some(target) = observed.found() else { return Ok(Requeue::OnChange) };
         let id = ObjectId::of(&*observed.command);
-        let kind = WatchedResource::unwatched(target.resource.clone());
-        let written = self.writer.on_behalf_of(id).merge(&kind, patch).await;
+        let kind = WriteTarget::unwatched(target.resource.clone());
+        let written = self.writer.for_object(id).merge(&kind, patch).await;
         // Whatever has become of the patch, the target tells it.
         self.memory.changed_target(id.uid);
         match written {
-            Err(error) if error.cause == Cause::Conflict => Ok(Next::NotYet(CONFLICT_DELAY)),
-            written => written.map(|()| Next::Again),
+            Err(error) if error.cause == Cause::Conflict => Ok(Requeue::Untried(CONFLICT_DELAY)),
+            written => written.map(|()| Requeue::Now),
         }
     }
 
@@ -73,7 +73,7 @@ impl Executor {
     async fn report(&self, observed: &Observed, status: &CommandStatus) -> Result<(), ApiError> {
         let command = &*observed.command;
         let (id, kind) = (ObjectId::of(command), &command.source.watched);
-        let writes = self.writer.on_behalf_of(id);
+        let writes = self.writer.for_object(id);
         // In the state that was observed: a late write of a former leader would overwrite an end.
         let version = command.metadata.resource_version.as_deref().unwrap_or_default();
         if observed.takes_status == Some(true) {

@@ -15,7 +15,7 @@ use command_kinds::{
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use operator_kit::report::Conditions;
-use operator_watch::{TrimmedObject, Watched};
+use operator_watch::{PrunedObject, Watched};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -82,7 +82,7 @@ pub struct Record {
 impl CommandRow {
     /// Trims an object of the kind.
     #[must_use]
-    pub fn of(kind: &Arc<CommandKind>, run: &Arc<Run>, object: TrimmedObject) -> Self {
+    pub fn of(kind: &Arc<CommandKind>, run: &Arc<Run>, object: PrunedObject) -> Self {
         let metadata = object.metadata.clone();
         let mut object = kind.whole(object);
         let mut status: CommandStatus = serde_json::from_value(object["status"].take()).unwrap_or_default();

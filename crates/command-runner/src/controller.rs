@@ -12,7 +12,7 @@ use command_runner::{
     decide::{Action, decide},
     observed::Observed,
 };
-use operator_kit::{run::Backoffs, run::Controller, run::Next};
+use operator_kit::{run::Backoffs, run::Controller, run::Requeue};
 use operator_watch::ApiError;
 
 use crate::{act::Executor, memory::Memory, observe::Observer};
@@ -48,7 +48,7 @@ impl Controller for Commands {
         action.step()
     }
 
-    async fn act(&self, observed: Observed, action: Action) -> Result<Next, ApiError> {
+    async fn act(&self, observed: Observed, action: Action) -> Result<Requeue, ApiError> {
         self.executor.act(&observed, action).await
     }
 

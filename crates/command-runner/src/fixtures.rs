@@ -10,7 +10,7 @@ use command_runner::{
 };
 use kube::discovery::ApiResource;
 use operator_kit::run::Backoffs;
-use operator_watch::{Source, Watched, WatchedResource};
+use operator_watch::{Source, Watched, WriteTarget};
 use serde_json::{Value, json};
 
 /// The time of all observations; commands are created in the hour before.
@@ -59,8 +59,8 @@ pub fn command(kind: &Arc<CommandKind>, name: &str, minute: u32, more: &Value) -
         "spec": {"target": "a"},
     });
     merge(&mut object, more);
-    let object: operator_watch::TrimmedObject = serde_json::from_value(object).unwrap();
-    let watched = WatchedResource::unwatched(kind.resource.clone());
+    let object: operator_watch::PrunedObject = serde_json::from_value(object).unwrap();
+    let watched = WriteTarget::unwatched(kind.resource.clone());
     let source = Arc::new(Source { id: kind.id.clone(), watched });
     let metadata = object.metadata.clone();
     Arc::new(Watched { metadata, source, row: CommandRow::of(kind, kind.run.as_ref().unwrap(), object) })

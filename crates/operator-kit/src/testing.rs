@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use crate::{
     report::{Events, metrics::Metrics},
-    run::{Current, LiveSettings, Next, Validate, parse_settings},
+    run::{Current, LiveSettings, Requeue, Validate, parse_settings},
     write::{Writer, escape_json},
 };
 
@@ -21,7 +21,7 @@ pub struct Taken<O, M, E> {
     /// The requests.
     pub sent: Vec<Sent>,
     /// The result of the step.
-    pub result: Result<Next, E>,
+    pub result: Result<Requeue, E>,
     /// The memory after the step.
     pub memory: M,
     /// The observation on which it was decided.

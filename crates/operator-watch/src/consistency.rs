@@ -9,10 +9,10 @@ use kube::{Resource, discovery::ApiResource};
 
 /// The highest resourceVersion that a watch has delivered since its last list.
 #[derive(Clone, Debug, Default)]
-pub struct Watermark(Arc<AtomicU64>);
+pub struct SeenVersion(Arc<AtomicU64>);
 
-impl Watermark {
-    /// A watermark for objects that no watch shows: nothing waits for it.
+impl SeenVersion {
+    /// That of objects that no watch shows: nothing waits for it.
     #[must_use]
     pub fn unwatched() -> Self {
         let seen = Self::default();
@@ -55,28 +55,28 @@ impl Watermark {
 
 /// A kind that is written, and the watch that shows what was written.
 #[derive(Clone, Debug)]
-pub struct WatchedResource {
+pub struct WriteTarget {
     /// The kind.
     pub resource: Arc<ApiResource>,
     /// How far its watch is.
-    pub seen: Watermark,
+    pub seen: SeenVersion,
 }
 
-impl WatchedResource {
+impl WriteTarget {
     /// A kind whose watch is known.
-    pub fn new(resource: impl Into<Arc<ApiResource>>, seen: &Watermark) -> Self {
+    pub fn new(resource: impl Into<Arc<ApiResource>>, seen: &SeenVersion) -> Self {
         Self { resource: resource.into(), seen: seen.clone() }
     }
 
     /// The kind `K`, whose watch has delivered this.
     #[must_use]
-    pub fn of<K: Resource<DynamicType = ()>>(seen: &Watermark) -> Self {
+    pub fn of<K: Resource<DynamicType = ()>>(seen: &SeenVersion) -> Self {
         Self::new(ApiResource::erase::<K>(&()), seen)
     }
 
     /// A kind that is not watched: nothing waits for its writes.
     pub fn unwatched(resource: impl Into<Arc<ApiResource>>) -> Self {
-        Self { resource: resource.into(), seen: Watermark::unwatched() }
+        Self { resource: resource.into(), seen: SeenVersion::unwatched() }
     }
 }
 
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn a_watch_that_has_ended_stays_ended() {
-        let seen = Watermark::unwatched();
+        let seen = SeenVersion::unwatched();
         seen.listed("5");
         assert!(!seen.is_watched());
     }

@@ -27,9 +27,9 @@ struct Metadata {
     uid: Option<String>,
     resource_version: Option<String>,
     generation: Option<i64>,
-    #[serde(default, deserialize_with = "Trimmed::time")]
+    #[serde(default, deserialize_with = "Pruned::time")]
     creation_timestamp: Option<Time>,
-    #[serde(default, deserialize_with = "Trimmed::time")]
+    #[serde(default, deserialize_with = "Pruned::time")]
     deletion_timestamp: Option<Time>,
     labels: Option<BTreeMap<String, String>>,
     annotations: Option<BTreeMap<String, String>>,
@@ -45,13 +45,13 @@ struct Metadata {
 
 /// The server's answer to a write, reduced to the metadata.
 #[derive(Clone, Debug, Default, Deserialize)]
-pub struct Trimmed {
+pub struct Pruned {
     /// The object's metadata, without `managedFields`.
-    #[serde(default, deserialize_with = "Trimmed::metadata")]
+    #[serde(default, deserialize_with = "Pruned::metadata")]
     pub metadata: ObjectMeta,
 }
 
-impl Trimmed {
+impl Pruned {
     /// Decodes `metadata` without `managedFields`; for `#[serde(deserialize_with = …)]`.
     pub fn metadata<'de, D: Deserializer<'de>>(decoder: D) -> Result<ObjectMeta, D::Error> {
         Metadata::deserialize(decoder)
@@ -68,7 +68,7 @@ impl Trimmed {
 
 /// An object of a kind that is known only at run time, without `managedFields`.
 #[derive(Clone, Debug, Serialize)]
-pub struct TrimmedObject {
+pub struct PrunedObject {
     /// The object's metadata.
     pub metadata: ObjectMeta,
     /// All other fields.
@@ -76,7 +76,7 @@ pub struct TrimmedObject {
     pub data: Value,
 }
 
-impl TrimmedObject {
+impl PrunedObject {
     /// All of it.
     #[must_use]
     pub fn into_json(self) -> Value {
@@ -86,7 +86,7 @@ impl TrimmedObject {
     }
 }
 
-impl<'de> Deserialize<'de> for TrimmedObject {
+impl<'de> Deserialize<'de> for PrunedObject {
     fn deserialize<D: Deserializer<'de>>(decoder: D) -> Result<Self, D::Error> {
         decoder.deserialize_map(Fields)
     }
@@ -96,15 +96,15 @@ impl<'de> Deserialize<'de> for TrimmedObject {
 struct Fields;
 
 impl<'de> Visitor<'de> for Fields {
-    type Value = TrimmedObject;
+    type Value = PrunedObject;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("an object with metadata")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<TrimmedObject, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<PrunedObject, A::Error> {
         #[derive(Deserialize)]
-        struct Read(#[serde(deserialize_with = "Trimmed::metadata")] ObjectMeta);
+        struct Read(#[serde(deserialize_with = "Pruned::metadata")] ObjectMeta);
 
         let (mut metadata, mut data) = (None, Map::new());
         while let Some(key) = fields.next_key::<String>()? {
@@ -115,7 +115,7 @@ impl<'de> Visitor<'de> for Fields {
             }
         }
         let metadata = metadata.ok_or_else(|| A::Error::missing_field("metadata"))?;
-        Ok(TrimmedObject { metadata, data: data.into() })
+        Ok(PrunedObject { metadata, data: data.into() })
     }
 }
 
@@ -145,7 +145,7 @@ macro_rules! of_the_kinds_of {
 
 pub(crate) use of_the_kinds_of;
 
-impl Resource for TrimmedObject {
+impl Resource for PrunedObject {
     of_the_kinds_of!(DynamicObject, ApiResource);
 
     fn meta(&self) -> &ObjectMeta {
@@ -268,11 +268,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::TrimmedObject;
+    use crate::PrunedObject;
 
     #[test]
     fn managed_fields_are_skipped_and_the_rest_is_kept() {
-        let object: Trimmed = serde_json::from_value(serde_json::json!({
+        let object: Pruned = serde_json::from_value(serde_json::json!({
             "metadata": {"name": "a", "uid": "u", "labels": {"k": "v"}, "managedFields": [{"fieldsV1": {"f:x": {}}}]},
             "spec": {"ignored": true}
         }))
@@ -290,8 +290,8 @@ mod tests {
             r#"{{"name": "a", "deletionTimestamp": "9999-12-31T23:59:59Z", "managedFields": {managed}}}"#
         );
         let of = |spec: &str| format!(r#"{{"spec": {{"deep": {spec}, "size": 1}}, "metadata": {metadata}}}"#);
-        let answer: Trimmed = serde_json::from_str(&of(&deep)).unwrap();
-        let object: TrimmedObject = serde_json::from_str(&of("1")).unwrap();
+        let answer: Pruned = serde_json::from_str(&of(&deep)).unwrap();
+        let object: PrunedObject = serde_json::from_str(&of("1")).unwrap();
         for metadata in [&answer.metadata, &object.metadata] {
             assert_eq!(metadata.deletion_timestamp, Some(Time(Timestamp::MAX)));
         }
@@ -362,7 +362,7 @@ mod tests {
     fn one_that_is_nested_too_deep_is_named_too() {
         let deep = format!("{}1{}", "[".repeat(5_000), "]".repeat(5_000));
         let text = format!(r#"{{"spec": {deep}, "metadata": {{"name": "deep", "uid": "u"}}}}"#);
-        let Lenient(Err(bad)) = Lenient::<TrimmedObject>::read(&text) else { panic!("it is read") };
+        let Lenient(Err(bad)) = Lenient::<PrunedObject>::read(&text) else { panic!("it is read") };
         assert_eq!(bad.object.name.as_deref(), Some("deep"));
         assert!(bad.error.contains("recursion limit"), "{}", bad.error);
     }

@@ -18,8 +18,8 @@ mod watched_kind;
 pub use {
     api_error::{ApiError, Cause, Verb},
     cache::{Cache, Dependent, Row, SharedRows},
-    consistency::{WatchedResource, Watermark},
-    decode::{Trimmed, TrimmedObject, Unmanaged},
+    consistency::{SeenVersion, WriteTarget},
+    decode::{Pruned, PrunedObject, Unmanaged},
     failure::{Failure, NextRetry},
     health::Health,
     live::Live,

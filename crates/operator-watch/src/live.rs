@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use thiserror::Error;
 use tokio::time::timeout;
 
-use crate::{ApiError, Cause, Trimmed, TrimmedObject, Verb, decode::Lenient, object::Named, stream};
+use crate::{ApiError, Cause, Pruned, PrunedObject, Verb, decode::Lenient, object::Named, stream};
 
 /// Time within which the API server has to answer a request: a webhook may take up to 30 s before the server goes on
 /// without it.
@@ -68,7 +68,7 @@ impl Live {
         namespace: &str,
         name: &str,
     ) -> Result<Option<ObjectMeta>, ApiError> {
-        let found: Option<Trimmed> = read(client, resource, namespace, name, Request::get_metadata).await?;
+        let found: Option<Pruned> = read(client, resource, namespace, name, Request::get_metadata).await?;
         Ok(found.map(|found| found.metadata))
     }
 
@@ -81,7 +81,7 @@ impl Live {
         resource: &ApiResource,
         namespace: &str,
         name: &str,
-    ) -> Result<Option<TrimmedObject>, ApiError> {
+    ) -> Result<Option<PrunedObject>, ApiError> {
         read(client, resource, namespace, name, Request::get).await
     }
 

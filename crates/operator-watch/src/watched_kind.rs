@@ -10,7 +10,7 @@ use kube::{
 };
 use tokio::sync::watch::Receiver;
 
-use crate::{TrimmedObject, WatchedResource, Watermark, decode::of_the_kinds_of, health::WatchState};
+use crate::{PrunedObject, SeenVersion, WriteTarget, decode::of_the_kinds_of, health::WatchState};
 
 /// An object of a kind that is known only at run time, trimmed to the fields that its controller reads.
 #[derive(Clone, Debug)]
@@ -29,7 +29,7 @@ pub struct Source {
     /// The name under which the controller knows the kind.
     pub id: Arc<str>,
     /// The kind, and the highest version that its watch has delivered, for a writer to wait for.
-    pub watched: WatchedResource,
+    pub watched: WriteTarget,
 }
 
 /// A kind to watch.
@@ -44,7 +44,7 @@ pub struct WatchedKind<R> {
     /// Watches only the metadata; the other fields are null.
     pub is_metadata_only: bool,
     /// Returns what is kept of an object.
-    pub trim: Arc<dyn Fn(TrimmedObject) -> R + Send + Sync>,
+    pub trim: Arc<dyn Fn(PrunedObject) -> R + Send + Sync>,
     /// Identifies the inputs of `trim`: when it changes, the watch starts again.
     pub fingerprint: String,
 }
@@ -60,16 +60,16 @@ impl<R> WatchedKind<R> {
     /// What is kept of its objects, each with the version in which it was listed.
     pub(crate) fn trimming(
         self,
-        seen: &Watermark,
+        seen: &SeenVersion,
         state: Receiver<WatchState>,
-    ) -> impl FnMut(TrimmedObject) -> Watched<R> + use<R> {
+    ) -> impl FnMut(PrunedObject) -> Watched<R> + use<R> {
         let Self { id, resource, trim, .. } = self;
-        let watched = WatchedResource::new(resource.clone(), seen);
+        let watched = WriteTarget::new(resource.clone(), seen);
         let mut source = Arc::new(Source { id, watched });
-        move |object: TrimmedObject| {
+        move |object: PrunedObject| {
             let listed = state.borrow().substitute.clone().unwrap_or_else(|| resource.clone());
             if listed != source.watched.resource {
-                let watched = WatchedResource::new(listed, &source.watched.seen);
+                let watched = WriteTarget::new(listed, &source.watched.seen);
                 source = Arc::new(Source { id: source.id.clone(), watched });
             }
             let metadata = ObjectMeta {
@@ -145,7 +145,7 @@ mod tests {
             fingerprint: String::new(),
         };
         let mut status = Health::default().watch("Move", Need::Never);
-        let mut trim = kind.trimming(&Watermark::default(), status.subscribe());
+        let mut trim = kind.trimming(&SeenVersion::default(), status.subscribe());
         let mut listed = || {
             let object = json!({"metadata": {"namespace": "shop", "name": "a", "uid": "u"}});
             trim(serde_json::from_value(object).unwrap())

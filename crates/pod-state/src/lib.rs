@@ -10,7 +10,7 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time},
 };
 use kube::Resource;
-use operator_watch::Trimmed;
+use operator_watch::Pruned;
 use serde::Deserialize;
 
 /// Time for which a pod may be starting before it is reported as a blocker.
@@ -21,7 +21,7 @@ pub const START_TOLERANCE: Duration = Duration::from_secs(30);
 #[resource(inherit = "Pod")]
 pub struct TrimmedPod {
     /// Its metadata, without `managedFields`.
-    #[serde(deserialize_with = "Trimmed::metadata")]
+    #[serde(deserialize_with = "Pruned::metadata")]
     pub metadata: ObjectMeta,
     #[serde(default)]
     spec: Spec,
@@ -55,7 +55,7 @@ struct PodCondition {
     reason: String,
     #[serde(default)]
     message: String,
-    #[serde(default, deserialize_with = "Trimmed::time")]
+    #[serde(default, deserialize_with = "Pruned::time")]
     last_transition_time: Option<Time>,
 }
 

@@ -3,7 +3,7 @@
 use backup_controller::{annotation::BackupStatus, force_release::ForceRelease, manifest::restorable};
 use catena_api::keys;
 use command_kinds::definition::describe;
-use operator_watch::TrimmedObject;
+use operator_watch::PrunedObject;
 use serde_json::json;
 
 use crate::parts;
@@ -44,7 +44,7 @@ fn describes(binding: &str) {
             "versions": [{"name": "v1", "served": true, "storage": true}],
         },
     });
-    let definition = serde_json::from_value::<TrimmedObject>(definition);
+    let definition = serde_json::from_value::<PrunedObject>(definition);
     let definition = definition.unwrap_or_else(|error| panic!("the definition: {error}"));
     if let Err(problem) = describe(&definition) {
         assert!(problem.contains(keys::BINDING), "the annotation is named: {problem}");

@@ -12,7 +12,7 @@ use basic_replicaset_controller::{interner::Interner, pod::PodRow};
 use catena_api::{Pin, command::RecentCommands};
 use jiff::Timestamp;
 use operator_kit::testing;
-use operator_watch::TrimmedObject;
+use operator_watch::PrunedObject;
 use pod_state::TrimmedPod;
 use serde_json::Value;
 
@@ -55,7 +55,7 @@ pub fn read(input: &[u8]) {
         let row = PodRow::of(pod, &Interner::default());
         assert!(!row.is_ready() || row.counts(), "a pod that serves counts");
     }
-    let Ok(object) = serde_json::from_str::<TrimmedObject>(&text) else { return };
+    let Ok(object) = serde_json::from_str::<PrunedObject>(&text) else { return };
     read_child(object.clone());
     read_commands(&object);
     let name = object.metadata.name.clone().unwrap_or_default();
@@ -72,7 +72,7 @@ pub fn read(input: &[u8]) {
     let _ = BackupStatus::of(&whole);
 }
 
-fn read_child(object: TrimmedObject) {
+fn read_child(object: PrunedObject) {
     let kind = DEPLOYMENT.as_ref().unwrap_or_else(|| panic!("the example is not understood"));
     let child = Child::of(object, kind);
     let _ = (child.hash(), child.restarted_at(), child.replicas());
@@ -83,7 +83,7 @@ fn read_child(object: TrimmedObject) {
     assert_eq!(projection(&child.object, &child.object), child.object, "it has what it has");
 }
 
-fn read_commands(object: &TrimmedObject) {
+fn read_commands(object: &PrunedObject) {
     for kind in &RUN.as_ref().unwrap_or_else(|| panic!("the shipped settings are not understood")).listed {
         let Some(run) = &kind.run else { continue };
         let command = command_runner::command::CommandRow::of(kind, run, object.clone());

@@ -4,15 +4,15 @@ use catena_api::{BasicDeployment, BasicReplicaSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Service};
 use kube::Resource;
 use operator_kit::testing;
-use operator_watch::{Trimmed, TrimmedObject, Unmanaged};
+use operator_watch::{Pruned, PrunedObject, Unmanaged};
 use pod_state::TrimmedPod;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 pub fn read(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
-    read_as::<Trimmed>(&text);
-    read_as::<TrimmedObject>(&text);
+    read_as::<Pruned>(&text);
+    read_as::<PrunedObject>(&text);
     read_as::<TrimmedPod>(&text);
     read_as::<Unmanaged<BasicDeployment>>(&text);
     read_as::<Unmanaged<BasicReplicaSet>>(&text);

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
-use operator_kit::run::{Backoffs, Controller, Identity, Next, Operator, Queue};
+use operator_kit::run::{Backoffs, Controller, Identity, Operator, Queue, Requeue};
 use operator_kit::write::{Ownership, Writer};
-use operator_watch::{Cache, Dependent, Failure, ObjectId, Watch, WatchedResource};
+use operator_watch::{Cache, Dependent, Failure, ObjectId, Watch, WriteTarget};
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
@@ -37,11 +37,11 @@ impl Controller for Cards {
         (!is_settled).then(|| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}))
     }
 
-    async fn act(&self, (account, _): Self::Observed, card: Option<Value>) -> Result<Next, Failure> {
-        let Some(card) = card else { return Ok(Next::Settled) };
-        let kind = WatchedResource::of::<ConfigMap>(self.cards.watch().seen());
-        self.writer.on_behalf_of(ObjectId::of(&*account)).create(&kind, &card).await?;
-        Ok(Next::Written)
+    async fn act(&self, (account, _): Self::Observed, card: Option<Value>) -> Result<Requeue, Failure> {
+        let Some(card) = card else { return Ok(Requeue::OnChange) };
+        let kind = WriteTarget::of::<ConfigMap>(self.cards.watch().seen());
+        self.writer.for_object(ObjectId::of(&*account)).create(&kind, &card).await?;
+        Ok(Requeue::Written)
     }
 }
 

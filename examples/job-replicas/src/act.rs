@@ -4,26 +4,26 @@ use job_replicas::{decide::Action, job, kind::JobReplicas, status::CONDITIONS};
 use k8s_openapi::api::batch::v1::Job;
 use kube::{api::DeleteParams, discovery::ApiResource};
 use operator_kit::{
-    run::Next,
+    run::Requeue,
     write::{Batch, Writer},
 };
-use operator_watch::{Failure, ObjectId, Row, WatchedResource, Watermark};
+use operator_watch::{Failure, ObjectId, Row, SeenVersion, WriteTarget};
 
 /// Takes steps.
 pub struct Executor {
     writer: Writer,
-    jobs: WatchedResource,
+    jobs: WriteTarget,
 }
 
 impl Executor {
     /// An executor whose writes to Jobs appear in `seen`.
-    pub fn new(writer: Writer, seen: &Watermark) -> Self {
-        Self { writer, jobs: WatchedResource::new(ApiResource::erase::<Job>(&()), seen) }
+    pub fn new(writer: Writer, seen: &SeenVersion) -> Self {
+        Self { writer, jobs: WriteTarget::new(ApiResource::erase::<Job>(&()), seen) }
     }
 
     /// Takes a step.
-    pub async fn act(&self, set: &JobReplicas, action: Action) -> Result<Next, Failure> {
-        let writer = self.writer.on_behalf_of(ObjectId::of(set));
+    pub async fn act(&self, set: &JobReplicas, action: Action) -> Result<Requeue, Failure> {
+        let writer = self.writer.for_object(ObjectId::of(set));
         match action {
             Action::Create(names) => {
                 let create = async |name: String| {
@@ -40,9 +40,9 @@ impl Executor {
                 Batch::run(jobs, delete, |_| false).await.all()?;
             }
             Action::WriteStatus(status) => self.writer.write_status(set, &status, &CONDITIONS).await?,
-            Action::Wait(time) => return Ok(Next::Wait(time)),
-            Action::Settle => return Ok(Next::Settled),
+            Action::Wait(time) => return Ok(Requeue::After(time)),
+            Action::Settle => return Ok(Requeue::OnChange),
         }
-        Ok(Next::Written)
+        Ok(Requeue::Written)
     }
 }

@@ -11,7 +11,7 @@ use job_replicas::{
     kind::JobReplicas,
     observed::Observed,
 };
-use operator_kit::run::{Backoffs, Controller, Next};
+use operator_kit::run::{Backoffs, Controller, Requeue};
 use operator_watch::Failure;
 
 use crate::{act::Executor, observe::Observer};
@@ -42,7 +42,7 @@ impl Controller for JobReplicasController {
         action.step()
     }
 
-    async fn act(&self, observed: Observed, action: Action) -> Result<Next, Failure> {
+    async fn act(&self, observed: Observed, action: Action) -> Result<Requeue, Failure> {
         self.executor.act(&observed.set, action).await
     }
 }

@@ -5,7 +5,7 @@ use k8s_openapi::{api::batch::v1::Job, apimachinery::pkg::apis::meta::v1::Object
 use kube::Resource;
 use operator_kit::write::Ownership;
 use operator_templates::short_digest;
-use operator_watch::{ObjectId, Row, Trimmed};
+use operator_watch::{ObjectId, Pruned, Row};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ pub const REVISION: &str = "jobreplicas.example.com/revision";
 #[derive(Clone, Debug, Deserialize, Resource)]
 #[resource(inherit = "Job")]
 pub struct WatchedJob {
-    #[serde(deserialize_with = "Trimmed::metadata")]
+    #[serde(deserialize_with = "Pruned::metadata")]
     metadata: ObjectMeta,
     #[serde(default)]
     status: Status,

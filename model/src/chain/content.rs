@@ -10,7 +10,7 @@ use basic_deployment_controller::child_kind::ChildKind;
 use catena_api::{BasicDeployment, keys};
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::{Resource, api::ObjectMeta};
-use operator_watch::TrimmedObject;
+use operator_watch::PrunedObject;
 use serde_json::{Value, json};
 
 use super::settings::{DEPLOYMENTS, OTHER};
@@ -95,15 +95,15 @@ pub fn metadata(object: &Object) -> ObjectMeta {
 }
 
 /// The object as a watch shows it.
-pub fn trimmed(object: &Object) -> TrimmedObject {
+pub fn trimmed(object: &Object) -> PrunedObject {
     let mut data = object.spec.value().clone();
     data["status"] = object.status.value().clone();
-    TrimmedObject { metadata: metadata(object), data }
+    PrunedObject { metadata: metadata(object), data }
 }
 
 /// The whole object as a GET shows it.
 pub fn whole(object: &Object) -> Value {
-    let TrimmedObject { metadata, mut data } = trimmed(object);
+    let PrunedObject { metadata, mut data } = trimmed(object);
     let kind = resource(object.meta.key.kind);
     (data["apiVersion"], data["kind"]) = (kind.api_version.into(), kind.kind.into());
     data["metadata"] = json!(metadata);

@@ -46,7 +46,7 @@ fn answer(is_served: bool, sent: &Sent) -> Answer {
     }
 }
 
-async fn pass(controller: &ProtectedObjects) -> Result<Next, &'static str> {
+async fn pass(controller: &ProtectedObjects) -> Result<Requeue, &'static str> {
     let target = watched(&settings(TEMPLATE, "backups"), &target("shop"));
     let observed = controller.observe(target, Backoffs::default()).await.unwrap();
     let action = controller.decide(&observed);

@@ -10,7 +10,7 @@ use backup_controller::{
 use catena_api::keys::{BACKUP_OF, BACKUP_TARGET};
 use kube::{Api, Client, discovery::ApiResource};
 use operator_kit::run::Triggers;
-use operator_watch::{TrimmedObject, Watch, WatchHandle, Watches, Watermark};
+use operator_watch::{PrunedObject, SeenVersion, Watch, WatchHandle, Watches};
 use parking_lot::Mutex;
 
 /// The watches of the kinds of backups.
@@ -43,10 +43,10 @@ impl BackupWatches {
     }
 
     /// The highest version that the watch of these backups has delivered.
-    pub fn seen(&self, backup: &Backup) -> Watermark {
+    pub fn seen(&self, backup: &Backup) -> SeenVersion {
         let running = self.running.lock();
         let watch = running.get(&place(backup)).filter(|watch| watch.problem().is_none());
-        watch.map_or_else(Watermark::unwatched, |watch| watch.seen().clone())
+        watch.map_or_else(SeenVersion::unwatched, |watch| watch.seen().clone())
     }
 
     fn start(&self, backup: &Backup) -> WatchHandle {
@@ -60,7 +60,7 @@ impl BackupWatches {
         };
         let triggers = self.triggers.clone();
         let watch = Watch::new(api, title).metadata_only().labelled(BACKUP_OF);
-        self.watches.watch_changes(watch, move |backup: &TrimmedObject| {
+        self.watches.watch_changes(watch, move |backup: &PrunedObject| {
             let annotations = backup.metadata.annotations.as_ref();
             let about = annotations.and_then(|annotations| annotations.get(BACKUP_TARGET));
             if let Some(target) = about.and_then(|about| serde_json::from_str::<Target>(about).ok()) {

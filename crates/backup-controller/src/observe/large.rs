@@ -69,7 +69,7 @@ impl LargeObjects {
 mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
     use kube::discovery::ApiResource;
-    use operator_watch::WatchedResource;
+    use operator_watch::WriteTarget;
     use serde_json::json;
 
     use super::*;
@@ -83,7 +83,7 @@ mod tests {
         });
         let (objects, resource) = (LargeObjects::default(), ApiResource::erase::<ConfigMap>(&()));
         let [maps, others] = ["maps", "others"]
-            .map(|id| Source { id: id.into(), watched: WatchedResource::unwatched(resource.clone()) });
+            .map(|id| Source { id: id.into(), watched: WriteTarget::unwatched(resource.clone()) });
         let read = async |source: &Source, name: &str| {
             let id = ObjectId { namespace: "shop", name, uid: name };
             objects.read(&client, source, id).await.unwrap()

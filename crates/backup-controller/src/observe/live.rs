@@ -9,7 +9,7 @@ use kube::{
     core::{Request, response::Status},
     discovery::ApiResource,
 };
-use operator_watch::{ApiError, Cause, Live, Named, Trimmed, Verb};
+use operator_watch::{ApiError, Cause, Live, Named, Pruned, Verb};
 use serde_json::{Value, json};
 
 /// The API server's answer to a read.
@@ -73,7 +73,7 @@ pub async fn read_up_to(
             Ok(object) => (Some(object), true),
             Err(error) => {
                 // An object may be nested deeper than anything but its metadata can be decoded.
-                let Ok(Trimmed { metadata }) = serde_json::from_slice(&body) else {
+                let Ok(Pruned { metadata }) = serde_json::from_slice(&body) else {
                     return Err(read_error(kube::Error::SerdeError(error)));
                 };
                 let problem = error.to_string();

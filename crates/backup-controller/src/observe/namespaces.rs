@@ -10,7 +10,7 @@ use kube::{
     discovery::ApiResource,
 };
 use operator_kit::run::Triggers;
-use operator_watch::{Cache, ObjectId, Row as CacheRow, TrimmedObject, Watch, Watches};
+use operator_watch::{Cache, ObjectId, PrunedObject, Row as CacheRow, Watch, Watches};
 use parking_lot::Mutex;
 
 use super::live;
@@ -74,7 +74,7 @@ impl Namespaces {
     fn start(&self) -> Arc<Cache<NamespaceRow>> {
         let triggers = self.triggers.clone();
         let all = Api::all_with(self.client.clone(), &ApiResource::erase::<Namespace>(&()));
-        let trim = |namespace: TrimmedObject| NamespaceRow {
+        let trim = |namespace: PrunedObject| NamespaceRow {
             uid: namespace.metadata.uid.unwrap_or_default(),
             name: namespace.metadata.name.unwrap_or_default(),
             labels: namespace.metadata.labels.unwrap_or_default(),

@@ -6,7 +6,7 @@ use basic_deployment_controller::{
 use catena_api::keys;
 use kube::{Api, Client};
 use operator_kit::run::Queue;
-use operator_watch::{Cache, ServedKinds, TrimmedObject, Watch, WatchedResource, Watches};
+use operator_watch::{Cache, PrunedObject, ServedKinds, Watch, Watches, WriteTarget};
 use parking_lot::Mutex;
 
 /// Maximum time that a pass waits for the first list of a kind.
@@ -116,7 +116,7 @@ impl Children {
 
     fn watch(&self, kind: &Arc<ChildKind>) -> Known {
         let resource = kind.api_resource();
-        let api: Api<TrimmedObject> = Api::all_with(self.client.clone(), &resource);
+        let api: Api<PrunedObject> = Api::all_with(self.client.clone(), &resource);
         let watch = Watch::new(api, &resource.kind).labelled(keys::DEPLOYMENT_UID);
         let queue = self.queue.clone();
         let of = kind.clone();
@@ -136,7 +136,7 @@ impl Children {
 impl Known {
     /// The kind and its watch, for writes.
     pub fn listed(&self) -> ListedKind {
-        let watched = WatchedResource::new(self.kind.api_resource(), self.cache.watch().seen());
+        let watched = WriteTarget::new(self.kind.api_resource(), self.cache.watch().seen());
         ListedKind { kind: self.kind.clone(), watched }
     }
 }

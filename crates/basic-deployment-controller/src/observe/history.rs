@@ -5,7 +5,7 @@ use catena_api::keys;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::{Api, Client, discovery::ApiResource};
 use operator_kit::run::Queue;
-use operator_watch::{ApiError, Cache, Live, TrimmedObject, Watch, WatchedResource, Watches};
+use operator_watch::{ApiError, Cache, Live, PrunedObject, Watch, Watches, WriteTarget};
 use parking_lot::Mutex;
 use serde_json::Value;
 
@@ -21,7 +21,7 @@ pub struct History {
 impl History {
     pub fn new(client: Client, watches: &Watches, queue: Queue) -> Self {
         let resource = ApiResource::erase::<ControllerRevision>(&());
-        let api: Api<TrimmedObject> = Api::all_with(client.clone(), &resource);
+        let api: Api<PrunedObject> = Api::all_with(client.clone(), &resource);
         let watch = Watch::new(api, &resource.kind).labelled(keys::DEPLOYMENT_UID);
         let cache = watches.cache(watch, Revision::of, move |revision: &Revision| {
             if let Some(owner) = &revision.owner {
@@ -70,8 +70,8 @@ impl History {
     }
 
     /// The kind and watch of revisions.
-    pub fn place(&self) -> WatchedResource {
-        WatchedResource::new(self.resource.clone(), self.cache.watch().seen())
+    pub fn place(&self) -> WriteTarget {
+        WriteTarget::new(self.resource.clone(), self.cache.watch().seen())
     }
 
     /// Forgets the rendering that was read for a `BasicDeployment`.

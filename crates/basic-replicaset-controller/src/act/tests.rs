@@ -75,7 +75,7 @@ fn name() -> String {
 }
 
 /// Takes a step against a server that gives these answers, and then the last one forever.
-async fn take(action: Action, answers: &[Answer]) -> (Vec<Sent>, Result<Next, Failures>, Memory) {
+async fn take(action: Action, answers: &[Answer]) -> (Vec<Sent>, Result<Requeue, Failures>, Memory) {
     take_for(&set(), action, answers).await
 }
 
@@ -84,14 +84,14 @@ async fn take_for(
     set: &BasicReplicaSet,
     action: Action,
     answers: &[Answer],
-) -> (Vec<Sent>, Result<Next, Failures>, Memory) {
+) -> (Vec<Sent>, Result<Requeue, Failures>, Memory) {
     let (client, log) = answering(in_turn(answers));
     let memory = Memory::default();
     let executor = Executor {
         writer: Writer::over(client, MANAGER),
         memory: memory.clone(),
         revisions: Revisions::new(LiveSettings::fixed(settings())),
-        pods: WatchedResource::unwatched(ApiResource::erase::<Pod>(&())),
+        pods: WriteTarget::unwatched(ApiResource::erase::<Pod>(&())),
     };
     let result = executor.act(set, action).await;
     (log.take(), result, memory)
@@ -108,7 +108,7 @@ fn refused(code: u16) -> Answer {
 }
 
 /// The effect of an answer: the reported reason, and the slots or pods that are held up; without any, the whole step.
-async fn outcome(action: Action, answer: Answer) -> Result<Next, (&'static str, Vec<Option<String>>)> {
+async fn outcome(action: Action, answer: Answer) -> Result<Requeue, (&'static str, Vec<Option<String>>)> {
     let (_, result, _) = take(action, &[answer]).await;
     result.map_err(|Failures { parts, .. }| {
         (parts[0].reason, parts.into_iter().map(|failure| failure.item).collect())
@@ -118,7 +118,7 @@ async fn outcome(action: Action, answer: Answer) -> Result<Next, (&'static str, 
 #[tokio::test(start_paused = true)]
 async fn a_pod_is_created_under_the_name_that_follows_from_its_place_with_all_marks_at_once() {
     let (sent, result, _) = take(create(), &[Done]).await;
-    assert_eq!(result.unwrap(), Next::Written);
+    assert_eq!(result.unwrap(), Requeue::Written);
     let [Sent { verb, uri, body }] = &sent[..] else { panic!("{sent:?}") };
     assert_eq!((verb.as_str(), uri.split('?').next()), ("POST", Some(PODS)));
     assert!(uri.contains(&format!("fieldManager={MANAGER}&fieldValidation=Strict")), "{uri}");
@@ -155,7 +155,7 @@ async fn a_pod_of_the_revision_that_served_last_is_made_from_its_record() {
     };
     let create = Action::Create { revision: former.clone(), slots: vec![2] };
     let (sent, result, _) = take_for(&owner, create, &[Done]).await;
-    assert_eq!(result.unwrap(), Next::Written);
+    assert_eq!(result.unwrap(), Requeue::Written);
     let suffix = Origin { set: "set", revision: &former, slot: "2" }.suffix();
     let metadata = &sent[0].body["metadata"];
     assert_eq!(metadata["name"], format!("web-{suffix}"));
@@ -167,7 +167,7 @@ async fn a_pod_of_the_revision_that_served_last_is_made_from_its_record() {
 #[tokio::test(start_paused = true)]
 async fn a_name_that_is_taken_is_noted_for_the_next_pass_to_look_whose_it_is() {
     let (sent, result, memory) = take(create(), &[refused(409)]).await;
-    assert_eq!((sent.len(), result.unwrap()), (1, Next::Again));
+    assert_eq!((sent.len(), result.unwrap()), (1, Requeue::Now));
     let taken = memory.names_taken("set");
     assert_eq!(taken.get(&0), Some(&Taken { name: name(), revision: made_from() }));
 }
@@ -189,7 +189,7 @@ async fn what_keeps_a_pod_from_being_created_holds_up_all_creates() {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_is_busy_is_asked_again_and_a_lost_answer_is_not_repeated_blindly() {
     let (sent, result, _) = take(create(), &[refused(429), refused(429), Done]).await;
-    assert_eq!((sent.len(), result.unwrap()), (3, Next::Written));
+    assert_eq!((sent.len(), result.unwrap()), (3, Requeue::Written));
     let (sent, result, _) = take(create(), &[Lost]).await;
     assert_eq!((sent.len(), result.is_err()), (1, true), "the next pass meets its own pod, or none");
 }
@@ -232,7 +232,7 @@ async fn an_owner_reference_gets_the_present_version_and_nothing_else_of_the_pod
     };
     let refresh = || Action::RefreshOwner(vec![orphan()]);
     let (sent, result, _) = take(refresh(), &[live("pod", "catena.dev/v1alpha0"), Done]).await;
-    assert_eq!(result.unwrap(), Next::Written);
+    assert_eq!(result.unwrap(), Requeue::Written);
     let [read, Sent { verb, body, .. }] = &sent[..] else { panic!("{sent:?}") };
     assert_eq!((read.verb.as_str(), verb.as_str()), ("GET", "AMEND"));
     let path = "/metadata/ownerReferences/0/apiVersion";
@@ -246,15 +246,15 @@ async fn an_owner_reference_gets_the_present_version_and_nothing_else_of_the_pod
     );
     for (uid, api_version) in [("pod", "catena.dev/v1alpha1"), ("another", "catena.dev/v1alpha0")] {
         let (sent, result, _) = take(refresh(), &[live(uid, api_version)]).await;
-        assert_eq!((sent.len(), result.unwrap()), (1, Next::Written), "{uid} {api_version}");
+        assert_eq!((sent.len(), result.unwrap()), (1, Requeue::Written), "{uid} {api_version}");
     }
-    assert_eq!(outcome(refresh(), refused(404)).await, Ok(Next::Written));
+    assert_eq!(outcome(refresh(), refused(404)).await, Ok(Requeue::Written));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_delete_that_is_refused_holds_up_its_pod_alone_and_one_that_is_gone_is_done() {
     let delete = || Action::Delete(vec![orphan()]);
-    assert_eq!(outcome(delete(), refused(404)).await, Ok(Next::Written));
+    assert_eq!(outcome(delete(), refused(404)).await, Ok(Requeue::Written));
     let no_webhook =
         "Internal error occurred: failed calling webhook \"pods.example.com\": connection refused";
     let no_webhook = json!({"kind": "Status", "status": "Failure", "code": 500, "message": no_webhook});
@@ -295,7 +295,7 @@ async fn the_record_of_a_revision_is_written_with_its_pod_and_that_of_another_te
         let status =
             BasicReplicaSetStatus { last_served: Some(served(revision)), ..BasicReplicaSetStatus::default() };
         let (sent, result, _) = take_for(&owner, Action::WriteStatus(Box::new(status)), &[Done]).await;
-        assert_eq!(result.unwrap(), Next::Written);
+        assert_eq!(result.unwrap(), Requeue::Written);
         let mut patch = sent[0].body.as_array().unwrap().iter();
         patch.find(|change| change["path"] == "/status/lastServed").unwrap()["value"].clone()
     };
@@ -309,7 +309,7 @@ async fn the_record_of_a_revision_is_written_with_its_pod_and_that_of_another_te
 async fn the_status_is_written_by_itself_and_of_the_very_set() {
     let status = BasicReplicaSetStatus { replicas: 1, ..BasicReplicaSetStatus::default() };
     let (sent, result, _) = take(Action::WriteStatus(Box::new(status.clone())), &[Done]).await;
-    assert_eq!(result.unwrap(), Next::Written);
+    assert_eq!(result.unwrap(), Requeue::Written);
     let [Sent { verb, uri, body }] = &sent[..] else { panic!("{sent:?}") };
     assert!(verb == "AMEND" && uri.contains("/namespaces/shop/basicreplicasets/web/status"), "{verb} {uri}");
     let patch = json!([

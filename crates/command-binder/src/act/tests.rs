@@ -118,7 +118,7 @@ fn added(path: &str, value: &Value) -> Value {
 #[tokio::test(start_paused = true)]
 async fn a_command_is_bound_in_one_write_that_holds_only_for_it_as_it_was_seen() {
     let Taken { sent, result, .. } = take(Action::Bind(owner()), &[Done]).await;
-    assert_eq!(result.unwrap(), Next::Written);
+    assert_eq!(result.unwrap(), Requeue::Written);
     let [Sent { verb, uri, body }] = &sent[..] else { panic!("{sent:?}") };
     assert_eq!(verb, "AMEND");
     let (place, query) = uri.split_once('?').unwrap();
@@ -167,7 +167,7 @@ async fn only_the_version_of_the_reference_to_the_target_is_refreshed() {
     let bound = json!({"ownerReferences": owners, "annotations": {keys::BOUND_TO: "target"}});
     let Taken { sent, result, .. } =
         take_for(observed_in("Owner", &bound), Action::Refresh(owner()), &[Done]).await;
-    assert_eq!(result.unwrap(), Next::Written);
+    assert_eq!(result.unwrap(), Requeue::Written);
     let [Sent { verb, body, .. }] = &sent[..] else { panic!("{sent:?}") };
     assert_eq!(verb, "AMEND");
     let path = "/metadata/ownerReferences/1/apiVersion";
@@ -215,13 +215,13 @@ async fn a_command_that_was_not_bound_for_certain_is_tried_again() {
         assert_eq!(failure.is_expected, is_stale, "{answer:?}");
     }
     let Taken { sent, result, .. } = take(Action::Bind(owner()), &[refused(429), Done]).await;
-    assert_eq!((sent.len(), result.unwrap()), (2, Next::Written));
+    assert_eq!((sent.len(), result.unwrap()), (2, Requeue::Written));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_condition_is_applied_alone_and_to_the_very_command() {
     let Taken { sent, result, .. } = take(report(), &[Done]).await;
-    assert_eq!(result.unwrap(), Next::Written);
+    assert_eq!(result.unwrap(), Requeue::Written);
     let [Sent { verb, uri, body }] = &sent[..] else { panic!("{sent:?}") };
     assert_eq!(verb, "APPLY");
     let (place, query) = uri.split_once('?').unwrap();
@@ -268,7 +268,7 @@ async fn people_are_told_by_an_event_on_the_command() {
         ("Observe", "TargetNotFound", "Warning"),
     ] {
         let Taken { sent, result, .. } = take_for(observed_in(mode, &json!({})), tell(reason), &[Done]).await;
-        assert_eq!(result.unwrap(), Next::Wait(LOOK_IN));
+        assert_eq!(result.unwrap(), Requeue::After(LOOK_IN));
         let [Sent { verb, uri, body }] = &sent[..] else { panic!("{sent:?}") };
         assert_eq!((verb.as_str(), uri.trim_end_matches('?')), ("POST", EVENTS));
         assert_eq!(
@@ -290,7 +290,7 @@ async fn an_event_that_is_refused_or_lost_fails_no_step() {
         let executor = Executor::new(Writer::over(client.clone(), MANAGER), Events::over(client, MANAGER));
         for _ in 0..2 {
             let result = executor.act(&observed(), tell("TargetNotFound")).await;
-            assert_eq!(result.unwrap(), Next::Wait(LOOK_IN), "{answer:?}");
+            assert_eq!(result.unwrap(), Requeue::After(LOOK_IN), "{answer:?}");
         }
         assert_eq!(log.take_after(executor).await.len(), 1, "it counts as told: {answer:?}");
     }
@@ -307,9 +307,9 @@ async fn nothing_counts_as_told_while_too_many_events_are_queued() {
         let Action::Tell { verdict, .. } = tell("TargetNotFound") else { panic!() };
         executor.act(&observed(), Action::Tell { verdict, look_in: None }).await.unwrap()
     };
-    assert_eq!(told().await, Next::Wait(Duration::from_secs(60)));
+    assert_eq!(told().await, Requeue::After(Duration::from_secs(60)));
     sleep(Duration::from_secs(60)).await;
-    let Next::Wait(rest) = told().await else { panic!() };
+    let Requeue::After(rest) = told().await else { panic!() };
     assert!(rest > Duration::from_secs(60), "{rest:?}");
     assert_eq!(log.take_after(executor).await.last().unwrap().body["reason"], "TargetNotFound");
 }
@@ -321,7 +321,7 @@ async fn a_reason_is_told_again_before_its_event_expires_and_not_sooner_and_anot
     let told = async |observed: &Observed, reason: &'static str, message: &str| {
         let verdict = Verdict { message: message.into(), ..verdict(reason) };
         match executor.act(observed, Action::Tell { verdict, look_in: None }).await {
-            Ok(Next::Wait(rest)) => rest,
+            Ok(Requeue::After(rest)) => rest,
             other => panic!("{other:?}"),
         }
     };
@@ -347,7 +347,7 @@ fn executor() -> (Executor, Log, Events) {
 #[tokio::test(start_paused = true)]
 async fn nothing_is_written_while_a_command_waits_or_nothing_is_left_to_do() {
     let time = Duration::from_secs(9);
-    for (action, next) in [(Action::Wait(time), Next::Wait(time)), (Action::Settle, Next::Settled)] {
+    for (action, next) in [(Action::Wait(time), Requeue::After(time)), (Action::Settle, Requeue::OnChange)] {
         let Taken { sent, result, .. } = take(action, &[Done]).await;
         assert_eq!((sent.len(), result.unwrap()), (0, next));
     }

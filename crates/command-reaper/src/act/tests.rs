@@ -61,7 +61,7 @@ fn created_again_at(time: &str) -> Watched<CommandRow> {
 #[tokio::test(start_paused = true)]
 async fn a_command_is_deleted_only_exactly_as_it_was_seen_and_what_it_owns_goes_with_it() {
     let Taken { sent, result, memory, observed } = take(Action::Delete, &[Done]).await;
-    assert_eq!(result.unwrap(), Next::Written);
+    assert_eq!(result.unwrap(), Requeue::Written);
     let [Sent { verb, uri, body }] = &sent[..] else { panic!("{sent:?}") };
     assert_eq!((verb.as_str(), uri.trim_end_matches('?')), ("DELETE", TASK));
     assert_eq!(
@@ -120,7 +120,7 @@ async fn a_command_that_a_finalizer_held_for_more_than_an_hour_is_known_again() 
 #[tokio::test(start_paused = true)]
 async fn a_command_that_is_gone_already_counts_as_deleted() {
     let Taken { result, memory, observed, .. } = take(Action::Delete, &[refused(404)]).await;
-    assert_eq!(result.unwrap(), Next::Written);
+    assert_eq!(result.unwrap(), Requeue::Written);
     assert!(memory.is_deleted(&observed.command));
 }
 
@@ -145,13 +145,13 @@ async fn a_command_that_was_not_deleted_for_certain_is_tried_again() {
         assert!(!memory.is_deleted(&observed.command), "{answer:?}");
     }
     let Taken { sent, result, .. } = take(Action::Delete, &[refused(429), Done]).await;
-    assert_eq!((sent.len(), result.unwrap()), (2, Next::Written));
+    assert_eq!((sent.len(), result.unwrap()), (2, Requeue::Written));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_command_is_marked_as_kept_with_its_own_uid_and_only_itself() {
     let Taken { sent, result, .. } = take(Action::Keep, &[Done]).await;
-    assert_eq!(result.unwrap(), Next::Written);
+    assert_eq!(result.unwrap(), Requeue::Written);
     let [Sent { verb, uri, body }] = &sent[..] else { panic!("{sent:?}") };
     let (path, query) = uri.split_once('?').unwrap();
     assert_eq!((verb.as_str(), path), ("MERGE", TASK));
@@ -182,7 +182,7 @@ async fn people_are_told_by_an_event_on_the_command_and_a_warning_is_repeated_be
         for _ in 0..2 {
             let result = executor.act(&observed(), tell.clone()).await.unwrap();
             assert!(
-                matches!(result, Next::Wait(time) if minutes.contains(&(time.as_secs() / 60))),
+                matches!(result, Requeue::After(time) if minutes.contains(&(time.as_secs() / 60))),
                 "{result:?}"
             );
         }
@@ -207,7 +207,7 @@ async fn an_event_that_is_refused_or_lost_fails_no_step() {
         let Taken { sent, result, .. } = take(notice::created_again(), std::slice::from_ref(&answer)).await;
         assert_eq!(sent.len(), 1, "{answer:?}");
         assert!(
-            matches!(result, Ok(Next::Wait(time)) if time.as_secs() >= 30 * 60),
+            matches!(result, Ok(Requeue::After(time)) if time.as_secs() >= 30 * 60),
             "{answer:?}: {result:?}"
         );
     }
@@ -223,7 +223,7 @@ async fn nothing_counts_as_told_while_too_many_events_are_queued() {
     let executor = Executor::new(Writer::over(client, MANAGER), events, Memory::default());
     let minute = Duration::from_secs(60);
     let result = executor.act(&observed(), notice::created_again()).await;
-    assert_eq!(result.unwrap(), Next::Wait(minute));
+    assert_eq!(result.unwrap(), Requeue::After(minute));
     sleep(minute).await;
     executor.act(&observed(), notice::created_again()).await.unwrap();
     assert_eq!(log.take_after(executor).await.last().unwrap().body["reason"], "CreatedAgain");
@@ -242,7 +242,7 @@ async fn a_command_that_cannot_be_read_is_reported_and_left_alone() {
 #[tokio::test(start_paused = true)]
 async fn nothing_is_written_while_a_command_waits_or_nothing_is_left_to_do() {
     let time = Duration::from_secs(9);
-    for (action, next) in [(Action::Wait(time), Next::Wait(time)), (Action::Settle, Next::Settled)] {
+    for (action, next) in [(Action::Wait(time), Requeue::After(time)), (Action::Settle, Requeue::OnChange)] {
         let Taken { sent, result, .. } = take(action, &[Done]).await;
         assert_eq!((sent.len(), result.unwrap()), (0, next));
     }

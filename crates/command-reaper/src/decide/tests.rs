@@ -7,7 +7,7 @@ use kube::{
 };
 use operator_kit::run::Backoffs;
 use operator_templates::Expression;
-use operator_watch::{Failure, Source, Watched, WatchedResource};
+use operator_watch::{Failure, Source, Watched, WriteTarget};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -23,7 +23,7 @@ fn now() -> Timestamp {
 
 fn observed(expires_at: Expiry) -> Observed {
     let kind = GroupVersionKind::gvk("example.com", "v1", "Task");
-    let watched = WatchedResource::unwatched(ApiResource::from_gvk(&kind));
+    let watched = WriteTarget::unwatched(ApiResource::from_gvk(&kind));
     let source = Source { id: "tasks".into(), watched };
     let command = Watched {
         metadata: ObjectMeta { name: Some("task".into()), uid: Some("1".into()), ..ObjectMeta::default() },

@@ -27,7 +27,7 @@ fn restart() -> Arc<Command> {
     command(&kind("restarts", &json!({})), "one", 10, &json!({}))
 }
 
-async fn run(answer: Answer) -> (Result<Next, ApiError>, Vec<Sent>) {
+async fn run(answer: Answer) -> (Result<Requeue, ApiError>, Vec<Sent>) {
     let (executor, log) = executor(&[answer]);
     let (one, target) = (restart(), shop(&[], &json!({})));
     let observed = observed(&one, &[&one], target);
@@ -38,7 +38,7 @@ async fn run(answer: Answer) -> (Result<Next, ApiError>, Vec<Sent>) {
 #[tokio::test(start_paused = true)]
 async fn a_command_is_carried_out_by_one_patch_of_its_target() {
     let (result, sent) = run(Done).await;
-    assert_eq!(result.unwrap(), Next::Again);
+    assert_eq!(result.unwrap(), Requeue::Now);
     let [Sent { verb, uri, body }] = &sent[..] else { panic!("{sent:?}") };
     assert_eq!(verb, "MERGE");
     assert!(uri.starts_with("/apis/apps.example/v1/namespaces/here/shops/a?"), "{uri}");
@@ -50,7 +50,7 @@ async fn a_command_is_carried_out_by_one_patch_of_its_target() {
 
 #[tokio::test(start_paused = true)]
 async fn a_target_that_changed_meanwhile_is_looked_at_again_at_once_and_a_lost_answer_proves_nothing() {
-    assert_eq!(run(refused(409)).await.0.unwrap(), Next::NotYet(CONFLICT_DELAY));
+    assert_eq!(run(refused(409)).await.0.unwrap(), Requeue::Untried(CONFLICT_DELAY));
     assert_eq!(Failure::from(run(refused(403)).await.0.unwrap_err()).reason, "Forbidden");
     run(Lost).await.0.unwrap_err();
 }
@@ -60,7 +60,7 @@ async fn a_run_is_reported_in_the_status_where_the_definition_has_one_for_it() {
     let (one, answer) = (restart(), Object(json!({"metadata": {"resourceVersion": "8"}})));
     let (executor, log) = executor(&[answer]);
     let seen = observed(&one, &[&one], shop(&[&one], &json!({})));
-    assert_eq!(executor.act(&seen, decide(&seen)).await.unwrap(), Next::Written);
+    assert_eq!(executor.act(&seen, decide(&seen)).await.unwrap(), Requeue::Written);
     let sent = log.take();
     assert!(sent[0].uri.starts_with("/apis/ops.example/v1/namespaces/here/restarts/one/status?"), "{sent:?}");
     assert_eq!(sent[0].body["status"]["progress"], "1/2");
@@ -72,7 +72,7 @@ async fn elsewhere_it_is_reported_by_an_annotation_that_no_copy_has_and_by_an_ev
     let one = restart();
     let (executor, log) = executor(&[Done]);
     let seen = Observed { takes_status: Some(false), ..observed(&one, &[&one], shop(&[&one], &json!({}))) };
-    assert_eq!(executor.act(&seen, decide(&seen)).await.unwrap(), Next::Written);
+    assert_eq!(executor.act(&seen, decide(&seen)).await.unwrap(), Requeue::Written);
     let sent = log.take_after(executor).await;
     let [patch, event] = &sent[..] else { panic!("{sent:?}") };
     assert_eq!(patch.body["metadata"]["resourceVersion"], "7");
@@ -95,7 +95,7 @@ async fn nothing_is_written_while_a_command_waits_or_nothing_is_left_to_do() {
     let (one, time) = (restart(), Duration::from_secs(9));
     let (executor, log) = executor(&[Done]);
     let seen = observed(&one, &[&one], shop(&[], &json!({})));
-    for (action, next) in [(Action::Wait(time), Next::Wait(time)), (Action::Settle, Next::Settled)] {
+    for (action, next) in [(Action::Wait(time), Requeue::After(time)), (Action::Settle, Requeue::OnChange)] {
         assert_eq!(executor.act(&seen, action).await.unwrap(), next);
     }
     assert_eq!(log.take(), []);

@@ -11,7 +11,7 @@ use anyhow::{Error, Result, ensure};
 use catena_cluster::{Cluster, Gap, Identity, Kind, PAGE_SIZE, Pages, no_namespace};
 use futures::{StreamExt, stream};
 use kube::{api::ListParams, core::ObjectMeta};
-use operator_watch::Trimmed;
+use operator_watch::Pruned;
 use serde::Serialize;
 use serde_json::{Value, value::RawValue};
 
@@ -158,7 +158,7 @@ impl Collection<'_> {
 
     /// An object of which only the metadata can be read, because it is nested too deeply.
     fn cannot_decode(&mut self, kind: &Kind, text: &str, error: &serde_json::Error) {
-        let Trimmed { metadata } = serde_json::from_str(text).unwrap_or_default();
+        let Pruned { metadata } = serde_json::from_str(text).unwrap_or_default();
         let object = Identity::in_metadata(&kind.resource.api_version, &kind.resource.kind, &metadata);
         self.cannot_keep(kind, &object, &error.to_string());
         self.known.insert(object.uid);
@@ -335,7 +335,7 @@ async fn listed(cluster: &Cluster, kind: &Kind, namespace: Option<&str>) -> kube
     let params = ListParams::default().limit(PAGE_SIZE);
     let mut pages = Pages::of_metadata(&cluster.client, kind.url(namespace), params);
     let mut candidates = Vec::new();
-    while let Some(page) = pages.next::<Trimmed>().await? {
+    while let Some(page) = pages.next::<Pruned>().await? {
         let metadata = page.into_iter().map(|object| object.metadata);
         let counted = metadata.filter(|metadata| namespace.is_some() || is_owned(metadata));
         candidates.extend(counted.map(|metadata| Candidate { kind: kind.clone(), metadata }));

@@ -6,7 +6,7 @@ use anyhow::Result;
 use catena_cluster::{Cluster, Gap, Identity, PAGE_SIZE, Pages, Target, first_owner, sanitized};
 use futures::{StreamExt, stream};
 use kube::{ResourceExt, api::ListParams, core::DynamicObject};
-use operator_watch::Trimmed;
+use operator_watch::Pruned;
 use serde_json::Value;
 
 use super::{DependentList, LabelledKinds, Node, Selector, dependents, labelled_kinds, tree};
@@ -235,8 +235,8 @@ async fn related(cluster: &Cluster, list: &DependentList) -> kube::Result<Vec<Dy
     };
     let mut pages = Pages::of_metadata(&cluster.client, kind.url(namespace.as_deref()), params);
     let mut objects = Vec::new();
-    while let Some(page) = pages.next::<Trimmed>().await? {
-        let all = page.into_iter().map(|Trimmed { metadata }| DynamicObject {
+    while let Some(page) = pages.next::<Pruned>().await? {
+        let all = page.into_iter().map(|Pruned { metadata }| DynamicObject {
             types: Some(kind.types()),
             metadata,
             data: Value::Null,

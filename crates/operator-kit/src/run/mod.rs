@@ -16,9 +16,9 @@ pub(crate) use settings::{Current, parse as parse_settings};
 pub use {
     arguments::{Arguments, Identity},
     backoff::Backoffs,
-    controller::{Controller, Next},
+    controller::{Controller, Requeue},
     operator::Operator,
     queue::{Queue, Triggers},
-    renderings::Renderings,
+    renderings::RenderCache,
     settings::{LiveSettings, Sample, Validate},
 };

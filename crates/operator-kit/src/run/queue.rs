@@ -267,7 +267,7 @@ mod tests {
     use futures::FutureExt;
     use k8s_openapi::api::core::v1::ConfigMap;
     use kube::{Api, api::ObjectMeta, discovery::ApiResource, runtime::watcher::Event};
-    use operator_watch::{Source, Watch, WatchedResource, Watches};
+    use operator_watch::{Source, Watch, Watches, WriteTarget};
     use tokio::time::timeout;
 
     use super::*;
@@ -430,7 +430,7 @@ mod tests {
     }
 
     fn fill(filled: &SharedRows<Watched<()>>, namespaces: usize, objects: usize) {
-        let watched = WatchedResource::unwatched(kind().resource);
+        let watched = WriteTarget::unwatched(kind().resource);
         let source = Arc::new(Source { id: KIND.into(), watched });
         let take = |event| drop(filled.write().take(event, Arc::new));
         take(Event::Init);

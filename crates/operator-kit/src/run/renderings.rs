@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use operator_watch::ObjectId;
 
 /// What follows from the rendering for an object, by the object's uid.
-pub struct Renderings<T> {
+pub struct RenderCache<T> {
     last: Mutex<HashMap<String, Rendering<T>>>,
     hashing: RandomState,
 }
@@ -23,13 +23,13 @@ struct Rendering<T> {
     result: T,
 }
 
-impl<T> Default for Renderings<T> {
+impl<T> Default for RenderCache<T> {
     fn default() -> Self {
         Self { last: Mutex::default(), hashing: RandomState::new() }
     }
 }
 
-impl<T: Clone> Renderings<T> {
+impl<T: Clone> RenderCache<T> {
     /// What follows from the rendering for an object; `render` is only called if the object's spec, labels or annotations,
     /// or the settings have changed since the last call. The version of the settings has to be read before the settings.
     pub fn of(&self, object: &ObjectMeta, settings: u64, render: impl FnOnce() -> T) -> T {
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn nothing_is_rendered_again_before_the_object_or_the_settings_change() {
-        let (renderings, mut rendered) = (Renderings::default(), 0);
+        let (renderings, mut rendered) = (RenderCache::default(), 0);
         let mut of = |object: &ObjectMeta, settings| {
             let render = || {
                 rendered += 1;
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn an_object_without_generations_is_rendered_again_after_each_write() {
-        let (renderings, mut rendered) = (Renderings::default(), 0);
+        let (renderings, mut rendered) = (RenderCache::default(), 0);
         for version in ["1", "1", "2"] {
             let mut object = object("a", 1);
             (object.generation, object.resource_version) = (None, Some(version.to_owned()));

@@ -12,7 +12,7 @@ mod status;
 use std::{collections::HashMap, sync::Arc};
 
 use kube::Client;
-use operator_watch::Watermark;
+use operator_watch::SeenVersion;
 use parking_lot::Mutex;
 use record::Record;
 use repeated_writes::RepeatedWrites;
@@ -25,7 +25,7 @@ use tokio::{
 
 use crate::report::{StatusAge, metrics::Metrics};
 
-pub use {located::located, on_behalf::OnBehalf, owner::Ownership, slow_start::Batch};
+pub use {located::located, on_behalf::ObjectWriter, owner::Ownership, slow_start::Batch};
 
 /// Maximum number of concurrent writes. The API server's limit for one class of clients is of this order.
 const MAX_CONCURRENT_WRITES: usize = 48;
@@ -35,7 +35,7 @@ const MAX_CONCURRENT_WRITES: usize = 48;
 pub struct Writer {
     client: Client,
     manager: &'static str,
-    primary: Watermark,
+    primary: SeenVersion,
     shared: Arc<Shared>,
 }
 
@@ -57,7 +57,7 @@ impl Writer {
             permits: Semaphore::new(MAX_CONCURRENT_WRITES),
             gate: Gate::default(),
         };
-        Self { client, manager, primary: Watermark::default(), shared: Arc::new(shared) }
+        Self { client, manager, primary: SeenVersion::default(), shared: Arc::new(shared) }
     }
 
     /// The age of the status of the object.
@@ -75,7 +75,7 @@ impl Writer {
     }
 
     /// The highest version that the primary watch has delivered.
-    pub(crate) fn primary(&self) -> &Watermark {
+    pub(crate) fn primary(&self) -> &SeenVersion {
         &self.primary
     }
 
@@ -135,7 +135,7 @@ mod tests {
     use tokio::time::{Instant, timeout};
 
     use crate::write::Writer;
-    use operator_watch::{ApiError, ObjectId, WatchedResource};
+    use operator_watch::{ApiError, ObjectId, WriteTarget};
 
     #[tokio::test(start_paused = true)]
     async fn a_write_after_the_leaders_term_is_not_sent_before_the_next_term() {
@@ -146,10 +146,10 @@ mod tests {
             async move { Ok::<_, anyhow::Error>(Response::new(request.into_body())) }
         };
         let writer = Writer::over(Client::new(tower::service_fn(service), "default"), "test");
-        let kind = WatchedResource::unwatched(ApiResource::erase::<ConfigMap>(&()));
+        let kind = WriteTarget::unwatched(ApiResource::erase::<ConfigMap>(&()));
         let create = async || {
             let object = json!({"metadata": {"name": "settings", "namespace": "shop"}});
-            let own = writer.on_behalf_of(ObjectId::default());
+            let own = writer.for_object(ObjectId::default());
             own.create_with(&kind, || Ok::<_, ApiError>(object.clone())).await
         };
         let minute = Duration::from_secs(60);

@@ -6,7 +6,7 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams, PostParams},
     discovery::ApiResource,
 };
-use operator_watch::{ApiError, Cause, Live, ObjectId, Trimmed, WatchedResource};
+use operator_watch::{ApiError, Cause, Live, ObjectId, Pruned, WriteTarget};
 use serde_json::Value;
 
 use super::{
@@ -16,7 +16,7 @@ use super::{
 
 /// Writes on behalf of one object.
 #[derive(Clone, Copy)]
-pub struct OnBehalf<'w> {
+pub struct ObjectWriter<'w> {
     pub(super) writer: &'w Writer,
     /// The object's uid.
     pub(super) whose: &'w str,
@@ -27,8 +27,8 @@ pub struct OnBehalf<'w> {
 impl Writer {
     /// Writes on behalf of an object, whose next pass waits until the caches show them.
     #[must_use]
-    pub fn on_behalf_of<'w>(&'w self, object: ObjectId<'w>) -> OnBehalf<'w> {
-        OnBehalf { writer: self, whose: object.uid, undoes: None }
+    pub fn for_object<'w>(&'w self, object: ObjectId<'w>) -> ObjectWriter<'w> {
+        ObjectWriter { writer: self, whose: object.uid, undoes: None }
     }
 
     /// Merges a patch of the reconciled object, in exactly the state that was observed.
@@ -39,17 +39,17 @@ impl Writer {
     where
         K: Resource<DynamicType = ()>,
     {
-        let kind = WatchedResource::new(ApiResource::erase::<K>(&()), &self.primary);
+        let kind = WriteTarget::new(ApiResource::erase::<K>(&()), &self.primary);
         let (id, metadata) = (ObjectId::of(object), &mut patch["metadata"]);
         metadata["namespace"] = id.namespace.into();
         metadata["name"] = id.name.into();
         metadata["uid"] = id.uid.into();
         metadata["resourceVersion"] = object.meta().resource_version.clone().into();
-        self.on_behalf_of(id).merge(&kind, &patch).await
+        self.for_object(id).merge(&kind, &patch).await
     }
 }
 
-impl<'w> OnBehalf<'w> {
+impl<'w> ObjectWriter<'w> {
     /// For writes that undo somebody's change of a field, such as `spec.replicas`. After a few of them in quick succession they
     /// are made once a minute, and the other writer is told.
     #[must_use]
@@ -58,12 +58,12 @@ impl<'w> OnBehalf<'w> {
     }
 }
 
-impl OnBehalf<'_> {
+impl ObjectWriter<'_> {
     /// Creates an object.
     ///
     /// # Errors
     /// [`Cause::AlreadyExists`] also after an earlier try whose answer was lost: look up the owner.
-    pub async fn create(&self, kind: &WatchedResource, object: &Value) -> Result<(), ApiError> {
+    pub async fn create(&self, kind: &WriteTarget, object: &Value) -> Result<(), ApiError> {
         self.create_with(kind, || Ok(object.clone())).await
     }
 
@@ -71,10 +71,10 @@ impl OnBehalf<'_> {
     /// so that of many objects few are in memory.
     ///
     /// # Errors
-    /// The errors of `make`, and those of [`OnBehalf::create`].
+    /// The errors of `make`, and those of [`ObjectWriter::create`].
     pub async fn create_with<E: From<ApiError>>(
         &self,
-        kind: &WatchedResource,
+        kind: &WriteTarget,
         make: impl Fn() -> Result<Value, E>,
     ) -> Result<(), E> {
         let params = PostParams { field_manager: Some(self.writer.manager.into()), ..PostParams::default() };
@@ -84,7 +84,7 @@ impl OnBehalf<'_> {
             let request = target.request().create(&params, body).map(answered_by_metadata);
             Ok((target, request))
         };
-        self.send::<Trimmed, E>("create", build).await.map(drop)
+        self.send::<Pruned, E>("create", build).await.map(drop)
     }
 
     /// Applies an object (server-side apply), and returns the stored object.
@@ -95,7 +95,7 @@ impl OnBehalf<'_> {
     ///
     /// # Errors
     /// [`Cause::Conflict`] if another object has the name.
-    pub async fn apply(&self, kind: &WatchedResource, object: &Value) -> Result<Value, ApiError> {
+    pub async fn apply(&self, kind: &WriteTarget, object: &Value) -> Result<Value, ApiError> {
         let target = Target::of(kind, object);
         let force = object.pointer("/metadata/uid").is_some();
         let params = PatchParams { force, ..PatchParams::apply(self.writer.manager) };
@@ -107,7 +107,7 @@ impl OnBehalf<'_> {
     ///
     /// # Errors
     /// [`Cause::Conflict`] if the object was replaced.
-    pub async fn merge(&self, kind: &WatchedResource, patch: &Value) -> Result<(), ApiError> {
+    pub async fn merge(&self, kind: &WriteTarget, patch: &Value) -> Result<(), ApiError> {
         let target = Target::of(kind, patch);
         let params = self.patch_params();
         self.write("merge", &target, || target.request().patch(&target.name, &params, &Patch::Merge(patch)))
@@ -121,7 +121,7 @@ impl OnBehalf<'_> {
     /// [`Cause::Conflict`] if one of its tests fails.
     pub async fn amend(
         &self,
-        kind: &WatchedResource,
+        kind: &WriteTarget,
         object: ObjectId<'_>,
         patch: &[PatchOperation],
     ) -> Result<(), ApiError> {
@@ -132,14 +132,14 @@ impl OnBehalf<'_> {
         amended.await.map_err(ApiError::of_failed_test)
     }
 
-    /// Refreshes the version in a dependent's reference to the object, whose kind is `K`, by [`refreshed`]. A dependent that is
+    /// Refreshes the version in a dependent's reference to the object, whose kind is `K`, by [`Ownership::refreshed`]. A dependent that is
     /// gone needs no refresh.
     ///
     /// # Errors
     /// [`Cause::Conflict`] if the dependent was changed meanwhile.
     pub async fn refresh_owner<K: Resource<DynamicType = ()>>(
         &self,
-        kind: &WatchedResource,
+        kind: &WriteTarget,
         dependent: ObjectId<'_>,
     ) -> Result<(), ApiError> {
         let ObjectId { namespace, name, uid } = dependent;
@@ -164,7 +164,7 @@ impl OnBehalf<'_> {
     /// [`Cause::Forbidden`] and the like, and [`Cause::Conflict`] if the object is not in the state that is asked for.
     pub async fn delete(
         &self,
-        kind: &WatchedResource,
+        kind: &WriteTarget,
         object: ObjectId<'_>,
         mut params: DeleteParams,
     ) -> Result<(), ApiError> {

@@ -8,7 +8,7 @@
 use std::{mem::take, time::Duration};
 
 use kube::{api::ListParams, core::ListMeta};
-use operator_watch::{ApiError, Live, Trimmed, WatchedResource, Watermark};
+use operator_watch::{ApiError, Live, Pruned, SeenVersion, WriteTarget};
 use serde::Deserialize;
 use tokio::time::Instant;
 
@@ -42,7 +42,7 @@ pub(super) struct Record {
 }
 
 struct PendingVersion {
-    seen: Watermark,
+    seen: SeenVersion,
     /// How far the watch was at the write.
     since: u64,
     version: u64,
@@ -60,7 +60,7 @@ impl PendingVersion {
 #[derive(Clone)]
 struct LostWrite {
     verb: &'static str,
-    kind: WatchedResource,
+    kind: WriteTarget,
     namespace: String,
     name: String,
     since: Instant,
@@ -101,13 +101,13 @@ impl Drop for InFlight<'_> {
 struct Found {
     metadata: ListMeta,
     /// Null if there are none: the API server writes an empty list of metadata like that.
-    items: Option<Vec<Trimmed>>,
+    items: Option<Vec<Pruned>>,
 }
 
 impl Shared {
     /// Has decisions on the object `uid` wait until a watch reaches a version, for some time at most. Returns whether it
     /// has not reached it.
-    pub fn awaits(&self, uid: &str, seen: &Watermark, version: Option<&str>, limit: Duration) -> bool {
+    pub fn awaits(&self, uid: &str, seen: &SeenVersion, version: Option<&str>, limit: Duration) -> bool {
         let Some(version) = version.and_then(|version| version.parse().ok()) else { return false };
         let since = seen.version();
         let is_ahead = since < version;
@@ -161,7 +161,7 @@ impl Writer {
         let is_over = write.since.elapsed() >= IN_FLIGHT;
         let item = found.items.into_iter().flatten().next();
         let (version, limit) = match &item {
-            Some(Trimmed { metadata }) => (&metadata.resource_version, CATCH_UP_TIMEOUT),
+            Some(Pruned { metadata }) => (&metadata.resource_version, CATCH_UP_TIMEOUT),
             None if write.verb == "create" => return is_over,
             None => (&found.metadata.resource_version, DELETION_TIMEOUT),
         };
@@ -204,7 +204,7 @@ mod tests {
 
     /// A server that loses the answers of writes, and gives these answers to look-ups in turn: metadata, nothing, or a
     /// failure.
-    fn server(look_ups: Vec<Result<Option<Value>, ()>>) -> (Writer, WatchedResource, Log) {
+    fn server(look_ups: Vec<Result<Option<Value>, ()>>) -> (Writer, WriteTarget, Log) {
         let mut look_ups = look_ups.into_iter();
         let (client, log) = answering(move |sent| {
             if sent.verb != "GET" {
@@ -220,19 +220,19 @@ mod tests {
                 Err(()) => Answer::Lost,
             }
         });
-        let seen = Watermark::default();
+        let seen = SeenVersion::default();
         seen.observe(Some("5"));
-        let pods = WatchedResource::new(ApiResource::erase::<Pod>(&()), &seen);
+        let pods = WriteTarget::new(ApiResource::erase::<Pod>(&()), &seen);
         (Writer::over(client, "test"), pods, log)
     }
 
-    async fn creates(writer: &Writer, pods: &WatchedResource) {
+    async fn creates(writer: &Writer, pods: &WriteTarget) {
         let pod = json!({"metadata": {"namespace": "shop", "name": "web-1"}});
-        writer.on_behalf_of(OWNER).create(pods, &pod).await.unwrap_err();
+        writer.for_object(OWNER).create(pods, &pod).await.unwrap_err();
     }
 
-    async fn deletes(writer: &Writer, pods: &WatchedResource) {
-        writer.on_behalf_of(OWNER).delete(pods, POD, DeleteParams::default()).await.unwrap_err();
+    async fn deletes(writer: &Writer, pods: &WriteTarget) {
+        writer.for_object(OWNER).delete(pods, POD, DeleteParams::default()).await.unwrap_err();
     }
 
     #[tokio::test(start_paused = true)]
@@ -322,13 +322,13 @@ mod tests {
         server(Vec::new()).0
     }
 
-    fn wrote(writer: &Writer, uid: &str, seen: &Watermark, version: &str) {
+    fn wrote(writer: &Writer, uid: &str, seen: &SeenVersion, version: &str) {
         writer.shared.awaits(uid, seen, Some(version), CATCH_UP_TIMEOUT);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_decision_waits_for_its_own_write_and_for_no_other_object() {
-        let (writer, pods) = (writer(), Watermark::default());
+        let (writer, pods) = (writer(), SeenVersion::default());
         pods.observe(Some("10"));
         wrote(&writer, "a", &pods, "12");
         assert!(!writer.catches_up("a").await);
@@ -342,7 +342,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn each_cache_is_waited_for_by_itself() {
-        let (writer, pods, own) = (writer(), Watermark::default(), Watermark::default());
+        let (writer, pods, own) = (writer(), SeenVersion::default(), SeenVersion::default());
         wrote(&writer, "a", &pods, "5");
         wrote(&writer, "a", &own, "6");
         own.observe(Some("9"));
@@ -353,7 +353,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn no_decision_waits_for_a_write_that_was_lost_with_the_data_of_the_server() {
-        let (writer, pods) = (writer(), Watermark::default());
+        let (writer, pods) = (writer(), SeenVersion::default());
         pods.listed("1000");
         wrote(&writer, "a", &pods, "1010");
         assert!(!writer.catches_up("a").await);
@@ -367,7 +367,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_write_that_never_comes_back_or_whose_watch_has_ended_does_not_block_for_ever() {
-        let (writer, pods, ended) = (writer(), Watermark::default(), Watermark::default());
+        let (writer, pods, ended) = (writer(), SeenVersion::default(), SeenVersion::default());
         wrote(&writer, "a", &pods, "5");
         wrote(&writer, "b", &ended, "5");
         assert!(!writer.catches_up("b").await);

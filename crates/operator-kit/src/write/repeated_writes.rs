@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
-use super::{OnBehalf, send::Target};
+use super::{ObjectWriter, send::Target};
 use crate::report::failures::REPEATED_WRITES;
 
 /// How often a write may be repeated.
@@ -204,7 +204,7 @@ fn timeless(value: Value) -> Value {
     }
 }
 
-impl OnBehalf<'_> {
+impl ObjectWriter<'_> {
     /// The manager that wrote a field of an object last, other than this one; `None` if that is not known.
     pub(super) async fn last_writer(&self, target: &Target<'_>, field: &str) -> Option<String> {
         let request = target.request().get_metadata(&target.name, &GetParams::default()).ok()?;

@@ -10,13 +10,13 @@ use kube::{
     core::Request,
     discovery::ApiResource,
 };
-use operator_watch::{ApiError, Cause, Live, Named, ObjectId, Trimmed, Verb, WatchedResource};
+use operator_watch::{ApiError, Cause, Live, Named, ObjectId, Pruned, Verb, WriteTarget};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
 use super::{
-    OnBehalf, Writer,
+    ObjectWriter, Writer,
     record::{CATCH_UP_TIMEOUT, InFlight},
     repeated_writes::{Repeated, Repetition},
 };
@@ -45,7 +45,7 @@ pub(super) trait Versioned: DeserializeOwned {
     fn resource_version(&self) -> Option<&str>;
 }
 
-impl Versioned for Trimmed {
+impl Versioned for Pruned {
     fn resource_version(&self) -> Option<&str> {
         self.metadata.resource_version.as_deref()
     }
@@ -57,7 +57,7 @@ impl Versioned for Value {
     }
 }
 
-impl OnBehalf<'_> {
+impl ObjectWriter<'_> {
     /// Sends a write whose answer is of no use beyond its version.
     pub(super) async fn write(
         &self,
@@ -65,7 +65,7 @@ impl OnBehalf<'_> {
         target: &Target<'_>,
         build: impl Fn() -> Built,
     ) -> Result<(), ApiError> {
-        self.send::<Trimmed, _>(verb, || Ok((target.clone(), build()))).await.map(drop)
+        self.send::<Pruned, _>(verb, || Ok((target.clone(), build()))).await.map(drop)
     }
 
     /// Sends a write that is built when its turn comes, so that none waits in memory, and again while the server is
@@ -125,7 +125,7 @@ impl OnBehalf<'_> {
             Live::in_time(writer.client.request::<T>(request)).await.map_err(|error| target.error(&error));
         in_flight.ended(&result);
         drop(permit);
-        let WatchedResource { resource, seen } = target.kind;
+        let WriteTarget { resource, seen } = target.kind;
         // Refused writes have their backoff, and an existing object is often no failure. A rival may always be faster.
         let counts = match result.as_ref().map_err(|error| error.cause) {
             Ok(_) | Err(Cause::AlreadyExists) => true,
@@ -172,7 +172,7 @@ pub(super) fn as_yaml(request: http::Request<Vec<u8>>) -> http::Request<Vec<u8>>
 /// The destination of a write.
 #[derive(Clone)]
 pub(super) struct Target<'k> {
-    pub kind: &'k WatchedResource,
+    pub kind: &'k WriteTarget,
     /// Empty for a cluster-scoped object.
     pub namespace: String,
     pub name: String,
@@ -181,13 +181,13 @@ pub(super) struct Target<'k> {
 }
 
 impl<'k> Target<'k> {
-    pub fn new(kind: &'k WatchedResource, id: ObjectId<'_>) -> Self {
+    pub fn new(kind: &'k WriteTarget, id: ObjectId<'_>) -> Self {
         let [namespace, name, uid] = [id.namespace, id.name, id.uid].map(str::to_owned);
         Self { kind, namespace, name, uid }
     }
 
     /// The destination of an object or a patch.
-    pub fn of(kind: &'k WatchedResource, object: &Value) -> Self {
+    pub fn of(kind: &'k WriteTarget, object: &Value) -> Self {
         let text = |field| object["metadata"][field].as_str().unwrap_or_default().to_owned();
         Self { kind, namespace: text("namespace"), name: text("name"), uid: text("uid") }
     }
@@ -219,14 +219,14 @@ impl Writer {
     ) -> Result<(), ApiError> {
         let mut object = object.clone();
         object["metadata"]["namespace"] = Some(namespace).filter(|namespace| !namespace.is_empty()).into();
-        let kind = WatchedResource::unwatched(resource.clone());
+        let kind = WriteTarget::unwatched(resource.clone());
         let target = Target::of(&kind, &object);
         let params = PostParams { dry_run: true, field_manager: None };
         let tried = async {
             let body = serde_json::to_vec(&object).unwrap_or_default();
             let mut request = target.request().create(&params, body).map_err(kube::Error::BuildRequest)?;
             strictly(&mut request);
-            Live::within(TRIAL_TIMEOUT, client.request::<Trimmed>(request)).await
+            Live::within(TRIAL_TIMEOUT, client.request::<Pruned>(request)).await
         };
         tried.await.map(drop).map_err(|error| target.error(&error))
     }
@@ -259,7 +259,7 @@ mod tests {
     use serde_json::json;
     use tokio::time::Instant;
 
-    use operator_watch::{ObjectId, Verb, WatchedResource};
+    use operator_watch::{ObjectId, Verb, WriteTarget};
 
     use super::*;
     use crate::{
@@ -280,8 +280,8 @@ mod tests {
     }
 
     async fn write(writer: &Writer) -> Cause {
-        let kind = WatchedResource::unwatched(ApiResource::erase::<ConfigMap>(&()));
-        writer.on_behalf_of(OWN).delete(&kind, OWN, DeleteParams::default()).await.unwrap_err().cause
+        let kind = WriteTarget::unwatched(ApiResource::erase::<ConfigMap>(&()));
+        writer.for_object(OWN).delete(&kind, OWN, DeleteParams::default()).await.unwrap_err().cause
     }
 
     #[tokio::test(start_paused = true)]
@@ -299,10 +299,10 @@ mod tests {
     async fn every_write_but_a_deletion_asks_for_strict_validation() {
         let (client, log) = answering(|_| Answer::Done);
         let writer = Writer::over(client, "test");
-        let kind = WatchedResource::unwatched(ApiResource::erase::<ConfigMap>(&()));
+        let kind = WriteTarget::unwatched(ApiResource::erase::<ConfigMap>(&()));
         let map = json!({"metadata": {"name": "web", "namespace": "shop", "uid": "u"}});
         let id = ObjectId { namespace: "shop", name: "web", uid: "u" };
-        let own = writer.on_behalf_of(id);
+        let own = writer.for_object(id);
         own.create(&kind, &map).await.unwrap();
         own.apply(&kind, &map).await.unwrap();
         own.merge(&kind, &map).await.unwrap();
@@ -321,9 +321,9 @@ mod tests {
     async fn no_more_objects_are_built_than_are_sent_at_once() {
         let (client, _log) = answering(|_| Answer::Silence);
         let writer = Writer::over(client, "test");
-        let kind = WatchedResource::unwatched(ApiResource::erase::<ConfigMap>(&()));
+        let kind = WriteTarget::unwatched(ApiResource::erase::<ConfigMap>(&()));
         let built = Cell::new(0);
-        let own = writer.on_behalf_of(OWN);
+        let own = writer.for_object(OWN);
         let create = |number: usize| {
             let count = &built;
             own.create_with(&kind, move || {
@@ -340,11 +340,11 @@ mod tests {
     async fn what_cannot_be_built_is_not_sent_and_takes_no_turn() {
         let (client, log) = answering(|_| Answer::Done);
         let writer = Writer::over(client, "test");
-        let kind = WatchedResource::unwatched(ApiResource::erase::<ConfigMap>(&()));
+        let kind = WriteTarget::unwatched(ApiResource::erase::<ConfigMap>(&()));
         for _ in 0..=MAX_CONCURRENT_WRITES {
             let refused =
                 ApiError::new(Verb::Write, Named::new("ConfigMap", "a"), Cause::Invalid, "no template");
-            let created = writer.on_behalf_of(OWN).create_with(&kind, || Err(refused.clone())).await;
+            let created = writer.for_object(OWN).create_with(&kind, || Err(refused.clone())).await;
             assert_eq!(created.unwrap_err().message, "no template");
         }
         assert!(log.take().is_empty());

@@ -11,13 +11,13 @@ use kube::{
     core::object::HasStatus,
     discovery::ApiResource,
 };
-use operator_watch::{ApiError, Cause, Live, ObjectId, WatchedResource};
+use operator_watch::{ApiError, Cause, Live, ObjectId, WriteTarget};
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{
-    OnBehalf, Ownership, Writer,
+    ObjectWriter, Ownership, Writer,
     record::CATCH_UP_TIMEOUT,
     send::{Target, as_yaml},
 };
@@ -38,9 +38,9 @@ impl Writer {
         K: Resource<DynamicType = ()> + HasStatus<Status: Serialize>,
         S: Serialize + Sync,
     {
-        let kind = WatchedResource::new(ApiResource::erase::<K>(&()), &self.primary);
+        let kind = WriteTarget::new(ApiResource::erase::<K>(&()), &self.primary);
         let id = ObjectId::of(object);
-        let (own, target, said) = (self.on_behalf_of(id), Target::new(&kind, id), json!(status));
+        let (own, target, said) = (self.for_object(id), Target::new(&kind, id), json!(status));
         let version = object.meta().resource_version.as_deref().unwrap_or_default();
         let changes = replacement(&json!(object.status()), &said, types);
         let mut written = own.patch_in(&target, version, changes.clone()).await;
@@ -66,7 +66,7 @@ impl Writer {
     }
 }
 
-impl OnBehalf<'_> {
+impl ObjectWriter<'_> {
     /// Makes this the whole status of an object in the state with this resourceVersion, except for conditions of other types
     /// than `types`: for a kind whose conditions other controllers write too.
     ///
@@ -74,7 +74,7 @@ impl OnBehalf<'_> {
     /// [`Cause::Conflict`] when the object was changed or replaced; a refusal says that it is about the status.
     pub async fn apply_status<S: Serialize + Sync>(
         &self,
-        kind: &WatchedResource,
+        kind: &WriteTarget,
         object: ObjectId<'_>,
         version: &str,
         status: &S,
@@ -104,7 +104,7 @@ impl OnBehalf<'_> {
     /// [`Cause::Conflict`] when the object was replaced; a refusal says that it is about the status.
     pub async fn apply_conditions(
         &self,
-        kind: &WatchedResource,
+        kind: &WriteTarget,
         object: ObjectId<'_>,
         conditions: &[Condition],
     ) -> Result<(), ApiError> {
@@ -467,9 +467,9 @@ mod tests {
             _ => Answer::Done,
         });
         let (writer, kind) =
-            (Writer::over(client, "test"), WatchedResource::unwatched(ApiResource::erase::<Pod>(&())));
+            (Writer::over(client, "test"), WriteTarget::unwatched(ApiResource::erase::<Pod>(&())));
         let web = web(None);
-        let own = writer.on_behalf_of(ObjectId::of(&web));
+        let own = writer.for_object(ObjectId::of(&web));
         own.apply_status(&kind, ObjectId::of(&web), "7", &said(), &TYPES).await.unwrap();
         log.take()
     }

@@ -16,7 +16,7 @@ use tokio::time::{sleep, timeout};
 use tower::service_fn;
 
 use super::*;
-use crate::{TrimmedObject, Watch, Watches};
+use crate::{PrunedObject, Watch, Watches};
 
 fn resources(version: &str, plurals: &[&str], is_namespaced: bool) -> String {
     let resource = |plural: &&str| json!({"name": plural, "singularName": "", "namespaced": is_namespaced, "kind": "Move", "verbs": ["list"]});
@@ -133,7 +133,7 @@ async fn the_wanted_version_is_watched_again_once_it_is_served_and_counts_as_not
     let listed = Arc::<Mutex<Vec<String>>>::default();
     let (api, names) = (Api::all_with(client, &moves("v1")), listed.clone());
     let watch = Watch::new(api, "Move").metadata_only().in_any_version(&served, moves("v1"));
-    let watch = watches.watch_changes(watch, move |object: &TrimmedObject| {
+    let watch = watches.watch_changes(watch, move |object: &PrunedObject| {
         names.lock().extend(object.metadata.name.clone());
     });
     let version = || watch.substitute().map_or_else(|| "v1".to_owned(), |other| other.version.clone());

@@ -22,7 +22,7 @@ pub(super) use self::requests::page;
 pub(crate) use self::requests::{Change, read_page};
 use self::watch_loop::{Unread, WatchBackoff, WatchLoop};
 use crate::{
-    Cache, Failure, Row, ServedKinds, SharedRows, Unmanaged, Watched, WatchedKind, Watermark,
+    Cache, Failure, Row, SeenVersion, ServedKinds, SharedRows, Unmanaged, Watched, WatchedKind,
     decode::Lenient,
     health::{Health, Need, WatchState, WatchStatus},
 };
@@ -30,14 +30,14 @@ use crate::{
 /// A watch in the background, which ends when this is dropped.
 pub struct WatchHandle {
     state: Receiver<WatchState>,
-    seen: Watermark,
+    seen: SeenVersion,
     _task: AbortOnDropHandle<()>,
 }
 
 impl WatchHandle {
     /// The highest version that the watch has delivered, for a writer to wait for.
     #[must_use]
-    pub fn seen(&self) -> &Watermark {
+    pub fn seen(&self) -> &SeenVersion {
         &self.seen
     }
 
@@ -128,7 +128,7 @@ impl Watches {
         changed: impl Fn(&K) + Send + Sync + 'static,
     ) -> WatchHandle {
         let status = self.health.watch(&watch.kind, Need::Never);
-        self.start(watch, status, Watermark::default(), move |event| {
+        self.start(watch, status, SeenVersion::default(), move |event| {
             if let Event::Apply(object) | Event::Delete(object) | Event::InitApply(object) = &event
                 && let Ok(object) = &object.0
             {
@@ -147,7 +147,7 @@ impl Watches {
         changed: impl Fn(&R) + Send + Sync + 'static,
     ) -> Arc<Cache<R>> {
         let status = self.health.watch(&watch.kind, Need::WhileServed);
-        let (rows, seen) = (SharedRows::default(), Watermark::default());
+        let (rows, seen) = (SharedRows::default(), SeenVersion::default());
         let told = move |_, affected: Vec<Arc<R>>| affected.iter().for_each(|row| changed(row));
         Arc::new(Cache { watch: self.fill(watch, status, seen, &rows, trim, told), rows })
     }
@@ -157,7 +157,7 @@ impl Watches {
     pub fn watch_primaries<K>(
         &self,
         client: Client,
-        seen: Watermark,
+        seen: SeenVersion,
         rows: &SharedRows<K>,
         changed: impl FnMut(bool, Vec<Arc<K>>) + Send + Sync + 'static,
     ) -> WatchHandle
@@ -180,7 +180,7 @@ impl Watches {
         changed: impl FnMut(bool, Vec<Arc<Watched<R>>>) + Send + Sync + 'static,
     ) -> WatchHandle {
         let name = format!("{} ({})", kind.resource.kind, kind.id);
-        let (status, seen) = (self.health.watch(&name, Need::Never), Watermark::default());
+        let (status, seen) = (self.health.watch(&name, Need::Never), SeenVersion::default());
         let api = Api::all_with(client, &*kind.resource);
         let mut watch = Watch::new(api, name).in_any_version(served, kind.resource.clone());
         (watch.labels, watch.is_metadata_only) = (kind.selector.clone(), kind.is_metadata_only);
@@ -192,7 +192,7 @@ impl Watches {
         &self,
         watch: Watch<K>,
         status: WatchStatus,
-        seen: Watermark,
+        seen: SeenVersion,
         rows: &SharedRows<R>,
         mut trim: impl FnMut(K) -> R + Send + Sync + 'static,
         mut changed: impl FnMut(bool, Vec<Arc<R>>) + Send + Sync + 'static,
@@ -210,7 +210,7 @@ impl Watches {
         &self,
         watch: Watch<K>,
         mut status: WatchStatus,
-        seen: Watermark,
+        seen: SeenVersion,
         take: impl FnMut(Event<Lenient<K>>) + Send + Sync + 'static,
     ) -> WatchHandle {
         if watch.versions.is_some() {

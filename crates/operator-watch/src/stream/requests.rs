@@ -13,7 +13,7 @@ use kube::{
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
-use crate::{Live, ServedKinds, TrimmedObject, decode::Lenient};
+use crate::{Live, PrunedObject, ServedKinds, decode::Lenient};
 
 /// Time limit of a page: the API server gives up a list after 60 s.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -66,7 +66,7 @@ impl<K: Resource> Watch<K> {
     }
 }
 
-impl Watch<TrimmedObject> {
+impl Watch<PrunedObject> {
     /// Watches the metadata of all objects of the kind `K`.
     #[must_use]
     pub fn metadata_of<K: Resource<DynamicType = ()>>(client: &Client) -> Self {

@@ -494,7 +494,7 @@ async fn a_first_list_is_waited_for_until_it_comes_or_fails_or_takes_too_long() 
     let health = Health::default();
     let handle = |status: &WatchStatus| WatchHandle {
         state: status.subscribe(),
-        seen: Watermark::default(),
+        seen: SeenVersion::default(),
         _task: AbortOnDropHandle::new(tokio::spawn(pending())),
     };
     let waited = async |watch: &WatchHandle| {

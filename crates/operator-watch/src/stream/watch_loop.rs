@@ -21,7 +21,7 @@ use super::{
     requests::{Change, ChangeType, Versions},
 };
 use crate::{
-    ApiError, Cause, Failure, ServedKind, Verb, Watermark,
+    ApiError, Cause, Failure, SeenVersion, ServedKind, Verb,
     decode::{Lenient, Unreadable},
     health::WatchStatus,
     object::Named,
@@ -55,7 +55,7 @@ const RESET_AFTER: Duration = Duration::from_secs(25);
 pub(super) struct WatchLoop<K, F> {
     pub watch: Watch<K>,
     pub status: WatchStatus,
-    pub seen: Watermark,
+    pub seen: SeenVersion,
     pub backoff: WatchBackoff,
     /// Unreadable objects are reported to it.
     pub unread: Unread,

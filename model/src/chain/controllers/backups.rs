@@ -14,7 +14,7 @@ use backup_controller::{
 };
 use catena_api::keys::{BACKUP_FINALIZER, BACKUP_STATUS};
 use jiff::Timestamp;
-use operator_watch::{Source, Watched, WatchedResource, Watermark};
+use operator_watch::{SeenVersion, Source, Watched, WriteTarget};
 use serde_json::{Value, json};
 
 use super::super::{
@@ -65,10 +65,8 @@ fn observe(process: &Process, server: &Server, scope: &Scope, target: &Stored) -
     let entry = &settings.kinds[ENTRY];
     let entries = &settings.by_resource[&entry.resource_id()];
     let row = Row::of(trimmed(target), &entries.selectors(), entries.fingerprint());
-    let source = Source {
-        id: entry.resource_id().into(),
-        watched: WatchedResource::unwatched(entry.resource.clone()),
-    };
+    let source =
+        Source { id: entry.resource_id().into(), watched: WriteTarget::unwatched(entry.resource.clone()) };
     let is_held = target.meta.is_deleting && finalizer::is_there(&row.finalizers);
     let held = is_held.then(|| held(process, server, scope, settings, entry, target)).flatten();
     Observed {
@@ -77,7 +75,7 @@ fn observe(process: &Process, server: &Server, scope: &Scope, target: &Stored) -
         kind: Some(held.as_ref().map_or_else(|| entry.clone(), |(kind, _)| kind.clone())),
         is_selected: true,
         excess: None,
-        backups: Watermark::unwatched(),
+        backups: SeenVersion::unwatched(),
         held: held.map(|(_, held)| held),
     }
 }

@@ -8,7 +8,7 @@ use command_binder::{
     decide::{Action, decide},
     observed::{Observed, Target, TargetObject},
 };
-use operator_watch::{ServedKind, Source, Watched, WatchedResource};
+use operator_watch::{ServedKind, Source, Watched, WriteTarget};
 use serde_json::json;
 
 use super::super::{
@@ -47,7 +47,7 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Sto
         }
         _ => None,
     };
-    let source = Source { id: kind.id.clone(), watched: WatchedResource::unwatched(kind.resource.clone()) };
+    let source = Source { id: kind.id.clone(), watched: WriteTarget::unwatched(kind.resource.clone()) };
     let action = decide(&Observed {
         command: Arc::new(Watched { metadata: metadata(command), source: Arc::new(source), row }),
         backoffs,

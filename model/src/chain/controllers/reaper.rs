@@ -8,7 +8,7 @@ use command_reaper::{
     decide::{Action, decide},
     observed::Observed,
 };
-use operator_watch::{Source, Watched, WatchedResource};
+use operator_watch::{Source, Watched, WriteTarget};
 
 use super::super::{
     content::{Answer, Server, Stored, metadata, trimmed},
@@ -36,7 +36,7 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Sto
     let is_deleted = removed.is_some_and(|(removed, _)| removed == uid);
     // An hour is longer than any history.
     let came_back = removed.is_some_and(|(removed, spec)| removed != uid && *spec == row.spec);
-    let source = Source { id: kind.id.clone(), watched: WatchedResource::unwatched(kind.resource.clone()) };
+    let source = Source { id: kind.id.clone(), watched: WriteTarget::unwatched(kind.resource.clone()) };
     let observed = Observed {
         command: Arc::new(Watched { metadata: metadata(command), source: Arc::new(source), row }),
         backoffs: process.backoffs(command),

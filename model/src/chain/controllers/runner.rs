@@ -14,7 +14,7 @@ use command_runner::{
     },
     observed::{Look, Observed, Target},
 };
-use operator_watch::{Source, Watched, WatchedResource};
+use operator_watch::{Source, Watched, WriteTarget};
 use parking_lot::Mutex;
 use serde_json::json;
 
@@ -124,7 +124,7 @@ fn row_of(scope: &Scope, command: &Stored) -> Arc<Command> {
     let known = KNOWN.lock().get(&input).cloned();
     known.unwrap_or_else(|| {
         let Described { kind, run, .. } = commands(command.meta.key.kind);
-        let watched = WatchedResource::unwatched(kind.resource.clone());
+        let watched = WriteTarget::unwatched(kind.resource.clone());
         let row = sabotaged(CommandRow::of(kind, run, trimmed(command)), scope, command.meta.key.kind);
         let source = Arc::new(Source { id: kind.id.clone(), watched });
         let row = Arc::new(Watched { metadata: metadata(command), source, row });

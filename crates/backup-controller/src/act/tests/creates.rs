@@ -9,7 +9,7 @@ const JOBS: &str =
 async fn a_backup_is_created_as_it_was_rendered_and_one_that_is_there_already_is_as_good() {
     for answer in [Answer::Done, Answer::Refusal(409, "AlreadyExists")] {
         let acted = act(Action::Create(backup()), answer).await;
-        assert_eq!(outcome(&acted), Ok(Next::Wait(Duration::from_secs(1))));
+        assert_eq!(outcome(&acted), Ok(Requeue::After(Duration::from_secs(1))));
         assert_eq!(acted.sent, [Sent { verb: "POST".into(), uri: JOBS.into(), body: backup() }]);
         assert_eq!(acted.memory.refusals("u"), 0, "the row of refusals has ended");
     }
@@ -51,7 +51,7 @@ async fn a_busy_server_is_asked_again_and_a_lost_answer_is_not_repeated_blindly(
 #[tokio::test(start_paused = true)]
 async fn a_recorded_backup_is_about_to_be_created_until_the_server_may_have_done_so() {
     let recorded = act(Action::Begin(status(State::BackingUp)), Answer::Done).await;
-    assert_eq!((outcome(&recorded), recorded.sent[0].verb.as_str()), (Ok(Next::Written), "MERGE"));
+    assert_eq!((outcome(&recorded), recorded.sent[0].verb.as_str()), (Ok(Requeue::Written), "MERGE"));
     assert!(recorded.memory.is_about_to_create("u"));
     for (answer, is_open) in
         [(Answer::Done, false), (Answer::Lost, false), (Answer::Refusal(403, "Forbidden"), true)]

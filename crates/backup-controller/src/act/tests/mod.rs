@@ -37,7 +37,7 @@ struct Acted {
     told: Vec<String>,
     /// The objects that the Events are about, beside the held one.
     related: Vec<Value>,
-    result: Result<Next, Failure>,
+    result: Result<Requeue, Failure>,
     memory: Memory,
     metrics: String,
 }
@@ -71,7 +71,7 @@ async fn act(action: Action, answer: Answer) -> Acted {
 }
 
 /// The effect of a step: its continuation, or the reason of its failure.
-fn outcome(acted: &Acted) -> Result<Next, &'static str> {
+fn outcome(acted: &Acted) -> Result<Requeue, &'static str> {
     acted.result.as_ref().copied().map_err(|failure| failure.reason)
 }
 
@@ -105,7 +105,7 @@ fn release(outcome: Outcome) -> Action {
 async fn a_status_that_is_refused_keeps_nobody_and_is_remembered() {
     for refusal in [Answer::Refusal(403, "Forbidden"), Answer::Refusal(422, "Invalid")] {
         let told = act(tell(State::Failed), refusal.clone()).await;
-        assert_eq!(outcome(&told), Ok(Next::Wait(Duration::from_secs(30))), "{refusal:?}");
+        assert_eq!(outcome(&told), Ok(Requeue::After(Duration::from_secs(30))), "{refusal:?}");
         assert_eq!(told.memory.told("u").unwrap().0, status(State::Failed));
         assert_eq!(told.told, ["BackupFailed"]);
         told.memory.created("u");
@@ -118,7 +118,7 @@ async fn a_status_that_is_refused_keeps_nobody_and_is_remembered() {
         let mut observed = held(&settings, &object, Situation::Absent { attempt: 1, backup: backup() });
         observed.held.as_mut().unwrap().status = Some(status(State::BackingUp));
         let released = act_on(&observed, release(Outcome::BackedUp), &[refusal, Answer::Done]).await;
-        assert_eq!(outcome(&released), Ok(Next::Written));
+        assert_eq!(outcome(&released), Ok(Requeue::Written));
         let last = &released.sent.last().unwrap().body;
         assert_eq!((released.sent.len(), last.to_string().contains("backup-status")), (2, false), "{last}");
     }
@@ -144,7 +144,7 @@ fn refusals() -> Vec<(Answer, &'static str)> {
 #[tokio::test(start_paused = true)]
 async fn the_finalizer_is_put_on_the_very_object_that_was_seen_and_lives() {
     let acted = act_on(&living(&["a.example/x"]), Action::Protect, &[Answer::Done]).await;
-    assert_eq!(outcome(&acted), Ok(Next::Written));
+    assert_eq!(outcome(&acted), Ok(Requeue::Written));
     assert!(acted.memory.is_unmeasured("u"));
     let patch = json!([
         {"op": "test", "path": "/metadata/uid", "value": "u"},
@@ -159,14 +159,14 @@ async fn the_finalizer_is_put_on_the_very_object_that_was_seen_and_lives() {
 async fn what_cannot_be_backed_up_is_told_while_it_lives() {
     let problem = Unusable::NoNamespace { backup: "job".into() };
     let acted = act_on(&living(&[BACKUP_FINALIZER]), Action::Warn(problem), &[Answer::Done]).await;
-    assert_eq!((outcome(&acted), acted.sent.len()), (Ok(Next::Again), 0));
+    assert_eq!((outcome(&acted), acted.sent.len()), (Ok(Requeue::Now), 0));
     assert_eq!(acted.told, ["BackupWithoutNamespace"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_finalizer_is_taken_back_only_from_what_lives_and_is_as_it_was_seen() {
     let acted = act_on(&living(&[BACKUP_FINALIZER]), Action::TakeBack, &[Answer::Done]).await;
-    assert_eq!(outcome(&acted), Ok(Next::Written));
+    assert_eq!(outcome(&acted), Ok(Requeue::Written));
     let patch = json!([
         {"op": "test", "path": "/metadata/uid", "value": "u"},
         {"op": "test", "path": "/metadata/resourceVersion", "value": "7"},
@@ -180,7 +180,7 @@ async fn the_finalizer_is_taken_back_only_from_what_lives_and_is_as_it_was_seen(
 #[tokio::test(start_paused = true)]
 async fn why_it_waits_is_said_on_the_very_object_and_once_in_an_event() {
     let acted = act(tell(State::Failed), Answer::Done).await;
-    assert_eq!(outcome(&acted), Ok(Next::Written));
+    assert_eq!(outcome(&acted), Ok(Requeue::Written));
     let patch = json!({
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {
@@ -244,7 +244,7 @@ async fn what_is_said_already_is_only_waited_for() {
     let again = Duration::from_secs(30);
     let hold = Action::Hold { status: status(State::Failed), tell: false, again };
     let acted = act(hold, Answer::Done).await;
-    assert_eq!((outcome(&acted), acted.sent.len(), acted.told.len()), (Ok(Next::Wait(again)), 0, 0));
+    assert_eq!((outcome(&acted), acted.sent.len(), acted.told.len()), (Ok(Requeue::After(again)), 0, 0));
     assert!(acted.metrics.contains("held_objects{"), "{}", acted.metrics);
 }
 

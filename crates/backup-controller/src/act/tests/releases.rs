@@ -9,7 +9,7 @@ async fn the_finalizer_of_the_very_object_is_removed_and_others_stay() {
     held.finalizers = vec!["a.example/x".into(), BACKUP_FINALIZER.into()];
     held.is_annotated = true;
     let acted = act_on(&observed, release(Outcome::BackedUp), &[Answer::Done]).await;
-    assert_eq!(outcome(&acted), Ok(Next::Written));
+    assert_eq!(outcome(&acted), Ok(Requeue::Written));
     let text = status(State::Released).text();
     let patch = json!([
         {"op": "test", "path": "/metadata/uid", "value": "u"},

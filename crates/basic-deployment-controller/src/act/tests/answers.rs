@@ -28,7 +28,7 @@ fn refused_as(action: &Action, otherwise: &'static str) -> &'static str {
 async fn reason(action: Action, answer: Answer) -> Option<&'static str> {
     match act(action, &[answer]).await.result {
         Ok(next) => {
-            assert_eq!(next, Next::Written);
+            assert_eq!(next, Requeue::Written);
             None
         }
         Err(failures) => Some(failures.parts[0].reason),
@@ -44,7 +44,7 @@ async fn what_is_gone_or_replaced_is_expected_and_where_it_was_to_go_it_is_done(
             let writes = sent.iter().filter(|sent| sent.verb != "GET").count();
             assert_eq!(writes, 1, "{action:?}");
             match result {
-                Ok(next) => assert!(is_done_when_gone(&action) && next == Next::Written, "{action:?}"),
+                Ok(next) => assert!(is_done_when_gone(&action) && next == Requeue::Written, "{action:?}"),
                 Err(failures) => {
                     let Failure { reason, is_expected, .. } = failures.parts[0];
                     assert_eq!((reason, is_done_when_gone(&action)), (expected, false), "{action:?}");
@@ -81,7 +81,7 @@ async fn a_server_that_is_busy_is_asked_four_times_more_with_the_same_words() {
         assert_eq!(sent.len(), 5, "{action:?}");
         assert!(sent.windows(2).all(|two| two[0] == two[1]), "{action:?}");
         let Acted { result, sent, .. } = act(action.clone(), &[busy, DONE]).await;
-        assert_eq!((result.unwrap(), sent.len()), (Next::Written, 2), "{action:?}");
+        assert_eq!((result.unwrap(), sent.len()), (Requeue::Written, 2), "{action:?}");
     }
 }
 
@@ -103,7 +103,7 @@ async fn a_revision_whose_name_is_taken_is_waited_for_and_then_told_with_the_way
     let executor = Executor::new(Writer::over(client, MANAGER), revisions(), Memory::default());
     let observed = observed();
     for _ in 0..2 {
-        assert_eq!(executor.act(&observed, record()).await.unwrap(), Next::NotYet(WATCH_DELAY));
+        assert_eq!(executor.act(&observed, record()).await.unwrap(), Requeue::Untried(WATCH_DELAY));
     }
     tokio::time::advance(WATCH_DELAY).await;
     let told = executor.act(&observed, record()).await.unwrap_err();
@@ -114,8 +114,12 @@ async fn a_revision_whose_name_is_taken_is_waited_for_and_then_told_with_the_way
     let label = format!("kubectl label {on} {}=deployment", keys::DEPLOYMENT_UID);
     let hash = format!("kubectl annotate {on} {}=new", keys::HASH);
     assert!(failure.message.contains(&format!("({label}; {hash})")), "{failure}");
-    assert_eq!(executor.act(&observed, record()).await.unwrap(), Next::Written, "somebody deleted it");
-    assert_eq!(executor.act(&observed, record()).await.unwrap(), Next::NotYet(WATCH_DELAY), "it begins anew");
+    assert_eq!(executor.act(&observed, record()).await.unwrap(), Requeue::Written, "somebody deleted it");
+    assert_eq!(
+        executor.act(&observed, record()).await.unwrap(),
+        Requeue::Untried(WATCH_DELAY),
+        "it begins anew"
+    );
 }
 
 #[tokio::test(start_paused = true)]

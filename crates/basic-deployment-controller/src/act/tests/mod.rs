@@ -11,7 +11,7 @@ use operator_kit::{
     report::Failures,
     testing::{Answer, Sent, answering, in_turn},
 };
-use operator_watch::Watermark;
+use operator_watch::SeenVersion;
 use serde_json::Value;
 
 use super::*;
@@ -27,7 +27,7 @@ const DEPLOYMENTS: &str = "/apis/catena.dev/v1alpha1/namespaces/shop/basicdeploy
 /// The outcome of an action.
 struct Acted {
     sent: Vec<Sent>,
-    result: Result<Next, Failures>,
+    result: Result<Requeue, Failures>,
     memory: Memory,
 }
 
@@ -45,8 +45,8 @@ async fn act(action: Action, answers: &[Answer]) -> Acted {
 }
 
 /// Where revisions are.
-fn revisions() -> WatchedResource {
-    WatchedResource::new(ApiResource::erase::<ControllerRevision>(&()), &Watermark::default())
+fn revisions() -> WriteTarget {
+    WriteTarget::new(ApiResource::erase::<ControllerRevision>(&()), &SeenVersion::default())
 }
 
 const DONE: Answer = Answer::Echo("child");

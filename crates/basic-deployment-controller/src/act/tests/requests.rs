@@ -7,7 +7,7 @@ use super::*;
 /// The only request of a successful action.
 async fn request_of(action: Action) -> Sent {
     let Acted { mut sent, result, .. } = act(action, &[DONE]).await;
-    assert_eq!(result.unwrap(), Next::Written);
+    assert_eq!(result.unwrap(), Requeue::Written);
     assert_eq!(sent.len(), 1, "{sent:?}");
     sent.remove(0)
 }
@@ -97,7 +97,7 @@ async fn a_pin_is_removed_from_exactly_what_was_observed() {
     let unpinned = json!({"metadata": metadata(json!({keys::PINNED_REVISION: null}))});
     let answer = Answer::Object(json!({"metadata": {"name": "web", "uid": "deployment"}}));
     let Acted { sent: asked, result, .. } = act(Action::Unpin, &[answer]).await;
-    assert_eq!((result.unwrap(), asked), (Next::Written, vec![sent("MERGE", &uri, unpinned)]));
+    assert_eq!((result.unwrap(), asked), (Requeue::Written, vec![sent("MERGE", &uri, unpinned)]));
 }
 
 #[tokio::test(start_paused = true)]
@@ -162,7 +162,7 @@ async fn owner_references_of_children_and_revisions_get_the_present_version() {
         Action::RefreshOwner { children: vec![child("web", "child")], revisions: vec![revision("web-new")] };
     let answers = [live("child"), Answer::Done, live("uid-of-web-new"), Answer::Done];
     let Acted { sent, result, .. } = act(refresh, &answers).await;
-    assert_eq!(result.unwrap(), Next::Written);
+    assert_eq!(result.unwrap(), Requeue::Written);
     let path = |sent: &Sent| sent.uri.split('?').next().unwrap_or_default().to_owned();
     let asked: Vec<_> = sent.iter().map(|sent| format!("{} {}", sent.verb, path(sent))).collect();
     let (child, revision) = (format!("{CHILDREN}/web"), format!("{REVISIONS}/web-new"));
@@ -206,9 +206,9 @@ async fn refusing_waiting_and_settling_ask_nothing_of_the_server() {
     assert_eq!(refused.result, Err(refusal.into()));
     let second = Duration::from_secs(1);
     let waited = act(Action::Wait(second), &[DONE]).await;
-    assert_eq!(waited.result.unwrap(), Next::Wait(second));
+    assert_eq!(waited.result.unwrap(), Requeue::After(second));
     let settled = act(Action::Settle, &[DONE]).await;
-    assert_eq!(settled.result.unwrap(), Next::Settled);
+    assert_eq!(settled.result.unwrap(), Requeue::OnChange);
     assert!(refused.sent.is_empty() && waited.sent.is_empty() && settled.sent.is_empty());
 }
 

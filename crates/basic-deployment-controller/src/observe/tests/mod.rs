@@ -11,7 +11,7 @@ use std::time::Duration;
 use catena_api::{BasicDeploymentStatus, ChildStatus, keys};
 use operator_kit::{
     report::{Events, Failures},
-    run::{Controller, Next, Queue},
+    run::{Controller, Queue, Requeue},
     testing::{Answer, Log, Sent, answering},
     write::Writer,
 };
@@ -116,11 +116,11 @@ impl Cluster {
     }
 
     /// Makes a pass, like the kit.
-    async fn pass(&self) -> Result<Next, Failure> {
+    async fn pass(&self) -> Result<Requeue, Failure> {
         self.pass_over(deployment()).await
     }
 
-    async fn pass_over(&self, deployment: BasicDeployment) -> Result<Next, Failure> {
+    async fn pass_over(&self, deployment: BasicDeployment) -> Result<Requeue, Failure> {
         let observed = self.deployments.observe(Arc::new(deployment), Backoffs::default()).await;
         let observed = observed.map_err(failure)?;
         let action = self.deployments.decide(&observed);

@@ -29,7 +29,7 @@ async fn cluster(own: Answer) -> Cluster {
 async fn they_are_adopted_while_their_next_owner_is_still_there() {
     let here = Answer::Object(json!({"metadata": {"name": "web", "uid": "deployment"}}));
     let there = cluster(here).await;
-    assert_eq!(there.pass().await.unwrap(), Next::Written);
+    assert_eq!(there.pass().await.unwrap(), Requeue::Written);
     let names = ["a", "b"].map(|hash| revision::name("web", "former", hash));
     let mut adopted = names.map(|name| format!("APPLY {REVISIONS}/{name}")).to_vec();
     adopted.insert(0, format!("GET {DEPLOYMENT}"));

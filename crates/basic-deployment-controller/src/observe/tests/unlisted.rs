@@ -47,7 +47,7 @@ async fn while_it_may_still_run_no_other_child_is_made() {
 #[tokio::test]
 async fn one_that_was_recorded_right_before_its_kind_left_the_settings_and_never_made_holds_up_nothing() {
     let cluster = cluster("apps/v1", FORBIDDEN).await;
-    assert_eq!(cluster.pass().await.unwrap(), Next::Written);
+    assert_eq!(cluster.pass().await.unwrap(), Requeue::Written);
 }
 
 #[tokio::test]
@@ -64,7 +64,7 @@ async fn one_that_is_gone_or_not_ours_holds_up_nothing() {
         [("apps/v1", MISSING), ("apps/v1", owned_by("another")), ("gone.dev/v1", FORBIDDEN)]
     {
         let cluster = cluster(api_version, child).await;
-        assert_eq!(cluster.pass().await.unwrap(), Next::Written);
+        assert_eq!(cluster.pass().await.unwrap(), Requeue::Written);
         assert_eq!(cluster.asked().last(), Some(&format!("POST {REVISIONS}")));
     }
 }
@@ -75,7 +75,7 @@ async fn a_look_without_an_answer_fails_the_pass_and_what_is_no_version_is_not_a
     assert_eq!(refused.reason, "LookUpFailed");
     for forged in ["../../api/v1", "apps/v1?watch=true", ""] {
         let cluster = cluster(forged, owned_by("deployment")).await;
-        assert_eq!(cluster.pass().await.unwrap(), Next::Written);
+        assert_eq!(cluster.pass().await.unwrap(), Requeue::Written);
         assert_eq!(cluster.asked(), [format!("POST {REVISIONS}")], "{forged}");
     }
 }

@@ -93,7 +93,7 @@ fn one_description_serves_three_charts_and_stands_on_the_definitions() {
     assert_eq!(kinds, listed(include_str!("../../../../../charts/command-binder/values.yaml")));
     assert_eq!(kinds, listed(include_str!("../../../../../charts/command-reaper/values.yaml")));
     for definition in catena_api::crds() {
-        let definition: operator_watch::TrimmedObject =
+        let definition: operator_watch::PrunedObject =
             serde_json::from_value(serde_json::to_value(definition).unwrap()).unwrap();
         let metadata = &definition.metadata;
         let Some(text) = metadata.annotations.as_ref().and_then(|all| all.get(keys::BINDING)) else {

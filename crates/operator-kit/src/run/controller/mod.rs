@@ -88,22 +88,22 @@ pub trait Controller: Send + Sync + 'static {
         &self,
         observed: Self::Observed,
         action: Self::Action,
-    ) -> impl Future<Output = Result<Next, Self::Error>> + Send;
+    ) -> impl Future<Output = Result<Requeue, Self::Error>> + Send;
 }
 
-/// The continuation after a step.
+/// When the next pass follows a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum Requeue {
     /// Something was written; its watch event triggers the next pass, which comes soon also without one.
     Written,
     /// Something was found that the next pass must handle at once.
-    Again,
+    Now,
     /// Nothing is left to do until something changes.
-    Settled,
+    OnChange,
     /// Nothing is to be done before this time has passed.
-    Wait(Duration),
+    After(Duration),
     /// Nothing was achieved yet, and nothing has failed; the next pass after this time tries it again.
-    NotYet(Duration),
+    Untried(Duration),
 }
 
 /// The phase of the process.
@@ -302,11 +302,11 @@ impl<C: Controller> Reconciler<C> {
                 self.events.metrics.passed("success", took);
                 self.succeeded(uid, &backoffs, tried.step, next);
                 let wait = match next {
-                    Next::Wait(time) | Next::NotYet(time) => Some(time),
-                    Next::Again => Some(Duration::ZERO),
+                    Requeue::After(time) | Requeue::Untried(time) => Some(time),
+                    Requeue::Now => Some(Duration::ZERO),
                     // A write that changed nothing, or whose object its watch does not show, brings no event.
-                    Next::Written => Some(CATCH_UP_INTERVAL),
-                    Next::Settled => None,
+                    Requeue::Written => Some(CATCH_UP_INTERVAL),
+                    Requeue::OnChange => None,
                 };
                 return wait.into_iter().chain(retry_in).min();
             }
@@ -343,7 +343,7 @@ impl<C: Controller> Reconciler<C> {
         object: Arc<C::Kind>,
         backoffs: Backoffs,
         tried: &mut Tried,
-    ) -> Result<Next, Failures> {
+    ) -> Result<Requeue, Failures> {
         let observed = self.controller.observe(object.clone(), backoffs).await;
         let observed: Result<_, Failures> = observed.map_err(Into::into);
         if let Some(step) = observed.as_ref().err().and_then(|failures| failures.step) {
@@ -359,15 +359,15 @@ impl<C: Controller> Reconciler<C> {
     }
 
     /// Ends the backoff of a step that succeeded, and, if nothing is left to do, of all retries that became due.
-    fn succeeded(&self, uid: &str, backoffs: &Backoffs, step: &'static str, next: Next) {
+    fn succeeded(&self, uid: &str, backoffs: &Backoffs, step: &'static str, next: Requeue) {
         match next {
             // Only the failure was reported, so its backoff stays.
             _ if backoffs.everything().is_some() => return,
-            Next::NotYet(_) => return,
+            Requeue::Untried(_) => return,
             // With one step for everything, the failure may belong to the action after this one.
-            Next::Written | Next::Again if step == EVERYTHING => return,
-            Next::Written | Next::Again => self.backoff.progressed(uid, step),
-            Next::Settled | Next::Wait(_) => self.backoff.settled(uid),
+            Requeue::Written | Requeue::Now if step == EVERYTHING => return,
+            Requeue::Written | Requeue::Now => self.backoff.progressed(uid, step),
+            Requeue::OnChange | Requeue::After(_) => self.backoff.settled(uid),
         }
         self.events.metrics.backing_off.set(self.backoff.len() as u64);
     }

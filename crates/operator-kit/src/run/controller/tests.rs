@@ -8,7 +8,7 @@ use kube::{
     discovery::ApiResource,
     runtime::watcher::Event::{self, Apply, Delete},
 };
-use operator_watch::{ApiError, ObjectId, WatchedResource, Watermark};
+use operator_watch::{ApiError, ObjectId, SeenVersion, WriteTarget};
 use serde_json::json;
 
 use super::*;
@@ -32,9 +32,9 @@ impl Controller for Versions {
         version.clone()
     }
 
-    async fn act(&self, _: String, version: String) -> Result<Next, ApiError> {
+    async fn act(&self, _: String, version: String) -> Result<Requeue, ApiError> {
         self.0.lock().unwrap().push(version);
-        Ok(Next::Settled)
+        Ok(Requeue::OnChange)
     }
 
     fn forget(&self, uid: &str) {
@@ -136,7 +136,7 @@ impl Controller for Hangs {
 
     fn decide(&self, (): &()) {}
 
-    async fn act(&self, (): (), (): ()) -> Result<Next, ApiError> {
+    async fn act(&self, (): (), (): ()) -> Result<Requeue, ApiError> {
         std::future::pending().await
     }
 
@@ -182,10 +182,10 @@ impl Controller for TwoSteps {
         action
     }
 
-    async fn act(&self, _: Backoffs, action: &'static str) -> Result<Next, Failure> {
+    async fn act(&self, _: Backoffs, action: &'static str) -> Result<Requeue, Failure> {
         self.0.lock().unwrap().push(action);
         let refused = Failure::transient("Refused", "it is refused");
-        if action == "create" { Err(refused) } else { Ok(Next::Written) }
+        if action == "create" { Err(refused) } else { Ok(Requeue::Written) }
     }
 }
 
@@ -252,9 +252,9 @@ impl Controller for HalfBlind {
         "other"
     }
 
-    async fn act(&self, (): (), (): ()) -> Result<Next, Failures> {
+    async fn act(&self, (): (), (): ()) -> Result<Requeue, Failures> {
         self.0.lock().unwrap().push("other");
-        Ok(Next::Settled)
+        Ok(Requeue::OnChange)
     }
 }
 
@@ -271,12 +271,12 @@ async fn a_failed_read_that_only_one_step_needs_holds_up_no_other() {
 /// Creates the same object in every pass, and calls that a success.
 struct InVain {
     writer: Writer,
-    maps: WatchedResource,
+    maps: WriteTarget,
 }
 
 impl InVain {
-    fn new(writer: Writer, seen: &Watermark) -> Self {
-        Self { writer, maps: WatchedResource::new(ApiResource::erase::<ConfigMap>(&()), seen) }
+    fn new(writer: Writer, seen: &SeenVersion) -> Self {
+        Self { writer, maps: WriteTarget::new(ApiResource::erase::<ConfigMap>(&()), seen) }
     }
 }
 
@@ -294,12 +294,12 @@ impl Controller for InVain {
         backoffs.failure().is_none().then_some("create")
     }
 
-    async fn act(&self, _: Backoffs, action: Option<&'static str>) -> Result<Next, ApiError> {
-        let Some(name) = action else { return Ok(Next::Settled) };
+    async fn act(&self, _: Backoffs, action: Option<&'static str>) -> Result<Requeue, ApiError> {
+        let Some(name) = action else { return Ok(Requeue::OnChange) };
         let object = json!({"metadata": {"namespace": "shop", "name": name}});
         let own = ObjectId { uid: "a", ..ObjectId::default() };
-        self.writer.on_behalf_of(own).create(&self.maps, &object).await?;
-        Ok(Next::Written)
+        self.writer.for_object(own).create(&self.maps, &object).await?;
+        Ok(Requeue::Written)
     }
 }
 
@@ -317,7 +317,7 @@ async fn passes_that_succeed_with_the_very_same_write_for_ever_are_slowed_down()
 
     let shown = SharedRows::default();
     let writer = writer(&server);
-    let in_vain = InVain::new(writer.clone(), &Watermark::unwatched());
+    let in_vain = InVain::new(writer.clone(), &SeenVersion::unwatched());
     let passes = passes_of(in_vain, shown.clone(), writer);
     shown.write().take(Apply(Lenient(Ok(object("a", "1")))), Arc::new);
     for _ in 0..100 {
@@ -357,17 +357,17 @@ impl Controller for Heals {
         action
     }
 
-    async fn act(&self, _: Backoffs, action: &'static str) -> Result<Next, ApiError> {
+    async fn act(&self, _: Backoffs, action: &'static str) -> Result<Requeue, ApiError> {
         if action == EVERYTHING {
-            return Ok(Next::Settled);
+            return Ok(Requeue::OnChange);
         }
-        let maps = WatchedResource::unwatched(ApiResource::erase::<ConfigMap>(&()));
+        let maps = WriteTarget::unwatched(ApiResource::erase::<ConfigMap>(&()));
         let patch = json!({"metadata": {"namespace": "shop", "name": "settings"}, "data": {"a": "ours"}});
         let own = ObjectId { uid: "a", ..ObjectId::default() };
-        self.writer.on_behalf_of(own).undoing(Some("data.a")).merge(&maps, &patch).await?;
+        self.writer.for_object(own).undoing(Some("data.a")).merge(&maps, &patch).await?;
         *self.is_changed.lock().unwrap() = false;
         self.writes.lock().unwrap().push(Instant::now());
-        Ok(Next::Written)
+        Ok(Requeue::Written)
     }
 }
 
@@ -456,7 +456,7 @@ async fn a_write_that_no_watch_ever_shows_is_followed_by_another_pass() {
     let (client, log) = answering(move |_| Answer::Object(written.clone()));
     let writer = Writer::over(client, "versions");
     let shown = SharedRows::default();
-    let passes = passes_of(InVain::new(writer.clone(), &Watermark::default()), shown.clone(), writer);
+    let passes = passes_of(InVain::new(writer.clone(), &SeenVersion::default()), shown.clone(), writer);
     shown.write().take(Apply(Lenient(Ok(object("a", "1")))), Arc::new);
     let began = Instant::now();
     for _ in 0..2 {
@@ -486,18 +486,18 @@ impl Controller for Slow {
 
     fn decide(&self, (): &()) {}
 
-    async fn act(&self, (): (), (): ()) -> Result<Next, ApiError> {
+    async fn act(&self, (): (), (): ()) -> Result<Requeue, ApiError> {
         let written = object_named("settings");
-        let kind = WatchedResource::unwatched(ApiResource::erase::<ConfigMap>(&()));
+        let kind = WriteTarget::unwatched(ApiResource::erase::<ConfigMap>(&()));
         for _ in 0..5 {
             tokio::time::sleep(Duration::from_secs(40)).await;
             let id = ObjectId::of(&written);
-            self.writer.on_behalf_of(id).delete(&kind, id, DeleteParams::default()).await?;
+            self.writer.for_object(id).delete(&kind, id, DeleteParams::default()).await?;
         }
         if self.hangs {
             std::future::pending::<()>().await;
         }
-        Ok(Next::Settled)
+        Ok(Requeue::OnChange)
     }
 }
 
@@ -534,10 +534,10 @@ impl Controller for WaitsForItsTurn {
 
     fn decide(&self, (): &()) {}
 
-    async fn act(&self, (): (), (): ()) -> Result<Next, Failure> {
+    async fn act(&self, (): (), (): ()) -> Result<Requeue, Failure> {
         let has_failed = std::mem::replace(&mut *self.0.lock().unwrap(), true);
         let refused = Failure::transient("Refused", "it is refused");
-        if has_failed { Ok(Next::NotYet(Duration::from_millis(500))) } else { Err(refused) }
+        if has_failed { Ok(Requeue::Untried(Duration::from_millis(500))) } else { Err(refused) }
     }
 }
 
@@ -572,10 +572,10 @@ impl Controller for InOrder {
         name.clone()
     }
 
-    async fn act(&self, _: String, name: String) -> Result<Next, Failure> {
+    async fn act(&self, _: String, name: String) -> Result<Requeue, Failure> {
         tokio::time::sleep(Duration::from_millis(10)).await;
         self.0.lock().unwrap().push(name);
-        Ok(Next::Settled)
+        Ok(Requeue::OnChange)
     }
 }
 

@@ -14,7 +14,7 @@ use kube::{
     Api, Client,
     api::{ApiResource, ObjectMeta, PostParams, TypeMeta},
 };
-use operator_watch::{ApiError, Cause, Health, Live, Named, TrimmedObject, Verb};
+use operator_watch::{ApiError, Cause, Health, Live, Named, PrunedObject, Verb};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -37,7 +37,7 @@ pub(crate) const RELEASE_TIMEOUT: Duration = Duration::from_secs(10);
 /// A candidate for leadership, which keeps the gate open while it leads.
 pub(crate) struct Candidate {
     /// The API server accepts times in a Lease that cannot be parsed here.
-    leases: Api<TrimmedObject>,
+    leases: Api<PrunedObject>,
     name: String,
     identity: String,
     gate: Gate,
@@ -48,7 +48,7 @@ pub(crate) struct Candidate {
 /// The Lease as this process last wrote it.
 pub(crate) struct Leadership {
     candidate: Candidate,
-    lease: TrimmedObject,
+    lease: PrunedObject,
     renewed: Instant,
 }
 
@@ -126,7 +126,7 @@ impl Candidate {
     }
 
     /// Takes a Lease that is free. Returns it with the begin of its validity.
-    async fn take(&self, seen: &mut Seen) -> Result<Option<(TrimmedObject, Instant)>, ApiError> {
+    async fn take(&self, seen: &mut Seen) -> Result<Option<(PrunedObject, Instant)>, ApiError> {
         let found = self.answer(self.leases.get_opt(&self.name)).await?;
         // The holder of a deleted Lease still writes, and creates it again at its next renewal.
         let (mut is_held, mut validity) = (true, LEASE_DURATION);
@@ -152,18 +152,18 @@ impl Candidate {
 
     /// Creates the Lease in the place of a deleted one, with its labels and annotations. Without those of helm, an
     /// uninstallation would leave the Lease behind, and the next installation would refuse it as somebody else's.
-    async fn create(&self, former: &ObjectMeta) -> Result<TrimmedObject, ApiError> {
+    async fn create(&self, former: &ObjectMeta) -> Result<PrunedObject, ApiError> {
         let ObjectMeta { labels, annotations, .. } = former.clone();
         let metadata =
             ObjectMeta { name: Some(self.name.clone()), labels, annotations, ..ObjectMeta::default() };
         let mut data = json!(TypeMeta::resource::<Lease>());
         data["spec"] = self.spec(&Value::Null);
-        self.answer(self.leases.create(&PostParams::default(), &TrimmedObject { metadata, data })).await
+        self.answer(self.leases.create(&PostParams::default(), &PrunedObject { metadata, data })).await
     }
 
     /// Writes a spec. The write carries the resourceVersion of `last`, so that one of two candidates gets a conflict. It leaves
     /// the `managedFields` as they are.
-    async fn replace(&self, last: &TrimmedObject, spec: Value) -> Result<TrimmedObject, ApiError> {
+    async fn replace(&self, last: &PrunedObject, spec: Value) -> Result<PrunedObject, ApiError> {
         let mut lease = last.clone();
         lease.data["spec"] = spec;
         self.answer(self.leases.replace(&self.name, &PostParams::default(), &lease)).await
@@ -270,12 +270,12 @@ impl Leadership {
 }
 
 /// The identity of the holder of a Lease; empty if there is none.
-fn holder(lease: &TrimmedObject) -> &str {
+fn holder(lease: &PrunedObject) -> &str {
     lease.data["spec"]["holderIdentity"].as_str().unwrap_or_default()
 }
 
 /// The time for which a Lease is valid after a renewal.
-fn validity(lease: &TrimmedObject) -> Duration {
+fn validity(lease: &PrunedObject) -> Duration {
     let seconds = lease.data["spec"]["leaseDurationSeconds"].as_i64();
     seconds.map_or(LEASE_DURATION, |seconds| Duration::from_secs(u64::try_from(seconds).unwrap_or(0)))
 }

@@ -17,7 +17,7 @@ use basic_deployment_controller::{
 use catena_api::{BasicDeployment, Pin};
 use operator_kit::{report::StatusAge, write::Ownership};
 use operator_templates::Rendered;
-use operator_watch::{WatchedResource, Watermark};
+use operator_watch::{SeenVersion, WriteTarget};
 use parking_lot::Mutex;
 
 use super::super::super::{
@@ -142,7 +142,7 @@ fn child_of(row: &Object, scope: &Scope) -> Child {
 }
 
 fn listed(kind: &Arc<ChildKind>) -> ListedKind {
-    let watched = WatchedResource::new(kind.api_resource(), &Watermark::default());
+    let watched = WriteTarget::new(kind.api_resource(), &SeenVersion::default());
     ListedKind { kind: kind.clone(), watched }
 }
 

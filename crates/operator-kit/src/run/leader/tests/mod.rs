@@ -370,7 +370,7 @@ fn a_lease_is_read_whatever_times_it_tells_and_keeps_what_others_say_of_it() {
     });
     told["metadata"]["managedFields"] = json!([{"manager": "other", "time": "9999-12-31T23:59:59Z"}]);
     assert!(serde_json::from_value::<Lease>(told.clone()).is_err());
-    let read: TrimmedObject = serde_json::from_value(told).unwrap();
+    let read: PrunedObject = serde_json::from_value(told).unwrap();
     assert_eq!((holder(&read), validity(&read)), ("reaper-0", Duration::from_secs(30)));
     let written = serde_json::to_value(&read).unwrap();
     assert_eq!((&written["metadata"], &written["spec"]["renewTime"]), (&metadata, &json!(last)));
