@@ -189,10 +189,8 @@ async fn what_a_rule_or_a_reference_leaves_open_is_not_bound_and_told() -> Resul
 }
 
 const MOVES: &str = "moves.example.com";
-
-fn moves_to(targets: &Value) -> Value {
-    moves_in(MOVES, targets)
-}
+/// Of another test, because the garbage collector goes on watching a version that it has known.
+const HALLS: &str = "halls.example.com";
 
 fn moves_in(group: &str, targets: &Value) -> Value {
     json!({"kinds": [{
@@ -201,9 +199,8 @@ fn moves_in(group: &str, targets: &Value) -> Value {
     }]})
 }
 
-fn moves(version: &str, kind: &str, name: &str, to: &str) -> String {
+fn moves(api_version: &str, kind: &str, name: &str, to: &str) -> String {
     let spec = if to.is_empty() { json!({}) } else { json!({"to": to}) };
-    let api_version = format!("{MOVES}/{version}");
     json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, "spec": spec}).to_string()
 }
 
@@ -217,10 +214,10 @@ async fn commands_and_targets_are_read_in_a_version_that_is_served() -> Result<(
     define(&served(true)).await?;
     let namespace = cluster.namespace("versions").await?;
     let place = json!([{"group": MOVES, "version": "v1", "resource": "places", "kind": "Place"}]);
-    let release = Release::upgrade(&cluster, BINDER, &moves_to(&place)).await?;
+    let release = Release::upgrade(&cluster, BINDER, &moves_in(MOVES, &place)).await?;
     let commands = api(&cluster, &namespace, MOVES, "v2", "Move");
     let apply = async |kind: &str, name: &str, to: &str| {
-        kubectl_apply(&namespace.name, &moves("v2", kind, name, to)).await
+        kubectl_apply(&namespace.name, &moves("moves.example.com/v2", kind, name, to)).await
     };
     apply("Place", "here", "").await?;
     apply("Move", "before", "here").await?;
@@ -311,14 +308,14 @@ async fn a_target_that_comes_late_and_one_whose_kind_does_are_noticed_within_sec
 async fn whether_a_target_lives_in_namespaces_is_asked_of_the_cluster() -> Result<()> {
     let cluster = Cluster::changing(&[BINDER]).await?;
     let served = [("Move", "Namespaced"), ("Hall", "Cluster")]
-        .map(|(kind, scope)| definition(MOVES, kind, scope, &[("v1", true)]));
+        .map(|(kind, scope)| definition(HALLS, kind, scope, &[("v1", true)]));
     define(&served).await?;
     let namespace = cluster.namespace("scopes").await?;
-    let hall = json!([{"group": MOVES, "version": "v1", "resource": "halls", "kind": "Hall"}]);
-    let release = Release::upgrade(&cluster, BINDER, &moves_to(&hall)).await?;
-    kubectl_apply(&namespace.name, &moves("v1", "Hall", &namespace.name, "")).await?;
-    kubectl_apply(&namespace.name, &moves("v1", "Move", "wide", &namespace.name)).await?;
-    until_owned(&api(&cluster, &namespace, MOVES, "v1", "Move"), "wide").await;
+    let hall = json!([{"group": HALLS, "version": "v1", "resource": "halls", "kind": "Hall"}]);
+    let release = Release::upgrade(&cluster, BINDER, &moves_in(HALLS, &hall)).await?;
+    kubectl_apply(&namespace.name, &moves("halls.example.com/v1", "Hall", &namespace.name, "")).await?;
+    kubectl_apply(&namespace.name, &moves("halls.example.com/v1", "Move", "wide", &namespace.name)).await?;
+    until_owned(&api(&cluster, &namespace, HALLS, "v1", "Move"), "wide").await;
     release.restore().await?;
     undefine(&served).await
 }

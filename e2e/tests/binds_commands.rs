@@ -6,7 +6,8 @@ use catena_api::{
     BasicDeployment, BasicDeploymentRestart, BasicDeploymentRestartSpec, TargetRef, command::BOUND, keys,
 };
 use e2e::{
-    AuditLog, BINDER, COMMANDED, Cluster, Namespace, Pace, Request, Tally, condition, deployment, kubectl,
+    AuditLog, BINDER, COMMANDED, Cluster, Namespace, Pace, Release, Request, Tally, WAIT_TIMEOUT, condition,
+    deployment, eventually, kinds_without_admission, kubectl,
 };
 use futures::future::try_join_all;
 use k8s_openapi::{
@@ -17,6 +18,7 @@ use kube::{
     ResourceExt,
     api::{ListParams, ObjectMeta},
 };
+use serde_json::json;
 use std::{collections::BTreeMap, time::Duration};
 use tokio::time::{Instant, sleep_until};
 
@@ -124,12 +126,17 @@ async fn a_missing_target_is_said_and_its_arrival_noticed_at_once() -> Result<()
 
 #[tokio::test]
 async fn a_target_elsewhere_never_owns() -> Result<()> {
-    let cluster = Cluster::with(&COMMANDED).await?;
+    let cluster = Cluster::changing_one_of(&COMMANDED, BINDER).await?;
+    // The API server would refuse the command.
+    let release = Release::upgrade(&cluster, BINDER, &json!({"kinds": kinds_without_admission()?})).await?;
     let (here, there) = (cluster.namespace("here").await?, cluster.namespace("there").await?);
     there.create(&parent("shop")).await?;
     let mut away = restart("away", "shop");
     away.spec.target_ref.namespace = Some(there.name.clone());
-    here.create(&away).await?;
+    eventually("the policy is gone", WAIT_TIMEOUT, async || {
+        here.create(&away).await.map_err(|error| format!("{error:#}"))
+    })
+    .await;
     here.create(&restart("astray", "shop")).await?;
 
     let message = until_refused(&here, "away", "CrossNamespace").await;
@@ -139,7 +146,7 @@ async fn a_target_elsewhere_never_owns() -> Result<()> {
     for restart in here.api::<Restart>().list(&ListParams::default()).await? {
         assert!(restart.owner_references().is_empty(), "{:?}", restart.owner_references());
     }
-    Ok(())
+    release.restore().await
 }
 
 #[tokio::test]

@@ -148,7 +148,6 @@ async fn is_carried_out(
 ) -> Result<()> {
     let of_target = &kind["target"]["kinds"][0];
     let (name, objects) = (target.id, api(namespace, of_target)?);
-    define(cluster, namespace, kind).await?;
     let object = json!({"metadata": {"name": name}, "spec": target.spec});
     let object = create(&objects, of_target, object).await?;
     let api_version = format!("{}/{}", text(of_target, "group")?, text(of_target, "version")?);
@@ -183,9 +182,12 @@ async fn the_examples_for_other_projects_run_once_their_operators_report() -> Re
     let proxy = ChaosProxy::start().await?;
     let settings = json!({"kinds": kinds, "discovery": {"enabled": false}});
     let run = OwnProcess::start(OwnProcess::program(RUNNER)?, &proxy, &settings)?;
+    for kind in kinds {
+        define(&cluster, &namespace, kind).await?;
+    }
     for target in &targets() {
         let kind = kinds.iter().find(|kind| kind["id"] == target.id).context(target.id)?;
-        let carried_out = is_carried_out(&cluster, &namespace, kind, target).await;
+        let carried_out = is_carried_out(&namespace, kind, target).await;
         carried_out.with_context(|| format!("{}: {}", target.id, run.log()))?;
     }
     foreign.remove().await

@@ -3,7 +3,7 @@
 - apiGroups: [catena.dev]
   resources: [basicdeployments]
   verbs: [get, list, watch]
-# A rollback that holds no longer is removed from its BasicDeployment.
+# The annotation catena.dev/pinned-revision is removed when it holds no longer.
 - apiGroups: [catena.dev]
   resources: [basicdeployments]
   verbs: [patch]

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use basic_deployment_controller::{
     child::Child,
-    decide::{Action, Cause},
+    decide::Action,
     desired::Desired,
     drift::changed_field,
     error::{Error, Refusal},
@@ -15,14 +15,15 @@ use basic_deployment_controller::{
 };
 use catena_api::{BasicDeployment, keys};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::api::DeleteParams;
 use operator_kit::{
     report::StatusAge,
     run::Next,
     write::{Batch, Ownership, Writer},
 };
 use operator_templates::Rendered;
-use operator_watch::{ApiError, ObjectId, Row, WatchedResource};
-use serde_json::{Value, json};
+use operator_watch::{ApiError, Cause, ObjectId, Row, WatchedResource};
+use serde_json::json;
 
 use crate::memory::Memory;
 
@@ -49,10 +50,17 @@ impl Executor {
     /// Takes a step.
     pub async fn act(&self, observed: &Observed, action: Action) -> Result<Next, Error> {
         let deployment = &*observed.deployment;
+        let own = self.writer.on_behalf_of(ObjectId::of(deployment));
         match action {
             Action::Record { rendered, number } => return self.record(deployment, rendered, number).await,
             Action::RefreshOwner { children, revisions } => {
-                self.refresh_owner(observed, children, revisions).await?;
+                let children = children.iter().map(|child| (observed.place(&child.kind), child.id()));
+                let revisions = revisions.iter().map(|revision| (self.revisions.clone(), revision.id()));
+                let refresh = async |(place, dependent): (WatchedResource, ObjectId<'_>)| {
+                    own.refresh_owner::<BasicDeployment>(&place, dependent).await
+                };
+                let dependents = children.chain(revisions).collect();
+                Batch::run(dependents, refresh, ApiError::concerns_one_object).await.all()?;
             }
             Action::Adopt(orphans) => {
                 let adopt = async |orphan: Arc<Revision>| self.adopt(deployment, &orphan).await;
@@ -61,13 +69,13 @@ impl Executor {
             Action::Renumber { revision, number } => {
                 let mut patch = json!({"metadata": revision.id(), "revision": number});
                 patch["metadata"]["annotations"] = json!({keys::NUMBERED_AT: Time(observed.now)});
-                self.merge(deployment, &self.revisions, &patch, None).await?;
+                own.merge(&self.revisions, &patch).await?;
             }
             Action::Create { desired, replicas } => {
                 self.apply(observed, &desired, replicas, None, false).await?;
             }
-            Action::Apply { child, desired, replicas, cause } => {
-                self.apply(observed, &desired, replicas, Some(&child), cause == Cause::Drift).await?;
+            Action::Apply { child, desired, replicas, heals } => {
+                self.apply(observed, &desired, replicas, Some(&child), heals).await?;
             }
             Action::Unpin => {
                 let patch = json!({"metadata": {"annotations": {keys::PINNED_REVISION: null}}});
@@ -78,19 +86,17 @@ impl Executor {
                 self.scale(observed, &child, replicas, heals).await?;
             }
             Action::Strip { child, field, patch } => {
-                self.merge(deployment, &observed.place(&child.kind), &patch, Some(&field)).await?;
+                own.undoing(Some(&field)).merge(&observed.place(&child.kind), &patch).await?;
             }
             Action::Delete(children) => {
-                let own = self.writer.on_behalf_of(ObjectId::of(deployment));
                 let delete = async |child: Arc<Child>| {
                     // Until its replicas are gone, so that ready is not reported beside them.
-                    own.delete_in_foreground(&observed.place(&child.kind), child.id()).await
+                    own.delete(&observed.place(&child.kind), child.id(), DeleteParams::foreground()).await
                 };
                 Batch::run(children, delete, ApiError::concerns_one_object).await.all()?;
             }
             Action::Prune(revisions) => {
-                let own = self.writer.on_behalf_of(ObjectId::of(deployment));
-                let delete = async |old: Arc<Revision>| own.delete(&self.revisions, old.id()).await;
+                let delete = async |old: Arc<Revision>| own.delete(&self.revisions, old.id(), DeleteParams::default()).await;
                 Batch::run(revisions, delete, ApiError::concerns_one_object).await.all()?;
             }
             Action::Refuse(refusal) | Action::RefuseFormer(refusal) => return Err(refusal.into()),
@@ -99,26 +105,6 @@ impl Executor {
             Action::Settle => return Ok(Next::Settled),
         }
         Ok(Next::Written)
-    }
-
-    async fn refresh_owner(
-        &self,
-        observed: &Observed,
-        children: Vec<Arc<Child>>,
-        revisions: Vec<Arc<Revision>>,
-    ) -> Result<(), ApiError> {
-        let own = self.writer.on_behalf_of(ObjectId::of(&*observed.deployment));
-        let of_child = async |child: Arc<Child>| {
-            let place = observed.place(&child.kind);
-            own.refresh_owner::<BasicDeployment>(&place, child.id()).await
-        };
-        let of_revision = async |revision: Arc<Revision>| {
-            let place = &self.revisions;
-            own.refresh_owner::<BasicDeployment>(place, revision.id()).await
-        };
-        let children = Batch::run(children, of_child, ApiError::concerns_one_object).await.all();
-        Batch::run(revisions, of_revision, ApiError::concerns_one_object).await.all()?;
-        children
     }
 
     async fn record(
@@ -144,7 +130,7 @@ impl Executor {
             "revision": number,
         });
         match self.writer.on_behalf_of(own).create(&self.revisions, &revision).await {
-            Err(error) if error.cause == operator_watch::Cause::AlreadyExists => {
+            Err(error) if error.cause == Cause::AlreadyExists => {
                 if self.memory.name_taken_for(own.uid, &rendered.hash) >= WATCH_DELAY {
                     let on = format!("--namespace {} controllerrevision {name} --overwrite", own.namespace);
                     let label = format!("kubectl label {on} {}={}", keys::DEPLOYMENT_UID, own.uid);
@@ -183,7 +169,8 @@ impl Executor {
         if let Some(restarted_at) = &child.kind.fields().restarted_at {
             restarted_at.set(&mut patch, token.into());
         }
-        self.merge(&observed.deployment, &observed.place(&child.kind), &patch, None).await
+        let own = self.writer.on_behalf_of(ObjectId::of(&*observed.deployment));
+        own.merge(&observed.place(&child.kind), &patch).await
     }
 
     async fn scale(
@@ -201,9 +188,10 @@ impl Executor {
         handed.set_in_patch(&mut patch, child, desired.map(|desired| &desired.object));
         let changed = handed.changed_on(child).filter(|_| child.replicas() == Some(replicas));
         let undone = heals.then(|| changed.unwrap_or(field).to_string());
-        self.merge(deployment, &observed.place(&child.kind), &patch, undone.as_deref()).await?;
-        let whose = ObjectId::of(deployment).uid;
-        self.memory.scaled(whose, &child.uid, replicas, is_known_in(observed));
+        let own = ObjectId::of(deployment);
+        let writes = self.writer.on_behalf_of(own).undoing(undone.as_deref());
+        writes.merge(&observed.place(&child.kind), &patch).await?;
+        self.memory.scaled(own.uid, &child.uid, replicas, is_known_in(observed));
         Ok(())
     }
 
@@ -227,18 +215,6 @@ impl Executor {
         let applied = answer["metadata"]["uid"].as_str().unwrap_or_default();
         self.memory.scaled(own.uid, applied, replicas, is_known_in(observed));
         Ok(())
-    }
-
-    /// Merges a patch. `undone` is the field whose change by somebody else it undoes, if it does.
-    async fn merge(
-        &self,
-        deployment: &BasicDeployment,
-        place: &WatchedResource,
-        patch: &Value,
-        undone: Option<&str>,
-    ) -> Result<(), ApiError> {
-        let writes = self.writer.on_behalf_of(ObjectId::of(deployment)).undoing(undone);
-        writes.merge(place, patch).await
     }
 }
 

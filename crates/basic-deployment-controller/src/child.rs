@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use catena_api::{BasicDeployment, keys};
+use catena_api::keys;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use operator_kit::write::Ownership;
-use operator_watch::{ObjectId, Row, TrimmedObject};
+use operator_watch::{Named, ObjectId, Row, TrimmedObject};
 use serde_json::{Value, json};
 
 use crate::{
@@ -80,6 +80,12 @@ impl Child {
         }
     }
 
+    /// Its kind and name, for messages.
+    #[must_use]
+    pub fn named(&self) -> Named {
+        Named::new(&*self.kind.kind, &*self.name)
+    }
+
     /// The hash of its rendering.
     #[must_use]
     pub fn hash(&self) -> &str {
@@ -90,27 +96,16 @@ impl Child {
     /// not to be deleted.
     #[must_use]
     pub fn refused(&self) -> Refusal {
-        let (kind, name) = (self.kind.kind.clone(), self.name.clone());
-        let holder = match &self.owner {
+        let why = match &self.owner {
             Some(owner) => format!(
-                "{} {:?}, which needs it; change the name in the template, or give this BasicDeployment another name",
+                "and belongs to {} {:?}, which needs it; change the name in the template, or give this BasicDeployment another name",
                 owner.kind, owner.name
             ),
             // A former BasicDeployment orphaned it, and nobody has adopted it.
-            None if !self.is_deleting && !self.hash().is_empty() => {
-                return Refusal::ChildOfAnotherContent { kind, name };
-            }
-            None => "an unknown owner: it has no controller, and was not rendered from this template; delete it if nobody needs it, or change the name in the template".to_owned(),
+            None if !self.is_deleting && !self.hash().is_empty() => "without an owner and was rendered from another spec or template; restore those to have it adopted without downtime, and change them afterwards; otherwise delete it, or change the name in the template".to_owned(),
+            None => "and belongs to an unknown owner: it has no controller, and was not rendered from this template; delete it if nobody needs it, or change the name in the template".to_owned(),
         };
-        Refusal::ChildNotOwned { kind, name, holder }
-    }
-
-    /// Whether the status of its `BasicDeployment` is about the present generation, and about this child and its rendering.
-    #[must_use]
-    pub fn is_reported_by(&self, deployment: &BasicDeployment) -> bool {
-        let Some(status) = &deployment.status else { return false };
-        status.observed_generation == deployment.metadata.generation
-            && status.child.as_ref().is_some_and(|told| told.uid == self.uid && told.hash == self.hash())
+        Refusal::ChildNotOwned { kind: self.kind.kind.clone(), name: self.name.clone(), why }
     }
 
     /// The value of one of its annotations.
@@ -128,7 +123,7 @@ impl Child {
     /// The number of its desired replicas.
     #[must_use]
     pub fn replicas(&self) -> Option<i32> {
-        number(self.kind.fields().replicas.get(&self.object))
+        i32::try_from(self.kind.fields().replicas.get(&self.object)?.as_i64()?).ok()
     }
 
     /// The number of its replicas that are being deleted, or are about to be, and are not gone; `None` if it has not reported that
@@ -169,10 +164,6 @@ impl Child {
     pub fn is_current(&self) -> bool {
         self.outputs.observed_generation == Some(self.generation)
     }
-}
-
-fn number(value: Option<&Value>) -> Option<i32> {
-    value.and_then(Value::as_i64).and_then(|number| i32::try_from(number).ok())
 }
 
 /// The values of `observed` in the fields that `wanted` sets; a missing field is null.

@@ -24,7 +24,7 @@ use catena_api::{BasicDeployment, keys};
 use kube::Resource;
 use operator_kit::{
     report::{EventType, Events},
-    run::{Attempt, Controller, LiveSettings, Next},
+    run::{Backoffs, Controller, LiveSettings, Next},
 };
 
 use crate::{act::Executor, observe::Observer};
@@ -50,9 +50,9 @@ impl Controller for Deployments {
     type Action = Action;
     type Error = Error;
 
-    async fn observe(&self, deployment: Arc<BasicDeployment>, attempt: Attempt) -> Result<Observed, Error> {
+    async fn observe(&self, deployment: Arc<BasicDeployment>, backoffs: Backoffs) -> Result<Observed, Error> {
         let status_age = self.executor.status_age(&deployment);
-        self.observer.observe(deployment, attempt, status_age).await
+        self.observer.observe(deployment, backoffs, status_age).await
     }
 
     fn decide(&self, observed: &Observed) -> Action {
@@ -67,7 +67,7 @@ impl Controller for Deployments {
         let event = events::of(&observed, &action);
         let acted = self.executor.act(&observed, action).await;
         if let (Ok(_), Some(event)) = (&acted, event)
-            && (event.type_ == EventType::Warning || self.settings.current().events.normal)
+            && (event.type_ == EventType::Warning || self.settings.current().publishes_normal_events)
         {
             self.events.publish(&observed.deployment.object_ref(&()), event);
         }
@@ -76,7 +76,10 @@ impl Controller for Deployments {
 
     /// A pin may end the failure, and is no new generation.
     fn retry_key(&self, deployment: &BasicDeployment, _: &'static str) -> u64 {
-        fingerprint(deployment)
+        let annotations = deployment.metadata.annotations.as_ref();
+        let mut hasher = DefaultHasher::new();
+        annotations.and_then(|all| all.get(keys::PINNED_REVISION)).hash(&mut hasher);
+        hasher.finish()
     }
 
     fn longest_backoff(&self) -> Duration {
@@ -86,12 +89,4 @@ impl Controller for Deployments {
     fn forget(&self, uid: &str) {
         self.observer.forget(uid);
     }
-}
-
-/// A number that identifies the pin of a `BasicDeployment`.
-fn fingerprint(deployment: &BasicDeployment) -> u64 {
-    let annotations = deployment.metadata.annotations.as_ref();
-    let mut hasher = DefaultHasher::new();
-    annotations.and_then(|all| all.get(keys::PINNED_REVISION)).hash(&mut hasher);
-    hasher.finish()
 }

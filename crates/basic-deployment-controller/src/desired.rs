@@ -52,14 +52,15 @@ pub fn render(deployment: &BasicDeployment, settings: &Settings) -> Result<Rende
     if templates.reads_suffix(&spec.template) {
         rendered = of(&Subject { suffix: &short_digest(&[&rendered.hash]), ..subject })?;
     }
+    let not_taken = |field, why| Refusal::FieldNotTaken { template: spec.template.clone(), field, why };
     if let Some(field) = unused_metadata(&rendered.object) {
-        return Err(Refusal::UnusedMetadata { template: spec.template.clone(), field });
+        let why = "does not hand on: of the metadata, a template sets name, labels and annotations";
+        return Err(not_taken(field, why));
     }
     let kind = settings.kind_of(&rendered.object)?;
-    for (_, field) in kind.fields().written() {
-        if field.get(&rendered.object).is_some() {
-            return Err(Refusal::ReservedField { template: spec.template.clone(), field: field.to_string() });
-        }
+    if let Some((_, field)) = kind.fields().written().find(|(_, field)| field.get(&rendered.object).is_some())
+    {
+        return Err(not_taken(field.to_string(), "sets from the BasicDeployment"));
     }
     if let Some(owner) = Ownership::controller_of(&deployment.metadata)
         && kind.is((&owner.api_version, &owner.kind))

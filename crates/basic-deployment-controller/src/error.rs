@@ -29,25 +29,17 @@ pub enum Refusal {
     /// The template renders no child.
     #[error(transparent)]
     Template(#[from] TemplateError),
-    /// The template sets a field that belongs to this controller.
+    /// The template sets a field that no child gets from it.
     #[error(
-        "the template {template:?} sets {field}, which the controller sets from the BasicDeployment; remove it from the template"
+        "the template {template:?} sets {field}, which the controller {why}; remove it from the template"
     )]
-    ReservedField {
+    FieldNotTaken {
         /// The template.
         template: String,
         /// The field.
         field: String,
-    },
-    /// The template sets metadata that no child gets.
-    #[error(
-        "the template {template:?} sets {field}, which the controller does not hand on: of the metadata, a template sets name, labels and annotations; remove it from the template"
-    )]
-    UnusedMetadata {
-        /// The template.
-        template: String,
-        /// The field.
-        field: String,
+        /// What the controller does instead.
+        why: &'static str,
     },
     /// The rendered kind is not configured.
     #[error(
@@ -123,14 +115,14 @@ pub enum Refusal {
         restore: [String; 2],
     },
     /// The name of the child is taken.
-    #[error("{kind} {name:?} exists and belongs to {holder}")]
+    #[error("{kind} {name:?} exists {why}")]
     ChildNotOwned {
         /// The child's kind.
         kind: String,
         /// The child's name.
         name: String,
-        /// Its owner, and the remedy.
-        holder: String,
+        /// Whose it is, and the remedy.
+        why: String,
     },
     /// An output of the child cannot be read.
     #[error(
@@ -144,16 +136,6 @@ pub enum Refusal {
         /// The output, and the mistake in it.
         problem: String,
     },
-    /// The name of the child belongs to an orphaned child with another rendering.
-    #[error(
-        "{kind} {name:?} exists without an owner and was rendered from another spec or template; restore those to have it adopted without downtime, and change them afterwards; otherwise delete it, or change the name in the template"
-    )]
-    ChildOfAnotherContent {
-        /// The child's kind.
-        kind: String,
-        /// The child's name.
-        name: String,
-    },
 }
 
 impl Refusal {
@@ -162,7 +144,7 @@ impl Refusal {
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Template(error) => error.reason,
-            Self::ReservedField { .. } | Self::UnusedMetadata { .. } => reason::TEMPLATE_FAILED,
+            Self::FieldNotTaken { .. } => reason::TEMPLATE_FAILED,
             Self::KindNotListed { .. } | Self::FormerKindNotListed { .. } => reason::KIND_NOT_LISTED,
             Self::KindNotServed { .. } => reason::KIND_NOT_SERVED,
             Self::KindNotNamespaced { .. } => reason::KIND_NOT_NAMESPACED,
@@ -170,7 +152,7 @@ impl Refusal {
             Self::RevisionGone { .. } => reason::REVISION_GONE,
             Self::RevisionNameTaken { .. } => reason::REVISION_NAME_TAKEN,
             Self::ContractBroken { .. } => reason::CONTRACT_BROKEN,
-            Self::ChildNotOwned { .. } | Self::ChildOfAnotherContent { .. } => reason::CHILD_NOT_OWNED,
+            Self::ChildNotOwned { .. } => reason::CHILD_NOT_OWNED,
         }
     }
 }

@@ -7,7 +7,7 @@ use catena_api::{
 use operator_kit::report::{Conditions, Event, Events};
 
 use crate::{
-    decide::{Action, Cause},
+    decide::Action,
     observed::{Found, Observed},
     revision,
     stall::silence,
@@ -26,10 +26,10 @@ pub fn of(observed: &Observed, action: &Action) -> Option<Event> {
             let note = format!("created {kind} {name} with {replicas} of {wanted} replicas, on {revision}");
             Some(Events::normal("ChildCreated", &note))
         }
-        Action::Apply { child, desired, cause, .. } => {
+        Action::Apply { child, desired, heals, .. } => {
             let (reason, verb) = match observed.child {
                 Found::Orphan(_) => ("ChildAdopted", "adopted"),
-                _ if *cause == Cause::Drift => return None,
+                _ if *heals => return None,
                 _ => ("ChildUpdated", "updated"),
             };
             let revision = number_of(observed, &desired.hash);
@@ -55,9 +55,8 @@ pub fn of(observed: &Observed, action: &Action) -> Option<Event> {
             };
             let is_news = tells(status) && !observed.deployment.status.as_ref().is_some_and(tells);
             let child = observed.child.ours().filter(|_| is_news)?;
-            let (kind, name) = (&child.kind.kind, &child.name);
-            let silence = silence(observed, child)?;
-            Some(Events::warning(reason::CONTRACT_BROKEN, &format!("{kind} {name:?} {silence}")))
+            let note = format!("{} {}", child.named(), silence(observed, child)?);
+            Some(Events::warning(reason::CONTRACT_BROKEN, &note))
         }
         _ => None,
     }

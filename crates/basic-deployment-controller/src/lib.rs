@@ -2,7 +2,6 @@
 //! controller, models and other tools can call them.
 
 pub mod blocking_pod;
-pub mod breach;
 pub mod budget;
 pub mod child;
 pub mod child_kind;

@@ -54,25 +54,17 @@ impl Stillness {
     }
 }
 
-/// The part of the last writes that a decision may use.
-#[derive(Default)]
-pub struct Recalled {
-    /// The state of the child in which the server stores the rendering that is still wanted.
-    pub settled_as: Option<Value>,
-    /// The last replicas that were set on each child, by its uid.
-    pub replicas: HashMap<String, i32>,
-}
-
 impl Memory {
-    /// The part of the memory that concerns the wanted rendering.
-    pub fn recall(&self, uid: &str, desired: Option<&Desired>) -> Recalled {
+    /// The form in which the server stores a rendering, if it is the last one that was settled.
+    pub fn settled_as(&self, uid: &str, desired: &Desired) -> Option<Value> {
         let memory = self.0.lock();
-        let Some(remembered) = memory.get(uid) else { return Recalled::default() };
-        let settled = desired.zip(remembered.settled.as_ref());
-        let wanted = settled.filter(|(desired, (hash, _))| desired.hash == *hash);
-        let form =
-            wanted.map(|(desired, (_, form))| desired.seen_in(form.as_ref().unwrap_or(&desired.object)));
-        Recalled { settled_as: form, replicas: remembered.replicas.clone() }
+        let (hash, form) = memory.get(uid)?.settled.as_ref()?;
+        (*hash == desired.hash).then(|| desired.seen_in(form.as_ref().unwrap_or(&desired.object)))
+    }
+
+    /// The last replicas that were set on each child, by its uid.
+    pub fn given_replicas(&self, uid: &str) -> HashMap<String, i32> {
+        self.0.lock().get(uid).map(|remembered| remembered.replicas.clone()).unwrap_or_default()
     }
 
     /// Records the form in which the server stores a rendering.
@@ -235,7 +227,7 @@ mod tests {
         let memory = Memory::default();
         memory.scaled("web", "former", 3, |_| true);
         memory.scaled("web", "wanted", 4, |_| true);
-        let given = |memory: &Memory| memory.recall("web", None).replicas;
+        let given = |memory: &Memory| memory.given_replicas("web");
         assert_eq!(given(&memory), HashMap::from([("former".to_owned(), 3), ("wanted".to_owned(), 4)]));
         memory.scaled("web", "wanted", 5, |child| child == "wanted");
         assert_eq!(given(&memory), HashMap::from([("wanted".to_owned(), 5)]));

@@ -23,16 +23,17 @@ use jiff::Timestamp;
 use kube::Client;
 use operator_kit::{
     report::StatusAge,
-    run::{Attempt, LiveSettings, Queue, Renderings},
+    run::{Backoffs, LiveSettings, Queue, Renderings},
     write::Ownership,
 };
 use operator_templates::{Rendered, is_object_name};
 use operator_watch::{ApiError, Cause, Live, ObjectId, ServedKinds, WatchedResource, Watches};
+use serde_json::Value;
 
-use crate::memory::{Memory, Recalled};
+use crate::memory::Memory;
 
 use {
-    children::{Children, Known},
+    children::{Children, Known, Seen},
     history::History,
 };
 
@@ -92,13 +93,13 @@ impl Observer {
     pub async fn observe(
         &self,
         deployment: Arc<BasicDeployment>,
-        attempt: Attempt,
+        backoffs: Backoffs,
         status_age: StatusAge,
     ) -> Result<Observed, Error> {
         let version = self.settings.version();
         let settings = self.settings.current();
         let kinds = self.children.of(&settings.children);
-        let is_allowed = !matches!(attempt, Attempt::Deferred(_));
+        let is_allowed = backoffs.everything().is_none();
         let ObjectId { namespace, name, uid } = ObjectId::of(&*deployment);
         let rendered = render(&deployment, &settings);
         let revisions = self.history.of(namespace, name, uid);
@@ -114,8 +115,8 @@ impl Observer {
             return Err(Error::NotObserved { problem });
         }
         let is_observed = is_allowed && deployment.metadata.deletion_timestamp.is_none();
-        let may_adopt = is_observed && !attempt.holds(step::ADOPT);
-        let orphans = if may_adopt { self.orphans(&deployment, &revisions).await? } else { Vec::new() };
+        let may_adopt = is_observed && !backoffs.holds(step::ADOPT);
+        let orphans = if may_adopt { self.history.left(namespace, name, &revisions) } else { Vec::new() };
         let mut own = seen.children.clone();
         let unlisted = self.unlisted(&deployment, &kinds, &revisions, is_allowed).await?;
         let holds = |pin: &Pin| rendered.as_ref().map_or(true, |rendered| rendered.hash == pin.rejects);
@@ -125,11 +126,11 @@ impl Observer {
         // A rendering is recorded before it is used, so until then no look-up is needed.
         let is_looked_for = |desired: &Desired| is_observed && (deployment.spec.paused || is_stored(desired));
         let found = match &desired {
-            Ok(desired) if is_looked_for(desired) => match seen.serves(&desired.kind) {
-                Ok(()) => self.find(desired, &own, &deployment).await,
-                Err(refusal) => Err(refusal.into()),
+            Ok(desired) => match known(&own, desired) {
+                Some(child) => Ok(Found::Ours(child)),
+                None if is_looked_for(desired) => self.find(desired, &seen, &deployment).await,
+                None => Ok(Found::Nothing),
             },
-            Ok(desired) => Ok(known(&own, desired).map_or(Found::Nothing, Found::Ours)),
             Err(refusal) => Err(refusal.clone().into()),
         };
         let (desired, child) = match found {
@@ -141,22 +142,24 @@ impl Observer {
             Err(error) => return Err(error),
         };
         let is_remade = child == Found::Nothing && desired.is_ok() && self.memory.had_child(uid);
-        if is_observed && is_remade {
+        // Nothing is made or adopted for one that is gone.
+        if is_observed && (is_remade || matches!(child, Found::Orphan(_)) || !orphans.is_empty()) {
             Ownership::ensure_exists(&self.client, &*deployment).await?;
         }
         own.retain(|other| !matches!(&child, Found::Ours(child) if child.uid == other.uid));
-        let remembered = self.recall(uid, desired.as_ref().ok(), child.ours());
+        let settled_as =
+            desired.as_ref().ok().and_then(|desired| self.settled_as(uid, desired, child.ours()));
         let reported = stall::reported(&deployment, child.ours().map(AsRef::as_ref), &own);
         let mut observed = Observed {
-            attempt,
+            backoffs,
             is_blind,
             now: Timestamp::now(),
             kinds: kinds.iter().map(Known::listed).collect(),
             since_progress: Duration::ZERO,
             behind_for: self.memory.behind_for(uid, child.ours().map(AsRef::as_ref)),
             status_age,
-            settled_as: remembered.settled_as,
-            given_replicas: remembered.replicas,
+            settled_as,
+            given_replicas: self.memory.given_replicas(uid),
             unread: self.unread.of(&deployment.metadata, version, || unread(&deployment, &settings)),
             rendered,
             pin,
@@ -180,21 +183,17 @@ impl Observer {
         Ok(observed)
     }
 
-    /// The memory of the last writes. The answer to an apply shows in which form the server stores the rendering; a process that
-    /// has applied nothing, such as a new leader, learns it from a child that is as rendered.
-    fn recall(&self, uid: &str, desired: Option<&Desired>, child: Option<&Arc<Child>>) -> Recalled {
-        let mut remembered = self.memory.recall(uid, desired);
-        let child = desired.zip(child).filter(|(desired, child)| child.hash() == desired.hash);
-        if let Some((desired, child)) = child
-            && remembered.settled_as.is_none()
-        {
+    /// The form in which the server stores a rendering. The answer to an apply shows it; a process that has applied nothing,
+    /// such as a new leader, learns it from a child that is as rendered.
+    fn settled_as(&self, uid: &str, desired: &Desired, child: Option<&Arc<Child>>) -> Option<Value> {
+        self.memory.settled_as(uid, desired).or_else(|| {
+            let child = child.filter(|child| child.hash() == desired.hash)?;
             let seen = desired.seen_in(&child.object);
-            if means_the_same(&desired.comparable(), &seen) {
+            means_the_same(&desired.comparable(), &seen).then(|| {
                 self.memory.settled(uid, desired, seen.clone());
-                remembered.settled_as = Some(seen);
-            }
-        }
-        remembered
+                seen
+            })
+        })
     }
 
     /// Looks for the pod that keeps the child from serving. A failure is reported, and holds up nothing.
@@ -243,28 +242,23 @@ impl Observer {
         Ok(may_run.then_some(refusal))
     }
 
-    /// The object that has the kind and name of the desired child: one of the known children, otherwise live, because a child
-    /// that is missing in the cache would be created.
+    /// The object that has the kind and name of the desired child, live, because a child that is missing in the cache would
+    /// be created.
     async fn find(
         &self,
         desired: &Desired,
-        own: &[Arc<Child>],
+        seen: &Seen,
         deployment: &BasicDeployment,
     ) -> Result<Found, Error> {
         let ObjectId { namespace, uid, .. } = ObjectId::of(deployment);
-        if let Some(child) = known(own, desired) {
-            return Ok(Found::Ours(child));
-        }
         let kind = &desired.kind;
+        seen.serves(kind)?;
         let found = Live::object(&self.client, &kind.api_resource(), namespace, desired.name()).await;
         let child = match found {
             Ok(Some(object)) => Arc::new(Child::of(object, kind)),
             Ok(None) => return Ok(Found::Nothing),
             Err(error) => return Err(self.unfound(error, kind).await),
         };
-        if child.owner.is_none() {
-            Ownership::ensure_exists(&self.client, deployment).await?;
-        }
         Ok(match &child.owner {
             None => Found::Orphan(child),
             Some(owner) if owner.uid == uid => Found::Ours(child),
@@ -272,20 +266,6 @@ impl Observer {
             Some(owner) if Ownership::is_former(owner, deployment) => Found::Leaving(child),
             Some(_) => Found::Foreign(child),
         })
-    }
-
-    /// The revisions that a former `BasicDeployment` of this name has left.
-    async fn orphans(
-        &self,
-        deployment: &BasicDeployment,
-        known: &[Arc<Revision>],
-    ) -> Result<Vec<Arc<Revision>>, Error> {
-        let ObjectId { namespace, name, .. } = ObjectId::of(deployment);
-        let orphans = self.history.left(namespace, name, known);
-        if !orphans.is_empty() {
-            Ownership::ensure_exists(&self.client, deployment).await?;
-        }
-        Ok(orphans)
     }
 
     /// The error of a failed look-up. The API server does not know the path of a cluster-scoped kind in a namespace.
@@ -315,22 +295,15 @@ impl Observer {
         };
         let is_other = |pin: &&Pin| rendered.as_ref().map_or(true, |rendered| rendered.hash != pin.hash);
         let Some(pin) = pin.filter(is_other) else { return Ok(rendered.clone().and_then(desired)) };
-        let stored = match revision::find(revisions, &pin.hash) {
-            Some(revision) => self.stored(deployment, revision).await?,
+        let hash = pin.hash.clone();
+        let stored = match revision::find(revisions, &hash) {
+            Some(revision) => self.history.rendering(ObjectId::of(deployment).uid, revision).await?,
             None => None,
         };
-        let gone = || Refusal::RevisionGone { hash: pin.hash.clone() };
-        Ok(stored.ok_or_else(gone).and_then(desired))
-    }
-
-    /// The rendering of a revision; `None` if it was deleted meanwhile.
-    async fn stored(
-        &self,
-        deployment: &BasicDeployment,
-        revision: &Revision,
-    ) -> Result<Option<Rendered>, Error> {
-        let object = self.history.rendering(ObjectId::of(deployment).uid, revision).await?;
-        Ok(object.map(|object| Rendered { object, hash: revision.hash.clone() }))
+        Ok(match stored {
+            Some(object) => desired(Rendered { object, hash }),
+            None => Err(Refusal::RevisionGone { hash }),
+        })
     }
 }
 

@@ -337,18 +337,13 @@ fn condition<'v>(
     let Some(found) = all.iter().find(|condition| condition["type"] == type_) else { return Ok(None) };
     all_texts(found, &["status", "reason", "message"])
         .map_err(|why| broken(format!(", condition {type_}: {why}")))?;
-    let is_current = match &found["observedGeneration"] {
-        Value::Null => true,
-        observed if Type::Integer.has(observed) => observed.as_i64() == Some(generation),
-        other => {
-            let why = format!(
-                ", condition {type_}: observedGeneration is {}, but must be an integer",
-                described(other)
-            );
-            return Err(broken(why));
-        }
-    };
-    Ok(is_current.then_some(found))
+    let seen = &found["observedGeneration"];
+    if !seen.is_null() && !seen.is_i64() {
+        let seen = described(seen);
+        let why = format!(", condition {type_}: observedGeneration is {seen}, but must be an integer");
+        return Err(broken(why));
+    }
+    Ok((seen.is_null() || *seen == generation).then_some(found))
 }
 
 #[cfg(test)]

@@ -98,8 +98,7 @@ impl Revision {
     #[must_use]
     pub fn is_left_by(&self, deployment: &str) -> bool {
         let is_free = self.owner.is_none() && !self.is_deleting;
-        let made_for = self.made_for.as_ref().filter(|_| is_free);
-        made_for.is_some_and(|uid| self.name == name(deployment, uid, &self.hash))
+        is_free && self.made_for.as_deref().is_some_and(|uid| self.is_genuine(deployment, uid))
     }
 
     /// The rendering in a `ControllerRevision`; `None` if somebody has replaced it.

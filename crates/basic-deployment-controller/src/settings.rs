@@ -3,11 +3,11 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use catena_api::{
-    contract::{FieldPath, PodController, Pods},
+    contract::{FieldPath, PodController},
     keys::GROUP,
 };
 use operator_kit::run::{Sample, Validate};
-use operator_templates::{Declarations, Templates};
+use operator_templates::{Parameter, Templates};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -21,23 +21,9 @@ pub struct Settings {
     pub children: Vec<Arc<ChildKind>>,
     /// The templates of children, by the name that `spec.template` refers to.
     pub templates: Templates,
-    /// The published Events.
-    pub events: PublishedEvents,
+    /// Whether the Events of normal life are published; warnings always are.
+    pub publishes_normal_events: bool,
     mistakes: Vec<String>,
-}
-
-/// The published Events.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PublishedEvents {
-    /// Whether those of normal life are published; warnings always are.
-    pub normal: bool,
-}
-
-impl Default for PublishedEvents {
-    fn default() -> Self {
-        Self { normal: true }
-    }
 }
 
 #[derive(Deserialize)]
@@ -47,9 +33,14 @@ struct File {
     children: Vec<ChildKind>,
     templates: BTreeMap<String, String>,
     #[serde(default)]
-    parameters: Declarations,
-    #[serde(default)]
-    events: PublishedEvents,
+    parameters: BTreeMap<String, Vec<Parameter>>,
+    events: Option<PublishedEvents>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PublishedEvents {
+    normal: bool,
 }
 
 impl From<File> for Settings {
@@ -59,7 +50,9 @@ impl From<File> for Settings {
         if sources.is_empty() {
             mistakes.push("templates: is empty; add a template, by convention under the name default".into());
         }
-        Self { children: children.into_iter().map(Arc::new).collect(), templates, events, mistakes }
+        let children = children.into_iter().map(Arc::new).collect();
+        let publishes_normal_events = events.is_none_or(|events| events.normal);
+        Self { children, templates, publishes_normal_events, mistakes }
     }
 }
 
@@ -84,22 +77,6 @@ impl Settings {
         let names = self.children.iter().map(|kind| format!("{} {}", kind.api_version, kind.kind));
         names.collect::<Vec<_>>().join(", ")
     }
-}
-
-/// The mistakes in where a kind says that its pods are, which is configured in this field.
-fn mistakes_about_pods(field: &str, pods: &Pods) -> impl Iterator<Item = String> {
-    let fields = pods.controller.iter().flat_map(|PodController { api_version, kind, resource, .. }| {
-        [
-            ("apiVersion", api_version, "apps/v1"),
-            ("kind", kind, "ReplicaSet"),
-            ("resource", resource, "replicasets"),
-        ]
-    });
-    fields.filter(|(_, value, _)| value.is_empty()).map(move |(name, _, example)| {
-        format!(
-            "{field}.contract.pods.controller.{name}: is empty; set it to that of the kind that controls the pods, such as {example}"
-        )
-    })
 }
 
 impl Validate for Settings {
@@ -147,17 +124,21 @@ fn unsound_ready(at: usize, kind: &ChildKind) -> Option<String> {
 /// The mistakes in a kind, which is configured in this field.
 fn mistakes(field: &str, kind: &ChildKind) -> Vec<String> {
     let mut problems = Vec::new();
-    if kind.api_version.is_empty() {
-        problems.push(format!(
-            "{field}.apiVersion: is empty; set it to the API version of the child's kind, such as apps/v1"
-        ));
+    let mut need = |name, value: &str, meaning: &str| {
+        if value.is_empty() {
+            problems.push(format!("{field}.{name}: is empty; set it to {meaning}"));
+        }
+    };
+    need("apiVersion", &kind.api_version, "the API version of the child's kind, such as apps/v1");
+    need("kind", &kind.kind, "the kind of the children, such as BasicReplicaSet");
+    let controller = kind.fields().pods.as_ref().and_then(|pods| pods.controller.as_ref());
+    if let Some(PodController { api_version, kind, resource, .. }) = controller {
+        let such_as = |example| format!("that of the kind that controls the pods, such as {example}");
+        need("contract.pods.controller.apiVersion", api_version, &such_as("apps/v1"));
+        need("contract.pods.controller.kind", kind, &such_as("ReplicaSet"));
+        need("contract.pods.controller.resource", resource, &such_as("replicasets"));
     }
-    if kind.kind.is_empty() {
-        problems.push(format!(
-            "{field}.kind: is empty; set it to the kind of the children, such as BasicReplicaSet"
-        ));
-    }
-    if kind.is_parent() {
+    if kind.is(("catena.dev/v1alpha1", "BasicDeployment")) {
         problems.push(format!(
             "{field}.kind: a BasicDeployment whose child is a BasicDeployment would have children without end; set it to another kind, such as BasicReplicaSet"
         ));
@@ -177,7 +158,6 @@ fn mistakes(field: &str, kind: &ChildKind) -> Vec<String> {
             "{field}.contract.{name}: {path} is not a part of the spec, so that a change of it gives no new generation, and an old status would be taken for its effect; name a field of the spec"
         )
     }));
-    problems.extend(kind.fields().pods.iter().flat_map(|pods| mistakes_about_pods(field, pods)));
     problems
 }
 

@@ -23,7 +23,9 @@ pub fn reported(deployment: &BasicDeployment, child: Option<&Child>, others: &[A
     let is_stalled = Conditions::find(&status.conditions, Conditions::PROGRESSING).is_some_and(|condition| {
         condition.status == "False" && condition.reason == PROGRESS_DEADLINE_EXCEEDED
     });
-    let is_about_it = child.is_reported_by(deployment) && status.active >= active(Some(child), others);
+    let is_about_it = status.observed_generation == deployment.metadata.generation
+        && status.child.as_ref().is_some_and(|told| told.uid == child.uid && told.hash == child.hash())
+        && status.active >= active(Some(child), others);
     if is_stalled && is_about_it { deadline(deployment) } else { Duration::ZERO }
 }
 
@@ -68,6 +70,17 @@ pub fn silence(observed: &Observed, child: &Child) -> Option<String> {
 #[must_use]
 pub fn silence_in(observed: &Observed) -> Option<Duration> {
     let is_behind = observed.child.ours().is_some_and(|child| !child.is_current());
-    let left = SILENCE_TOLERANCE.checked_sub(observed.behind_for).filter(|left| !left.is_zero());
-    left.filter(|_| is_behind)
+    if is_behind { left(SILENCE_TOLERANCE, observed.behind_for) } else { None }
+}
+
+/// The time until the progress deadline, if it is running.
+#[must_use]
+pub fn deadline_in(observed: &Observed) -> Option<Duration> {
+    let is_held = observed.failure_about_child().is_some();
+    let is_waiting = !observed.is_ready() && !observed.is_paused() && !is_held;
+    if is_waiting { left(deadline(&observed.deployment), observed.since_progress) } else { None }
+}
+
+fn left(limit: Duration, passed: Duration) -> Option<Duration> {
+    limit.checked_sub(passed).filter(|left| !left.is_zero())
 }

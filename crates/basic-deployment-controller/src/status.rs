@@ -1,7 +1,5 @@
 //! Observed → status. Pure.
 
-use std::time::Duration;
-
 use catena_api::{
     BasicDeployment, BasicDeploymentStatus, BlockedBy, ChildStatus, Pin, StoredRevision,
     deletion::{Deletion, HAS_TO_GO_FIRST, TERMINATING},
@@ -86,7 +84,10 @@ pub fn status(observed: &Observed) -> BasicDeploymentStatus {
         revision: child
             .and_then(|child| find(&observed.revisions, child.hash()))
             .map(|revision| revision.number),
-        updated: child.and_then(|child| updated(child, observed)),
+        // A report about another revision or restart token counts none of the wanted ones.
+        updated: child.and_then(|child| {
+            child.outputs.updated.map(|updated| if observed.is_about_wanted(child) { updated } else { 0 })
+        }),
         revisions: revisions(observed),
         selector: main_server(observed).and_then(|child| child.outputs.selector.clone()),
         child: child.map(child_status),
@@ -109,12 +110,6 @@ pub fn status(observed: &Observed) -> BasicDeploymentStatus {
         },
         None => new,
     }
-}
-
-/// The number of replicas of the desired revision and restart token, as far as the child reports it.
-fn updated(child: &Child, observed: &Observed) -> Option<i32> {
-    let updated = child.outputs.updated?;
-    Some(if observed.is_about_wanted(child) { updated } else { 0 })
 }
 
 /// The revisions to which a rollback can return.
@@ -149,7 +144,7 @@ fn restart_blocked(observed: &Observed) -> Option<(&'static str, String)> {
         return Some((CHILD_HAS_NO_RESTART, message));
     }
     observed.token_for(child)?;
-    let failure = observed.attempt.step_failure(step::RESTART).filter(|failure| !failure.is_expected)?;
+    let failure = observed.backoffs.step_failure(step::RESTART).filter(|failure| !failure.is_expected)?;
     Some((failure.reason, format!("spec.restartedAt cannot be handed to the child: {}", failure.message)))
 }
 
@@ -163,16 +158,11 @@ fn main_server(observed: &Observed) -> Option<&Child> {
 /// A message about former children, and about replicas that are waited for.
 fn by_former(observed: &Observed) -> String {
     let serving = observed.former_children().filter(|child| child.outputs.active > 0);
-    let said = serving.map(|child| {
-        let Child { kind, name, outputs, .. } = &**child;
-        format!(", {} of them of the former {} {name:?}", outputs.active, kind.kind)
-    });
+    let said =
+        serving.map(|child| format!(", {} of them of the former {}", child.outputs.active, child.named()));
     let broken = observed.former_children().filter_map(|child| {
         let problem = child.outputs.problem.as_ref()?;
-        Some(format!(
-            "; the former {} {:?} breaks the replica contract: {problem}",
-            child.kind.kind, child.name
-        ))
+        Some(format!("; the former {} breaks the replica contract: {problem}", child.named()))
     });
     let failed = failures_about_former(observed).filter(|(step, _)| *step != step::READ_FORMER).map(
         |(step, failure)| {
@@ -182,10 +172,10 @@ fn by_former(observed: &Observed) -> String {
     );
     let leaving = observed.others.iter().filter(|child| child.is_deleting && child.outputs.active > 0);
     let leaving = leaving.map(|child| {
-        let Child { kind, name, outputs, .. } = &**child;
         format!(
-            "; the former {} {name:?} is being deleted, and {} of its replicas still serve: a finalizer may keep it",
-            kind.kind, outputs.active
+            "; the former {} is being deleted, and {} of its replicas still serve: a finalizer may keep it",
+            child.named(),
+            child.outputs.active
         )
     });
     said.chain(broken).chain(failed).chain(leaving).collect::<Vec<_>>().concat() + &by_handed(observed)
@@ -199,8 +189,8 @@ fn by_handed(observed: &Observed) -> String {
     let awaited = observed.awaited().filter(|child| child.is_current()).map(|child| {
         let ending = child.ending().map_or_else(|| "an unknown number".to_owned(), |ending| ending.to_string());
         format!(
-            "; spec.podReplacementPolicy waits for the end of {ending} of the replicas of {} {:?} (contract.terminating)",
-            child.kind.kind, child.name
+            "; spec.podReplacementPolicy waits for the end of {ending} of the replicas of {} (contract.terminating)",
+            child.named()
         )
     });
     let is_asked = observed.deployment.spec.min_ready_seconds.is_some();
@@ -222,12 +212,8 @@ fn failures_about_former(observed: &Observed) -> impl Iterator<Item = (&'static 
         () if is_broken => &[step::READ_FORMER, step::SCALE_FORMER, step::HEAL_FORMER],
         () => &[step::SCALE_FORMER, step::HEAL_FORMER],
     };
-    let failed = |step: &'static &'static str| Some((*step, observed.attempt.step_failure(step)?));
+    let failed = |step: &'static &'static str| Some((*step, observed.backoffs.step_failure(step)?));
     steps.iter().filter_map(failed).filter(|(_, failure)| !failure.is_expected)
-}
-
-fn failure_about_former(observed: &Observed) -> Option<&Failure> {
-    failures_about_former(observed).next().map(|(_, failure)| failure)
 }
 
 fn rolled_back(pin: &Pin, observed: &Observed) -> String {
@@ -246,21 +232,14 @@ pub fn pace(before: &BasicDeploymentStatus, after: &BasicDeploymentStatus, obser
     let known = |status: &BasicDeploymentStatus| {
         let blocker =
             status.blocked_by.as_ref().map(|blocker| (blocker.kind.clone(), blocker.reason.clone()));
-        let holds = [Conditions::READY, Conditions::STALLED]
-            .map(|type_| Conditions::is_true(&status.conditions, type_));
+        let is_stalled = Conditions::is_true(&status.conditions, Conditions::STALLED);
+        let goes_on = !Conditions::is_false(&status.conditions, Conditions::PROGRESSING);
         // Such a wait has no numbers, and may need somebody who removes a finalizer.
         let waits_for_former = Conditions::find(&status.conditions, Conditions::READY)
             .is_some_and(|ready| ready.reason == FORMER_CHILD_LEAVING);
-        let goes_on = !Conditions::is_false(&status.conditions, Conditions::PROGRESSING);
         // Nobody waits for the observation of the first generation, only for its effects.
-        (
-            status.observed_generation.or(after.observed_generation),
-            status.ready,
-            blocker,
-            holds,
-            goes_on,
-            waits_for_former,
-        )
+        let generation = status.observed_generation.or(after.observed_generation);
+        (generation, blocker, [status.ready, is_stalled, goes_on, waits_for_former])
     };
     if known(before) != known(after) {
         return Pace::Urgent;
@@ -268,20 +247,6 @@ pub fn pace(before: &BasicDeploymentStatus, after: &BasicDeploymentStatus, obser
     let are_at_rest =
         after.blocked_by.is_some() || observed.child.ours().is_some_and(|child| observed.serves(child));
     if are_at_rest { Pace::Settled } else { Pace::Counting }
-}
-
-/// The time until the progress deadline, if it is running.
-#[must_use]
-pub fn deadline_in(observed: &Observed) -> Option<Duration> {
-    let is_held = observed.failure_about_child().is_some();
-    let is_waiting = !observed.is_ready() && !observed.is_paused() && !is_held;
-    if is_waiting {
-        stall::deadline(&observed.deployment)
-            .checked_sub(observed.since_progress)
-            .filter(|left| !left.is_zero())
-    } else {
-        None
-    }
 }
 
 /// Reasons of the parent that are read back from its status: by the next leader, and by people.
@@ -316,7 +281,7 @@ fn summary(
     let unknown = blocking_pod::found(observed).and_then(|found| found.as_ref().err());
     let unknown = unknown.map_or_else(String::new, |why| format!("; {why}"));
     // It is told with the former children.
-    let blocker = blocker.filter(|_| failure_about_former(observed).is_none());
+    let blocker = blocker.filter(|_| failures_about_former(observed).next().is_none());
     let whom = blocker.map_or(unknown, not_ready);
     let is_outdated = matches!(
         (child, &observed.desired),
@@ -336,9 +301,9 @@ fn summary(
         return say(CHANGED_WHILE_PAUSED, text, false);
     }
     if let Found::Leaving(left) = &observed.child {
-        let (kind, name) = (&left.kind.kind, &left.name);
         let text = format!(
-            "{kind} {name:?} of a former BasicDeployment of this name still exists; the new one is created once it is gone"
+            "{} of a former BasicDeployment of this name still exists; the new one is created once it is gone",
+            left.named()
         );
         return say(FORMER_CHILD_LEAVING, text, false);
     }
@@ -394,7 +359,8 @@ fn blocked_by(observed: &Observed, child: Option<&Child>) -> Option<BlockedBy> {
         let same = before.filter(|before| before.name == name && before.reason == reason);
         same.map_or(Some(Time(observed.now)), |same| same.since.clone())
     };
-    if let Some(failure) = observed.failure_about_child().or_else(|| failure_about_former(observed)) {
+    let former = || failures_about_former(observed).map(|(_, failure)| failure).next();
+    if let Some(failure) = observed.failure_about_child().or_else(former) {
         let own @ [.., name] = itself(deployment);
         let next_retry = failure.next_retry.and_then(NextRetry::at).map(Time);
         let blocker = BlockedBy::new(own, failure.reason, &failure.message, since(name, failure.reason));

@@ -8,16 +8,12 @@ use std::{
     time::Duration,
 };
 
+use catena_cluster::{Cluster, Options, context_names};
 use clap::{Arg, Command, CommandFactory, FromArgMatches};
 use clap_complete::{ArgValueCompleter, CompletionCandidate, engine::complete};
 use kube::api::ListParams;
 
-use crate::{
-    chain::labelled_kinds,
-    cli::Cli,
-    connection::{Cluster, Options, context_names},
-    output::write,
-};
+use crate::{chain::labelled_kinds, cli::Cli, screen::write};
 
 /// The name under which kubectl asks for completions.
 const COMPLETER: &str = "kubectl_complete-catena";

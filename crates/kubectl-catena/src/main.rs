@@ -1,38 +1,25 @@
 //! kubectl catena: commands without YAML, and the root cause when something is stuck.
 
-mod access;
-mod age;
 mod archive;
 mod chain;
 mod cli;
 mod commands;
 mod completion;
-mod connection;
 mod contract;
-mod errors;
 mod issue;
-mod kinds;
-mod lenient;
-mod object;
-mod output;
-mod pages;
-mod paint;
 #[cfg(test)]
 mod printed_advice_test;
-mod progress;
 mod protection;
-mod proxy;
-mod table;
-mod target;
+mod screen;
 mod upgrade;
-mod waiting;
 mod why;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, FromArgMatches};
+use catena_cluster::{Paint, Tone, in_one_line};
+use clap::Parser;
 
-use crate::{cli::Cli, errors::in_one_line, paint::Paint};
+use crate::cli::Cli;
 
 fn main() -> ExitCode {
     if completion::is_requested() {
@@ -44,11 +31,8 @@ fn main() -> ExitCode {
 
 #[tokio::main(flavor = "current_thread")]
 async fn run() -> ExitCode {
-    let parsed = Cli::command().try_get_matches();
-    let parsed =
-        parsed.and_then(|matches| Ok((output::requested(&matches), Cli::from_arg_matches(&matches)?)));
-    let (format, cli) = match parsed {
-        Ok(parsed) => parsed,
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
         Err(error) => {
             // 2 is reserved for a wait that timed out; a closed pipe is not a failure.
             let code = u8::from(error.use_stderr());
@@ -56,13 +40,15 @@ async fn run() -> ExitCode {
             return ExitCode::from(code);
         }
     };
+    let output = cli.output;
     match cli.run().await {
         Ok(code) => code,
         Err(error) => {
-            if let Some(format) = format {
-                output::print_error(format, &in_one_line(&error));
+            if let Some(document) = output.error(&in_one_line(&error)) {
+                // The error itself is reported anyway.
+                screen::write(&document).ok();
             }
-            eprintln!("{} {}", Paint::for_stderr().bad("error:"), in_one_line(&error));
+            eprintln!("{} {}", Paint::for_stderr().tone(Tone::Bad, "error:"), in_one_line(&error));
             ExitCode::FAILURE
         }
     }

@@ -3,11 +3,10 @@
 use std::collections::BTreeSet;
 
 use catena_api::keys::BACKUP_STATUS;
+use catena_cluster::{Cluster, Kind};
 use k8s_openapi::api::{coordination::v1::Lease, core::v1::ConfigMap};
-use kube::{Api, ResourceExt, api::ListParams, core::ObjectMeta};
+use kube::{ResourceExt, api::ListParams, core::ObjectMeta, discovery::ApiResource};
 use serde_json::Value;
-
-use crate::{connection::Cluster, pages};
 
 /// The reason of a held object that backup-controller has not reported on yet.
 pub const HELD_FOR_BACKUP: &str = "HeldForBackup";
@@ -50,12 +49,9 @@ impl ProtectedKinds {
 
 /// The kinds that have or had an entry in backup-controller's settings; `None` when these cannot be read.
 pub async fn protected_kinds(cluster: &Cluster) -> Option<ProtectedKinds> {
-    let maps = Api::<ConfigMap>::all(cluster.client.clone());
-    let leases = Api::<Lease>::all(cluster.client.clone());
-    let (maps, leases) = futures::join!(
-        pages::all(&maps, ListParams::default().labels(OURS)),
-        pages::metadata(&leases, ListParams::default().labels(OURS)),
-    );
+    let ours = || ListParams::default().labels(OURS);
+    let leases = Kind::of(ApiResource::erase::<Lease>(&()), true);
+    let (maps, leases) = futures::join!(cluster.all(None, ours()), cluster.metadata(&leases, None, ours()));
     kinds_of(&maps.ok()?, &leases.unwrap_or_default())
 }
 

@@ -111,7 +111,8 @@ impl Twin {
             self.model.apply(work);
         }
         let what = format!("the objects are equal after {operation:?}");
-        let real = eventually_every(INTERVAL, &what, WAIT_TIMEOUT, async || {
+        // The garbage collector pauses while it gets to know new kinds, which other tests install and remove.
+        let real = eventually_every(INTERVAL, &what, 2 * WAIT_TIMEOUT, async || {
             let real = self.real.objects().await.map_err(|error| format!("{error:#}"))?;
             self.differences(&real)?;
             Ok::<_, String>(real)

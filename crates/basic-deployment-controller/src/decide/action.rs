@@ -6,7 +6,7 @@ use catena_api::BasicDeploymentStatus;
 use operator_templates::Rendered;
 use serde_json::Value;
 
-use crate::{child::Child, desired::Desired, error::Refusal, revision::Revision, step};
+use crate::{child::Child, desired::Desired, error::Refusal, observed::Observed, revision::Revision, step};
 
 /// One step for a `BasicDeployment`.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,8 +49,8 @@ pub enum Action {
         desired: Desired,
         /// Its replicas.
         replicas: i32,
-        /// Why it is changed.
-        cause: Cause,
+        /// Whether somebody else has changed it, or taken its owner away.
+        heals: bool,
     },
     /// Remove the pin, which holds no longer.
     Unpin,
@@ -97,15 +97,6 @@ pub enum Action {
     Settle,
 }
 
-/// Why a child is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
-    /// Spec and template give this rendering.
-    Rendering,
-    /// Somebody else has changed it, or taken its owner away.
-    Drift,
-}
-
 impl Action {
     /// The step of the action: its failure holds up only the same step.
     #[must_use]
@@ -114,7 +105,7 @@ impl Action {
             Self::RefreshOwner { .. } => step::REFRESH_OWNER,
             Self::Unpin => step::UNPIN,
             Self::Restart { .. } => step::RESTART,
-            Self::Apply { cause: Cause::Drift, .. } => step::HEAL,
+            Self::Apply { heals: true, .. } => step::HEAL,
             Self::Strip { .. } => step::STRIP,
             Self::Scale { heals: true, is_former: false, .. } => step::HEAL_SCALE,
             Self::Scale { heals: true, is_former: true, .. } => step::HEAL_FORMER,
@@ -133,5 +124,11 @@ impl Action {
             Self::WriteStatus(_) => step::STATUS,
             Self::Wait(_) | Self::Settle => "",
         }
+    }
+
+    /// The action, unless a failure holds up its step.
+    #[must_use]
+    pub fn unless_held(self, observed: &Observed) -> Option<Self> {
+        (!observed.backoffs.holds(self.step())).then_some(self)
     }
 }

@@ -7,13 +7,12 @@ use serde_json::Value;
 use crate::{
     child::Child,
     decide::{
-        action::{Action, Cause},
-        exchange::{change, create, next_former, share_of_wanted},
+        action::Action,
+        exchange::{next_former, share_of_wanted},
         history,
     },
     desired::Desired,
     drift,
-    error::Refusal,
     handed::Handed,
     observed::{Found, Observed},
     revision::find,
@@ -29,22 +28,25 @@ pub fn record(observed: &Observed) -> Option<Action> {
         Found::Orphan(child) => child.is_adoptable_as(&desired.hash),
         Found::Leaving(_) | Found::Foreign(_) => false,
     };
-    let is_held = observed.attempt.holds(step::FOLLOW) || observed.unlisted.is_some();
+    let is_held = observed.backoffs.holds(step::FOLLOW) || observed.unlisted.is_some();
     let may = may_be_written && !is_held && !observed.deployment.spec.paused;
     history::record(desired, observed).filter(|_| may)
 }
 
 /// Creates, adopts, changes or heals the child.
 pub fn keep(desired: &Desired, observed: &Observed) -> Option<Action> {
-    let is_held = observed.attempt.holds(step::FOLLOW);
     let is_paused = observed.deployment.spec.paused;
     // No other child is made the wanted one beside one that may still run, but is not seen.
     if let Some(refusal) = &observed.unlisted {
         let scaled = observed.child.ours().and_then(|child| scale(child, observed));
-        return scaled.or_else(|| refuse(observed, refusal.clone()));
+        return scaled.or_else(|| Action::Refuse(refusal.clone()).unless_held(observed));
     }
     match &observed.child {
-        Found::Nothing => (!is_held && !is_paused).then(|| create(desired, observed)),
+        Found::Nothing if is_paused => None,
+        Found::Nothing => {
+            let replicas = share_of_wanted(None, observed);
+            Action::Create { desired: desired.clone(), replicas }.unless_held(observed)
+        }
         // Its end comes first.
         Found::Ours(child) if child.is_deleting => None,
         Found::Leaving(_) => None,
@@ -52,65 +54,53 @@ pub fn keep(desired: &Desired, observed: &Observed) -> Option<Action> {
         Found::Ours(child) => align(child, desired, observed)
             .or_else(|| restart(child, observed))
             .or_else(|| scale(child, observed)),
-        Found::Orphan(child) if child.is_adoptable_as(&desired.hash) => adopt(child, desired, observed),
+        // Somebody removed its owner reference, or a deletion without its dependents has left it.
+        Found::Orphan(child) if child.is_adoptable_as(&desired.hash) => {
+            change(child, desired, observed, true)
+        }
         Found::Orphan(child) | Found::Foreign(child) => {
-            history::prune(observed).or_else(|| refuse(observed, child.refused()))
+            history::prune(observed).or_else(|| Action::Refuse(child.refused()).unless_held(observed))
         }
     }
-}
-
-/// Reports that spec and template cannot be followed.
-pub fn refuse(observed: &Observed, refusal: Refusal) -> Option<Action> {
-    let action = Action::Refuse(refusal);
-    (!observed.attempt.holds(action.step())).then_some(action)
-}
-
-/// The output of a former child that cannot be read, so that its share of the exchange stays as it is.
-pub fn breach_of_former(observed: &Observed) -> Option<Refusal> {
-    if observed.attempt.holds(step::READ_FORMER) {
-        return None;
-    }
-    observed.former_children().find_map(|child| observed.breach_of(child))
 }
 
 /// Applies a new rendering at once, and undoes changes by somebody else, unless the server itself changes the applied
 /// object.
 fn align(child: &Arc<Child>, desired: &Desired, observed: &Observed) -> Option<Action> {
-    let may = |step| !observed.attempt.holds(step);
     // Without its hash, it is no former rendering: somebody removed the annotation.
     if child.hash() != desired.hash && !child.hash().is_empty() {
-        return may(step::FOLLOW).then(|| change(child, desired, observed, Cause::Rendering));
+        return change(child, desired, observed, false);
     }
     // What it was handed before is no change by somebody else.
     let is_handed = desired.handed.is_recorded_on(child);
     let seen = desired.seen_in(&child.object);
     let is_as = |wanted: &Value| drift::means_the_same(wanted, &seen);
     let has_drifted = !is_as(&desired.comparable()) && !observed.settled_as.as_ref().is_some_and(is_as);
-    if is_handed && has_drifted && may(step::HEAL) {
-        return Some(change(child, desired, observed, Cause::Drift));
-    }
-    let (field, patch) = drift::added_keys(child, desired).filter(|_| may(step::STRIP))?;
-    Some(Action::Strip { child: child.clone(), field, patch })
+    let heal = if is_handed && has_drifted { change(child, desired, observed, true) } else { None };
+    heal.or_else(|| {
+        let (field, patch) = drift::added_keys(child, desired)?;
+        Action::Strip { child: child.clone(), field, patch }.unless_held(observed)
+    })
 }
 
-/// Takes a child back whose owner reference somebody removed, or that a deletion without its dependents has left.
-fn adopt(child: &Arc<Child>, desired: &Desired, observed: &Observed) -> Option<Action> {
-    (!observed.attempt.holds(step::HEAL)).then(|| change(child, desired, observed, Cause::Drift))
+/// Changes a child to a rendering.
+fn change(child: &Arc<Child>, desired: &Desired, observed: &Observed, heals: bool) -> Option<Action> {
+    let replicas = share_of_wanted(Some(child), observed);
+    Action::Apply { child: child.clone(), desired: desired.clone(), replicas, heals }.unless_held(observed)
 }
 
 /// Hands the restart token to the child.
 pub fn restart(child: &Arc<Child>, observed: &Observed) -> Option<Action> {
-    let token = observed.token_for(child).filter(|_| !child.is_deleting)?.to_owned();
-    let may = !observed.deployment.spec.paused && !observed.attempt.holds(step::RESTART);
-    may.then(|| Action::Restart { child: child.clone(), token })
+    let may = !child.is_deleting && !observed.deployment.spec.paused;
+    let token = observed.token_for(child).filter(|_| may)?.to_owned();
+    Action::Restart { child: child.clone(), token }.unless_held(observed)
 }
 
 /// Sets the replicas of the wanted child and the fields that are handed to it, and undoes changes of them by somebody else.
 pub fn scale(child: &Arc<Child>, observed: &Observed) -> Option<Action> {
     let replicas = share_of_wanted(Some(child), observed);
     let heals = heals_scale(child, replicas, observed)?;
-    let action = Action::Scale { child: child.clone(), replicas, heals, is_former: false };
-    (!observed.attempt.holds(action.step())).then_some(action)
+    Action::Scale { child: child.clone(), replicas, heals, is_former: false }.unless_held(observed)
 }
 
 /// Whether setting a child's replicas and the fields that are handed to it undoes a change by somebody else; `None` if it has
@@ -135,19 +125,15 @@ pub fn scale_former(observed: &Observed) -> Option<Action> {
     let mut shares = next_former(observed).into_iter().chain(kept);
     let (child, replicas, heals) = shares
         .find_map(|(child, replicas)| Some((child, replicas, heals_scale(child, replicas, observed)?)))?;
-    let action = Action::Scale { child: child.clone(), replicas, heals, is_former: true };
-    (!observed.attempt.holds(action.step())).then_some(action)
+    Action::Scale { child: child.clone(), replicas, heals, is_former: true }.unless_held(observed)
 }
 
 /// Deletes former children when the wanted one serves, and before that those that are spent.
 pub fn clean_up(observed: &Observed) -> Option<Action> {
-    if observed.attempt.holds(step::CLEAN_UP) {
-        return None;
-    }
     let is_served = observed.is_served();
     let may_go = |child: &&Arc<Child>| is_served || is_spent(child, observed);
     let former: Vec<_> = observed.former_children().filter(may_go).cloned().collect();
-    (!former.is_empty()).then_some(Action::Delete(former))
+    if former.is_empty() { None } else { Action::Delete(former).unless_held(observed) }
 }
 
 /// Whether a former child is empty and has never served. All former children go when the wanted one serves, so that only the one

@@ -9,8 +9,6 @@ use std::{cmp::Reverse, sync::Arc};
 use crate::{
     budget::{Budget, Count},
     child::Child,
-    decide::action::{Action, Cause},
-    desired::Desired,
     observed::Observed,
 };
 
@@ -54,15 +52,4 @@ pub fn next_former(observed: &Observed) -> Option<(&Arc<Child>, i32)> {
             Some((child, count.desired - fewer))
         }
     }
-}
-
-/// Creates a child, with the replicas that there is room for beside former ones.
-pub fn create(desired: &Desired, observed: &Observed) -> Action {
-    Action::Create { desired: desired.clone(), replicas: share_of_wanted(None, observed) }
-}
-
-/// Changes a child to a rendering.
-pub fn change(child: &Arc<Child>, desired: &Desired, observed: &Observed, cause: Cause) -> Action {
-    let replicas = share_of_wanted(Some(child), observed);
-    Action::Apply { child: child.clone(), desired: desired.clone(), replicas, cause }
 }

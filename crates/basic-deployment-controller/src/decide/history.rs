@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::{decide::action::Action, desired::Desired, observed::Observed, revision::find, step};
+use crate::{decide::action::Action, desired::Desired, observed::Observed, revision::find};
 
 /// Stores the next rendering of the child before the child is changed to it, as the revision with the highest number. Revisions
 /// that were left behind come before it, because they have numbers.
@@ -28,7 +28,7 @@ fn next_number(observed: &Observed) -> i64 {
 /// Deletes the oldest revisions beyond the limit, except those that are wanted or live.
 pub fn prune(observed: &Observed) -> Option<Action> {
     // The last revision says which child may still run.
-    if observed.attempt.holds(step::PRUNE) || observed.unlisted.is_some() {
+    if observed.unlisted.is_some() {
         return None;
     }
     let mut kept: HashSet<&str> = observed.children().map(|child| child.hash()).collect();
@@ -43,5 +43,5 @@ pub fn prune(observed: &Observed) -> Option<Action> {
     let surplus = all_old.saturating_sub(limit).min(old.len());
     let surplus: Vec<_> =
         old.into_iter().take(surplus).filter(|revision| !revision.is_deleting).cloned().collect();
-    (!surplus.is_empty()).then_some(Action::Prune(surplus))
+    if surplus.is_empty() { None } else { Action::Prune(surplus).unless_held(observed) }
 }

@@ -6,7 +6,7 @@ mod exchange;
 mod history;
 mod report;
 
-pub use action::{Action, Cause};
+pub use action::Action;
 
 use catena_api::{BasicDeployment, deletion::Deletion};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -15,7 +15,6 @@ use operator_kit::write::Ownership;
 use crate::{
     decide::report::{report, report_deletion},
     observed::Observed,
-    step,
 };
 
 /// The next step for a `BasicDeployment`.
@@ -34,9 +33,6 @@ pub fn decide(observed: &Observed) -> Action {
 }
 
 fn refresh_owner(observed: &Observed) -> Option<Action> {
-    if observed.attempt.holds(step::REFRESH_OWNER) {
-        return None;
-    }
     let is_old = |owner: &Option<OwnerReference>| {
         owner.as_ref().is_some_and(Ownership::is_outdated::<BasicDeployment>)
     };
@@ -44,7 +40,7 @@ fn refresh_owner(observed: &Observed) -> Option<Action> {
     let revisions = observed.revisions.iter().filter(|revision| is_old(&revision.owner));
     let revisions: Vec<_> = revisions.cloned().collect();
     let is_needed = !children.is_empty() || !revisions.is_empty();
-    is_needed.then_some(Action::RefreshOwner { children, revisions })
+    if is_needed { Action::RefreshOwner { children, revisions }.unless_held(observed) } else { None }
 }
 
 /// Each rendering has its number before it is used.
@@ -58,27 +54,33 @@ fn step(observed: &Observed) -> Option<Action> {
 
 /// Removes a pin that holds no longer: if the rejected rendering came back, it would hold again.
 fn unpin(observed: &Observed) -> Option<Action> {
-    (observed.has_spent_pin() && !observed.attempt.holds(step::UNPIN)).then_some(Action::Unpin)
+    if observed.has_spent_pin() { Action::Unpin.unless_held(observed) } else { None }
 }
 
 /// Brings the child in line with the `BasicDeployment`.
 fn follow(observed: &Observed) -> Option<Action> {
     if let Some(refusal) = observed.child.ours().and_then(|child| observed.breach_of(child)) {
-        return child::refuse(observed, refusal);
+        return Action::Refuse(refusal).unless_held(observed);
     }
     match &observed.desired {
         Ok(desired) => child::keep(desired, observed)
             .or_else(|| child::clean_up(observed))
             .or_else(|| history::prune(observed))
-            .or_else(|| child::breach_of_former(observed).map(Action::RefuseFormer)),
+            .or_else(|| refuse_former(observed)),
         // An existing child is still restarted and scaled.
         Err(refusal) => {
             let child = observed.child.ours();
             child
                 .and_then(|child| child::restart(child, observed).or_else(|| child::scale(child, observed)))
-                .or_else(|| child::refuse(observed, refusal.clone()))
+                .or_else(|| Action::Refuse(refusal.clone()).unless_held(observed))
         }
     }
+}
+
+/// Reports an output of a former child that cannot be read, so that its share of the exchange stays as it is.
+fn refuse_former(observed: &Observed) -> Option<Action> {
+    let refusal = observed.former_children().find_map(|child| observed.breach_of(child))?;
+    Action::RefuseFormer(refusal).unless_held(observed)
 }
 
 #[cfg(test)]

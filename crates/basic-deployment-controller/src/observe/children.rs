@@ -1,10 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use basic_deployment_controller::{
-    child::Child,
-    child_kind::ChildKind,
-    error::{Error, Refusal},
-    observed::ListedKind,
+    child::Child, child_kind::ChildKind, error::Refusal, observed::ListedKind,
 };
 use catena_api::keys;
 use kube::{Api, Client};
@@ -96,28 +93,25 @@ impl Children {
                     seen.children.extend(children);
                     continue;
                 }
-                Some(problem) if cache.watch().is_unserved() => match self.other_version(kind).await {
-                    Ok(None) => {
-                        seen.unserved.push(kind.clone());
-                        continue;
+                Some(problem) if cache.watch().is_unserved() => {
+                    match self.served_kinds.find_again(&kind.api_resource()).await {
+                        // Served in no version, it has no objects.
+                        Ok(None) => {
+                            seen.unserved.push(kind.clone());
+                            continue;
+                        }
+                        Ok(Some(other)) => format!(
+                            "{} {} is not served any more, but {} is: list that under children in the controller's settings",
+                            kind.api_version, kind.kind, other.resource.api_version
+                        ),
+                        Err(_) => problem,
                     }
-                    Ok(Some(other)) => format!(
-                        "{} {} is not served any more, but {other} is: list that under children in the controller's settings",
-                        kind.api_version, kind.kind
-                    ),
-                    Err(_) => problem,
-                },
+                }
                 Some(problem) => problem,
             };
             seen.problem.get_or_insert(problem);
         }
         seen
-    }
-
-    /// The API version in which a kind is served instead of its own; `None` if it is served in none, so that it has no objects.
-    async fn other_version(&self, kind: &ChildKind) -> Result<Option<String>, Error> {
-        let served = self.served_kinds.find_again(&kind.api_resource()).await?;
-        Ok(served.map(|served| served.resource.api_version))
     }
 
     fn watch(&self, kind: &Arc<ChildKind>) -> Known {

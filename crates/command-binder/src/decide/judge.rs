@@ -31,7 +31,7 @@ pub(super) fn judge(observed: &Observed) -> Judgement {
     if is_done || command.metadata.deletion_timestamp.is_some() {
         return Judgement::Ignore;
     }
-    if let Some(failure) = observed.attempt.failure() {
+    if let Some(failure) = observed.backoffs.failure() {
         let row = &command.row;
         let is_bound = matches!(&row.finding, Finding::Target(to) if row.proven_target(to, false).is_some());
         // It stays bound although its reference could not be refreshed.

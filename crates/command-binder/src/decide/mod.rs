@@ -68,7 +68,7 @@ fn say(observed: &Observed, verdict: Verdict) -> Action {
 /// A command that would be bound is no problem, and failures are reported elsewhere.
 fn is_worth_an_event(observed: &Observed, verdict: &Verdict) -> bool {
     let is_noise = verdict.reason == "WouldBind" && observed.age() >= EVENT_LIFETIME;
-    !verdict.is_bound && !is_noise && observed.attempt.failure().is_none()
+    !verdict.is_bound && !is_noise && observed.backoffs.failure().is_none()
 }
 
 #[cfg(test)]

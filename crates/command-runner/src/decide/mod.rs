@@ -11,7 +11,6 @@ use catena_api::{
 };
 use command_kinds::run::Told;
 use jiff::Timestamp;
-use operator_kit::run::Attempt;
 use operator_watch::Failure;
 use serde_json::{Value, json};
 
@@ -83,9 +82,9 @@ pub fn decide(observed: &Observed) -> Action {
             None => report(observed, &State::Waiting(cancelled(row.has_started(), deletion))),
         };
     }
-    let state = match (judge(observed), observed.found(), &observed.attempt) {
+    let state = match (judge(observed), observed.found(), observed.backoffs.everything()) {
         (State::Later(time), ..) => return Action::Wait(time),
-        (State::Waiting(_), None, Attempt::Deferred(failure)) => failed(failure),
+        (State::Waiting(_), None, Some(failure)) => failed(failure),
         (State::Due(patch), Some(target), _) => match refused(observed) {
             Some(failure) => failed(failure),
             None if observed.takes_status.is_none() => return Action::Wait(UNKNOWN_INTERVAL),
@@ -110,7 +109,7 @@ fn failed(failure: &Failure) -> State {
 
 /// The failure to run the command, which is reported and retried.
 fn refused(observed: &Observed) -> Option<&Failure> {
-    observed.attempt.step_failure(RUN).filter(|failure| !failure.is_expected)
+    observed.backoffs.step_failure(RUN).filter(|failure| !failure.is_expected)
 }
 
 /// The patch of exactly this state of the target, with the proof: on another state, nothing was decided.
@@ -133,7 +132,7 @@ fn report(observed: &Observed, state: &State) -> Action {
     }
     let new = status::status(command, state, observed.now);
     let rest = rest(observed, state);
-    let is_held = matches!(observed.attempt, Attempt::Without(_)) && observed.attempt.holds(REPORT);
+    let is_held = observed.backoffs.everything().is_none() && observed.backoffs.holds(REPORT);
     if new == command.row.status || is_held {
         return Action::Wait(rest);
     }

@@ -8,31 +8,17 @@ use std::{
 };
 
 use anyhow::{Error, Result, ensure};
+use catena_cluster::{Cluster, Gap, Identity, Kind, PAGE_SIZE, Pages, no_namespace};
 use futures::{StreamExt, stream};
-use kube::{
-    api::ListParams,
-    core::{DynamicObject, ObjectMeta},
-};
+use kube::{api::ListParams, core::ObjectMeta};
 use operator_watch::Trimmed;
 use serde::Serialize;
 use serde_json::{Value, value::RawValue};
 
 pub use self::lacking::LeftOut;
 use self::lacking::is_owned;
-use super::{
-    command_kinds::command_kinds,
-    folder::Folder,
-    index::Scope,
-    manifest::{Manifest, is_going},
-    references::find_uses,
-};
-use crate::{
-    connection::Cluster,
-    errors::{Gap, no_namespace},
-    kinds::Kind,
-    object::Identity,
-    pages::Pages,
-};
+use super::{Folder, Manifest, Scope, manifest, references};
+use crate::chain::command_kinds;
 
 /// Requests at the same time.
 const MAX_CONCURRENT_READS: usize = 16;
@@ -150,8 +136,7 @@ pub async fn collect(
 impl Collection<'_> {
     /// All objects of a chosen kind.
     async fn all_of(&mut self, kind: &Kind) -> Result<()> {
-        let api = self.cluster.api::<DynamicObject>(kind, self.namespace);
-        let mut pages = Pages::whole(&api, ListParams::default());
+        let mut pages = self.cluster.pages(kind, self.namespace, ListParams::default());
         loop {
             let page = match pages.next::<Box<RawValue>>().await {
                 Ok(Some(page)) => page,
@@ -206,7 +191,7 @@ impl Collection<'_> {
     }
 
     fn add(&mut self, kind: &Kind, mut object: Value) -> Result<()> {
-        let is_going = is_going(&object);
+        let is_going = manifest::is_going(&object);
         // The items of a list of a built-in kind do not say what they are.
         object["apiVersion"] = kind.resource.api_version.as_str().into();
         object["kind"] = kind.resource.kind.as_str().into();
@@ -232,7 +217,7 @@ impl Collection<'_> {
             return Ok(());
         }
         let mut uses = BTreeSet::new();
-        find_uses(manifest.object(), &mut uses);
+        references::find_uses(manifest.object(), &mut uses);
         let namespace = identity.namespace.as_deref();
         self.used
             .extend(uses.into_iter().map(|(kind, name)| (kind, Identity::new("", "", namespace, &name))));
@@ -253,7 +238,7 @@ impl Collection<'_> {
                 self.miss(Gap::new(owner.to_string(), "the server has no such kind"));
                 continue;
             };
-            match self.cluster.read::<Value>(&kind, owner.namespace.as_deref(), &owner.name).await {
+            match self.cluster.at(&kind, owner.namespace.as_deref(), &owner.name).read::<Value>().await {
                 Ok(Some(object)) if object["metadata"]["uid"] == owner.uid => self.add(&kind, object)?,
                 Ok(_) => self.saved.not_seen.push(Gap::new(owner.to_string(), "it is gone")),
                 Err(error) => self.miss(Gap::of(owner.to_string(), &error)),
@@ -286,7 +271,7 @@ impl Collection<'_> {
             let read = stream::iter(taken).map(async |candidate| {
                 let (namespace, name) =
                     (candidate.metadata.namespace, candidate.metadata.name.unwrap_or_default());
-                let object = cluster.read::<Value>(&candidate.kind, namespace.as_deref(), &name).await;
+                let object = cluster.at(&candidate.kind, namespace.as_deref(), &name).read::<Value>().await;
                 (candidate.kind, name, object)
             });
             let read: Vec<_> = read.buffered(MAX_CONCURRENT_READS).collect().await;
@@ -332,9 +317,9 @@ impl Collection<'_> {
 
     /// The definitions of the kinds, as far as they may be read.
     async fn definitions(&mut self) -> Result<()> {
-        let Ok(kind) = self.cluster.kinds.definitions().cloned() else { return Ok(()) };
+        let kind = Kind::definitions();
         for name in std::mem::take(&mut self.definitions) {
-            match self.cluster.read(&kind, None, &name).await {
+            match self.cluster.at(&kind, None, &name).read().await {
                 Ok(Some(definition)) => self.add(&kind, definition)?,
                 // A kind of an aggregated server.
                 Ok(None) => {}
@@ -347,7 +332,8 @@ impl Collection<'_> {
 
 /// The objects of a kind in a namespace; those in all namespaces only if they have an owner.
 async fn listed(cluster: &Cluster, kind: &Kind, namespace: Option<&str>) -> kube::Result<Vec<Candidate>> {
-    let mut pages = Pages::metadata(&cluster.api::<DynamicObject>(kind, namespace), ListParams::default());
+    let params = ListParams::default().limit(PAGE_SIZE);
+    let mut pages = Pages::of_metadata(&cluster.client, kind.url(namespace), params);
     let mut candidates = Vec::new();
     while let Some(page) = pages.next::<Trimmed>().await? {
         let metadata = page.into_iter().map(|object| object.metadata);

@@ -6,9 +6,9 @@
 use std::collections::HashSet;
 
 use catena_api::{command::RecentCommands, keys};
+use catena_cluster::{Identity, Kind};
 
-use super::{manifest::Manifest, rebind::Uids};
-use crate::{kinds::Kind, object::Identity};
+use super::{Manifest, Uids};
 
 /// The reason to leave out a command of another project.
 pub const COMMAND_OF_OTHERS: &str =
@@ -103,10 +103,11 @@ pub fn carried_out(manifests: &[Manifest]) -> HashSet<String> {
 
 #[cfg(test)]
 mod tests {
+    use catena_cluster::testing::kinds;
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::{archive::manifest::tests::manifest, kinds::tests::kinds};
+    use crate::archive::manifest::tests::manifest;
 
     #[test]
     fn only_a_kind_of_others_that_is_declared_as_one_is_a_command_of_others() {

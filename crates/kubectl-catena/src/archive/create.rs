@@ -1,44 +1,25 @@
 //! The requests of a restoration. Each can be repeated after a crash: an object that a restoration creates records the uid of
 //! the object whose place it takes in the name of its field manager, until it is complete.
 
+use catena_cluster::{At, Change, How, read_failure};
 use kube::core::response::StatusCause;
 use serde_json::{Value, json};
-
-use crate::{
-    access::{Change, How},
-    connection::Cluster,
-    errors::read_failure,
-    kinds::Kind,
-};
 
 /// Begins the name of the field manager.
 const MANAGER: &str = "kubectl-catena-restore";
 
-/// A live object with its kind.
-pub struct Live<'l> {
-    /// The connection.
-    pub cluster: &'l Cluster,
-    /// Its kind.
-    pub kind: &'l Kind,
-    /// Its namespace, if its kind has one.
-    pub namespace: Option<&'l str>,
-    /// Its name.
-    pub name: &'l str,
-}
+/// A live object, whether it is there or not.
+pub struct Live<'l>(pub At<'l>);
 
 impl Live<'_> {
     /// The object, if it is there.
     pub async fn get(&self) -> kube::Result<Option<Value>> {
-        self.cluster.read(self.kind, self.namespace, self.name).await
-    }
-
-    async fn write(&self, change: Change<'_>, how: How<'_>) -> kube::Result<Value> {
-        self.cluster.write(self.kind, self.namespace, self.name, change, how).await
+        self.0.read().await
     }
 
     /// Creates it in the place of an object of the backup; a field that the server does not know is an error.
     pub async fn create(&self, object: &Value, in_place_of: &str) -> kube::Result<Value> {
-        self.write(Change::Create(object), How { manager: &manager(in_place_of), ..How::STRICT }).await
+        self.0.write(Change::Create(object), How { manager: &manager(in_place_of), ..How::STRICT }).await
     }
 
     /// Replaces what its authors wrote.
@@ -49,26 +30,31 @@ impl Live<'_> {
                 replaced["metadata"][field] = value.clone();
             }
         }
-        self.write(Change::Replace(&replaced), How::STRICT).await
+        self.0.write(Change::Replace(&replaced), How::STRICT).await
     }
 
     /// Writes the status of exactly this object.
     pub async fn write_status(&self, uid: &str, status: &Value) -> kube::Result<Value> {
         let patch = json!({"metadata": {"uid": uid}, "status": status});
-        self.write(Change::Merge(&patch), How { subresource: "status", ..How::default() }).await
+        self.0.write(Change::Merge(&patch), How { subresource: "status", ..How::default() }).await
     }
 
     /// Changes exactly this object.
     pub async fn merge(&self, uid: &str, patch: &Value) -> kube::Result<Value> {
         let mut patch = patch.clone();
         patch["metadata"]["uid"] = uid.into();
-        self.write(Change::Merge(&patch), How::default()).await
+        self.0.write(Change::Merge(&patch), How::default()).await
     }
 
     /// Deletes exactly this object.
     pub async fn delete(&self, uid: &str) -> kube::Result<()> {
-        self.cluster.delete(self.kind, self.namespace, self.name, Some(uid)).await.map(drop)
+        self.0.delete(Some(uid)).await.map(drop)
     }
+}
+
+/// The answer to a request, with the reason if it failed.
+pub fn told<T>(answer: kube::Result<T>) -> Result<T, String> {
+    answer.map_err(|error| read_failure(&error))
 }
 
 /// The reason of a failed creation, and what to do about its namespace.

@@ -3,14 +3,11 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use catena_cluster::{Cluster, Kind, Kinds};
 use serde_json::json;
 
-use super::{
-    create::{Live, handed_over, is_incomplete},
-    manifest::Manifest,
-    rebind::Uids,
-};
-use crate::{connection::Cluster, kinds::Kinds, waiting::poll};
+use super::{Live, Manifest, Uids, create};
+use crate::screen::until;
 
 /// The server takes a moment to serve a new kind.
 const SERVED_TIMEOUT: Duration = Duration::from_secs(30);
@@ -18,15 +15,15 @@ const SERVED_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Creates missing definitions, and learns their kinds. Returns the names of the created ones.
 pub async fn create_missing(cluster: &mut Cluster, definitions: &[Manifest]) -> Result<Vec<String>> {
-    let kind = cluster.kinds.definitions()?.clone();
+    let kind = Kind::definitions();
     let mut created = Vec::new();
     for definition in definitions {
         let name = definition.identity().name;
         let uid = definition.identity().uid;
-        let live = Live { cluster, kind: &kind, namespace: None, name: &name };
+        let live = Live(cluster.at(&kind, None, &name));
         let failed = |verb: &str, error| cluster.refused(&kind, &name, verb, error);
         let found = live.get().await;
-        let is_cut_short = matches!(&found, Ok(Some(found)) if is_incomplete(found, &uid));
+        let is_cut_short = matches!(&found, Ok(Some(found)) if create::is_incomplete(found, &uid));
         // Who may not read definitions needs none that is there.
         if is_served(&cluster.kinds, definition) && !is_cut_short {
             continue;
@@ -38,20 +35,19 @@ pub async fn create_missing(cluster: &mut Cluster, definitions: &[Manifest]) -> 
             created.push(name.clone());
             live.create(&object, &uid).await.map_err(|error| failed("create", error))?
         };
-        if is_incomplete(&found, &uid) {
+        if create::is_incomplete(&found, &uid) {
             // The next upgrade of a chart must find its own fields.
-            let managed = handed_over(&found, &uid, definition.managed_fields().cloned());
+            let managed = create::handed_over(&found, &uid, definition.managed_fields().cloned());
             let live_uid = found["metadata"]["uid"].as_str().unwrap_or_default();
             let completed = live.merge(live_uid, &json!({"metadata": {"managedFields": managed}})).await;
             completed.map_err(|error| failed("patch", error))?;
         }
     }
-    let served = poll(SERVED_INTERVAL, SERVED_TIMEOUT, async || -> Result<Option<()>> {
+    let served = until(SERVED_INTERVAL, SERVED_TIMEOUT, async || {
         cluster.kinds = Kinds::discover(&cluster.client).await.context("the kinds of the server")?;
-        let is_all = definitions.iter().all(|definition| is_served(&cluster.kinds, definition));
-        Ok(is_all.then_some(()))
+        Ok(definitions.iter().all(|definition| is_served(&cluster.kinds, definition)))
     });
-    if served.await?.is_none() {
+    if !served.await? {
         let missing = definitions.iter().filter(|definition| !is_served(&cluster.kinds, definition));
         let missing: Vec<String> = missing.map(|definition| definition.identity().name).collect();
         bail!(

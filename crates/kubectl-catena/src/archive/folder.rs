@@ -12,13 +12,10 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
+use catena_cluster::{Identity, sanitized};
 use operator_templates::{from_yaml, short_digest, to_yaml};
 
-use super::{
-    index::{INDEX, Index, Scope},
-    manifest::Manifest,
-};
-use crate::{object::Identity, paint::sanitized};
+use super::{INDEX, Index, Manifest, Scope};
 
 /// The folder of cluster-wide objects; no namespace has such a name.
 const CLUSTER_WIDE: &str = "_cluster";

@@ -1,9 +1,8 @@
 //! An object in the form of a backup: what its authors wrote, and what ties it to others. Pure.
 
 use catena_api::{command::SUCCEEDED, keys};
+use catena_cluster::Identity;
 use serde_json::{Map, Value, json};
-
-use crate::object::Identity;
 
 /// The kept metadata. The uid and the owners tell which objects belonged together; the time gives commands their order.
 const KEPT_METADATA: [&str; 8] = [

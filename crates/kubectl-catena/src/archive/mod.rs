@@ -1,7 +1,6 @@
 //! A backup of objects as a folder of files, and their restoration with owners of new uids.
 
 mod collect;
-mod command_kinds;
 mod commands;
 mod create;
 mod definitions;
@@ -14,13 +13,20 @@ mod references;
 mod restore;
 mod selection;
 
+use catena_cluster::Identity;
 use serde::Serialize;
 
 pub use collect::{LeftOut, Saved, collect};
-pub use command_kinds::configured_commands;
 pub use restore::{Choices, restore};
 
-use crate::object::Identity;
+use self::{
+    commands::{COMMAND_OF_OTHERS, REQUEST_OF_OTHERS, Target, Way},
+    create::Live,
+    folder::Folder,
+    index::{INDEX, Index, Scope},
+    manifest::Manifest,
+    rebind::Uids,
+};
 
 /// What became of each object in a restoration.
 #[derive(Debug, Default, Serialize)]

@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{manifest::Manifest, references::references};
+use super::{Manifest, references};
 
 /// The core kinds that come first, in this order: a token is deleted while its ServiceAccount is missing, and a claim is bound to
 /// its volume.
@@ -31,7 +31,7 @@ pub fn in_order(manifests: Vec<Manifest>) -> Vec<Manifest> {
     ordered.sort_by_key(place_among_first);
     let uid = |manifest: &Manifest| manifest.identity().uid;
     let owners: HashMap<String, Vec<String>> = owners(&rest).into_iter().collect();
-    let named = references(&rest);
+    let named = references::references(&rest);
     let mut waiting: HashSet<String> = rest.iter().map(uid).collect();
     while !rest.is_empty() {
         let follows = |earlier: &HashMap<String, Vec<String>>, manifest: &Manifest| {

@@ -6,7 +6,7 @@ use basic_deployment_controller::revision;
 use catena_api::{Pin, keys};
 use serde_json::{Value, json};
 
-use super::manifest::Manifest;
+use super::Manifest;
 
 /// The prefix of the labels and annotations whose values may be uids.
 const OUR_MARKS: &str = "catena.dev/";

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use catena_cluster::Identity;
 use serde_json::Value;
 
-use super::manifest::Manifest;
-use crate::object::Identity;
+use super::Manifest;
 
 /// The endings of fields that hold the name of an object.
 const ENDINGS: [&str; 3] = ["Reference", "Ref", "Name"];

@@ -17,24 +17,18 @@ mod held_back;
 use std::{collections::HashSet, path::Path, time::Duration};
 
 use anyhow::Result;
+use catena_cluster::{Cluster, Identity, Kind};
 use clap::Args;
 use serde_json::{Value, json};
 
 use super::{
-    Note, Report,
-    command_kinds::command_kinds,
-    commands::{Target, Way, carried_out, is_for, is_restored, targets, way},
-    create::{Live, creation_failure, is_incomplete},
-    definitions::create_missing,
-    folder::Folder,
-    manifest::{Manifest, is_going},
-    order::{add_owners, comes_before_owners, in_order, owners},
-    rebind::Uids,
-    selection::only_in,
+    Folder, Live, Manifest, Note, Report, Target, Uids, Way, commands, create, definitions, manifest, order,
+    selection,
 };
 use crate::{
-    chain::declared_commands, connection::Cluster, errors::read_failure, kinds::Kind, object::Identity,
-    progress::Progress, upgrade,
+    chain::{command_kinds, declared_commands},
+    screen::Progress,
+    upgrade,
 };
 
 /// The creation times of commands, which give them their order, have a resolution of one second.
@@ -78,12 +72,12 @@ pub async fn restore(
 ) -> Result<Report> {
     let mut manifests = Folder::read(folder)?;
     if let Some(namespace) = namespace {
-        manifests = only_in(namespace, folder, manifests)?;
+        manifests = selection::only_in(namespace, folder, manifests)?;
     }
     let (definitions, objects): (Vec<_>, Vec<_>) = manifests.into_iter().partition(Manifest::is_definition);
     // Before anything is written: without these, a command of another project would run again.
     declared_commands(cluster).await?;
-    let created = create_missing(cluster, &definitions).await?;
+    let created = definitions::create_missing(cluster, &definitions).await?;
     // Also of definitions that have just come back.
     let commands = command_kinds(cluster).await?;
     let mut result = Report::default();
@@ -106,7 +100,7 @@ impl<'r> Restoration<'r> {
             cluster,
             choices,
             uids: Uids::of(objects),
-            carried_out: carried_out(objects),
+            carried_out: commands::carried_out(objects),
             lost: HashSet::new(),
             unsettled: Vec::new(),
             result: Report::default(),
@@ -119,7 +113,8 @@ impl<'r> Restoration<'r> {
         let (commands, others): (Vec<_>, Vec<_>) = objects.into_iter().partition(Manifest::is_command);
         let (mut ended, mut waiting) = (Vec::new(), Vec::new());
         for command in commands {
-            match self.target(&command).await.map(|target| way(&command, target, &self.carried_out)) {
+            match self.target(&command).await.map(|target| commands::way(&command, target, &self.carried_out))
+            {
                 Ok(Way::AsEnded) => ended.push(command),
                 Ok(Way::AsWaiting) => waiting.push(command),
                 Ok(Way::NotAtAll(why)) => self.leave_out(&command, why).await,
@@ -130,25 +125,25 @@ impl<'r> Restoration<'r> {
         for command in &ended {
             self.bring_back(command, true).await;
         }
-        let others = in_order(self.without_dependents_of_left_out(others).await);
+        let others = order::in_order(self.without_dependents_of_left_out(others).await);
         for object in &others {
             self.bring_back(object, false).await;
         }
-        for data in others.iter().filter(|object| comes_before_owners(object)) {
+        for data in others.iter().filter(|object| order::comes_before_owners(object)) {
             if let Err(why) = self.bind(data).await {
                 let uid = self.uids.get(&data.identity().uid).map(str::to_owned);
                 self.result.restored.retain(|restored| Some(&restored.uid) != uid.as_ref());
                 self.fail(data, format!("it is there without its owner: {why}"));
             }
         }
-        let owners = owners(&others);
+        let owners = order::owners(&others);
         let deployments: Vec<_> = others.into_iter().filter(Manifest::is_deployment).collect();
         // What carries out commands must not find one without its outcome.
-        let unsettled: Vec<_> = self.unsettled.iter().flat_map(targets).collect();
+        let unsettled: Vec<_> = self.unsettled.iter().flat_map(commands::targets).collect();
         let held = deployments.iter().map(Manifest::identity);
-        self.lost.extend(held.filter(|target| is_for(&unsettled, target)).map(|target| target.uid));
+        self.lost.extend(held.filter(|target| commands::is_for(&unsettled, target)).map(|target| target.uid));
         // What owns a lost object must not go on without it.
-        add_owners(&mut self.lost, &owners);
+        order::add_owners(&mut self.lost, &owners);
         for command in &ended {
             if let Err(why) = self.bind(command).await {
                 self.fail(command, why);
@@ -158,8 +153,9 @@ impl<'r> Restoration<'r> {
             self.resume(deployment).await;
         }
         waiting.sort_by_key(|command| command.object()["metadata"]["creationTimestamp"].to_string());
-        let (waiting, homeless): (Vec<_>, Vec<_>) =
-            waiting.into_iter().partition(|command| is_restored(&self.result.restored, &targets(command)));
+        let (waiting, homeless): (Vec<_>, Vec<_>) = waiting
+            .into_iter()
+            .partition(|command| commands::is_restored(&self.result.restored, &commands::targets(command)));
         for command in homeless {
             self.leave_out(&command, "its target was not restored, so that it would wait for another one")
                 .await;
@@ -183,8 +179,8 @@ impl<'r> Restoration<'r> {
         namespaces.sort();
         namespaces.dedup();
         for namespace in namespaces {
-            let found: Option<Value> = self.cluster.read(kind, None, &namespace).await.ok().flatten();
-            if !found.as_ref().is_some_and(is_going) {
+            let found: Option<Value> = self.cluster.at(kind, None, &namespace).read().await.ok().flatten();
+            if !found.as_ref().is_some_and(manifest::is_going) {
                 continue;
             }
             let goes = |object: &Identity| object.namespace.as_ref() == Some(&namespace);
@@ -200,11 +196,12 @@ impl<'r> Restoration<'r> {
 
     /// The state of a command's target: what its owners in the backup are now.
     async fn target(&self, command: &Manifest) -> Result<Target, String> {
-        for target in targets(command) {
+        for target in commands::targets(command) {
             let Some(kind) = self.cluster.kinds.of(&target) else { continue };
-            let live = self.live(kind, &target).get().await.map_err(|error| read_failure(&error))?;
-            if live.is_some_and(|live| !(is_incomplete(&live, &target.uid) && live["spec"]["paused"] == true))
-            {
+            let live = create::told(self.live(kind, &target).get().await)?;
+            if live.is_some_and(|live| {
+                !(create::is_incomplete(&live, &target.uid) && live["spec"]["paused"] == true)
+            }) {
                 return Ok(Target::Live);
             }
         }
@@ -212,8 +209,7 @@ impl<'r> Restoration<'r> {
     }
 
     fn live<'l>(&'l self, kind: &'l Kind, identity: &'l Identity) -> Live<'l> {
-        let namespace = identity.namespace.as_deref().filter(|_| kind.is_namespaced);
-        Live { cluster: self.cluster, kind, namespace, name: &identity.name }
+        Live(self.cluster.at(kind, identity.namespace.as_deref(), &identity.name))
     }
 
     /// Creates an object, unless it is there. An ended command is created without an owner and with its outcome.
@@ -231,21 +227,20 @@ impl<'r> Restoration<'r> {
         let kind = self.cluster.kinds.of(&identity).cloned();
         let kind = kind
             .ok_or_else(|| format!("the server has no kind {} of {}", identity.kind, identity.api_version))?;
-        let is_early = is_ended_command || comes_before_owners(manifest);
+        let is_early = is_ended_command || order::comes_before_owners(manifest);
         let owners = if is_early { Vec::new() } else { self.owners(manifest).await? };
         let mut object = self.uids.bound(manifest, &owners);
         if manifest.is_deployment() {
             object["spec"]["paused"] = true.into();
         }
-        let told = |error: kube::Error| read_failure(&error);
         let live = self.live(&kind, &identity);
-        let (found, is_complete) = match live.get().await.map_err(told)? {
-            Some(found) if is_going(&found) => return Err(GOING.to_owned()),
+        let (found, is_complete) = match create::told(live.get().await)? {
+            Some(found) if manifest::is_going(&found) => return Err(GOING.to_owned()),
             None => {
                 let created = live.create(&object, &identity.uid).await;
-                (created.map_err(|error| creation_failure(&error))?, false)
+                (created.map_err(|error| create::creation_failure(&error))?, false)
             }
-            Some(found) if is_incomplete(&found, &identity.uid) => (found, false),
+            Some(found) if create::is_incomplete(&found, &identity.uid) => (found, false),
             Some(found) if self.choices.overwrite && !manifest.is_command() => {
                 if manifest.is_deployment() {
                     object["spec"]["paused"] = manifest.is_paused().into();
@@ -261,7 +256,7 @@ impl<'r> Restoration<'r> {
         let uid = text(&found, "uid");
         if !is_complete {
             if is_ended_command {
-                live.write_status(&uid, &manifest.object()["status"]).await.map_err(told)?;
+                create::told(live.write_status(&uid, &manifest.object()["status"]).await)?;
             }
             // Data, commands and BasicDeployments are completed at the end.
             if !is_early && !manifest.is_deployment() {
@@ -298,9 +293,9 @@ async fn overwrite(live: &Live<'_>, found: Value, object: &Value) -> Result<(), 
     for _ in 0..ATTEMPTS {
         match live.replace(&present, object).await {
             Err(kube::Error::Api(status)) if status.is_conflict() => {}
-            written => return written.map(drop).map_err(|error| read_failure(&error)),
+            written => return create::told(written).map(drop),
         }
-        let found = live.get().await.map_err(|error| read_failure(&error))?;
+        let found = create::told(live.get().await)?;
         let is_same = |found: &Value| found["metadata"]["uid"] == present["metadata"]["uid"];
         present = found.filter(is_same).ok_or("it was deleted meanwhile")?;
     }

@@ -7,10 +7,7 @@ use std::{
 
 use anyhow::{Result, ensure};
 
-use super::{
-    manifest::Manifest,
-    order::{add_owners, owners},
-};
+use super::{Manifest, order};
 
 /// The objects of a namespace, the owners above them, and the definitions of their kinds.
 ///
@@ -36,7 +33,7 @@ pub fn only_in(namespace: &str, folder: &Path, mut manifests: Vec<Manifest>) -> 
     };
     let mut chosen: HashSet<String> =
         manifests.iter().filter(is_in).map(|manifest| manifest.identity().uid).collect();
-    add_owners(&mut chosen, &owners(&manifests));
+    order::add_owners(&mut chosen, &order::owners(&manifests));
     let kinds: HashSet<(String, String)> = manifests
         .iter()
         .map(Manifest::identity)

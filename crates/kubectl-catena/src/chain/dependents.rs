@@ -1,14 +1,11 @@
 //! Where the dependents of an object can be: only there they are looked for.
 
 use catena_api::keys;
+use catena_cluster::{Identity, Kind, Kinds};
 use kube::core::DynamicObject;
 use serde_json::Value;
 
-use super::labelled_kinds::LabelledKinds;
-use crate::{
-    kinds::{Kind, Kinds},
-    object::Identity,
-};
+use super::LabelledKinds;
 
 /// A list that may hold dependents.
 #[derive(Clone, Debug, PartialEq)]
@@ -150,10 +147,10 @@ fn match_labels(object: &DynamicObject) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use catena_cluster::testing::kinds;
     use serde_json::json;
 
     use super::*;
-    use crate::kinds::tests::kinds;
 
     #[test]
     fn the_children_of_a_known_kind_are_read_by_name_or_listed_by_label() {

@@ -1,13 +1,13 @@
 //! The tree as text: a line for each object, or for several similar objects that are well.
 
+use catena_cluster::{Paint, Tone, cut};
 use jiff::Timestamp;
 
 use super::{Health, Node, State};
-use crate::{
-    age::age,
-    paint::{Paint, Tone},
-    table::{Cell, Table},
-};
+use crate::screen::{Cell, Table, age};
+
+/// Characters of a message beside a tree.
+const MAX_NOTE: usize = 99;
 
 /// How a tree is drawn.
 #[derive(Clone, Copy, Debug)]
@@ -131,19 +131,10 @@ fn note(node: &Node, now: Timestamp) -> String {
         parts.push("not bound yet".to_owned());
     }
     if !node.health.state.is_healthy() && !node.health.message.is_empty() {
-        parts.push(first_line(&node.health.message));
+        let line = node.health.message.lines().next().unwrap_or_default();
+        parts.push(cut(line, MAX_NOTE).into_owned());
     }
     parts.join("; ")
-}
-
-/// The first line of a text, cut to fit beside a tree.
-fn first_line(text: &str) -> String {
-    const MAX_LENGTH: usize = 100;
-    let line = text.lines().next().unwrap_or_default();
-    if line.chars().count() <= MAX_LENGTH {
-        return line.to_owned();
-    }
-    line.chars().take(MAX_LENGTH - 1).chain(['…']).collect()
 }
 
 #[cfg(test)]

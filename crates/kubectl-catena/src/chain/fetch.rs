@@ -3,25 +3,13 @@
 use std::collections::HashSet;
 
 use anyhow::Result;
+use catena_cluster::{Cluster, Gap, Identity, PAGE_SIZE, Pages, Target, first_owner, sanitized};
 use futures::{StreamExt, stream};
 use kube::{ResourceExt, api::ListParams, core::DynamicObject};
 use operator_watch::Trimmed;
 use serde_json::Value;
 
-use super::{
-    dependents::{DependentList, Selector, dependent_lists},
-    labelled_kinds::{LabelledKinds, labelled_kinds},
-    tree::{Node, commands, grow, labelled_target, target},
-};
-use crate::{
-    access::types,
-    connection::Cluster,
-    errors::Gap,
-    object::{Identity, first_owner},
-    pages::Pages,
-    paint::sanitized,
-    target::Target,
-};
+use super::{DependentList, LabelledKinds, Node, Selector, dependents, labelled_kinds, tree};
 
 const MAX_CONCURRENT_REQUESTS: usize = 16;
 /// A longer line of owners is a circle.
@@ -102,7 +90,7 @@ pub async fn with_dependents(cluster: &Cluster, object: DynamicObject) -> (Optio
     let (top, mut fetched) = (uid(&object), Fetched::default());
     let scope = Scope { whole: false, all_kinds: false };
     descend(cluster, vec![object], &LabelledKinds::default(), scope, &mut fetched).await;
-    (grow(&top, &fetched.objects), fetched.gaps)
+    (tree::grow(&top, &fetched.objects), fetched.gaps)
 }
 
 fn uid(object: &DynamicObject) -> String {
@@ -116,12 +104,12 @@ async fn ascend(cluster: &Cluster, asked: DynamicObject, fetched: &mut Fetched) 
     while let Some(here) = path.last().filter(|_| path.len() <= MAX_OWNERS) {
         let owner = first_owner(&here.metadata);
         let owner = owner.map(|owner| Identity::of_owner(owner, here.metadata.namespace.clone()));
-        let Some(above) = owner.or_else(|| target(here)) else { break };
+        let Some(above) = owner.or_else(|| tree::target(here)) else { break };
         let Some(kind) = cluster.kinds.of(&above) else {
             fetched.gaps.push(Gap::new(above.to_string(), "the server has no such kind"));
             break;
         };
-        match cluster.find(kind, above.namespace.as_deref(), &above.name).await {
+        match cluster.at(kind, above.namespace.as_deref(), &above.name).find().await {
             Ok(Some(object)) if above.uid.is_empty() || uid(&object) == above.uid => {
                 path.push(object);
                 continue;
@@ -156,7 +144,7 @@ async fn descend(
     while !newest.is_empty() {
         let mut wanted: Vec<DependentList> = Vec::new();
         for object in &newest {
-            for list in dependent_lists(object, &cluster.kinds, labelled, scope.all_kinds) {
+            for list in dependents::dependent_lists(object, &cluster.kinds, labelled, scope.all_kinds) {
                 if is_below.contains(&uid(object)) {
                     below.push(list.clone());
                 }
@@ -207,8 +195,8 @@ async fn descend(
 /// Whether an object is owned by a known one, or a command for one.
 fn belongs(object: &DynamicObject, known: &HashSet<String>, objects: &[DynamicObject]) -> bool {
     object.owner_references().iter().any(|owner| known.contains(&owner.uid))
-        || labelled_target(object).is_some_and(|uid| known.contains(uid))
-        || objects.iter().any(|target| commands(object, target))
+        || tree::labelled_target(object).is_some_and(|uid| known.contains(uid))
+        || objects.iter().any(|target| tree::commands(object, target))
 }
 
 /// The whole of an object of which perhaps only the metadata is known.
@@ -217,7 +205,7 @@ async fn whole(cluster: &Cluster, object: DynamicObject) -> (DynamicObject, Opti
     let Some(kind) = cluster.kinds.of(&identity).filter(|_| object.data.is_null()) else {
         return (object, None);
     };
-    match cluster.find(kind, identity.namespace.as_deref(), &identity.name).await {
+    match cluster.at(kind, identity.namespace.as_deref(), &identity.name).find().await {
         Ok(Some(whole)) if uid(&whole) == identity.uid => (whole, None),
         // Deleted meanwhile: its metadata has to do.
         Ok(_) => (object, None),
@@ -229,7 +217,7 @@ async fn objects_in(cluster: &Cluster, list: &DependentList) -> kube::Result<Vec
     let DependentList { kind, namespace, selector } = list;
     let namespace = namespace.as_deref();
     match selector {
-        Selector::Name(name) => Ok(cluster.find(kind, namespace, name).await?.into_iter().collect()),
+        Selector::Name(name) => Ok(cluster.at(kind, namespace, name).find().await?.into_iter().collect()),
         Selector::Labels(labels) => cluster.list(kind, namespace, ListParams::default().labels(labels)).await,
         Selector::Few => cluster.list(kind, namespace, ListParams::default()).await,
         Selector::Metadata => related(cluster, list).await,
@@ -238,22 +226,23 @@ async fn objects_in(cluster: &Cluster, list: &DependentList) -> kube::Result<Vec
 
 /// The metadata of the objects that have an owner, or a label with the uid of their target.
 async fn related(cluster: &Cluster, list: &DependentList) -> kube::Result<Vec<DynamicObject>> {
-    let api = cluster.api::<DynamicObject>(&list.kind, list.namespace.as_deref());
-    let mut pages = match &list.namespace {
+    let DependentList { kind, namespace, .. } = list;
+    let params = match namespace {
         // From the server's cache and in one response: a page costs a round trip.
-        Some(_) if list.kind.is_namespaced => Pages::of_cache(&api),
+        Some(_) if kind.is_namespaced => ListParams::default().match_any(),
         // The objects of a whole cluster are too many for one response.
-        _ => Pages::metadata(&api, ListParams::default()),
+        _ => ListParams::default().limit(PAGE_SIZE),
     };
+    let mut pages = Pages::of_metadata(&cluster.client, kind.url(namespace.as_deref()), params);
     let mut objects = Vec::new();
     while let Some(page) = pages.next::<Trimmed>().await? {
         let all = page.into_iter().map(|Trimmed { metadata }| DynamicObject {
-            types: Some(types(&list.kind)),
+            types: Some(kind.types()),
             metadata,
             data: Value::Null,
         });
         let is_related = |object: &DynamicObject| {
-            !object.owner_references().is_empty() || labelled_target(object).is_some()
+            !object.owner_references().is_empty() || tree::labelled_target(object).is_some()
         };
         objects.extend(all.filter(is_related));
     }
@@ -262,13 +251,13 @@ async fn related(cluster: &Cluster, list: &DependentList) -> kube::Result<Vec<Dy
 
 #[cfg(test)]
 mod tests {
+    use catena_cluster::{
+        Kind,
+        testing::{cluster, serving},
+    };
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::{
-        connection::tests::{cluster, serving},
-        kinds::Kind,
-    };
 
     fn pod(owners: &[Value]) -> DynamicObject {
         let metadata = json!({"name": "web-1", "namespace": "shop", "uid": "p", "ownerReferences": owners});
@@ -338,7 +327,7 @@ mod tests {
         let mut fetched = Fetched::default();
         let scope = Scope { whole: true, all_kinds: false };
         descend(&cluster, vec![deployment.unwrap()], &LabelledKinds::default(), scope, &mut fetched).await;
-        let tree = grow("u1", &fetched.objects).unwrap();
+        let tree = tree::grow("u1", &fetched.objects).unwrap();
         let kinds = tree.children.iter().map(|child| child.identity.kind.clone());
         kinds.filter(|kind| kind != "ControllerRevision").collect()
     }

@@ -9,10 +9,16 @@ mod pods;
 mod status;
 mod tree;
 
+use self::{
+    dependents::{DependentList, Selector},
+    labelled_kinds::LabelledKinds,
+};
 pub use draw::{Drawing, draw};
 pub use fetch::{LostOwner, Scope, fetch, with_dependents};
 pub use health::{Health, State};
-pub use labelled_kinds::{declared_commands, is_our_command, labelled_kinds};
+pub use labelled_kinds::{
+    command_kinds, configured_commands, declared_commands, is_our_command, labelled_kinds,
+};
 pub use pods::{last_words, shortened};
 pub use status::{ended, replicas};
 pub use tree::{Finalizer, Node, grow};

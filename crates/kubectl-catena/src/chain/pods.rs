@@ -1,14 +1,11 @@
 //! Why a pod does not serve, with the last words of a container that does not stay up.
 
+use catena_cluster::{conditions, created, cut, text};
 use kube::core::DynamicObject;
 use pod_state::{Phase, PodState, TrimmedPod};
 use serde_json::{Value, json};
 
 use super::{Health, State};
-use crate::{
-    object::{conditions, created, text},
-    paint::cut,
-};
 
 /// The reason of a pod whose containers are ready, and which waits for the condition of a readiness gate.
 const GATED: &str = "ReadinessGatesNotReady";

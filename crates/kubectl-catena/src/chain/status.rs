@@ -1,15 +1,13 @@
 //! The health of an object of any kind, from its status.
 
+use catena_cluster::{condition, conditions, created, deleted, last_write, number, text};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::core::DynamicObject;
 use serde_json::Value;
 
 use super::{Health, State, pods};
-use crate::{
-    object::{conditions, created, deleted, number, text},
-    protection,
-};
+use crate::protection;
 
 /// The beginning of each version of our kinds.
 const OURS: &str = "catena.dev/";
@@ -54,9 +52,7 @@ fn behind(object: &DynamicObject) -> Option<Health> {
 
 /// The last change outside its status.
 fn changed(object: &DynamicObject) -> Option<Timestamp> {
-    let fields = object.metadata.managed_fields.iter().flatten();
-    let changes = fields.filter(|entry| entry.subresource.as_deref() != Some("status"));
-    changes.filter_map(|entry| entry.time.as_ref()).map(|time| time.0).max()
+    last_write(&object.metadata, |entry| entry.subresource.as_deref() != Some("status"))
 }
 
 /// The end of an object, from our own conditions, those of Jobs, or those and the phases of other operators.
@@ -89,8 +85,7 @@ fn job(job: &DynamicObject) -> Health {
     if job.data.pointer("/spec/suspend").is_none_or(|is| *is != true) {
         return Health::new(State::Moving, "Running", "").since(created(&job.metadata));
     }
-    let all = conditions(job);
-    let since = all.iter().find(|found| found.type_ == "Suspended").map(|found| found.last_transition_time.0);
+    let since = condition(job, "Suspended").map(|found| found.last_transition_time.0);
     Health::new(State::Stuck, "Suspended", "spec.suspend is true").since(since)
 }
 

@@ -3,17 +3,14 @@
 use std::collections::{HashMap, HashSet};
 
 use catena_api::keys;
+use catena_cluster::{Identity, created, deleted, number, text};
 use jiff::Timestamp;
 use kube::{ResourceExt, core::DynamicObject};
 use operator_watch::ObjectId;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{
-    Health,
-    status::{health, numbers},
-};
-use crate::object::{Identity, created, deleted, number, text};
+use super::{Health, status};
 
 /// An object with its dependents.
 #[derive(Clone, Debug, Serialize)]
@@ -100,8 +97,8 @@ fn node<'o>(object: &DynamicObject, unbound: bool, index: &Index<'o>, used: &mut
     let children = below.into_iter().map(|(other, unbound)| node(other, unbound, index, used)).collect();
     Node {
         identity: Identity::of(object),
-        health: health(object),
-        serving: numbers(object),
+        health: status::health(object),
+        serving: status::numbers(object),
         created: created(&object.metadata),
         deleted: deleted(&object.metadata),
         revision: revision(object),

@@ -3,17 +3,13 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::Result;
+use catena_cluster::{Kind, Kinds, Options, Paint};
 use clap::Args;
 
 use super::exit_code;
 use crate::{
     archive::{LeftOut, Saved, collect},
-    connection::Options,
-    kinds::{Kind, Kinds},
-    output::Output,
-    paint::Paint,
-    table::Table,
-    waiting::{Interrupt, interrupted},
+    screen::{Interrupt, Output, Table, interrupted},
 };
 
 /// The scope of a backup.
@@ -29,12 +25,10 @@ pub struct Arguments {
     /// Back up all namespaces
     #[arg(short = 'A', long)]
     all_namespaces: bool,
-    #[command(flatten)]
-    output: Output,
 }
 
 /// Makes a backup.
-pub async fn run(options: &Options, arguments: &Arguments) -> Result<ExitCode> {
+pub async fn run(options: &Options, output: Output, arguments: &Arguments) -> Result<ExitCode> {
     let cluster = options.connect().await?;
     let mut interrupt = Interrupt::new()?;
     let kinds = kinds(&cluster.kinds, &arguments.kinds)?;
@@ -42,7 +36,7 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<ExitCode> {
     let collected = Box::pin(collect(&cluster, &arguments.folder, &kinds, namespace));
     let Some(saved) = interrupt.or(collected).await else { return Ok(interrupted()) };
     let saved = saved?;
-    arguments.output.print(&saved, || text(&saved))?;
+    output.print(&saved, |paint| text(&saved, paint))?;
     if saved.objects.is_empty() {
         let of = if kinds.is_empty() { "Catena's kinds" } else { "the chosen kinds" };
         let place =
@@ -74,7 +68,7 @@ fn kinds(known: &Kinds, words: &[String]) -> Result<Vec<Kind>> {
     Ok(kinds)
 }
 
-fn text(saved: &Saved) -> String {
+fn text(saved: &Saved, paint: Paint) -> String {
     let mut table = Table::of(["KIND", "SAVED", "LEFT OUT", "REASON"]);
     for (kind, count) in &saved.objects {
         table.push([kind.into(), count.to_string().into(), "".into(), "".into()]);
@@ -83,6 +77,6 @@ fn text(saved: &Saved) -> String {
         table.push([kind.into(), "".into(), count.to_string().into(), why.into()]);
     }
     let gaps = saved.not_seen.iter().map(|gap| format!("not saved: {gap}\n"));
-    let rows = if table.is_empty() { String::new() } else { table.render(Paint::for_stdout()) };
+    let rows = if table.is_empty() { String::new() } else { table.render(paint) };
     rows + &gaps.collect::<String>()
 }

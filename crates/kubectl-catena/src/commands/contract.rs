@@ -13,6 +13,7 @@ use catena_api::{
     contract::{REPLICAS_LABEL, ReplicaContract},
     keys::COMMAND_KIND,
 };
+use catena_cluster::{Cluster, Kind, Options, errors};
 use clap::{Args, Subcommand};
 use operator_templates::from_yaml;
 use serde::Serialize;
@@ -21,14 +22,9 @@ use serde_json::{Value, json};
 use self::live::Trials;
 use super::exit_code;
 use crate::{
-    archive::configured_commands,
-    chain::is_our_command,
-    connection::{Cluster, Options},
+    chain::{configured_commands, is_our_command},
     contract::{Claim, Report, Schema, Subject, check, check_command},
-    errors::refused,
-    kinds::Kind,
-    output::Output,
-    paint::Paint,
+    screen::Output,
 };
 
 /// The action on a contract.
@@ -65,12 +61,10 @@ pub struct Arguments {
     /// label catena.dev/command=true
     #[arg(long, conflicts_with_all = ["path", "cel", "values", "live"])]
     command: bool,
-    #[command(flatten)]
-    output: Output,
 }
 
 /// Checks a kind.
-pub async fn run(options: &Options, command: &Command) -> Result<ExitCode> {
+pub async fn run(options: &Options, output: Output, command: &Command) -> Result<ExitCode> {
     let Command::Check(arguments) = command;
     let own = contract(Value::Null, &arguments.path, &arguments.cel)?;
     let cluster = options.connect().await?;
@@ -83,7 +77,7 @@ pub async fn run(options: &Options, command: &Command) -> Result<ExitCode> {
     let schema = schema(&cluster, kind).await?;
     let labels = labels(&cluster, kind).await;
     if arguments.command || is_command(&cluster, kind, labels.as_ref()).await {
-        return print(arguments.output, &check_command(&kind.resource, &schema));
+        return print(output, &check_command(&kind.resource, &schema));
     }
     let subject = Subject {
         kind: &kind.resource,
@@ -95,16 +89,13 @@ pub async fn run(options: &Options, command: &Command) -> Result<ExitCode> {
     // Without its fields, a kind needs no trial.
     if arguments.trials.live && report.honours {
         let kind = kind.clone();
-        return print(
-            arguments.output,
-            &arguments.trials.check(cluster, kind, &report.results, contract).await?,
-        );
+        return print(output, &arguments.trials.check(cluster, kind, &report.results, contract).await?);
     }
-    print(arguments.output, &report)
+    print(output, &report)
 }
 
 fn print(output: Output, report: &Report<impl Serialize>) -> Result<ExitCode> {
-    output.print(report, || report.text(Paint::for_stdout()))?;
+    output.print(report, |paint| report.text(paint))?;
     Ok(exit_code(report.honours))
 }
 
@@ -162,15 +153,14 @@ async fn schema(cluster: &Cluster, kind: &Kind) -> Result<Schema> {
     let document: Value = match cluster.client.request(request).await {
         // The page of a schema is no object, so that its absence has no reason.
         Err(kube::Error::Api(status)) if status.code == 404 => bail!("{}", none()),
-        answer => answer.map_err(|error| refused(("schema", &url), "", None, "get", error))?,
+        answer => answer.map_err(|error| errors::refused(("schema", &url), "", None, "get", error))?,
     };
     Schema::of(&document, &resource.group, &resource.version, &resource.kind).with_context(none)
 }
 
 /// The labels of the kind's CRD; none without a CRD, or if it may not be read.
 async fn labels(cluster: &Cluster, kind: &Kind) -> Option<BTreeMap<String, String>> {
-    let definitions = cluster.kinds.definitions().ok()?;
-    let definition = cluster.find(definitions, None, &kind.full_name()).await.ok()??;
+    let definition = cluster.at(&Kind::definitions(), None, &kind.full_name()).find().await.ok()??;
     Some(definition.metadata.labels.unwrap_or_default())
 }
 
@@ -212,8 +202,10 @@ fn contract_of(kind: &Kind, text: &str) -> Result<Value> {
 
 #[cfg(test)]
 mod tests {
+
+    use catena_cluster::testing::{kinds, serving};
+
     use super::*;
-    use crate::{connection::tests::serving, kinds::tests::kinds};
 
     #[tokio::test]
     async fn a_kind_of_commands_is_known_by_the_values_of_command_binder_alone() {

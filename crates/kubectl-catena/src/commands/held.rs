@@ -2,23 +2,16 @@
 
 use anyhow::Result;
 use catena_api::keys;
+use catena_cluster::{Gap, Identity, Kind, Kinds, Options, Paint, Tone, deleted};
 use clap::Args;
 use futures::{StreamExt, stream};
 use jiff::Timestamp;
-use kube::{api::ListParams, core::DynamicObject};
+use kube::api::ListParams;
 use serde::Serialize;
 
 use crate::{
-    age::age,
-    connection::Options,
-    errors::Gap,
-    kinds::{Kind, Kinds},
-    object::{Identity, deleted},
-    output::Output,
-    pages,
-    paint::{Paint, Tone},
     protection::{self, HELD_FOR_BACKUP, Kinds as Places, NO_ENTRY, ProtectedKinds, protected_kinds},
-    table::{Cell, Table},
+    screen::{Cell, Output, Table, age},
     why::describe,
 };
 
@@ -33,8 +26,6 @@ pub struct Arguments {
     /// Search all kinds, not only those that backup-controller protects or protected before its last upgrades
     #[arg(long)]
     all_kinds: bool,
-    #[command(flatten)]
-    output: Output,
 }
 
 /// An object whose deletion is held.
@@ -71,7 +62,7 @@ struct Shown<'s> {
 }
 
 /// Lists held objects.
-pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
+pub async fn run(options: &Options, output: Output, arguments: &Arguments) -> Result<()> {
     let cluster = options.connect().await?;
     let settings = protected_kinds(&cluster).await;
     let known = settings.as_ref().map(ProtectedKinds::all).unwrap_or_default();
@@ -83,10 +74,8 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
             && (kind.is_namespaced || arguments.all_namespaces)
             && (all || served.contains(&place(kind)))
     });
-    let lists = stream::iter(kinds).map(async |kind| {
-        let api = cluster.api::<DynamicObject>(kind, namespace);
-        (kind, pages::metadata(&api, ListParams::default().match_any()).await)
-    });
+    let lists = stream::iter(kinds)
+        .map(async |kind| (kind, cluster.metadata(kind, namespace, ListParams::default().match_any()).await));
     let lists: Vec<_> = lists.buffered(MAX_CONCURRENT_LISTS).collect().await;
     let mut items = Vec::new();
     for (kind, list) in lists {
@@ -103,7 +92,7 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
     items.sort_by_key(|held: &Held| (held.deleted, held.object.clone()));
     let only = served.iter().filter(|_| !all).map(|(_, kind)| kind.as_str()).collect();
     let shown = Shown { items: &items, only, not_seen: &gaps };
-    arguments.output.print(&shown, || text(&shown, Timestamp::now(), Paint::for_stdout()))
+    output.print(&shown, |paint| text(&shown, Timestamp::now(), paint))
 }
 
 /// The kinds that the server has, and a gap for each other one: objects of it may be stored nevertheless.
@@ -183,10 +172,10 @@ fn text(shown: &Shown, now: Timestamp, paint: Paint) -> String {
 
 #[cfg(test)]
 mod tests {
+    use catena_cluster::testing::kinds;
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::kinds::tests::kinds;
 
     #[test]
     fn only_a_deleted_object_with_the_finalizer_is_held() {

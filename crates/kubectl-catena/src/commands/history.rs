@@ -4,25 +4,17 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 use catena_api::{Pin, keys};
+use catena_cluster::{Identity, ObjectArgument, Options, Paint, Tone, created, number};
 use clap::Args;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::ControllerRevision;
-use kube::{Api, ResourceExt, api::ListParams};
+use kube::{ResourceExt, api::ListParams};
 use serde::Serialize;
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
 use super::ensure_basic_deployment;
-use crate::{
-    age::age,
-    connection::Options,
-    object::{Identity, created, number},
-    output::{Format, Output},
-    pages,
-    paint::{Paint, Tone},
-    table::{Cell, Table},
-    target::ObjectArgument,
-};
+use crate::screen::{Cell, Format, Output, Table, age};
 
 /// The object, and one of its revisions.
 #[derive(Args)]
@@ -35,8 +27,6 @@ pub struct Arguments {
     /// Compare with this revision instead of the previous one
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true, requires = "revision")]
     against: Option<i64>,
-    #[command(flatten)]
-    output: Output,
 }
 
 /// A revision.
@@ -63,16 +53,16 @@ struct Revision {
 }
 
 /// Shows the revisions, or the changes of one.
-pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
+pub async fn run(options: &Options, output: Output, arguments: &Arguments) -> Result<()> {
     let target = arguments.object.target()?;
     let cluster = options.connect().await?;
     ensure_basic_deployment(&cluster, &target)?;
     let deployment = cluster.get(&target).await?;
     let uid = deployment.uid().unwrap_or_default();
     let labels = ListParams::default().labels(&format!("{}={uid}", keys::DEPLOYMENT_UID));
-    let api: Api<ControllerRevision> = Api::namespaced(cluster.client.clone(), &cluster.namespace);
+    let found = cluster.all::<ControllerRevision>(Some(&cluster.namespace), labels).await;
     let kind = cluster.kinds.find("controllerrevisions.apps")?;
-    let found = pages::all(&api, labels).await.map_err(|error| cluster.refused(kind, "", "list", error))?;
+    let found = found.map_err(|error| cluster.refused(kind, "", "list", error))?;
     let current = number(&deployment, "/status/revision");
     let pin = deployment.annotations().get(keys::PINNED_REVISION);
     let pin = pin.and_then(|pin| serde_json::from_str(pin).ok());
@@ -80,22 +70,21 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
     let owned = found.into_iter().filter(|item| item.owner_references().iter().any(|owner| owner.uid == uid));
     let mut revisions: Vec<Revision> = owned.map(|item| Revision::of(item, current, pin.as_ref())).collect();
     revisions.sort_by_key(|revision| revision.number);
-    let paint = Paint::for_stdout();
     let Some(number) = arguments.revision else {
         for revision in &mut revisions {
             revision.rendered = None;
         }
         let document = BTreeMap::from([("revisions", &revisions)]);
-        let text = || text(&target.name, &revisions, current, Timestamp::now(), paint);
-        return arguments.output.print(&document, text);
+        let text = |paint| text(&target.name, &revisions, current, Timestamp::now(), paint);
+        return output.print(&document, text);
     };
     let revision = find(&revisions, number)?;
     let before = match arguments.against {
         Some(against) => Some(find(&revisions, against)?),
         None => revisions.iter().rfind(|other| other.number < number),
     };
-    let text = diff(before, revision, paint)?;
-    arguments.output.print(revision, || text)
+    let diff = diff(before, revision, Paint::for_stdout())?;
+    output.print(revision, |_| diff)
 }
 
 fn find(revisions: &[Revision], number: i64) -> Result<&Revision> {
@@ -173,10 +162,10 @@ fn diff(before: Option<&Revision>, after: &Revision, paint: Paint) -> Result<Str
     let new = text(after)?;
     let Some(before) = before else {
         let title = format!("revision {}, the oldest that is kept", after.number);
-        return Ok(format!("{}\n{new}", paint.strong(&title)));
+        return Ok(format!("{}\n{new}", paint.tone(Tone::Strong, &title)));
     };
     let old = text(before)?;
-    let title = paint.strong(&format!("revision {} → {}", before.number, after.number));
+    let title = paint.tone(Tone::Strong, &format!("revision {} → {}", before.number, after.number));
     if old == new {
         return Ok(format!("{title}: no difference\n"));
     }
@@ -184,7 +173,7 @@ fn diff(before: Option<&Revision>, after: &Revision, paint: Paint) -> Result<Str
     let diff = TextDiff::from_lines(&old, &new);
     for (index, group) in diff.grouped_ops(3).iter().enumerate() {
         if index > 0 {
-            out += &paint.quiet("⋮\n");
+            out += &paint.tone(Tone::Quiet, "⋮\n");
         }
         for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
             let tone = match change.tag() {

@@ -3,17 +3,14 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use catena_cluster::{Gap, ObjectArgument, Options, sanitized};
 use clap::Args;
 use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::{
     chain::{Drawing, LostOwner, Node, Scope, draw, fetch, grow},
-    connection::Options,
-    errors::Gap,
-    output::Output,
-    paint::{Paint, sanitized},
-    target::ObjectArgument,
+    screen::Output,
     why::{explanation, text},
 };
 
@@ -22,8 +19,6 @@ use crate::{
 pub struct Why {
     #[command(flatten)]
     object: ObjectArgument,
-    #[command(flatten)]
-    output: Output,
 }
 
 /// The object, and the extent of its tree.
@@ -40,8 +35,6 @@ pub struct Tree {
     /// Give each object a line, even if many are alike
     #[arg(long)]
     no_grouping: bool,
-    #[command(flatten)]
-    output: Output,
 }
 
 #[derive(Serialize)]
@@ -55,16 +48,16 @@ struct Shown<'s> {
 }
 
 /// Explains the state of an object.
-pub async fn why(options: &Options, arguments: &Why) -> Result<ExitCode> {
+pub async fn why(options: &Options, output: Output, arguments: &Why) -> Result<ExitCode> {
     let target = arguments.object.target()?;
     let cluster = options.connect().await?;
     let answer = Box::pin(explanation(&cluster, &target)).await?;
-    arguments.output.print(&answer, || text(&answer, Timestamp::now(), Paint::for_stdout()))?;
+    output.print(&answer, |paint| text(&answer, Timestamp::now(), paint))?;
     Ok(answer.exit_code().into())
 }
 
 /// Shows the chain.
-pub async fn tree(options: &Options, arguments: &Tree) -> Result<()> {
+pub async fn tree(options: &Options, output: Output, arguments: &Tree) -> Result<()> {
     let target = arguments.object.target()?;
     let cluster = options.connect().await?;
     let scope = Scope { whole: !arguments.below, all_kinds: arguments.all_kinds };
@@ -72,12 +65,12 @@ pub async fn tree(options: &Options, arguments: &Tree) -> Result<()> {
     let tree = grow(&fetched.top, &fetched.objects).context("the object was deleted just now")?;
     let lost_owners = fetched.lost_owners.iter().map(|lost| lost.owner.to_string()).collect();
     let shown = Shown { tree: &tree, lost_owners, not_seen: &fetched.gaps };
-    arguments.output.print(&shown, || {
+    output.print(&shown, |paint| {
         let drawing = Drawing {
             asked: &fetched.asked,
             is_grouped: !arguments.no_grouping,
             now: Timestamp::now(),
-            paint: Paint::for_stdout(),
+            paint,
         };
         draw(&tree, &drawing) + &remarks(&shown, &fetched.lost_owners)
     })

@@ -3,15 +3,15 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use catena_cluster::{ObjectArgument, Options};
 use clap::Args;
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
 
 use super::ensure_basic_deployment;
 use crate::{
-    connection::Options,
     issue::{Issuing, set},
-    target::ObjectArgument,
+    screen::Output,
 };
 
 /// The BasicDeployment to restart.
@@ -55,17 +55,17 @@ pub struct Run {
 }
 
 /// Issues a `BasicDeploymentRestart`.
-pub async fn restart(options: &Options, arguments: &Restart) -> Result<ExitCode> {
-    ours(options, &arguments.object, "restart", |_| json!({}), &arguments.issuing).await
+pub async fn restart(options: &Options, output: Output, arguments: &Restart) -> Result<ExitCode> {
+    ours(options, output, &arguments.object, "restart", |_| json!({}), &arguments.issuing).await
 }
 
 /// Issues a `BasicDeploymentRollback`.
-pub async fn rollback(options: &Options, arguments: &Rollback) -> Result<ExitCode> {
+pub async fn rollback(options: &Options, output: Output, arguments: &Rollback) -> Result<ExitCode> {
     let spec = |target: Option<&DynamicObject>| {
         let previous = target.and_then(previous_revision).filter(|_| arguments.to_revision == 0);
         json!({"toRevision": previous.unwrap_or(arguments.to_revision)})
     };
-    ours(options, &arguments.object, "rollback", spec, &arguments.issuing).await
+    ours(options, output, &arguments.object, "rollback", spec, &arguments.issuing).await
 }
 
 /// The number of the revision before the newest one. The user means the one that is there now, whatever comes before the
@@ -79,6 +79,7 @@ fn previous_revision(target: &DynamicObject) -> Option<i64> {
 /// unless nothing is sent.
 async fn ours(
     options: &Options,
+    output: Output,
     object: &ObjectArgument,
     verb: &str,
     spec: impl FnOnce(Option<&DynamicObject>) -> Value,
@@ -91,16 +92,16 @@ async fn ours(
     let found = if issuing.is_sent() { Some(cluster.get(&target).await?) } else { None };
     let mut spec = spec(found.as_ref());
     spec["targetRef"] = json!({"name": target.name});
-    issuing.issue(&cluster, kind, verb, &target.name, json!({"spec": spec})).await
+    issuing.issue(&cluster, output, kind, verb, &target.name, json!({"spec": spec})).await
 }
 
 /// Issues a command of any kind. The kind of its target is up to its own kind, and the existence of that to its controller.
-pub async fn run(options: &Options, arguments: &Run) -> Result<ExitCode> {
+pub async fn run(options: &Options, output: Output, arguments: &Run) -> Result<ExitCode> {
     let fields = fields(&arguments.target_path, &arguments.target, &arguments.set)?;
     let cluster = options.connect().await?;
     let kind = cluster.kinds.find(&arguments.kind)?;
     let verb = arguments.kind.split('.').next().unwrap_or_default().to_lowercase();
-    arguments.issuing.issue(&cluster, kind, &verb, &arguments.target, fields).await
+    arguments.issuing.issue(&cluster, output, kind, &verb, &arguments.target, fields).await
 }
 
 fn fields(target_path: &str, target: &str, assignments: &[String]) -> Result<Value> {

@@ -14,11 +14,7 @@ pub mod upgrade;
 use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
-
-use crate::{
-    connection::Cluster,
-    target::{BASIC_DEPLOYMENTS, Target},
-};
+use catena_cluster::{BASIC_DEPLOYMENTS, Cluster, Target};
 
 /// The exit code of a check.
 fn exit_code(is_good: bool) -> ExitCode {
@@ -38,8 +34,10 @@ fn ensure_basic_deployment(cluster: &Cluster, target: &Target) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+
+    use catena_cluster::testing::cluster;
+
     use super::*;
-    use crate::connection::tests::cluster;
 
     #[tokio::test]
     async fn a_basic_deployment_has_all_names_that_the_server_knows() {

@@ -5,21 +5,14 @@ use std::time::Duration;
 use anyhow::{Result, bail, ensure};
 use backup_controller::finalizer;
 use catena_api::keys;
+use catena_cluster::{Change, How, Identity, ObjectArgument, Options, sanitized};
 use clap::Args;
 use kube::{core::DynamicObject, runtime::wait::await_condition};
 use operator_watch::Unmanaged;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::{
-    access::{Change, How},
-    connection::Options,
-    object::Identity,
-    output::write,
-    paint::sanitized,
-    target::ObjectArgument,
-    why::explanation_aside,
-};
+use crate::{screen::write, why::explanation_aside};
 
 /// How long backup-controller may take to release an object.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -49,7 +42,7 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
     ensure_held(&object)?;
     let (namespace, patch) = (identity.namespace.as_deref(), patch(&identity.uid, reason));
     let how = How { dry_run: arguments.dry_run, ..How::default() };
-    let written = cluster.write::<Value>(kind, namespace, &target.name, Change::Merge(&patch), how).await;
+    let written = cluster.at(kind, namespace, &target.name).write::<Value>(Change::Merge(&patch), how).await;
     written.map_err(|error| cluster.refused(kind, &target.name, "patch", error))?;
     if arguments.dry_run {
         return write(&format!("{identity} would be released without a backup (dry run)\n"));

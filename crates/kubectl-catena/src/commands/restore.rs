@@ -3,16 +3,13 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::Result;
+use catena_cluster::{Options, Paint, Tone};
 use clap::Args;
 
 use super::exit_code;
 use crate::{
     archive::{Choices, Report, restore},
-    connection::Options,
-    output::Output,
-    paint::{Paint, Tone},
-    table::{Cell, Table},
-    waiting::{Interrupt, interrupted},
+    screen::{Cell, Interrupt, Output, Table, interrupted},
 };
 
 /// The backup.
@@ -23,12 +20,10 @@ pub struct Arguments {
     folder: PathBuf,
     #[command(flatten)]
     choices: Choices,
-    #[command(flatten)]
-    output: Output,
 }
 
 /// Restores a backup.
-pub async fn run(options: &Options, arguments: &Arguments) -> Result<ExitCode> {
+pub async fn run(options: &Options, output: Output, arguments: &Arguments) -> Result<ExitCode> {
     let mut cluster = options.connect().await?;
     let mut interrupt = Interrupt::new()?;
     let restoration =
@@ -38,7 +33,7 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<ExitCode> {
         return Ok(interrupted());
     };
     let restored = restored?;
-    arguments.output.print(&restored, || text(&restored, Paint::for_stdout()))?;
+    output.print(&restored, |paint| text(&restored, paint))?;
     Ok(exit_code(restored.failed.is_empty() && restored.differing.is_empty()))
 }
 
@@ -70,9 +65,11 @@ fn text(restored: &Report, paint: Paint) -> String {
 
 #[cfg(test)]
 mod tests {
+
+    use catena_cluster::Identity;
+
     use super::*;
     use crate::archive::Note;
-    use crate::object::Identity;
 
     #[test]
     fn what_could_not_be_brought_back_is_listed_with_the_reason() {

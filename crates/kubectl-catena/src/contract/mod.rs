@@ -5,16 +5,14 @@ pub mod live;
 mod schema;
 
 use catena_api::contract::{FieldPath, Output, REPLICAS_LABEL, REPLICAS_VERSION, ReplicaContract};
+use catena_cluster::{Paint, Tone};
 use kube::discovery::ApiResource;
 use serde::Serialize;
 
 pub use self::{command::check_command, schema::Schema};
 
 use self::schema::Found;
-use crate::{
-    paint::{Paint, Tone},
-    table::{Cell, Table},
-};
+use crate::screen::{Cell, Table};
 
 /// The report on a kind: field by field, or requirement by requirement.
 #[derive(Debug, Serialize)]

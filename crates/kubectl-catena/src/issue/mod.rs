@@ -5,19 +5,14 @@ mod wait;
 use std::{process::ExitCode, time::Duration};
 
 use anyhow::{Context, Result, bail, ensure};
+use catena_cluster::{Change, Cluster, How, Identity, Kind};
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use kube::core::DynamicObject;
 use operator_watch::ObjectId;
 use serde_json::{Value, json};
 
-use crate::{
-    access::{Change, How, types},
-    connection::Cluster,
-    kinds::Kind,
-    object::Identity,
-    output::{Format, write},
-};
+use crate::screen::{Format, Output, write};
 
 /// Options for issuing a command.
 #[derive(Args, Clone, Debug)]
@@ -40,9 +35,6 @@ pub struct Issuing {
     /// Fail the command if it has not succeeded this long after its creation
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     deadline: Option<Duration>,
-    /// The output format of the issued command
-    #[arg(short, long, value_enum, value_name = "FORMAT")]
-    output: Option<Printed>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -51,14 +43,6 @@ enum DryRun {
     Client,
     /// Let the server check it without storing it
     Server,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Printed {
-    /// Only resource and name
-    Name,
-    Json,
-    Yaml,
 }
 
 impl Issuing {
@@ -71,6 +55,7 @@ impl Issuing {
     pub async fn issue(
         &self,
         cluster: &Cluster,
+        output: Output,
         kind: &Kind,
         verb: &str,
         target: &str,
@@ -78,18 +63,19 @@ impl Issuing {
     ) -> Result<ExitCode> {
         let command = self.command(cluster, kind, unique_name(target, verb), fields)?;
         if !self.is_sent() {
-            self.print(kind, &command)?;
+            self.print(output, kind, &command)?;
             return Ok(ExitCode::SUCCESS);
         }
         let (Identity { name, namespace, .. }, document) = (Identity::of(&command), json!(command));
         let how = How { dry_run: self.dry_run.is_some(), ..How::STRICT };
-        let created = cluster.write(kind, namespace.as_deref(), &name, Change::Create(&document), how).await;
+        let created =
+            cluster.at(kind, namespace.as_deref(), &name).write(Change::Create(&document), how).await;
         let mut created: DynamicObject =
             created.map_err(|error| cluster.refused(kind, &name, "create", error))?;
-        created.types.get_or_insert_with(|| types(kind));
+        created.types.get_or_insert_with(|| kind.types());
         created.metadata.managed_fields = None;
         // It does not wait for one that is not issued.
-        self.print(kind, &created)?;
+        self.print(output, kind, &created)?;
         if self.wait {
             return Ok(Box::pin(wait::until_finished(cluster, kind, &created, self.timeout)).await);
         }
@@ -117,14 +103,13 @@ impl Issuing {
     }
 
     /// Prints a command; the whole of one that is not issued, by default as YAML.
-    fn print(&self, kind: &Kind, object: &DynamicObject) -> Result<()> {
-        let text = match self.output {
-            Some(Printed::Json) => Format::Json.render(object)?,
+    fn print(&self, output: Output, kind: &Kind, object: &DynamicObject) -> Result<()> {
+        let text = match output.format {
             None if self.dry_run.is_none() => format!("{} created\n", Identity::of(object)),
-            Some(Printed::Name) if self.dry_run.is_none() => {
+            Some(Format::Name) if self.dry_run.is_none() => {
                 format!("{}/{}\n", kind.full_name(), ObjectId::of(object).name)
             }
-            _ => Format::Yaml.render(object)?,
+            format => format.unwrap_or(Format::Yaml).render(object)?,
         };
         write(&text)
     }

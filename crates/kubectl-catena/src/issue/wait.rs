@@ -7,6 +7,9 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use catena_cluster::{
+    Cluster, Identity, Kind, Paint, Target, Tone, conditions, in_one_line, sanitized, text,
+};
 use futures::{TryStreamExt, stream};
 use kube::{
     ResourceExt,
@@ -18,13 +21,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::{
     chain::{State, ended},
-    connection::Cluster,
-    errors::in_one_line,
-    kinds::Kind,
-    object::{Identity, conditions, text},
-    paint::{Paint, Tone, sanitized},
-    progress::Progress,
-    target::Target,
+    screen::Progress,
     why::{explanation, explanation_aside},
 };
 
@@ -76,10 +73,12 @@ fn verdict(
     took: &str,
     paint: Paint,
 ) -> (u8, String) {
-    let bad = paint.bad("✗");
+    let bad = paint.tone(Tone::Bad, "✗");
     let last = match last {
         Ok(last) => last,
-        Err(error) => return (NOT_DONE, format!("{} {}", paint.bad("error:"), in_one_line(&error))),
+        Err(error) => {
+            return (NOT_DONE, format!("{} {}", paint.tone(Tone::Bad, "error:"), in_one_line(&error)));
+        }
     };
     let report = match last.map(|command| ended(&command)) {
         Some(Some(end)) if end.state == State::Done => {
@@ -98,7 +97,7 @@ fn verdict(
 /// The report of a wait that timed out. A command about which nothing could be read may have ended meanwhile.
 fn unfinished(identity: &Identity, took: &str, why: Option<&str>, paint: Paint) -> String {
     let continues = why.map_or_else(String::new, |why| format!(", and continues. {}", sanitized(why)));
-    format!("{} {identity} has not finished within {took}{continues}", paint.bad("✗"))
+    format!("{} {identity} has not finished within {took}{continues}", paint.tone(Tone::Bad, "✗"))
 }
 
 /// What an unfinished command is at, from its conditions, and how much of it is done, such as 2 of 5.
@@ -191,11 +190,11 @@ async fn name_blockers(cluster: &Cluster, command: &Target, status: &Progress) -
 
 #[cfg(test)]
 mod tests {
+    use catena_cluster::testing::{Answer, answering, status};
     use http::StatusCode;
     use serde_json::json;
 
     use super::*;
-    use crate::connection::tests::{Answer, answering, status};
 
     fn command() -> DynamicObject {
         let command = json!({
@@ -243,7 +242,7 @@ mod tests {
             std::future::pending::<kube::Result<http::Response<kube::client::Body>>>()
         });
         let cluster =
-            Cluster { client: kube::Client::new(silent, "shop"), ..crate::connection::tests::cluster().0 };
+            Cluster { client: kube::Client::new(silent, "shop"), ..catena_cluster::testing::cluster().0 };
         let kind = cluster.kinds.find("basicdeploymentrestarts").unwrap();
         let command = command();
         let wait = Box::pin(until_finished(&cluster, kind, &command, Duration::from_secs(1)));

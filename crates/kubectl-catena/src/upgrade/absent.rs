@@ -4,15 +4,12 @@ use std::collections::{BTreeMap, HashSet};
 
 use anyhow::Result;
 use catena_api::keys;
-use kube::{api::ListParams, core::DynamicObject};
+use catena_cluster::{Cluster, Kind};
+use kube::api::ListParams;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::definition::Definition;
-use crate::{
-    connection::Cluster,
-    pages::{self, Pages},
-};
+use super::Definition;
 
 /// Where Helm says to which release an object belongs, and whether the object stays without it.
 const RELEASE: [&str; 2] = ["meta.helm.sh/release-namespace", "meta.helm.sh/release-name"];
@@ -32,9 +29,9 @@ pub struct Absent {
 
 /// The installed definitions with objects of the same groups and releases as the new ones, but not among them.
 pub async fn absent(cluster: &Cluster, new: &[Definition]) -> Result<Vec<Absent>> {
-    let kind = cluster.kinds.definitions()?;
-    let listed = pages::metadata(&cluster.api::<DynamicObject>(kind, None), ListParams::default()).await;
-    let listed = listed.map_err(|error| cluster.refused(kind, "", "list", error))?;
+    let kind = Kind::definitions();
+    let listed = cluster.metadata(&kind, None, ListParams::default()).await;
+    let listed = listed.map_err(|error| cluster.refused(&kind, "", "list", error))?;
     let is_new = |name: &str| new.iter().any(|definition| definition.name() == name);
     let installed = listed.into_iter().map(|metadata| {
         let is_scratch = metadata.labels.is_some_and(|labels| labels.contains_key(keys::SCRATCH));
@@ -73,18 +70,18 @@ fn release(annotations: &BTreeMap<String, String>) -> Option<[String; 2]> {
 async fn count(cluster: &Cluster, definition: &str) -> Option<u64> {
     let (plural, group) = definition.split_once('.')?;
     let Some(kind) = cluster.kinds.named(group, plural) else { return Some(0) };
-    let one = ListParams::default().limit(1);
-    let mut pages = Pages::whole(&cluster.api::<DynamicObject>(kind, None), one);
+    let mut pages = cluster.pages(kind, None, ListParams::default().limit(1));
     let first: Vec<Value> = pages.next().await.ok()??;
     Some(first.len() as u64 + pages.remaining.unwrap_or(0))
 }
 
 #[cfg(test)]
 mod tests {
+    use catena_cluster::testing::serving;
     use serde_json::json;
 
     use super::*;
-    use crate::{connection::tests::serving, upgrade::definition::tests::definition};
+    use crate::upgrade::definition::tests::definition;
 
     #[tokio::test]
     async fn kinds_with_objects_that_came_with_the_replaced_ones_are_told() {

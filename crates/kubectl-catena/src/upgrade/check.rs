@@ -4,17 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 use catena_api::compatibility::{self, Finding, Rule};
+use catena_cluster::{Cluster, Gap, ObjectName};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{
-    definition::{Definition, installed, refused},
-    lost::LostField,
-    objects::{each, read},
-    scratch::Scratch,
-    trial::{Cause, Verdict, try_in},
-};
-use crate::{connection::Cluster, errors::Gap, object::ObjectName};
+use super::{Cause, Definition, LostField, Scratch, Verdict, definition, objects, trial};
 
 /// What a new definition would do.
 #[derive(Debug, Default, Serialize)]
@@ -81,8 +75,8 @@ pub async fn check(
     id: Option<&str>,
     scratch: &mut Option<Scratch>,
 ) -> Result<Checked> {
-    let failed = |verb: &str, error| refused(new.name(), verb, error);
-    let live = installed(cluster, new.name()).await.map_err(|error| failed("get", error))?;
+    let failed = |verb: &str, error| definition::refused(cluster, new.name(), verb, error);
+    let live = definition::installed(cluster, new.name()).await.map_err(|error| failed("get", error))?;
     let refused_definition =
         new.refusal(cluster, live.as_ref()).await.map_err(|error| failed("update", error))?;
     let mut checked = Checked { name: new.name().to_owned(), refused_definition, ..Checked::default() };
@@ -149,7 +143,7 @@ async fn objects(
     };
     scratch.until_served(cluster, new.storage()).await?;
     let attempt = async |object| try_object(cluster, live, new, scratch, (first, &others), object).await;
-    each(cluster, live, first, "trying", attempt, |place, verdict| checked.add(place, verdict)).await
+    objects::each(cluster, live, first, "trying", attempt, |place, verdict| checked.add(place, verdict)).await
 }
 
 /// Tries an object as it is read in each version in which it may be stored, and in each version of the new definition to
@@ -164,7 +158,7 @@ async fn try_object(
 ) -> kube::Result<Verdict> {
     let mut forms = vec![(first.to_owned(), object)];
     for version in others {
-        if let Some(form) = read(cluster, &live.kind(version), &forms[0].1).await? {
+        if let Some(form) = objects::read(cluster, &live.kind(version), &forms[0].1).await? {
             forms.push(((*version).to_owned(), form));
         }
     }
@@ -176,7 +170,7 @@ async fn try_object(
             targets.insert(new.storage());
         }
         for target in targets {
-            whole.add(try_in(cluster, scratch, target, live.schema(version), form).await?);
+            whole.add(trial::try_in(cluster, scratch, target, live.schema(version), form).await?);
         }
     }
     Ok(whole)

@@ -2,24 +2,10 @@
 
 use anyhow::{Result, bail, ensure};
 use catena_api::keys;
+use catena_cluster::{Change, Cluster, How, Kind, errors};
 use kube::discovery::ApiResource;
 use operator_templates::is_object_name;
 use serde_json::{Value, json};
-
-use crate::{
-    access::{Change, How},
-    connection::Cluster,
-    errors,
-    kinds::Kind,
-};
-
-/// The kind of definitions.
-pub fn kind() -> Kind {
-    let text = str::to_owned;
-    let (group, api_version) = (text("apiextensions.k8s.io"), text("apiextensions.k8s.io/v1"));
-    let (kind, plural) = (text("CustomResourceDefinition"), text("customresourcedefinitions"));
-    Kind::of(ApiResource { group, version: text("v1"), api_version, kind, plural }, false)
-}
 
 /// A definition with at least one version.
 #[derive(Clone, Debug, PartialEq)]
@@ -159,7 +145,7 @@ impl Definition {
         }
         let change = replaced.as_ref().map_or(Change::Create(&self.0), Change::Replace);
         let how = How { dry_run: true, ..How::STRICT };
-        match cluster.write::<Value>(&kind(), None, self.name(), change, how).await {
+        match cluster.at(&Kind::definitions(), None, self.name()).write::<Value>(change, how).await {
             Ok(_) => Ok(None),
             Err(kube::Error::Api(status)) if matches!(status.code, 400 | 422) => {
                 Ok(Some(status.message.clone()))
@@ -195,13 +181,12 @@ impl Definition {
 
 /// The installed definition of a name.
 pub async fn installed(cluster: &Cluster, name: &str) -> kube::Result<Option<Definition>> {
-    Ok(cluster.read(&kind(), None, name).await?.map(Definition))
+    Ok(cluster.at(&Kind::definitions(), None, name).read().await?.map(Definition))
 }
 
 /// The error of a failed request about a definition, for a user.
-pub fn refused(name: &str, verb: &str, error: kube::Error) -> anyhow::Error {
-    let kind = ("CustomResourceDefinition", "customresourcedefinitions");
-    errors::refused(kind, name, None, verb, error)
+pub fn refused(cluster: &Cluster, name: &str, verb: &str, error: kube::Error) -> anyhow::Error {
+    cluster.refused(&Kind::definitions(), name, verb, error)
 }
 
 #[cfg(test)]

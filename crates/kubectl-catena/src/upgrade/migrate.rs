@@ -6,22 +6,14 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use catena_cluster::{Change, Cluster, Gap, How, Kind, ObjectName, errors, read_failure};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
-    check::{ObjectFields, Refused},
-    definition::{self, Definition, installed, refused},
-    lost::{LostField, lost},
-    objects::{each, read},
-    trial::{causes, retried},
-};
-use crate::{
-    access::{Change, How},
-    connection::Cluster,
-    errors::{self, Gap, read_failure},
-    kinds::Kind,
-    object::ObjectName,
+    Definition, LostField, ObjectFields, Refused,
+    definition::{self},
+    lost, objects, trial,
 };
 
 /// Attempts to write an object that somebody else changes meanwhile.
@@ -81,7 +73,9 @@ impl Migrated {
 /// Migrates the objects of a definition. Repeated after an interruption, it goes over all objects again: the server does not
 /// write those that are already stored in the storage version.
 pub async fn migrate(cluster: &Cluster, name: &str, options: &Migration) -> Result<Migrated> {
-    let found = installed(cluster, name).await.map_err(|error| refused(name, "get", error))?;
+    let found = definition::installed(cluster, name)
+        .await
+        .map_err(|error| definition::refused(cluster, name, "get", error))?;
     let mut definition = found.with_context(|| {
         format!("there is no definition {name:?}: only objects of custom kinds are migrated")
     })?;
@@ -148,8 +142,10 @@ async fn pass(
         dry_run,
     };
     let migrate = async |found| object.migrate(found).await;
-    each(cluster, definition, &storage, "migrating", migrate, |place, outcome| result.add(place, outcome))
-        .await?;
+    objects::each(cluster, definition, &storage, "migrating", migrate, |place, outcome| {
+        result.add(place, outcome);
+    })
+    .await?;
     if result.is_complete() && !dry_run {
         forget_others(cluster, definition).await?;
         result.stored_versions = vec![storage];
@@ -188,14 +184,14 @@ impl Object<'_> {
                 Err(kube::Error::Api(status)) if status.code == 422 => {
                     return Outcome::Refused(Refused {
                         object: ObjectName::of(&object),
-                        causes: causes(&status),
+                        causes: trial::causes(&status),
                     });
                 }
                 Err(error) => return Outcome::Failed(read_failure(&error)),
                 // Somebody changed it meanwhile, so that it has to be compared again.
                 Ok(None) => {}
             }
-            match read(self.cluster, &self.kind, &object).await {
+            match objects::read(self.cluster, &self.kind, &object).await {
                 Ok(Some(present)) => object = present,
                 Ok(None) => return Outcome::Gone,
                 Err(error) => return Outcome::Failed(read_failure(&error)),
@@ -209,7 +205,7 @@ impl Object<'_> {
         let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
         let mut fields = Vec::new();
         for other in &self.compared {
-            let form = read(self.cluster, &self.definition.kind(other), object).await?;
+            let form = objects::read(self.cluster, &self.definition.kind(other), object).await?;
             let Some(form) = form else { return Ok(Some(Outcome::Gone)) };
             if version(&form) != version(object) {
                 return Ok(None);
@@ -225,9 +221,10 @@ impl Object<'_> {
             json!({"metadata": {"uid": object["metadata"]["uid"], "resourceVersion": version(object)}});
         let ObjectName { namespace, name } = ObjectName::of(object);
         let (place, how) = (namespace.as_deref(), How { dry_run: self.dry_run, ..How::default() });
-        let write =
-            async || self.cluster.write::<Value>(&self.kind, place, &name, Change::Merge(&patch), how).await;
-        match retried(write).await {
+        let write = async || {
+            self.cluster.at(&self.kind, place, &name).write::<Value>(Change::Merge(&patch), how).await
+        };
+        match trial::retried(write).await {
             Ok(_) => Ok(Some(Outcome::Migrated)),
             Err(kube::Error::Api(status)) if status.is_conflict() => Ok(None),
             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(Some(Outcome::Gone)),
@@ -253,8 +250,8 @@ async fn store_in(
         known["storage"] = (known["name"] == version).into();
     }
     let how = How { dry_run, ..How::default() };
-    let written = cluster.write(&definition::kind(), None, name, Change::Replace(&changed), how).await;
-    Definition::new(written.map_err(|error| refused(name, "update", error))?)
+    let written = cluster.at(&Kind::definitions(), None, name).write(Change::Replace(&changed), how).await;
+    Definition::new(written.map_err(|error| definition::refused(cluster, name, "update", error))?)
 }
 
 /// Takes all versions but the storage version out of `status.storedVersions`, if the definition is still the one whose objects
@@ -262,7 +259,9 @@ async fn store_in(
 async fn forget_others(cluster: &Cluster, before: &Definition) -> Result<()> {
     let name = before.name();
     for _ in 0..ATTEMPTS {
-        let present = installed(cluster, name).await.map_err(|error| refused(name, "get", error))?;
+        let present = definition::installed(cluster, name)
+            .await
+            .map_err(|error| definition::refused(cluster, name, "get", error))?;
         let present = present.with_context(|| format!("the definition {name} was deleted meanwhile"))?;
         let [then, now] = [before, &present].map(|definition| {
             let metadata = &definition.document()["metadata"];
@@ -272,7 +271,7 @@ async fn forget_others(cluster: &Cluster, before: &Definition) -> Result<()> {
         let mut changed = present.document().clone();
         changed["status"]["storedVersions"] = json!([before.storage()]);
         let (change, how) = (Change::Replace(&changed), How { subresource: "status", ..How::default() });
-        match cluster.write::<Value>(&definition::kind(), None, name, change, how).await {
+        match cluster.at(&Kind::definitions(), None, name).write::<Value>(change, how).await {
             Ok(_) => return Ok(()),
             Err(kube::Error::Api(status)) if status.is_conflict() => {}
             Err(error) => {
@@ -288,12 +287,13 @@ async fn forget_others(cluster: &Cluster, before: &Definition) -> Result<()> {
 mod tests {
     use std::sync::{Arc, Mutex};
 
+    use catena_cluster::testing::cluster;
     use http::{Method, Request, Response};
     use kube::{Client, client::Body};
     use tower::service_fn;
 
     use super::*;
-    use crate::{connection::tests::cluster, upgrade::definition::tests::definition};
+    use crate::upgrade::definition::tests::definition;
 
     /// Stored in v1; only v1 has the field `color`.
     fn two_versions() -> Value {

@@ -10,6 +10,10 @@ mod scratch;
 mod sources;
 mod trial;
 
+use self::{
+    scratch::Scratch,
+    trial::{Cause, Verdict},
+};
 pub use absent::{Absent, absent};
 pub use check::{Checked, ObjectFields, Refused, check};
 pub use definition::Definition;

@@ -1,12 +1,13 @@
 //! The objects of a definition: all of them in one version, and one of them in another version.
 
 use anyhow::Result;
+use catena_cluster::{Cluster, Kind, ObjectName};
 use futures::{StreamExt, stream};
-use kube::{api::ListParams, core::DynamicObject};
+use kube::api::ListParams;
 use serde_json::Value;
 
-use super::{definition::Definition, trial::retried};
-use crate::{connection::Cluster, kinds::Kind, object::ObjectName, pages::Pages, progress::Progress};
+use super::{Definition, trial};
+use crate::screen::Progress;
 
 /// Objects that are worked on at the same time.
 const MAX_CONCURRENT: usize = 32;
@@ -25,8 +26,8 @@ pub async fn each<T>(
     work: impl AsyncFn(Value) -> T,
     mut done: impl FnMut(ObjectName, T),
 ) -> Result<()> {
-    let api = cluster.api::<DynamicObject>(&definition.kind(version), None);
-    let mut pages = Pages::whole(&api, ListParams::default().limit(PAGE_SIZE));
+    let params = ListParams::default().limit(PAGE_SIZE);
+    let mut pages = cluster.pages(&definition.kind(version), None, params);
     let progress = Progress::new(&format!("{doing} {}", definition.name()));
     while let Some(page) = pages.next::<Value>().await.map_err(|error| definition.refused_list(error))? {
         progress.expect(page.len() as u64 + pages.remaining.unwrap_or(0));
@@ -48,6 +49,7 @@ pub async fn each<T>(
 /// An object in another version; `None` if it is gone.
 pub async fn read(cluster: &Cluster, kind: &Kind, object: &Value) -> kube::Result<Option<Value>> {
     let ObjectName { namespace, name } = ObjectName::of(object);
-    let found = retried(async || cluster.read::<Value>(kind, namespace.as_deref(), &name).await).await?;
+    let found =
+        trial::retried(async || cluster.at(kind, namespace.as_deref(), &name).read::<Value>().await).await?;
     Ok(found.filter(|found| found["metadata"]["uid"] == object["metadata"]["uid"]))
 }

@@ -6,21 +6,19 @@ use std::time::Duration;
 
 use anyhow::{Context, Error, Result, bail, ensure};
 use catena_api::keys;
+use catena_cluster::{Change, Cluster, How, Kind};
 use jiff::{SignedDuration, Timestamp};
-use kube::{api::ListParams, core::DynamicObject};
+use kube::api::ListParams;
 use operator_templates::short_digest;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::definition::{self, Definition, refused};
-use crate::{
-    access::{Change, How},
-    connection::Cluster,
-    kinds::Kind,
-    pages,
-    waiting::poll,
+use super::{
+    Definition,
+    definition::{self},
 };
+use crate::screen::until;
 
 /// Begins the name of each group: kinds of groups that come first in the alphabet keep their short names.
 const GROUP_PREFIX: &str = "zz-upgrade-check";
@@ -92,12 +90,12 @@ impl Scratch {
 
     /// Creates it. It must be [removed](Self::remove), also if this does not come to its end.
     pub async fn create(&mut self, cluster: &Cluster) -> Result<()> {
-        let created = poll(SERVED_INTERVAL, LEAVING_TIMEOUT, async || -> Result<Option<()>> {
+        let created = until(SERVED_INTERVAL, LEAVING_TIMEOUT, async || {
             match write(cluster, &self.name, Change::Create(&self.object)).await {
                 Ok(created) => {
                     let uid = created["metadata"]["uid"].as_str().unwrap_or_default();
                     self.creation = Creation::Done(uid.to_owned());
-                    Ok(Some(()))
+                    Ok(true)
                 }
                 Err(error) => {
                     if matches!(&error, kube::Error::Api(status) if (400..500).contains(&status.code)) {
@@ -105,13 +103,16 @@ impl Scratch {
                     }
                     // One of the same id that is being removed takes a moment to go.
                     let is_there = matches!(&error, kube::Error::Api(status) if status.is_already_exists());
-                    if is_there { Ok(None) } else { Err(refused(&self.name, "create", error)) }
+                    if is_there {
+                        Ok(false)
+                    } else {
+                        Err(definition::refused(cluster, &self.name, "create", error))
+                    }
                 }
             }
         });
-        let is_created = created.await?.is_some();
         ensure!(
-            is_created,
+            created.await?,
             "another check uses {}, or one was killed less than two minutes ago: try again later",
             self.name
         );
@@ -126,15 +127,15 @@ impl Scratch {
     /// Waits until its objects can be tried.
     pub async fn until_served(&self, cluster: &Cluster, version: &str) -> Result<()> {
         let kind = self.kind(version);
-        let served = poll(SERVED_INTERVAL, SERVED_TIMEOUT, async || -> Result<Option<()>> {
+        let served = until(SERVED_INTERVAL, SERVED_TIMEOUT, async || {
             match cluster.first(1, &kind, None, ListParams::default().limit(1)).await {
-                Ok(_) => Ok(Some(())),
-                Err(kube::Error::Api(status)) if matches!(status.code, 404 | 503) => Ok(None),
+                Ok(_) => Ok(true),
+                Err(kube::Error::Api(status)) if matches!(status.code, 404 | 503) => Ok(false),
                 Err(error) => Err(error).context("the scratch definition cannot be used"),
             }
         });
-        if served.await?.is_none() {
-            let found = cluster.read::<Value>(&definition::kind(), None, &self.name).await;
+        if !served.await? {
+            let found = cluster.at(&Kind::definitions(), None, &self.name).read::<Value>().await;
             bail!(
                 "the server does not serve the scratch definition {} after {} s: {}",
                 self.name,
@@ -174,11 +175,8 @@ impl Scratch {
                 delete(cluster, name, Some(uid.as_str())).await.map(drop).map_err(Error::from)
             }
             Creation::Unanswered => {
-                poll(UNANSWERED_INTERVAL, UNANSWERED_TIMEOUT, async || -> Result<Option<()>> {
-                    Ok(delete(cluster, name, None).await?.then_some(()))
-                })
-                .await
-                .map(drop)
+                let deleted = async || Ok(delete(cluster, name, None).await?);
+                until(UNANSWERED_INTERVAL, UNANSWERED_TIMEOUT, deleted).await.map(drop)
             }
         };
         removed.with_context(|| {
@@ -189,11 +187,11 @@ impl Scratch {
 
 /// Removes the scratch definitions that no check claims any more, and names the others.
 pub async fn remove_leftovers(cluster: &Cluster) -> Result<Vec<Leftover>> {
-    let kind = cluster.kinds.definitions()?;
+    let kind = Kind::definitions();
     let labelled = ListParams::default().labels(&format!("{}=true", keys::SCRATCH));
-    let listed = pages::metadata(&cluster.api::<DynamicObject>(kind, None), labelled).await;
+    let listed = cluster.metadata(&kind, None, labelled).await;
     let mut leftovers = Vec::new();
-    for metadata in listed.map_err(|error| cluster.refused(kind, "", "list", error))? {
+    for metadata in listed.map_err(|error| cluster.refused(&kind, "", "list", error))? {
         let name = metadata.name.unwrap_or_default();
         // The label alone proves nothing: somebody may have put it on a definition with objects.
         // One that is being deleted is neither in use nor left over.
@@ -210,7 +208,7 @@ pub async fn remove_leftovers(cluster: &Cluster) -> Result<Vec<Leftover>> {
                 Err(kube::Error::Api(status)) if status.is_forbidden() => {
                     leftover.denied.clone_from(&status.message);
                 }
-                Err(error) => return Err(refused(&leftover.name, "delete", error)),
+                Err(error) => return Err(definition::refused(cluster, &leftover.name, "delete", error)),
             }
         } else {
             leftover.in_use_until = until;
@@ -221,12 +219,12 @@ pub async fn remove_leftovers(cluster: &Cluster) -> Result<Vec<Leftover>> {
 }
 
 async fn write(cluster: &Cluster, name: &str, change: Change<'_>) -> kube::Result<Value> {
-    cluster.write(&definition::kind(), None, name, change, How::default()).await
+    cluster.at(&Kind::definitions(), None, name).write(change, How::default()).await
 }
 
 /// Deletes a definition; `false` if it is not there.
 async fn delete(cluster: &Cluster, name: &str, uid: Option<&str>) -> kube::Result<bool> {
-    match cluster.delete(&definition::kind(), None, name, uid).await {
+    match cluster.at(&Kind::definitions(), None, name).delete(uid).await {
         Err(kube::Error::Api(status)) if status.is_conflict() => Ok(false),
         deleted => deleted,
     }
@@ -236,16 +234,14 @@ async fn delete(cluster: &Cluster, name: &str, uid: Option<&str>) -> kube::Resul
 mod tests {
     use std::sync::{Arc, Mutex};
 
+    use catena_cluster::testing::cluster;
     use http::{Method, Request, Response, StatusCode};
     use kube::{Client, client::Body};
     use tokio::time::timeout;
     use tower::service_fn;
 
     use super::*;
-    use crate::{
-        connection::tests::cluster,
-        upgrade::{check, definition::tests::definition},
-    };
+    use crate::upgrade::{check, definition::tests::definition};
 
     #[tokio::test(start_paused = true)]
     async fn a_check_that_is_interrupted_while_it_creates_its_definition_removes_it() {

@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use operator_templates::from_yaml;
 
-use super::definition::Definition;
+use super::Definition;
 
 const STANDARD_INPUT: &str = "standard input";
 /// How the definitions of a chart are checked.

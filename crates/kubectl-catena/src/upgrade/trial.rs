@@ -2,18 +2,12 @@
 
 use std::time::Duration;
 
+use catena_cluster::{Change, Cluster, How};
 use kube::core::Status;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{
-    lost::{LostField, lost},
-    scratch::Scratch,
-};
-use crate::{
-    access::{Change, How},
-    connection::Cluster,
-};
+use super::{LostField, Scratch, lost};
 
 /// Attempts of a request that fails for a reason that may pass.
 const ATTEMPTS: u32 = 5;
@@ -68,7 +62,7 @@ pub async fn try_in(
     tried["metadata"] = json!({"name": name});
     let send = async |unknown_fields: &str| -> kube::Result<Value> {
         let how = How { dry_run: true, unknown_fields, ..How::default() };
-        retried(async || cluster.write(&kind, None, name, Change::Create(&tried), how).await).await
+        retried(async || cluster.at(&kind, None, name).write(Change::Create(&tried), how).await).await
     };
     let strict = match send("Strict").await {
         Ok(_) => return Ok(Verdict::default()),

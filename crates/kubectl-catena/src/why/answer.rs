@@ -2,16 +2,12 @@
 
 use std::borrow::Cow;
 
+use catena_cluster::{Gap, Identity, cut};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::reasons::{Row, describe};
-use crate::{
-    chain::{Health, Node},
-    errors::Gap,
-    object::Identity,
-    paint::cut,
-};
+use super::{Row, reasons};
+use crate::chain::Health;
 
 /// Characters of a text that is printed.
 const MAX_LENGTH: usize = 2000;
@@ -78,15 +74,6 @@ pub struct Evidence {
     pub health: Health,
 }
 
-/// A cause, with the objects between it and the one that was asked about: that one first.
-#[derive(Clone, Debug)]
-pub struct Finding<'n> {
-    /// The root cause.
-    pub cause: Cause,
-    /// The asked object first.
-    pub path: Vec<&'n Node>,
-}
-
 impl Answer {
     /// With texts of a length that a person reads: an object may say a megabyte.
     pub fn clipped(mut self) -> Self {
@@ -119,9 +106,21 @@ fn clipped(text: String) -> String {
 }
 
 impl Cause {
+    /// The cause that an object reports.
+    ///
+    /// The same reason, such as `Forbidden`, comes from different gatekeepers, which only the message tells apart: it has the
+    /// words of the API server, which are the same for all kinds.
+    pub fn reported(object: &Identity, reason: &str, message: &str) -> Self {
+        let Some((row, name)) = reasons::gatekeeper(message) else {
+            return Self::described(object, reason, reasons::describe_of(object, reason)).message(message);
+        };
+        let cause = Self::described(object, reason, Some(row)).message(message);
+        if name.is_empty() { cause } else { cause.meaning(format!("{} ({name})", row.meaning)) }
+    }
+
     /// A reason with its usual meaning and remedy.
     pub fn with(object: &Identity, reason: &str) -> Self {
-        Self::described(object, reason, describe(reason))
+        Self::described(object, reason, reasons::describe(reason))
     }
 
     /// A reason with the meaning and the remedy of a row, if there is one.

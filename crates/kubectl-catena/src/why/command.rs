@@ -4,26 +4,19 @@ use catena_api::{
     command::{BOUND, SUCCEEDED},
     keys,
 };
+use catena_cluster::{conditions, last_write, number, text};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::{
-    answer::Cause,
-    controllers::{Verdict, controller_of, not_running},
-    facts::{Facts, Warning},
-    reasons::{describe, describe_binding, describe_of},
-    unreported::{self, REPORT_GRACE},
-    walk::{Step, explain},
+    BINDER, Cause, Facts, REPORT_GRACE, Step, Verdict, Warning, controllers, objects, reasons, unreported,
     warnings,
 };
 use crate::{
-    age::age,
     chain::{Node, State},
-    object::{self, conditions},
+    screen::age,
 };
 
-/// The controller that binds commands.
-pub const BINDER: &str = "command-binder";
 /// The controller that carries out commands.
 const RUNNER: &str = "command-runner";
 /// The controller that deletes finished commands.
@@ -36,7 +29,7 @@ const RESOLUTION_OF_WRITES: SignedDuration = SignedDuration::from_secs(1);
 /// What decides about a command.
 pub fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
     match node.health.state {
-        _ if !is_command(node) => foreign(node, facts).map(Step::own),
+        _ if !objects::is_command(node) => foreign(node, facts).map(Step::own),
         State::Done => None,
         State::Failed => Some(Step::own(own(node, "CommandFailed"))),
         _ => Some(waiting(node, facts)),
@@ -50,7 +43,7 @@ fn foreign(node: &Node, facts: &Facts) -> Option<Cause> {
         && is_overlooked(facts)
         && let Verdict::Down(down) = facts.verdict(BINDER)
     {
-        return Some(not_running(&node.identity, BINDER, &down));
+        return Some(controllers::not_running(&node.identity, BINDER, &down));
     }
     let mut warnings = warnings::current(node, facts).filter(|warning| warning.by == BINDER);
     let warning = warnings.find(|warning| !is_over(node, warning))?;
@@ -62,13 +55,12 @@ fn is_over(node: &Node, warning: &Warning) -> bool {
     if !is_marked(node) {
         return false;
     }
-    let mut writes = node.object.metadata.managed_fields.iter().flatten().peekable();
-    if writes.peek().is_none() {
+    let metadata = &node.object.metadata;
+    if metadata.managed_fields.iter().flatten().next().is_none() {
         return true;
     }
-    let by_binder =
-        writes.filter(|entry| entry.manager.as_deref() == Some(BINDER) && entry.subresource.is_none());
-    let bound_at = by_binder.filter_map(|entry| entry.time.as_ref()).map(|time| time.0).max();
+    let bound_at =
+        last_write(metadata, |entry| entry.manager.as_deref() == Some(BINDER) && entry.subresource.is_none());
     bound_at.is_some_and(|bound_at| {
         warning.at.is_none_or(|at| at.duration_since(bound_at) <= RESOLUTION_OF_WRITES)
     })
@@ -84,7 +76,7 @@ fn is_marked(node: &Node) -> bool {
 /// Whether the asked object is of a kind that is declared as one of commands, and nobody reports on it.
 fn is_unanswered(facts: &Facts) -> bool {
     let node = facts.asked;
-    let is_open = !is_command(node) && node.deleted.is_none() && !has_ended(node);
+    let is_open = !objects::is_command(node) && node.deleted.is_none() && !objects::has_ended(node);
     facts.surroundings.is_declared_command && is_open && !is_new(node, facts)
 }
 
@@ -96,7 +88,7 @@ fn is_overlooked(facts: &Facts) -> bool {
 
 /// An object that may be a command, and about which no warning of command-binder is left.
 pub fn overlooked(facts: &Facts) -> Option<String> {
-    let advice = &describe("BinderSilent")?.remedy;
+    let advice = &reasons::describe("BinderSilent")?.remedy;
     is_overlooked(facts).then(|| {
         format!(
             "if it is a command, it is not bound, and no warning of {BINDER} tells why: {advice}; with mode: Observe, an Event WouldBind tells that it is only observed"
@@ -112,11 +104,11 @@ pub fn is_uncarried(facts: &Facts) -> bool {
 /// A finished command that is still there although its TTL is over.
 pub fn outlived(facts: &Facts) -> Option<String> {
     let node = facts.asked;
-    if !is_command(node) || is_waiting(node) || node.deleted.is_some() {
+    if !objects::is_command(node) || objects::is_waiting(node) || node.deleted.is_some() {
         return None;
     }
-    let ttl = object::number(&node.object, "/spec/ttlSecondsAfterFinished")?;
-    let finished: Timestamp = object::text(&node.object, "/status/completionTime")?.parse().ok()?;
+    let ttl = number(&node.object, "/spec/ttlSecondsAfterFinished")?;
+    let finished: Timestamp = text(&node.object, "/status/completionTime")?.parse().ok()?;
     let over = finished.checked_add(SignedDuration::from_secs(ttl)).ok()?;
     if facts.now.duration_since(over) < REPORT_GRACE {
         return None;
@@ -136,7 +128,7 @@ fn is_new(node: &Node, facts: &Facts) -> bool {
 }
 
 fn not_bound(node: &Node, reason: &str) -> Cause {
-    let row = describe_binding(reason).or_else(|| describe("NotBound"));
+    let row = reasons::describe_binding(reason).or_else(|| reasons::describe("NotBound"));
     Cause::described(&node.identity, reason, row)
 }
 
@@ -161,14 +153,13 @@ fn waiting<'n>(node: &'n Node, facts: &Facts<'n>) -> Step<'n> {
             .message(&first.health.message)
             .since(node.created);
         // That the first one goes on is no news.
-        let is_stuck = explain(first, facts).is_some_and(|finding| !finding.cause.is_progress);
-        return Step::to(is_stuck.then_some(first), Some(queued));
+        return Step { only_obstacles: true, ..Step::to([first], Some(queued)) };
     }
     // What is of another group may be carried out by its own operator.
     let runner = (node.identity.group() == keys::GROUP).then_some(RUNNER);
-    for controller in runner.into_iter().chain(controller_of(&target.identity)) {
+    for controller in runner.into_iter().chain(controllers::controller_of(&target.identity)) {
         if let Verdict::Down(down) = facts.verdict(controller) {
-            return Step::own(not_running(&node.identity, controller, &down));
+            return Step::own(controllers::not_running(&node.identity, controller, &down));
         }
     }
     // It is in progress: the blocker of its target blocks it.
@@ -186,11 +177,11 @@ fn waiting<'n>(node: &'n Node, facts: &Facts<'n>) -> Step<'n> {
 fn own(node: &Node, fallback: &str) -> Cause {
     let Node { identity, health, .. } = node;
     let reason = if health.reason.is_empty() { fallback } else { &health.reason };
-    let row = describe_of(identity, reason);
+    let row = reasons::describe_of(identity, reason);
     let said = Some(health.message.clone()).filter(|said| !said.is_empty());
-    let done = || Some(format!("{} done", object::text(&node.object, "/status/progress")?));
+    let done = || Some(format!("{} done", text(&node.object, "/status/progress")?));
     let message = said.or_else(done).unwrap_or_default();
-    let mut cause = Cause::described(identity, reason, row.or_else(|| describe(fallback)));
+    let mut cause = Cause::described(identity, reason, row.or_else(|| reasons::describe(fallback)));
     if row.is_none() && health.state != State::Failed {
         cause = cause.advice("");
     }
@@ -212,7 +203,7 @@ fn unbound(node: &Node, bound: Option<&Condition>, facts: &Facts) -> Cause {
     }
     let verdict = facts.verdict(BINDER);
     if let Verdict::Down(down) = &verdict {
-        return not_running(&node.identity, BINDER, down);
+        return controllers::not_running(&node.identity, BINDER, down);
     }
     let silent = if verdict == Verdict::Runs && !is_new(node, facts) { "BinderSilent" } else { "NotBound" };
     match bound.map(|bound| bound.reason.as_str()).filter(|reason| !reason.is_empty()) {
@@ -228,30 +219,6 @@ fn older<'n>(node: &Node, target: &'n Node) -> Option<&'n Node> {
     let before = target
         .children
         .iter()
-        .filter(|other| is_waiting(other) && !other.unbound && order(other) < order(node));
+        .filter(|other| objects::is_waiting(other) && !other.unbound && order(other) < order(node));
     before.min_by_key(|other| order(other))
-}
-
-/// Whether an object is a command: one of ours, or one that command-binder has reported on. A `targetRef` alone is no
-/// evidence, because a `VerticalPodAutoscaler` has one, too; and other controllers bind things as well.
-pub fn is_command(node: &Node) -> bool {
-    let is_ours =
-        node.identity.group() == keys::GROUP && object::text(&node.object, "/spec/targetRef/name").is_some();
-    let is_of_binder = |condition: &Condition| {
-        condition.type_ == BOUND && (condition.reason == BOUND || describe(&condition.reason).is_some())
-    };
-    let mut writers = node.object.metadata.managed_fields.iter().flatten().peekable();
-    let may_be_of_binder =
-        writers.peek().is_none() || writers.any(|entry| entry.manager.as_deref() == Some(BINDER));
-    is_ours || may_be_of_binder && conditions(&node.object).iter().any(is_of_binder)
-}
-
-/// Whether an object is a command that is not finished.
-pub fn is_waiting(node: &Node) -> bool {
-    is_command(node) && !has_ended(node)
-}
-
-/// Whether an object reports its end.
-pub fn has_ended(node: &Node) -> bool {
-    matches!(node.health.state, State::Done | State::Failed)
 }

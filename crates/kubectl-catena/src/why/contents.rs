@@ -2,13 +2,11 @@
 //! nothing can be created for it.
 
 use catena_api::keys;
+use catena_cluster::{Identity, condition, text};
 use jiff::Timestamp;
 
-use super::{answer::Cause, command::has_ended, facts::Facts};
-use crate::{
-    chain::Node,
-    object::{Identity, conditions, text},
-};
+use super::{Cause, Facts, objects};
+use crate::chain::Node;
 
 /// The conditions of a namespace that report why its deletion has not finished.
 const OF_NAMESPACES: [&str; 5] = [
@@ -94,12 +92,11 @@ fn of_namespace(name: &str, message: &str) -> String {
 
 /// The messages of those conditions that are true.
 fn messages(node: &Node, types: &[&str]) -> Option<String> {
-    let conditions = conditions(&node.object);
     let of_type = |type_: &&str| {
-        let found = conditions.iter().find(|found| found.type_ == **type_ && found.status == "True")?;
-        Some(found.message.trim_end_matches('.'))
+        let found = condition(&node.object, type_).filter(|found| found.status == "True")?;
+        Some(found.message.trim_end_matches('.').to_owned())
     };
-    let messages: Vec<&str> = types.iter().filter_map(of_type).collect();
+    let messages: Vec<String> = types.iter().filter_map(of_type).collect();
     (!messages.is_empty()).then(|| messages.join("; "))
 }
 
@@ -107,7 +104,7 @@ fn messages(node: &Node, types: &[&str]) -> Option<String> {
 pub fn in_terminating_namespace(node: &Node, facts: &Facts) -> Option<Cause> {
     let namespace = facts.surroundings.namespace.as_ref()?;
     let is_inside = node.identity.namespace.as_ref() == Some(&namespace.identity.name);
-    if !is_inside || has_ended(node) || node.deleted.is_some() {
+    if !is_inside || objects::has_ended(node) || node.deleted.is_some() {
         return None;
     }
     let since = namespace.deleted?;

@@ -1,19 +1,12 @@
 //! Somebody who changes the child of a BasicDeployment again and again, so that it never comes to rest.
 
 use catena_api::keys;
+use catena_cluster::{Identity, condition, text};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::Value;
 
-use super::{
-    answer::{Cause, Finding},
-    command::is_waiting,
-    facts::Facts,
-    walk::path_to,
-};
-use crate::{
-    chain::Node,
-    object::{Identity, conditions, text},
-};
+use super::{Cause, Facts, Finding, objects};
+use crate::chain::Node;
 
 /// The reason of an object whose controller has repeated a write too often.
 pub const REASON: &str = "RepeatedWrites";
@@ -22,7 +15,7 @@ pub const REASON: &str = "RepeatedWrites";
 pub fn check<'n>(facts: &Facts<'n>) -> Option<Finding<'n>> {
     let asked = facts.asked;
     // Neither a finished command nor a revision depends on it.
-    if asked.serving.is_none() && !is_waiting(asked) {
+    if asked.serving.is_none() && !objects::is_waiting(asked) {
         return None;
     }
     let told = facts.top.all().filter(|node| told(node).is_some() && node.deleted.is_none());
@@ -31,7 +24,7 @@ pub fn check<'n>(facts: &Facts<'n>) -> Option<Finding<'n>> {
     concerned.find_map(|node| {
         let (child, cause) = contested(node)?;
         let is_child = |node: &Node| node.identity.uid == child.identity.uid;
-        let path = path_to(asked, &is_child).unwrap_or_else(|| vec![asked, child]);
+        let path = objects::path_to(asked, &is_child).unwrap_or_else(|| vec![asked, child]);
         Some(Finding { cause, path })
     })
 }
@@ -133,6 +126,6 @@ fn changes(webhook: &Value, object: &Identity) -> bool {
 /// The report of a BasicDeployment that its controller has changed its child back again and again.
 pub fn told(node: &Node) -> Option<Condition> {
     let is_parent = (node.identity.group(), node.identity.kind.as_str()) == (keys::GROUP, "BasicDeployment");
-    let mut said = conditions(&node.object).into_iter().filter(|_| is_parent);
-    said.find(|said| said.type_ == "Ready" && said.status == "False" && said.reason == REASON)
+    let said = condition(&node.object, "Ready").filter(|_| is_parent)?;
+    (said.status == "False" && said.reason == REASON).then_some(said)
 }

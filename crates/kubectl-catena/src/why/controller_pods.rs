@@ -1,5 +1,6 @@
 //! Looks into the pods of controllers that do not do their work: their state, and their last words.
 
+use catena_cluster::{Cluster, Identity};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
@@ -9,16 +10,8 @@ use kube::{
 };
 use serde_json::Value;
 
-use super::{
-    controllers::{Installation, PodTrouble},
-    read::alone,
-    reasons::reported,
-};
-use crate::{
-    chain::{Health, Node, State, last_words, shortened},
-    connection::Cluster,
-    object::Identity,
-};
+use super::{Cause, Installation, PodTrouble, read};
+use crate::chain::{Health, Node, State, last_words, shortened};
 
 /// The end of a log in which the last error is looked for.
 const LOG_LINES: i64 = 100;
@@ -35,7 +28,7 @@ async fn trouble(cluster: &Cluster, seen: &Installation) -> Option<PodTrouble> {
     let kind = cluster.kinds.named("", "pods")?;
     let labels = ListParams::default().labels(&seen.selector);
     let pods = cluster.list(kind, Some(&seen.namespace), labels).await.ok()?.into_iter();
-    let judged = pods.filter(|pod| pod.metadata.deletion_timestamp.is_none()).filter_map(alone);
+    let judged = pods.filter(|pod| pod.metadata.deletion_timestamp.is_none()).filter_map(read::alone);
     let Node { identity, health, object: pod, .. } = judged.min_by_key(|pod| rank(pod.health.state))?;
     let logs = Api::<Pod>::namespaced(cluster.client.clone(), &seen.namespace);
     let words = words_of(&logs, &pod, &health).await;
@@ -61,7 +54,7 @@ fn state(pod: &Identity, health: &Health) -> String {
     if health.state == State::Ready {
         return "is ready, but has not renewed its Lease".to_owned();
     }
-    let cause = reported(pod, &health.reason, &health.message);
+    let cause = Cause::reported(pod, &health.reason, &health.message);
     format!("{} ({})", cause.meaning, cause.reason)
 }
 

@@ -1,10 +1,11 @@
 //! Whether the controllers of Catena are running, judged by their Leases and Deployments.
 
 use catena_api::keys;
+use catena_cluster::Identity;
 use jiff::{SignedDuration, Timestamp};
 
-use super::answer::Cause;
-use crate::{age::age, object::Identity};
+use super::Cause;
+use crate::screen::age;
 
 /// The label with the name of a program, or of the chart if that has another name.
 pub const NAME: &str = "app.kubernetes.io/name";

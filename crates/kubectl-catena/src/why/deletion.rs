@@ -3,22 +3,11 @@
 use catena_api::keys;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{
-    answer::Cause,
-    contents::{self, contains},
-    controllers::{Verdict, not_running},
-    edges::follow,
-    facts::Facts,
-    nodes,
-    reasons::describe,
-    text::with_names,
-    walk::{Step, is_kept_pod, way_to},
-};
+use super::{Cause, Facts, Step, Verdict, contents, controllers, edges, nodes, objects, reasons, text};
 use crate::{
-    age::{age, duration},
     chain::{Finalizer, Node, State},
-    object::Identity,
     protection::{self, BACKUP_CONTROLLER, HELD_FOR_BACKUP, NO_ENTRY},
+    screen::{age, duration},
 };
 
 /// More would hide the rest.
@@ -29,30 +18,25 @@ pub fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
     let since = node.deleted?;
     if let Some(cause) = contents::remaining(node, since) {
         let contents = facts.surroundings.related.contents.iter();
-        let held = contents.filter(|held| held.deleted.is_some() && contains(node, &held.identity));
+        let held = contents.filter(|held| held.deleted.is_some() && contents::contains(node, &held.identity));
         return Some(Step::to(held, Some(cause)));
     }
-    let (named, missing) = follow(node, facts);
+    let (named, missing) = edges::follow(node, facts);
     if node.identity.kind == "Pod" && missing.is_some() {
         return missing.map(Step::own);
     }
-    if let Some(finalizer) = holders(node).next() {
+    if let Some(finalizer) = objects::holders(node).next() {
         // A backup that fails leads further; of one that is under way, the report on the object tells more.
         let is_stuck = |below: &Node| matches!(below.health.state, State::Stuck | State::Failed);
-        let fails = |found: &&Node| way_to(found, &is_stuck).is_some();
+        let fails = |found: &&Node| objects::way_to(found, &is_stuck).is_some();
         let next = named.into_iter().filter(|found| node.identity.kind == "Pod" || fails(found));
         return Some(Step::to(next, Some(held_by(node, finalizer, since, facts))));
     }
     // Deleted in the foreground: it waits for its dependents.
     let dependents = node.children.iter().filter(|child| child.deleted.is_some());
     let mut step = Step::to(named.into_iter().chain(dependents), Some(waits(node, since, facts)));
-    step.ways.extend(way_to(node, &is_kept_pod));
+    step.ways.extend(objects::way_to(node, &objects::is_kept_pod));
     Some(step)
-}
-
-/// The finalizers that somebody else than the garbage collector has to remove.
-pub fn holders(node: &Node) -> impl Iterator<Item = &Finalizer> {
-    node.finalizers.iter().filter(|finalizer| !is_of_garbage_collector(&finalizer.name))
 }
 
 /// Pods that were deleted and that a finalizer keeps, while others may serve in their place.
@@ -61,9 +45,9 @@ pub fn remarks(facts: &Facts, cause: Option<&Cause>) -> Vec<String> {
         pod.identity.uid == facts.asked.identity.uid
             || cause.is_some_and(|cause| cause.object == pod.identity)
     };
-    let pods = facts.asked.all().filter(|node| is_kept_pod(node) && !is_told(node));
+    let pods = facts.asked.all().filter(|node| objects::is_kept_pod(node) && !is_told(node));
     let told = pods.filter_map(|pod| {
-        let (since, finalizer) = (pod.deleted?, holders(pod).next()?);
+        let (since, finalizer) = (pod.deleted?, objects::holders(pod).next()?);
         let (pod, name) = (&pod.identity, &finalizer.name);
         Some(format!("{pod} was deleted {} ago, and the finalizer {name} keeps it", age(facts.now, since)))
     });
@@ -73,13 +57,9 @@ pub fn remarks(facts: &Facts, cause: Option<&Cause>) -> Vec<String> {
 /// What an object above the cause waits for, and how it is let go.
 pub fn held_for_backup(node: &Node) -> Option<String> {
     node.deleted?;
-    holders(node).find(|finalizer| finalizer.name == keys::BACKUP_FINALIZER)?;
-    let row = describe(HELD_FOR_BACKUP)?;
-    Some(format!("{} {}: {}", node.identity, row.meaning, with_names(&row.remedy, &node.identity)))
-}
-
-fn is_of_garbage_collector(finalizer: &str) -> bool {
-    matches!(finalizer, "foregroundDeletion" | "orphan")
+    objects::holders(node).find(|finalizer| finalizer.name == keys::BACKUP_FINALIZER)?;
+    let row = reasons::describe(HELD_FOR_BACKUP)?;
+    Some(format!("{} {}: {}", node.identity, row.meaning, text::with_names(&row.remedy, &node.identity)))
 }
 
 fn held_by(node: &Node, finalizer: &Finalizer, since: Timestamp, facts: &Facts) -> Cause {
@@ -103,7 +83,7 @@ fn held_by(node: &Node, finalizer: &Finalizer, since: Timestamp, facts: &Facts) 
 fn backup(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
     if let Verdict::Down(down) = facts.verdict(BACKUP_CONTROLLER) {
         let meaning = format!("is held until it is backed up, but {}", down.told(BACKUP_CONTROLLER));
-        return not_running(&node.identity, BACKUP_CONTROLLER, &down).meaning(meaning);
+        return controllers::not_running(&node.identity, BACKUP_CONTROLLER, &down).meaning(meaning);
     }
     let kind = (node.identity.group().to_owned(), node.identity.kind.clone());
     if facts.surroundings.protected.as_ref().is_some_and(|kinds| !kinds.current.contains(&kind)) {
@@ -113,7 +93,7 @@ fn backup(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
     let text = |field: &str| report[field].as_str().unwrap_or_default().to_owned();
     let reason = if text("reason").is_empty() { HELD_FOR_BACKUP.to_owned() } else { text("reason") };
     if let Some(namespace) =
-        namespace_of_backup(node).filter(|found| facts.surroundings.related.is_missing(found))
+        edges::namespace_of_backup(node).filter(|found| facts.surroundings.related.is_missing(found))
     {
         let name = &namespace.name;
         let meaning = format!(
@@ -128,32 +108,15 @@ fn backup(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
     let backup = text("backup");
     let of = if backup.is_empty() { String::new() } else { format!(" by {backup}") };
     // The namespace of the backup: the usual advice is for an object that cannot be created.
-    let row = describe(&reason).filter(|_| reason != contents::TERMINATING);
-    let mut cause = Cause::described(&node.identity, &reason, row.or_else(|| describe(HELD_FOR_BACKUP)));
-    if let Some(backup) = backup_of(node) {
-        let why = with_names("kubectl catena why {object}{namespace}", &backup);
+    let row = reasons::describe(&reason).filter(|_| reason != contents::TERMINATING);
+    let mut cause =
+        Cause::described(&node.identity, &reason, row.or_else(|| reasons::describe(HELD_FOR_BACKUP)));
+    if let Some(backup) = edges::backup_of(node) {
+        let why = text::with_names("kubectl catena why {object}{namespace}", &backup);
         cause.advice = format!("{why} explains the state of the backup; {}", cause.advice);
     }
     let meaning = format!("is held by {BACKUP_CONTROLLER} until it is backed up{of}");
     cause.meaning(meaning).message(text("message")).since(Some(since))
-}
-
-/// The namespace in which the API server refuses a backup: a right in it cannot be granted if it does not exist.
-pub fn namespace_of_backup(node: &Node) -> Option<Identity> {
-    let report = protection::report(&node.object.metadata);
-    if node.deleted.is_none() || report["reason"] != "Forbidden" {
-        return None;
-    }
-    let (_, rest) = report["message"].as_str()?.split_once(" in the namespace \"")?;
-    Some(Identity::new("v1", "Namespace", None, rest.split_once('"')?.0))
-}
-
-/// The backup that the report on a held object names.
-pub fn backup_of(node: &Node) -> Option<Identity> {
-    let report = protection::report(&node.object.metadata);
-    let (kind, place) = report["backup"].as_str().filter(|_| node.deleted.is_some())?.split_once(' ')?;
-    let (namespace, name) = place.split_once('/').map_or((None, place), |(of, name)| (Some(of), name));
-    Some(Identity::new("", kind, namespace, name))
 }
 
 fn waits(node: &Node, since: Timestamp, facts: &Facts) -> Cause {

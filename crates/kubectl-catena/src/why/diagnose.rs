@@ -1,35 +1,28 @@
 //! Facts → the answer: the end of the walk, and what else a person has to know.
 
+use catena_api::keys;
+use catena_cluster::{Identity, condition, conditions, text};
+
 use super::{
-    answer::{Answer, Cause, Evidence, Finding},
-    command::{self, is_waiting},
-    contest,
-    controllers::NOT_RUNNING,
-    deletion,
-    facts::Facts,
-    left_behind, nodes, readiness, settings,
-    text::{self as words, with_names},
-    unreported,
-    walk::explain,
-    warnings,
+    Answer, Cause, Evidence, Facts, Finding, NOT_RUNNING, command, contest, deletion, nodes, objects,
+    settings, text as words, unreported, walk, warnings,
 };
 use crate::{
-    age::age,
     chain::{Node, State},
-    object::{Identity, conditions, text},
+    screen::age,
 };
 
 /// Finds the root cause.
 pub fn diagnose(facts: &Facts) -> Answer {
     let asked = facts.asked;
-    let mut finding = explain(asked, facts);
+    let mut finding = walk::explain(asked, facts);
     // An obstacle that stays comes before the changes of others, and these before mere progress.
     let is_minor = |cause: &Cause| cause.is_progress || cause.reason == contest::REASON;
     if finding.as_ref().is_none_or(|finding| is_minor(&finding.cause)) {
         finding = contest::check(facts).or(finding);
     }
     if let Some(Finding { cause, .. }) = &mut finding {
-        cause.advice = with_names(&cause.advice, &cause.object);
+        cause.advice = words::with_names(&cause.advice, &cause.object);
     }
     let doubt = if finding.is_some() { None } else { doubt(facts) };
     let well = finding.is_none() && doubt.is_none();
@@ -57,7 +50,7 @@ pub fn diagnose(facts: &Facts) -> Answer {
 fn doubt(facts: &Facts) -> Option<String> {
     let asked = facts.asked;
     let has_ended = asked.health.state == State::Done;
-    if facts.surroundings.hides_dependents && !has_ended && !readiness::is_confirmed(asked) {
+    if facts.surroundings.hides_dependents && !has_ended && !objects::is_confirmed(asked) {
         return Some(words::doubtful(asked, "its dependents could not all be read"));
     }
     if !has_ended && !unreported::remarks(facts).is_empty() {
@@ -82,7 +75,7 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
         ));
     }
     remarks.extend(facts.surroundings.lost_owner.clone());
-    remarks.extend(left_behind::orphan(facts.asked));
+    remarks.extend(orphan(facts.asked));
     match finding {
         None => {
             remarks.extend(command::overlooked(facts));
@@ -116,7 +109,7 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
         Some(format!("{}: {message}", node.identity))
     }));
     remarks.extend(command::outlived(facts));
-    let waiting = facts.asked.children.iter().filter(|child| is_waiting(child)).count();
+    let waiting = facts.asked.children.iter().filter(|child| objects::is_waiting(child)).count();
     if waiting > 0 {
         let word = if waiting == 1 { "command is" } else { "commands are" };
         remarks.push(format!("{waiting} {word} not finished: `kubectl catena tree` lists them"));
@@ -158,16 +151,22 @@ fn rolled_back(node: &Node) -> Option<String> {
 
 /// The message of a condition that exists only while it is true.
 fn condition_message(node: &Node, type_: &str) -> Option<String> {
-    let conditions = conditions(&node.object);
-    let found = conditions.into_iter().find(|found| found.type_ == type_ && found.status == "True")?;
-    Some(found.message)
+    condition(&node.object, type_).filter(|found| found.status == "True").map(|found| found.message)
 }
 
 /// The blocker comes from the older revision: to fix the spec would be in vain.
 fn not_the_spec(object: &Identity) -> String {
     let advice = "`kubectl catena{namespace} history {name}` lists the others, and `kubectl catena{namespace} rollback {name} --to-revision N` chooses one";
-    let advice = with_names(advice, object);
+    let advice = words::with_names(advice, object);
     format!(
         "{object} was rolled back, and the blocker comes from that older revision, not from the spec: {advice}"
     )
+}
+
+/// A child without its parent, which nothing keeps in line any more.
+fn orphan(node: &Node) -> Option<String> {
+    let labels = node.object.metadata.labels.as_ref()?;
+    let is_orphan = node.object.metadata.owner_references.iter().flatten().next().is_none();
+    (labels.contains_key(keys::DEPLOYMENT_UID) && is_orphan && node.deleted.is_none())
+        .then(|| "it was left behind by a BasicDeployment that was deleted without it, and nothing keeps it in line; one of its name, spec and template adopts it".to_owned())
 }

@@ -2,59 +2,14 @@
 //! Pure; `read` reads them.
 
 use catena_api::keys;
+use catena_cluster::{Identity, text};
 use serde_json::Value;
 
-use super::{
-    answer::Cause,
-    contents,
-    deletion::{backup_of, namespace_of_backup},
-    facts::Facts,
-    reasons::reported,
-    warnings,
-};
+use super::{Cause, Facts, contents, facts, warnings};
 use crate::{
     chain::{Node, State},
-    object::{Identity, text},
+    protection,
 };
-
-/// Objects beside a chain.
-#[derive(Debug, Default)]
-pub struct Related {
-    /// Those that exist.
-    pub found: Vec<Node>,
-    /// Those that are named and do not exist.
-    pub missing: Vec<Identity>,
-    /// The nodes of the cluster, if a pod has found none.
-    pub nodes: Vec<Node>,
-    /// Contents that a deleted namespace or definition waits for.
-    pub contents: Vec<Node>,
-    /// Autoscalers and webhooks, if somebody else changes an object of the chain.
-    pub writers: Vec<Node>,
-}
-
-impl Related {
-    /// An object that exists.
-    pub fn find(&self, wanted: &Identity) -> Option<&Node> {
-        self.found.iter().flat_map(Node::all).find(|node| is_same(&node.identity, wanted))
-    }
-
-    /// Whether an object is known not to exist.
-    pub fn is_missing(&self, wanted: &Identity) -> bool {
-        self.missing.iter().any(|missing| is_same(missing, wanted))
-    }
-
-    /// Whether an object has been looked for.
-    pub fn knows(&self, wanted: &Identity) -> bool {
-        self.find(wanted).is_some() || self.is_missing(wanted)
-    }
-}
-
-/// Whether an object is the one that another names. Each kind is read in one version; some name a kind without it.
-pub fn is_same(object: &Identity, named: &Identity) -> bool {
-    let is_in_place = object.namespace.is_none() || object.namespace == named.namespace;
-    let is_of_group = named.api_version.is_empty() || object.group() == named.group();
-    is_in_place && is_of_group && (&object.kind, &object.name) == (&named.kind, &named.name)
-}
 
 /// What an object is to the one that names it; the first ones are read first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -141,9 +96,9 @@ pub fn blocker(node: &Node) -> Option<(Identity, Cause)> {
     let text = |field: &str| text(&node.object, &format!("/status/blockedBy/{field}")).unwrap_or_default();
     let namespace = node.identity.namespace.as_deref();
     let object = Identity::new(text("apiVersion"), text("kind"), namespace, text("name"));
-    let object = if is_same(&node.identity, &object) { node.identity.clone() } else { object };
+    let object = if facts::is_same(&node.identity, &object) { node.identity.clone() } else { object };
     let is_named = !object.kind.is_empty() && !object.name.is_empty();
-    let cause = reported(&object, text("reason"), text("message")).since(text("since").parse().ok());
+    let cause = Cause::reported(&object, text("reason"), text("message")).since(text("since").parse().ok());
     is_named.then_some((object, cause))
 }
 
@@ -215,4 +170,22 @@ pub fn terminating_kind(node: &Node) -> Option<&str> {
 /// Whether the contents of an object explain its state.
 pub fn needs_contents(node: &Node) -> bool {
     node.deleted.is_some() && contents::is_container(&node.identity)
+}
+
+/// The namespace in which the API server refuses a backup: a right in it cannot be granted if it does not exist.
+pub fn namespace_of_backup(node: &Node) -> Option<Identity> {
+    let report = protection::report(&node.object.metadata);
+    if node.deleted.is_none() || report["reason"] != "Forbidden" {
+        return None;
+    }
+    let (_, rest) = report["message"].as_str()?.split_once(" in the namespace \"")?;
+    Some(Identity::new("v1", "Namespace", None, rest.split_once('"')?.0))
+}
+
+/// The backup that the report on a held object names.
+pub fn backup_of(node: &Node) -> Option<Identity> {
+    let report = protection::report(&node.object.metadata);
+    let (kind, place) = report["backup"].as_str().filter(|_| node.deleted.is_some())?.split_once(' ')?;
+    let (namespace, name) = place.split_once('/').map_or((None, place), |(of, name)| (Some(of), name));
+    Some(Identity::new("", kind, namespace, name))
 }

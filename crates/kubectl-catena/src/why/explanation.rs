@@ -3,23 +3,12 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use catena_cluster::{Cluster, NotFound, Target};
 use jiff::Timestamp;
 use tokio::time::timeout;
 
-use super::{
-    answer::Answer,
-    diagnose::diagnose,
-    facts::{Facts, Surroundings},
-    gather::gather,
-    left_behind::or_left_behind,
-    read::related,
-};
-use crate::{
-    chain::{LostOwner, Scope, fetch, grow},
-    connection::Cluster,
-    errors::NotFound,
-    target::Target,
-};
+use super::{Answer, Facts, Surroundings, diagnose, gather, left_behind, read};
+use crate::chain::{LostOwner, Scope, fetch, grow};
 
 /// A command that has another answer to give waits no longer for an explanation.
 const ASIDE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -35,10 +24,10 @@ pub async fn explanation(cluster: &Cluster, target: &Target) -> Result<Answer> {
     let namespace = is_namespaced.then_some(cluster.namespace.as_str());
     let scope = Scope { whole: true, all_kinds: false };
     let (fetched, surroundings) =
-        futures::join!(Box::pin(fetch(cluster, target, scope)), Box::pin(gather(cluster, namespace)));
+        futures::join!(Box::pin(fetch(cluster, target, scope)), Box::pin(gather::gather(cluster, namespace)));
     let fetched = match fetched {
         Err(error) if error.is::<NotFound>() => {
-            return Box::pin(or_left_behind(cluster, target, error)).await;
+            return Box::pin(left_behind::or_left_behind(cluster, target, error)).await;
         }
         fetched => fetched?,
     };
@@ -47,7 +36,7 @@ pub async fn explanation(cluster: &Cluster, target: &Target) -> Result<Answer> {
     let asked = top.find(&fetched.asked).context(gone)?;
     let mut gaps = fetched.gaps;
     gaps.extend(surroundings.gaps.iter().cloned());
-    let (related, unread) = related(cluster, &top, surroundings.namespace.as_ref()).await;
+    let (related, unread) = read::related(cluster, &top, surroundings.namespace.as_ref()).await;
     gaps.extend(unread);
     let lost_owner = fetched.lost_owners.iter().find(|lost| lost.of == fetched.asked);
     let surroundings = Surroundings {
@@ -60,15 +49,15 @@ pub async fn explanation(cluster: &Cluster, target: &Target) -> Result<Answer> {
         is_incomplete: fetched.is_incomplete,
         ..surroundings
     };
-    Ok(diagnose(&Facts { asked, top: &top, surroundings: &surroundings, now: Timestamp::now() }))
+    Ok(diagnose::diagnose(&Facts { asked, top: &top, surroundings: &surroundings, now: Timestamp::now() }))
 }
 
 #[cfg(test)]
 mod tests {
+    use catena_cluster::{BASIC_DEPLOYMENTS, testing::serving};
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::{connection::tests::serving, target::BASIC_DEPLOYMENTS};
 
     /// The kinds of a server cost two requests more.
     const MAX_REQUESTS: usize = 26 - 2;

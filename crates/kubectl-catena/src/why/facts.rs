@@ -1,13 +1,11 @@
 //! The input of a diagnosis: the chain of an object, and its surroundings.
 
+use catena_cluster::{Gap, Identity};
 use jiff::Timestamp;
+use serde_json::Value;
 
-use super::{
-    controllers::{Controllers, Verdict},
-    edges::Related,
-    settings::RefusedSettings,
-};
-use crate::{chain::Node, errors::Gap, object::Identity, protection::ProtectedKinds};
+use super::{Cause, Controllers, Verdict};
+use crate::{chain::Node, protection::ProtectedKinds};
 
 /// Everything that a diagnosis is based on.
 #[derive(Debug)]
@@ -75,4 +73,102 @@ pub struct Warning {
     pub since: Option<Timestamp>,
     /// The time when it was last seen.
     pub at: Option<Timestamp>,
+}
+
+/// Objects beside a chain.
+#[derive(Debug, Default)]
+pub struct Related {
+    /// Those that exist.
+    pub found: Vec<Node>,
+    /// Those that are named and do not exist.
+    pub missing: Vec<Identity>,
+    /// The nodes of the cluster, if a pod has found none.
+    pub nodes: Vec<Node>,
+    /// Contents that a deleted namespace or definition waits for.
+    pub contents: Vec<Node>,
+    /// Autoscalers and webhooks, if somebody else changes an object of the chain.
+    pub writers: Vec<Node>,
+}
+
+impl Related {
+    /// An object that exists.
+    pub fn find(&self, wanted: &Identity) -> Option<&Node> {
+        self.found.iter().flat_map(Node::all).find(|node| is_same(&node.identity, wanted))
+    }
+
+    /// Whether an object is known not to exist.
+    pub fn is_missing(&self, wanted: &Identity) -> bool {
+        self.missing.iter().any(|missing| is_same(missing, wanted))
+    }
+
+    /// Whether an object has been looked for.
+    pub fn knows(&self, wanted: &Identity) -> bool {
+        self.find(wanted).is_some() || self.is_missing(wanted)
+    }
+}
+
+/// Whether an object is the one that another names. Each kind is read in one version; some name a kind without it.
+pub fn is_same(object: &Identity, named: &Identity) -> bool {
+    let is_in_place = object.namespace.is_none() || object.namespace == named.namespace;
+    let is_of_group = named.api_version.is_empty() || object.group() == named.group();
+    is_in_place && is_of_group && (&object.kind, &object.name) == (&named.kind, &named.name)
+}
+
+/// Settings that are not in force.
+#[derive(Clone, Debug)]
+pub struct RefusedSettings {
+    /// The controller.
+    pub controller: String,
+    /// Their ConfigMap.
+    pub config_map: Identity,
+    /// `SettingsRefused` or `SettingsWaitForRights`.
+    pub reason: String,
+    /// The controller's words.
+    pub message: String,
+    /// The first report.
+    pub since: Option<Timestamp>,
+    /// The settings themselves.
+    pub text: String,
+}
+
+impl RefusedSettings {
+    /// Whether they have this template.
+    pub fn brings(&self, template: &str) -> bool {
+        match serde_saphyr::from_str::<Value>(&self.text) {
+            Ok(settings) => settings["templates"].get(template).is_some(),
+            Err(_) => self.text.contains(template),
+        }
+    }
+}
+
+/// A cause, with the objects between it and the one that was asked about: that one first.
+#[derive(Clone, Debug)]
+pub struct Finding<'n> {
+    /// The root cause.
+    pub cause: Cause,
+    /// The asked object first.
+    pub path: Vec<&'n Node>,
+}
+
+/// Where the cause of an object's state may lie.
+#[derive(Debug, Default)]
+pub struct Step<'n> {
+    /// The ways to other objects, the most probable first.
+    pub ways: Vec<Vec<&'n Node>>,
+    /// Whether mere progress at their ends is no news.
+    pub only_obstacles: bool,
+    /// The cause if no way leads to one.
+    pub own: Option<Cause>,
+}
+
+impl<'n> Step<'n> {
+    /// The cause lies with the object itself, or with what it names.
+    pub fn own(cause: Cause) -> Self {
+        Self { own: Some(cause), ..Self::default() }
+    }
+
+    /// The cause may lie with the next objects.
+    pub fn to(next: impl IntoIterator<Item = &'n Node>, own: Option<Cause>) -> Self {
+        Self { ways: next.into_iter().map(|next| vec![next]).collect(), own, ..Self::default() }
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use catena_cluster::{Cluster, Gap, Identity, Pages, last_write, read_failure};
 use http::{Request, header::DATE};
 use jiff::{SignedDuration, Timestamp, fmt::rfc2822};
 use k8s_openapi::{
@@ -12,22 +13,14 @@ use k8s_openapi::{
     },
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
-use kube::{Api, api::ListParams, client::Body, core::DynamicObject};
+use kube::{Resource, api::ListParams, client::Body};
 
 use super::{
-    controller_pods::look_into_pods,
-    controllers::{Controllers, Installation, Lease, NAME},
-    facts::{Surroundings, Warning},
-    read::alone,
-    settings::{RefusedSettings, refused_settings},
-    warnings::warning,
+    Controllers, Installation, Lease, NAME, RefusedSettings, Surroundings, Warning, controller_pods, read,
+    settings, warnings,
 };
 use crate::{
     chain::Node,
-    connection::Cluster,
-    errors::{Gap, read_failure},
-    object::Identity,
-    pages,
     protection::{COMPONENT, OURS, kinds_of},
 };
 
@@ -39,12 +32,11 @@ const MAX_EVENT_PAGES: usize = 10;
 /// Reads the surroundings of the chain of an object.
 pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Surroundings {
     let ours = || ListParams::default().labels(OURS);
-    let client = || cluster.client.clone();
     let (lead, leases, deployments, maps, deleted, warnings) = futures::join!(
         lead(cluster),
-        async { pages::all(&Api::<CoreLease>::all(client()), ours()).await },
-        async { pages::all(&Api::<Deployment>::all(client()), ours()).await },
-        async { pages::all(&Api::<ConfigMap>::all(client()), ours()).await },
+        cluster.all::<CoreLease>(None, ours()),
+        cluster.all::<Deployment>(None, ours()),
+        cluster.all::<ConfigMap>(None, ours()),
         terminating(cluster, namespace),
         warnings(cluster, namespace),
     );
@@ -59,8 +51,8 @@ pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Surroundings 
     let mut seen = join(leases, deployments.unwrap_or_default(), lead);
     let mut gaps = Vec::new();
     let ((), refused_settings) =
-        futures::join!(look_for_holders(cluster, &mut seen), refused_settings(cluster, &maps));
-    look_into_pods(cluster, &mut seen).await;
+        futures::join!(look_for_holders(cluster, &mut seen), settings::refused_settings(cluster, &maps));
+    controller_pods::look_into_pods(cluster, &mut seen).await;
     if let Some(why) = &unseen {
         gaps.push(Gap::new("the controllers of Catena", why));
     }
@@ -104,8 +96,7 @@ pub fn join(leases: Vec<CoreLease>, deployments: Vec<Deployment>, lead: SignedDu
     };
     for lease in leases {
         // By the clock of the controller, or by the one of the API server if that is later.
-        let writes = lease.metadata.managed_fields.iter().flatten();
-        let written = writes.filter_map(|entry| entry.time.as_ref()).map(|time| time.0).max();
+        let written = last_write(&lease.metadata, |_| true);
         let spec = lease.spec.unwrap_or_default();
         let renewed = spec.renew_time.map(|time| {
             let renewed = written.map_or(time.0, |written| written.max(time.0));
@@ -151,8 +142,8 @@ async fn look_for_holders(cluster: &Cluster, seen: &mut [Installation]) {
             return;
         }
         let labels = format!("{NAME} in ({})", names.join(","));
-        let api = cluster.api::<DynamicObject>(kind, Some(&namespace));
-        let Ok(pods) = pages::metadata(&api, ListParams::default().labels(&labels)).await else { return };
+        let labelled = ListParams::default().labels(&labels);
+        let Ok(pods) = cluster.metadata(kind, Some(&namespace), labelled).await else { return };
         for seen in installations {
             let has_name = seen.pod_name().is_some();
             let Some(lease) = seen.lease.as_mut().filter(|_| has_name) else { continue };
@@ -177,16 +168,16 @@ fn is_selected(selector: &str, metadata: &ObjectMeta) -> bool {
 /// The namespace, if it is being deleted.
 async fn terminating(cluster: &Cluster, namespace: Option<&str>) -> Option<Node> {
     let kind = cluster.kinds.named("", "namespaces")?;
-    let namespace = cluster.find(kind, None, namespace?).await.ok()??;
-    alone(namespace).filter(|namespace| namespace.deleted.is_some())
+    let namespace = cluster.at(kind, None, namespace?).find().await.ok()??;
+    read::alone(namespace).filter(|namespace| namespace.deleted.is_some())
 }
 
 /// The warnings about objects of a namespace or about cluster-wide ones, the newest last, and whether they are all.
 async fn warnings(cluster: &Cluster, namespace: Option<&str>) -> kube::Result<(Vec<Warning>, bool)> {
-    let api = Api::<Event>::namespaced(cluster.client.clone(), namespace.unwrap_or(WIDE));
-    let params = ListParams::default().fields("type=Warning");
-    let (events, is_all) = pages::first(MAX_EVENT_PAGES, &api, params).await?;
-    let mut warnings: Vec<Warning> = events.into_iter().map(warning).collect();
+    let url = Event::url_path(&(), Some(namespace.unwrap_or(WIDE)));
+    let pages = Pages::whole(&cluster.client, url, ListParams::default().fields("type=Warning"));
+    let (events, is_all) = pages.first::<Event>(MAX_EVENT_PAGES).await?;
+    let mut warnings: Vec<Warning> = events.into_iter().map(warnings::warning).collect();
     warnings.sort_by_key(|warning| warning.at);
     Ok((warnings, is_all))
 }

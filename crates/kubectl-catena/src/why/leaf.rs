@@ -1,21 +1,11 @@
 //! The cause that lies with an object itself, in its own words or in those of a Warning about it.
 
+use catena_cluster::{condition, conditions, text};
 use jiff::SignedDuration;
 use serde_json::Value;
 
-use super::{
-    answer::Cause,
-    controllers::{Verdict, controller_of, not_running},
-    edges::{needs_nodes, node_of},
-    facts::Facts,
-    nodes,
-    reasons::{describe, describe_of, reported},
-    scheduling, volumes, warnings,
-};
-use crate::{
-    chain::{Node, State},
-    object::{conditions, text},
-};
+use super::{Cause, Facts, Verdict, controllers, edges, nodes, reasons, scheduling, volumes, warnings};
+use crate::chain::{Node, State};
 
 /// A scheduler is slow in a large cluster, and says so once it has tried.
 const SCHEDULING_GRACE: SignedDuration = SignedDuration::from_secs(30);
@@ -28,7 +18,7 @@ pub fn own(node: &Node, facts: &Facts) -> Cause {
             let meaning = format!("has no node, and its scheduler {scheduler} has not reported on it");
             Cause::with(&node.identity, "NotScheduled").meaning(meaning).since(node.created)
         }
-        ("", "Pod") if needs_nodes(node) => scheduling::cause(node, &facts.surroundings.related.nodes),
+        ("", "Pod") if edges::needs_nodes(node) => scheduling::cause(node, &facts.surroundings.related.nodes),
         ("", "PersistentVolumeClaim") => volumes::cause(node, facts),
         ("", "Node") => nodes::trouble(node).unwrap_or_else(|| words(node, facts)),
         _ => words(node, facts),
@@ -37,9 +27,9 @@ pub fn own(node: &Node, facts: &Facts) -> Cause {
 
 /// Whether a pod has waited for its scheduler for longer than that takes.
 fn is_overlooked(pod: &Node, facts: &Facts) -> bool {
-    let is_scheduled = conditions(&pod.object).iter().any(|condition| condition.type_ == "PodScheduled");
+    let is_scheduled = condition(&pod.object, "PodScheduled").is_some();
     let is_seen = is_scheduled || pod.object.data.pointer("/status/containerStatuses").is_some();
-    let waits = pod.health.reason == "Starting" && node_of(pod).is_none() && !is_seen;
+    let waits = pod.health.reason == "Starting" && edges::node_of(pod).is_none() && !is_seen;
     waits && pod.created.is_some_and(|created| facts.now.duration_since(created) > SCHEDULING_GRACE)
 }
 
@@ -47,10 +37,10 @@ fn is_overlooked(pod: &Node, facts: &Facts) -> bool {
 fn words(node: &Node, facts: &Facts) -> Cause {
     let health = &node.health;
     if health.state == State::Moving
-        && let Some(controller) = controller_of(&node.identity)
+        && let Some(controller) = controllers::controller_of(&node.identity)
         && let Verdict::Down(down) = facts.verdict(controller)
     {
-        return not_running(&node.identity, controller, &down);
+        return controllers::not_running(&node.identity, controller, &down);
     }
     let warning = warnings::current(node, facts).next();
     // For a pod that merely is not ready, the last warning has the problem that its kubelet met.
@@ -61,13 +51,13 @@ fn words(node: &Node, facts: &Facts) -> Cause {
         _ => (&health.reason, &health.message),
     };
     let reason = match warning {
-        Some(warning) if is_vague && describe_of(&node.identity, &warning.reason).is_some() => {
+        Some(warning) if is_vague && reasons::describe_of(&node.identity, &warning.reason).is_some() => {
             &warning.reason
         }
         _ if reason.is_empty() => "NotReady",
         _ => reason,
     };
-    let mut cause = at_container(reported(&node.identity, reason, message).since(health.since), node);
+    let mut cause = at_container(Cause::reported(&node.identity, reason, message).since(health.since), node);
     let is_quoted = warning.is_some_and(|warning| warning.message == *message);
     if warning.is_some() && (cause.advice.is_empty() || cause.is_progress) {
         // What somebody warns of is no mere progress.
@@ -77,7 +67,7 @@ fn words(node: &Node, facts: &Facts) -> Cause {
         (cause.advice, cause.is_progress) = (String::new(), false);
     }
     let usual = if warning.is_some() { "UnknownReason" } else { usual(node) };
-    if let Some(row) = describe(usual).filter(|_| cause.advice.is_empty()) {
+    if let Some(row) = reasons::describe(usual).filter(|_| cause.advice.is_empty()) {
         (cause.advice, cause.is_progress) = (row.remedy.clone(), row.is_progress);
     }
     cause
@@ -113,7 +103,7 @@ fn at_container(mut cause: Cause, pod: &Node) -> Cause {
     let is_killed = ["/state/terminated/reason", "/lastState/terminated/reason"]
         .iter()
         .any(|pointer| container.pointer(pointer).is_some_and(|reason| reason == "OOMKilled"));
-    if let Some(row) = describe("OOMKilled").filter(|_| is_killed) {
+    if let Some(row) = reasons::describe("OOMKilled").filter(|_| is_killed) {
         let specs = list("/spec/initContainers").chain(list("/spec/containers"));
         let spec = specs.into_iter().find(|spec| spec["name"] == name);
         let limit = spec.and_then(|spec| spec.pointer("/resources/limits/memory")?.as_str());

@@ -2,23 +2,12 @@
 
 use anyhow::{Error, Result};
 use catena_api::keys;
+use catena_cluster::{Cluster, Identity, Target};
 use jiff::Timestamp;
 use kube::{api::ListParams, core::DynamicObject};
 
-use super::{
-    answer::{Answer, Cause},
-    diagnose::diagnose,
-    facts::{Facts, Surroundings},
-    gather::gather,
-    read::related,
-    text,
-};
-use crate::{
-    chain::{Node, labelled_kinds, with_dependents},
-    connection::Cluster,
-    object::Identity,
-    target::Target,
-};
+use super::{Answer, Cause, Facts, Surroundings, diagnose, gather, read, text};
+use crate::chain::{Node, labelled_kinds, with_dependents};
 
 /// The answer for an object that does not exist, if it left a child behind; else the error.
 pub async fn or_left_behind(cluster: &Cluster, target: &Target, missing: Error) -> Result<Answer> {
@@ -31,8 +20,8 @@ pub async fn or_left_behind(cluster: &Cluster, target: &Target, missing: Error) 
     let parent = Identity::new(version, &kind.resource.kind, namespace, &target.name);
     let Some(child) = child_of(cluster, &parent).await else { return Err(missing) };
     let (Some(top), unread) = Box::pin(with_dependents(cluster, child)).await else { return Err(missing) };
-    let surroundings = Box::pin(gather(cluster, parent.namespace.as_deref())).await;
-    let (related, gaps) = related(cluster, &top, surroundings.namespace.as_ref()).await;
+    let surroundings = Box::pin(gather::gather(cluster, parent.namespace.as_deref())).await;
+    let (related, gaps) = read::related(cluster, &top, surroundings.namespace.as_ref()).await;
     let is_incomplete = !unread.is_empty();
     let gaps = [surroundings.gaps, unread, gaps].concat();
     let surroundings = Surroundings { related, gaps, is_incomplete, ..surroundings };
@@ -62,7 +51,7 @@ fn is_left_by(parent: &Identity, child: &DynamicObject) -> bool {
 
 /// The answer about the deleted object, from its child.
 pub fn answer(parent: Identity, child: &Node, surroundings: &Surroundings, now: Timestamp) -> Answer {
-    let of_child = diagnose(&Facts { asked: child, top: child, surroundings, now });
+    let of_child = diagnose::diagnose(&Facts { asked: child, top: child, surroundings, now });
     let identity = &child.identity;
     let cause = of_child.root_cause.clone().filter(|_| child.deleted.is_some()).unwrap_or_else(|| {
         let left = Cause::with(identity, "LeftBehind");
@@ -75,12 +64,4 @@ pub fn answer(parent: Identity, child: &Node, surroundings: &Surroundings, now: 
         cause.meaning, cause.reason
     );
     Answer { object: parent, well: false, sentence, root_cause: Some(cause), ..of_child }
-}
-
-/// A child without its parent, which nothing keeps in line any more.
-pub fn orphan(node: &Node) -> Option<String> {
-    let labels = node.object.metadata.labels.as_ref()?;
-    let is_orphan = node.object.metadata.owner_references.iter().flatten().next().is_none();
-    (labels.contains_key(keys::DEPLOYMENT_UID) && is_orphan && node.deleted.is_none())
-        .then(|| "it was left behind by a BasicDeployment that was deleted without it, and nothing keeps it in line; one of its name, spec and template adopts it".to_owned())
 }

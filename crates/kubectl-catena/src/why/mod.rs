@@ -18,8 +18,8 @@ mod gather;
 mod leaf;
 mod left_behind;
 mod nodes;
+mod objects;
 mod read;
-mod readiness;
 mod reasons;
 mod scheduling;
 mod settings;
@@ -31,6 +31,16 @@ mod volumes;
 mod walk;
 mod warnings;
 
+use self::{
+    answer::{Answer, Cause, Evidence},
+    contents::TERMINATING,
+    controllers::{Controllers, Installation, Lease, NAME, NOT_RUNNING, PodTrouble, Verdict},
+    edges::Edge,
+    facts::{Facts, Finding, RefusedSettings, Related, Step, Surroundings, Warning},
+    objects::BINDER,
+    reasons::Row,
+    unreported::REPORT_GRACE,
+};
 pub use explanation::{explanation, explanation_aside};
 pub use reasons::describe;
 pub use text::text;

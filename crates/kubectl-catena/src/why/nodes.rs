@@ -1,10 +1,11 @@
 //! A node that does not answer: nothing about its pods can change until it does.
 
 use catena_api::keys;
+use catena_cluster::condition;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{answer::Cause, edges::node_of, facts::Facts};
-use crate::{age::age, chain::Node, object::conditions};
+use super::{Cause, Facts, edges};
+use crate::{chain::Node, screen::age};
 
 /// Time after the grace period of a pod in which its kubelet usually reports its end.
 const END_DELAY: SignedDuration = SignedDuration::from_secs(30);
@@ -14,8 +15,7 @@ const ADVICE: &str = "see the node and its machine: kubectl describe node {name}
 
 /// Why a node is not ready, if it is not.
 pub fn trouble(node: &Node) -> Option<Cause> {
-    let ready = conditions(&node.object).into_iter().find(|condition| condition.type_ == "Ready");
-    let ready = ready.filter(|ready| ready.status != "True")?;
+    let ready = condition(&node.object, "Ready").filter(|ready| ready.status != "True")?;
     let meaning = if ready.status == "Unknown" { "has stopped reporting" } else { "is not ready" };
     let meaning = format!("{meaning}, and its pods with it");
     let at = ready.last_transition_time.0;
@@ -30,7 +30,7 @@ pub fn remarks(facts: &Facts) -> Vec<String> {
     let hanging = pods.filter(|pod| hangs(pod, facts.now) && pod.identity.uid != facts.asked.identity.uid);
     let named = hanging.filter_map(|pod| {
         let since = pod.deleted?;
-        let on = node_of(pod)?;
+        let on = edges::node_of(pod)?;
         let related = &facts.surroundings.related;
         let node = match related.find(&on).and_then(trouble) {
             Some(cause) => format!("{on} {}", cause.meaning),

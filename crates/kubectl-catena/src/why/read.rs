@@ -1,23 +1,14 @@
 //! Reads the objects beside a chain in which the cause may lie.
 
 use catena_api::keys;
+use catena_cluster::{Cluster, Gap, Identity, Kind};
 use kube::{
     api::ListParams,
     core::{DynamicObject, ObjectMeta},
 };
 
-use super::{
-    contents, contest,
-    edges::{Edge, Related, edges, is_same, needs_contents, needs_nodes, terminating_kind},
-};
-use crate::{
-    chain::{Node, grow, with_dependents},
-    connection::Cluster,
-    errors::Gap,
-    kinds::Kind,
-    object::Identity,
-    pages,
-};
+use super::{Edge, Related, contents, contest, edges, facts};
+use crate::chain::{Node, grow, with_dependents};
 
 /// A claim leads to its class: further steps lead nowhere.
 const MAX_STEPS: usize = 3;
@@ -31,26 +22,28 @@ const MAX_CONTENTS: usize = 4;
 /// Reads the objects beside a chain, and the contents of it and of its namespace.
 pub async fn related(cluster: &Cluster, top: &Node, namespace: Option<&Node>) -> (Related, Vec<Gap>) {
     let (mut related, mut gaps) = (Related::default(), Vec::new());
-    let is_in_chain = |named: &Identity| top.all().any(|node| is_same(&node.identity, named));
-    let mut newest: Vec<(Edge, Identity)> = top.all().flat_map(edges).collect();
+    let is_in_chain = |named: &Identity| top.all().any(|node| facts::is_same(&node.identity, named));
+    let mut newest: Vec<(Edge, Identity)> = top.all().flat_map(edges::edges).collect();
     for _ in 0..MAX_STEPS {
         newest.sort();
         newest.dedup();
         let unknown = newest.into_iter().filter(|(_, to)| !related.knows(to) && !is_in_chain(to));
         let unknown = unknown.take(MAX_OBJECTS_PER_STEP).collect();
         let found = read(cluster, unknown, &mut related, &mut gaps).await;
-        newest = found.iter().flat_map(Node::all).flat_map(edges).collect();
+        newest = found.iter().flat_map(Node::all).flat_map(edges::edges).collect();
         related.found.extend(found);
     }
-    if top.all().any(needs_nodes) {
+    if top.all().any(edges::needs_nodes) {
         related.nodes = all(cluster, ("", "nodes"), None, &mut gaps).await;
     }
-    if let Some(kind) = top.all().find_map(terminating_kind).and_then(|kind| kind_named(cluster, kind)) {
+    if let Some(kind) = top.all().find_map(edges::terminating_kind).and_then(|kind| kind_named(cluster, kind))
+    {
         let found =
             read(cluster, vec![(Edge::Definition, definition_of(kind))], &mut related, &mut gaps).await;
         related.found.extend(found);
     }
-    let containers = top.all().chain(namespace).chain(&related.found).filter(|node| needs_contents(node));
+    let containers =
+        top.all().chain(namespace).chain(&related.found).filter(|node| edges::needs_contents(node));
     let containers: Vec<Node> = containers.cloned().collect();
     for container in containers {
         related.contents.extend(contents_of(cluster, &container, &mut gaps).await);
@@ -76,7 +69,7 @@ async fn read(
             "" => kind_named(cluster, &identity.kind),
             _ => cluster.kinds.of(identity),
         };
-        Some(cluster.find(kind?, identity.namespace.as_deref(), &identity.name).await)
+        Some(cluster.at(kind?, identity.namespace.as_deref(), &identity.name).find().await)
     });
     let answers = futures::future::join_all(reads).await;
     let mut found = Vec::new();
@@ -141,11 +134,11 @@ async fn contents_of(cluster: &Cluster, container: &Node, gaps: &mut Vec<Gap>) -
     for resource in contents::resources_left(container) {
         let (plural, group) = resource.split_once('.').unwrap_or((&resource, ""));
         let Some(kind) = cluster.kinds.named(group, plural) else { continue };
-        match pages::metadata(&cluster.api::<DynamicObject>(kind, namespace), ListParams::default()).await {
+        match cluster.metadata(kind, namespace, ListParams::default()).await {
             Ok(objects) => {
                 let held = objects.iter().filter(|metadata| is_held(metadata)).take(MAX_CONTENTS);
                 let held = held.map(async |ObjectMeta { namespace, name, .. }| {
-                    cluster.find(kind, namespace.as_deref(), name.as_deref().unwrap_or_default()).await
+                    cluster.at(kind, namespace.as_deref(), name.as_deref().unwrap_or_default()).find().await
                 });
                 let held = futures::future::join_all(held).await.into_iter().flatten().flatten();
                 found.extend(held.filter_map(alone));

@@ -3,11 +3,9 @@
 use std::sync::LazyLock;
 
 use catena_api::{keys, reason::ROWS};
+use catena_cluster::{Identity, is_missing_right};
 use operator_watch::ApiError;
 use serde::Deserialize;
-
-use super::answer::Cause;
-use crate::{errors::is_missing_right, object::Identity};
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| serde_saphyr::from_str(ROWS).unwrap_or_default());
 
@@ -82,20 +80,8 @@ fn find<'r>(part: &'r [Row], reason: &str) -> Option<&'r Row> {
     part.iter().find(|row| row.reasons.iter().any(|known| known == reason))
 }
 
-/// The cause that an object reports.
-///
-/// The same reason, such as `Forbidden`, comes from different gatekeepers, which only the message tells apart: it has the
-/// words of the API server, which are the same for all kinds.
-pub fn reported(object: &Identity, reason: &str, message: &str) -> Cause {
-    let Some((row, name)) = gatekeeper(message) else {
-        return Cause::described(object, reason, describe_of(object, reason)).message(message);
-    };
-    let cause = Cause::described(object, reason, Some(row)).message(message);
-    if name.is_empty() { cause } else { cause.meaning(format!("{} ({name})", row.meaning)) }
-}
-
 /// The gatekeeper behind a refusal, and its name.
-fn gatekeeper(message: &str) -> Option<(&'static Row, String)> {
+pub fn gatekeeper(message: &str) -> Option<(&'static Row, String)> {
     let by_words = TABLE.writes.iter().chain(&TABLE.pods).find_map(|row| {
         let name = row.says.iter().find_map(|words| named(words, message))?;
         Some((row, name.to_owned()))

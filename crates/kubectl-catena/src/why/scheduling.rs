@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use serde_json::Value;
 
-use super::{answer::Cause, reasons::describe};
+use super::{Cause, reasons};
 use crate::chain::Node;
 
 /// More would hide the rest of the sentence.
@@ -47,7 +47,7 @@ pub fn cause(pod: &Node, nodes: &[Node]) -> Cause {
         }
     }
     let reason = &pod.health.reason;
-    let cause = Cause::described(&pod.identity, reason, describe("Unschedulable"));
+    let cause = Cause::described(&pod.identity, reason, reasons::describe("Unschedulable"));
     let mut meaning = cause.meaning.clone();
     if !obstacles.is_empty() {
         meaning = format!("{meaning}: {obstacles}");

@@ -3,24 +3,15 @@
 use std::collections::BTreeMap;
 
 use catena_api::keys::SETTINGS_VERSION;
-use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{ConfigMap, Event};
-use kube::{Api, ResourceExt, api::ListParams};
-use operator_templates::short_digest;
-use serde_json::Value;
+use catena_cluster::{Cluster, Identity, text};
 
-use super::{
-    answer::Cause,
-    command::{BINDER, is_command},
-    controllers::controller_of,
-    facts::Facts,
-    reasons::describe,
-};
+use k8s_openapi::api::core::v1::{ConfigMap, Event};
+use kube::{ResourceExt, api::ListParams};
+use operator_templates::short_digest;
+
+use super::{BINDER, Cause, Facts, RefusedSettings, controllers, objects, reasons};
 use crate::{
     chain::Node,
-    connection::Cluster,
-    object::{Identity, text},
-    pages,
     protection::{BACKUP_CONTROLLER, COMPONENT},
 };
 
@@ -28,23 +19,6 @@ use crate::{
 const REASONS: [&str; 2] = ["SettingsRefused", "SettingsWaitForRights"];
 /// Longer notes of Events are cut, so that they cannot be compared.
 const MAX_NOTE: usize = 1000;
-
-/// Settings that are not in force.
-#[derive(Clone, Debug)]
-pub struct RefusedSettings {
-    /// The controller.
-    pub controller: String,
-    /// Their ConfigMap.
-    pub config_map: Identity,
-    /// `SettingsRefused` or `SettingsWaitForRights`.
-    pub reason: String,
-    /// The controller's words.
-    pub message: String,
-    /// The first report.
-    pub since: Option<Timestamp>,
-    /// The settings themselves.
-    pub text: String,
-}
 
 /// Those of these settings that are not in force, as far as Events about them may be read.
 pub async fn refused_settings(cluster: &Cluster, maps: &[ConfigMap]) -> Vec<RefusedSettings> {
@@ -54,9 +28,8 @@ pub async fn refused_settings(cluster: &Cluster, maps: &[ConfigMap]) -> Vec<Refu
     }
     let mut refused = Vec::new();
     for (namespace, maps) in by_namespace {
-        let events = Api::<Event>::namespaced(cluster.client.clone(), &namespace);
         let about = ListParams::default().fields("type=Warning,involvedObject.kind=ConfigMap");
-        let events = pages::all(&events, about).await.unwrap_or_default();
+        let events = cluster.all(Some(&namespace), about).await.unwrap_or_default();
         refused.extend(maps.into_iter().filter_map(|map| refusal(map, &events)));
     }
     refused
@@ -85,22 +58,12 @@ fn refusal(map: &ConfigMap, events: &[Event]) -> Option<RefusedSettings> {
     })
 }
 
-impl RefusedSettings {
-    /// Whether they have this template.
-    pub fn brings(&self, template: &str) -> bool {
-        match serde_saphyr::from_str::<Value>(&self.text) {
-            Ok(settings) => settings["templates"].get(template).is_some(),
-            Err(_) => self.text.contains(template),
-        }
-    }
-}
-
 /// The refused settings that alone have the template that an object names.
 pub fn cause(node: &Node, facts: &Facts) -> Option<Cause> {
     if node.health.reason != "TemplateNotFound" {
         return None;
     }
-    let controller = controller_of(&node.identity)?;
+    let controller = controllers::controller_of(&node.identity)?;
     let template = text(&node.object, "/spec/template").unwrap_or("default");
     let mut refused = facts.surroundings.refused_settings.iter();
     let refused = refused.find(|refused| refused.controller == controller && refused.brings(template))?;
@@ -118,7 +81,8 @@ pub fn remarks(facts: &Facts, cause: Option<&Cause>) -> Vec<String> {
     let told = open.map(|refused| {
         let RefusedSettings { controller, config_map, message, reason, .. } = refused;
         let namespace = config_map.namespace.as_deref().unwrap_or_default();
-        let meaning = describe(reason).map_or("does not take its newer settings", |row| &row.meaning);
+        let meaning =
+            reasons::describe(reason).map_or("does not take its newer settings", |row| &row.meaning);
         format!(
             "{controller} {meaning}, those of ConfigMap/{} in {namespace}: {}",
             config_map.name,
@@ -130,8 +94,9 @@ pub fn remarks(facts: &Facts, cause: Option<&Cause>) -> Vec<String> {
 
 /// The controllers that have to do with the asked object.
 fn concerned<'n>(facts: &Facts<'n>) -> Vec<&'n str> {
-    let mut names: Vec<&str> = facts.asked.all().filter_map(|node| controller_of(&node.identity)).collect();
-    if facts.asked.all().any(is_command) || facts.surroundings.is_declared_command {
+    let mut names: Vec<&str> =
+        facts.asked.all().filter_map(|node| controllers::controller_of(&node.identity)).collect();
+    if facts.asked.all().any(objects::is_command) || facts.surroundings.is_declared_command {
         names.push(BINDER);
     }
     if facts

@@ -1,19 +1,12 @@
 //! The answer as text.
 
+use catena_cluster::{Identity, Paint, Tone, sanitized};
 use jiff::Timestamp;
 
-use super::{
-    answer::{Answer, Cause},
-    command::is_command,
-    contents::TERMINATING,
-    contest,
-};
+use super::{Answer, Cause, TERMINATING, contest, objects};
 use crate::{
-    age::age,
     chain::{Node, State, replicas},
-    object::Identity,
-    paint::{Paint, Tone, sanitized},
-    table::{Cell, Table},
+    screen::{Cell, Table, age},
 };
 
 /// The sentence for an object without a finding.
@@ -58,10 +51,10 @@ pub fn sentence(asked: &Node, cause: &Cause, now: Timestamp) -> String {
     let verb = match asked.health.state {
         State::Terminating => "is not gone",
         _ if cause.reason == contest::REASON => "does not come to rest",
-        state if cause.reason == TERMINATING && state != State::Moving && !is_command(asked) => {
+        state if cause.reason == TERMINATING && state != State::Moving && !objects::is_command(asked) => {
             "will be deleted"
         }
-        _ if is_command(asked) => "is not finished",
+        _ if objects::is_command(asked) => "is not finished",
         _ => "is not ready",
     };
     format!("{} {verb}: {} {} ({details}).", asked.identity, cause.object, cause.meaning)
@@ -79,7 +72,7 @@ pub fn with_names(advice: &str, object: &Identity) -> String {
 
 /// The whole answer.
 pub fn text(answer: &Answer, now: Timestamp, paint: Paint) -> String {
-    let mut paragraphs = vec![paint.strong(&sanitized(&answer.sentence))];
+    let mut paragraphs = vec![paint.tone(Tone::Strong, &sanitized(&answer.sentence))];
     if let Some(cause) = &answer.root_cause {
         paragraphs.push(indent(&sanitized(&cause.message)));
         paragraphs.push(evidence(answer, now, paint).trim_end().to_owned());
@@ -89,7 +82,7 @@ pub fn text(answer: &Answer, now: Timestamp, paint: Paint) -> String {
     }
     paragraphs.extend(answer.remarks.iter().map(|remark| format!("Note: {}.", sanitized(remark))));
     let unseen = answer.not_seen.iter().map(|gap| format!("not read: {gap}"));
-    paragraphs.push(paint.quiet(&unseen.collect::<Vec<_>>().join("\n")));
+    paragraphs.push(paint.tone(Tone::Quiet, &unseen.collect::<Vec<_>>().join("\n")));
     paragraphs.retain(|paragraph| !paragraph.is_empty());
     paragraphs.join("\n\n") + "\n"
 }

@@ -4,15 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{
-    answer::Cause,
-    command::is_command,
-    controllers::{Verdict, controller_of, not_running},
-    edges::follow,
-    facts::Facts,
-    walk::{Step, unhealthy_children},
-    warnings,
-};
+use super::{Cause, Facts, Step, Verdict, controllers, edges, objects, warnings};
 use crate::chain::{Node, State};
 
 /// How long after a change the silence of a controller is normal.
@@ -32,7 +24,7 @@ pub fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
         let cause = Cause::with(&node.identity, "NotObserved").meaning(meaning).message(message);
         Some(Step::own(cause.since(since).advice(advice)))
     };
-    let Some(controller) = controller_of(&node.identity) else {
+    let Some(controller) = controllers::controller_of(&node.identity) else {
         let (meaning, advice) = if is_new {
             ("has just changed, and has a status from before", "ask again in some seconds")
         } else {
@@ -44,10 +36,10 @@ pub fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
         return said(meaning.into(), advice.into());
     };
     match facts.verdict(controller) {
-        Verdict::Down(down) => Some(Step::own(not_running(&node.identity, controller, &down))),
+        Verdict::Down(down) => Some(Step::own(controllers::not_running(&node.identity, controller, &down))),
         Verdict::Runs if is_held_back(node, since, facts) => {
-            let (old, _) = follow(node, facts);
-            let next = old.into_iter().chain(unhealthy_children(node, facts));
+            let (old, _) = edges::follow(node, facts);
+            let next = old.into_iter().chain(objects::unhealthy_children(node, facts));
             Some(Step::to(next, Some(Cause::with(&node.identity, "Progressing").since(since))))
         }
         Verdict::Runs => {
@@ -76,13 +68,13 @@ pub fn is_new(since: Option<Timestamp>, facts: &Facts) -> bool {
 fn is_held_back(node: &Node, since: Option<Timestamp>, facts: &Facts) -> bool {
     let is_first = node.identity.kind == "BasicDeployment" && node.health.reason != "Behind";
     let is_new = since.is_some_and(|since| facts.now.duration_since(since) < FIRST_REPORT_GRACE);
-    let has_child = node.children.iter().any(|child| !is_command(child) && child.serving.is_some());
-    is_first && is_new && (has_child || !follow(node, facts).0.is_empty())
+    let has_child = node.children.iter().any(|child| !objects::is_command(child) && child.serving.is_some());
+    is_first && is_new && (has_child || !edges::follow(node, facts).0.is_empty())
 }
 
 /// The controllers of the chain.
 fn controllers(facts: &Facts) -> BTreeSet<&'static str> {
-    facts.asked.all().filter_map(|node| controller_of(&node.identity)).collect()
+    facts.asked.all().filter_map(|node| controllers::controller_of(&node.identity)).collect()
 }
 
 /// Controllers of the chain whose new pods do not start, while the old ones do the work.

@@ -1,7 +1,9 @@
 //! The obstacle between a claim and its volume.
 
-use super::{answer::Cause, edges::class_of, facts::Facts, warnings};
-use crate::{chain::Node, object::text};
+use catena_cluster::text;
+
+use super::{Cause, Facts, edges, warnings};
+use crate::chain::Node;
 
 /// The annotation of the scheduler on a claim whose pod has a node.
 const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
@@ -18,7 +20,7 @@ pub fn cause(claim: &Node, facts: &Facts) -> Cause {
         // Nothing records the time of the loss.
         return cause("VolumeLost", &meaning).since(None);
     }
-    let Some(named) = class_of(claim) else {
+    let Some(named) = edges::class_of(claim) else {
         let meaning = "is not bound, and has no storage class that would make a volume for it";
         return cause("ClaimWithoutClass", meaning);
     };

@@ -2,13 +2,14 @@
 
 use std::collections::HashSet;
 
+use catena_cluster::last_write;
 use jiff::{SignedDuration, Timestamp};
 
 use k8s_openapi::api::core::v1::Event;
 use kube::ResourceExt;
 
-use super::facts::{Facts, Warning};
-use crate::{age::age, chain::Node};
+use super::{Facts, Warning};
+use crate::{chain::Node, screen::age};
 
 /// More would hide the newest.
 const MAX_WARNINGS: usize = 3;
@@ -34,8 +35,7 @@ pub fn message(node: &Node, facts: &Facts) -> String {
 
 /// The last change by a writer of more than metadata and the status.
 fn content_changed(node: &Node) -> Option<Timestamp> {
-    let fields = node.object.metadata.managed_fields.iter().flatten();
-    let of_content = fields.filter(|entry| {
+    last_write(&node.object.metadata, |entry| {
         let owned = entry.fields_v1.as_ref().and_then(|fields| fields.0.as_object());
         let owns_content = owned.is_some_and(|owned| {
             // Where the status is no subresource, its writer may own the rest, too.
@@ -43,8 +43,7 @@ fn content_changed(node: &Node) -> Option<Timestamp> {
         });
         // A change of `scale` or `status` does not end a trouble.
         owns_content && entry.subresource.is_none()
-    });
-    of_content.filter_map(|entry| entry.time.as_ref()).map(|time| time.0).max()
+    })
 }
 
 /// The newest warnings of an object, the newest first, each of another reason.

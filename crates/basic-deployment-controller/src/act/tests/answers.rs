@@ -124,10 +124,9 @@ async fn only_what_was_written_is_remembered() {
         let mut observed = observed();
         observed.others = vec![child("old", "former")];
         let memory = act_on(&observed, action, &[answer]).await.memory;
-        let remembered = memory.recall("deployment", Some(&desired()));
-        let mut replicas: Vec<_> = remembered.replicas.into_iter().collect();
+        let mut replicas: Vec<_> = memory.given_replicas("deployment").into_iter().collect();
         replicas.sort();
-        (replicas, remembered.settled_as.is_some())
+        (replicas, memory.settled_as("deployment", &desired()).is_some())
     };
     let of = |uid: &str| vec![(uid.to_owned(), 3)];
     for applied in [create(), apply(false), apply(true)] {

@@ -12,6 +12,7 @@ use operator_kit::{
     testing::{Answer, Sent, answering, in_turn},
 };
 use operator_watch::Watermark;
+use serde_json::Value;
 
 use super::*;
 use crate::fixtures::{child, deployment, desired, observed, owner, rendered, revision};
@@ -71,8 +72,7 @@ fn create() -> Action {
 fn apply(heals: bool) -> Action {
     let mut child = child("web", "child");
     Arc::make_mut(&mut child).object["spec"]["restartedAt"] = "2026-01-01T00:00:00Z".into();
-    let cause = if heals { Cause::Drift } else { Cause::Rendering };
-    Action::Apply { child, desired: desired(), replicas: 3, cause }
+    Action::Apply { child, desired: desired(), replicas: 3, heals }
 }
 
 fn hand_token() -> Action {

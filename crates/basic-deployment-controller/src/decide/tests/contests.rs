@@ -1,6 +1,6 @@
 //! Changes by somebody else are undone, but not more often than the kit allows.
 
-use operator_kit::{report::Conditions, run::HeldUp};
+use operator_kit::{report::Conditions, run::Backoffs};
 use operator_watch::Failure;
 
 use super::*;
@@ -21,8 +21,8 @@ fn scaled() -> Observed {
 /// The same after a change was undone too often in each of these steps.
 fn slowed_down(observed: Observed, steps: &[&'static str]) -> Observed {
     let failure = Failure::transient("RepeatedWrites", "the field manager \"hpa\" keeps changing it");
-    let held = steps.iter().fold(HeldUp::default(), |held, step| held.and_step(step, failure.clone()));
-    Observed { attempt: Attempt::Without(held), ..observed }
+    let held = steps.iter().fold(Backoffs::default(), |held, step| held.and_step(step, failure.clone()));
+    Observed { backoffs: held, ..observed }
 }
 
 #[test]
@@ -77,14 +77,14 @@ fn a_fight_about_one_field_holds_up_no_other_repair() {
     let damage = json!({"spec": {"replicas": 5, "parameters": {"image": "evil", "env.EVIL": "yes"}}});
     let damaged = Observed { given_replicas: scaled().given_replicas, ..ours(damage) };
     let repair = |held: &[&'static str]| decide(&slowed_down(damaged.clone(), held));
-    assert!(matches!(repair(&[]), Action::Apply { cause: Cause::Drift, .. }));
+    assert!(matches!(repair(&[]), Action::Apply { heals: true, .. }));
     assert!(matches!(repair(&[step::HEAL]), Action::Strip { .. }));
     assert!(matches!(
         repair(&[step::HEAL, step::STRIP]),
         Action::Scale { heals: true, is_former: false, .. }
     ));
     let recorded = repair(&[step::FOLLOW]);
-    assert!(matches!(recorded, Action::Apply { cause: Cause::Drift, .. }), "its rendering is known");
+    assert!(matches!(recorded, Action::Apply { heals: true, .. }), "its rendering is known");
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn the_wishes_of_the_deployment_itself_do_not_wait_for_the_end_of_a_fight() {
     assert!(matches!(decide(&wanted), Action::Scale { heals: false, replicas: 4, is_former: false, .. }));
     let old = json!({"metadata": {"annotations": {keys::HASH: "old"}}});
     let outdated = slowed_down(ours(old), &[step::HEAL, step::STRIP]);
-    assert!(matches!(decide(&outdated), Action::Apply { cause: Cause::Rendering, .. }));
+    assert!(matches!(decide(&outdated), Action::Apply { heals: false, .. }));
     let mut restarted = scaled();
     spec(&mut restarted).restarted_at = Some("2026-01-01T00:00:00Z".into());
     assert!(matches!(decide(&slowed_down(restarted, &[step::HEAL_SCALE])), Action::Restart { .. }));
@@ -211,7 +211,7 @@ fn whatever_else_somebody_changes_in_a_list_is_undone() {
     ] {
         for is_known in [true, false] {
             let mut observed = with_container(other.clone(), is_known);
-            assert!(matches!(decide(&observed), Action::Apply { cause: Cause::Drift, .. }), "{other}");
+            assert!(matches!(decide(&observed), Action::Apply { heals: true, .. }), "{other}");
             spec(&mut observed).paused = true;
             let is_told = observed.changed_in_pause().as_deref() == Some("spec.containers");
             assert_eq!(is_told, is_known, "{other}");
@@ -221,7 +221,7 @@ fn whatever_else_somebody_changes_in_a_list_is_undone() {
     let Found::Ours(child) = &mut added.child else { panic!() };
     let containers = Arc::make_mut(child).object["spec"]["containers"].as_array_mut().unwrap();
     containers.push(json!({"name": "evil", "image": "evil"}));
-    assert!(matches!(decide(&added), Action::Apply { cause: Cause::Drift, .. }));
+    assert!(matches!(decide(&added), Action::Apply { heals: true, .. }));
 }
 
 #[test]

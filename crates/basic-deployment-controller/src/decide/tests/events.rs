@@ -51,7 +51,7 @@ fn what_is_undone_or_at_rest_is_not_told() {
     assert!(matches!(decide(&healed), Action::Scale { heals: true, is_former: false, .. }));
     assert_eq!(next(&healed), None);
     let changed = ours(json!({"spec": {"parameters": {"image": "theirs"}}}));
-    assert!(matches!(decide(&changed), Action::Apply { cause: Cause::Drift, .. }));
+    assert!(matches!(decide(&changed), Action::Apply { heals: true, .. }));
     assert_eq!(next(&changed), None);
     let mut rest = ours(json!({}));
     Arc::make_mut(&mut rest.deployment).status = Some(status(&rest));

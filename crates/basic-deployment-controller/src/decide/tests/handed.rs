@@ -6,7 +6,7 @@ use super::{
     exchange::{deployment_child, switched},
     *,
 };
-use crate::{events, handed::Handed};
+use crate::{events, handed::Handed, step};
 
 /// A child in line with a template that renders this value, or none.
 fn rendering(seconds: Option<i32>) -> Observed {
@@ -50,9 +50,7 @@ fn take(observed: &mut Observed) -> bool {
             handed.set_in_patch(&mut patch, &child, Some(&desired.object));
             (patch, heals)
         }
-        Action::Apply { child, desired, replicas, cause } => {
-            (desired.body(replicas, Some(&child)), cause == Cause::Drift)
-        }
+        Action::Apply { child, desired, replicas, heals } => (desired.body(replicas, Some(&child)), heals),
         action => panic!("{action:?}"),
     };
     merge(object(observed), patch);

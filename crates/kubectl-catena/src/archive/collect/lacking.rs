@@ -2,15 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use catena_cluster::{Identity, Kind};
 use kube::core::ObjectMeta;
 use serde::Serialize;
 
 use super::{Candidate, Collection};
-use crate::{
-    archive::commands::{COMMAND_OF_OTHERS, is_of_others},
-    kinds::Kind,
-    object::Identity,
-};
+use crate::archive::{COMMAND_OF_OTHERS, commands};
 
 /// The kind that is left out only because a backup may be read by others.
 const SECRETS: &str = "secrets";
@@ -60,7 +57,8 @@ impl Collection<'_> {
             return None;
         }
         let harm = LEFT_OUT.iter().find(|(left_out, _)| *left_out == name).map(|(_, why)| *why);
-        let why = harm.or_else(|| is_of_others(kind, &self.commands).then_some(COMMAND_OF_OTHERS))?;
+        let why =
+            harm.or_else(|| commands::is_of_others(kind, &self.commands).then_some(COMMAND_OF_OTHERS))?;
         Some(if name == SECRETS { format!("{why}: add {}", self.choice_of(&name)) } else { why.to_owned() })
     }
 

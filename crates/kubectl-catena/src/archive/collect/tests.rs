@@ -1,13 +1,11 @@
 //! Backups on a server that does not tell everything.
 
+use catena_cluster::testing::{Answer, answering, status};
 use http::{Method, StatusCode};
 use serde_json::json;
 
 use super::*;
-use crate::{
-    archive::commands::COMMAND_OF_OTHERS,
-    connection::tests::{Answer, answering, status},
-};
+use crate::archive::commands::COMMAND_OF_OTHERS;
 
 /// A folder that goes with the test.
 struct Temporary(std::path::PathBuf);

@@ -1,18 +1,11 @@
 //! Completes restored objects: each gets its owners and the record of who applied its fields, and a `BasicDeployment` goes on.
 
 use catena_api::keys;
+use catena_cluster::Identity;
 use serde_json::{Value, json};
 
 use super::{ATTEMPTS, GOING, Restoration, text};
-use crate::{
-    archive::{
-        create::{handed_over, is_incomplete},
-        manifest::{Manifest, is_going},
-        rebind::owner_with,
-    },
-    errors::read_failure,
-    object::Identity,
-};
+use crate::archive::{Manifest, create, manifest, rebind};
 
 impl Restoration<'_> {
     /// The owner references with the uids of the live owners, which are found by their names.
@@ -27,7 +20,7 @@ impl Restoration<'_> {
                 None => self.uid_by_name(&owner).await?,
             };
             match uid {
-                Some(uid) => bound.push(owner_with(&uid, &reference)),
+                Some(uid) => bound.push(rebind::owner_with(&uid, &reference)),
                 None if self.is_left_out(&owner) => {}
                 None => return Err(format!("its owner {owner} is not there: restore or create that first")),
             }
@@ -37,8 +30,8 @@ impl Restoration<'_> {
 
     async fn uid_by_name(&mut self, owner: &Identity) -> Result<Option<String>, String> {
         let Some(kind) = self.cluster.kinds.of(owner).cloned() else { return Ok(None) };
-        let found = self.live(&kind, owner).get().await.map_err(|error| read_failure(&error))?;
-        if found.as_ref().is_some_and(is_going) {
+        let found = create::told(self.live(&kind, owner).get().await)?;
+        if found.as_ref().is_some_and(manifest::is_going) {
             return Err(format!("its owner {owner}: {GOING}"));
         }
         let uid = found.map(|found| text(&found, "uid"));
@@ -75,20 +68,19 @@ impl Restoration<'_> {
     ) -> Result<(), String> {
         let Some(kind) = self.cluster.kinds.of(identity) else { return Ok(()) };
         let live = self.live(kind, identity);
-        let told = |error: kube::Error| read_failure(&error);
         for _ in 0..ATTEMPTS {
-            let found = live.get().await.map_err(told)?;
-            let Some(found) = found.filter(|found| is_incomplete(found, &identity.uid)) else {
+            let found = create::told(live.get().await)?;
+            let Some(found) = found.filter(|found| create::is_incomplete(found, &identity.uid)) else {
                 return Ok(());
             };
             let mut patch = change.clone();
             patch["metadata"]["managedFields"] =
-                handed_over(&found, &identity.uid, self.uids.managed_fields(manifest));
+                create::handed_over(&found, &identity.uid, self.uids.managed_fields(manifest));
             // A controller may have written its status meanwhile, and keeps these fields.
             patch["metadata"]["resourceVersion"] = found["metadata"]["resourceVersion"].clone();
             match live.merge(&text(&found, "uid"), &patch).await {
                 Err(kube::Error::Api(status)) if status.is_conflict() => {}
-                written => return written.map(drop).map_err(told),
+                written => return create::told(written).map(drop),
             }
         }
         Err("others change it all the time: restore again".to_owned())

@@ -1,20 +1,12 @@
 //! Objects that a restoration does not bring back, so that no command runs again.
 
 use catena_api::keys;
+use catena_cluster::{Identity, Kind};
 use serde_json::Value;
 
 use super::{Restoration, text};
-use crate::{
-    archive::{
-        Note,
-        commands::{COMMAND_OF_OTHERS, REQUEST_OF_OTHERS, is_of_others, is_request_of_others},
-        create::is_incomplete,
-        manifest::{Manifest, is_going},
-        order::comes_before_owners,
-    },
-    errors::read_failure,
-    kinds::Kind,
-    object::Identity,
+use crate::archive::{
+    COMMAND_OF_OTHERS, Manifest, Note, REQUEST_OF_OTHERS, commands, create, manifest, order,
 };
 
 impl Restoration<'_> {
@@ -37,11 +29,12 @@ impl Restoration<'_> {
 
     fn why_left_out(&self, object: &Manifest, commands: &[Kind]) -> Option<&'static str> {
         let identity = object.identity();
-        let is_declared = self.cluster.kinds.of(&identity).is_some_and(|kind| is_of_others(kind, commands));
+        let is_declared =
+            self.cluster.kinds.of(&identity).is_some_and(|kind| commands::is_of_others(kind, commands));
         if is_declared || identity.group() != keys::GROUP && object.is_bound() {
             return Some(COMMAND_OF_OTHERS);
         }
-        let is_request = !self.choices.dependents && is_request_of_others(object, &self.uids);
+        let is_request = !self.choices.dependents && commands::is_request_of_others(object, &self.uids);
         is_request.then_some(REQUEST_OF_OTHERS)
     }
 
@@ -52,7 +45,8 @@ impl Restoration<'_> {
     ) -> Vec<Manifest> {
         loop {
             let (below, others): (Vec<_>, Vec<_>) = objects.into_iter().partition(|object| {
-                !comes_before_owners(object) && object.owners().iter().any(|owner| self.is_left_out(owner))
+                !order::comes_before_owners(object)
+                    && object.owners().iter().any(|owner| self.is_left_out(owner))
             });
             objects = others;
             if below.is_empty() {
@@ -84,13 +78,13 @@ impl Restoration<'_> {
         let identity = command.identity();
         let Some(kind) = self.cluster.kinds.of(&identity) else { return Ok(()) };
         let live = self.live(kind, &identity);
-        let told = |error: kube::Error| read_failure(&error);
         // A write without an answer may have been done.
-        let is_without_outcome =
-            |found: &Value| is_incomplete(found, &identity.uid) && !Manifest::of(found.clone()).has_ended();
-        let Some(found) = live.get().await.map_err(told)?.filter(is_without_outcome) else { return Ok(()) };
-        live.delete(&text(&found, "uid")).await.map_err(told)?;
-        match live.get().await.map_err(told)?.filter(is_without_outcome) {
+        let is_without_outcome = |found: &Value| {
+            create::is_incomplete(found, &identity.uid) && !Manifest::of(found.clone()).has_ended()
+        };
+        let Some(found) = create::told(live.get().await)?.filter(is_without_outcome) else { return Ok(()) };
+        create::told(live.delete(&text(&found, "uid")).await)?;
+        match create::told(live.get().await)?.filter(is_without_outcome) {
             Some(_) => Err("its finalizers hold it".to_owned()),
             None => Ok(()),
         }
@@ -102,7 +96,7 @@ impl Restoration<'_> {
         self.progress.advance();
         if let Some(kind) = self.cluster.kinds.of(&identity)
             && let Ok(Some(found)) = self.live(kind, &identity).get().await
-            && !is_going(&found)
+            && !manifest::is_going(&found)
         {
             let uid = text(&found, "uid");
             self.uids.insert(&identity.uid, &uid);

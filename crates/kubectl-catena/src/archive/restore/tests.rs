@@ -1,17 +1,15 @@
 //! Restorations on a server that refuses something.
 
 use catena_api::keys;
+use catena_cluster::testing::{Answer, answering, status};
 use http::{Method, StatusCode};
 use serde_json::json;
 
 use super::*;
-use crate::{
-    archive::{
-        commands::{COMMAND_OF_OTHERS, REQUEST_OF_OTHERS},
-        index::Scope,
-        manifest::tests::manifest,
-    },
-    connection::tests::{Answer, answering, status},
+use crate::archive::{
+    commands::{COMMAND_OF_OTHERS, REQUEST_OF_OTHERS},
+    index::Scope,
+    manifest::tests::manifest,
 };
 
 const DEPLOYMENT: &str = "/apis/catena.dev/v1alpha1/namespaces/shop/basicdeployments/web";
@@ -38,7 +36,7 @@ fn ended() -> Manifest {
 fn store(
     objects: &[(&str, Value)],
     otherwise: impl Fn(&Method, &str) -> Option<Answer> + Send + 'static,
-) -> (Cluster, crate::connection::tests::Requests) {
+) -> (Cluster, catena_cluster::testing::Requests) {
     let mut objects: std::collections::HashMap<String, Value> =
         objects.iter().map(|(path, object)| ((*path).to_owned(), object.clone())).collect();
     answering(move |method, uri, body| {
@@ -131,7 +129,7 @@ async fn data_is_there_before_its_owner_which_is_set_later() {
     assert_eq!((report.restored.len(), report.failed.len()), (2, 0), "{report:?}");
     let secret = live(&cluster, SECRET).await.unwrap();
     assert_eq!(secret["metadata"]["ownerReferences"][0]["uid"], "new-web");
-    assert!(!is_incomplete(&secret, "uid-of-key"), "{secret}");
+    assert!(!create::is_incomplete(&secret, "uid-of-key"), "{secret}");
     let requests = requests.lock().unwrap();
     let place = |told: &str| requests.iter().position(|request| request.starts_with(told)).unwrap();
     assert!(

@@ -8,16 +8,15 @@ use std::{
 use anyhow::{Context, Result, bail};
 use basic_deployment_controller::outputs::Mapping;
 use catena_api::contract::ReplicaContract;
+use catena_cluster::{Cluster, Kind};
 use clap::{Args, ValueEnum};
 
 use crate::{
-    connection::Cluster,
     contract::{
         Fields, Report,
         live::{Limits, Manifest, Requirement, Requirements, Subject, check},
     },
     issue::duration,
-    kinds::Kind,
 };
 
 /// How the contract is tried on real objects.

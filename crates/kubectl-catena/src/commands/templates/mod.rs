@@ -6,16 +6,12 @@ mod values;
 use std::{collections::BTreeMap, process::ExitCode};
 
 use anyhow::{Context, Result, bail};
+use catena_cluster::{Options, Paint, Tone};
 use clap::{Args, Subcommand};
 
 use self::trial::{Outcome, Trial};
 use super::exit_code;
-use crate::{
-    connection::Options,
-    output::Output,
-    paint::{Paint, Tone},
-    table::{Cell, Table},
-};
+use crate::screen::{Cell, Output, Table};
 
 /// The action on templates.
 #[derive(Subcommand)]
@@ -39,12 +35,10 @@ pub struct Arguments {
     /// A parameter of the templates; can be given several times
     #[arg(long, value_name = "NAME=VALUE")]
     parameters: Vec<String>,
-    #[command(flatten)]
-    output: Output,
 }
 
 /// Runs the action.
-pub async fn run(options: &Options, command: &Command) -> Result<ExitCode> {
+pub async fn run(options: &Options, output: Output, command: &Command) -> Result<ExitCode> {
     let Command::Check(arguments) = command;
     let values = values::read(&arguments.files)?;
     let sources = values::sources(&values).with_context(|| arguments.files.join(", "))?;
@@ -54,7 +48,7 @@ pub async fn run(options: &Options, command: &Command) -> Result<ExitCode> {
     for source in &sources {
         trials.push(trial::of(&cluster, source, &parameters).await);
     }
-    arguments.output.print(&trials, || text(&trials, Paint::for_stdout()))?;
+    output.print(&trials, |paint| text(&trials, paint))?;
     let are_good = trials.iter().all(|trial| trial.outcome == Outcome::Accepted);
     Ok(exit_code(are_good))
 }

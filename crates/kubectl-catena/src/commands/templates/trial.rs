@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use catena_cluster::{Cluster, Identity, Kind, is_missing_right};
 use operator_kit::write::Writer;
 use operator_watch::{ApiError, Cause};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::values::Source;
-use crate::{connection::Cluster, errors::is_missing_right, kinds::Kind, object::Identity};
 
 /// The result for a template.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -4,20 +4,16 @@ use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::Result;
 use catena_api::compatibility::Finding;
+use catena_cluster::{Cluster, Gap, Options, Paint, Tone};
 use clap::Args;
 use serde::Serialize;
 
 use super::{push_lost, push_refused};
 use crate::{
-    connection::{Cluster, Options},
-    errors::Gap,
-    output::Output,
-    paint::{Paint, Tone},
-    table::{Cell, Table},
+    screen::{Cell, Interrupt, Output, Table, interrupted},
     upgrade::{
         Absent, Checked, Definition, Leftover, absent, check, definitions, remove_leftovers, scratch_id,
     },
-    waiting::{Interrupt, interrupted},
 };
 
 /// Something could not be checked.
@@ -39,8 +35,6 @@ pub struct Arguments {
     /// A fixed name for the group of the scratch definition, `zz-upgrade-check-ID.catena.dev`, for rights that must name it
     #[arg(long, value_name = "ID", value_parser = scratch_id)]
     scratch_id: Option<String>,
-    #[command(flatten)]
-    output: Output,
 }
 
 #[derive(Serialize)]
@@ -54,7 +48,7 @@ struct Report {
 }
 
 /// Checks definitions.
-pub async fn run(options: &Options, arguments: &Arguments) -> Result<ExitCode> {
+pub async fn run(options: &Options, output: Output, arguments: &Arguments) -> Result<ExitCode> {
     let definitions = definitions(&arguments.files)?;
     let cluster = options.connect().await?;
     let mut interrupt = Interrupt::new()?;
@@ -68,7 +62,7 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<ExitCode> {
             None => return Ok(interrupted()),
         }
     }
-    arguments.output.print(&report, || text(&report, Paint::for_stdout()))?;
+    output.print(&report, |paint| text(&report, paint))?;
     Ok(ExitCode::from(exit_code(&report, arguments.objects_only)))
 }
 
@@ -154,7 +148,7 @@ fn of(checked: &Checked, paint: Paint) -> String {
         paint.tone(Tone::Good, &tried) + "\n"
     };
     if let Some(refusal) = &checked.refused_definition {
-        let what = paint.bad("the server would refuse the definition:");
+        let what = paint.tone(Tone::Bad, "the server would refuse the definition:");
         text += &["\n", &what, " ", refusal, "\n", &checked.first].concat();
     }
     let mut rules = Table::of(["RULE", "VERSION", "FIELD", "CHANGE"]);
@@ -182,13 +176,11 @@ fn of(checked: &Checked, paint: Paint) -> String {
 
 #[cfg(test)]
 mod tests {
+    use catena_cluster::ObjectName;
     use serde_json::json;
 
     use super::*;
-    use crate::{
-        object::ObjectName,
-        upgrade::{LostField, ObjectFields},
-    };
+    use crate::upgrade::{LostField, ObjectFields};
 
     #[test]
     fn each_lost_field_is_listed_with_its_object_and_value() {

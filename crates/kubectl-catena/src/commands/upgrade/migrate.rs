@@ -3,16 +3,13 @@
 use std::{collections::BTreeSet, process::ExitCode};
 
 use anyhow::Result;
+use catena_cluster::{Cluster, Options, Paint, Tone};
 use clap::Args;
 
 use super::{push_lost, push_refused};
 use crate::{
-    connection::{Cluster, Options},
-    output::Output,
-    paint::{Paint, Tone},
-    table::Table,
+    screen::{Interrupt, Output, Table, interrupted},
     upgrade::{LostField, Migrated, Migration, migrate},
-    waiting::{Interrupt, interrupted},
 };
 
 /// Objects are left in another version.
@@ -36,12 +33,10 @@ pub struct Arguments {
     /// Only report what would happen
     #[arg(long)]
     dry_run: bool,
-    #[command(flatten)]
-    output: Output,
 }
 
 /// Migrates a kind.
-pub async fn run(options: &Options, arguments: &Arguments) -> Result<ExitCode> {
+pub async fn run(options: &Options, output: Output, arguments: &Arguments) -> Result<ExitCode> {
     let cluster = options.connect().await?;
     let mut interrupt = Interrupt::new()?;
     let name = definition(&cluster, &arguments.kind)?;
@@ -55,7 +50,7 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<ExitCode> {
         return Ok(interrupted());
     };
     let migrated = migrated?;
-    arguments.output.print(&migrated, || text(&migrated, arguments.dry_run, Paint::for_stdout()))?;
+    output.print(&migrated, |paint| text(&migrated, arguments.dry_run, paint))?;
     Ok(if migrated.is_complete() { ExitCode::SUCCESS } else { ExitCode::from(OBJECTS_LEFT) })
 }
 
@@ -72,7 +67,7 @@ fn text(migrated: &Migrated, dry_run: bool, paint: Paint) -> String {
         let verdict = format!(
             "{name}: {left} objects are left as they are, so that status.storedVersions is unchanged"
         );
-        let mut text = paint.bad(&verdict) + "\n\n";
+        let mut text = paint.tone(Tone::Bad, &verdict) + "\n\n";
         let mut table = Table::of(["LEFT", "FIELD", "VALUE", "REASON"]);
         push_lost(&mut table, &migrated.left, "would be lost");
         push_refused(&mut table, &migrated.refused);
@@ -109,10 +104,11 @@ fn text(migrated: &Migrated, dry_run: bool, paint: Paint) -> String {
 
 #[cfg(test)]
 mod tests {
+    use catena_cluster::ObjectName;
     use serde_json::json;
 
     use super::*;
-    use crate::{object::ObjectName, upgrade::ObjectFields};
+    use crate::upgrade::ObjectFields;
 
     #[test]
     fn a_possible_loss_is_answered_with_the_flag_that_accepts_it() {

@@ -6,12 +6,11 @@ mod migrate;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use catena_cluster::{Options, Tone, cut};
 use clap::Subcommand;
 
 use crate::{
-    connection::Options,
-    paint::{Tone, cut},
-    table::{Cell, Table},
+    screen::{Cell, Output, Table},
     upgrade::{ObjectFields, Refused},
 };
 
@@ -38,10 +37,10 @@ pub enum Command {
 }
 
 /// Runs a step.
-pub async fn run(options: &Options, command: &Command) -> Result<ExitCode> {
+pub async fn run(options: &Options, output: Output, command: &Command) -> Result<ExitCode> {
     match command {
-        Command::Check(arguments) => Box::pin(check::run(options, arguments)).await,
-        Command::Migrate(arguments) => Box::pin(migrate::run(options, arguments)).await,
+        Command::Check(arguments) => Box::pin(check::run(options, output, arguments)).await,
+        Command::Migrate(arguments) => Box::pin(migrate::run(options, output, arguments)).await,
     }
 }
 

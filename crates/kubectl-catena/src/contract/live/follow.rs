@@ -13,12 +13,7 @@ use kube::{
 };
 use operator_watch::Unmanaged;
 
-use super::{
-    observed::Child,
-    replica::{Expectation, Replica},
-    requirement::Requirement,
-    run::Run,
-};
+use super::{Child, Expectation, Replica, Requirement, Run};
 
 impl Run<'_> {
     /// From now on, any readiness is judged by this; `None` while a change is on its way.
@@ -119,13 +114,13 @@ mod tests {
     use std::{collections::BTreeSet, time::Duration};
 
     use basic_deployment_controller::outputs::Mapping;
+    use catena_cluster::testing::{answering, status};
     use http::StatusCode;
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::{
-        connection::tests::{answering, status},
-        contract::live::{Subject, manifest::Manifest, report::Ledger, requirement::Limits, stage::Stage},
+    use crate::contract::live::{
+        Subject, manifest::Manifest, report::Ledger, requirement::Limits, stage::Stage,
     };
 
     /// The results of a child that reports something with version 7. A pod serves now; there was none when that was reported,

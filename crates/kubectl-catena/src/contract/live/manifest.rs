@@ -2,10 +2,9 @@
 
 use anyhow::{Context, Result, bail, ensure};
 use catena_api::contract::ReplicaContract;
+use catena_cluster::Kind;
 use operator_templates::documents;
 use serde_json::{Value, json};
-
-use crate::kinds::Kind;
 
 /// An image that nobody can pull: the domain `invalid` has no hosts (RFC 2606).
 const MISSING_IMAGE: &str = "registry.invalid/catena/contract-check:missing";
@@ -87,8 +86,10 @@ fn replace_images(value: &mut Value) -> usize {
 
 #[cfg(test)]
 mod tests {
+
+    use catena_cluster::testing::kinds;
+
     use super::*;
-    use crate::kinds::tests::kinds;
 
     fn read(text: &str) -> Result<Manifest> {
         Manifest::read(text, kinds().find("deployments").unwrap())

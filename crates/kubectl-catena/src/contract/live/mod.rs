@@ -3,7 +3,6 @@
 mod follow;
 mod manifest;
 mod observed;
-mod replica;
 mod report;
 mod requirement;
 mod run;
@@ -12,6 +11,7 @@ mod trials;
 
 use anyhow::{Result, anyhow, bail};
 use basic_deployment_controller::outputs::Mapping;
+use catena_cluster::{Cluster, Kind};
 
 pub use self::{
     manifest::Manifest,
@@ -19,9 +19,15 @@ pub use self::{
     requirement::{Limits, Requirement},
 };
 
-use self::{run::Run, stage::Stage};
+use self::{
+    observed::{Child, Expectation, Observed, Replica},
+    report::Ledger,
+    requirement::Level,
+    run::Run,
+    stage::Stage,
+};
 use super::Report;
-use crate::{connection::Cluster, kinds::Kind, waiting::Interrupt};
+use crate::screen::Interrupt;
 
 /// A child to try.
 pub struct Subject {

@@ -2,15 +2,15 @@
 
 use std::{cell::RefCell, collections::BTreeMap};
 
+use catena_cluster::Tone;
 use clap::ValueEnum;
 use kube::discovery::ApiResource;
 use serde::Serialize;
 
-use super::requirement::{Level, Requirement};
+use super::{Level, Requirement};
 use crate::{
     contract::Report,
-    paint::Tone,
-    table::{Cell, Table},
+    screen::{Cell, Table},
 };
 
 /// The results so far.
@@ -127,8 +127,10 @@ fn table(requirements: &[Line]) -> Table {
 
 #[cfg(test)]
 mod tests {
+
+    use catena_cluster::{Paint, testing::kinds};
+
     use super::*;
-    use crate::{kinds::tests::kinds, paint::Paint};
 
     fn report(ledger: &Ledger) -> Report<Requirements> {
         ledger.report(&kinds().find("deployments").unwrap().resource)

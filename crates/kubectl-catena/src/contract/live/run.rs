@@ -6,16 +6,8 @@ use anyhow::Result;
 use catena_api::contract::ReplicaContract;
 use tokio::{sync::watch, time::timeout};
 
-use super::{
-    Subject,
-    manifest::Manifest,
-    observed::{Child, Observed},
-    replica::Expectation,
-    report::Ledger,
-    requirement::{Limits, Requirement},
-    stage::Stage,
-};
-use crate::progress::Progress;
+use super::{Child, Expectation, Ledger, Limits, Manifest, Observed, Requirement, Stage, Subject};
+use crate::screen::Progress;
 
 /// The number of steps that are shown as progress.
 const STEPS: u64 = 11;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
+use catena_cluster::{Change, Cluster, How, Kind, sanitized};
 use jiff::Timestamp;
 use kube::{
     Api, ResourceExt,
@@ -13,14 +14,8 @@ use operator_watch::Unmanaged;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::replica::Replica;
-use crate::{
-    access::{Change, How},
-    connection::Cluster,
-    kinds::Kind,
-    paint::sanitized,
-    waiting::poll,
-};
+use super::Replica;
+use crate::screen::until;
 
 /// The label of the namespaces of trials.
 const OF_A_CHECK: &str = "catena.dev/contract-check";
@@ -68,7 +63,8 @@ impl Stage {
         let metadata = json!({"name": self.name(), "labels": {OF_A_CHECK: "replicas"}});
         let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata});
         let create = Change::Create(&object);
-        let created = self.cluster.write(&self.namespaces, None, self.name(), create, How::default()).await;
+        let created =
+            self.cluster.at(&self.namespaces, None, self.name()).write(create, How::default()).await;
         let created: Value =
             created.context("the namespace of the trials cannot be created; you need that right")?;
         created["metadata"]["uid"].as_str().unwrap_or_default().clone_into(&mut self.uid);
@@ -77,9 +73,8 @@ impl Stage {
 
     /// Deletes the namespace after its creation was interrupted, without an answer: the server may still be at it.
     pub async fn withdraw(&self) -> Result<()> {
-        let deleted = poll(REMOVAL_INTERVAL, UNANSWERED_TIMEOUT, async || -> Result<Option<()>> {
-            let deleted = self.cluster.delete(&self.namespaces, None, self.name(), None).await?;
-            Ok(deleted.then_some(()))
+        let deleted = until(REMOVAL_INTERVAL, UNANSWERED_TIMEOUT, async || {
+            Ok(self.cluster.at(&self.namespaces, None, self.name()).delete(None).await?)
         });
         deleted.await.map(drop)
     }
@@ -150,7 +145,7 @@ impl Stage {
 
     /// A child, if it is there.
     pub async fn find(&self, name: &str) -> Result<Option<DynamicObject>> {
-        let found = self.cluster.find(&self.kind, Some(self.name()), name).await;
+        let found = self.cluster.at(&self.kind, Some(self.name()), name).find().await;
         found.map_err(|error| self.cluster.refused(&self.kind, name, "get", error))
     }
 
@@ -168,16 +163,15 @@ impl Stage {
     pub async fn remove(&self) -> Result<()> {
         let begin = Instant::now();
         self.delete_children().await.ok();
-        self.cluster.delete(&self.namespaces, None, self.name(), Some(&self.uid)).await?;
-        let gone = poll(REMOVAL_INTERVAL, REMOVAL_TIMEOUT, async || -> Result<Option<()>> {
+        self.cluster.at(&self.namespaces, None, self.name()).delete(Some(&self.uid)).await?;
+        let gone = until(REMOVAL_INTERVAL, REMOVAL_TIMEOUT, async || {
             if begin.elapsed() > FINALIZER_TIMEOUT {
                 self.release().await.ok();
             }
-            let found = self.cluster.read::<Value>(&self.namespaces, None, self.name()).await?;
-            Ok(found.is_none_or(|found| found["metadata"]["uid"] != *self.uid).then_some(()))
+            let found = self.cluster.at(&self.namespaces, None, self.name()).read::<Value>().await?;
+            Ok(found.is_none_or(|found| found["metadata"]["uid"] != *self.uid))
         });
-        let is_gone = gone.await?.is_some();
-        ensure!(is_gone, "it is still there: `kubectl describe namespace {}` says why", self.name());
+        ensure!(gone.await?, "it is still there: `kubectl describe namespace {}` says why", self.name());
         Ok(())
     }
 
@@ -217,13 +211,13 @@ impl Stage {
 mod tests {
     use std::sync::{Arc, Mutex};
 
+    use catena_cluster::testing::cluster;
     use http::{Method, Request, Response, StatusCode};
     use kube::{Client, client::Body};
     use tokio::time::timeout;
     use tower::service_fn;
 
     use super::*;
-    use crate::connection::tests::cluster;
 
     type Writes = Arc<Mutex<Vec<(u64, String)>>>;
 

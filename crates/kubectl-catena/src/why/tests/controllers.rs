@@ -1,5 +1,6 @@
 //! Scenes of controllers and of other writers: who is at fault in the first seconds, and who keeps changing a child.
 
+use catena_cluster::Identity;
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
 
@@ -7,15 +8,10 @@ use super::{
     scene::*,
     scenes::{Scene, assert_right},
 };
-use crate::{
-    object::Identity,
-    why::{
-        controllers::{Installation, PodTrouble},
-        edges::Related,
-        facts::{Surroundings, Warning},
-        read::alone,
-        settings::RefusedSettings,
-    },
+use crate::why::{
+    controllers::{Installation, PodTrouble},
+    facts::{RefusedSettings, Related, Surroundings, Warning},
+    read::alone,
 };
 
 const WEB: &str = "BasicDeployment/web";

@@ -1,5 +1,6 @@
 //! Scenes of deletions: terminating namespaces and definitions, and children that are left behind.
 
+use catena_cluster::{Identity, testing::serving as serving_cluster};
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
 
@@ -9,11 +10,8 @@ use super::{
 };
 use crate::{
     chain::grow,
-    connection::tests::serving as serving_cluster,
-    object::Identity,
     why::{
-        edges::Related,
-        facts::Surroundings,
+        facts::{Related, Surroundings},
         left_behind,
         read::{alone, related},
     },

@@ -1,17 +1,14 @@
 //! Nothing is claimed that was not seen: each claim is compared with the objects that show whether it is true.
 
+use catena_cluster::Identity;
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
 
 use super::{WEB, scene::*};
-use crate::{
-    object::Identity,
-    why::{
-        controllers::{Controllers, Installation, Verdict},
-        edges::Related,
-        facts::{Surroundings, Warning},
-        read::alone,
-    },
+use crate::why::{
+    controllers::{Controllers, Installation, Verdict},
+    facts::{Related, Surroundings, Warning},
+    read::alone,
 };
 
 const ROLLOUT: &str = "argoproj.io/v1alpha1";

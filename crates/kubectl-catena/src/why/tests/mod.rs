@@ -15,6 +15,7 @@ mod volumes;
 mod warnings;
 mod worlds;
 
+use catena_cluster::{Gap, Identity};
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
 
@@ -22,7 +23,7 @@ use super::{
     controllers::Controllers as OurControllers,
     facts::{Surroundings, Warning},
 };
-use crate::{errors::Gap, object::Identity, protection::ProtectedKinds};
+use crate::protection::ProtectedKinds;
 use scene::*;
 
 const WEB: &str = "BasicDeployment/web";

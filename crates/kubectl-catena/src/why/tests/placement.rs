@@ -1,5 +1,6 @@
 //! Scenes of pods: obstacles on every node, and nodes that do not answer.
 
+use catena_cluster::Identity;
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
 
@@ -7,9 +8,9 @@ use super::{
     scene::*,
     scenes::{Scene, assert_right},
 };
-use crate::{
-    object::Identity,
-    why::{edges::Related, facts::Surroundings, read::alone},
+use crate::why::{
+    facts::{Related, Surroundings},
+    read::alone,
 };
 
 const WEB: &str = "BasicDeployment/web";

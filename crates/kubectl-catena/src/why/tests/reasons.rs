@@ -3,6 +3,7 @@
 use std::{collections::HashSet, env, fs, path::Path};
 
 use catena_api::reason;
+use catena_cluster::Identity;
 use clap::Parser;
 
 use super::{
@@ -11,7 +12,6 @@ use super::{
 };
 use crate::{
     cli::Cli,
-    object::Identity,
     why::{
         reasons::{Row, describe, tests::part},
         text::with_names,
@@ -23,7 +23,7 @@ fn every_reason_that_a_controller_reports_is_explained() {
     let unexplained: Vec<_> = [
         reason::ALL,
         operator_kit::report::Failures::REASONS,
-        operator_templates::reason::ALL,
+        operator_templates::TemplateError::REASONS,
         operator_watch::ApiError::REASONS,
     ]
     .concat()

@@ -1,12 +1,12 @@
 //! Objects, controllers and times to ask about.
 
+use catena_cluster::Paint;
 use jiff::{SignedDuration, Timestamp};
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
 
 use crate::{
     chain::grow,
-    paint::Paint,
     why::{
         answer::Answer,
         controllers::{Controllers, Installation, Lease},

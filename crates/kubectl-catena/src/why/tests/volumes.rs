@@ -1,5 +1,6 @@
 //! Scenes of claims, their volumes and their classes.
 
+use catena_cluster::Identity;
 use kube::core::DynamicObject;
 use serde_json::json;
 
@@ -8,7 +9,7 @@ use super::{
     scene::*,
     scenes::{Scene, assert_right},
 };
-use crate::{object::Identity, why::facts::Warning};
+use crate::why::facts::Warning;
 
 const WEB: &str = "BasicDeployment/web";
 

@@ -1,5 +1,6 @@
 //! Generated worlds in which one fact is broken: why is never wrong about it, and never silent.
 
+use catena_cluster::Identity;
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
 
@@ -7,10 +8,7 @@ use super::{
     placement::{wide, with},
     scene::*,
 };
-use crate::{
-    object::Identity,
-    why::facts::{Surroundings, Warning},
-};
+use crate::why::facts::{Surroundings, Warning};
 
 /// The kinds above the pods, the highest first.
 type Chain = &'static [(&'static str, &'static str)];

@@ -7,7 +7,7 @@ use kube::core::SelectorExt;
 use tokio::time::sleep;
 
 use super::parsed;
-use crate::contract::live::{observed::Observed, replica::Replica, requirement::Requirement, run::Run};
+use crate::contract::live::{Observed, Replica, Requirement, Run};
 
 /// Rolls the template out and back.
 pub async fn is_told(run: &Run<'_>, replicas: i32) -> Result<()> {

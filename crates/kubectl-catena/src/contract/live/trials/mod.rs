@@ -12,8 +12,8 @@ use kube::{
 };
 use tokio::time::{Duration, Instant, timeout};
 
-use super::{observed::Child, replica::Replica, requirement::Requirement, run::Run};
-use crate::waiting::poll;
+use super::{Child, Replica, Requirement, Run};
+use crate::screen::until;
 
 /// Time between two looks at what is deleted.
 const DELETION_INTERVAL: Duration = Duration::from_millis(200);
@@ -179,12 +179,11 @@ async fn takes_all_replicas(run: &Run<'_>) -> Result<()> {
     let (name, started) = (run.subject.good.name(), Instant::now());
     run.expect(None).await;
     run.stage.delete(name).await?;
-    let gone =
-        poll(DELETION_INTERVAL, run.limits.of(Requirement::Deletion), async || -> Result<Option<()>> {
-            let (child, replicas) = (run.stage.find(name).await?, run.stage.replicas().await?);
-            Ok((child.is_none() && replicas.is_empty()).then_some(()))
-        });
-    if gone.await?.is_some() {
+    let gone = until(DELETION_INTERVAL, run.limits.of(Requirement::Deletion), async || {
+        let (child, replicas) = (run.stage.find(name).await?, run.stage.replicas().await?);
+        Ok(child.is_none() && replicas.is_empty())
+    });
+    if gone.await? {
         let seconds = started.elapsed().as_secs_f64();
         run.ledger
             .pass(Requirement::Deletion, format!("the child and its pods were gone after {seconds:.0} s"));

@@ -1,0 +1,236 @@
+//! The kinds of a server, and the names that users have for them.
+
+use anyhow::{Result, bail};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{
+    Client, Resource,
+    core::{
+        DynamicObject, TypeMeta,
+        discovery::v2::{APIGroupDiscovery, APIResourceDiscovery},
+    },
+    discovery::ApiResource,
+};
+use strsim::levenshtein;
+
+use super::Identity;
+
+/// A kind that the server has.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kind {
+    /// Its resource.
+    pub resource: ApiResource,
+    /// Whether its objects are in namespaces.
+    pub is_namespaced: bool,
+    /// Whether its objects can be listed.
+    pub is_listed: bool,
+    is_preferred: bool,
+    singular: String,
+    short_names: Vec<String>,
+    categories: Vec<String>,
+}
+
+/// All kinds of a server.
+#[derive(Clone, Debug, Default)]
+pub struct Kinds(Vec<Kind>);
+
+impl Kinds {
+    /// Asks the server, with two requests.
+    pub async fn discover(client: &Client) -> kube::Result<Self> {
+        let (core, others) = futures::try_join!(
+            client.list_core_api_versions_aggregated(),
+            client.list_api_groups_aggregated()
+        )?;
+        Ok(Self::of_groups(core.items.iter().chain(&others.items)))
+    }
+
+    /// The kinds of these groups.
+    pub(super) fn of_groups<'g>(groups: impl IntoIterator<Item = &'g APIGroupDiscovery>) -> Self {
+        Self(groups.into_iter().flat_map(kinds_of).collect())
+    }
+
+    /// All of them, each in the version that the server prefers.
+    pub fn preferred(&self) -> impl Iterator<Item = &Kind> {
+        self.0.iter().filter(|kind| kind.is_preferred)
+    }
+
+    /// The kind that a user names, such as `pods`, `pod`, `po`, `Pod`, `deployments.apps`, `deployments.v1.apps`.
+    pub fn find(&self, word: &str) -> Result<&Kind> {
+        let word_lower = word.to_lowercase();
+        let (name, group) =
+            word_lower.split_once('.').map_or((word_lower.as_str(), None), |(n, g)| (n, Some(g)));
+        let is_named = |kind: &&Kind| {
+            kind.resource.plural == name
+                || kind.singular == name
+                || kind.resource.kind.to_lowercase() == name
+                || kind.short_names.iter().any(|short| short == name)
+        };
+        let is_in_group = |kind: &&Kind| match group {
+            None => kind.is_preferred,
+            Some(group) if group == kind.resource.group => kind.is_preferred,
+            Some(group) => group == format!("{}.{}", kind.resource.version, kind.resource.group),
+        };
+        if let Some(kind) = self.0.iter().filter(is_named).find(is_in_group) {
+            return Ok(kind);
+        }
+        let near: Vec<&str> = self
+            .preferred()
+            .map(|kind| kind.resource.plural.as_str())
+            .filter(|plural| name.len() >= 3 && (plural.contains(name) || levenshtein(plural, name) <= 3))
+            .take(5)
+            .collect();
+        let why = if !near.is_empty() {
+            format!("did you mean {}?", near.join(", "))
+        } else if group == Some(catena_api::keys::GROUP) || name.starts_with("basic") {
+            "the chart of its controller installs its CRD".to_owned()
+        } else {
+            "`kubectl api-resources` lists all kinds".to_owned()
+        };
+        bail!("the server has no kind {word:?}: {why}")
+    }
+
+    /// The kind of a referenced object.
+    #[must_use]
+    pub fn of(&self, identity: &Identity) -> Option<&Kind> {
+        let is_it =
+            |kind: &&Kind| kind.resource.kind == identity.kind && kind.resource.group == identity.group();
+        let mut versions = self.0.iter().filter(is_it);
+        let exact = versions.clone().find(|kind| kind.resource.api_version == identity.api_version);
+        exact.or_else(|| versions.next())
+    }
+
+    /// The kinds of a group, in the version that the server prefers.
+    pub fn in_group<'k>(&'k self, group: &'k str) -> impl Iterator<Item = &'k Kind> {
+        self.preferred().filter(move |kind| kind.resource.group == group)
+    }
+
+    /// The kinds of a category, such as `all`, in the version that the server prefers.
+    pub fn in_category<'k>(&'k self, category: &'k str) -> impl Iterator<Item = &'k Kind> {
+        self.preferred().filter(move |kind| kind.categories.iter().any(|known| known == category))
+    }
+
+    /// The kind of a plural name in a group, in the version that the server prefers.
+    #[must_use]
+    pub fn named(&self, group: &str, plural: &str) -> Option<&Kind> {
+        self.preferred().find(|kind| kind.resource.group == group && kind.resource.plural == plural)
+    }
+}
+
+impl Kind {
+    /// A kind of which only the resource is known.
+    #[must_use]
+    pub fn of(resource: ApiResource, is_namespaced: bool) -> Self {
+        Self {
+            resource,
+            is_namespaced,
+            is_listed: true,
+            is_preferred: true,
+            singular: String::new(),
+            short_names: Vec::new(),
+            categories: Vec::new(),
+        }
+    }
+
+    /// The same kind in another version.
+    #[must_use]
+    pub fn in_version(mut self, version: &str) -> Self {
+        self.resource.api_version = format!("{}/{version}", self.resource.group);
+        version.clone_into(&mut self.resource.version);
+        self
+    }
+
+    /// The kind of the definitions of kinds.
+    #[must_use]
+    pub fn definitions() -> Self {
+        Self::of(ApiResource::erase::<CustomResourceDefinition>(&()), false)
+    }
+
+    /// The URL of its objects in a namespace, or in all.
+    #[must_use]
+    pub fn url(&self, namespace: Option<&str>) -> String {
+        DynamicObject::url_path(&self.resource, namespace.filter(|_| self.is_namespaced))
+    }
+
+    /// The type of its objects.
+    #[must_use]
+    pub fn types(&self) -> TypeMeta {
+        let ApiResource { api_version, kind, .. } = self.resource.clone();
+        TypeMeta { api_version, kind }
+    }
+
+    /// Its name, as of its definition: `PLURAL.GROUP`, or `PLURAL` for a core kind.
+    #[must_use]
+    pub fn full_name(&self) -> String {
+        let ApiResource { plural, group, .. } = &self.resource;
+        if group.is_empty() { plural.clone() } else { format!("{plural}.{group}") }
+    }
+
+    /// Whether it is one of these, in whatever version.
+    #[must_use]
+    pub fn is_among(&self, kinds: &[Self]) -> bool {
+        let place = |kind: &Self| (kind.resource.group.clone(), kind.resource.plural.clone());
+        kinds.iter().any(|kind| place(kind) == place(self))
+    }
+}
+
+fn kinds_of(group: &APIGroupDiscovery) -> Vec<Kind> {
+    let name = group.metadata.as_ref().and_then(|metadata| metadata.name.clone()).unwrap_or_default();
+    let mut kinds: Vec<Kind> = Vec::new();
+    for version in &group.versions {
+        let of = version.version.clone().unwrap_or_default();
+        for resource in &version.resources {
+            if let Some(mut kind) = kind_of(&name, &of, resource) {
+                // Versions come in the server's order of preference.
+                kind.is_preferred = !kinds.iter().any(|known| known.resource.plural == kind.resource.plural);
+                kinds.push(kind);
+            }
+        }
+    }
+    kinds
+}
+
+fn kind_of(group: &str, version: &str, resource: &APIResourceDiscovery) -> Option<Kind> {
+    let kind = resource.response_kind.as_ref()?.kind.clone()?;
+    let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+    let can = |verb: &str| resource.verbs.iter().any(|known| known == verb);
+    let resource_of = ApiResource {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        api_version,
+        kind,
+        plural: resource.resource.clone().unwrap_or_default(),
+    };
+    can("get").then(|| Kind {
+        is_listed: can("list"),
+        singular: resource.singular_resource.clone().unwrap_or_default(),
+        short_names: resource.short_names.clone(),
+        categories: resource.categories.clone(),
+        ..Kind::of(resource_of, resource.scope.as_deref() == Some("Namespaced"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::kinds;
+
+    #[test]
+    fn a_kind_is_found_by_every_name_that_kubectl_accepts() {
+        let kinds = kinds();
+        for word in
+            ["deploy", "Deployment", "deployments", "deployment", "deployments.apps", "deployments.v1.apps"]
+        {
+            assert_eq!(kinds.find(word).unwrap().resource.api_version, "apps/v1", "{word}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_kind_is_answered_with_a_remedy() {
+        let kinds = kinds();
+        let error = |word: &str| kinds.find(word).unwrap_err().to_string();
+        assert!(
+            error("deployment.extensions")
+                .contains("did you mean deployments, basicdeployments, basicdeploymentrestarts?")
+        );
+        assert!(error("basicthing").contains("the chart of its controller"));
+        assert!(error("xyz").contains("kubectl api-resources"));
+    }
+}
