@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use stateright::{Checker, HasDiscoveries, Model};
+use stateright::{Checker, Model};
 
 use crate::harness::{Histories, Scenario, World};
 
@@ -20,21 +20,17 @@ pub struct Checked {
     pub took: Duration,
 }
 
-/// Searches all histories.
-pub fn check<M: Scenario>(model: Histories<M>) -> Checked {
-    run(model, HasDiscoveries::All)
-}
-
-/// Searches for a history that breaks a rule.
+/// Searches for a history that breaks a rule, and checks no other one meanwhile.
 pub fn breaks<M: Scenario>(model: Histories<M>, rule: &'static str) -> Checked {
-    run(model, HasDiscoveries::AllOf([rule].into()))
+    check(model.only(rule))
 }
 
-fn run<M: Scenario>(model: Histories<M>, until: HasDiscoveries) -> Checked {
+/// Searches all histories, until each rule is broken.
+pub fn check<M: Scenario>(model: Histories<M>) -> Checked {
     let started = std::time::Instant::now();
     let (name, rules) = (model.scope.name, model.properties().iter().map(|property| property.name).collect());
     let threads = std::thread::available_parallelism().map_or(1, Into::into);
-    let checker = model.checker().threads(threads).finish_when(until).spawn_bfs().join();
+    let checker = model.checker().threads(threads).spawn_bfs().join();
     let lines = |history: Vec<(World<M>, Option<M::Event>)>| {
         history.into_iter().filter_map(|(world, event)| Some(M::line(&world, &event?))).collect()
     };

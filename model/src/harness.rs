@@ -205,13 +205,20 @@ impl<M: Scenario> PartialEq for World<M> {
 /// All histories of a model.
 pub struct Histories<M: Scenario> {
     pub scope: Scope<M>,
+    /// The only rule that is checked, if not all are.
+    only: Option<&'static str>,
     /// Worlds that are known to come to rest, by their fingerprints.
     known: Mutex<HashSet<u64>>,
 }
 
 impl<M: Scenario> Histories<M> {
     pub fn new(scope: Scope<M>) -> Self {
-        Self { scope, known: Mutex::default() }
+        Self { scope, only: None, known: Mutex::default() }
+    }
+
+    /// The same, in which only this rule is checked.
+    pub fn only(self, rule: &'static str) -> Self {
+        Self { only: Some(rule), ..self }
     }
 
     /// Whether a world without further faults comes to rest in the desired state, with a bounded number of writes.
@@ -263,7 +270,8 @@ impl<M: Scenario> Model for Histories<M> {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        self.scope.own.rules()
+        let rules = self.scope.own.rules().into_iter();
+        rules.filter(|rule| self.only.is_none_or(|only| rule.name == only)).collect()
     }
 }
 

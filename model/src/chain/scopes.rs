@@ -43,8 +43,8 @@ pub fn restart_of_child() -> Scope {
 }
 
 pub fn rollback() -> Scope {
-    let budget = Budget { rollbacks: 1, edits: 2, crashes: 1, ticks: 1, ..NONE };
-    Scope::new("a rollback, edits and crashes", 4, budget, RESTARTS)
+    let budget = Budget { rollbacks: 1, edits: 2, ticks: 1, ..NONE };
+    Scope::new("a rollback, and edits", 4, budget, RESTARTS)
 }
 
 /// One of the two records that it has run is lost.
@@ -168,6 +168,8 @@ pub fn full() -> Vec<Scope> {
     vec![
         with(restart(), |budget| budget.orders = 2),
         with(restart_unanswered(), |budget| budget.crashes = 1),
+        with(rollback(), |budget| budget.crashes = 1),
+        with(restarts_bound_late(), |budget| budget.crashes = 1),
         with(edits(), |budget| budget.crashes = 2),
         with(exchange(), |budget| budget.lost_answers = 1),
         exchange_in_place(),
