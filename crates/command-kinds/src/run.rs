@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     fmt::{self, Debug},
+    sync::Arc,
 };
 
 use catena_api::keys;
@@ -27,7 +28,7 @@ const UNDATED: &str = "the patch changes only annotations or labels, which gives
 const RECORDS: [&str; 2] = [keys::COMMANDS, keys::RUN];
 
 /// How the commands of a kind are carried out.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Run {
     /// The change of the target.
     pub patch: Patch,
@@ -69,8 +70,9 @@ pub struct Told {
 }
 
 /// The change of a target, as a template.
+#[derive(Clone)]
 pub struct Patch {
-    template: Templates,
+    template: Arc<Templates>,
     /// Whether only a new generation dates its effect.
     needs_spec: bool,
 }
@@ -135,7 +137,7 @@ impl RunFile {
             IntOrString::String(expression) => expression,
         });
         Ok(Run {
-            patch: Patch { template, needs_spec },
+            patch: Patch { template: Arc::new(template), needs_spec },
             wait: rules("wait", self.wait)?,
             refuse: rules("refuse", self.refuse)?,
             succeeded,
