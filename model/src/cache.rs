@@ -15,7 +15,7 @@ use crate::server::{
 pub struct Cache<S, T> {
     rows: BTreeMap<Key, Stored<S, T>>,
     pending: VecDeque<Event<S, T>>,
-    /// The highest version of an own write that decisions wait for: the rule of `operator-kit/src/write/writer/record.rs`,
+    /// The highest version of an own write that decisions wait for: the rule of `operator-kit/src/write/record.rs`,
     /// which also has a time limit there.
     awaited: Version,
 }

@@ -13,7 +13,7 @@ use backup_controller::{
     error::Error,
     observed::{Observed, Row},
 };
-use operator_kit::run::{Attempt, Controller, Next};
+use operator_kit::run::{Backoffs, Controller, Next};
 use operator_watch::Watched;
 
 use crate::{
@@ -39,8 +39,8 @@ impl Controller for ProtectedObjects {
     type Action = Action;
     type Error = Error;
 
-    async fn observe(&self, target: Arc<Watched<Row>>, attempt: Attempt) -> Result<Self::Observed, Error> {
-        self.observer.observe(target, attempt).await
+    async fn observe(&self, target: Arc<Watched<Row>>, backoffs: Backoffs) -> Result<Self::Observed, Error> {
+        self.observer.observe(target, backoffs).await
     }
 
     fn decide(&self, observed: &Self::Observed) -> Action {

@@ -19,7 +19,7 @@ use k8s_openapi::api::{
 };
 use kube::{
     Client, Resource, ResourceExt,
-    api::{DynamicObject, ListParams},
+    api::{DeleteParams, DynamicObject, ListParams},
     core::{ObjectList, Request},
     discovery::ApiResource,
 };
@@ -362,7 +362,8 @@ async fn delete(
         return Ok(());
     };
     let (writer, id) = (operator.writer.clone(), ObjectId::from(&found));
-    let deleted = writer.on_behalf_of(id).delete(&WatchedResource::unwatched(kind.clone()), id).await;
+    let unwatched = WatchedResource::unwatched(kind.clone());
+    let deleted = writer.on_behalf_of(id).delete(&unwatched, id, DeleteParams::default()).await;
     deleted.with_context(|| format!("could not delete {} {name}", kind.kind))
 }
 

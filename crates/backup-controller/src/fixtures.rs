@@ -15,7 +15,7 @@ use catena_api::{
     reason,
 };
 use kube::api::ObjectMeta;
-use operator_kit::run::Attempt;
+use operator_kit::run::Backoffs;
 use operator_watch::{Source, Watched, WatchedResource, Watermark};
 use serde_json::{Value, json};
 
@@ -110,7 +110,7 @@ pub fn held(settings: &Settings, object: &Value, situation: Situation) -> Observ
     let time = |text: &str| text.parse().unwrap();
     Observed {
         target: watched(settings, object),
-        attempt: Attempt::Allowed,
+        backoffs: Backoffs::default(),
         kind: Some(settings.kinds["maps"].clone()),
         is_selected: true,
         excess: None,

@@ -21,7 +21,7 @@ use backup_controller::{
     settings::{Entries, ProtectedKind},
 };
 use kube::Client;
-use operator_kit::run::{Attempt, LiveSettings};
+use operator_kit::run::{Backoffs, LiveSettings};
 use operator_watch::{ObjectId, Watched, Watermark};
 use serde_json::Value;
 
@@ -64,7 +64,7 @@ impl Observer {
     pub async fn observe(
         &self,
         target: Arc<Watched<Row>>,
-        attempt: Attempt,
+        backoffs: Backoffs,
     ) -> Result<Option<(Observed, Option<Turn>)>, Error> {
         let settings = self.settings.current();
         let (kind, is_selected) = match settings.entries(&target.source.id, &target.row.judged_by) {
@@ -94,7 +94,7 @@ impl Observer {
         };
         let backups = kind.as_ref().map(|kind| self.backups.seen(&kind.backup));
         let backups = backups.unwrap_or_else(Watermark::unwatched);
-        Ok(Some((Observed { target, attempt, kind, is_selected, excess, backups, held }, turn)))
+        Ok(Some((Observed { target, backoffs, kind, is_selected, excess, backups, held }, turn)))
     }
 
     /// Forgets an object that is gone.

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::core::{Selector, SelectorExt};
-use operator_kit::run::Attempt;
+use operator_kit::run::Backoffs;
 use operator_watch::{TrimmedObject, Watched, Watermark};
 
 use crate::{
@@ -30,7 +30,7 @@ pub struct Observed {
     /// The object, from its watch.
     pub target: Arc<Watched<Row>>,
     /// The steps that this pass may take.
-    pub attempt: Attempt,
+    pub backoffs: Backoffs,
     /// The entry of the settings that it belongs to; `None` while they are changing.
     pub kind: Option<Arc<ProtectedKind>>,
     /// Whether it is to be protected.

@@ -15,6 +15,7 @@ use basic_deployment_controller::{
 };
 use catena_api::{BasicDeployment, keys};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::api::DeleteParams;
 use operator_kit::{
     report::StatusAge,
     run::Next,
@@ -90,12 +91,14 @@ impl Executor {
             Action::Delete(children) => {
                 let delete = async |child: Arc<Child>| {
                     // Until its replicas are gone, so that ready is not reported beside them.
-                    own.delete_in_foreground(&observed.place(&child.kind), child.id()).await
+                    own.delete(&observed.place(&child.kind), child.id(), DeleteParams::foreground()).await
                 };
                 Batch::run(children, delete, ApiError::concerns_one_object).await.all()?;
             }
             Action::Prune(revisions) => {
-                let delete = async |old: Arc<Revision>| own.delete(&self.revisions, old.id()).await;
+                let delete = async |old: Arc<Revision>| {
+                    own.delete(&self.revisions, old.id(), DeleteParams::default()).await
+                };
                 Batch::run(revisions, delete, ApiError::concerns_one_object).await.all()?;
             }
             Action::Refuse(refusal) | Action::RefuseFormer(refusal) => return Err(refusal.into()),

@@ -2,7 +2,6 @@
 
 use catena_api::contract::ReplicaContract;
 use kube::{core::GroupVersionKind, discovery::ApiResource};
-use operator_templates::ApiKind;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -39,7 +38,7 @@ impl ChildKind {
 
     /// Its API version and kind.
     #[must_use]
-    pub fn name(&self) -> ApiKind<'_> {
+    pub fn name(&self) -> (&str, &str) {
         (&self.api_version, &self.kind)
     }
 
@@ -51,7 +50,7 @@ impl ChildKind {
 
     /// Whether it is this kind, possibly in another version.
     #[must_use]
-    pub fn is(&self, kind: ApiKind<'_>) -> bool {
+    pub fn is(&self, kind: (&str, &str)) -> bool {
         (group(&self.api_version), &*self.kind) == (group(kind.0), kind.1)
     }
 }

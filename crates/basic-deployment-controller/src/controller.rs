@@ -24,7 +24,7 @@ use catena_api::{BasicDeployment, keys};
 use kube::Resource;
 use operator_kit::{
     report::{EventType, Events},
-    run::{Attempt, Controller, LiveSettings, Next},
+    run::{Backoffs, Controller, LiveSettings, Next},
 };
 
 use crate::{act::Executor, observe::Observer};
@@ -50,9 +50,9 @@ impl Controller for Deployments {
     type Action = Action;
     type Error = Error;
 
-    async fn observe(&self, deployment: Arc<BasicDeployment>, attempt: Attempt) -> Result<Observed, Error> {
+    async fn observe(&self, deployment: Arc<BasicDeployment>, backoffs: Backoffs) -> Result<Observed, Error> {
         let status_age = self.executor.status_age(&deployment);
-        self.observer.observe(deployment, attempt, status_age).await
+        self.observer.observe(deployment, backoffs, status_age).await
     }
 
     fn decide(&self, observed: &Observed) -> Action {

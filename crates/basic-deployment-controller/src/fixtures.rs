@@ -13,7 +13,7 @@ use basic_deployment_controller::{
 use catena_api::{BasicDeployment, BasicDeploymentSpec, keys};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use operator_kit::{report::StatusAge, run::Attempt};
+use operator_kit::{report::StatusAge, run::Backoffs};
 use operator_templates::Rendered;
 use operator_watch::{WatchedResource, Watermark};
 use serde_json::{Value, json};
@@ -112,7 +112,7 @@ pub fn listed(kind: Arc<ChildKind>) -> ListedKind {
 pub fn observed() -> Observed {
     Observed {
         deployment: Arc::new(deployment()),
-        attempt: Attempt::Allowed,
+        backoffs: Backoffs::default(),
         is_blind: false,
         now: Timestamp::from_second(1_767_400_000).unwrap(),
         kinds: vec![listed(replica_sets())],

@@ -23,7 +23,7 @@ use jiff::Timestamp;
 use kube::Client;
 use operator_kit::{
     report::StatusAge,
-    run::{Attempt, LiveSettings, Queue, Renderings},
+    run::{Backoffs, LiveSettings, Queue, Renderings},
     write::Ownership,
 };
 use operator_templates::{Rendered, is_object_name};
@@ -93,13 +93,13 @@ impl Observer {
     pub async fn observe(
         &self,
         deployment: Arc<BasicDeployment>,
-        attempt: Attempt,
+        backoffs: Backoffs,
         status_age: StatusAge,
     ) -> Result<Observed, Error> {
         let version = self.settings.version();
         let settings = self.settings.current();
         let kinds = self.children.of(&settings.children);
-        let is_allowed = !matches!(attempt, Attempt::Deferred(_));
+        let is_allowed = backoffs.everything().is_none();
         let ObjectId { namespace, name, uid } = ObjectId::of(&*deployment);
         let rendered = render(&deployment, &settings);
         let revisions = self.history.of(namespace, name, uid);
@@ -115,7 +115,7 @@ impl Observer {
             return Err(Error::NotObserved { problem });
         }
         let is_observed = is_allowed && deployment.metadata.deletion_timestamp.is_none();
-        let may_adopt = is_observed && !attempt.holds(step::ADOPT);
+        let may_adopt = is_observed && !backoffs.holds(step::ADOPT);
         let orphans = if may_adopt { self.history.left(namespace, name, &revisions) } else { Vec::new() };
         let mut own = seen.children.clone();
         let unlisted = self.unlisted(&deployment, &kinds, &revisions, is_allowed).await?;
@@ -151,7 +151,7 @@ impl Observer {
             desired.as_ref().ok().and_then(|desired| self.settled_as(uid, desired, child.ours()));
         let reported = stall::reported(&deployment, child.ours().map(AsRef::as_ref), &own);
         let mut observed = Observed {
-            attempt,
+            backoffs,
             is_blind,
             now: Timestamp::now(),
             kinds: kinds.iter().map(Known::listed).collect(),

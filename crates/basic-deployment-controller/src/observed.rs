@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use catena_api::{BasicDeployment, BlockedBy, Pin, PodReplacementPolicy::TerminationComplete, keys};
 use jiff::Timestamp;
-use operator_kit::{report::StatusAge, run::Attempt};
+use operator_kit::{report::StatusAge, run::Backoffs};
 use operator_templates::Rendered;
 use operator_watch::{Failure, WatchedResource};
 use serde_json::Value;
@@ -20,7 +20,7 @@ pub struct Observed {
     /// The `BasicDeployment`.
     pub deployment: Arc<BasicDeployment>,
     /// The steps that this pass may take.
-    pub attempt: Attempt,
+    pub backoffs: Backoffs,
     /// Whether children and revisions are unknown, so that existing ones may be missing below.
     pub is_blind: bool,
     /// The time of the observation.
@@ -96,17 +96,14 @@ impl Observed {
     /// The failure that holds up everything.
     #[must_use]
     pub fn held_up(&self) -> Option<&Failure> {
-        match &self.attempt {
-            Attempt::Deferred(failure) => Some(failure),
-            Attempt::Allowed | Attempt::Without(_) => None,
-        }
+        self.backoffs.everything()
     }
 
     /// The failure that keeps the child from its desired state. The cure of a breach of the contract is seen before the next try.
     #[must_use]
     pub fn failure_about_child(&self) -> Option<&Failure> {
         let is_broken = || self.child.ours().is_some_and(|child| self.breach_of(child).is_some());
-        let told = |step| self.attempt.step_failure(step).filter(|failure| !failure.is_expected);
+        let told = |step| self.backoffs.step_failure(step).filter(|failure| !failure.is_expected);
         self.held_up()
             .or_else(|| told(step::READ_CHILD).filter(|_| is_broken()))
             .or_else(|| told(step::FOLLOW))
@@ -119,7 +116,7 @@ impl Observed {
     #[must_use]
     pub fn failure_to_heal(&self) -> Option<&Failure> {
         let steps = [step::HEAL, step::STRIP, step::HEAL_SCALE].into_iter();
-        let mut failures = steps.filter_map(|step| self.attempt.step_failure(step));
+        let mut failures = steps.filter_map(|step| self.backoffs.step_failure(step));
         failures.find(|failure| !failure.is_expected)
     }
 

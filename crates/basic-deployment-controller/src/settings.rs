@@ -7,7 +7,7 @@ use catena_api::{
     keys::GROUP,
 };
 use operator_kit::run::{Sample, Validate};
-use operator_templates::{Declarations, Templates};
+use operator_templates::{Parameter, Templates};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -33,7 +33,7 @@ struct File {
     children: Vec<ChildKind>,
     templates: BTreeMap<String, String>,
     #[serde(default)]
-    parameters: Declarations,
+    parameters: BTreeMap<String, Vec<Parameter>>,
     events: Option<PublishedEvents>,
 }
 

@@ -144,7 +144,7 @@ fn restart_blocked(observed: &Observed) -> Option<(&'static str, String)> {
         return Some((CHILD_HAS_NO_RESTART, message));
     }
     observed.token_for(child)?;
-    let failure = observed.attempt.step_failure(step::RESTART).filter(|failure| !failure.is_expected)?;
+    let failure = observed.backoffs.step_failure(step::RESTART).filter(|failure| !failure.is_expected)?;
     Some((failure.reason, format!("spec.restartedAt cannot be handed to the child: {}", failure.message)))
 }
 
@@ -212,7 +212,7 @@ fn failures_about_former(observed: &Observed) -> impl Iterator<Item = (&'static 
         () if is_broken => &[step::READ_FORMER, step::SCALE_FORMER, step::HEAL_FORMER],
         () => &[step::SCALE_FORMER, step::HEAL_FORMER],
     };
-    let failed = |step: &'static &'static str| Some((*step, observed.attempt.step_failure(step)?));
+    let failed = |step: &'static &'static str| Some((*step, observed.backoffs.step_failure(step)?));
     steps.iter().filter_map(failed).filter(|(_, failure)| !failure.is_expected)
 }
 

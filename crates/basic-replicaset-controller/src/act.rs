@@ -7,6 +7,7 @@ use basic_replicaset_controller::{
     status::CONDITIONS,
 };
 use catena_api::{BasicReplicaSet, keys};
+use kube::api::DeleteParams;
 use operator_kit::{
     report::{Failures, StatusAge},
     run::Next,
@@ -155,8 +156,8 @@ impl Executor {
     }
 
     async fn delete(&self, set: &BasicReplicaSet, pod: Arc<PodRow>) -> Result<(), Error> {
-        let deleted = self.writer.on_behalf_of(ObjectId::of(set)).delete(&self.pods, pod.id()).await;
-        deleted.map_err(|error| {
+        let own = self.writer.on_behalf_of(ObjectId::of(set));
+        own.delete(&self.pods, pod.id(), DeleteParams::default()).await.map_err(|error| {
             if error.is_refusal() {
                 return Error::DeleteRefused { message: error.message, name: error.object.name };
             }

@@ -18,7 +18,7 @@ use basic_replicaset_controller::{
 use catena_api::BasicReplicaSet;
 use operator_kit::{
     report::Failures,
-    run::{Attempt, Controller, Next},
+    run::{Backoffs, Controller, Next},
 };
 
 use crate::{act::Executor, observe::Observer};
@@ -40,9 +40,9 @@ impl Controller for ReplicaSets {
     type Action = Action;
     type Error = Failures;
 
-    async fn observe(&self, set: Arc<BasicReplicaSet>, attempt: Attempt) -> Result<Observed, Failures> {
+    async fn observe(&self, set: Arc<BasicReplicaSet>, backoffs: Backoffs) -> Result<Observed, Failures> {
         let status_age = self.executor.status_age(&set);
-        Ok(self.observer.observe(set, attempt, status_age).await?)
+        Ok(self.observer.observe(set, backoffs, status_age).await?)
     }
 
     fn decide(&self, observed: &Observed) -> Action {

@@ -16,7 +16,7 @@ use futures::{StreamExt, stream};
 use jiff::Timestamp;
 use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::{Client, discovery::ApiResource};
-use operator_kit::{report::StatusAge, run::Attempt, write::Ownership};
+use operator_kit::{report::StatusAge, run::Backoffs, write::Ownership};
 use operator_watch::{ApiError, Cache, Cause, Live, ObjectId};
 use pod_state::PodState;
 
@@ -45,13 +45,13 @@ impl Observer {
     pub async fn observe(
         &self,
         set: Arc<BasicReplicaSet>,
-        attempt: Attempt,
+        backoffs: Backoffs,
         status_age: StatusAge,
     ) -> Result<Observed, Error> {
         // Pods that are missing in an incomplete cache would be created again.
         let problem = self.pods.watch().problem();
         let is_blind = problem.is_some();
-        let is_deferred = matches!(attempt, Attempt::Deferred(_));
+        let is_deferred = backoffs.everything().is_some();
         if let Some(problem) = problem.filter(|_| !is_deferred) {
             return Err(Error::NotObserved { problem });
         }
@@ -60,7 +60,7 @@ impl Observer {
         let ObjectId { namespace, uid, .. } = ObjectId::of(&*set);
         let mut observed = Observed {
             set: set.clone(),
-            attempt,
+            backoffs,
             is_blind,
             now: Timestamp::now(),
             revision,
@@ -128,7 +128,7 @@ impl Observer {
     async fn look_up_names(&self, observed: &mut Observed) {
         let set = observed.set.clone();
         let ObjectId { namespace, uid, .. } = ObjectId::of(&*set);
-        let may_look = !observed.attempt.holds(step::LOOK_UP);
+        let may_look = !observed.backoffs.holds(step::LOOK_UP);
         let is_shown = |slot| observed.pods.iter().any(|pod| pod.slot == Some(slot));
         let is_made = |revision: &String| {
             observed.revision.as_ref().ok() == Some(revision) || observed.former.as_ref() == Some(revision)
@@ -173,7 +173,7 @@ impl Observer {
         let ObjectId { namespace, uid, .. } = ObjectId::of(&*set);
         let mut candidates = self.pods.group(namespace, revision);
         candidates.retain(|pod| pod.owner.is_none() && pod.counts() && !self.memory.is_known_other(uid, pod));
-        if observed.attempt.holds(step::LOOK_UP) {
+        if observed.backoffs.holds(step::LOOK_UP) {
             observed.unclear += candidates.len();
             return Ok(());
         }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use catena_api::{BasicReplicaSet, PodReplacementPolicy, keys};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use operator_kit::{report::StatusAge, run::Attempt, write::Ownership};
+use operator_kit::{report::StatusAge, run::Backoffs, write::Ownership};
 use operator_templates::TemplateError;
 use operator_watch::ApiError;
 use pod_state::PodState;
@@ -27,7 +27,7 @@ pub struct Observed {
     /// The set.
     pub set: Arc<BasicReplicaSet>,
     /// The steps that this pass may take.
-    pub attempt: Attempt,
+    pub backoffs: Backoffs,
     /// Whether pods are unknown, so that existing ones may be missing below.
     pub is_blind: bool,
     /// The time of the observation.
@@ -107,7 +107,7 @@ impl Observed {
     /// Whether a step failed for so many slots or pods that it will fail for another one, too.
     #[must_use]
     pub fn is_in_vain(&self, step: &str) -> bool {
-        self.attempt.held_items(step) >= MAX_FAILED_ITEMS + self.wanted()
+        self.backoffs.held_items(step) >= MAX_FAILED_ITEMS + self.wanted()
     }
 
     /// The number of pods that the set has or may have, but that are not among [`Self::pods`]: no others are created in

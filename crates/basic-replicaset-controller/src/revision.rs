@@ -1,16 +1,14 @@
 //! The revision of pods, and the record of the one that served last.
 
 use catena_api::{BasicReplicaSet, LastServed};
-use operator_templates::{
-    ApiKind, Rendered, Subject, TemplateError, Templates, is_object_name, sha256, short_digest,
-};
+use operator_templates::{Rendered, Subject, TemplateError, Templates, is_object_name, sha256, short_digest};
 use operator_watch::ObjectId;
 use serde_json::Value;
 
 /// The suffix for renderings that are of no pod: those that compute the revision.
 pub const NO_POD: &str = "bcdfghjk";
 /// What templates render.
-pub const POD: ApiKind<'static> = ("v1", "Pod");
+pub const POD: (&str, &str) = ("v1", "Pod");
 /// Maximum length of a recorded pod, in bytes.
 const LONGEST_RECORD: usize = 256 * 1024;
 

@@ -6,7 +6,7 @@ use catena_api::keys;
 use k8s_openapi::api::core::v1::Pod;
 use kube::discovery::ApiResource;
 use operator_kit::run::{Sample, Validate};
-use operator_templates::{Declarations, Templates};
+use operator_templates::{Parameter, Templates};
 use serde::Deserialize;
 
 use crate::revision::POD;
@@ -27,7 +27,7 @@ pub struct Settings {
 struct File {
     templates: BTreeMap<String, String>,
     #[serde(default)]
-    parameters: Declarations,
+    parameters: BTreeMap<String, Vec<Parameter>>,
     revision_label: Option<String>,
 }
 
@@ -88,8 +88,7 @@ mod tests {
             |name: &str| format!("{{apiVersion: v1, kind: Pod, metadata: {{name: {{{{ {name} }}}}}}}}");
         let templates = [("default", template("name ~ '-' ~ suffix")), ("fixed", template("name"))];
         let templates = templates.map(|(name, text)| (name.to_owned(), text)).into();
-        let settings =
-            Settings::from(File { templates, parameters: Declarations::new(), revision_label: None });
+        let settings = Settings::from(File { templates, parameters: BTreeMap::new(), revision_label: None });
         assert!(settings.validate().is_ok());
         let warnings = settings.warnings();
         assert!(matches!(&warnings[..], [only] if only.contains("\"fixed\"") && only.contains("suffix")));

@@ -8,10 +8,7 @@ use catena_api::{
     keys, reason,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use operator_kit::{
-    report::{Conditions, Pace},
-    run::Attempt,
-};
+use operator_kit::report::{Conditions, Pace};
 use operator_watch::{Failure, NextRetry, ObjectId};
 use pod_state::{PodState, START_TOLERANCE};
 
@@ -178,17 +175,16 @@ pub fn next_blocker(observed: &Observed) -> Option<Duration> {
 /// The failure that keeps the set from its pods, including a missing template while its pods still run. A failed step
 /// is not reported while the set is complete, nor is a skipped slot while there are others.
 fn failure(observed: &Observed, is_complete: bool) -> Option<Failure> {
-    let attempt = &observed.attempt;
-    let of_step = match attempt {
-        Attempt::Without(_) if is_complete => None,
-        Attempt::Without(_) | Attempt::Deferred(_) | Attempt::Allowed => {
-            let of_place =
-                attempt.item_failure(step::CREATE, |_| true).filter(|_| observed.is_in_vain(step::CREATE));
-            let stays = |uid: &str| {
-                observed.pods.iter().any(|pod| &*pod.uid == uid && pod.state != PodState::Terminating)
-            };
-            attempt.failure().or(of_place).or(attempt.item_failure(step::DELETE, stays))
-        }
+    let backoffs = &observed.backoffs;
+    let of_step = if is_complete && backoffs.everything().is_none() {
+        None
+    } else {
+        let of_place =
+            backoffs.item_failure(step::CREATE, |_| true).filter(|_| observed.is_in_vain(step::CREATE));
+        let stays = |uid: &str| {
+            observed.pods.iter().any(|pod| &*pod.uid == uid && pod.state != PodState::Terminating)
+        };
+        backoffs.failure().or(of_place).or(backoffs.item_failure(step::DELETE, stays))
     };
     let refused = observed.revision.as_ref().err();
     of_step.cloned().or_else(|| refused.map(|error| Failure::stalled(error.reason, &*error.message)))

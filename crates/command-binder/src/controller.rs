@@ -12,7 +12,7 @@ use command_binder::{
     decide::{Action, decide},
     observed::Observed,
 };
-use operator_kit::run::{Attempt, Controller, Next};
+use operator_kit::run::{Backoffs, Controller, Next};
 use operator_watch::{ApiError, Watched};
 
 use crate::{act::Executor, observe::Observer};
@@ -31,8 +31,8 @@ impl Controller for Commands {
     type Action = Action;
     type Error = ApiError;
 
-    async fn observe(&self, command: Arc<Self::Kind>, attempt: Attempt) -> Result<Observed, ApiError> {
-        self.observer.observe(command, attempt).await
+    async fn observe(&self, command: Arc<Self::Kind>, backoffs: Backoffs) -> Result<Observed, ApiError> {
+        self.observer.observe(command, backoffs).await
     }
 
     fn decide(&self, observed: &Observed) -> Action {

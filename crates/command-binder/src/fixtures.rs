@@ -7,7 +7,7 @@ use command_binder::{
     observed::{Observed, Target},
 };
 use command_kinds::CommandKind;
-use operator_kit::run::Attempt;
+use operator_kit::run::Backoffs;
 use operator_watch::{Source, TrimmedObject, Watched, WatchedResource};
 
 /// The object as a command of the kind.
@@ -21,7 +21,7 @@ pub fn command(kind: &Arc<CommandKind>, object: TrimmedObject) -> Watched<Comman
 pub fn observed(command: Watched<CommandRow>, target: Option<Target>, now: &str) -> Observed {
     Observed {
         command: Arc::new(command),
-        attempt: Attempt::Allowed,
+        backoffs: Backoffs::default(),
         now: now.parse().unwrap(),
         target,
         refreshed: None,

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use operator_kit::run::Attempt;
+use operator_kit::run::Backoffs;
 use operator_watch::{ServedKind, Watched};
 
 use crate::command::CommandRow;
@@ -15,7 +15,7 @@ pub struct Observed {
     /// The command.
     pub command: Arc<Watched<CommandRow>>,
     /// The steps that this pass may take.
-    pub attempt: Attempt,
+    pub backoffs: Backoffs,
     /// The time of the observation.
     pub now: Timestamp,
     /// Its target, if it had to be looked up.

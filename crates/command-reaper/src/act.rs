@@ -1,10 +1,10 @@
 //! Action → one write. The only writer.
 
 use catena_api::{keys, reason};
-use command_reaper::{decide::Action, observed::Observed};
-use kube::api::ObjectMeta;
+use command_reaper::{command::CommandRow, decide::Action, observed::Observed};
+use kube::api::{DeleteParams, ObjectMeta, Preconditions};
 use operator_kit::{report::Events, run::Next, write::Writer};
-use operator_watch::{Failure, ObjectId};
+use operator_watch::{ApiError, Failure, ObjectId, Watched};
 use serde_json::json;
 
 use crate::memory::Memory;
@@ -28,7 +28,7 @@ impl Executor {
             Action::Delete => {
                 // A lost answer, or the end of this pass, must not make it forgotten.
                 let before = self.memory.send_deletion(command, observed.now);
-                if let Err(error) = self.writer.delete_as_seen(command).await {
+                if let Err(error) = self.delete(command).await {
                     // A refusal proves nothing about an earlier deletion, which may be its very reason.
                     if !error.may_have_taken_effect() {
                         self.memory.withdraw_deletion(command, before);
@@ -60,6 +60,15 @@ impl Executor {
             Action::Wait(time) => Ok(Next::Wait(time)),
             Action::Settle => Ok(Next::Settled),
         }
+    }
+
+    /// Deletes a command in exactly the state that its watch has shown; its dependents follow in the background.
+    async fn delete(&self, command: &Watched<CommandRow>) -> Result<(), ApiError> {
+        let ObjectMeta { uid, resource_version, .. } = command.metadata.clone();
+        // Explicit, because some kinds, such as Job, orphan their dependents by default.
+        let params = DeleteParams::background().preconditions(Preconditions { uid, resource_version });
+        let id = ObjectId::of(command);
+        self.writer.on_behalf_of(id).delete(&command.source.watched, id, params).await
     }
 }
 

@@ -11,7 +11,7 @@ use command_reaper::{
     decide::{Action, decide},
     observed::Observed,
 };
-use operator_kit::run::{Attempt, Controller, Next};
+use operator_kit::run::{Backoffs, Controller, Next};
 use operator_watch::{Failure, Watched};
 
 use crate::{act::Executor, observe::Observer};
@@ -30,8 +30,8 @@ impl Controller for Commands {
     type Action = Action;
     type Error = Failure;
 
-    async fn observe(&self, command: Arc<Self::Kind>, attempt: Attempt) -> Result<Observed, Failure> {
-        Ok(self.observer.observe(command, attempt))
+    async fn observe(&self, command: Arc<Self::Kind>, backoffs: Backoffs) -> Result<Observed, Failure> {
+        Ok(self.observer.observe(command, backoffs))
     }
 
     fn decide(&self, observed: &Observed) -> Action {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use command_reaper::{command::CommandRow, observed::Observed};
 use jiff::Timestamp;
-use operator_kit::run::Attempt;
+use operator_kit::run::Backoffs;
 use operator_watch::Watched;
 
 use crate::memory::Memory;
@@ -17,9 +17,9 @@ pub struct Observer {
 
 impl Observer {
     /// Reads the state of a command.
-    pub fn observe(&self, command: Arc<Watched<CommandRow>>, attempt: Attempt) -> Observed {
+    pub fn observe(&self, command: Arc<Watched<CommandRow>>, backoffs: Backoffs) -> Observed {
         let (is_deleted, came_back) = (self.memory.is_deleted(&command), self.memory.came_back(&command));
-        Observed { command, attempt, now: Timestamp::now(), is_deleted, came_back }
+        Observed { command, backoffs, now: Timestamp::now(), is_deleted, came_back }
     }
 
     /// Forgets a command that is gone.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use operator_kit::run::Attempt;
+use operator_kit::run::Backoffs;
 use operator_watch::Watched;
 
 use crate::command::CommandRow;
@@ -14,7 +14,7 @@ pub struct Observed {
     /// The command.
     pub command: Arc<Watched<CommandRow>>,
     /// The steps that this pass may take.
-    pub attempt: Attempt,
+    pub backoffs: Backoffs,
     /// The time of the observation, by this machine's clock.
     pub now: Timestamp,
     /// Whether it was deleted here, which the cache has yet to show.

@@ -12,7 +12,7 @@ use command_runner::{
     decide::{Action, decide},
     observed::Observed,
 };
-use operator_kit::{run::Attempt, run::Controller, run::Next};
+use operator_kit::{run::Backoffs, run::Controller, run::Next};
 use operator_watch::ApiError;
 
 use crate::{act::Executor, memory::Memory, observe::Observer};
@@ -36,8 +36,8 @@ impl Controller for Commands {
     type Action = Action;
     type Error = ApiError;
 
-    async fn observe(&self, command: Arc<Command>, attempt: Attempt) -> Result<Observed, ApiError> {
-        self.observer.observe(command, attempt).await
+    async fn observe(&self, command: Arc<Command>, backoffs: Backoffs) -> Result<Observed, ApiError> {
+        self.observer.observe(command, backoffs).await
     }
 
     fn decide(&self, observed: &Observed) -> Action {

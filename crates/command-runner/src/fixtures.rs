@@ -9,7 +9,7 @@ use command_runner::{
     observed::{Look, Observed, Target},
 };
 use kube::discovery::ApiResource;
-use operator_kit::run::Attempt;
+use operator_kit::run::Backoffs;
 use operator_watch::{Source, Watched, WatchedResource};
 use serde_json::{Value, json};
 
@@ -85,7 +85,7 @@ pub fn shop(ran: &[&Arc<Command>], more: &Value) -> Look {
 pub fn observed(command: &Arc<Command>, line: &[&Arc<Command>], target: Look) -> Observed {
     Observed {
         command: command.clone(),
-        attempt: Attempt::Allowed,
+        backoffs: Backoffs::default(),
         now: NOW.parse().unwrap(),
         line: line.iter().map(|command| Arc::clone(command)).collect(),
         unknown: None,

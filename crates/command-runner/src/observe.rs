@@ -11,7 +11,7 @@ use command_runner::{
 };
 use jiff::Timestamp;
 use kube::Client;
-use operator_kit::run::Attempt;
+use operator_kit::run::Backoffs;
 use operator_watch::{ApiError, Cause, Live, ObjectId, ServedKinds};
 
 use crate::memory::Memory;
@@ -33,7 +33,7 @@ impl Observer {
     }
 
     /// Reads the state of a command: that of its target live, because on that one it is carried out.
-    pub async fn observe(&self, command: Arc<Command>, attempt: Attempt) -> Result<Observed, ApiError> {
+    pub async fn observe(&self, command: Arc<Command>, backoffs: Backoffs) -> Result<Observed, ApiError> {
         let (row, uid) = (&command.row, ObjectId::of(&*command).uid);
         let may_act =
             !row.has_ended() && row.target.is_some() && command.metadata.deletion_timestamp.is_none();
@@ -48,12 +48,12 @@ impl Observer {
             is_confirmed: false,
             takes_status: schema.and_then(|schema| row.takes_status(schema)),
             since_told: self.memory.since_told(uid),
-            attempt,
+            backoffs,
             command: command.clone(),
         };
         let is_needed = may_act && (observed.needs_target() || self.memory.has_run(uid));
         let Some(to) = reference.filter(|_| is_needed) else { return Ok(observed) };
-        if matches!(observed.attempt, Attempt::Deferred(_)) {
+        if observed.backoffs.everything().is_some() {
             return Ok(observed);
         }
         let left = self.memory.look_in(uid, LOOK_INTERVAL);

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use catena_api::command::RecentCommands;
 use jiff::Timestamp;
 use kube::discovery::ApiResource;
-use operator_kit::run::Attempt;
+use operator_kit::run::Backoffs;
 use serde_json::Value;
 
 use crate::{
@@ -19,7 +19,7 @@ pub struct Observed {
     /// The command.
     pub command: Arc<Command>,
     /// The steps that this pass may take.
-    pub attempt: Attempt,
+    pub backoffs: Backoffs,
     /// The time of the observation.
     pub now: Timestamp,
     /// All commands of its target, with itself, the oldest first.

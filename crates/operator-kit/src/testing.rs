@@ -1,15 +1,20 @@
 //! A mocked API server for tests of controllers, and what the kit makes of any text.
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
-use operator_templates::escape_json;
+use kube::Client;
 pub use operator_watch::testing::{
     Answer, Lenient, Log, Sent, answering, answering_at, in_turn, is_watch_line, page, refused,
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tokio::sync::watch;
 
-use crate::run::{Next, Validate, parse_settings};
+use crate::{
+    report::{Events, metrics::Metrics},
+    run::{Current, LiveSettings, Next, Validate, parse_settings},
+    write::{Writer, escape_json},
+};
 
 /// A step, and its effects.
 pub struct Taken<O, M, E> {
@@ -21,6 +26,37 @@ pub struct Taken<O, M, E> {
     pub memory: M,
     /// The observation on which it was decided.
     pub observed: O,
+}
+
+impl Default for Metrics {
+    /// Metrics that nobody is served.
+    fn default() -> Self {
+        Self::new("operator")
+    }
+}
+
+impl Events {
+    /// Events without an [`Operator`](crate::run::Operator), such as those over a mocked client.
+    #[must_use]
+    pub fn over(client: Client, controller: &str) -> Self {
+        Self::new(client, controller, controller, Arc::default())
+    }
+}
+
+impl Writer {
+    /// A writer without an [`Operator`](crate::run::Operator), such as one over a mocked client.
+    #[must_use]
+    pub fn over(client: Client, manager: &'static str) -> Self {
+        Self::new(client, manager, Arc::default())
+    }
+}
+
+impl<S> LiveSettings<S> {
+    /// Settings that never change.
+    #[must_use]
+    pub fn fixed(settings: S) -> Self {
+        Self(watch::channel(Current { version: 1, settings: Arc::new(settings) }).1)
+    }
 }
 
 /// Settings, as they are read from their file.

@@ -21,9 +21,15 @@ const SHOWN: usize = 60;
 /// A path in an object, for people, and the value there.
 type Place<'o> = (String, &'o Value);
 
-/// The places that an answer of the server names, in its causes or else in its message.
+/// The paths in an object that an answer of the server names, in its causes or else in its message, each with the value there if
+/// that is a single one, as a part of a message.
 #[must_use]
-pub fn named<'o>(message: &str, fields: &[String], object: &'o Value) -> Vec<Place<'o>> {
+pub fn named_fields(message: &str, fields: &[String], object: &Value) -> Vec<(String, Option<String>)> {
+    let places = named(message, fields, object).into_iter();
+    places.map(|(path, value)| (path, text(value).map(|value| shown(&value)))).collect()
+}
+
+fn named<'o>(message: &str, fields: &[String], object: &'o Value) -> Vec<Place<'o>> {
     if !fields.is_empty() {
         return fields.iter().flat_map(|field| places(field, object)).collect();
     }
@@ -41,8 +47,7 @@ pub fn named<'o>(message: &str, fields: &[String], object: &'o Value) -> Vec<Pla
 }
 
 /// A scalar value as text.
-#[must_use]
-pub fn text(value: &Value) -> Option<String> {
+pub(crate) fn text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
         Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
@@ -51,8 +56,7 @@ pub fn text(value: &Value) -> Option<String> {
 }
 
 /// A value for a message.
-#[must_use]
-pub fn shown(text: &str) -> String {
+pub(crate) fn shown(text: &str) -> String {
     if text.len() > SHOWN { "a longer string".to_owned() } else { format!("{text:?}") }
 }
 

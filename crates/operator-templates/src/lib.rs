@@ -11,18 +11,16 @@
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 
-mod digest;
 mod expression;
-pub mod field_path;
-mod object_name;
-pub mod reason;
+mod field_path;
+mod names;
 mod templates;
 mod yaml;
 
 pub use {
-    digest::{sha256, short_digest},
     expression::{Expression, ExpressionError, is_same_quantity},
-    object_name::is_object_name,
-    templates::{ApiKind, Declarations, Parameter, Rendered, Subject, TemplateError, Templates, top_keys},
-    yaml::{YamlError, documents, escape_json, from_yaml, to_yaml},
+    field_path::named_fields,
+    names::{is_object_name, sha256, short_digest},
+    templates::{Parameter, Rendered, Subject, TemplateError, Templates, top_keys},
+    yaml::{YamlError, documents, from_yaml, to_yaml},
 };

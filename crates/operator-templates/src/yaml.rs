@@ -167,25 +167,6 @@ fn is_other_number(digits: &str) -> bool {
         || [".inf", ".nan"].contains(&&*digits)
 }
 
-/// Escapes the characters that are plain in JSON but not in YAML: line breaks and unprintable characters. In a quoted
-/// text, for example, a parser folds U+0085 into a space. The API server reads the body of an apply as YAML.
-#[must_use]
-pub fn escape_json(json: &str) -> String {
-    // Nearly all are plain, and none of these characters is.
-    if json.bytes().all(|byte| byte < 0x7f) {
-        return json.to_owned();
-    }
-    json.chars().fold(String::with_capacity(json.len()), |mut text, character| {
-        match character {
-            '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}' => {
-                text.extend(format!("\\u{:04x}", u32::from(character)).chars());
-            }
-            plain => text.push(plain),
-        }
-        text
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;

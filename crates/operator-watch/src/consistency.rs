@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use kube::discovery::ApiResource;
+use kube::{Resource, discovery::ApiResource};
 
 /// The highest resourceVersion that a watch has delivered since its last list.
 #[derive(Clone, Debug, Default)]
@@ -66,6 +66,12 @@ impl WatchedResource {
     /// A kind whose watch is known.
     pub fn new(resource: impl Into<Arc<ApiResource>>, seen: &Watermark) -> Self {
         Self { resource: resource.into(), seen: seen.clone() }
+    }
+
+    /// The kind `K`, whose watch has delivered this.
+    #[must_use]
+    pub fn of<K: Resource<DynamicType = ()>>(seen: &Watermark) -> Self {
+        Self::new(ApiResource::erase::<K>(&()), seen)
     }
 
     /// A kind that is not watched: nothing waits for its writes.

@@ -3,38 +3,28 @@
 
 mod api_error;
 mod cache;
-mod clip;
 mod consistency;
+mod decode;
 mod failure;
 mod health;
-mod lenient;
 mod live;
-mod next_retry;
 mod object;
-mod reason;
-mod report;
 mod served;
 mod stream;
 #[cfg(feature = "testing")]
 pub mod testing;
-mod trimmed;
-mod typed;
 mod watched_kind;
 
 pub use {
     api_error::{ApiError, Cause, Verb},
-    cache::{Cache, Row, SharedRows},
+    cache::{Cache, Dependent, Row, SharedRows},
     consistency::{WatchedResource, Watermark},
-    failure::Failure,
-    health::{Health, Need},
-    lenient::Unmanaged,
+    decode::{Trimmed, TrimmedObject, Unmanaged},
+    failure::{Failure, NextRetry},
+    health::Health,
     live::Live,
-    next_retry::NextRetry,
     object::{Named, ObjectId},
-    report::Report,
     served::{ServedKind, ServedKinds},
-    stream::{Watch, WatchHandle, Watches},
-    trimmed::{Trimmed, TrimmedObject},
-    typed::Dependent,
-    watched_kind::{Intake, Source, Watched, WatchedKind},
+    stream::{Report, Watch, WatchHandle, Watches},
+    watched_kind::{Source, Watched, WatchedKind},
 };

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use thiserror::Error;
 use tokio::time::timeout;
 
-use crate::{ApiError, Cause, Trimmed, TrimmedObject, Verb, lenient::Lenient, object::Named, stream};
+use crate::{ApiError, Cause, Trimmed, TrimmedObject, Verb, decode::Lenient, object::Named, stream};
 
 /// Time within which the API server has to answer a request: a webhook may take up to 30 s before the server goes on
 /// without it.

@@ -13,9 +13,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tower_test::mock::{Handle, pair};
 
-pub use crate::lenient::Lenient;
+pub use crate::decode::Lenient;
 use crate::{
-    lenient::Unreadable,
+    decode::Unreadable,
     stream::{Change, read_page},
 };
 

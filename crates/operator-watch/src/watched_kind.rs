@@ -4,16 +4,13 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{
-    Api, Client, Resource,
+    Resource,
     api::{DynamicObject, ObjectMeta},
     discovery::ApiResource,
 };
+use tokio::sync::watch::Receiver;
 
-use crate::{
-    ServedKinds, TrimmedObject, Watch, WatchedResource, Watermark,
-    health::{Health, Need, WatchStatus},
-    trimmed::of_the_kinds_of,
-};
+use crate::{TrimmedObject, WatchedResource, Watermark, decode::of_the_kinds_of, health::WatchState};
 
 /// An object of a kind that is known only at run time, trimmed to the fields that its controller reads.
 #[derive(Clone, Debug)]
@@ -60,25 +57,16 @@ impl<R> WatchedKind<R> {
             == (&other.id, &other.resource, &other.fingerprint, &other.selector, other.is_metadata_only)
     }
 
-    /// The intake of its objects, in whichever version is served.
-    pub fn intake(
+    /// What is kept of its objects, each with the version in which it was listed.
+    pub(crate) fn trimming(
         self,
-        client: &Client,
-        served: &ServedKinds,
-        health: &Health,
-    ) -> Intake<TrimmedObject, Watched<R>>
-    where
-        R: 'static,
-    {
-        let kind = format!("{} ({})", self.resource.kind, self.id);
-        let Self { id, resource, selector, is_metadata_only, trim, .. } = self;
-        let (status, seen) = (health.watch(&kind, Need::Never), Watermark::default());
-        let api = Api::all_with(client.clone(), &*resource);
-        let mut watch = Watch::new(api, kind).in_any_version(served, resource.clone());
-        (watch.labels, watch.is_metadata_only) = (selector, is_metadata_only);
-        let watched = WatchedResource::new(resource.clone(), &seen);
-        let (mut source, state) = (Arc::new(Source { id, watched }), status.subscribe());
-        let trim = move |object: TrimmedObject| {
+        seen: &Watermark,
+        state: Receiver<WatchState>,
+    ) -> impl FnMut(TrimmedObject) -> Watched<R> + use<R> {
+        let Self { id, resource, trim, .. } = self;
+        let watched = WatchedResource::new(resource.clone(), seen);
+        let mut source = Arc::new(Source { id, watched });
+        move |object: TrimmedObject| {
             let listed = state.borrow().substitute.clone().unwrap_or_else(|| resource.clone());
             if listed != source.watched.resource {
                 let watched = WatchedResource::new(listed, &source.watched.seen);
@@ -95,8 +83,7 @@ impl<R> WatchedKind<R> {
                 ..ObjectMeta::default()
             };
             Watched { metadata, source: source.clone(), row: trim(object) }
-        };
-        Intake { watch, status, seen, trim: Box::new(trim) }
+        }
     }
 }
 
@@ -115,18 +102,6 @@ impl<R> Watched<R> {
         let (api_version, kind) = (Some(api_version.clone()), Some(kind.clone()));
         ObjectReference { api_version, kind, name, namespace, uid, ..ObjectReference::default() }
     }
-}
-
-/// The intake of objects of a kind: their watch, and the trimming of each object.
-pub struct Intake<Raw, K> {
-    /// The objects to watch.
-    pub watch: Watch<Raw>,
-    /// The state of their watch.
-    pub status: WatchStatus,
-    /// The highest version that the watch has delivered.
-    pub seen: Watermark,
-    /// What is kept of an object.
-    pub trim: Box<dyn FnMut(Raw) -> K + Send + Sync>,
 }
 
 impl<R> Resource for Watched<R> {
@@ -153,11 +128,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::testing::{Answer, answering};
+    use crate::health::{Health, Need};
 
-    #[tokio::test]
-    async fn an_object_is_written_and_named_in_the_version_in_which_it_was_listed() {
-        let (client, _log) = answering(|_| Answer::Silence);
+    #[test]
+    fn an_object_is_written_and_named_in_the_version_in_which_it_was_listed() {
         let [v1, v2] = ["v1", "v2"].map(|version| {
             let kind = GroupVersionKind::gvk("x.dev", version, "Move");
             Arc::new(ApiResource::from_gvk_with_plural(&kind, "moves"))
@@ -170,21 +144,22 @@ mod tests {
             trim: Arc::new(|_| ()),
             fingerprint: String::new(),
         };
-        let mut intake = kind.intake(&client, &ServedKinds::new(client.clone()), &Health::default());
+        let mut status = Health::default().watch("Move", Need::Never);
+        let mut trim = kind.trimming(&Watermark::default(), status.subscribe());
         let mut listed = || {
             let object = json!({"metadata": {"namespace": "shop", "name": "a", "uid": "u"}});
-            (intake.trim)(serde_json::from_value(object).unwrap())
+            trim(serde_json::from_value(object).unwrap())
         };
         let before = [listed(), listed()];
         assert!(Arc::ptr_eq(&before[0].source, &before[1].source), "it is in memory once");
         assert_eq!(before[0].object_ref(&v1).api_version.as_deref(), Some("x.dev/v1"));
-        intake.status.substituted(Some(v2.clone()));
+        status.substituted(Some(v2.clone()));
         let after = listed();
         assert_eq!((after.resource(), &after.source.watched.resource), (&*v2, &v2));
         let ObjectReference { api_version, kind, namespace, name, uid, .. } = after.object_ref(&v1);
         let reference = [api_version, kind, namespace, name, uid].map(Option::unwrap);
         assert_eq!(reference, ["x.dev/v2", "Move", "shop", "a", "u"]);
-        intake.status.substituted(None);
+        status.substituted(None);
         assert_eq!(listed().resource(), &*v1);
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
-use operator_kit::run::{Attempt, Controller, Identity, Next, Operator, Queue};
+use operator_kit::run::{Backoffs, Controller, Identity, Next, Operator, Queue};
 use operator_kit::write::{Ownership, Writer};
 use operator_watch::{Cache, Dependent, Failure, ObjectId, Watch, WatchedResource};
 use serde::de::IgnoredAny;
@@ -20,7 +20,7 @@ impl Controller for Cards {
     type Action = Option<Value>;
     type Error = Failure;
 
-    async fn observe(&self, account: Arc<ServiceAccount>, _: Attempt) -> Result<Self::Observed, Failure> {
+    async fn observe(&self, account: Arc<ServiceAccount>, _: Backoffs) -> Result<Self::Observed, Failure> {
         // Fails while the cache is incomplete: a card that it lacks would be created again.
         let has_card = !self.cards.owned_by(ObjectId::of(&*account))?.is_empty();
         Ok((account, has_card))

@@ -2,7 +2,7 @@
 
 use job_replicas::{decide::Action, job, kind::JobReplicas, status::CONDITIONS};
 use k8s_openapi::api::batch::v1::Job;
-use kube::discovery::ApiResource;
+use kube::{api::DeleteParams, discovery::ApiResource};
 use operator_kit::{
     run::Next,
     write::{Batch, Writer},
@@ -35,7 +35,7 @@ impl Executor {
             Action::Delete(jobs) => {
                 // The Job stays until its worker is gone, so that readiness can wait for that.
                 let delete = async |job: std::sync::Arc<job::JobRow>| {
-                    writer.delete_in_foreground(&self.jobs, job.id()).await
+                    writer.delete(&self.jobs, job.id(), DeleteParams::foreground()).await
                 };
                 Batch::run(jobs, delete, |_| false).await.all()?;
             }

@@ -11,7 +11,7 @@ use job_replicas::{
     kind::JobReplicas,
     observed::Observed,
 };
-use operator_kit::run::{Attempt, Controller, Next};
+use operator_kit::run::{Backoffs, Controller, Next};
 use operator_watch::Failure;
 
 use crate::{act::Executor, observe::Observer};
@@ -30,8 +30,8 @@ impl Controller for JobReplicasController {
     type Action = Action;
     type Error = Failure;
 
-    async fn observe(&self, set: Arc<JobReplicas>, attempt: Attempt) -> Result<Observed, Failure> {
-        self.observer.observe(set, attempt)
+    async fn observe(&self, set: Arc<JobReplicas>, backoffs: Backoffs) -> Result<Observed, Failure> {
+        self.observer.observe(set, backoffs)
     }
 
     fn decide(&self, observed: &Observed) -> Action {

@@ -9,7 +9,7 @@ use job_replicas::{
     kind::JobReplicas,
     observed::Observed,
 };
-use operator_kit::run::{Attempt, LiveSettings};
+use operator_kit::run::{Backoffs, LiveSettings};
 use operator_watch::{Cache, Failure, ObjectId};
 
 /// Reads the state of an object.
@@ -22,7 +22,7 @@ pub struct Observer {
 
 impl Observer {
     /// Reads the state of an object.
-    pub fn observe(&self, set: Arc<JobReplicas>, attempt: Attempt) -> Result<Observed, Failure> {
+    pub fn observe(&self, set: Arc<JobReplicas>, backoffs: Backoffs) -> Result<Observed, Failure> {
         // Jobs that are missing in an incomplete cache would be created again.
         if let Some(problem) = self.jobs.watch().problem() {
             return Err(Failure::transient(
@@ -36,7 +36,7 @@ impl Observer {
             revision: revision(&set),
             surge: self.settings.current().surge,
             now: Timestamp::now(),
-            attempt,
+            backoffs,
             set,
         })
     }

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use operator_kit::run::Attempt;
+use operator_kit::run::Backoffs;
 
 use crate::{
     job::{JobRow, Phase},
@@ -20,7 +20,7 @@ pub struct Observed {
     /// The object.
     pub set: Arc<JobReplicas>,
     /// The steps that this pass may take.
-    pub attempt: Attempt,
+    pub backoffs: Backoffs,
     /// The time of the observation.
     pub now: Timestamp,
     /// The revision of new Jobs.

@@ -30,7 +30,7 @@ pub fn status(observed: &Observed) -> JobReplicasStatus {
     };
     let active = count(&|job| job.phase == Phase::Ready);
     let updated = count(&|job| job.counts() && job.revision == observed.revision);
-    let failure = observed.attempt.failure();
+    let failure = observed.backoffs.failure();
     let is_stalled = failure.is_some_and(|failure| failure.is_stalled);
     let is_ready = failure.is_none() && observed.is_complete();
     let (reason, message) = match failure {

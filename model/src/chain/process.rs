@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use operator_kit::run::{Attempt, HeldUp};
+use operator_kit::run::Backoffs;
 
 use super::{
     content::{Json, Object, Server},
@@ -123,18 +123,18 @@ impl Process {
     }
 
     /// The steps that a pass over an object may take.
-    pub fn attempt(&self, object: &Object) -> Attempt {
+    pub fn backoffs(&self, object: &Object) -> Backoffs {
         let held = self.held.get(&object.meta.uid).filter(|held| held.generation == object.meta.generation);
-        let Some(held) = held else { return Attempt::Allowed };
-        let mut held_up = HeldUp::default();
+        let Some(held) = held else { return Backoffs::default() };
+        let mut held_up = Backoffs::default();
         for (step, item) in &held.steps {
             held_up = match (*step, item) {
-                ("", _) => return Attempt::Deferred(failure()),
+                ("", _) => return Backoffs::of_everything(failure()),
                 (step, None) => held_up.and_step(step, failure()),
                 (step, Some(item)) => held_up.and_item(step, item, failure()),
             };
         }
-        Attempt::Without(held_up)
+        held_up
     }
 
     /// A step failed, as a whole or for an item.

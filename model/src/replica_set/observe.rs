@@ -43,7 +43,7 @@ pub fn observe(process: &mut Process, server: &Server, scope: &Scope, set: &Obje
     if scope.has(Sabotage::OverlooksDeletion) {
         real.metadata.deletion_timestamp = None;
     }
-    let attempt = process.attempt(set);
+    let backoffs = process.backoffs(set);
     let mut revision = revision_of(set, &real);
     if scope.has(Sabotage::RendersOnce) {
         revision = process.rendered.get_or_insert_with(|| revision.into()).to_string();
@@ -68,7 +68,7 @@ pub fn observe(process: &mut Process, server: &Server, scope: &Scope, set: &Obje
     let unclear = taken.iter().filter(|taken| taken.holder == Holder::Unclear).count();
     Observed {
         set: Arc::new(real),
-        attempt,
+        backoffs,
         is_blind: false,
         now,
         revision: Ok(revision),

@@ -4,10 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use basic_replicaset_controller::step;
 use catena_api::keys;
-use operator_kit::{
-    report::StatusAge,
-    run::{Attempt, HeldUp},
-};
+use operator_kit::{report::StatusAge, run::Backoffs};
 
 use super::content::{Object, Server, Spec, Status, Stored};
 use crate::{
@@ -91,11 +88,11 @@ impl Process {
     }
 
     /// The steps that a pass over the set may take.
-    pub fn attempt(&mut self, set: &Object) -> Attempt {
+    pub fn backoffs(&mut self, set: &Object) -> Backoffs {
         if self.held_for != set.meta.generation {
             self.held.clear();
         }
-        let mut held_up = HeldUp::default();
+        let mut held_up = Backoffs::default();
         for ((step, item), is_due) in &self.held {
             held_up = match item {
                 None => held_up.and_step(step, failure()),
@@ -103,7 +100,7 @@ impl Process {
                 Some(item) => held_up.and_item(step, item, failure()),
             };
         }
-        if self.held.is_empty() { Attempt::Allowed } else { Attempt::Without(held_up) }
+        held_up
     }
 
     /// A step failed, as a whole or for an item.

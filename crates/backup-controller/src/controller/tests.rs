@@ -48,7 +48,7 @@ fn answer(is_served: bool, sent: &Sent) -> Answer {
 
 async fn pass(controller: &ProtectedObjects) -> Result<Next, &'static str> {
     let target = watched(&settings(TEMPLATE, "backups"), &target("shop"));
-    let observed = controller.observe(target, Attempt::Allowed).await.unwrap();
+    let observed = controller.observe(target, Backoffs::default()).await.unwrap();
     let action = controller.decide(&observed);
     controller.act(observed, action).await.map_err(|error| error.reason())
 }

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use operator_kit::run::Attempt;
 use operator_watch::Failure;
 use serde_json::Value;
 
@@ -72,7 +71,7 @@ pub fn decide(observed: &Observed) -> Action {
         return Action::Warn(problem.clone());
     }
     let is_protected = finalizer::is_there(&observed.target.row.finalizers);
-    if is_protected == observed.is_selected || observed.attempt != Attempt::Allowed {
+    if is_protected == observed.is_selected || !observed.backoffs.is_empty() {
         Action::Settle
     } else if is_protected {
         Action::TakeBack
@@ -101,7 +100,7 @@ fn let_go(observed: &Observed, kind: &ProtectedKind, held: &Held) -> Action {
                 return given_up(Some(last), &why);
             }
             let due = retry_at(kind, held, last);
-            match observed.attempt.failure() {
+            match observed.backoffs.failure() {
                 // A read that fails meanwhile does not shorten the pause.
                 _ if due > held.now => failed(observed, kind, held, last, due),
                 None => create(observed, kind, held, last.attempt + 1, next),
@@ -118,7 +117,7 @@ fn let_go(observed: &Observed, kind: &ProtectedKind, held: &Held) -> Action {
                 return given_up(None, &why);
             }
             let attempt = held.status.as_ref().map_or(1, |status| status.attempt);
-            match (observed.attempt.failure(), without) {
+            match (observed.backoffs.failure(), without) {
                 (Some(failure), _) => blocked(attempt, failure),
                 (None, Situation::Absent { attempt, backup }) => {
                     create(observed, kind, held, *attempt, backup)

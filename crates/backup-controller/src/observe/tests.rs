@@ -34,9 +34,9 @@ fn observer_by(template: &str, web: Option<Value>, memory: Memory) -> (Observer,
     (Observer::new(client, settings, namespaces, backups, memory), log)
 }
 
-async fn observe(observer: &Observer, attempt: Attempt) -> Option<Held> {
+async fn observe(observer: &Observer, backoffs: Backoffs) -> Option<Held> {
     let settings = settings(TEMPLATE, "backups");
-    observer.observe(watched(&settings, &target("shop")), attempt).await.unwrap().unwrap().0.held
+    observer.observe(watched(&settings, &target("shop")), backoffs).await.unwrap().unwrap().0.held
 }
 
 #[tokio::test]
@@ -53,7 +53,7 @@ async fn of_an_object_that_is_not_the_one_that_was_seen_or_is_not_held_nothing_m
         changed("finalizers", json!(["a.example/x"])),
     ] {
         let (observer, log) = observer(web.clone(), Memory::default());
-        assert!(observe(&observer, Attempt::Allowed).await.is_none(), "{web:?}");
+        assert!(observe(&observer, Backoffs::default()).await.is_none(), "{web:?}");
         assert_eq!(log.take().len(), 1, "no backup of it is looked up: {web:?}");
     }
 }
@@ -62,7 +62,7 @@ async fn of_an_object_that_is_not_the_one_that_was_seen_or_is_not_held_nothing_m
 async fn an_object_of_a_kind_that_is_no_longer_served_is_not_taken_for_gone() {
     let (observer, _) = observer(Some(json!("404 page not found")), Memory::default());
     let settings = settings(TEMPLATE, "backups");
-    let failed = observer.observe(watched(&settings, &target("shop")), Attempt::Allowed).await;
+    let failed = observer.observe(watched(&settings, &target("shop")), Backoffs::default()).await;
     let failure = Failure::from(failed.err().unwrap());
     assert_eq!((failure.reason, failure.is_stalled), ("KindNotServed", false));
     assert!(failure.message.contains("ConfigMap \"web\""), "{failure}");
@@ -77,7 +77,7 @@ async fn of_an_object_that_somebody_lets_go_no_backup_is_looked_up() {
     let (observer, log) = observer(Some(web.clone()), Memory::default());
     let settings = settings(TEMPLATE, "backups");
     let seen = watched(&settings, &web);
-    let held = observer.observe(seen, Attempt::Allowed).await.unwrap().unwrap().0.held.unwrap();
+    let held = observer.observe(seen, Backoffs::default()).await.unwrap().unwrap().0.held.unwrap();
     assert_eq!((held.force_release, held.situation), (ForceRelease::Granted("dumped by hand".into()), None));
     assert_eq!(log.take().len(), 1);
 }
@@ -88,16 +88,16 @@ async fn a_status_that_the_object_does_not_show_holds_and_is_told_again_after_a_
     let memory = Memory::default();
     memory.note_told("u", failed(1));
     let (observer, _) = observer(Some(target("shop")), memory.clone());
-    let held = observe(&observer, Attempt::Allowed).await.unwrap();
+    let held = observe(&observer, Backoffs::default()).await.unwrap();
     assert_eq!((held.status, held.tell_again), (Some(failed(1)), Some(UNSHOWN_STATUS_DELAY)));
     tokio::time::sleep(UNSHOWN_STATUS_DELAY).await;
-    let held = observe(&observer, Attempt::Allowed).await.unwrap();
+    let held = observe(&observer, Backoffs::default()).await.unwrap();
     assert_eq!(held.tell_again, Some(Duration::ZERO));
 
     let mut shown = target("shop");
     shown["metadata"]["annotations"] = json!({BACKUP_STATUS: failed(1).text()});
     let (observer, _) = self::observer(Some(shown), memory);
-    assert_eq!(observe(&observer, Attempt::Allowed).await.unwrap().tell_again, None);
+    assert_eq!(observe(&observer, Backoffs::default()).await.unwrap().tell_again, None);
 }
 
 /// Otherwise another entry might release it without its backup.
@@ -139,7 +139,7 @@ async fn a_living_object_whose_backup_would_be_too_large_is_told_once_after_it_g
         let settings = settings(template, "backups");
         for is_first in [true, false] {
             let seen = watched(&settings, &web);
-            let (found, _) = observer.observe(seen, Attempt::Allowed).await.unwrap().unwrap();
+            let (found, _) = observer.observe(seen, Backoffs::default()).await.unwrap().unwrap();
             assert_eq!(found.excess.is_some(), is_too_large && is_first, "{size}");
         }
     }
@@ -151,6 +151,6 @@ async fn what_lives_is_not_read() {
     web["metadata"]["deletionTimestamp"] = Value::Null;
     let settings = settings(TEMPLATE, "backups");
     let (observer, log) = observer(None, Memory::default());
-    let (living, _) = observer.observe(watched(&settings, &web), Attempt::Allowed).await.unwrap().unwrap();
+    let (living, _) = observer.observe(watched(&settings, &web), Backoffs::default()).await.unwrap().unwrap();
     assert_eq!((living.is_selected, living.held.is_none(), log.take().len()), (true, true, 0));
 }

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use catena_api::deletion::Deletion;
-use operator_kit::run::Attempt;
 
 use crate::{
     blocking_pod::look_in,
@@ -35,7 +34,7 @@ pub fn report_deletion(observed: &Observed, deletion: Deletion<'_>) -> Action {
 fn write_or_wait(observed: &Observed, others: [Option<Duration>; 4]) -> Action {
     let current = told(&observed.deployment);
     let new = status(observed);
-    let is_refused = matches!(&observed.attempt, Attempt::Without(_)) && observed.attempt.holds(step::STATUS);
+    let is_refused = observed.backoffs.everything().is_none() && observed.backoffs.holds(step::STATUS);
     let is_news = new != current && !is_refused;
     let due = observed.status_age.due_in(pace(&current, &new, observed)).filter(|_| is_news);
     if is_news && due.is_none() {

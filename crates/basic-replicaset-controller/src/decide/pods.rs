@@ -28,7 +28,7 @@ impl<'o> Pods<'o> {
         let is_updated =
             |pod: &Arc<PodRow>| !observed.revision.as_ref().is_ok_and(|revision| **revision != *pod.revision);
         let is_stubborn = |pod: &Arc<PodRow>| {
-            let failure = observed.attempt.last_failure(step::DELETE, &pod.uid);
+            let failure = observed.backoffs.last_failure(step::DELETE, &pod.uid);
             failure.is_some_and(|failure| failure.reason == DELETE_REFUSED)
         };
         let (updated, old): (Vec<_>, Vec<_>) =

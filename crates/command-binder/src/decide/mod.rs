@@ -48,7 +48,7 @@ pub fn decide(observed: &Observed) -> Action {
     if row.finding == Finding::Settled || metadata.deletion_timestamp.is_some() {
         return Action::Settle;
     }
-    if let Some(failure) = observed.attempt.failure() {
+    if let Some(failure) = observed.backoffs.failure() {
         let is_bound = matches!(&row.finding, Finding::Target(to) if row.proven_target(to, false).is_some());
         // It stays bound although its reference could not be refreshed.
         if is_bound && !row.is_in_watched_version() {
@@ -79,7 +79,7 @@ fn say(observed: &Observed, verdict: Verdict) -> Action {
 /// A command that would be bound is no problem, and failures are reported elsewhere.
 fn is_worth_an_event(observed: &Observed, verdict: &Verdict) -> bool {
     let is_noise = verdict.reason == "WouldBind" && observed.age() >= EVENT_LIFETIME;
-    !verdict.is_bound && !is_noise && observed.attempt.failure().is_none()
+    !verdict.is_bound && !is_noise && observed.backoffs.failure().is_none()
 }
 
 #[cfg(test)]

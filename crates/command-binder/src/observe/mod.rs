@@ -17,7 +17,7 @@ use command_kinds::{
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Client, discovery::ApiResource};
-use operator_kit::run::Attempt;
+use operator_kit::run::Backoffs;
 use operator_templates::is_object_name;
 use operator_watch::{ApiError, Cause, Live, ObjectId, ServedKind, ServedKinds, Watched};
 use parking_lot::Mutex;
@@ -45,16 +45,16 @@ impl Observer {
     pub async fn observe(
         &self,
         command: Arc<Watched<CommandRow>>,
-        attempt: Attempt,
+        backoffs: Backoffs,
     ) -> Result<Observed, ApiError> {
         let uid = ObjectId::of(&*command).uid;
         let bound_to = command.row.bound_to.as_ref();
         let is_label_checked = bound_to.is_some() && self.right_labels.lock().get(uid) == bound_to;
-        if attempt == Attempt::Allowed {
+        if backoffs.is_empty() {
             // The next look-up enters whatever is still missing.
             self.waiting.leave(uid);
         }
-        let is_needed = attempt == Attempt::Allowed && command.metadata.deletion_timestamp.is_none();
+        let is_needed = backoffs.is_empty() && command.metadata.deletion_timestamp.is_none();
         let target = match &command.row.finding {
             Finding::Target(to) if is_needed && command.row.proven_target(to, is_label_checked).is_none() => {
                 Some(self.look_up(&command, to).await?)
@@ -73,7 +73,7 @@ impl Observer {
         }
         let can_report = self.can_report(&command).await;
         let now = Timestamp::now();
-        Ok(Observed { command, attempt, now, target, refreshed, is_label_checked, can_report })
+        Ok(Observed { command, backoffs, now, target, refreshed, is_label_checked, can_report })
     }
 
     /// Whether the condition `Bound` may be written on a command; `None` if that is not known for the moment.

@@ -87,7 +87,7 @@ fn asked(log: &Log) -> Vec<String> {
 /// The target of a command in the observation of a pass, and the requested paths.
 async fn look(answers: Answers) -> (Result<Option<Target>, ApiError>, Vec<String>) {
     let (observer, log) = observer(answers);
-    let seen = observer.observe(command(&json!({}), &json!({})), Attempt::Allowed).await;
+    let seen = observer.observe(command(&json!({}), &json!({})), Backoffs::default()).await;
     (seen.map(|seen| seen.target), asked(&log))
 }
 
@@ -140,11 +140,13 @@ async fn a_command_of_which_nothing_is_to_be_decided_costs_no_request() {
     let bound = json!({"ownerReferences": [owner], "annotations": {"catena.dev/bound-to": "shop"}});
     let terminating = json!({"deletionTimestamp": "2026-01-01T12:00:00Z"});
     let failure = Failure::transient("Forbidden", "");
-    for (metadata, attempt) in
-        [(bound, Attempt::Allowed), (terminating, Attempt::Allowed), (json!({}), Attempt::Deferred(failure))]
-    {
+    for (metadata, backoffs) in [
+        (bound, Backoffs::default()),
+        (terminating, Backoffs::default()),
+        (json!({}), Backoffs::of_everything(failure)),
+    ] {
         let (observer, log) = observer(serving_shops());
-        let seen = observer.observe(command(&json!({}), &metadata), attempt).await.unwrap();
+        let seen = observer.observe(command(&json!({}), &metadata), backoffs).await.unwrap();
         assert_eq!((seen.target, log.take().len()), (None, 0), "{metadata}");
     }
 }
@@ -171,7 +173,7 @@ async fn a_reference_is_refreshed_only_where_its_version_is_not_served_and_witho
         });
         let bound = json!({"ownerReferences": [owner], "annotations": {"catena.dev/bound-to": "shop"}});
         let (observer, log) = observer(answers.clone());
-        let seen = observer.observe(command(&json!({}), &bound), Attempt::Allowed).await.unwrap();
+        let seen = observer.observe(command(&json!({}), &bound), Backoffs::default()).await.unwrap();
         let version = seen.refreshed.as_ref().map(|owner| owner.api_version.as_str());
         let asked = asked(&log);
         assert_eq!((version, asked.is_empty()), (refreshed, is_free), "{named}: {asked:?}");
@@ -184,17 +186,17 @@ async fn a_label_is_compared_with_its_target_once() {
     let (observer, log) = observer(shops_with(shop(&json!({"name": "a", "uid": "shop"}))));
     let labelled = json!({"labels": {"catena.dev/target-uid": "shop"}});
     let labelled = command(&json!({"mode": "Label"}), &labelled);
-    let first = observer.observe(labelled.clone(), Attempt::Allowed).await.unwrap();
+    let first = observer.observe(labelled.clone(), Backoffs::default()).await.unwrap();
     assert!(!first.is_label_checked && first.target.is_some());
     drop(log.take());
-    let second = observer.observe(labelled, Attempt::Allowed).await.unwrap();
+    let second = observer.observe(labelled, Backoffs::default()).await.unwrap();
     assert!(second.is_label_checked && second.target.is_none() && log.take().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_command_waits_for_the_kind_of_its_target_until_it_is_gone_itself() {
     let (observer, _) = observer(Answers::new());
-    observer.observe(command(&json!({}), &json!({})), Attempt::Allowed).await.unwrap();
+    observer.observe(command(&json!({}), &json!({})), Backoffs::default()).await.unwrap();
     assert_eq!(observer.waiting.kinds().len(), 1);
     observer.forget("command");
     assert!(observer.waiting.kinds().is_empty());
@@ -219,9 +221,9 @@ async fn a_command_waits_for_a_kind_only_as_long_as_it_lacks_that_one() {
         (&lost, &none, 0),
     ] {
         let (observer, _) = observer(Answers::from([("/api/v1", (None, Value::Null))]));
-        observer.observe(command(&none, &none), Attempt::Allowed).await.unwrap();
+        observer.observe(command(&none, &none), Backoffs::default()).await.unwrap();
         assert_eq!(observer.waiting.kinds().len(), 1);
-        let seen = observer.observe(command(binding, metadata), Attempt::Allowed).await;
+        let seen = observer.observe(command(binding, metadata), Backoffs::default()).await;
         assert_eq!(seen.is_err(), *binding == lost);
         assert_eq!(observer.waiting.kinds().len(), kinds, "{binding} {metadata}");
     }
@@ -232,7 +234,7 @@ async fn a_labelled_command_does_not_wait_for_the_kind_of_its_target() {
     let (observer, _) = observer(Answers::new());
     let labelled = json!({"labels": {"catena.dev/target-uid": "shop"}});
     let labelled = command(&json!({"mode": "Label"}), &labelled);
-    let seen = observer.observe(labelled, Attempt::Allowed).await.unwrap();
+    let seen = observer.observe(labelled, Backoffs::default()).await.unwrap();
     assert_eq!(seen.target, Some(Target::NotServed));
     assert!(observer.waiting.kinds().is_empty());
 }
@@ -268,7 +270,7 @@ async fn a_condition_is_reported_only_where_the_schema_keeps_those_of_others() {
         let mut answers = shops_with(shop(&json!({"name": "a", "uid": "shop"})));
         answers.insert(DEFINITION, (Some(200), definition.clone()));
         let (observer, _) = observer(answers);
-        let seen = observer.observe(command(binding, &json!({})), Attempt::Allowed).await.unwrap();
+        let seen = observer.observe(command(binding, &json!({})), Backoffs::default()).await.unwrap();
         assert_eq!(seen.can_report, Some(can_report), "{binding} {definition}");
     }
 }
@@ -290,7 +292,7 @@ async fn a_schema_is_looked_up_once_for_each_watch_and_again_where_it_could_not_
         let commands = [&first, &first, &first, &of_another_watch];
         for ((command, expected), seconds) in commands.into_iter().zip(lookups).zip(seconds_before) {
             tokio::time::advance(Duration::from_secs(seconds)).await;
-            let seen = observer.observe(command.clone(), Attempt::Allowed).await.unwrap();
+            let seen = observer.observe(command.clone(), Backoffs::default()).await.unwrap();
             assert_eq!(seen.can_report, can_report);
             let lookups = asked(&log).iter().filter(|asked| asked.ends_with(DEFINITION)).count();
             assert_eq!(lookups, expected, "{can_report:?}");
@@ -302,7 +304,7 @@ async fn a_schema_is_looked_up_once_for_each_watch_and_again_where_it_could_not_
 async fn no_definition_is_looked_for_that_the_core_group_cannot_have() {
     let (observer, log) = observer(shops_with(shop(&json!({"name": "a", "uid": "shop"}))));
     let core = command(&json!({"reportsBound": true, "group": ""}), &json!({}));
-    let seen = observer.observe(core, Attempt::Allowed).await.unwrap();
+    let seen = observer.observe(core, Backoffs::default()).await.unwrap();
     assert_eq!(seen.can_report, Some(false));
     assert_eq!(asked(&log), [format!("GET {SHOPS}"), format!("GET {SHOP}")]);
 }

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use command_reaper::{command::CommandRow, decide::notice};
 use k8s_openapi::api::core::v1::ObjectReference;
 use operator_kit::{
-    run::Attempt,
+    run::Backoffs,
     testing::{
         self,
         Answer::{self, Done, Json, Lost},
@@ -29,7 +29,7 @@ type Taken = testing::Taken<Observed, Memory, Failure>;
 fn observed() -> Observed {
     Observed {
         command: Arc::new(command()),
-        attempt: Attempt::Allowed,
+        backoffs: Backoffs::default(),
         now: "2026-01-01T12:00:00Z".parse().unwrap(),
         is_deleted: false,
         came_back: false,

@@ -5,7 +5,6 @@ pub mod notice;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use operator_kit::run::Attempt;
 use operator_templates::ExpressionError;
 
 use crate::observed::Observed;
@@ -46,7 +45,7 @@ pub enum Action {
 pub fn decide(observed: &Observed) -> Action {
     let command = &observed.command;
     let is_going = observed.is_deleted || command.metadata.deletion_timestamp.is_some();
-    if is_going || observed.attempt != Attempt::Allowed {
+    if is_going || !observed.backoffs.is_empty() {
         return Action::Settle;
     }
     if command.row.is_kept {

@@ -5,6 +5,7 @@ use kube::{
     api::ObjectMeta,
     core::{ApiResource, GroupVersionKind},
 };
+use operator_kit::run::Backoffs;
 use operator_templates::Expression;
 use operator_watch::{Failure, Source, Watched, WatchedResource};
 use proptest::prelude::*;
@@ -31,7 +32,7 @@ fn observed(expires_at: Expiry) -> Observed {
     };
     Observed {
         command: Arc::new(command),
-        attempt: Attempt::Allowed,
+        backoffs: Backoffs::default(),
         now: now(),
         is_deleted: false,
         came_back: false,
@@ -137,7 +138,7 @@ fn a_command_that_was_deleted_is_not_deleted_again_while_a_cache_shows_it() {
 #[test]
 fn a_command_that_is_backing_off_is_not_tried() {
     let failure = Failure::transient("X", "");
-    let deferred = Observed { attempt: Attempt::Deferred(failure), ..expired_command() };
+    let deferred = Observed { backoffs: Backoffs::of_everything(failure), ..expired_command() };
     assert_eq!(decide(&deferred), Action::Settle);
 }
 

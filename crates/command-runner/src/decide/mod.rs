@@ -11,7 +11,6 @@ use catena_api::{
 };
 use command_kinds::run::Told;
 use jiff::Timestamp;
-use operator_kit::run::Attempt;
 use operator_watch::Failure;
 use serde_json::{Value, json};
 
@@ -84,9 +83,9 @@ pub fn decide(observed: &Observed) -> Action {
     if let Look::Later(time) = observed.target {
         return Action::Wait(time);
     }
-    let state = match (judge(observed), observed.found(), &observed.attempt) {
-        (State::Waiting(_), None, Attempt::Deferred(failure)) => failed(failure),
-        (State::Due(patch), Some(target), attempt) => match attempt.step_failure(RUN) {
+    let state = match (judge(observed), observed.found(), observed.backoffs.everything()) {
+        (State::Waiting(_), None, Some(failure)) => failed(failure),
+        (State::Due(patch), Some(target), _) => match observed.backoffs.step_failure(RUN) {
             Some(failure) if !failure.is_expected => failed(failure),
             _ if !observed.is_confirmed => return Action::Wait(CATCH_UP_INTERVAL),
             _ => return Action::Run(with_proof(patch, target, observed)),
@@ -124,7 +123,7 @@ fn report(observed: &Observed, state: &State) -> Action {
     let command = &observed.command;
     let new = status::status(command, state, observed.now);
     let rest = rest(observed, state);
-    let is_held = matches!(observed.attempt, Attempt::Without(_)) && observed.attempt.holds(REPORT);
+    let is_held = observed.backoffs.everything().is_none() && observed.backoffs.holds(REPORT);
     if new == command.row.status || is_held {
         return Action::Wait(rest);
     }

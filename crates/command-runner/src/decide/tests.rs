@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use command_kinds::schemas::StatusSchema;
-use operator_kit::{report::Conditions, run::HeldUp};
+use operator_kit::{report::Conditions, run::Backoffs};
 use serde_json::json;
 
 use super::*;
@@ -449,10 +449,11 @@ fn what_has_a_status_is_reported_nowhere_else_for_lack_of_a_right() {
 fn a_refused_patch_is_reported_and_a_deferred_one_is_not_tried() {
     let one = restart("one", 10);
     let failure = Failure::transient("Forbidden", "no");
-    let refused = Attempt::Without(HeldUp::default().and_step(RUN, failure.clone()));
-    let seen = Observed { attempt: refused, ..observed(&one, &[&one], shop(&[], &json!({}))) };
+    let refused = Backoffs::default().and_step(RUN, failure.clone());
+    let seen = Observed { backoffs: refused, ..observed(&one, &[&one], shop(&[], &json!({}))) };
     assert_eq!(reason_of(&seen), waits("Forbidden"));
-    let deferred = Observed { attempt: Attempt::Deferred(failure), ..observed(&one, &[&one], Look::None) };
+    let deferred =
+        Observed { backoffs: Backoffs::of_everything(failure), ..observed(&one, &[&one], Look::None) };
     assert_eq!(reason_of(&deferred), waits("Forbidden"));
 }
 

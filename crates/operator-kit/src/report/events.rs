@@ -19,7 +19,7 @@ use kube::{
     runtime::events::{Event, EventType},
 };
 use operator_templates::short_digest;
-use operator_watch::Failure;
+use operator_watch::{Failure, Report};
 use parking_lot::Mutex;
 use tokio::{
     sync::{mpsc, oneshot},
@@ -47,6 +47,9 @@ const REPEAT_INTERVAL: Duration = Duration::from_secs(30 * 60);
 /// Maximum additional time, constant for each object, so that objects which began together spread out.
 const REPEAT_SPREAD: Duration = Duration::from_secs(20 * 60);
 
+/// The topic of Events about unreadable objects.
+const UNREADABLE: &str = "unreadable";
+
 /// Publishes Events about objects: best effort, never a reason to fail. They are published one after another in the
 /// background, from a bounded queue. What lasts is told at most once an Event's lifetime, or twice if it is a warning.
 #[derive(Clone)]
@@ -56,7 +59,7 @@ pub struct Events {
     queue: mpsc::Sender<Queued>,
     /// The last Event about each lasting state, by a digest of the object and the topic. An hour of Events is their bound.
     lasting: Arc<Mutex<HashMap<u64, LastEvent>>>,
-    metrics: Arc<Metrics>,
+    pub(crate) metrics: Arc<Metrics>,
     /// Whether somebody waits for the queue to be empty.
     is_awaited: Arc<AtomicBool>,
 }
@@ -99,12 +102,6 @@ impl Events {
     #[must_use]
     pub fn normal(reason: &'static str, note: &str) -> Event {
         event(EventType::Normal, reason, note)
-    }
-
-    /// Events without an [`Operator`](crate::run::Operator), such as those over a mocked client in a test.
-    #[must_use]
-    pub fn over(client: Client, controller: &str) -> Self {
-        Self::new(client, controller, controller, Arc::default())
     }
 
     pub(crate) fn new(client: Client, controller: &str, instance: &str, metrics: Arc<Metrics>) -> Self {
@@ -209,6 +206,27 @@ impl Events {
             ..EventObject::default()
         })));
         true
+    }
+}
+
+/// Counts the failures of watches and their unreadable objects, and reports each of these.
+impl Report for Events {
+    fn failed(&self, kind: &str) {
+        self.metrics.watch_errors.get_or_create(&Metrics::of(kind)).inc();
+    }
+
+    fn unreadable(&self, kind: &str, count: usize) {
+        self.metrics.unreadable.get_or_create(&Metrics::of(kind)).set(count as u64);
+    }
+
+    fn is_unreadable(&self, object: &ObjectReference, mistake: &str, failure: &Failure) {
+        // Another watch may find something else wrong with it.
+        let event = Events::warning(failure.reason, &failure.message);
+        self.publish_lasting(object, (UNREADABLE, mistake), (), event);
+    }
+
+    fn is_mended(&self, object: &ObjectReference, mistake: &str) {
+        self.resolved(object, (UNREADABLE, mistake));
     }
 }
 

@@ -45,13 +45,6 @@ pub(crate) struct Metrics {
     pub unserved: Gauge<u64, AtomicU64>,
 }
 
-impl Default for Metrics {
-    /// Metrics that nobody is served.
-    fn default() -> Self {
-        Self::new("operator")
-    }
-}
-
 impl Metrics {
     /// Metrics whose names begin with a prefix.
     pub fn new(prefix: &str) -> Self {

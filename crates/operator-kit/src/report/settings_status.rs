@@ -1,14 +1,15 @@
 //! Which settings are in force, and why newer ones are not.
 
-use std::sync::Arc;
-
 use axum::http::StatusCode;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::runtime::events::Event;
 use operator_templates::short_digest;
 use parking_lot::Mutex;
 
-use crate::report::{Events, metrics::Metrics, reason};
+use crate::report::{
+    Events,
+    failures::{SETTINGS_REFUSED, SETTINGS_WAIT_FOR_RIGHTS},
+};
 
 /// The topic of Events about the newest settings.
 const SETTINGS: &str = "settings";
@@ -17,7 +18,6 @@ const SETTINGS: &str = "settings";
 /// the sha256 of the settings' text.
 pub(crate) struct SettingsStatus {
     state: Mutex<State>,
-    metrics: Arc<Metrics>,
     events: Events,
     /// The `ConfigMap` that the settings come from, if it is known.
     config_map: Option<ObjectReference>,
@@ -42,31 +42,24 @@ impl Problem {
     /// The reason of its Event, its HTTP status, and what it is.
     fn parts(&self) -> (&'static str, StatusCode, &str) {
         match self {
-            Self::Mistake(mistake) => (reason::SETTINGS_REFUSED, StatusCode::UNPROCESSABLE_ENTITY, mistake),
-            Self::Rights(missing) => {
-                (reason::SETTINGS_WAIT_FOR_RIGHTS, StatusCode::SERVICE_UNAVAILABLE, missing)
-            }
+            Self::Mistake(mistake) => (SETTINGS_REFUSED, StatusCode::UNPROCESSABLE_ENTITY, mistake),
+            Self::Rights(missing) => (SETTINGS_WAIT_FOR_RIGHTS, StatusCode::SERVICE_UNAVAILABLE, missing),
         }
     }
 }
 
 impl SettingsStatus {
     /// The status after the start with settings of this version.
-    pub fn new(
-        version: &str,
-        metrics: Arc<Metrics>,
-        events: Events,
-        config_map: Option<ObjectReference>,
-    ) -> Self {
-        metrics.settings_in_force(version);
+    pub fn new(version: &str, events: Events, config_map: Option<ObjectReference>) -> Self {
+        events.metrics.settings_in_force(version);
         let state = State { in_force: version.to_owned(), newer: None };
-        Self { state: Mutex::new(state), metrics, events, config_map }
+        Self { state: Mutex::new(state), events, config_map }
     }
 
     /// Records that settings have replaced others, and tells it.
     pub fn taken(&self, version: &str) {
         *self.state.lock() = State { in_force: version.to_owned(), newer: None };
-        self.metrics.settings_in_force(version);
+        self.events.metrics.settings_in_force(version);
         tracing::info!(version, "the settings changed");
         let note = format!("the settings of the version {version} are in force");
         self.tell(&[version], Events::normal("SettingsTaken", &note));
@@ -82,10 +75,10 @@ impl SettingsStatus {
         let mut state = self.state.lock();
         if state.newer != newer {
             tracing::error!("{note}");
-            self.metrics.settings_errors.inc_by(is_mistake.into());
+            self.events.metrics.settings_errors.inc_by(is_mistake.into());
             state.newer = newer;
         }
-        self.metrics.settings_kept_out.set(1);
+        self.events.metrics.settings_kept_out.set(1);
     }
 
     /// The page about the settings. With the version that somebody waits for: success once it is in force, 422 when it is
@@ -118,8 +111,8 @@ mod tests {
     #[tokio::test]
     async fn a_version_is_waited_for_and_a_refused_one_is_told_at_once() {
         let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
-        let metrics = Arc::<Metrics>::default();
-        let status = SettingsStatus::new("a", metrics.clone(), Events::over(client, "binder"), None);
+        let events = Events::over(client, "binder");
+        let status = SettingsStatus::new("a", events.clone(), None);
         let page = |wanted: Option<&str>| {
             let (code, text) = status.page(wanted);
             (code.as_u16(), text)
@@ -136,7 +129,7 @@ mod tests {
             page = page(Some("b"))
         );
         assert_eq!(page(Some("c")).0, 503);
-        let exposed = metrics.encode().unwrap();
+        let exposed = events.metrics.encode().unwrap();
         for line in [
             "operator_settings_errors_total 1",
             "operator_settings_kept_out 1",
@@ -149,7 +142,7 @@ mod tests {
         assert_eq!((page(None).0, page(Some("c")).0), (503, 503));
         status.taken("c");
         assert_eq!((page(None).0, page(Some("c")).0, page(Some("a")).0), (200, 200, 503));
-        let exposed = metrics.encode().unwrap();
+        let exposed = events.metrics.encode().unwrap();
         for line in [
             "operator_settings_errors_total 1",
             "operator_settings_kept_out 0",

@@ -3,11 +3,14 @@
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet, VecDeque},
+    convert::Infallible,
     future::pending,
+    mem::take,
     sync::Arc,
     time::Duration,
 };
 
+use operator_watch::{ObjectId, Row, SharedRows, WatchHandle, Watched, WatchedKind};
 use parking_lot::Mutex;
 use tokio::{
     select,
@@ -15,8 +18,6 @@ use tokio::{
     task::coop::consume_budget,
     time::{Instant, sleep, sleep_until},
 };
-
-use operator_watch::{ObjectId, Row, SharedRows};
 
 /// Longest delay of a requeued object: an early pass finds nothing to do.
 const MAX_DELAY: Duration = Duration::from_secs(24 * 3600);
@@ -160,12 +161,117 @@ impl State {
     }
 }
 
+/// Requests passes over objects of any of a controller's kinds.
+#[derive(Clone)]
+pub struct Triggers<R: 'static>(Arc<Kinds<R>>);
+
+struct Kinds<R: 'static> {
+    by_id: Mutex<ById<R>>,
+    /// The namespaces whose objects are all to be reconciled.
+    namespaces: Mutex<HashSet<String>>,
+    namespace_added: Notify,
+}
+
+type ById<R> = HashMap<Arc<str>, Open<R>>;
+
+/// A kind that is watched.
+struct Open<R: 'static> {
+    queue: Queue,
+    objects: SharedRows<Watched<R>>,
+    watching: Arc<WatchHandle>,
+}
+
+impl<R: 'static> Default for Triggers<R> {
+    fn default() -> Self {
+        let (by_id, namespaces, namespace_added) = (Mutex::default(), Mutex::default(), Notify::default());
+        Self(Arc::new(Kinds { by_id, namespaces, namespace_added }))
+    }
+}
+
+impl<R: Send + Sync + 'static> Triggers<R> {
+    /// Requests a pass over an object of the kind with this `id`; does nothing if the kind is no longer watched.
+    pub fn notify(&self, id: &str, namespace: &str, name: &str) {
+        if let Some(Open { queue, .. }) = self.0.by_id.lock().get(id) {
+            queue.notify(namespace, name);
+        }
+    }
+
+    /// The objects of the kind with this `id`, as its watch last delivered them; none if the kind is not watched.
+    #[must_use]
+    pub fn objects(&self, id: &str) -> Vec<Arc<Watched<R>>> {
+        self.0.by_id.lock().get(id).map(|open| open.objects.read().all()).unwrap_or_default()
+    }
+
+    /// The object with this uid of the kind with this `id`, as its watch last delivered it.
+    #[must_use]
+    pub fn object(&self, id: &str, uid: &str) -> Option<Arc<Watched<R>>> {
+        let by_id = self.0.by_id.lock();
+        by_id.get(id)?.objects.read().row(uid)
+    }
+
+    /// Whether the cluster serves the kind with this `id`.
+    ///
+    /// # Errors
+    /// Why its objects may not all be known, if it is served.
+    pub fn is_served(&self, id: &str) -> Result<bool, String> {
+        let by_id = self.0.by_id.lock();
+        match by_id.get(id) {
+            None => Err("its watch has not begun".to_owned()),
+            Some(open) if open.watching.is_unserved() => Ok(false),
+            Some(open) => open.watching.problem().map_or(Ok(true), Err),
+        }
+    }
+
+    /// Requests a pass over every object of a namespace, soon: one walk over all objects serves all namespaces that are
+    /// requested meanwhile.
+    pub fn notify_all_in(&self, namespace: &str) {
+        self.0.namespaces.lock().insert(namespace.to_owned());
+        self.0.namespace_added.notify_one();
+    }
+
+    /// Serves the requests of [`Self::notify_all_in`], forever.
+    pub(crate) async fn follow_namespaces(&self) -> Infallible {
+        loop {
+            self.0.namespace_added.notified().await;
+            let namespaces = take(&mut *self.0.namespaces.lock());
+            let opened = |open: &Open<R>| (open.queue.clone(), open.objects.clone());
+            let kinds: Vec<_> = self.0.by_id.lock().values().map(opened).collect();
+            for (queue, objects) in kinds {
+                let is_asked = |object: &Watched<R>| {
+                    object.metadata.namespace.as_ref().is_some_and(|namespace| namespaces.contains(namespace))
+                };
+                queue.notify_all(&objects, is_asked).await;
+            }
+        }
+    }
+
+    /// From now on, requests for objects of a kind count.
+    pub(crate) fn open(
+        &self,
+        kind: &WatchedKind<R>,
+        queue: Queue,
+        objects: SharedRows<Watched<R>>,
+        watching: Arc<WatchHandle>,
+    ) {
+        self.0.by_id.lock().insert(kind.id.clone(), Open { queue, objects, watching });
+    }
+
+    /// Drops the queue and the rows of a kind that is no longer watched.
+    pub(crate) fn close(&self, kind: &WatchedKind<R>) {
+        self.0.by_id.lock().remove(&kind.id);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use futures::FutureExt;
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::{Api, api::ObjectMeta, discovery::ApiResource, runtime::watcher::Event};
+    use operator_watch::{Source, Watch, WatchedResource, Watches};
     use tokio::time::timeout;
 
     use super::*;
+    use crate::testing::{Answer, Lenient, answering};
 
     const SOON: Duration = Duration::from_secs(5);
 
@@ -292,5 +398,94 @@ mod tests {
         assert_eq!(queue.now().as_deref(), Some("a"));
         queue.end("a", Some(Duration::ZERO));
         assert_eq!(all(&queue), ["b", "a"]);
+    }
+
+    const KIND: &str = "gadgets";
+
+    fn kind() -> WatchedKind<()> {
+        let resource = ApiResource {
+            group: "example.com".into(),
+            version: "v1".into(),
+            api_version: "example.com/v1".into(),
+            kind: "Gadget".into(),
+            plural: KIND.into(),
+        };
+        WatchedKind {
+            id: KIND.into(),
+            resource: resource.into(),
+            selector: None,
+            is_metadata_only: false,
+            trim: Arc::new(|_| ()),
+            fingerprint: String::new(),
+        }
+    }
+
+    /// Begins to watch the kind. It needs a runtime.
+    fn opened(triggers: &Triggers<()>) -> (Queue, SharedRows<Watched<()>>) {
+        let watch = Watch::new(Api::<ConfigMap>::all(answering(|_| Answer::Silence).0), "Gadget");
+        let watching = Arc::new(Watches::default().watch_changes(watch, |_| {}));
+        let (queue, filled) = (Queue::default(), SharedRows::default());
+        triggers.open(&kind(), queue.clone(), filled.clone(), watching);
+        (queue, filled)
+    }
+
+    fn fill(filled: &SharedRows<Watched<()>>, namespaces: usize, objects: usize) {
+        let watched = WatchedResource::unwatched(kind().resource);
+        let source = Arc::new(Source { id: KIND.into(), watched });
+        let take = |event| drop(filled.write().take(event, Arc::new));
+        take(Event::Init);
+        for number in 0..objects {
+            let metadata = ObjectMeta {
+                namespace: Some(format!("n{}", number % namespaces)),
+                name: Some(format!("o{number}")),
+                uid: Some(format!("u{number}")),
+                ..ObjectMeta::default()
+            };
+            let object = Watched { metadata, source: source.clone(), row: () };
+            take(Event::InitApply(Lenient(Ok(object))));
+        }
+        take(Event::InitDone);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_object_of_the_asked_namespaces_is_looked_at_once_and_others_have_their_turn_meanwhile() {
+        const NAMESPACES: usize = 500;
+        const OBJECTS: usize = 20_000;
+        let triggers = Triggers::default();
+        let (queue, filled) = opened(&triggers);
+        queue.open();
+        fill(&filled, NAMESPACES, OBJECTS);
+        for number in 0..NAMESPACES - 1 {
+            triggers.notify_all_in(&format!("n{number}"));
+        }
+        let served = triggers.clone();
+        let serving = tokio::spawn(async move { served.follow_namespaces().await });
+        let (mut asked, mut longest, mut turns) = (HashSet::new(), 0, 0);
+        let wanted = OBJECTS - OBJECTS / NAMESPACES;
+        while asked.len() < wanted {
+            tokio::task::yield_now().await;
+            sleep(Duration::from_millis(1)).await;
+            let before = asked.len();
+            while let Some(key) = queue.next().now_or_never() {
+                assert!(asked.insert(key.clone()), "asked twice");
+                queue.done(key, None);
+            }
+            longest = longest.max(asked.len() - before);
+            turns += 1;
+            assert!(turns < 100_000);
+        }
+        assert!(longest <= 256, "{longest} at once");
+        serving.abort();
+    }
+
+    #[tokio::test]
+    async fn nothing_is_kept_of_a_kind_that_is_not_watched_any_more() {
+        let triggers = Triggers::default();
+        let (queue, filled) = opened(&triggers);
+        fill(&filled, 1, 1);
+        let row = Arc::downgrade(&filled.read().all()[0]);
+        triggers.close(&kind());
+        drop((queue, filled));
+        assert!(row.upgrade().is_none());
     }
 }

@@ -18,8 +18,8 @@ pub struct Renderings<T> {
 }
 
 struct Rendering<T> {
-    read: u64,
-    settings: u64,
+    /// A digest of all that it depends on.
+    inputs: u64,
     result: T,
 }
 
@@ -33,24 +33,17 @@ impl<T: Clone> Renderings<T> {
     /// What follows from the rendering for an object; `render` is only called if the object's spec, labels or annotations,
     /// or the settings have changed since the last call. The version of the settings has to be read before the settings.
     pub fn of(&self, object: &ObjectMeta, settings: u64, render: impl FnOnce() -> T) -> T {
-        let (uid, read) = (ObjectId::from(object).uid, self.read_of(object));
-        if let Some(last) = self.last.lock().get(uid)
-            && last.settings == settings
-            && last.read == read
-        {
+        let uid = ObjectId::from(object).uid;
+        // The API server counts the changes of the spec as generations, if the kind has the status as a subresource. A write of
+        // the status changes nothing of it.
+        let spec = object.generation.map_or_else(|| Err(&object.resource_version), Ok);
+        let inputs = self.hashing.hash_one((settings, spec, &object.labels, &object.annotations));
+        if let Some(last) = self.last.lock().get(uid).filter(|last| last.inputs == inputs) {
             return last.result.clone();
         }
         let result = render();
-        let rendering = Rendering { read, settings, result: result.clone() };
-        self.last.lock().insert(uid.to_owned(), rendering);
+        self.last.lock().insert(uid.to_owned(), Rendering { inputs, result: result.clone() });
         result
-    }
-
-    /// Identifies the part of an object that a template can read. The API server counts the changes of the spec as
-    /// generations, if the kind has the status as a subresource. A write of the status changes nothing of it.
-    fn read_of(&self, object: &ObjectMeta) -> u64 {
-        let spec = object.generation.map_or_else(|| Err(&object.resource_version), Ok);
-        self.hashing.hash_one((spec, &object.labels, &object.annotations))
     }
 
     /// Forgets an object that is gone.

@@ -1,4 +1,4 @@
-use std::{net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use axum::{
@@ -7,14 +7,15 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
-use operator_watch::Health;
-use tokio::net::TcpListener;
+use kube::Client;
+use operator_watch::{Cause, Health};
+use tokio::{net::TcpListener, sync::Mutex, time::Instant};
 
-use super::{
-    selftest::{SelfTest, Tried},
-    settings::Validate,
+use super::settings::{LiveSettings, Sample, Validate};
+use crate::{
+    report::{metrics::Metrics, settings_status::SettingsStatus},
+    write::Writer,
 };
-use crate::report::{metrics::Metrics, settings_status::SettingsStatus};
 
 /// Serves `/readyz`, `/healthz`, `/settings`, `/metrics`, and `/selftest`: whether it is ready, and whether the API
 /// server takes what its templates render.
@@ -71,5 +72,123 @@ fn exposition(metrics: &Metrics, health: &Health) -> Response {
                 .into_response()
         }
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
+}
+
+/// Time for which a result is given again, so that a visitor cannot make the controller send many requests.
+const REPEAT_INTERVAL: Duration = Duration::from_secs(5);
+
+/// The result of trying the templates of a controller on the API server.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tried {
+    /// The templates that the server refuses, with the reason.
+    pub refused: Vec<String>,
+    /// Those of which it is not known, with the reason.
+    pub unclear: Vec<String>,
+}
+
+/// Tries the templates of a controller, each by a dry run with sample values.
+pub(crate) struct SelfTest<S> {
+    client: Client,
+    /// The controller's own namespace.
+    namespace: String,
+    settings: LiveSettings<S>,
+    last: Mutex<Option<(Instant, Tried)>>,
+}
+
+impl<S: Validate> SelfTest<S> {
+    pub fn new(client: Client, namespace: &str, settings: LiveSettings<S>) -> Self {
+        Self { client, namespace: namespace.to_owned(), settings, last: Mutex::default() }
+    }
+
+    /// The result; visitors that come together share it.
+    pub async fn tried(&self) -> Tried {
+        let mut last = self.last.lock().await;
+        if let Some((at, tried)) = &*last
+            && at.elapsed() < REPEAT_INTERVAL
+        {
+            return tried.clone();
+        }
+        let mut tried = Tried::default();
+        for Sample { template, resource, namespace, object } in self.settings.current().samples() {
+            let namespace = namespace.as_ref().unwrap_or(&self.namespace);
+            let Err(error) = Writer::dry_run_create(&self.client, &resource, namespace, &object).await else {
+                continue;
+            };
+            // With sample values, only an unknown field is the fault of the template for sure.
+            let is_its_fault = error.cause == Cause::UnknownField;
+            let told = if is_its_fault { &mut tried.refused } else { &mut tried.unclear };
+            told.push(format!("template {template:?}: {error}"));
+        }
+        *last = Some((Instant::now(), tried.clone()));
+        tried
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Pod;
+    use kube::discovery::ApiResource;
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::{Answer, answering};
+
+    struct Templates;
+
+    impl Validate for Templates {
+        fn validate(&self) -> Result<(), Vec<String>> {
+            Ok(())
+        }
+
+        fn samples(&self) -> Vec<Sample> {
+            let sample = |template: &str, namespace: Option<&str>| Sample {
+                template: template.to_owned(),
+                resource: ApiResource::erase::<Pod>(&()),
+                namespace: namespace.map(str::to_owned),
+                object: json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": template}}),
+            };
+            vec![sample("good", None), sample("bad", None), sample("elsewhere", Some("other"))]
+        }
+    }
+
+    fn refusal(code: u16, message: &str) -> Answer {
+        Answer::Json(code, json!({"kind": "Status", "status": "Failure", "code": code, "message": message}))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_field_that_would_be_dropped_is_told_and_nothing_is_stored() {
+        let (client, log) = answering(|sent| match sent.body["metadata"]["name"].as_str() {
+            Some("bad") => refusal(400, "strict decoding error: unknown field \"spec.readinessProb\""),
+            Some("elsewhere") => refusal(403, "pods is forbidden"),
+            _ => Answer::Done,
+        });
+        let test = SelfTest::new(client, "catena-system", LiveSettings::fixed(Templates));
+        let tried = test.tried().await;
+        let [refused] = &tried.refused[..] else { panic!("{tried:?}") };
+        assert!(refused.contains("\"bad\"") && refused.contains("spec.readinessProb"), "{refused}");
+        assert!(matches!(&tried.unclear[..], [only] if only.contains("\"elsewhere\"")), "{tried:?}");
+        let sent = log.take();
+        let place =
+            |namespace| format!("/api/v1/namespaces/{namespace}/pods?&dryRun=All&fieldValidation=Strict");
+        let uris: Vec<_> = sent.iter().map(|sent| sent.uri.clone()).collect();
+        assert_eq!(uris, [place("catena-system"), place("catena-system"), place("other")]);
+        assert_eq!(sent[2].body["metadata"]["namespace"], "other");
+
+        test.tried().await;
+        assert!(log.take().is_empty(), "it was asked again at once");
+        tokio::time::advance(REPEAT_INTERVAL).await;
+        test.tried().await;
+        assert_eq!(log.take().len(), 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_does_not_answer_leaves_a_template_unclear_and_holds_up_no_visitor() {
+        let (client, _log) = answering(|_| Answer::Silence);
+        let test = SelfTest::new(client, "catena-system", LiveSettings::fixed(Templates));
+        let tried = tokio::time::timeout(Duration::from_secs(60), test.tried()).await;
+        let tried = tried.expect("it does not wait for ever");
+        assert_eq!((tried.refused.len(), tried.unclear.len()), (0, 3), "{tried:?}");
+        assert!(tried.unclear[0].contains("did not answer"), "{tried:?}");
     }
 }

@@ -1,4 +1,4 @@
-use operator_templates::{ApiKind, Subject, Templates, field_path};
+use operator_templates::{Subject, Templates, named_fields};
 use operator_watch::{ApiError, Cause, Verb};
 
 /// Maximum number of fields whose values are added to a message.
@@ -12,20 +12,20 @@ pub fn located(
     templates: &Templates,
     name: &str,
     subject: &Subject<'_>,
-    kind: ApiKind<'_>,
+    kind: (&str, &str),
 ) -> ApiError {
     if error.verb != Verb::Write || !matches!(error.cause, Cause::Invalid | Cause::UnknownField) {
         return error;
     }
     let Ok(rendered) = templates.render_object(name, subject, &[kind]) else { return error };
     if error.cause == Cause::UnknownField {
-        let is_set = !field_path::named("", &error.fields, &rendered).is_empty();
+        let is_set = !named_fields("", &error.fields, &rendered).is_empty();
         return if is_set { error.set_by(&format!("the template {name:?}")) } else { error };
     }
-    let places = field_path::named(&error.message, &error.fields, &rendered);
-    for (path, value) in places.into_iter().take(MAX_FIELDS) {
-        if let Some(value) = field_path::text(value).filter(|_| !error.message.contains(&path)) {
-            error.message = format!("{}; {path} is {}", error.message, field_path::shown(&value));
+    let fields = named_fields(&error.message, &error.fields, &rendered);
+    for (path, value) in fields.into_iter().take(MAX_FIELDS) {
+        if let Some(value) = value.filter(|_| !error.message.contains(&path)) {
+            error.message = format!("{}; {path} is {value}", error.message);
         }
     }
     error

@@ -4,7 +4,6 @@ mod differences;
 mod error;
 mod evaluation;
 mod functions;
-mod quantity;
 mod tree;
 mod values;
 
@@ -24,7 +23,7 @@ use serde_json::Value as Json;
 pub use error::ExpressionError;
 use error::Problem;
 use evaluation::{Evaluation, STEPS};
-pub use quantity::is_same_quantity;
+pub use functions::is_same_quantity;
 
 /// Maximum length of an expression, in bytes.
 const LONGEST: usize = 2048;

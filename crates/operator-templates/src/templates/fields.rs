@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::BTreeMap, sync::LazyLock};
 use regex::{Captures, Regex};
 use serde_json::{Map, Value};
 
-use super::{Input, Parameters, TemplateError, TemplateValue, Templates, values::Kept};
+use super::{Input, Parameters, TemplateError, TemplateValue, Templates, tree::Kept};
 use crate::from_yaml;
 
 /// Maximum length of a value, in bytes.

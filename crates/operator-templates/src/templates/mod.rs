@@ -3,19 +3,14 @@
 //! The engine writes a mark for each value. The marked text is parsed, and the values are put into the parsed tree, so that none
 //! can ever change the structure of the rendered object.
 
-mod declared;
 mod error;
-mod failed;
 mod fields;
 mod filters;
-mod limits;
 mod object;
 mod parameters;
 mod source;
 mod tree;
 mod trials;
-mod unread;
-mod values;
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -25,14 +20,12 @@ use std::{
 use minijinja::{Environment, UndefinedBehavior, Value as TemplateValue, context};
 use serde_json::Value;
 
-use declared::Declared;
-pub use declared::{Declarations, Parameter};
 pub use error::TemplateError;
 pub use fields::top_keys;
 use object::{check, settle_namespace, unique};
-use parameters::Parameters;
-use tree::Trees;
-use values::Kept;
+pub use parameters::Parameter;
+use parameters::{Declared, Parameters};
+use tree::{Kept, Trees};
 
 use crate::sha256;
 
@@ -40,9 +33,6 @@ use crate::sha256;
 const FUEL: u64 = 200_000;
 /// Maximum length of a rendered text, in bytes: no API server accepts a longer request.
 const LONGEST: usize = 3 * 1024 * 1024;
-
-/// The API version and the kind of an object.
-pub type ApiKind<'k> = (&'k str, &'k str);
 
 /// A set of named templates.
 pub struct Templates {
@@ -112,7 +102,7 @@ impl Templates {
     pub fn compile(sources: &BTreeMap<String, String>, own_domain: &str) -> Self {
         let mut environment = Environment::empty();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
-        environment.set_formatter(values::keep);
+        environment.set_formatter(tree::keep);
         environment.set_fuel(Some(FUEL));
         environment.set_debug(false);
         filters::add_to(&mut environment);
@@ -142,7 +132,7 @@ impl Templates {
 
     /// Declares the parameters of templates: others are refused, and defaults are filled in. Returns the mistakes in the
     /// declarations.
-    pub fn declare(&mut self, declarations: Declarations) -> Vec<String> {
+    pub fn declare(&mut self, declarations: BTreeMap<String, Vec<Parameter>>) -> Vec<String> {
         let mut mistakes = Vec::new();
         for (template, parameters) in declarations {
             if !self.names.contains(&template) {
@@ -183,7 +173,7 @@ impl Templates {
         &self,
         name: &str,
         subject: &Subject<'_>,
-        kinds: &[ApiKind<'_>],
+        kinds: &[(&str, &str)],
     ) -> Result<Rendered, TemplateError> {
         let input = self.input(name, subject)?;
         let mut object = self.object(name, &input, kinds)?;
@@ -204,7 +194,7 @@ impl Templates {
         &self,
         name: &str,
         subject: &Subject<'_>,
-        kinds: &[ApiKind<'_>],
+        kinds: &[(&str, &str)],
     ) -> Result<Value, TemplateError> {
         let mut object = self.object(name, &self.input(name, subject)?, kinds)?;
         settle_namespace(name, &mut object, subject.namespace)?;
@@ -221,7 +211,7 @@ impl Templates {
         name: &str,
         subject: &Subject<'_>,
         more: &[(&str, &Value)],
-        kinds: &[ApiKind<'_>],
+        kinds: &[(&str, &str)],
     ) -> Result<Value, TemplateError> {
         let input = self.input(name, subject)?;
         let more: TemplateValue =
@@ -265,7 +255,7 @@ impl Templates {
         }
     }
 
-    fn object(&self, name: &str, input: &Input<'_>, kinds: &[ApiKind<'_>]) -> Result<Value, TemplateError> {
+    fn object(&self, name: &str, input: &Input<'_>, kinds: &[(&str, &str)]) -> Result<Value, TemplateError> {
         let object = self.fill(name, input)?;
         check(name, &object, kinds)?;
         Ok(object)
@@ -300,11 +290,11 @@ impl Templates {
             return Err(TemplateError::unknown(name, &self.names.join(", ")));
         };
         let rendered = template.render_captured(input.values());
-        let rendered = rendered.map_err(|error| failed::failure(&template, input, &error))?;
+        let rendered = rendered.map_err(|error| error::failure(&template, input, &error))?;
         if rendered.output().len() > LONGEST {
             return Err(TemplateError::too_long(name));
         }
-        let values = values::take(rendered.state());
+        let values = tree::take(rendered.state());
         if let Some(problem) = values.iter().find_map(check) {
             return Err(TemplateError::refused(name, problem));
         }
@@ -322,7 +312,7 @@ fn add(environment: &mut Environment<'static>, name: &str, source: &str) -> Resu
         let compiled = environment.add_template_owned(name.to_owned(), source.to_owned());
         compiled.map_err(|error| error.to_string())
     };
-    if source.contains(values::START) {
+    if source.contains(tree::START) {
         return Err("it contains U+E000 before @, which stands for a value; remove that".to_owned());
     }
     compile(source)?;

@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use super::{ApiKind, TemplateError};
-use crate::{is_object_name, reason};
+use super::TemplateError;
+use crate::is_object_name;
 
 /// Checks that what was rendered is an object of one of the expected kinds.
-pub(super) fn check(template: &str, object: &Value, kinds: &[ApiKind<'_>]) -> Result<(), TemplateError> {
+pub(super) fn check(template: &str, object: &Value, kinds: &[(&str, &str)]) -> Result<(), TemplateError> {
     let text = |pointer| object.pointer(pointer).and_then(Value::as_str);
     let refused = |problem: String| Err(TemplateError::refused(template, problem));
     let (version, kind) = match (object, text("/apiVersion"), text("/kind")) {
@@ -68,7 +68,7 @@ pub(super) fn unique(name: &str, one: &Value, without_suffix: &Value) -> Result<
     }
     let given = given.as_str().unwrap_or_default();
     Err(TemplateError::new(
-        reason::NOT_UNIQUE,
+        "NotUnique",
         format!(
             "the template {name:?} renders the name {given:?}, which does not contain suffix: many objects are created from the template, and only suffix keeps their names apart; write, for example, {{{{ name ~ \"-\" ~ suffix }}}}"
         ),

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::*;
 
 /// What all templates here render.
-const KIND: ApiKind<'static> = ("v1", "Pod");
+const KIND: (&str, &str) = ("v1", "Pod");
 
 const POD: &str = r"
 apiVersion: v1

@@ -8,7 +8,7 @@ use minijinja::{
 };
 use serde_json::Value;
 
-use super::{ApiKind, Input, Parameters, Subject, TemplateError, Templates};
+use super::{Input, Parameters, Subject, TemplateError, Templates};
 
 /// The suffix for trying out templates.
 const PROBE: &str = "suffix";
@@ -17,7 +17,7 @@ impl Templates {
     /// The mistakes in the templates, each of which renders an object of any of these kinds, that can be found before their
     /// use: each template is tried with every parameter set to `1`.
     #[must_use]
-    pub fn problems(&self, kinds: &[ApiKind<'_>]) -> Vec<TemplateError> {
+    pub fn problems(&self, kinds: &[(&str, &str)]) -> Vec<TemplateError> {
         let tried = |name: &String| self.samples(name, &BTreeMap::new(), &[], kinds).err();
         self.names.iter().filter_map(tried).collect()
     }
@@ -33,7 +33,7 @@ impl Templates {
         name: &str,
         given: &BTreeMap<String, String>,
         more: &[&str],
-        kinds: &[ApiKind<'_>],
+        kinds: &[(&str, &str)],
     ) -> Result<Vec<Value>, TemplateError> {
         let subject = Subject {
             name: "name",

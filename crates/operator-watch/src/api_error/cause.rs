@@ -1,6 +1,6 @@
 use kube::core::response::{Status, StatusCause, reason};
 
-use super::{Verb, admission, unknown_field};
+use super::{Verb, message};
 use crate::object::Named;
 
 /// The reason for which nothing can be created of a kind whose definition is being deleted.
@@ -66,7 +66,7 @@ impl Cause {
     /// counts for nothing.
     pub(super) fn of(verb: Verb, status: &Status, object: &Named) -> Self {
         let (message, details) = (&*status.message, status.details.as_ref());
-        let grounds = admission::grounds(message);
+        let grounds = message::grounds(message);
         let has_cause = |is_it: fn(&StatusCause) -> bool| {
             details.into_iter().flat_map(|details| &details.causes).any(is_it)
         };
@@ -92,15 +92,15 @@ impl Cause {
             403 if QUOTA_WORDS.iter().any(|words| grounds.starts_with(words)) => Self::QuotaRefused,
             403 => Self::Forbidden,
             // The server answers an apply with an unknown field or a value of a wrong type like a failure of its own.
-            _ if unknown_field::is_refused(message) => Self::UnknownField,
+            _ if message::is_refused(message) => Self::UnknownField,
             _ if message.starts_with(WRONG_TYPE) => Self::Invalid,
             // A merge patch with the uid of a former object: the server takes it for a change of the uid.
             422 if has_cause(|cause| cause.field == "metadata.uid") => Self::Conflict,
             400 | 422 => Self::Invalid,
             429 => Self::Busy,
-            _ if admission::is_unanswered_webhook(message) => Self::WebhookUnanswered,
+            _ if message::is_unanswered_webhook(message) => Self::WebhookUnanswered,
             0 | 504 => Self::Unanswered,
-            _ if admission::own_words(message).contains("etcdserver") => Self::Unanswered,
+            _ if message::own_words(message).contains("etcdserver") => Self::Unanswered,
             _ => Self::Failed,
         }
     }

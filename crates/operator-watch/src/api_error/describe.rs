@@ -2,9 +2,7 @@
 
 use std::{error::Error, fmt};
 
-use crate::reason;
-
-use super::{ApiError, Cause, Verb, admission};
+use super::{ApiError, Cause, Verb, message};
 
 /// The remedy where a right is missing: the server's message says who cannot do what.
 const MISSING_RIGHT: &str = "grant it to the controller's ServiceAccount";
@@ -15,29 +13,48 @@ const REFUSED: &str =
 const OLD_DEFINITION: &str = "check that the CustomResourceDefinition is as new as the controller";
 
 impl ApiError {
+    /// All reasons that a failed request, or an object that cannot be read, may have.
+    pub const REASONS: &[&str] = &[
+        "AlreadyExists",
+        "Conflict",
+        "DefinitionTerminating",
+        "Forbidden",
+        "Invalid",
+        "KindNotServed",
+        "LookUpFailed",
+        "NamespaceMissing",
+        "NamespaceTerminating",
+        "NotFound",
+        "OwnerKindUnknown",
+        "QuotaExceeded",
+        "QuotaRefused",
+        "ServerBusy",
+        "StatusRefused",
+        "Unreadable",
+        "WriteFailed",
+    ];
+
     /// The reason as one `PascalCase` word, for conditions and Events.
     #[must_use]
     pub fn reason(&self) -> &'static str {
         match (self.verb, self.cause) {
-            (Verb::WriteStatus, Cause::Forbidden | Cause::Invalid | Cause::UnknownField) => {
-                reason::STATUS_REFUSED
-            }
-            (_, Cause::Forbidden) => reason::FORBIDDEN,
-            (_, Cause::Unreadable) => reason::UNREADABLE,
-            (Verb::Read | Verb::Watch, _) => reason::LOOK_UP_FAILED,
-            (_, Cause::AlreadyExists) => reason::ALREADY_EXISTS,
-            (_, Cause::NotFound) => reason::NOT_FOUND,
-            (_, Cause::KindNotServed) => reason::KIND_NOT_SERVED,
-            (_, Cause::NamespaceMissing) => reason::NAMESPACE_MISSING,
-            (_, Cause::Conflict) => reason::CONFLICT,
-            (_, Cause::NamespaceTerminating) => reason::NAMESPACE_TERMINATING,
-            (_, Cause::DefinitionTerminating) => reason::DEFINITION_TERMINATING,
-            (_, Cause::QuotaExceeded) => reason::QUOTA_EXCEEDED,
-            (_, Cause::QuotaRefused) => reason::QUOTA_REFUSED,
-            (_, Cause::OwnerKindUnknown) => reason::OWNER_KIND_UNKNOWN,
-            (_, Cause::Invalid | Cause::UnknownField) => reason::INVALID,
-            (_, Cause::Busy) => reason::SERVER_BUSY,
-            _ => reason::WRITE_FAILED,
+            (Verb::WriteStatus, Cause::Forbidden | Cause::Invalid | Cause::UnknownField) => "StatusRefused",
+            (_, Cause::Forbidden) => "Forbidden",
+            (_, Cause::Unreadable) => "Unreadable",
+            (Verb::Read | Verb::Watch, _) => "LookUpFailed",
+            (_, Cause::AlreadyExists) => "AlreadyExists",
+            (_, Cause::NotFound) => "NotFound",
+            (_, Cause::KindNotServed) => "KindNotServed",
+            (_, Cause::NamespaceMissing) => "NamespaceMissing",
+            (_, Cause::Conflict) => "Conflict",
+            (_, Cause::NamespaceTerminating) => "NamespaceTerminating",
+            (_, Cause::DefinitionTerminating) => "DefinitionTerminating",
+            (_, Cause::QuotaExceeded) => "QuotaExceeded",
+            (_, Cause::QuotaRefused) => "QuotaRefused",
+            (_, Cause::OwnerKindUnknown) => "OwnerKindUnknown",
+            (_, Cause::Invalid | Cause::UnknownField) => "Invalid",
+            (_, Cause::Busy) => "ServerBusy",
+            _ => "WriteFailed",
         }
     }
 }
@@ -65,7 +82,7 @@ impl fmt::Display for ApiError {
             ),
             (Verb::Watch, _) => format!("{kind} cannot be watched: {message}; retrying"),
             (Verb::WriteStatus, Cause::Forbidden | Cause::Invalid | Cause::UnknownField) => {
-                let (refuser, remedy) = match admission::gatekeeper(message) {
+                let (refuser, remedy) = match message::gatekeeper(message) {
                     Some(gatekeeper) => (gatekeeper, "allow the controller's ServiceAccount to write it"),
                     None if message.contains(" cannot ") => ("API server", MISSING_RIGHT),
                     None => ("API server", OLD_DEFINITION),

@@ -1,9 +1,8 @@
 //! Failed requests, in Kubernetes terms, and their remedies: one type for reads, watches and writes.
 
-mod admission;
 mod cause;
 mod describe;
-mod unknown_field;
+mod message;
 
 use std::{iter, time::Duration};
 
@@ -72,7 +71,7 @@ impl ApiError {
         let (cause, details) = (Cause::of(verb, status, &object), status.details.as_ref());
         let message = match &*status.message {
             "" => format!("the API server answered {} {}", status.code, status.reason).trim_end().to_owned(),
-            message => unknown_field::without_object(message).to_owned(),
+            message => message::without_object(message).to_owned(),
         };
         let fields = if cause == Cause::UnknownField {
             Self::unknown_fields(&message)
@@ -96,7 +95,7 @@ impl ApiError {
     #[must_use]
     pub fn of_status(self) -> Self {
         // For most policies, the API server answers like for an invalid object.
-        let is_by_admission = self.cause == Cause::Invalid && admission::gatekeeper(&self.message).is_some();
+        let is_by_admission = self.cause == Cause::Invalid && message::gatekeeper(&self.message).is_some();
         let cause = if is_by_admission { Cause::Forbidden } else { self.cause };
         Self { verb: Verb::WriteStatus, cause, ..self }
     }

@@ -6,12 +6,12 @@
 mod requests;
 #[cfg(test)]
 mod tests;
-mod unreadable;
 mod watch_loop;
 
 use std::{sync::Arc, time::Duration};
 
-use kube::{Resource, discovery::ApiResource, runtime::watcher::Event};
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::{Api, Client, Resource, discovery::ApiResource, runtime::watcher::Event};
 use serde::de::DeserializeOwned;
 use tokio::{sync::watch::Receiver, time::timeout};
 use tokio_util::task::AbortOnDropHandle;
@@ -20,15 +20,11 @@ pub use self::requests::Watch;
 pub(super) use self::requests::page;
 #[cfg(feature = "testing")]
 pub(crate) use self::requests::{Change, read_page};
-use self::{
-    unreadable::Unread,
-    watch_loop::{WatchBackoff, WatchLoop},
-};
+use self::watch_loop::{Unread, WatchBackoff, WatchLoop};
 use crate::{
-    Cache, Intake, Row, SharedRows, Watermark,
+    Cache, Failure, Row, ServedKinds, SharedRows, Unmanaged, Watched, WatchedKind, Watermark,
+    decode::Lenient,
     health::{Health, Need, WatchState, WatchStatus},
-    lenient::Lenient,
-    report::Report,
 };
 
 /// A watch in the background, which ends when this is dropped.
@@ -84,6 +80,26 @@ impl Drop for WatchHandle {
     }
 }
 
+/// Takes what watches report beside their objects, such as for metrics and Events. The log has it anyway.
+pub trait Report: Send + Sync + 'static {
+    /// A request of a watch of this kind has failed.
+    fn failed(&self, kind: &str);
+    /// So many objects of this kind cannot be read now.
+    fn unreadable(&self, kind: &str, count: usize);
+    /// An object cannot be read because of this mistake: called again and again while that lasts.
+    fn is_unreadable(&self, object: &ObjectReference, mistake: &str, failure: &Failure);
+    /// An object no longer has this mistake, or is gone.
+    fn is_mended(&self, object: &ObjectReference, mistake: &str);
+}
+
+/// Reports nothing.
+impl Report for () {
+    fn failed(&self, _: &str) {}
+    fn unreadable(&self, _: &str, _: usize) {}
+    fn is_unreadable(&self, _: &ObjectReference, _: &str, _: &Failure) {}
+    fn is_mended(&self, _: &ObjectReference, _: &str) {}
+}
+
 /// Starts watches; each has its status in the health of the process.
 #[derive(Clone)]
 pub struct Watches {
@@ -132,20 +148,56 @@ impl Watches {
     ) -> Arc<Cache<R>> {
         let status = self.health.watch(&watch.kind, Need::WhileServed);
         let (rows, seen) = (SharedRows::default(), Watermark::default());
-        let intake = Intake { watch, status, seen, trim: Box::new(trim) };
         let told = move |_, affected: Vec<Arc<R>>| affected.iter().for_each(|row| changed(row));
-        Arc::new(Cache { watch: self.fill(intake, rows.clone(), told), rows })
+        Arc::new(Cache { watch: self.fill(watch, status, seen, &rows, trim, told), rows })
     }
 
-    /// Keeps rows of the watched objects. Those that come, change or go are passed to `changed`, with whether they are all
-    /// rows of a new list and those that it lacks.
-    pub fn fill<K: Resource + DeserializeOwned + Send + 'static, R: Row>(
+    /// Keeps all objects of the kind `K`, which a controller needs to be ready, and how far the watch is. Those that come,
+    /// change or go are passed to `changed`, with whether they are all of a new list and those that it lacks.
+    pub fn watch_primaries<K>(
         &self,
-        intake: Intake<K, R>,
-        rows: SharedRows<R>,
+        client: Client,
+        seen: Watermark,
+        rows: &SharedRows<K>,
+        changed: impl FnMut(bool, Vec<Arc<K>>) + Send + Sync + 'static,
+    ) -> WatchHandle
+    where
+        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Send + Sync + 'static,
+    {
+        let watch = Watch::new(Api::<Unmanaged<K>>::all(client), K::kind(&()));
+        let status = self.health.watch(&watch.kind, Need::Always);
+        self.fill(watch, status, seen, rows, |Unmanaged(object)| object, changed)
+    }
+
+    /// Like [`Self::watch_primaries`], for a kind of many, in whichever version of it is served. The process is ready even
+    /// without it.
+    pub fn watch_kind<R: Send + Sync + 'static>(
+        &self,
+        kind: WatchedKind<R>,
+        client: Client,
+        served: &ServedKinds,
+        rows: &SharedRows<Watched<R>>,
+        changed: impl FnMut(bool, Vec<Arc<Watched<R>>>) + Send + Sync + 'static,
+    ) -> WatchHandle {
+        let name = format!("{} ({})", kind.resource.kind, kind.id);
+        let (status, seen) = (self.health.watch(&name, Need::Never), Watermark::default());
+        let api = Api::all_with(client, &*kind.resource);
+        let mut watch = Watch::new(api, name).in_any_version(served, kind.resource.clone());
+        (watch.labels, watch.is_metadata_only) = (kind.selector.clone(), kind.is_metadata_only);
+        let trim = kind.trimming(&seen, status.subscribe());
+        self.fill(watch, status, seen, rows, trim, changed)
+    }
+
+    fn fill<K: Resource + DeserializeOwned + Send + 'static, R: Row>(
+        &self,
+        watch: Watch<K>,
+        status: WatchStatus,
+        seen: Watermark,
+        rows: &SharedRows<R>,
+        mut trim: impl FnMut(K) -> R + Send + Sync + 'static,
         mut changed: impl FnMut(bool, Vec<Arc<R>>) + Send + Sync + 'static,
     ) -> WatchHandle {
-        let Intake { watch, status, seen, mut trim } = intake;
+        let rows = rows.clone();
         self.start(watch, status, seen, move |event| {
             let is_list = matches!(event, Event::InitDone);
             let affected = rows.write().take(event, |object| Arc::new(trim(object)));
@@ -170,7 +222,6 @@ impl Watches {
             watch,
             status,
             seen: seen.clone(),
-            report: self.report.clone(),
             backoff: WatchBackoff::default(),
             take,
         };

@@ -13,7 +13,7 @@ use kube::{
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
-use crate::{Live, ServedKinds, TrimmedObject, lenient::Lenient};
+use crate::{Live, ServedKinds, TrimmedObject, decode::Lenient};
 
 /// Time limit of a page: the API server gives up a list after 60 s.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -67,6 +67,13 @@ impl<K: Resource> Watch<K> {
 }
 
 impl Watch<TrimmedObject> {
+    /// Watches the metadata of all objects of the kind `K`.
+    #[must_use]
+    pub fn metadata_of<K: Resource<DynamicType = ()>>(client: &Client) -> Self {
+        let api = Api::all_with(client.clone(), &ApiResource::erase::<K>(&()));
+        Self::new(api, K::kind(&())).metadata_only()
+    }
+
     /// Watches only the metadata; the other fields are not there.
     #[must_use]
     pub fn metadata_only(mut self) -> Self {

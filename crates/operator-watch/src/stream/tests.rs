@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep};
 use super::*;
 use crate::{
     ApiError, Cause, Failure, Verb,
-    lenient::Unmanaged,
+    decode::Unmanaged,
     object::{Named, ObjectId},
 };
 

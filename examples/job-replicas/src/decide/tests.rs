@@ -1,5 +1,5 @@
 use jiff::Timestamp;
-use operator_kit::{report::Conditions, run::Attempt};
+use operator_kit::{report::Conditions, run::Backoffs};
 use serde_json::json;
 
 use super::*;
@@ -28,7 +28,7 @@ fn observed(replicas: i32, jobs: &[(&str, Phase)]) -> Observed {
     let jobs = jobs.iter().enumerate().map(row).collect();
     Observed {
         set: Arc::new(set),
-        attempt: Attempt::Allowed,
+        backoffs: Backoffs::default(),
         now: Timestamp::UNIX_EPOCH + jiff::SignedDuration::from_secs(60),
         revision,
         jobs,

@@ -73,7 +73,7 @@ fn observe(process: &Process, server: &Server, scope: &Scope, target: &Stored) -
     let held = is_held.then(|| held(process, server, scope, settings, entry, target)).flatten();
     Observed {
         target: Arc::new(Watched { metadata: metadata(target), source: Arc::new(source), row }),
-        attempt: process.attempt(target),
+        backoffs: process.backoffs(target),
         kind: Some(held.as_ref().map_or_else(|| entry.clone(), |(kind, _)| kind.clone())),
         is_selected: true,
         excess: None,

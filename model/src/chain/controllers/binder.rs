@@ -32,8 +32,8 @@ use crate::{
 pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Stored) -> Vec<Write> {
     let kind = &commands(command.meta.key.kind).kind;
     let row = CommandRow::of(kind, trimmed(command));
-    let attempt = process.attempt(command);
-    let is_needed = attempt == operator_kit::run::Attempt::Allowed && !command.meta.is_deleting;
+    let backoffs = process.backoffs(command);
+    let is_needed = backoffs.is_empty() && !command.meta.is_deleting;
     let target = match &row.finding {
         Finding::Target(to) if is_needed && row.proven_target(to, false).is_none() => {
             let key = Key { kind: Kind::Deployment, name: to.name.as_ref().into() };
@@ -50,7 +50,7 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Sto
     let source = Source { id: kind.id.clone(), watched: WatchedResource::unwatched(kind.resource.clone()) };
     let action = decide(&Observed {
         command: Arc::new(Watched { metadata: metadata(command), source: Arc::new(source), row }),
-        attempt,
+        backoffs,
         now: clock::time(server.clock),
         target,
         refreshed: None,

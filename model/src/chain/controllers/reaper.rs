@@ -39,7 +39,7 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Sto
     let source = Source { id: kind.id.clone(), watched: WatchedResource::unwatched(kind.resource.clone()) };
     let observed = Observed {
         command: Arc::new(Watched { metadata: metadata(command), source: Arc::new(source), row }),
-        attempt: process.attempt(command),
+        backoffs: process.backoffs(command),
         now,
         is_deleted,
         came_back: came_back && !scope.has(Sabotage::ForgetsDeletions),

@@ -14,7 +14,6 @@ use command_runner::{
     },
     observed::{Look, Observed, Target},
 };
-use operator_kit::run::Attempt;
 use operator_watch::{Source, Watched, WatchedResource};
 use parking_lot::Mutex;
 use serde_json::json;
@@ -55,7 +54,7 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Sto
     }
     let mut observed = Observed {
         command: own.clone(),
-        attempt: process.attempt(command),
+        backoffs: process.backoffs(command),
         now: clock::time(server.clock),
         line,
         unknown: None,
@@ -66,7 +65,7 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Sto
     };
     let may_act = !own.row.has_ended() && !command.meta.is_deleting;
     let is_needed = observed.needs_target() || process.memory.ran.contains(&command.meta.uid);
-    if may_act && is_needed && !matches!(observed.attempt, Attempt::Deferred(_)) {
+    if may_act && is_needed && observed.backoffs.everything().is_none() {
         observed.target = look(server, scope, &own);
         if !scope.has(Sabotage::OverlooksUnreported) {
             let unreported = observed.unreported().map(|other| recent(other).uid.into());

@@ -13,7 +13,7 @@ use backup_controller::{
 };
 use catena_api::keys::BACKUP_FINALIZER;
 use jiff::Timestamp;
-use operator_kit::{run::Attempt, testing::in_turn};
+use operator_kit::{run::Backoffs, testing::in_turn};
 use operator_watch::Failure;
 
 use super::*;
@@ -306,7 +306,7 @@ fn is_let_go(settings: &Settings, acted: &Acted) -> Option<Outcome> {
     let mut observed = held(settings, &target("shop"), Situation::Absent { attempt: 1, backup: backup() });
     observed.held.as_mut().unwrap().refusals = acted.memory.refusals("u");
     if let Err(failure) = &acted.result {
-        observed.attempt = Attempt::Deferred(failure.clone());
+        observed.backoffs = Backoffs::of_everything(failure.clone());
     }
     match decide(&observed) {
         Action::Release { outcome, .. } => Some(outcome),

@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use catena_api::keys::BACKUP_FINALIZER;
 use k8s_openapi::api::core::v1::ObjectReference;
+use operator_kit::run::Backoffs;
 use operator_watch::Failure;
 use serde_json::json;
 
@@ -44,8 +45,8 @@ fn deleted(id: &str, situation: Situation) -> Observed {
 }
 
 /// A pass that may only report a failure.
-fn deferred() -> Attempt {
-    Attempt::Deferred(Failure::transient("Forbidden", "no"))
+fn deferred() -> Backoffs {
+    Backoffs::of_everything(Failure::transient("Forbidden", "no"))
 }
 
 fn held(observed: &mut Observed) -> &mut Held {
@@ -136,10 +137,10 @@ fn under_hold_only_a_proven_backup_or_a_user_lets_go() {
         ]
     });
     for situation in unproven {
-        for attempt in [Attempt::Allowed, deferred()] {
+        for backoffs in [Backoffs::default(), deferred()] {
             for since in ages {
                 let mut observed = deleted("held", situation.clone());
-                observed.attempt = attempt.clone();
+                observed.backoffs = backoffs.clone();
                 held(&mut observed).since = ago(since);
                 held(&mut observed).refusals = 100;
                 assert_eq!(outcome(&decide(&observed)), None, "{observed:?}");
@@ -156,7 +157,7 @@ fn under_hold_only_a_proven_backup_or_a_user_lets_go() {
 #[test]
 fn an_object_that_backs_off_is_let_go_when_its_backup_is_proven() {
     let mut observed = deleted("held", there(Verdict::Succeeded, 1));
-    observed.attempt = deferred();
+    observed.backoffs = deferred();
     assert_eq!(outcome(&decide(&observed)), Some(Outcome::BackedUp));
 }
 
@@ -167,7 +168,7 @@ fn nothing_is_created_while_backing_off_and_the_failure_is_said() {
         if let Action::Hold { status, .. } = decide(&observed) {
             held(&mut observed).status = Some(status);
         }
-        observed.attempt = deferred();
+        observed.backoffs = deferred();
         held(&mut observed).now = now() + Duration::from_secs(60);
         assert_eq!(state(&decide(&observed)), Some((State::Blocked, "Forbidden")));
     }
@@ -179,7 +180,7 @@ fn a_read_that_fails_in_the_pause_after_a_failed_backup_does_not_end_the_pause()
     let Action::Hold { status, .. } = decide(&observed) else { panic!("not held") };
     held(&mut observed).status = Some(status.clone());
     held(&mut observed).now = now() + Duration::from_secs(59);
-    observed.attempt = deferred();
+    observed.backoffs = deferred();
     let action = decide(&observed);
     let waits = Duration::from_secs(1);
     assert!(matches!(&action, Action::Hold { tell: false, again, .. } if *again == waits), "{action:?}");

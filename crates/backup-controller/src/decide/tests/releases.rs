@@ -42,7 +42,7 @@ fn release_lets_go_after_so_many_tries() {
 fn release_lets_go_what_cannot_be_backed_up_only_after_tries_and_deadline() {
     let let_go = |refusals, since| {
         let mut observed = deleted("released", absent());
-        observed.attempt = deferred();
+        observed.backoffs = deferred();
         held(&mut observed).refusals = refusals;
         held(&mut observed).since = ago(since);
         outcome(&decide(&observed))
@@ -64,9 +64,9 @@ fn release_lets_go_what_cannot_be_backed_up_only_after_tries_and_deadline() {
 fn what_was_never_tried_is_not_let_go() {
     let unusable = Situation::Unusable(Unusable::NoNamespace { backup: "b".into() });
     for situation in [absent(), unusable] {
-        for attempt in [Attempt::Allowed, deferred()] {
+        for backoffs in [Backoffs::default(), deferred()] {
             let mut observed = deleted("released", situation.clone());
-            observed.attempt = attempt;
+            observed.backoffs = backoffs;
             held(&mut observed).since = ago(100_000);
             assert_eq!(outcome(&decide(&observed)), None, "{observed:?}");
         }

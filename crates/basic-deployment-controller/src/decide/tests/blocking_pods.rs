@@ -68,7 +68,7 @@ fn a_pod_is_looked_for_while_the_child_does_not_serve_and_reports_no_blocker() {
     assert_eq!(look_in(&mapped(json!({"active": 1, "observedGeneration": 0}), 5)), None, "it is behind");
     let mut failed = stuck(5);
     let failure = Failure::transient("Busy", "");
-    failed.attempt = Attempt::Deferred(failure);
+    failed.backoffs = Backoffs::of_everything(failure);
     assert_eq!(look_in(&failed), None, "it is backing off");
 }
 

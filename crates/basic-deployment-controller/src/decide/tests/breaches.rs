@@ -18,7 +18,7 @@ fn a_former_child_that_breaks_the_contract_is_told_and_not_written_to() {
     let refused = decide(&observed);
     let Action::RefuseFormer(refusal) = &refused else { panic!("{refused:?}") };
     assert_ne!(refused.step(), Action::Settle.step(), "it holds up everything");
-    observed.attempt = without(&refused, "ContractBroken", &refusal.to_string());
+    observed.backoffs = without(&refused, "ContractBroken", &refusal.to_string());
     let status = written(decide(&observed));
     let blocker = status.blocked_by.as_ref().unwrap();
     assert_eq!((&*blocker.name, &*blocker.reason), ("web", "ContractBroken"));
@@ -55,7 +55,7 @@ fn a_breach_holds_up_neither_former_children_nor_its_cure() {
     let broken = json!({"active": "1", "available": 1});
     observed.child = Found::Ours(child(json!({"spec": {"replicas": 1}, "status": broken})));
     let refused = decide(&observed);
-    observed.attempt = without(&refused, "ContractBroken", "contract.active");
+    observed.backoffs = without(&refused, "ContractBroken", "contract.active");
     let told = status(&observed);
     assert_eq!(ready(&told), (false, "ContractBroken".into()));
     assert!(Conditions::is_true(&told.conditions, Conditions::STALLED));

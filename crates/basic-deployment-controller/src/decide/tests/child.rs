@@ -3,7 +3,7 @@
 use catena_api::deletion::TERMINATING;
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use operator_kit::{run::HeldUp, write::Ownership};
+use operator_kit::{run::Backoffs, write::Ownership};
 use operator_templates::TemplateError;
 use operator_watch::Failure;
 
@@ -120,7 +120,7 @@ fn an_orphan_that_comes_from_the_same_rendering_is_taken_back() {
 fn a_refusal_stalls_and_names_itself() {
     let mut observed = observed(Found::Nothing);
     let message = "BasicReplicaSet \"web\" belongs to somebody".to_owned();
-    observed.attempt = Attempt::Deferred(Failure::stalled("ChildNotOwned", message));
+    observed.backoffs = Backoffs::of_everything(Failure::stalled("ChildNotOwned", message));
     let status = written(decide(&observed));
     assert!(Conditions::is_true(&status.conditions, Conditions::STALLED));
     assert_eq!(ready(&status), (false, "ChildNotOwned".into()));
@@ -132,10 +132,10 @@ fn a_status_that_is_refused_is_not_written_again_and_stops_nothing_else() {
     let refused = Failure::stalled("StatusRefused", "");
     let settled = ours(json!({}));
     let step = decide(&settled).step();
-    let held = || Attempt::Without(HeldUp::default().and_step(step, refused.clone()));
-    let held_up = Observed { attempt: held(), ..settled };
+    let held = || Backoffs::default().and_step(step, refused.clone());
+    let held_up = Observed { backoffs: held(), ..settled };
     assert_eq!(decide(&held_up), Action::Settle);
-    let unscaled = Observed { attempt: held(), ..ours(json!({"spec": {"replicas": 1}})) };
+    let unscaled = Observed { backoffs: held(), ..ours(json!({"spec": {"replicas": 1}})) };
     assert!(matches!(decide(&unscaled), Action::Scale { is_former: false, .. }));
     // The kit holds up everything for a step without a name.
     assert_ne!(step, "");
@@ -149,7 +149,7 @@ fn while_children_are_not_known_the_last_numbers_stay() {
     Arc::make_mut(&mut observed.deployment).status = Some(status.clone());
     observed.child = Found::Nothing;
     observed.is_blind = true;
-    observed.attempt = Attempt::Deferred(Failure::transient("ChildrenNotObserved", ""));
+    observed.backoffs = Backoffs::of_everything(Failure::transient("ChildrenNotObserved", ""));
     let blind = written(decide(&observed));
     assert_eq!(ready(&blind), (false, "ChildrenNotObserved".into()));
     assert_eq!((blind.active, blind.progress, blind.child), (3, status.progress, status.child));

@@ -1,6 +1,6 @@
 //! Changes by somebody else are undone, but not more often than the kit allows.
 
-use operator_kit::{report::Conditions, run::HeldUp};
+use operator_kit::{report::Conditions, run::Backoffs};
 use operator_watch::Failure;
 
 use super::*;
@@ -21,8 +21,8 @@ fn scaled() -> Observed {
 /// The same after a change was undone too often in each of these steps.
 fn slowed_down(observed: Observed, steps: &[&'static str]) -> Observed {
     let failure = Failure::transient("RepeatedWrites", "the field manager \"hpa\" keeps changing it");
-    let held = steps.iter().fold(HeldUp::default(), |held, step| held.and_step(step, failure.clone()));
-    Observed { attempt: Attempt::Without(held), ..observed }
+    let held = steps.iter().fold(Backoffs::default(), |held, step| held.and_step(step, failure.clone()));
+    Observed { backoffs: held, ..observed }
 }
 
 #[test]

@@ -185,7 +185,7 @@ fn no_child_is_made_or_becomes_the_wanted_one_while_the_last_one_is_of_a_kind_th
         let refused = decide(&observed);
         let Action::Refuse(refusal) = &refused else { panic!("{refused:?}") };
         assert!(refusal.to_string().contains("Deployment \"web\", is of a kind that children"), "{refusal}");
-        observed.attempt = without(&refused, "KindNotListed", "it may still run");
+        observed.backoffs = without(&refused, "KindNotListed", "it may still run");
         spec(&mut observed).revision_history_limit = 0;
         let status = written(decide(&observed));
         assert_eq!(ready(&status), (false, "KindNotListed".into()));
@@ -279,7 +279,7 @@ fn a_new_child_leaves_the_room_of_a_former_one_that_somebody_scaled_down() {
     observed.given_replicas.insert("deployment-child".into(), 3);
     let healed = decide(&observed);
     assert!(matches!(healed, Action::Scale { heals: true, replicas: 3, is_former: true, .. }));
-    observed.attempt = without(&healed, "RepeatedWrites", "the field manager \"hpa\" keeps changing it");
+    observed.backoffs = without(&healed, "RepeatedWrites", "the field manager \"hpa\" keeps changing it");
     let told = written(decide(&observed));
     assert_eq!(ready(&told), (false, "Exchanging".into()));
     Arc::make_mut(&mut observed.deployment).status = Some(told);

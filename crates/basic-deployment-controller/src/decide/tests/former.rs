@@ -1,6 +1,6 @@
 //! A child of an earlier name is scaled and told until the new one serves.
 
-use operator_kit::run::HeldUp;
+use operator_kit::run::Backoffs;
 use operator_watch::Failure;
 
 use super::*;
@@ -63,9 +63,9 @@ fn a_child_of_an_earlier_name_that_somebody_scales_is_put_back() {
 }
 
 /// An attempt after an action has failed.
-pub fn without(failed: &Action, reason: &'static str, message: &str) -> Attempt {
+pub fn without(failed: &Action, reason: &'static str, message: &str) -> Backoffs {
     let failure = Failure::stalled(reason, message);
-    Attempt::Without(HeldUp::default().and_step(failed.step(), failure))
+    Backoffs::default().and_step(failed.step(), failure)
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn a_child_of_an_earlier_name_that_cannot_be_scaled_holds_up_nothing_else() {
     observed.others = vec![former.clone()];
     let tried = decide(&observed);
     assert!(matches!(tried, Action::Scale { is_former: true, .. }));
-    observed.attempt = without(&tried, "Forbidden", "no");
+    observed.backoffs = without(&tried, "Forbidden", "no");
     let next = decide(&observed);
     assert!(matches!(next, Action::Apply { .. }));
     assert_ne!(next.step(), tried.step());

@@ -21,7 +21,7 @@ use catena_api::{BasicDeploymentSpec, BasicDeploymentStatus, Pin, contract::Repl
 use jiff::Timestamp;
 use operator_kit::{
     report::{Conditions, StatusAge},
-    run::Attempt,
+    run::Backoffs,
 };
 use operator_templates::Rendered;
 use serde_json::{Value, json};

@@ -35,7 +35,7 @@ fn a_pin_to_a_name_that_somebody_else_has_stalls_the_deployment() {
         observed.child = holder(child(json!({})));
         let refused = decide(&observed);
         assert!(matches!(refused, Action::Refuse(_)), "{refused:?}");
-        observed.attempt = former::without(&refused, "ChildNotOwned", "it is somebody else's");
+        observed.backoffs = former::without(&refused, "ChildNotOwned", "it is somebody else's");
         let status = status(&observed);
         assert_eq!(ready(&status), (false, "ChildNotOwned".into()));
         assert!(Conditions::is_true(&status.conditions, "RolledBack"), "its cause is told beside it");
@@ -52,7 +52,7 @@ fn a_pin_that_holds_nothing_is_removed_also_in_a_pause_and_one_that_holds_stays(
     let mut spent = annotated(ours(json!({})));
     spec(&mut spent).paused = true;
     assert_eq!(decide(&spent), Action::Unpin);
-    spent.attempt = former::without(&Action::Unpin, "Forbidden", "no");
+    spent.backoffs = former::without(&Action::Unpin, "Forbidden", "no");
     assert!(matches!(decide(&spent), Action::WriteStatus(_)), "it holds up nothing else");
     assert!(!matches!(decide(&annotated(rolled_back())), Action::Unpin));
 }

@@ -8,7 +8,7 @@ use super::{
 
 /// The same after its next action failed.
 fn after_failure(mut observed: Observed) -> Observed {
-    observed.attempt = without(&decide(&observed), "Forbidden", "no");
+    observed.backoffs = without(&decide(&observed), "Forbidden", "no");
     observed
 }
 

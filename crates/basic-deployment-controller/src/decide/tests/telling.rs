@@ -18,8 +18,8 @@ fn said(status: &BasicDeploymentStatus, type_: &str) -> Option<[String; 3]> {
     Some([status.clone(), reason.clone(), message.clone()])
 }
 
-fn held_up(is_stalled: bool, reason: &'static str) -> Attempt {
-    Attempt::Deferred(Failure { is_stalled, ..Failure::transient(reason, "the server's words") })
+fn held_up(is_stalled: bool, reason: &'static str) -> Backoffs {
+    Backoffs::of_everything(Failure { is_stalled, ..Failure::transient(reason, "the server's words") })
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn the_time_of_the_next_retry_is_told_where_somebody_waits_for_it() {
     let mut told = |next_retry| {
         let failure =
             Failure { next_retry: Some(next_retry), ..Failure::transient("QuotaExceeded", "no room") };
-        observed.attempt = Attempt::Deferred(failure);
+        observed.backoffs = Backoffs::of_everything(failure);
         let status = status(&observed);
         let blocker = status.blocked_by.clone().unwrap();
         assert_eq!(blocker.message, "no room");
@@ -131,13 +131,13 @@ fn a_child_that_is_stalled_stalls_its_parent_and_is_named_as_what_blocks() {
 #[test]
 fn a_failure_blocks_in_its_own_name_and_stalls_only_where_it_waits_for_a_change() {
     let mut observed = ours(json!({}));
-    observed.attempt = held_up(true, "Invalid");
+    observed.backoffs = held_up(true, "Invalid");
     let refused = status(&observed);
     assert_eq!(said(&refused, Conditions::STALLED).unwrap(), ["True", "Invalid", "the server's words"]);
     let blocker = refused.blocked_by.unwrap();
     assert_eq!((blocker.kind.as_str(), blocker.name.as_str()), ("BasicDeployment", "web"));
     assert_eq!((blocker.reason.as_str(), blocker.message.as_str()), ("Invalid", "the server's words"));
-    observed.attempt = held_up(false, "ServerBusy");
+    observed.backoffs = held_up(false, "ServerBusy");
     let busy = status(&observed);
     assert_eq!(said(&busy, Conditions::STALLED), None);
     assert_eq!(said(&busy, Conditions::RECONCILING).unwrap(), ["True", "ServerBusy", "the server's words"]);
@@ -275,7 +275,7 @@ fn the_deadline_runs_only_while_something_is_waited_for() {
     spec(&mut paused).paused = true;
     assert_eq!(deadline_in(&paused), None);
     let mut failed = observed.clone();
-    failed.attempt = held_up(false, "ServerBusy");
+    failed.backoffs = held_up(false, "ServerBusy");
     assert_eq!(deadline_in(&failed), None);
     observed.since_progress = Duration::from_secs(600);
     assert_eq!(deadline_in(&observed), None, "it has passed");

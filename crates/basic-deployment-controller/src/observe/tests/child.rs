@@ -16,7 +16,7 @@ async fn found(child: Answer, own: Answer) -> (Result<Found, Error>, Vec<String>
     let answer =
         move |sent: &Sent| if sent.uri.starts_with(DEPLOYMENT) { own.clone() } else { child.clone() };
     let cluster = Cluster::of(vec![stored()], answer).await;
-    let observed = cluster.observe(deployment(), Attempt::Allowed).await;
+    let observed = cluster.observe(deployment(), Backoffs::default()).await;
     (observed.map(|observed| observed.child), cluster.asked())
 }
 
@@ -49,7 +49,7 @@ async fn a_parameter_that_the_template_of_the_child_does_not_read_is_seen() {
         deployment.metadata.generation = Some(generation);
         let given = [("port", "8080"), (misspelt, "8081")].map(|(name, value)| (name.into(), value.into()));
         deployment.spec.parameters = given.into();
-        cluster.observe(deployment, Attempt::Allowed).await.unwrap().unread
+        cluster.observe(deployment, Backoffs::default()).await.unwrap().unread
     };
     let one = cluster("{port: {{ parameters.port }}}").await;
     let prot = ["spec.parameters.prot (did you mean port?)"];
@@ -103,7 +103,7 @@ async fn a_look_that_gets_no_answer_fails_the_pass() {
 async fn nothing_is_looked_up_that_the_cache_shows_or_that_nothing_is_done_with() {
     let shown = ("basicreplicasets", child_object("web", "shown"));
     let cluster = Cluster::of(vec![stored(), shown], |_| MISSING).await;
-    let observed = cluster.observe(deployment(), Attempt::Allowed).await.unwrap();
+    let observed = cluster.observe(deployment(), Backoffs::default()).await.unwrap();
     assert!(matches!(observed.child, Found::Ours(child) if child.uid == "shown"));
     assert!(cluster.asked().is_empty());
 
@@ -112,7 +112,7 @@ async fn nothing_is_looked_up_that_the_cache_shows_or_that_nothing_is_done_with(
     assert!(cluster.asked().is_empty(), "it is backing off");
 
     let cluster = Cluster::of(Vec::new(), |_| MISSING).await;
-    let observed = cluster.observe(deployment(), Attempt::Allowed).await.unwrap();
+    let observed = cluster.observe(deployment(), Backoffs::default()).await.unwrap();
     assert_eq!(observed.child, Found::Nothing);
     assert!(cluster.asked().is_empty(), "its revision is stored first");
 }
@@ -121,13 +121,17 @@ async fn nothing_is_looked_up_that_the_cache_shows_or_that_nothing_is_done_with(
 async fn a_pass_that_is_held_up_takes_nothing_for_progress() {
     let shown = ("basicreplicasets", child_object("web", "shown"));
     let cluster = Cluster::of(vec![stored(), shown], |_| MISSING).await;
-    let seconds = async |attempt: Attempt| {
-        let observed = cluster.observe(deployment(), attempt).await.unwrap();
+    let seconds = async |backoffs: Backoffs| {
+        let observed = cluster.observe(deployment(), backoffs).await.unwrap();
         tokio::time::advance(Duration::from_secs(5)).await;
         observed.since_progress.as_secs()
     };
-    assert_eq!((seconds(held_up()).await, seconds(Attempt::Allowed).await), (0, 0), "it is the first look");
-    assert_eq!((seconds(held_up()).await, seconds(Attempt::Allowed).await), (5, 10));
+    assert_eq!(
+        (seconds(held_up()).await, seconds(Backoffs::default()).await),
+        (0, 0),
+        "it is the first look"
+    );
+    assert_eq!((seconds(held_up()).await, seconds(Backoffs::default()).await), (5, 10));
 }
 
 /// A template and settings for two kinds of children, the second one of which it renders, and the stored rendering.
@@ -162,7 +166,7 @@ async fn a_kind_that_is_cluster_scoped_is_refused_and_leaves_the_former_child_to
     .await;
     let mut more = deployment();
     more.spec.replicas += 1;
-    let observed = cluster.deployments.observe(Arc::new(more), Attempt::Allowed).await.unwrap();
+    let observed = cluster.deployments.observe(Arc::new(more), Backoffs::default()).await.unwrap();
     let failure = Failure::from(observed.desired.clone().unwrap_err());
     assert_eq!((failure.reason, failure.is_stalled), ("KindNotNamespaced", true));
     let Action::Scale { child, is_former: false, .. } = cluster.deployments.decide(&observed) else {
@@ -178,7 +182,7 @@ async fn a_kind_that_the_cluster_does_not_serve_leaves_the_former_child_to_be_sc
     let cluster = Cluster::with(settings, listed, |_| MISSING).await;
     let mut more = deployment();
     more.spec.replicas += 1;
-    let observed = cluster.deployments.observe(Arc::new(more), Attempt::Allowed).await.unwrap();
+    let observed = cluster.deployments.observe(Arc::new(more), Backoffs::default()).await.unwrap();
     let failure = Failure::from(observed.desired.clone().unwrap_err());
     assert_eq!((failure.reason, failure.is_stalled), ("KindNotServed", false));
     let Action::Scale { child, is_former: false, .. } = cluster.deployments.decide(&observed) else {

@@ -37,8 +37,8 @@ const FORBIDDEN: Answer = Answer::Refusal(403, "Forbidden");
 const BROKEN: Answer = Answer::Refusal(500, "InternalError");
 
 /// An attempt at an object after a failure that holds up everything.
-fn held_up() -> Attempt {
-    Attempt::Deferred(Failure::transient("WriteFailed", ""))
+fn held_up() -> Backoffs {
+    Backoffs::of_everything(Failure::transient("WriteFailed", ""))
 }
 
 /// What is reported of an error.
@@ -111,8 +111,8 @@ impl Cluster {
         Self { deployments: Deployments { observer, executor, events, settings }, log }
     }
 
-    async fn observe(&self, deployment: BasicDeployment, attempt: Attempt) -> Result<Observed, Error> {
-        self.deployments.observe(Arc::new(deployment), attempt).await
+    async fn observe(&self, deployment: BasicDeployment, backoffs: Backoffs) -> Result<Observed, Error> {
+        self.deployments.observe(Arc::new(deployment), backoffs).await
     }
 
     /// Makes a pass, like the kit.
@@ -121,7 +121,7 @@ impl Cluster {
     }
 
     async fn pass_over(&self, deployment: BasicDeployment) -> Result<Next, Failure> {
-        let observed = self.deployments.observe(Arc::new(deployment), Attempt::Allowed).await;
+        let observed = self.deployments.observe(Arc::new(deployment), Backoffs::default()).await;
         let observed = observed.map_err(failure)?;
         let action = self.deployments.decide(&observed);
         self.deployments.act(observed, action).await.map_err(failure)

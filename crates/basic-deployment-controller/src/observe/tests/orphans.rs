@@ -47,7 +47,7 @@ async fn with_an_orphaned_child_beside_them_their_next_owner_is_looked_up_once()
         Answer::Object(if sent.uri.starts_with(DEPLOYMENT) { here.clone() } else { orphan.clone() })
     })
     .await;
-    let observed = cluster.observe(deployment(), Attempt::Allowed).await.unwrap();
+    let observed = cluster.observe(deployment(), Backoffs::default()).await.unwrap();
     assert!(matches!(observed.child, Found::Orphan(_)) && observed.orphans.len() == 1);
     assert_eq!(cluster.asked(), [format!("GET {CHILD}"), format!("GET {DEPLOYMENT}")]);
 }
@@ -64,6 +64,6 @@ async fn those_of_others_and_second_ones_of_a_rendering_are_left_alone() {
     let own = revision_object(&Rendered { hash: "own".into(), ..rendering() }, 1, "own", "deployment");
     let listed = [copy, other, second, own, stored().1].map(|object| ("controllerrevisions", object));
     let cluster = Cluster::of(listed.to_vec(), |_| MISSING).await;
-    let observed = cluster.observe(deployment(), Attempt::Allowed).await.unwrap();
+    let observed = cluster.observe(deployment(), Backoffs::default()).await.unwrap();
     assert!(observed.orphans.is_empty(), "{:?}", observed.orphans);
 }

@@ -33,7 +33,7 @@ async fn a_change_in_a_pause_is_known_if_the_child_was_seen_in_order_before_and_
         *image.lock() = Some(now);
         let mut paused = deployment();
         paused.spec.paused = true;
-        let changed = cluster.observe(paused, Attempt::Allowed).await.unwrap().changed_in_pause();
+        let changed = cluster.observe(paused, Backoffs::default()).await.unwrap().changed_in_pause();
         assert_eq!(cluster.asked(), [format!("GET {CHILD}")]);
         changed
     };
@@ -47,10 +47,10 @@ async fn a_change_in_a_pause_is_known_if_the_child_was_seen_in_order_before_and_
 async fn a_child_that_a_new_leader_has_seen_in_order_is_made_again_only_while_its_owner_is_still_there() {
     let image = Arc::new(Mutex::new(Some("nginx")));
     let cluster = cluster(&image).await;
-    cluster.observe(deployment(), Attempt::Allowed).await.unwrap();
+    cluster.observe(deployment(), Backoffs::default()).await.unwrap();
     assert_eq!(cluster.asked(), [format!("GET {CHILD}")]);
     *image.lock() = None;
-    let gone = cluster.observe(deployment(), Attempt::Allowed).await.err().unwrap();
+    let gone = cluster.observe(deployment(), Backoffs::default()).await.err().unwrap();
     assert_eq!(failure(gone).reason, "NotFound");
     assert_eq!(cluster.asked(), [format!("GET {CHILD}"), format!("GET {DEPLOYMENT}")]);
 }

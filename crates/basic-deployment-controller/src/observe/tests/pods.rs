@@ -184,7 +184,7 @@ async fn a_look_is_not_repeated_at_once_and_its_failure_holds_up_nothing() {
         let status = BasicDeploymentStatus { blocked_by: Some(blocker), ..Default::default() };
         deployment.status = Some(status);
         for requests in [1, 0] {
-            let observed = cluster.observe(deployment.clone(), Attempt::Allowed).await.unwrap();
+            let observed = cluster.observe(deployment.clone(), Backoffs::default()).await.unwrap();
             assert_eq!(observed.look.unwrap().found.is_ok(), is_found);
             let asked = cluster.asked();
             assert_eq!(asked, vec![format!("GET {PODS}"); requests]);

@@ -84,9 +84,9 @@ fn a_pod_that_ended_keeps_its_place_for_a_while_and_is_then_replaced() {
     Arc::make_mut(&mut observed.set).status.as_mut().unwrap().updated = 7;
     observed.status_age = StatusAge::Written(Duration::ZERO);
     assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(8)));
-    observed.attempt = Attempt::Without(HeldUp::default().and_step(step::STATUS, failure("Invalid")));
+    observed.backoffs = Backoffs::default().and_step(step::STATUS, failure("Invalid"));
     assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(8)));
-    observed.attempt = Attempt::Allowed;
+    observed.backoffs = Backoffs::default();
     Arc::make_mut(&mut pods[0]).created = ago(20);
     observed.pods = pods;
     assert_eq!(deleted(&decide(&observed)), ["web-0"]);

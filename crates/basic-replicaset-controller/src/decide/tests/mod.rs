@@ -10,7 +10,7 @@ mod reports;
 use catena_api::{BasicReplicaSet, BasicReplicaSetSpec};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use operator_kit::{report::StatusAge, run::HeldUp};
+use operator_kit::{report::StatusAge, run::Backoffs};
 use operator_watch::Failure;
 use pod_state::{Phase, Trouble};
 
@@ -88,7 +88,7 @@ fn observed(replicas: i32, pods: Vec<Arc<PodRow>>) -> Observed {
     };
     Observed {
         set: Arc::new(set),
-        attempt: Attempt::Allowed,
+        backoffs: Backoffs::default(),
         is_blind: false,
         now: now(),
         revision: Ok(NEW.into()),

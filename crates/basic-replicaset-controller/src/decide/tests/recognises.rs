@@ -19,7 +19,7 @@ fn a_pod_of_ours_without_its_marks_is_marked_and_no_other_is_made_in_its_place()
     observed.taken = vec![taken(1, Holder::Unmarked { uid: "lost".into() })];
     let mark = Action::Mark { name: "web-1".into(), uid: "lost".into(), slot: 1 };
     assert_eq!(decide(&observed), mark);
-    observed.attempt = Attempt::Without(HeldUp::default().and_step(step::MARK, failure("Forbidden")));
+    observed.backoffs = Backoffs::default().and_step(step::MARK, failure("Forbidden"));
     let status = written(decide(&observed));
     let reason = status.blocked_by.as_ref().map(|blocker| blocker.reason.as_str());
     assert_eq!(reason, Some("Forbidden"), "it runs, and one more would be too many");
@@ -48,7 +48,7 @@ fn a_name_that_is_somebody_elses_is_passed_over() {
 fn a_name_that_is_somebody_elses_hides_no_failure_of_all_creates() {
     let mut observed = observed(2, Vec::new());
     observed.taken = vec![taken(0, Holder::Other)];
-    observed.attempt = Attempt::Without(HeldUp::default().and_step(step::CREATE, failure("QuotaExceeded")));
+    observed.backoffs = Backoffs::default().and_step(step::CREATE, failure("QuotaExceeded"));
     let status = written(decide(&observed));
     assert_eq!(status.blocked_by.as_ref().unwrap().reason, "QuotaExceeded");
     Arc::make_mut(&mut observed.set).status = Some(status);
@@ -71,7 +71,7 @@ fn a_look_up_that_fails_holds_up_nothing_but_the_place_of_that_pod() {
     assert_eq!(decide(&observed), Action::GiveUp(unreadable()), "it is told, and tried again later");
 
     observed.unanswered = None;
-    observed.attempt = Attempt::Without(HeldUp::default().and_step(step::LOOK_UP, failure("LookUpFailed")));
+    observed.backoffs = Backoffs::default().and_step(step::LOOK_UP, failure("LookUpFailed"));
     let status = written(decide(&observed));
     assert_eq!(status.blocked_by.unwrap().reason, "LookUpFailed");
     Arc::make_mut(&mut observed.set).spec.replicas = 4;
@@ -86,7 +86,7 @@ fn an_owner_reference_in_another_version_is_refreshed_also_while_the_set_is_dele
     assert_eq!(decide(&observed), Action::RefreshOwner(vec![old.clone()]));
     Arc::make_mut(&mut observed.set).metadata.deletion_timestamp = Some(Time(now()));
     assert_eq!(decide(&observed), Action::RefreshOwner(vec![old]));
-    let held = HeldUp::default().and_item(step::REFRESH_OWNER, "pod-0", failure("Forbidden"));
-    observed.attempt = Attempt::Without(held);
+    let held = Backoffs::default().and_item(step::REFRESH_OWNER, "pod-0", failure("Forbidden"));
+    observed.backoffs = held;
     assert!(!matches!(decide(&observed), Action::RefreshOwner(_)), "it holds up nothing else");
 }

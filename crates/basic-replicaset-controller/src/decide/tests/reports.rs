@@ -18,7 +18,7 @@ fn a_template_that_is_gone_is_told_while_its_pods_still_run() {
 fn backing_off_means_to_report_and_nothing_else() {
     let mut observed = observed(3, vec![pod(0, NEW, PodState::Ready)]);
     let failure = Failure::transient("QuotaExceeded", "no more pods");
-    observed.attempt = Attempt::Deferred(failure);
+    observed.backoffs = Backoffs::of_everything(failure);
     let status = written(decide(&observed));
     let blocker = status.blocked_by.unwrap();
     assert_eq!((blocker.kind.as_str(), blocker.reason.as_str()), ("BasicReplicaSet", "QuotaExceeded"));
@@ -33,7 +33,7 @@ fn while_pods_are_not_known_the_last_numbers_stay() {
     Arc::make_mut(&mut observed.set).status = Some(status);
     observed.pods.clear();
     observed.is_blind = true;
-    observed.attempt = Attempt::Deferred(Failure::transient("PodsNotObserved", ""));
+    observed.backoffs = Backoffs::of_everything(Failure::transient("PodsNotObserved", ""));
     let blind = written(decide(&observed));
     assert!(!Conditions::is_true(&blind.conditions, Conditions::READY));
     assert_eq!((blind.active, blind.available, blind.replicas, blind.updated), (1, 1, 1, 1));
@@ -43,7 +43,7 @@ fn while_pods_are_not_known_the_last_numbers_stay() {
 fn what_waits_for_a_change_is_stalled() {
     let mut observed = observed(1, Vec::new());
     let failure = Failure::stalled("ParameterMissing", "image");
-    observed.attempt = Attempt::Deferred(failure);
+    observed.backoffs = Backoffs::of_everything(failure);
     let status = written(decide(&observed));
     assert!(Conditions::is_true(&status.conditions, Conditions::STALLED));
     assert!(!Conditions::is_true(&status.conditions, Conditions::RECONCILING));

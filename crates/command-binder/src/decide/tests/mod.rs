@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use command_kinds::CommandKind;
 use kube::{core::GroupVersionKind, discovery::ApiResource};
-use operator_kit::run::Attempt;
+use operator_kit::run::Backoffs;
 use operator_watch::{Failure, ServedKind, Watched};
 use serde_json::{Value, json};
 
@@ -242,7 +242,7 @@ fn while_backing_off_only_the_failure_is_reported() {
     let kind = kind(&json!({"reportsBound": true}));
     let failure = Failure::transient("Forbidden", "no right");
     let mut deferred = observed(&kind, &json!({}), None);
-    deferred.attempt = Attempt::Deferred(failure);
+    deferred.backoffs = Backoffs::of_everything(failure);
     assert_eq!(decide(&deferred), Action::Settle);
     deferred.can_report = Some(true);
     let Action::Report(condition) = decide(&deferred) else { panic!("nothing is reported") };

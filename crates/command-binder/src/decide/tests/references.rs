@@ -187,7 +187,7 @@ fn a_command_stays_bound_while_its_reference_is_refreshed() {
     outdated.refreshed = Some(refreshed.clone());
     assert_eq!(decide(&outdated), Action::Refresh(refreshed));
     let failure = Failure { is_expected: true, ..Failure::transient("Conflict", "") };
-    outdated.attempt = Attempt::Deferred(failure);
+    outdated.backoffs = Backoffs::of_everything(failure);
     outdated.can_report = Some(true);
     assert_eq!(decide(&outdated), Action::Settle, "it is bound all the same");
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, io::Read};
 use anyhow::{Context, Result, bail, ensure};
 use backup_controller::settings::VALUES;
 use catena_api::keys::GROUP;
-use operator_templates::{Declarations, Templates, from_yaml};
+use operator_templates::{Templates, from_yaml};
 use serde_json::{Map, Value};
 
 /// A template of the values.
@@ -69,7 +69,7 @@ pub fn sources(values: &Value) -> Result<Vec<Source>> {
             let declared = serde_json::from_value(declared.clone());
             let declared =
                 declared.with_context(|| format!("parameters.{name}: is no list of parameters"))?;
-            source.mistakes = source.templates.declare(Declarations::from([(name.clone(), declared)]));
+            source.mistakes = source.templates.declare(BTreeMap::from([(name.clone(), declared)]));
         }
         sources.push(source);
     }

@@ -23,7 +23,7 @@ fn every_reason_that_a_controller_reports_is_explained() {
     let unexplained: Vec<_> = [
         reason::ALL,
         operator_kit::report::Failures::REASONS,
-        operator_templates::reason::ALL,
+        operator_templates::TemplateError::REASONS,
         operator_watch::ApiError::REASONS,
     ]
     .concat()

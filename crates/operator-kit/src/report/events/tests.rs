@@ -192,3 +192,59 @@ async fn an_event_about_an_object_of_any_name_has_a_name_that_the_server_takes()
         }
     }
 }
+
+fn unreadable(name: &str) -> ObjectReference {
+    ObjectReference { name: Some(name.to_owned()), uid: Some(name.to_owned()), ..ObjectReference::default() }
+}
+
+fn failure(mistake: &str) -> Failure {
+    Failure::transient("Unreadable", mistake)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_cannot_be_read_is_told_once_until_something_else_is_wrong_with_it() {
+    let (events, log) = events();
+    let told = async |mistake: &str| {
+        events.is_unreadable(&unreadable("a"), mistake, &failure(mistake));
+        events.is_unreadable(&unreadable("a"), mistake, &failure(mistake));
+        sleep(MINUTE).await;
+        log.take().len()
+    };
+    assert_eq!((told("no text").await, told("no text").await, told("no number").await), (1, 0, 1));
+    events.is_mended(&unreadable("a"), "no text");
+    assert_eq!((told("no number").await, told("no text").await), (0, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_stays_unreadable_is_told_again_before_the_event_expires() {
+    let (events, log) = events();
+    for _ in 0..55 {
+        events.is_unreadable(&unreadable("a"), "no text", &failure("no text"));
+        sleep(MINUTE).await;
+    }
+    assert_eq!(log.take().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_unreadable_objects_than_events_have_room_for_are_all_told_in_minutes() {
+    let (events, log) = events();
+    for _ in 0..5 {
+        for number in 0..1100 {
+            events.is_unreadable(&unreadable(&format!("bad-{number}")), "no text", &failure("no text"));
+        }
+        sleep(MINUTE).await;
+    }
+    assert_eq!(log.take().len(), 1100);
+}
+
+#[tokio::test]
+async fn failures_and_unreadable_objects_are_counted_by_kind() {
+    let (events, _log) = events();
+    events.failed("Pod");
+    events.unreadable("Pod", 2);
+    let page = events.metrics.encode().unwrap();
+    for line in ["operator_watch_errors_total{kind=\"Pod\"} 1", "operator_unreadable_objects{kind=\"Pod\"} 2"]
+    {
+        assert!(page.contains(line), "{page}");
+    }
+}

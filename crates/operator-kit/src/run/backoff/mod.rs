@@ -1,12 +1,12 @@
-use std::{collections::HashMap, time::Duration};
-
-use parking_lot::Mutex;
+use std::{
+    collections::{BTreeMap, HashMap},
+    time::Duration,
+};
 
 use jiff::Timestamp;
 use operator_watch::{Failure, NextRetry};
+use parking_lot::Mutex;
 use tokio::time::Instant;
-
-use crate::run::{Attempt, HeldUp};
 
 /// First delay after a failure.
 const MIN_DELAY: Duration = Duration::from_secs(5);
@@ -52,7 +52,7 @@ pub(crate) struct Tried {
 /// The backoff of each object, by uid: exponential with jitter for each step and item separately, respected also when
 /// an event comes early, reset by progress, forgotten on deletion. kube-runtime has no such backoff.
 #[derive(Default)]
-pub(crate) struct Backoff {
+pub(crate) struct AllBackoffs {
     objects: Mutex<Objects>,
 }
 
@@ -99,24 +99,24 @@ impl Entry {
     }
 }
 
-impl Backoff {
+impl AllBackoffs {
     /// The steps that are allowed now, and the time when more are. `retry_key` gives the key whose change makes a step
     /// that failed as a whole worth a retry. What passes by itself, such as a namespace that ends with its pods, does not
     /// pass earlier because of it.
-    pub fn attempt(
+    pub fn of(
         &self,
         uid: &str,
         version: Version,
         retry_key: impl Fn(&'static str) -> u64,
-    ) -> (Attempt, Option<Duration>) {
+    ) -> (Backoffs, Option<Duration>) {
         let mut objects = self.objects.lock();
-        let Some(object) = objects.by_uid.get_mut(uid) else { return (Attempt::Allowed, None) };
+        let (mut everything, mut backoffs, mut next) = (None, Backoffs::default(), None);
+        let Some(object) = objects.by_uid.get_mut(uid) else { return (backoffs, None) };
         if object.version != version {
             objects.remove(uid);
-            return (Attempt::Allowed, None);
+            return (backoffs, None);
         }
         let now = Instant::now();
-        let (mut everything, mut held_up, mut next) = (None, HeldUp::default(), None);
         for (place, entry) in &mut object.failed {
             let may_be_lifted = place.item.is_none() && !entry.failure.is_expected;
             if may_be_lifted && entry.retry_key != retry_key(place.step) {
@@ -133,16 +133,11 @@ impl Backoff {
             match &place.item {
                 None if is_due => {}
                 None if place.step == EVERYTHING => everything = Some(failure),
-                item => held_up = held_up.and(place.step, item.as_deref(), failure, is_due),
+                item => backoffs = backoffs.and(place.step, item.as_deref(), failure, is_due),
             }
         }
         let next = next.map(|until| until - now);
-        let attempt = match everything {
-            Some(failure) => Attempt::Deferred(failure),
-            None if held_up.is_empty() => Attempt::Allowed,
-            None => Attempt::Without(held_up),
-        };
-        (attempt, next)
+        (everything.map_or(backoffs, Backoffs::of_everything), next)
     }
 
     /// Records a failed part of a step, and returns the failure unless it is expected. With another retry key, a failure of the
@@ -234,6 +229,111 @@ fn delay(failures: u32, retry_after: Option<Duration>, longest: Duration) -> Dur
 fn spread(parts: usize) -> Duration {
     let seconds = u64::try_from(parts).unwrap_or(u64::MAX) / RETRIES_PER_SECOND;
     Duration::from_secs(seconds).min(MAX_DELAY)
+}
+
+/// The failures from which an object is backing off, by step and item, or without an item for the step as a whole. A pass may
+/// take any other step. They include the items that may be retried.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Backoffs(BTreeMap<&'static str, BTreeMap<Option<String>, BackingOff>>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct BackingOff {
+    failure: Failure,
+    /// Whether it may be retried.
+    is_due: bool,
+}
+
+impl Backoffs {
+    /// Those of an object that backs off from everything.
+    #[must_use]
+    pub fn of_everything(failure: Failure) -> Self {
+        Self::default().and_step(EVERYTHING, failure)
+    }
+
+    /// Whether there is none: a pass may do anything.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The failure that holds up everything: a pass may only report it.
+    #[must_use]
+    pub fn everything(&self) -> Option<&Failure> {
+        self.part(EVERYTHING, None).map(|part| &part.failure)
+    }
+
+    /// The failure that holds up everything, or else a step; failures that pass by themselves are not reported.
+    #[must_use]
+    pub fn failure(&self) -> Option<&Failure> {
+        let mut steps = self.0.values().filter_map(|parts| Some(&parts.get(&None)?.failure));
+        self.everything().or_else(|| steps.find(|failure| !failure.is_expected))
+    }
+
+    /// The failure that holds up one step as a whole.
+    #[must_use]
+    pub fn step_failure(&self, step: &str) -> Option<&Failure> {
+        self.everything().or_else(|| Some(&self.part(step, None)?.failure))
+    }
+
+    /// The failure of an item of a step that still matters; failures that pass by themselves are not reported.
+    #[must_use]
+    pub fn item_failure(&self, step: &str, matters: impl Fn(&str) -> bool) -> Option<&Failure> {
+        let of_items = self.0.get(step)?.iter().filter(|(item, _)| item.as_deref().is_some_and(&matters));
+        of_items.map(|(_, part)| &part.failure).find(|failure| !failure.is_expected)
+    }
+
+    /// Whether a step is held up.
+    #[must_use]
+    pub fn holds(&self, step: &str) -> bool {
+        self.step_failure(step).is_some()
+    }
+
+    /// Whether a step is held up for one item.
+    #[must_use]
+    pub fn holds_item(&self, step: &str, item: &str) -> bool {
+        self.holds(step) || self.part(step, Some(item)).is_some_and(|part| !part.is_due)
+    }
+
+    /// The failure of the last try of a step for an item; it may be due for a retry.
+    #[must_use]
+    pub fn last_failure(&self, step: &str, item: &str) -> Option<&Failure> {
+        self.part(step, Some(item)).map(|part| &part.failure)
+    }
+
+    /// How many items of a step are held up, each by itself.
+    #[must_use]
+    pub fn held_items(&self, step: &str) -> usize {
+        let parts = self.0.get(step).into_iter().flatten();
+        parts.filter(|(item, part)| item.is_some() && !part.is_due).count()
+    }
+
+    /// The same, and this step.
+    #[must_use]
+    pub fn and_step(self, step: &'static str, failure: Failure) -> Self {
+        self.and(step, None, failure, false)
+    }
+
+    /// The same, and this item of a step.
+    #[must_use]
+    pub fn and_item(self, step: &'static str, item: &str, failure: Failure) -> Self {
+        self.and(step, Some(item), failure, false)
+    }
+
+    /// The same, and an item of a step that may be retried.
+    #[must_use]
+    pub fn and_due(self, step: &'static str, item: &str, failure: Failure) -> Self {
+        self.and(step, Some(item), failure, true)
+    }
+
+    fn and(mut self, step: &'static str, item: Option<&str>, failure: Failure, is_due: bool) -> Self {
+        let item = item.map(str::to_owned);
+        self.0.entry(step).or_default().insert(item, BackingOff { failure, is_due });
+        self
+    }
+
+    fn part(&self, step: &str, item: Option<&str>) -> Option<&BackingOff> {
+        self.0.get(step)?.get(&item.map(str::to_owned))
+    }
 }
 
 #[cfg(test)]

@@ -15,48 +15,48 @@ fn shortly() -> Failure {
     Failure { retry_after: Some(Duration::from_secs(1)), ..failure("ServerBusy") }
 }
 
-fn attempt(backoff: &Backoff) -> (Attempt, Option<Duration>) {
-    backoff.attempt("a", VERSION, |_| 0)
+fn backoffs(backoff: &AllBackoffs) -> (Backoffs, Option<Duration>) {
+    backoff.of("a", VERSION, |_| 0)
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_event_that_comes_early_does_not_shorten_the_backoff() {
-    let backoff = Backoff::default();
+    let backoff = AllBackoffs::default();
     backoff.failed("a", VERSION, CREATE, failure("Broken"));
-    let (held, left) = attempt(&backoff);
+    let (held, left) = backoffs(&backoff);
     assert_eq!(held.failure().unwrap().reason, "Broken");
     assert!(left.unwrap() >= Duration::from_millis(4_900));
     tokio::time::advance(Duration::from_secs(7)).await;
-    assert_eq!(attempt(&backoff).0, Attempt::Allowed);
+    assert_eq!(backoffs(&backoff).0, Backoffs::default());
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_fails_holds_up_its_own_step_and_items_and_nothing_else() {
-    let backoff = Backoff::default();
+    let backoff = AllBackoffs::default();
     backoff.failed("a", VERSION, Tried { step: "delete", ..CREATE }, item("web-1"));
-    let held = attempt(&backoff).0;
+    let held = backoffs(&backoff).0;
     assert!(held.holds_item("delete", "web-1") && !held.holds_item("delete", "web-2"));
     assert!(!held.holds("delete") && !held.holds("create"));
     assert_eq!(held.item_failure("delete", |item| item == "web-1").unwrap().reason, "NameTaken");
     assert_eq!(held.item_failure("delete", |item| item != "web-1"), None);
     backoff.failed("a", VERSION, CREATE, failure("Broken"));
-    let held = attempt(&backoff).0;
+    let held = backoffs(&backoff).0;
     assert!(held.holds("create") && held.holds_item("create", "any") && !held.holds("delete"));
     assert_eq!(held.failure().unwrap().reason, "Broken");
     backoff.failed("a", VERSION, Tried { step: EVERYTHING, ..CREATE }, failure("NotObserved"));
-    let held = attempt(&backoff).0;
-    assert!(matches!(&held, Attempt::Deferred(failure) if failure.reason == "NotObserved"), "{held:?}");
+    let held = backoffs(&backoff).0;
+    assert_eq!(held.everything().unwrap().reason, "NotObserved");
     assert!(held.holds("delete") && held.holds_item("delete", "web-2"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn delays_double_up_to_the_longest() {
     for longest in [50, 300] {
-        let backoff = Backoff::default();
+        let backoff = AllBackoffs::default();
         for expected in [5, 10, 20, 40, 80, 160, 300, 300] {
             let tried = Tried { longest: Duration::from_secs(longest), ..CREATE };
             backoff.failed("a", VERSION, tried, failure("Broken"));
-            let left = attempt(&backoff).1.unwrap().as_secs_f64();
+            let left = backoffs(&backoff).1.unwrap().as_secs_f64();
             let expected = Duration::from_secs(expected.min(longest)).as_secs_f64();
             assert!((expected..=expected * 1.2).contains(&left), "{left} s instead of about {expected} s");
         }
@@ -65,100 +65,100 @@ async fn delays_double_up_to_the_longest() {
 
 #[tokio::test(start_paused = true)]
 async fn a_minute_of_a_busy_server_costs_seconds() {
-    let backoff = Backoff::default();
+    let backoff = AllBackoffs::default();
     let started = Instant::now();
     while started.elapsed() < Duration::from_secs(60) {
         backoff.failed("a", VERSION, CREATE, shortly());
-        tokio::time::advance(attempt(&backoff).1.unwrap()).await;
+        tokio::time::advance(backoffs(&backoff).1.unwrap()).await;
     }
     assert!(started.elapsed() < Duration::from_secs(90), "{:?}", started.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_passes_by_itself_is_told_when_it_does_not_and_tried_every_minute() {
-    let backoff = Backoff::default();
+    let backoff = AllBackoffs::default();
     let gone = || Failure { reason: "NotFound", is_expected: true, ..shortly() };
     for _ in 0..PATIENT_FAILURES {
         assert_eq!(backoff.failed("a", VERSION, CREATE, gone()), None, "nobody need be told");
-        assert_eq!(attempt(&backoff).0.failure(), None);
+        assert_eq!(backoffs(&backoff).0.failure(), None);
     }
     assert!(backoff.failed("a", VERSION, CREATE, gone()).is_some(), "it is news that it goes on");
-    assert!(attempt(&backoff).0.failure().is_some());
+    assert!(backoffs(&backoff).0.failure().is_some());
     for _ in 0..50 {
         backoff.failed("a", VERSION, CREATE, gone());
     }
-    assert!(attempt(&backoff).1.unwrap() <= MAX_PASSING_DELAY.mul_f64(1.2));
+    assert!(backoffs(&backoff).1.unwrap() <= MAX_PASSING_DELAY.mul_f64(1.2));
 }
 
 #[tokio::test(start_paused = true)]
 async fn progress_begins_the_delays_of_a_step_anew() {
-    let backoff = Backoff::default();
+    let backoff = AllBackoffs::default();
     for _ in 0..5 {
         backoff.failed("a", VERSION, CREATE, failure("QuotaExceeded"));
     }
     let some = Tried { has_progressed: true, ..CREATE };
     backoff.failed("a", VERSION, some, failure("QuotaExceeded"));
-    assert!(attempt(&backoff).1.unwrap() <= Duration::from_secs(6), "some of it was done");
+    assert!(backoffs(&backoff).1.unwrap() <= Duration::from_secs(6), "some of it was done");
     tokio::time::advance(Duration::from_secs(6)).await;
     backoff.failed("a", VERSION, Tried { step: "delete", ..CREATE }, item("web-1"));
     backoff.progressed("a", "create");
     backoff.failed("a", VERSION, CREATE, failure("QuotaExceeded"));
-    assert!(attempt(&backoff).1.unwrap() <= Duration::from_secs(6), "all of it was done");
-    assert!(attempt(&backoff).0.holds_item("delete", "web-1"), "no other step progressed");
+    assert!(backoffs(&backoff).1.unwrap() <= Duration::from_secs(6), "all of it was done");
+    assert!(backoffs(&backoff).0.holds_item("delete", "web-1"), "no other step progressed");
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_item_that_fails_again_and_again_is_not_retried_more_often_for_the_others_that_work() {
-    let backoff = Backoff::default();
+    let backoff = AllBackoffs::default();
     let some = Tried { step: "delete", has_progressed: true, ..CREATE };
     for _ in 0..3 {
         backoff.failed("a", VERSION, some, item("web-1"));
     }
-    assert!(attempt(&backoff).1.unwrap() >= Duration::from_secs(20));
+    assert!(backoffs(&backoff).1.unwrap() >= Duration::from_secs(20));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_changed_object_or_setting_is_retried_at_once() {
-    let backoff = Backoff::default();
+    let backoff = AllBackoffs::default();
     let others = [Version { generation: 2, ..VERSION }, Version { epoch: 2, ..VERSION }];
     for version in others {
         backoff.failed("a", VERSION, CREATE, failure("Broken"));
-        assert_eq!(backoff.attempt("a", version, |_| 0).0, Attempt::Allowed);
+        assert_eq!(backoff.of("a", version, |_| 0).0, Backoffs::default());
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_changed_retry_key_of_a_step_counts_soon_but_not_at_once() {
-    let backoff = Backoff::default();
+    let backoff = AllBackoffs::default();
     for _ in 0..5 {
         backoff.failed("a", VERSION, CREATE, failure("QuotaExceeded"));
     }
     backoff.failed("a", VERSION, Tried { step: "delete", ..CREATE }, failure("Forbidden"));
     let left = |step| u64::from(step == "create");
-    let (held, next) = backoff.attempt("a", VERSION, left);
+    let (held, next) = backoff.of("a", VERSION, left);
     assert!(held.holds("create"), "keys may change one after another");
     assert_eq!(next, Some(RETRY_KEY_DELAY));
     tokio::time::advance(RETRY_KEY_DELAY).await;
-    let held = backoff.attempt("a", VERSION, left).0;
+    let held = backoff.of("a", VERSION, left).0;
     assert!(!held.holds("create") && held.holds("delete"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_failure_with_another_retry_key_begins_anew() {
-    let backoff = Backoff::default();
+    let backoff = AllBackoffs::default();
     for _ in 0..5 {
         backoff.failed("a", VERSION, CREATE, failure("QuotaExceeded"));
     }
     tokio::time::advance(RETRY_KEY_DELAY).await;
     let another = Tried { retry_key: 1, ..CREATE };
     backoff.failed("a", VERSION, another, failure("QuotaExceeded"));
-    assert!(backoff.attempt("a", VERSION, |_| 1).1.unwrap() <= Duration::from_secs(6));
+    assert!(backoff.of("a", VERSION, |_| 1).1.unwrap() <= Duration::from_secs(6));
     assert_eq!(backoff.failing_since("a"), Some(Instant::now()));
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_passes_by_itself_is_told_when_it_does_not_whatever_its_retry_key() {
-    let backoff = Backoff::default();
+    let backoff = AllBackoffs::default();
     let ends = || Failure { is_expected: true, ..failure("NamespaceTerminating") };
     let told: Vec<_> = (0..=PATIENT_FAILURES)
         .filter(|key| {
@@ -171,18 +171,18 @@ async fn what_passes_by_itself_is_told_when_it_does_not_whatever_its_retry_key()
 
 #[tokio::test(start_paused = true)]
 async fn what_passes_by_itself_is_not_tried_again_for_another_retry_key() {
-    let backoff = Backoff::default();
+    let backoff = AllBackoffs::default();
     let ends = Failure { is_expected: true, ..failure("NamespaceTerminating") };
     backoff.failed("a", VERSION, CREATE, ends);
     tokio::time::advance(RETRY_KEY_DELAY).await;
-    assert!(backoff.attempt("a", VERSION, |_| 1).0.holds("create"), "its pods go one after another");
+    assert!(backoff.of("a", VERSION, |_| 1).0.holds("create"), "its pods go one after another");
     tokio::time::advance(2 * MIN_DELAY).await;
-    assert!(!backoff.attempt("a", VERSION, |_| 1).0.holds("create"));
+    assert!(!backoff.of("a", VERSION, |_| 1).0.holds("create"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_needs_no_other_try_and_what_is_gone_is_forgotten() {
-    let backoff = Backoff::default();
+    let backoff = AllBackoffs::default();
     backoff.failed("a", VERSION, CREATE, failure("Broken"));
     backoff.settled("a");
     assert_eq!(backoff.len(), 1, "it was not tried again");
@@ -191,27 +191,27 @@ async fn what_needs_no_other_try_and_what_is_gone_is_forgotten() {
     assert_eq!(backoff.len(), 0);
     backoff.failed("a", VERSION, CREATE, failure("Broken"));
     backoff.forget("a");
-    assert_eq!((attempt(&backoff).0, backoff.len()), (Attempt::Allowed, 0));
+    assert_eq!((backoffs(&backoff).0, backoff.len()), (Backoffs::default(), 0));
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_item_that_may_be_tried_again_is_known_for_a_while_and_then_forgotten() {
-    let backoff = Backoff::default();
+    let backoff = AllBackoffs::default();
     backoff.failed("a", VERSION, CREATE, item("1"));
     tokio::time::advance(Duration::from_secs(7)).await;
     backoff.progressed("a", "create");
     backoff.settled("a");
-    let (due, next) = attempt(&backoff);
+    let (due, next) = backoffs(&backoff);
     assert!(due.last_failure("create", "1").is_some() && !due.holds_item("create", "1"));
     assert_eq!(due.held_items("create"), 0);
     tokio::time::advance(next.unwrap()).await;
     backoff.settled("a");
-    assert_eq!((attempt(&backoff).0, backoff.len()), (Attempt::Allowed, 0));
+    assert_eq!((backoffs(&backoff).0, backoff.len()), (Backoffs::default(), 0));
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_object_begins_to_fail_anew_after_all_went_well_or_it_was_changed() {
-    let backoff = Backoff::default();
+    let backoff = AllBackoffs::default();
     let begins = async |failure| {
         tokio::time::advance(Duration::from_secs(1)).await;
         backoff.failed("a", VERSION, CREATE, failure);
@@ -219,7 +219,7 @@ async fn an_object_begins_to_fail_anew_after_all_went_well_or_it_was_changed() {
     };
     assert!(begins(failure("Broken")).await);
     assert!(!begins(failure("Broken")).await && !begins(item("1")).await);
-    backoff.attempt("a", Version { generation: 2, ..VERSION }, |_| 0);
+    backoff.of("a", Version { generation: 2, ..VERSION }, |_| 0);
     assert!(begins(failure("Broken")).await, "the object was changed");
     backoff.progressed("a", "create");
     assert!(begins(item("1")).await, "it had worked");
@@ -227,7 +227,7 @@ async fn an_object_begins_to_fail_anew_after_all_went_well_or_it_was_changed() {
 
 #[tokio::test(start_paused = true)]
 async fn ten_thousand_that_fail_together_are_not_retried_every_minute() {
-    let backoff = Backoff::default();
+    let backoff = AllBackoffs::default();
     let tried = Tried { longest: Duration::from_secs(60), ..CREATE };
     for object in 0..10_000 {
         backoff.failed(&object.to_string(), VERSION, tried, failure("QuotaExceeded"));
@@ -235,18 +235,18 @@ async fn ten_thousand_that_fail_together_are_not_retried_every_minute() {
     for _ in 0..10 {
         backoff.failed("a", VERSION, tried, failure("QuotaExceeded"));
     }
-    assert!(attempt(&backoff).1.unwrap() >= MAX_DELAY);
+    assert!(backoffs(&backoff).1.unwrap() >= MAX_DELAY);
 }
 
 #[tokio::test(start_paused = true)]
 async fn ten_thousand_items_of_a_few_objects_are_not_retried_every_minute_until_they_are_forgotten() {
-    let backoff = Backoff::default();
+    let backoff = AllBackoffs::default();
     let tried = Tried { longest: Duration::from_secs(30), ..CREATE };
     let last = || {
         for _ in 0..10 {
             backoff.failed("a", VERSION, tried, item("last"));
         }
-        attempt(&backoff).1.unwrap()
+        backoffs(&backoff).1.unwrap()
     };
     let others = ["b", "c", "d", "e", "f", "g", "h", "i", "j", "k"];
     for (uid, number) in others.iter().flat_map(|uid| (0..1_000).map(move |number| (uid, number))) {
@@ -254,7 +254,7 @@ async fn ten_thousand_items_of_a_few_objects_are_not_retried_every_minute_until_
     }
     assert!(last() >= MAX_DELAY);
     backoff.forget("b");
-    backoff.attempt("c", Version { generation: 2, ..VERSION }, |_| 0);
+    backoff.of("c", Version { generation: 2, ..VERSION }, |_| 0);
     tokio::time::advance(3 * MAX_DELAY).await;
     for other in others {
         backoff.settled(other);
@@ -264,8 +264,8 @@ async fn ten_thousand_items_of_a_few_objects_are_not_retried_every_minute_until_
 
 #[tokio::test(start_paused = true)]
 async fn a_late_retry_is_reported_with_its_time_which_stays_the_same_until_the_next_failure() {
-    let backoff = Backoff::default();
-    let next_retry = || attempt(&backoff).0.failure().unwrap().next_retry.unwrap();
+    let backoff = AllBackoffs::default();
+    let next_retry = || backoffs(&backoff).0.failure().unwrap().next_retry.unwrap();
     backoff.failed("a", VERSION, CREATE, failure("Broken"));
     assert_eq!(next_retry(), NextRetry::Soon);
     for _ in 0..5 {

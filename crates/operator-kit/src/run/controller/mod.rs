@@ -1,16 +1,23 @@
 //! observe → decide → act, once per pass.
 
-use std::{fmt::Debug, hash::Hash, sync::Arc, time::Duration};
+use std::{convert::Infallible, fmt::Debug, hash::Hash, pin::pin, sync::Arc, time::Duration};
 
+use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use kube::{Resource, runtime::reflector::ObjectRef};
-use operator_watch::{Failure, Health, ObjectId, SharedRows};
-use tokio::time::{Instant, timeout};
+use operator_watch::{Failure, Health, ObjectId, SharedRows, WatchHandle};
+use tokio::{
+    select,
+    sync::{Notify, watch as flag},
+    time::{Instant, timeout},
+};
+use tracing::Instrument;
 
 use crate::{
-    report::{Events, Failures, metrics::Metrics, reason},
+    report::{Events, Failures, failures::TIMED_OUT, metrics::Metrics},
     run::{
-        Attempt,
-        backoff::{Backoff, EVERYTHING, MAX_DELAY, Tried, Version},
+        Backoffs, Queue,
+        backoff::{AllBackoffs, EVERYTHING, MAX_DELAY, Tried, Version},
+        queue::Key,
     },
     write::Writer,
 };
@@ -24,6 +31,9 @@ const CATCH_UP_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_REPEATED_WRITE_DELAY: Duration = Duration::from_secs(60);
 /// Minimum delay before a report that failed is retried.
 const REPORT_RETRY_DELAY: Duration = Duration::from_secs(5);
+
+/// Time in which epochs are gathered before every object is reconciled again.
+const RETRIGGER_DEBOUNCE: Duration = Duration::from_secs(1);
 
 /// A controller of one kind, or of several similar ones, in three rooms.
 pub trait Controller: Send + Sync + 'static {
@@ -41,12 +51,12 @@ pub trait Controller: Send + Sync + 'static {
     /// The errors of observe and act: a [`Failure`], [`Failures`], or any that convert into these.
     type Error: Into<Failures>;
 
-    /// Reads caches, and live where a wrong answer would lose data. `attempt` becomes part of the observation: for an
+    /// Reads caches, and live where a wrong answer would lose data. `backoffs` become part of the observation: for an
     /// object that is backing off, only its failure may be reported.
     fn observe(
         &self,
         object: Arc<Self::Kind>,
-        attempt: Attempt,
+        backoffs: Backoffs,
     ) -> impl Future<Output = Result<Self::Observed, Self::Error>> + Send;
 
     /// Decides on the next step. Pure: no I/O, no clock, no randomness.
@@ -96,39 +106,145 @@ pub enum Next {
     NotYet(Duration),
 }
 
-/// Runs passes of a controller.
-pub(crate) struct Passes<C: Controller> {
+/// The phase of the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Another replica is active; caches are kept warm.
+    Standby,
+    /// This replica is active.
+    Leading,
+    /// Current passes finish, and no new one begins.
+    Stopping,
+}
+
+/// Reconciles one kind.
+pub(crate) struct Reconciler<C: Controller> {
     pub controller: Arc<C>,
     pub dynamic_type: <C::Kind as Resource>::DynamicType,
     pub objects: SharedRows<C::Kind>,
-    pub backoff: Arc<Backoff>,
+    pub queue: Queue,
+    /// Notified of each new list.
+    pub relisted: Notify,
+    pub concurrency: u16,
+    pub backoff: Arc<AllBackoffs>,
     pub writer: Writer,
     pub events: Events,
     pub health: Arc<Health>,
-    pub metrics: Arc<Metrics>,
 }
 
 /// The end of a pass, also of one that is cut off: memory of an object that was deleted during it would never be cleared.
 struct Ending<'p, C: Controller> {
-    passes: &'p Passes<C>,
+    reconciler: &'p Reconciler<C>,
     object: &'p C::Kind,
     uid: &'p str,
 }
 
 impl<C: Controller> Drop for Ending<'_, C> {
     fn drop(&mut self) {
-        if self.passes.current(self.object).is_none() {
-            self.passes.forget(self.uid);
+        if self.reconciler.current(self.object).is_none() {
+            self.reconciler.forget(self.uid);
         }
     }
 }
 
-impl<C: Controller> Passes<C> {
+impl<C: Controller> Reconciler<C> {
+    /// For the watch of the objects: requests a pass over each that changes.
+    pub fn on_change(self: &Arc<Self>) -> impl FnMut(bool, Vec<Arc<C::Kind>>) + Send + Sync + use<C> {
+        let reconciler = self.clone();
+        move |is_list, affected| {
+            for object in affected {
+                let uid = ObjectId::of(&*object).uid;
+                if reconciler.objects.read().row(uid).is_none() {
+                    reconciler.forget(uid);
+                } else if !is_list {
+                    reconciler.queue.notify_of(&*object);
+                }
+            }
+            if is_list {
+                reconciler.relisted.notify_one();
+            }
+        }
+    }
+
+    /// Works until the phase says to stop.
+    ///
+    /// # Errors
+    /// When a part of it ended that must not.
+    pub async fn run(
+        self: Arc<Self>,
+        watching: Arc<WatchHandle>,
+        phase: flag::Receiver<Phase>,
+    ) -> anyhow::Result<()> {
+        select! {
+            () = watching.ended() => Err(anyhow::anyhow!("the watch ended")),
+            never = self.retrigger() => match never {},
+            ended = self.work(phase) => ended,
+        }
+    }
+
+    /// Makes passes while leading.
+    async fn work(&self, mut phase: flag::Receiver<Phase>) -> anyhow::Result<()> {
+        // Followers keep their caches warm and are ready, so that a rollout of two replicas proceeds; requests meanwhile
+        // do not count.
+        drop(phase.wait_for(|phase| *phase != Phase::Standby).await?);
+        self.queue.open();
+        let stopping = async move { phase.wait_for(|phase| *phase == Phase::Stopping).await.map(drop) };
+        tokio::join!(self.queue.notify_all(&self.objects, |_| true), self.make_passes(stopping)).1
+    }
+
+    /// Makes the requested passes, until it stops.
+    async fn make_passes(
+        &self,
+        stopping: impl Future<Output = Result<(), flag::error::RecvError>>,
+    ) -> anyhow::Result<()> {
+        let mut under_way = FuturesUnordered::<BoxFuture<'_, (Key, Option<Duration>)>>::new();
+        let (mut stopping, mut is_stopping) = (pin!(stopping.fuse()), false);
+        while !(is_stopping && under_way.is_empty()) {
+            select! {
+                stop = &mut stopping => {
+                    stop?;
+                    is_stopping = true;
+                }
+                Some((key, again)) = under_way.next() => self.queue.done(key, again),
+                key = self.queue.next(), if !is_stopping && under_way.len() < usize::from(self.concurrency) => {
+                    // Before the first list is complete, there is none; all are requested after it.
+                    let Some(object) = self.find(&key.namespace, &key.name) else {
+                        self.queue.done(key, None);
+                        continue;
+                    };
+                    let reference = self.reference(&object);
+                    let span = tracing::info_span!("reconciling object", "object.ref" = %reference);
+                    let pass = async move { (key, self.pass(object).await) };
+                    under_way.push(pass.instrument(span).boxed());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Requeues every object after a new list, and in a new epoch.
+    async fn retrigger(&self) -> Infallible {
+        let mut epoch = self.health.requeue_epoch.subscribe();
+        loop {
+            select! {
+                // The first list counts as well, but nobody has to wait for it.
+                biased;
+                () = self.relisted.notified() => {}
+                Ok(()) = epoch.changed() => {
+                    // At a start and after an outage, watches recover one after another.
+                    tokio::time::sleep(RETRIGGER_DEBOUNCE).await;
+                    epoch.mark_unchanged();
+                }
+            }
+            self.queue.notify_all(&self.objects, |_| true).await;
+        }
+    }
+
     /// Makes one pass over an object, and returns the delay before the next one if nothing happens before. Never fails:
     /// errors are kept for the object's status.
     pub async fn pass(&self, object: Arc<C::Kind>) -> Option<Duration> {
         let uid = object.meta().uid.clone().unwrap_or_default();
-        let _ending = Ending { passes: self, object: &object, uid: &uid };
+        let _ending = Ending { reconciler: self, object: &object, uid: &uid };
         self.pass_over(&object, &uid).await
     }
 
@@ -158,15 +274,15 @@ impl<C: Controller> Passes<C> {
             epoch: *self.health.requeue_epoch.borrow(),
         };
         let retry_key = |step| self.controller.retry_key(&object, step);
-        let (attempt, retry_in) = self.backoff.attempt(uid, version, retry_key);
-        if matches!(&attempt, Attempt::Deferred(failure) if failure.is_expected) {
+        let (backoffs, retry_in) = self.backoff.of(uid, version, retry_key);
+        if backoffs.everything().is_some_and(|failure| failure.is_expected) {
             return retry_in;
         }
         let longest = self.controller.longest_backoff();
         let retry_key = retry_key(EVERYTHING);
         let mut tried = Tried { step: EVERYTHING, retry_key, longest, has_progressed: false };
         let started = Instant::now();
-        let step = self.step(object.clone(), attempt.clone(), &mut tried);
+        let step = self.step(object.clone(), backoffs.clone(), &mut tried);
         let result = timeout(PASS_TIMEOUT, step).await;
         let took = started.elapsed();
         let repeated = self.writer.repeated(uid);
@@ -177,14 +293,14 @@ impl<C: Controller> Passes<C> {
                     repeated.undoes.is_some() && failures.parts.iter().all(|failure| failure.is_expected)
                 }) =>
             {
-                self.metrics.passed("repeated", took);
-                self.metrics.repeated_writes.get_or_create(&Metrics::of(&repeated.object.kind)).inc();
+                self.events.metrics.passed("repeated", took);
+                self.events.metrics.repeated_writes.get_or_create(&Metrics::of(&repeated.object.kind)).inc();
                 tried.longest = tried.longest.min(MAX_REPEATED_WRITE_DELAY);
                 vec![repeated.failed()]
             }
             (Ok(Ok(next)), _) => {
-                self.metrics.passed("success", took);
-                self.succeeded(uid, &attempt, tried.step, next);
+                self.events.metrics.passed("success", took);
+                self.succeeded(uid, &backoffs, tried.step, next);
                 let wait = match next {
                     Next::Wait(time) | Next::NotYet(time) => Some(time),
                     Next::Again => Some(Duration::ZERO),
@@ -195,23 +311,23 @@ impl<C: Controller> Passes<C> {
                 return wait.into_iter().chain(retry_in).min();
             }
             (Ok(Err(failures)), _) => {
-                self.metrics.passed("error", took);
+                self.events.metrics.passed("error", took);
                 tried.has_progressed = failures.has_progressed;
                 failures.parts
             }
             (Err(_), _) => {
-                self.metrics.passed("timeout", took);
+                self.events.metrics.passed("timeout", took);
                 vec![timed_out(self.health.election_problem())]
             }
         };
         for Failure { is_stalled, reason, .. } in &failed {
             let category = if *is_stalled { "waits_for_change" } else { "transient" };
             let labels = [("category", category.into()), ("reason", (*reason).into())];
-            self.metrics.errors.get_or_create(&labels).inc();
+            self.events.metrics.errors.get_or_create(&labels).inc();
         }
         let was_held =
-            |failed: &Failure| failed.item.as_ref().is_some_and(|item| attempt.holds_item(tried.step, item));
-        if attempt.holds(tried.step) || failed.iter().all(was_held) {
+            |failed: &Failure| failed.item.as_ref().is_some_and(|item| backoffs.holds_item(tried.step, item));
+        if backoffs.holds(tried.step) || failed.iter().all(was_held) {
             // Not even the failure could be reported, which is not a new attempt.
             return Some(retry_in.unwrap_or_default().max(REPORT_RETRY_DELAY));
         }
@@ -225,10 +341,10 @@ impl<C: Controller> Passes<C> {
     async fn step(
         &self,
         object: Arc<C::Kind>,
-        attempt: Attempt,
+        backoffs: Backoffs,
         tried: &mut Tried,
     ) -> Result<Next, Failures> {
-        let observed = self.controller.observe(object.clone(), attempt).await;
+        let observed = self.controller.observe(object.clone(), backoffs).await;
         let observed: Result<_, Failures> = observed.map_err(Into::into);
         if let Some(step) = observed.as_ref().err().and_then(|failures| failures.step) {
             tried.step = step;
@@ -243,16 +359,17 @@ impl<C: Controller> Passes<C> {
     }
 
     /// Ends the backoff of a step that succeeded, and, if nothing is left to do, of all retries that became due.
-    fn succeeded(&self, uid: &str, attempt: &Attempt, step: &'static str, next: Next) {
-        match (attempt, next) {
+    fn succeeded(&self, uid: &str, backoffs: &Backoffs, step: &'static str, next: Next) {
+        match next {
             // Only the failure was reported, so its backoff stays.
-            (Attempt::Deferred(_), _) | (_, Next::NotYet(_)) => return,
+            _ if backoffs.everything().is_some() => return,
+            Next::NotYet(_) => return,
             // With one step for everything, the failure may belong to the action after this one.
-            (_, Next::Written | Next::Again) if step == EVERYTHING => return,
-            (_, Next::Written | Next::Again) => self.backoff.progressed(uid, step),
-            (_, Next::Settled | Next::Wait(_)) => self.backoff.settled(uid),
+            Next::Written | Next::Again if step == EVERYTHING => return,
+            Next::Written | Next::Again => self.backoff.progressed(uid, step),
+            Next::Settled | Next::Wait(_) => self.backoff.settled(uid),
         }
-        self.metrics.backing_off.set(self.backoff.len() as u64);
+        self.events.metrics.backing_off.set(self.backoff.len() as u64);
     }
 
     fn failed(&self, object: &C::Kind, uid: &str, version: Version, tried: Tried, failure: Failure) {
@@ -265,7 +382,7 @@ impl<C: Controller> Passes<C> {
                 tracing::warn!(reason, "{message}");
             }
         }
-        self.metrics.backing_off.set(self.backoff.len() as u64);
+        self.events.metrics.backing_off.set(self.backoff.len() as u64);
     }
 
     /// Has the controller forget all objects of a kind that is no longer watched, because their deletions go unnoticed.
@@ -293,7 +410,7 @@ impl<C: Controller> Passes<C> {
     fn forget_attempts(&self, uid: &str) {
         self.backoff.forget(uid);
         self.writer.forget(uid);
-        self.metrics.backing_off.set(self.backoff.len() as u64);
+        self.events.metrics.backing_off.set(self.backoff.len() as u64);
     }
 }
 
@@ -301,11 +418,8 @@ impl<C: Controller> Passes<C> {
 fn timed_out(lease_problem: Option<String>) -> Failure {
     let why = lease_problem.unwrap_or_else(|| "the API server does not answer".to_owned());
     let seconds = PASS_TIMEOUT.as_secs();
-    Failure::transient(
-        reason::TIMED_OUT,
-        format!("reconciling took longer than {seconds} s: {why}; retrying"),
-    )
+    Failure::transient(TIMED_OUT, format!("reconciling took longer than {seconds} s: {why}; retrying"))
 }
 
 #[cfg(test)]
-pub(in crate::run) mod tests;
+mod tests;

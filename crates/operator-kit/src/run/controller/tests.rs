@@ -4,9 +4,9 @@ use axum::Router;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Client, Config,
-    api::ObjectMeta,
+    api::{DeleteParams, ObjectMeta},
     discovery::ApiResource,
-    runtime::watcher::Event::{Apply, Delete},
+    runtime::watcher::Event::{self, Apply, Delete},
 };
 use operator_watch::{ApiError, ObjectId, WatchedResource, Watermark};
 use serde_json::json;
@@ -24,7 +24,7 @@ impl Controller for Versions {
     type Action = String;
     type Error = ApiError;
 
-    async fn observe(&self, object: Arc<ConfigMap>, _: Attempt) -> Result<String, ApiError> {
+    async fn observe(&self, object: Arc<ConfigMap>, _: Backoffs) -> Result<String, ApiError> {
         Ok(object.metadata.resource_version.clone().unwrap())
     }
 
@@ -53,39 +53,40 @@ fn object(uid: &str, version: &str) -> ConfigMap {
     ConfigMap { metadata, ..ConfigMap::default() }
 }
 
-pub(in crate::run) fn object_named(name: &str) -> ConfigMap {
+fn object_named(name: &str) -> ConfigMap {
     let mut object = object(name, "1");
     object.metadata.name = Some(name.into());
     object
 }
 
 /// Nothing here talks to a server.
-fn passes(objects: SharedRows<ConfigMap>) -> Passes<Versions> {
+fn passes(objects: SharedRows<ConfigMap>) -> Reconciler<Versions> {
     let writer = writer("http://127.0.0.1:1");
     passes_of(Versions::default(), objects, writer)
 }
 
-pub(in crate::run) fn writer(server: &str) -> Writer {
+fn writer(server: &str) -> Writer {
     let client = Client::try_from(Config::new(server.parse().unwrap())).unwrap();
     Writer::new(client, "versions", Arc::default())
 }
 
-pub(in crate::run) fn passes_of<C: Controller<Kind = ConfigMap>>(
+fn passes_of<C: Controller<Kind = ConfigMap>>(
     controller: C,
     objects: SharedRows<ConfigMap>,
     writer: Writer,
-) -> Passes<C> {
+) -> Reconciler<C> {
     let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
-    let metrics = Arc::<Metrics>::default();
-    Passes {
+    Reconciler {
         controller: Arc::new(controller),
         dynamic_type: (),
         objects,
+        queue: Queue::default(),
+        relisted: Notify::default(),
+        concurrency: 32,
         backoff: Arc::default(),
         writer,
-        events: Events::new(client, "versions", "versions-0", metrics.clone()),
+        events: Events::new(client, "versions", "versions-0", Arc::default()),
         health: Arc::default(),
-        metrics,
     }
 }
 
@@ -129,7 +130,7 @@ impl Controller for Hangs {
     type Action = ();
     type Error = ApiError;
 
-    async fn observe(&self, _: Arc<ConfigMap>, _: Attempt) -> Result<(), ApiError> {
+    async fn observe(&self, _: Arc<ConfigMap>, _: Backoffs) -> Result<(), ApiError> {
         Ok(())
     }
 
@@ -165,23 +166,23 @@ struct TwoSteps(Mutex<Vec<&'static str>>);
 
 impl Controller for TwoSteps {
     type Kind = ConfigMap;
-    type Observed = Attempt;
+    type Observed = Backoffs;
     type Action = &'static str;
     type Error = Failure;
 
-    async fn observe(&self, _: Arc<ConfigMap>, attempt: Attempt) -> Result<Attempt, Failure> {
-        Ok(attempt)
+    async fn observe(&self, _: Arc<ConfigMap>, backoffs: Backoffs) -> Result<Backoffs, Failure> {
+        Ok(backoffs)
     }
 
-    fn decide(&self, attempt: &Attempt) -> &'static str {
-        if attempt.holds("create") { "delete" } else { "create" }
+    fn decide(&self, backoffs: &Backoffs) -> &'static str {
+        if backoffs.holds("create") { "delete" } else { "create" }
     }
 
     fn step(&self, action: &&'static str) -> &'static str {
         action
     }
 
-    async fn act(&self, _: Attempt, action: &'static str) -> Result<Next, Failure> {
+    async fn act(&self, _: Backoffs, action: &'static str) -> Result<Next, Failure> {
         self.0.lock().unwrap().push(action);
         let refused = Failure::transient("Refused", "it is refused");
         if action == "create" { Err(refused) } else { Ok(Next::Written) }
@@ -210,7 +211,7 @@ async fn a_failure_is_told_once_while_it_lasts_and_again_before_its_event_expire
 {
     let shown = SharedRows::default();
     let (client, log) = answering(|_| Answer::Done);
-    let passes = Passes {
+    let passes = Reconciler {
         events: Events::over(client, "versions"),
         ..passes_of(TwoSteps(Mutex::default()), shown.clone(), writer("http://127.0.0.1:1"))
     };
@@ -240,9 +241,9 @@ impl Controller for HalfBlind {
     type Action = ();
     type Error = Failures;
 
-    async fn observe(&self, _: Arc<ConfigMap>, attempt: Attempt) -> Result<(), Failures> {
+    async fn observe(&self, _: Arc<ConfigMap>, backoffs: Backoffs) -> Result<(), Failures> {
         let unread = Failures { step: Some("look"), ..Failure::transient("Unread", "unread").into() };
-        if attempt.holds("look") { Ok(()) } else { Err(unread) }
+        if backoffs.holds("look") { Ok(()) } else { Err(unread) }
     }
 
     fn decide(&self, (): &()) {}
@@ -281,19 +282,19 @@ impl InVain {
 
 impl Controller for InVain {
     type Kind = ConfigMap;
-    type Observed = Attempt;
+    type Observed = Backoffs;
     type Action = Option<&'static str>;
     type Error = ApiError;
 
-    async fn observe(&self, _: Arc<ConfigMap>, attempt: Attempt) -> Result<Attempt, ApiError> {
-        Ok(attempt)
+    async fn observe(&self, _: Arc<ConfigMap>, backoffs: Backoffs) -> Result<Backoffs, ApiError> {
+        Ok(backoffs)
     }
 
-    fn decide(&self, attempt: &Attempt) -> Option<&'static str> {
-        attempt.failure().is_none().then_some("create")
+    fn decide(&self, backoffs: &Backoffs) -> Option<&'static str> {
+        backoffs.failure().is_none().then_some("create")
     }
 
-    async fn act(&self, _: Attempt, action: Option<&'static str>) -> Result<Next, ApiError> {
+    async fn act(&self, _: Backoffs, action: Option<&'static str>) -> Result<Next, ApiError> {
         let Some(name) = action else { return Ok(Next::Settled) };
         let object = json!({"metadata": {"namespace": "shop", "name": name}});
         let own = ObjectId { uid: "a", ..ObjectId::default() };
@@ -323,11 +324,11 @@ async fn passes_that_succeed_with_the_very_same_write_for_ever_are_slowed_down()
         passes.pass(Arc::new(object("a", "1"))).await;
     }
     assert!((20..=40).contains(&*asked.lock().unwrap()), "{} writes", asked.lock().unwrap());
-    let page = passes.metrics.encode().unwrap();
+    let page = passes.events.metrics.encode().unwrap();
     assert!(page.contains("operator_repeated_writes_total{kind=\"ConfigMap\"} 1"), "{page}");
     let version = Version { generation: 0, epoch: 0 };
-    let (attempt, _) = passes.backoff.attempt("a", version, |_| 0);
-    let failure = attempt.failure().unwrap();
+    let (backoffs, _) = passes.backoff.of("a", version, |_| 0);
+    let failure = backoffs.failure().unwrap();
     assert!(failure.reason == "RepeatedWrites" && failure.message.contains("create"), "{failure}");
 }
 
@@ -340,23 +341,23 @@ struct Heals {
 
 impl Controller for Heals {
     type Kind = ConfigMap;
-    type Observed = Attempt;
+    type Observed = Backoffs;
     type Action = &'static str;
     type Error = ApiError;
 
-    async fn observe(&self, _: Arc<ConfigMap>, attempt: Attempt) -> Result<Attempt, ApiError> {
-        Ok(attempt)
+    async fn observe(&self, _: Arc<ConfigMap>, backoffs: Backoffs) -> Result<Backoffs, ApiError> {
+        Ok(backoffs)
     }
 
-    fn decide(&self, attempt: &Attempt) -> &'static str {
-        if *self.is_changed.lock().unwrap() && !attempt.holds("heal") { "heal" } else { EVERYTHING }
+    fn decide(&self, backoffs: &Backoffs) -> &'static str {
+        if *self.is_changed.lock().unwrap() && !backoffs.holds("heal") { "heal" } else { EVERYTHING }
     }
 
     fn step(&self, action: &&'static str) -> &'static str {
         action
     }
 
-    async fn act(&self, _: Attempt, action: &'static str) -> Result<Next, ApiError> {
+    async fn act(&self, _: Backoffs, action: &'static str) -> Result<Next, ApiError> {
         if action == EVERYTHING {
             return Ok(Next::Settled);
         }
@@ -407,7 +408,7 @@ async fn fight(interval: Duration, answer: Answer) -> Fight {
             tokio::time::sleep_until(next.into_iter().chain([change, end]).min().unwrap()).await;
         }
         let version = Version { generation: 0, epoch: 0 };
-        told.push(passes.backoff.attempt("a", version, |_| 0).0.failure().cloned());
+        told.push(passes.backoff.of("a", version, |_| 0).0.failure().cloned());
     }
     Fight {
         began,
@@ -479,7 +480,7 @@ impl Controller for Slow {
     type Action = ();
     type Error = ApiError;
 
-    async fn observe(&self, _: Arc<ConfigMap>, _: Attempt) -> Result<(), ApiError> {
+    async fn observe(&self, _: Arc<ConfigMap>, _: Backoffs) -> Result<(), ApiError> {
         Ok(())
     }
 
@@ -490,7 +491,8 @@ impl Controller for Slow {
         let kind = WatchedResource::unwatched(ApiResource::erase::<ConfigMap>(&()));
         for _ in 0..5 {
             tokio::time::sleep(Duration::from_secs(40)).await;
-            self.writer.on_behalf_of(ObjectId::of(&written)).delete(&kind, ObjectId::of(&written)).await?;
+            let id = ObjectId::of(&written);
+            self.writer.on_behalf_of(id).delete(&kind, id, DeleteParams::default()).await?;
         }
         if self.hangs {
             std::future::pending::<()>().await;
@@ -512,7 +514,7 @@ async fn a_pass_whose_requests_are_answered_may_take_long_and_one_that_hangs_is_
         passes.pass(Arc::new(object("settings", "1"))).await;
         let took = if hangs { PASS_TIMEOUT } else { Duration::from_secs(5 * 40) };
         assert_eq!(began.elapsed().as_secs(), took.as_secs());
-        let page = passes.metrics.encode().unwrap();
+        let page = passes.events.metrics.encode().unwrap();
         assert_eq!(page.contains(r#"result="timeout"} 1"#), hangs, "{page}");
     }
 }
@@ -526,7 +528,7 @@ impl Controller for WaitsForItsTurn {
     type Action = ();
     type Error = Failure;
 
-    async fn observe(&self, _: Arc<ConfigMap>, _: Attempt) -> Result<(), Failure> {
+    async fn observe(&self, _: Arc<ConfigMap>, _: Backoffs) -> Result<(), Failure> {
         Ok(())
     }
 
@@ -550,4 +552,52 @@ async fn a_pass_in_which_nothing_was_tried_leaves_the_backoff_as_it_is() {
     tokio::time::advance(Duration::from_secs(60)).await;
     assert_eq!(passes.pass(object).await, Some(Duration::from_millis(500)));
     assert_eq!(passes.backoff.len(), 1, "its next failure counts as the first");
+}
+
+/// Takes a moment for each pass, and records their order.
+#[derive(Default)]
+struct InOrder(Mutex<Vec<String>>);
+
+impl Controller for InOrder {
+    type Kind = ConfigMap;
+    type Observed = String;
+    type Action = String;
+    type Error = Failure;
+
+    async fn observe(&self, object: Arc<ConfigMap>, _: Backoffs) -> Result<String, Failure> {
+        Ok(object.metadata.name.clone().unwrap_or_default())
+    }
+
+    fn decide(&self, name: &String) -> String {
+        name.clone()
+    }
+
+    async fn act(&self, _: String, name: String) -> Result<Next, Failure> {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        self.0.lock().unwrap().push(name);
+        Ok(Next::Settled)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_is_asked_for_first_is_looked_at_first_however_many_come_after() {
+    let filled = SharedRows::default();
+    let names: Vec<_> = (0..100).map(|number| format!("object-{number}")).collect();
+    let take = |event| drop(filled.write().take(event, Arc::new));
+    take(Event::Init);
+    for name in &names {
+        take(Event::InitApply(Lenient(Ok(object_named(name)))));
+    }
+    take(Event::InitDone);
+    let passes = passes_of(InOrder::default(), filled.clone(), writer("http://127.0.0.1:1"));
+    let reconciler = Reconciler { concurrency: 1, ..passes };
+    reconciler.queue.open();
+    for name in &names {
+        reconciler.queue.notify("shop", name);
+    }
+    let (_phase, leading) = flag::channel(Phase::Leading);
+    let work = reconciler.work(leading);
+    assert!(timeout(Duration::from_secs(60), work).await.is_err(), "it ended");
+    let order = reconciler.controller.0.lock().unwrap();
+    assert_eq!(order[..100], names[..]);
 }

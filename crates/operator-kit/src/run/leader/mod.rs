@@ -5,22 +5,20 @@
 //! another may begin. It ends only when another has the Lease, so that an API server that is away for a while
 //! restarts no controller. Safety does not rest on it: writes are safe to repeat and carry uids.
 
-mod lease;
-
 use std::{ops::ControlFlow, pin::Pin, sync::Arc, time::Duration};
 
 use anyhow::bail;
 use futures::TryFutureExt;
+use k8s_openapi::{api::coordination::v1::Lease, apimachinery::pkg::apis::meta::v1::MicroTime};
 use kube::{
     Api, Client,
-    api::{ObjectMeta, PostParams},
+    api::{ApiResource, ObjectMeta, PostParams, TypeMeta},
 };
+use operator_watch::{ApiError, Cause, Health, Live, Named, TrimmedObject, Verb};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::write::Gate;
-use lease::{Lease, now};
-use operator_watch::{ApiError, Cause, Health, Live, Named, Verb};
 
 /// Validity of a Lease after its last renewal.
 pub(crate) const LEASE_DURATION: Duration = Duration::from_secs(15);
@@ -38,7 +36,8 @@ pub(crate) const RELEASE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A candidate for leadership, which keeps the gate open while it leads.
 pub(crate) struct Candidate {
-    leases: Api<Lease>,
+    /// The API server accepts times in a Lease that cannot be parsed here.
+    leases: Api<TrimmedObject>,
     name: String,
     identity: String,
     gate: Gate,
@@ -49,7 +48,7 @@ pub(crate) struct Candidate {
 /// The Lease as this process last wrote it.
 pub(crate) struct Leadership {
     candidate: Candidate,
-    lease: Lease,
+    lease: TrimmedObject,
     renewed: Instant,
 }
 
@@ -72,7 +71,8 @@ impl Candidate {
         health: Arc<Health>,
     ) -> Self {
         let (name, identity) = (name.to_owned(), identity.to_owned());
-        Self { leases: Api::namespaced(client, namespace), name, identity, gate, health }
+        let leases = Api::namespaced_with(client, namespace, &ApiResource::erase::<Lease>(&()));
+        Self { leases, name, identity, gate, health }
     }
 
     /// Waits until this process leads, or is to stop: then the Lease is returned that a request under way has taken. As
@@ -126,15 +126,15 @@ impl Candidate {
     }
 
     /// Takes a Lease that is free. Returns it with the begin of its validity.
-    async fn take(&self, seen: &mut Seen) -> Result<Option<(Lease, Instant)>, ApiError> {
+    async fn take(&self, seen: &mut Seen) -> Result<Option<(TrimmedObject, Instant)>, ApiError> {
         let found = self.answer(self.leases.get_opt(&self.name)).await?;
         // The holder of a deleted Lease still writes, and creates it again at its next renewal.
         let (mut is_held, mut validity) = (true, LEASE_DURATION);
         if let Some(lease) = &found {
             seen.metadata = lease.metadata.clone();
-            is_held = !lease.holder().is_empty() && lease.holder() != self.identity;
-            validity = lease.validity().unwrap_or(LEASE_DURATION);
-            let renewal = &lease.spec["renewTime"];
+            is_held = !holder(lease).is_empty() && holder(lease) != self.identity;
+            validity = self::validity(lease);
+            let renewal = &lease.data["spec"]["renewTime"];
             if is_held && seen.renewal.as_ref().is_none_or(|(last, _)| last != renewal) {
                 seen.renewal = Some((renewal.clone(), Instant::now()));
             }
@@ -145,20 +145,27 @@ impl Candidate {
         let before = Instant::now();
         let taken = match found {
             None => self.create(&seen.metadata).await?,
-            Some(lease) => self.replace(&lease, self.spec(&lease.spec)).await?,
+            Some(lease) => self.replace(&lease, self.spec(&lease.data["spec"])).await?,
         };
         Ok(Some((taken, before)))
     }
 
-    /// Creates the Lease in the place of a deleted one.
-    async fn create(&self, former: &ObjectMeta) -> Result<Lease, ApiError> {
-        let lease = Lease::in_place_of(former, &self.name, self.spec(&Value::Null));
-        self.answer(self.leases.create(&PostParams::default(), &lease)).await
+    /// Creates the Lease in the place of a deleted one, with its labels and annotations. Without those of helm, an
+    /// uninstallation would leave the Lease behind, and the next installation would refuse it as somebody else's.
+    async fn create(&self, former: &ObjectMeta) -> Result<TrimmedObject, ApiError> {
+        let ObjectMeta { labels, annotations, .. } = former.clone();
+        let metadata =
+            ObjectMeta { name: Some(self.name.clone()), labels, annotations, ..ObjectMeta::default() };
+        let mut data = json!(TypeMeta::resource::<Lease>());
+        data["spec"] = self.spec(&Value::Null);
+        self.answer(self.leases.create(&PostParams::default(), &TrimmedObject { metadata, data })).await
     }
 
-    /// Writes a spec. The write carries the resourceVersion of `last`, so that one of two candidates gets a conflict.
-    async fn replace(&self, last: &Lease, spec: Value) -> Result<Lease, ApiError> {
-        let lease = Lease { spec, ..last.clone() };
+    /// Writes a spec. The write carries the resourceVersion of `last`, so that one of two candidates gets a conflict. It leaves
+    /// the `managedFields` as they are.
+    async fn replace(&self, last: &TrimmedObject, spec: Value) -> Result<TrimmedObject, ApiError> {
+        let mut lease = last.clone();
+        lease.data["spec"] = spec;
         self.answer(self.leases.replace(&self.name, &PostParams::default(), &lease)).await
     }
 
@@ -186,7 +193,7 @@ impl Leadership {
             sleep(pause).await;
             pause = RETRY_INTERVAL;
             let before = Instant::now();
-            let spec = self.candidate.spec(&self.lease.spec);
+            let spec = self.candidate.spec(&self.lease.data["spec"]);
             match self.candidate.replace(&self.lease, spec).await {
                 Ok(lease) => {
                     self.lease = lease;
@@ -213,7 +220,7 @@ impl Leadership {
     async fn reread(&mut self) -> Result<Option<String>, ApiError> {
         let Candidate { leases, name, identity, .. } = &self.candidate;
         self.lease = match self.candidate.answer(leases.get_opt(name)).await? {
-            Some(lease) if lease.holder() != identity => return Ok(Some(lease.holder().to_owned())),
+            Some(lease) if holder(&lease) != identity => return Ok(Some(holder(&lease).to_owned())),
             Some(lease) => lease,
             None => self.candidate.create(&self.lease.metadata).await?,
         };
@@ -230,7 +237,7 @@ impl Leadership {
 
     async fn try_to_release(&mut self) {
         loop {
-            let mut spec = self.lease.spec.clone();
+            let mut spec = self.lease.data["spec"].clone();
             spec["holderIdentity"] = "".into();
             spec["leaseDurationSeconds"] = 1.into();
             spec["renewTime"] = now();
@@ -260,6 +267,22 @@ impl Leadership {
             sleep(RETRY_INTERVAL).await;
         }
     }
+}
+
+/// The identity of the holder of a Lease; empty if there is none.
+fn holder(lease: &TrimmedObject) -> &str {
+    lease.data["spec"]["holderIdentity"].as_str().unwrap_or_default()
+}
+
+/// The time for which a Lease is valid after a renewal.
+fn validity(lease: &TrimmedObject) -> Duration {
+    let seconds = lease.data["spec"]["leaseDurationSeconds"].as_i64();
+    seconds.map_or(LEASE_DURATION, |seconds| Duration::from_secs(u64::try_from(seconds).unwrap_or(0)))
+}
+
+/// The present time, as the API server takes it.
+fn now() -> Value {
+    json!(MicroTime(jiff::Timestamp::now()))
 }
 
 #[cfg(test)]

@@ -23,10 +23,9 @@ use crate::{
     report::{Event, Events},
     run::{
         Validate,
+        controller::Phase,
         leader::{Candidate, Leadership, RELEASE_TIMEOUT},
-        reconciler::Phase,
-        selftest::SelfTest,
-        server,
+        server::{self, SelfTest},
     },
 };
 
@@ -60,7 +59,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         };
         let test = SelfTest::new(self.client.clone(), self.namespace(), self.settings.clone());
         let (health, metrics, settings) =
-            (self.health.clone(), self.metrics.clone(), self.settings_status.clone());
+            (self.health.clone(), self.events.metrics.clone(), self.settings_status.clone());
         let server = server::serve(self.arguments.listen, health, metrics, settings, test);
         let work = async {
             let ended = self.lead_and_work(&phase, work, stop).await;
@@ -92,7 +91,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
             ControlFlow::Continue(leadership) => leadership,
             ControlFlow::Break(taken) => return release(taken).await,
         };
-        self.metrics.leader.set(1);
+        self.events.metrics.leader.set(1);
         select! {
             settled = tokio::time::timeout(START_TIMEOUT, self.health.settled()) => {
                 if settled.is_err() {
@@ -167,7 +166,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
     async fn idle(&self, leads: bool) {
         loop {
             self.health.beat();
-            self.metrics.leader.set(i64::from(leads && self.writer.gate().is_open()));
+            self.events.metrics.leader.set(i64::from(leads && self.writer.gate().is_open()));
             tell_of_failures(&self.health, &self.events, self.config_map.as_ref());
             tokio::time::sleep(HEARTBEAT_INTERVAL).await;
         }
@@ -199,18 +198,22 @@ async fn release(leadership: Option<Leadership>) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use operator_watch::{ApiError, Cause, Named, Need, Verb};
+    use std::sync::Arc;
+
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::Api;
+    use operator_watch::{Watch, Watches};
 
     use super::*;
-    use crate::testing::{Answer, answering};
+    use crate::testing::{Answer, answering, refused};
 
     #[tokio::test(start_paused = true)]
     async fn a_watch_that_keeps_failing_is_told_again_before_the_event_expires() {
         let (client, log) = answering(|_| Answer::Done);
         let (events, map) = (Events::over(client, "binder"), ObjectReference::default());
-        let health = Health::default();
-        let mut pods = health.watch("Pod", Need::Always);
-        pods.failed(ApiError::new(Verb::Watch, Named::new("Pod", ""), Cause::Forbidden, "no right"));
+        let health = Arc::<Health>::default();
+        let watch = Watch::new(Api::<ConfigMap>::all(answering(|_| refused(403)).0), "ConfigMap");
+        let _failing = Watches::new(health.clone(), Arc::new(())).watch_changes(watch, |_| {});
         let beats = 55 * 60 / HEARTBEAT_INTERVAL.as_secs();
         for _ in 0..beats {
             tell_of_failures(&health, &events, Some(&map));

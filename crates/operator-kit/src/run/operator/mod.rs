@@ -1,32 +1,28 @@
 mod lifecycle;
 
-use std::{
-    convert::Infallible, fmt::Debug, future::pending, pin::pin, process::exit, sync::Arc, time::Duration,
-};
+use std::{fmt::Debug, pin::pin, process::exit, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::{Api, Client, Config, Resource};
-use operator_watch::{
-    Health, Intake, Need, ServedKinds, SharedRows, Unmanaged, Watch, Watched, WatchedKind, Watches,
-};
+use kube::{Client, Config, Resource};
+use operator_watch::{Health, ServedKinds, SharedRows, Watched, WatchedKind, Watches};
 use prometheus_client::registry::Registry;
 use serde::de::DeserializeOwned;
 use tokio::{
     select,
-    sync::watch as flag,
+    sync::{Notify, watch as flag},
     task::{AbortHandle, JoinError, JoinSet, yield_now},
 };
 
 use crate::{
-    report::{Events, WatchReports, logging, metrics::Metrics, settings_status::SettingsStatus},
+    report::{Events, metrics::Metrics, settings_status::SettingsStatus},
     run::{
         Arguments, Controller, Identity, LiveSettings, Queue, Triggers, Validate,
-        backoff::Backoff,
-        controller::Passes,
+        arguments::start_logging,
+        backoff::AllBackoffs,
+        controller::{Phase, Reconciler},
         leader::{LEASE_DURATION, RENEW_DEADLINE},
         probe::probe,
-        reconciler::{Phase, Reconciler},
         settings::SettingsFile,
     },
     write::Writer,
@@ -58,7 +54,6 @@ pub struct Operator<S> {
     name: &'static str,
     arguments: Arguments,
     health: Arc<Health>,
-    metrics: Arc<Metrics>,
     settings_status: Arc<SettingsStatus>,
 }
 
@@ -76,7 +71,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
             // As with --version, there is nothing more to do.
             exit(0);
         }
-        logging::start(&arguments.log, arguments.log_format)?;
+        start_logging(&arguments.log, arguments.log_format)?;
         tracing::info!(controller = name, version, "starting");
         let metrics = Arc::new(Metrics::new(prefix));
         let file = SettingsFile::read(&arguments.settings).await?;
@@ -88,7 +83,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         config.connect_timeout = Some(CONNECT_TIMEOUT);
         let client = Client::try_from(config).context("the configuration of the cluster cannot be used")?;
         let writer = Writer::new(client.clone(), name, metrics.clone());
-        let events = Events::new(client.clone(), name, &arguments.identity, metrics.clone());
+        let events = Events::new(client.clone(), name, &arguments.identity, metrics);
         let config_map = arguments.settings_config_map.clone().map(|name| ObjectReference {
             api_version: Some("v1".into()),
             kind: Some("ConfigMap".into()),
@@ -96,22 +91,14 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
             namespace: Some(arguments.lease_namespace(&client).to_owned()),
             ..ObjectReference::default()
         });
-        let status =
-            SettingsStatus::new(&file.version(), metrics.clone(), events.clone(), config_map.clone());
+        let status = SettingsStatus::new(&file.version(), events.clone(), config_map.clone());
         let settings_status = Arc::new(status);
-        let settings = LiveSettings::follow(file, settings, client.clone(), settings_status.clone());
         let health = Arc::<Health>::default();
-        let (mut changes, epoch) = (settings.clone(), health.requeue_epoch.clone());
-        tokio::spawn(async move {
-            loop {
-                changes.changed().await;
-                epoch.send_modify(|epoch| *epoch += 1);
-            }
-        });
-        let reports = WatchReports { events: events.clone(), metrics: metrics.clone() };
+        let epoch = health.requeue_epoch.clone();
+        let settings = LiveSettings::follow(file, settings, client.clone(), settings_status.clone(), epoch);
         Ok(Self {
             served_kinds: ServedKinds::new(client.clone()),
-            watches: Watches::new(health.clone(), Arc::new(reports)),
+            watches: Watches::new(health.clone(), Arc::new(events.clone())),
             client,
             settings,
             writer,
@@ -120,7 +107,6 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
             name,
             arguments,
             health,
-            metrics,
             settings_status,
         })
     }
@@ -133,7 +119,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
 
     /// Adds the controller's own metrics, with its prefix.
     pub fn add_metrics(&self, add: impl FnOnce(&mut Registry)) {
-        add(&mut self.metrics.registry.lock());
+        add(&mut self.events.metrics.registry.lock());
     }
 
     /// Runs a controller of one kind until SIGTERM or SIGINT; current passes finish first.
@@ -144,41 +130,12 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
     where
         C: Controller<Kind: Resource<DynamicType = ()> + DeserializeOwned>,
     {
-        Box::pin(self.run_beside(controller, queue, pending())).await
-    }
-
-    /// Like [`Operator::run`], with another task beside the passes while this process is active.
-    ///
-    /// # Errors
-    /// When the Lease is lost, or an essential task ended.
-    pub async fn run_beside<C>(
-        self,
-        controller: C,
-        queue: Queue,
-        beside: impl Future<Output = Infallible>,
-    ) -> anyhow::Result<()>
-    where
-        C: Controller<Kind: Resource<DynamicType = ()> + DeserializeOwned>,
-    {
         let (phase, follow_phase) = flag::channel(Phase::Standby);
-        let kind = C::Kind::kind(&()).into_owned();
-        let intake = Intake {
-            status: self.health.watch(&kind, Need::Always),
-            seen: self.writer.primary().clone(),
-            watch: Watch::new(Api::<Unmanaged<C::Kind>>::all(self.client.clone()), kind),
-            trim: Box::new(|Unmanaged(object)| object),
-        };
-        let objects = SharedRows::default();
-        let reconciler = self.reconciler(Arc::new(controller), (), queue, objects, Arc::default());
-        let mut leading = follow_phase.clone();
-        let beside = async move {
-            leading.wait_for(|phase| *phase == Phase::Leading).await?;
-            match beside.await {}
-        };
-        let work = async {
-            select! { ended = reconciler.run(intake, follow_phase) => ended, ended = beside => ended }
-        };
-        self.steer(phase, Box::pin(work)).await
+        let reconciler = self.reconciler(Arc::new(controller), (), queue, Arc::default());
+        let (client, seen) = (self.client.clone(), self.writer.primary().clone());
+        let (objects, on_change) = (&reconciler.objects, reconciler.on_change());
+        let watching = self.watches.watch_primaries(client, seen, objects, on_change);
+        self.steer(phase, Box::pin(reconciler.run(watching.into(), follow_phase))).await
     }
 
     /// Runs a controller of any number of kinds, which change with `kinds`, until SIGTERM or SIGINT. A kind whose
@@ -212,42 +169,41 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         C: Controller<Kind = Watched<R>>,
         R: Clone + Debug + Send + Sync + 'static,
     {
-        let backoff = Arc::new(Backoff::default());
+        let backoff = Arc::new(AllBackoffs::default());
         let mut tasks = JoinSet::new();
         let mut namespaces = pin!(triggers.follow_namespaces());
-        let mut running: Vec<(WatchedKind<R>, AbortHandle, Arc<Passes<C>>)> = Vec::new();
+        let mut running: Vec<(WatchedKind<R>, AbortHandle, Arc<Reconciler<C>>)> = Vec::new();
         loop {
             let wanted = kinds.borrow_and_update().clone();
             let is_gone =
                 |(kind, ..): &mut (WatchedKind<R>, _, _)| !wanted.iter().any(|wanted| wanted.is_same(kind));
-            for (kind, task, passes) in running.extract_if(.., is_gone) {
+            for (kind, task, reconciler) in running.extract_if(.., is_gone) {
                 tracing::info!(id = %kind.id, kind = kind.resource.kind, "no longer watched");
-                passes.forget_attempts_of_all();
+                reconciler.forget_attempts_of_all();
                 triggers.close(&kind);
                 // A pass that is cut off may note something about its object.
                 cut_off(&task).await;
-                passes.unwatch_all();
+                reconciler.unwatch_all();
             }
             for kind in wanted {
                 if running.iter().any(|(running, ..)| running.is_same(&kind)) {
                     continue;
                 }
-                let intake = kind.clone().intake(&self.client, &self.served_kinds, &self.health);
-                let state = intake.status.subscribe();
-                let is_served = move || {
-                    let state = state.borrow();
-                    if state.is_unserved() { Ok(false) } else { state.problem().map_or(Ok(true), Err) }
-                };
-                let (queue, objects) = triggers.open(&kind, is_served);
-                let (controller, resource) = (controller.clone(), kind.resource.clone());
-                let reconciler = self.reconciler(controller, resource, queue, objects, backoff.clone());
-                let passes = reconciler.passes.clone();
-                running.push((kind, tasks.spawn(reconciler.run(intake, phase.clone())), passes));
+                let (resource, queue) = (kind.resource.clone(), Queue::default());
+                let reconciler = self.reconciler(controller.clone(), resource, queue, backoff.clone());
+                let (client, served, objects) =
+                    (self.client.clone(), &self.served_kinds, &reconciler.objects);
+                let on_change = reconciler.on_change();
+                let watching = self.watches.watch_kind(kind.clone(), client, served, objects, on_change);
+                let watching = Arc::new(watching);
+                triggers.open(&kind, reconciler.queue.clone(), objects.clone(), watching.clone());
+                let task = tasks.spawn(reconciler.clone().run(watching, phase.clone()));
+                running.push((kind, task, reconciler));
             }
             select! {
                 never = &mut namespaces => match never {},
                 changed = kinds.changed() => changed.context("the kinds are no longer followed")?,
-                Some(ended) = tasks.join_next() => went_on(ended)?,
+                Some(ended) = tasks.join_next() => if has_ended(ended)? { return unexpected() },
                 stopping = phase.wait_for(|phase| *phase == Phase::Stopping) => {
                     drop(stopping?);
                     break;
@@ -255,10 +211,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
             }
         }
         while let Some(ended) = tasks.join_next().await {
-            match ended {
-                Err(error) if error.is_cancelled() => {}
-                ended => ended??,
-            }
+            has_ended(ended)?;
         }
         Ok(())
     }
@@ -268,29 +221,28 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         controller: Arc<C>,
         dynamic_type: <C::Kind as Resource>::DynamicType,
         queue: Queue,
-        objects: SharedRows<C::Kind>,
-        backoff: Arc<Backoff>,
-    ) -> Reconciler<C> {
-        let passes = Arc::new(Passes {
+        backoff: Arc<AllBackoffs>,
+    ) -> Arc<Reconciler<C>> {
+        Arc::new(Reconciler {
             controller,
             dynamic_type,
-            objects,
+            objects: SharedRows::default(),
+            queue,
+            relisted: Notify::default(),
+            concurrency: self.arguments.concurrency,
             backoff,
             writer: self.writer.clone(),
             events: self.events.clone(),
             health: self.health.clone(),
-            metrics: self.metrics.clone(),
-        });
-        let (concurrency, watches) = (self.arguments.concurrency, self.watches.clone());
-        Reconciler { passes, queue, concurrency, watches }
+        })
     }
 }
 
-/// Tasks of removed kinds are cancelled; all other tasks must not end.
-fn went_on(ended: Result<anyhow::Result<()>, JoinError>) -> anyhow::Result<()> {
+/// Whether a task has ended by itself; those of removed kinds are cancelled.
+fn has_ended(ended: Result<anyhow::Result<()>, JoinError>) -> anyhow::Result<bool> {
     match ended {
-        Err(error) if error.is_cancelled() => Ok(()),
-        ended => ended?.and_then(|()| unexpected()),
+        Err(error) if error.is_cancelled() => Ok(false),
+        ended => ended?.map(|()| true),
     }
 }
 

@@ -68,17 +68,14 @@ fn wanted(rights: &str) -> anyhow::Result<Vec<ResourceAttributes>> {
             let names = names.map_or(vec![None], |names| names.into_iter().map(Some).collect());
             for group in rule.api_groups.iter().flatten() {
                 for resource in rule.resources.iter().flatten() {
-                    let (resource, subresource) = match resource.split_once('/') {
-                        Some((resource, subresource)) => (resource, Some(subresource.to_owned())),
-                        None => (resource.as_str(), None),
-                    };
+                    let (resource, subresource) = resource.split_once('/').unwrap_or((resource.as_str(), ""));
                     for (verb, name) in
                         rule.verbs.iter().flat_map(|verb| names.iter().map(move |name| (verb, name)))
                     {
                         let right = ResourceAttributes {
                             group: Some(group.clone()),
                             resource: Some(resource.to_owned()),
-                            subresource: subresource.clone(),
+                            subresource: Some(subresource.to_owned()).filter(|part| !part.is_empty()),
                             verb: Some(verb.clone()),
                             name: name.clone(),
                             namespace: Some(namespace.clone()).filter(|namespace| !namespace.is_empty()),

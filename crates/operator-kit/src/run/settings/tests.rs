@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::time::{sleep, timeout};
 
-use super::{follow::POLL_INTERVAL, *};
+use super::*;
 use crate::{
     report::{Events, settings_status::SettingsStatus},
     testing::{Answer, Sent, answering},
@@ -45,9 +45,9 @@ impl Followed {
         let events = Events::over(client.clone(), "numbers");
         let config_map = config_map
             .map(|name| ObjectReference { name: Some(name.to_owned()), ..ObjectReference::default() });
-        let status = Arc::new(SettingsStatus::new(&file.version(), Arc::default(), events, config_map));
+        let status = Arc::new(SettingsStatus::new(&file.version(), events, config_map));
         let settings = file.parse().unwrap();
-        let settings = LiveSettings::follow(file, settings, client, status.clone());
+        let settings = LiveSettings::follow(file, settings, client, status.clone(), watch::Sender::default());
         Self { directory, status, settings }
     }
 

@@ -15,7 +15,7 @@ use basic_deployment_controller::{
     revision::{self, Revision},
 };
 use catena_api::{BasicDeployment, Pin};
-use operator_kit::{report::StatusAge, run::Attempt, write::Ownership};
+use operator_kit::{report::StatusAge, write::Ownership};
 use operator_templates::Rendered;
 use operator_watch::{WatchedResource, Watermark};
 use parking_lot::Mutex;
@@ -36,8 +36,8 @@ use crate::{
 /// The observation; `None` if a read shows that the `BasicDeployment` is gone.
 pub fn observe(process: &Process, server: &Server, scope: &Scope, deployment: &Stored) -> Option<Observed> {
     let (settings, uid) = (&*DEPLOYMENTS, &deployment.meta.uid);
-    let attempt = process.attempt(deployment);
-    let is_allowed = !matches!(attempt, Attempt::Deferred(_));
+    let backoffs = process.backoffs(deployment);
+    let is_allowed = backoffs.everything().is_none();
     let rendered = rendered(deployment);
     let mut real = real_deployment(deployment);
     if scope.has(Sabotage::HandsNoToken) {
@@ -80,7 +80,7 @@ pub fn observe(process: &Process, server: &Server, scope: &Scope, deployment: &S
     let settled_as = memory.applied.as_ref().filter(|(hash, _)| wanted == Some(&**hash));
     let since = |then: u8| clock::duration(server.clock - then);
     Some(Observed {
-        attempt,
+        backoffs,
         is_blind: false,
         now: clock::time(server.clock),
         kinds: settings.children.iter().map(listed).collect(),

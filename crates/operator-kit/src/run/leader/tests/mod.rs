@@ -359,3 +359,25 @@ async fn a_lease_that_cannot_be_written_is_a_problem_of_the_process() {
     timeout(RENEW_INTERVAL, leading.keep()).await.unwrap_err();
     assert!(health.unready().is_empty());
 }
+
+#[test]
+fn a_lease_is_read_whatever_times_it_tells_and_keeps_what_others_say_of_it() {
+    let last = "9999-12-31T23:59:59.000000Z";
+    let metadata = json!({"name": "reaper", "resourceVersion": "7", "labels": {"team": "a"}});
+    let mut told = json!({
+        "metadata": metadata,
+        "spec": {"holderIdentity": "reaper-0", "leaseDurationSeconds": 30, "renewTime": last, "acquireTime": last},
+    });
+    told["metadata"]["managedFields"] = json!([{"manager": "other", "time": "9999-12-31T23:59:59Z"}]);
+    assert!(serde_json::from_value::<Lease>(told.clone()).is_err());
+    let read: TrimmedObject = serde_json::from_value(told).unwrap();
+    assert_eq!((holder(&read), validity(&read)), ("reaper-0", Duration::from_secs(30)));
+    let written = serde_json::to_value(&read).unwrap();
+    assert_eq!((&written["metadata"], &written["spec"]["renewTime"]), (&metadata, &json!(last)));
+}
+
+#[test]
+fn a_moment_is_written_as_the_api_server_takes_it() {
+    let lease = json!({"metadata": {}, "spec": {"renewTime": now()}});
+    assert!(serde_json::from_value::<Lease>(lease).is_ok());
+}

@@ -4,18 +4,22 @@
 use std::time::Duration;
 
 use axum::http::{self, HeaderValue, header::ACCEPT};
-use operator_templates::escape_json;
-use operator_watch::{ApiError, Cause, Live, Named, Trimmed, WatchedResource};
+use kube::{
+    Client, Resource,
+    api::{DynamicObject, PostParams},
+    core::Request,
+    discovery::ApiResource,
+};
+use operator_watch::{ApiError, Cause, Live, Named, ObjectId, Trimmed, Verb, WatchedResource};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
 use super::{
-    OnBehalf, Written,
+    OnBehalf, Writer,
     record::{CATCH_UP_TIMEOUT, InFlight},
-    target::Target,
+    repeated_writes::{Repeated, Repetition},
 };
-use crate::write::repeated_writes::{Repeated, Repetition};
 
 /// Requests only the metadata of an object. A server that does not know this type answers with the whole object.
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
@@ -60,7 +64,7 @@ impl OnBehalf<'_> {
         verb: &'static str,
         target: &Target<'_>,
         build: impl Fn() -> Built,
-    ) -> Written<()> {
+    ) -> Result<(), ApiError> {
         self.send::<Trimmed, _>(verb, || Ok((target.clone(), build()))).await.map(drop)
     }
 
@@ -88,7 +92,7 @@ impl OnBehalf<'_> {
         &self,
         verb: &'static str,
         build: &impl Fn() -> Result<(Target<'k>, Built), E>,
-    ) -> Result<Written<T>, E> {
+    ) -> Result<Result<T, ApiError>, E> {
         let (writer, shared) = (self.writer, &self.writer.shared);
         let undoes = if let Some(field) = self.undoes
             && let (target, Ok(request)) = build()?
@@ -165,12 +169,93 @@ pub(super) fn as_yaml(request: http::Request<Vec<u8>>) -> http::Request<Vec<u8>>
     })
 }
 
+/// The destination of a write.
+#[derive(Clone)]
+pub(super) struct Target<'k> {
+    pub kind: &'k WatchedResource,
+    /// Empty for a cluster-scoped object.
+    pub namespace: String,
+    pub name: String,
+    /// Empty where it does not matter.
+    pub uid: String,
+}
+
+impl<'k> Target<'k> {
+    pub fn new(kind: &'k WatchedResource, id: ObjectId<'_>) -> Self {
+        let [namespace, name, uid] = [id.namespace, id.name, id.uid].map(str::to_owned);
+        Self { kind, namespace, name, uid }
+    }
+
+    /// The destination of an object or a patch.
+    pub fn of(kind: &'k WatchedResource, object: &Value) -> Self {
+        let text = |field| object["metadata"][field].as_str().unwrap_or_default().to_owned();
+        Self { kind, namespace: text("namespace"), name: text("name"), uid: text("uid") }
+    }
+
+    pub fn request(&self) -> Request {
+        let namespace = Some(&*self.namespace).filter(|namespace| !namespace.is_empty());
+        Request::new(DynamicObject::url_path(&self.kind.resource, namespace))
+    }
+
+    pub fn error(&self, error: &kube::Error) -> ApiError {
+        ApiError::of(Verb::Write, error, Named::new(&*self.kind.resource.kind, &*self.name))
+    }
+}
+
+/// Time within which the server has to answer a trial, for which somebody waits.
+const TRIAL_TIMEOUT: Duration = Duration::from_secs(10);
+
+impl Writer {
+    /// Has the server check the creation of an object, in this namespace if it is not empty. Nothing is stored.
+    ///
+    /// # Errors
+    /// Like the creation: [`Cause::UnknownField`](operator_watch::Cause::UnknownField) tells a field that the server does not
+    /// know. A server that does not answer within ten seconds leaves it unknown.
+    pub async fn dry_run_create(
+        client: &Client,
+        resource: &ApiResource,
+        namespace: &str,
+        object: &Value,
+    ) -> Result<(), ApiError> {
+        let mut object = object.clone();
+        object["metadata"]["namespace"] = Some(namespace).filter(|namespace| !namespace.is_empty()).into();
+        let kind = WatchedResource::unwatched(resource.clone());
+        let target = Target::of(&kind, &object);
+        let params = PostParams { dry_run: true, field_manager: None };
+        let tried = async {
+            let body = serde_json::to_vec(&object).unwrap_or_default();
+            let mut request = target.request().create(&params, body).map_err(kube::Error::BuildRequest)?;
+            strictly(&mut request);
+            Live::within(TRIAL_TIMEOUT, client.request::<Trimmed>(request)).await
+        };
+        tried.await.map(drop).map_err(|error| target.error(&error))
+    }
+}
+
+/// Escapes the characters that are plain in JSON but not in YAML: line breaks and unprintable characters. In a quoted
+/// text, for example, a parser folds U+0085 into a space. The API server reads the body of an apply as YAML.
+pub(crate) fn escape_json(json: &str) -> String {
+    // Nearly all are plain, and none of these characters is.
+    if json.bytes().all(|byte| byte < 0x7f) {
+        return json.to_owned();
+    }
+    json.chars().fold(String::with_capacity(json.len()), |mut text, character| {
+        match character {
+            '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}' => {
+                text.extend(format!("\\u{:04x}", u32::from(character)).chars());
+            }
+            plain => text.push(plain),
+        }
+        text
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
 
     use k8s_openapi::api::core::v1::ConfigMap;
-    use kube::discovery::ApiResource;
+    use kube::{api::DeleteParams, discovery::ApiResource};
     use serde_json::json;
     use tokio::time::Instant;
 
@@ -179,7 +264,7 @@ mod tests {
     use super::*;
     use crate::{
         testing::{Answer, Log, answering},
-        write::{Writer, writer::MAX_CONCURRENT_WRITES},
+        write::{MAX_CONCURRENT_WRITES, Writer},
     };
 
     const OWN: ObjectId<'_> = ObjectId { namespace: "shop", name: "settings", uid: "a" };
@@ -196,7 +281,7 @@ mod tests {
 
     async fn write(writer: &Writer) -> Cause {
         let kind = WatchedResource::unwatched(ApiResource::erase::<ConfigMap>(&()));
-        writer.on_behalf_of(OWN).delete(&kind, OWN).await.unwrap_err().cause
+        writer.on_behalf_of(OWN).delete(&kind, OWN, DeleteParams::default()).await.unwrap_err().cause
     }
 
     #[tokio::test(start_paused = true)]
@@ -223,7 +308,7 @@ mod tests {
         own.merge(&kind, &map).await.unwrap();
         own.amend(&kind, id, &[]).await.unwrap();
         own.apply_status(&kind, id, "7", &json!({"active": 1}), &[]).await.unwrap();
-        own.delete(&kind, id).await.unwrap();
+        own.delete(&kind, id, DeleteParams::default()).await.unwrap();
         let sent = log.take();
         let is_strict = |uri: &str| uri.ends_with("&fieldValidation=Strict");
         let strict: Vec<_> =

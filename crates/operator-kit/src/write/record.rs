@@ -12,8 +12,7 @@ use operator_watch::{ApiError, Live, Trimmed, WatchedResource, Watermark};
 use serde::Deserialize;
 use tokio::time::Instant;
 
-use super::{Shared, Writer, target::Target};
-use crate::write::repeated_writes::Repeated;
+use super::{Shared, Writer, repeated_writes::Repeated, send::Target};
 
 /// Longest wait of a decision. The watches of an overloaded API server lag by up to 20 s, and premature decisions add
 /// to its load; only a broken watch takes this long. Safety does not depend on the wait, because names are
@@ -183,7 +182,7 @@ impl Writer {
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::Pod;
-    use kube::api::ApiResource;
+    use kube::api::{ApiResource, DeleteParams};
     use serde_json::{Value, json};
     use tokio::time::timeout;
 
@@ -233,7 +232,7 @@ mod tests {
     }
 
     async fn deletes(writer: &Writer, pods: &WatchedResource) {
-        writer.on_behalf_of(OWNER).delete(pods, POD).await.unwrap_err();
+        writer.on_behalf_of(OWNER).delete(pods, POD, DeleteParams::default()).await.unwrap_err();
     }
 
     #[tokio::test(start_paused = true)]

@@ -16,8 +16,11 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{OnBehalf, Writer, Written, record::CATCH_UP_TIMEOUT, send::as_yaml, target::Target};
-use crate::write::Ownership;
+use super::{
+    OnBehalf, Ownership, Writer,
+    record::CATCH_UP_TIMEOUT,
+    send::{Target, as_yaml},
+};
 
 /// The list of a status that several controllers may write.
 const CONDITIONS: &str = "conditions";
@@ -30,7 +33,7 @@ impl Writer {
     /// # Errors
     /// [`Cause::Conflict`] when the object was replaced, or when the watch has passed the change and the cache does not show
     /// it, because it cannot be decoded; a refusal says that it is about the status.
-    pub async fn write_status<K, S>(&self, object: &K, status: &S, types: &[&str]) -> Written<()>
+    pub async fn write_status<K, S>(&self, object: &K, status: &S, types: &[&str]) -> Result<(), ApiError>
     where
         K: Resource<DynamicType = ()> + HasStatus<Status: Serialize>,
         S: Serialize + Sync,
@@ -76,7 +79,7 @@ impl OnBehalf<'_> {
         version: &str,
         status: &S,
         types: &[&str],
-    ) -> Written<()> {
+    ) -> Result<(), ApiError> {
         let (target, said) = (Target::new(kind, object), json!(status));
         let written = async {
             let applied = self.apply_in(&target, version, &said).await;
@@ -104,14 +107,14 @@ impl OnBehalf<'_> {
         kind: &WatchedResource,
         object: ObjectId<'_>,
         conditions: &[Condition],
-    ) -> Written<()> {
+    ) -> Result<(), ApiError> {
         let conditions = json!({"conditions": conditions});
         let applied = self.apply_in(&Target::new(kind, object), "", &conditions).await;
         applied.map(drop).map_err(ApiError::of_status)
     }
 
     /// In any state of the target if `version` is empty.
-    async fn apply_in(&self, target: &Target<'_>, version: &str, status: &Value) -> Written<Value> {
+    async fn apply_in(&self, target: &Target<'_>, version: &str, status: &Value) -> Result<Value, ApiError> {
         let mut patch = json!({
             "apiVersion": target.kind.resource.api_version,
             "kind": target.kind.resource.kind,
@@ -129,7 +132,7 @@ impl OnBehalf<'_> {
         self.send("apply_status", || Ok((target.clone(), build()))).await
     }
 
-    async fn read_in(&self, target: &Target<'_>) -> Written<Value> {
+    async fn read_in(&self, target: &Target<'_>) -> Result<Value, ApiError> {
         let read = target.request().get(&target.name, &GetParams::default());
         let read = read.map_err(|error| target.error(&kube::Error::BuildRequest(error)))?;
         Live::in_time(self.writer.client.request(read)).await.map_err(|error| target.error(&error))
@@ -141,7 +144,7 @@ impl OnBehalf<'_> {
         target: &Target<'_>,
         version: &str,
         changes: Vec<PatchOperation>,
-    ) -> Written<()> {
+    ) -> Result<(), ApiError> {
         let patch = Ownership::exactly(&target.uid, version).into_iter().chain(changes).collect();
         let (params, patch) = (self.patch_params(), Patch::<()>::Json(json_patch::Patch(patch)));
         let build = || target.request().patch_subresource("status", &target.name, &params, &patch);

@@ -3,21 +3,16 @@
 use json_patch::PatchOperation;
 use kube::{
     Resource,
-    api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
+    api::{DeleteParams, Patch, PatchParams, PostParams},
     discovery::ApiResource,
 };
 use operator_watch::{ApiError, Cause, Live, ObjectId, Trimmed, WatchedResource};
 use serde_json::Value;
 
 use super::{
-    Writer,
-    send::{answered_by_metadata, as_yaml},
-    target::Target,
+    Ownership, Writer,
+    send::{Target, answered_by_metadata, as_yaml},
 };
-use crate::write::Ownership;
-
-/// The result of a write.
-pub(super) type Written<T> = Result<T, ApiError>;
 
 /// Writes on behalf of one object.
 #[derive(Clone, Copy)]
@@ -40,7 +35,7 @@ impl Writer {
     ///
     /// # Errors
     /// [`Cause::Conflict`] if it was changed or replaced meanwhile.
-    pub async fn merge_own<K>(&self, object: &K, mut patch: Value) -> Written<()>
+    pub async fn merge_own<K>(&self, object: &K, mut patch: Value) -> Result<(), ApiError>
     where
         K: Resource<DynamicType = ()>,
     {
@@ -68,7 +63,7 @@ impl OnBehalf<'_> {
     ///
     /// # Errors
     /// [`Cause::AlreadyExists`] also after an earlier try whose answer was lost: look up the owner.
-    pub async fn create(&self, kind: &WatchedResource, object: &Value) -> Written<()> {
+    pub async fn create(&self, kind: &WatchedResource, object: &Value) -> Result<(), ApiError> {
         self.create_with(kind, || Ok(object.clone())).await
     }
 
@@ -100,7 +95,7 @@ impl OnBehalf<'_> {
     ///
     /// # Errors
     /// [`Cause::Conflict`] if another object has the name.
-    pub async fn apply(&self, kind: &WatchedResource, object: &Value) -> Written<Value> {
+    pub async fn apply(&self, kind: &WatchedResource, object: &Value) -> Result<Value, ApiError> {
         let target = Target::of(kind, object);
         let force = object.pointer("/metadata/uid").is_some();
         let params = PatchParams { force, ..PatchParams::apply(self.writer.manager) };
@@ -112,7 +107,7 @@ impl OnBehalf<'_> {
     ///
     /// # Errors
     /// [`Cause::Conflict`] if the object was replaced.
-    pub async fn merge(&self, kind: &WatchedResource, patch: &Value) -> Written<()> {
+    pub async fn merge(&self, kind: &WatchedResource, patch: &Value) -> Result<(), ApiError> {
         let target = Target::of(kind, patch);
         let params = self.patch_params();
         self.write("merge", &target, || target.request().patch(&target.name, &params, &Patch::Merge(patch)))
@@ -129,7 +124,7 @@ impl OnBehalf<'_> {
         kind: &WatchedResource,
         object: ObjectId<'_>,
         patch: &[PatchOperation],
-    ) -> Written<()> {
+    ) -> Result<(), ApiError> {
         let target = Target::new(kind, object);
         let params = self.patch_params();
         let patch: Patch<()> = Patch::Json(json_patch::Patch(patch.to_vec()));
@@ -146,7 +141,7 @@ impl OnBehalf<'_> {
         &self,
         kind: &WatchedResource,
         dependent: ObjectId<'_>,
-    ) -> Written<()> {
+    ) -> Result<(), ApiError> {
         let ObjectId { namespace, name, uid } = dependent;
         let found = Live::metadata(&self.writer.client, &kind.resource, namespace, name).await?;
         let found = found.filter(|found| found.uid.as_deref() == Some(uid));
@@ -160,38 +155,27 @@ impl OnBehalf<'_> {
         PatchParams { field_manager: Some(self.writer.manager.into()), ..PatchParams::default() }
     }
 
-    /// Deletes the object with this uid. It is a success if it is already gone. Its kind decides what becomes of its
-    /// dependents: a Job, for example, leaves its pods behind.
+    /// Deletes the object with this uid, and in the state that `params` may ask for. It is a success if it is already gone.
+    /// Unless `params` say so, its kind decides what becomes of its dependents: a Job, for example, leaves its pods behind.
+    /// A deletion in the foreground has the object stay, with a deletion timestamp, until the dependents are gone that have
+    /// blocked that by their owner reference: for a controller whose status counts an object until nothing of it runs any more.
     ///
     /// # Errors
-    /// [`Cause::Forbidden`] and the like.
-    pub async fn delete(&self, kind: &WatchedResource, object: ObjectId<'_>) -> Written<()> {
-        self.delete_with(kind, object, DeleteParams::default()).await
-    }
-
-    /// The same, but the object stays, with a deletion timestamp, until its dependents are gone that have blocked that by
-    /// their owner reference: for a controller whose status counts an object until nothing of it runs any more.
-    ///
-    /// # Errors
-    /// [`Cause::Forbidden`] and the like.
-    pub async fn delete_in_foreground(&self, kind: &WatchedResource, object: ObjectId<'_>) -> Written<()> {
-        self.delete_with(kind, object, DeleteParams::foreground()).await
-    }
-
-    /// Without preconditions, the uid is one, and an object that was replaced meanwhile counts as gone.
-    pub(super) async fn delete_with(
+    /// [`Cause::Forbidden`] and the like, and [`Cause::Conflict`] if the object is not in the state that is asked for.
+    pub async fn delete(
         &self,
         kind: &WatchedResource,
         object: ObjectId<'_>,
         mut params: DeleteParams,
-    ) -> Written<()> {
+    ) -> Result<(), ApiError> {
         let target = Target::new(kind, object);
-        let may_be_replaced = params.preconditions.is_none();
-        let uid = Preconditions { uid: Some(object.uid.into()), resource_version: None };
-        params.preconditions.get_or_insert(uid);
+        let is_any_state = params.preconditions.is_none();
+        let preconditions = params.preconditions.get_or_insert_default();
+        preconditions.uid = Some(object.uid.to_owned());
         match self.write("delete", &target, || target.request().delete(&target.name, &params)).await {
             Err(error) if error.cause == Cause::NotFound => Ok(()),
-            Err(error) if error.cause == Cause::Conflict && may_be_replaced => Ok(()),
+            // Another object with its name shows that it is gone.
+            Err(error) if error.cause == Cause::Conflict && is_any_state => Ok(()),
             deleted => deleted,
         }
     }

@@ -1,9 +1,11 @@
+//! Names of objects, and digests as their parts.
+
 use sha2::{Digest, Sha256};
 
 /// sha256 of a text, as 64 hexadecimal digits.
 #[must_use]
 pub fn sha256(text: &str) -> String {
-    Sha256::digest(text.as_bytes()).iter().fold(String::with_capacity(64), |mut hex, byte| {
+    Sha256::digest(text).iter().fold(String::with_capacity(64), |mut hex, byte| {
         for digit in [byte >> 4, byte & 15] {
             hex.push(char::from_digit(u32::from(digit), 16).unwrap_or('0'));
         }
@@ -31,6 +33,14 @@ pub fn short_digest(parts: &[&str]) -> String {
         .collect()
 }
 
+/// Whether a text is safe in the path of a URL as the name of an object or a namespace. The client does not escape
+/// names in URLs: a GET of an empty name is a list, and a GET of `?watch=true` never ends.
+#[must_use]
+pub fn is_object_name(text: &str) -> bool {
+    let may_stand = |character: char| character.is_ascii_alphanumeric() || "-._:@~+=".contains(character);
+    !matches!(text, "" | "." | "..") && text.len() <= 253 && text.chars().all(may_stand)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -45,5 +55,30 @@ mod tests {
         assert_eq!(short_digest(&["a", "b"]), short_digest(&["a", "b"]));
         assert_ne!(short_digest(&["ab", "c"]), short_digest(&["a", "bc"]));
         assert_eq!(short_digest(&["x"]).len(), 8);
+    }
+
+    #[test]
+    fn what_would_be_another_request_is_no_name() {
+        for name in ["web", "web-1.shop", "system:node", "a@b", "A_b"] {
+            assert!(is_object_name(name), "{name}");
+        }
+        let too_long = "a".repeat(254);
+        for text in [
+            "",
+            ".",
+            "..",
+            "?watch=true",
+            "a?b",
+            "a#b",
+            "a/b",
+            "../x",
+            "%2e%2e",
+            "a b",
+            "a\nb",
+            "ü",
+            &too_long,
+        ] {
+            assert!(!is_object_name(text), "{text:?}");
+        }
     }
 }
