@@ -141,7 +141,6 @@ async fn report(objects: &Api<DynamicObject>, name: &str, report: &Value) -> Res
 }
 
 async fn is_carried_out(
-    cluster: &Cluster,
     namespace: &Namespace,
     kind: &Value,
     target: &Target,

@@ -118,8 +118,8 @@ mod tests {
         CommandRow::of(serde_json::from_value(object).unwrap(), &expiries(settings)[0])
     }
 
-    fn at(time: &str) -> Option<Timestamp> {
-        Some(time.parse().unwrap())
+    fn at(time: &str) -> Timestamp {
+        time.parse().unwrap()
     }
 
     #[test]
@@ -140,8 +140,8 @@ mod tests {
         let mut only_timed = unproven.clone();
         only_timed["status"] = json!({ "completionTime": finished });
         let cases = [
-            (command(json!(60), finished.clone()), Ok(at("2026-01-01T00:02:00Z"))),
-            (command(json!(0), finished.clone()), Ok(at("2026-01-01T00:01:00Z"))),
+            (command(json!(60), finished.clone()), Ok(Some(at("2026-01-01T00:02:00Z")))),
+            (command(json!(0), finished.clone()), Ok(Some(at("2026-01-01T00:01:00Z")))),
             (command(Value::Null, finished.clone()), Ok(None)),
             (command(json!(60), Value::Null), Ok(None)),
             (unproven, Ok(None)),
@@ -168,7 +168,7 @@ mod tests {
             let status = json!({"finished-at": finished});
             read(&settings, json!({"metadata": {"name": "a"}, "spec": spec, "status": status})).expires_at
         };
-        assert_eq!(with("2026-01-01T00:00:00Z"), Ok(at("2026-01-01T00:01:00Z")));
+        assert_eq!(with("2026-01-01T00:00:00Z"), Ok(Some(at("2026-01-01T00:01:00Z"))));
         for far in ["9999-12-30T00:00:00Z", "9999-12-31T23:59:59Z"] {
             assert!(with(far).is_ok(), "{far}: {:?}", with(far));
         }
@@ -259,9 +259,9 @@ mod tests {
         let condition = |type_: &str| json!({"type": type_, "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"});
         assert_eq!(
             job(json!([condition("Suspended"), condition("Complete")]), 1),
-            Ok(at("2026-01-01T00:10:00Z"))
+            Ok(Some(at("2026-01-01T00:10:00Z")))
         );
-        assert_eq!(job(json!([condition("Failed")]), 0), Ok(at("2026-01-02T00:00:00Z")));
+        assert_eq!(job(json!([condition("Failed")]), 0), Ok(Some(at("2026-01-02T00:00:00Z"))));
         assert_eq!(job(json!([condition("Suspended")]), 0), Ok(None));
         assert_eq!(job(json!([]), 0), Ok(None));
     }
@@ -295,7 +295,7 @@ mod tests {
             "metadata": {"name": "old", "creationTimestamp": "2026-01-01T00:00:00Z"},
             "status": {"completionTime": "2020-01-01T00:00:00Z"},
         });
-        assert_eq!(read(&settings, restored).expires_at, Ok(at("2026-01-01T00:01:00Z")));
+        assert_eq!(read(&settings, restored).expires_at, Ok(Some(at("2026-01-01T00:01:00Z"))));
     }
 
     #[test]
