@@ -1,9 +1,12 @@
 //! The smallest controller, with which docs/write-a-controller.md begins.
 
+use std::time::Duration;
+
 use anyhow::Result;
 use e2e::{ChaosProxy, Cluster, OwnProcess, example_program};
 use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
 use serde_json::json;
+use tokio::time::sleep;
 
 const CARD: &str = "card-of-web";
 
@@ -21,6 +24,8 @@ async fn the_smallest_controller_keeps_a_card_beside_each_service_account() -> R
         owners.any(|owner| owner.controller == Some(true) && Some(&owner.uid) == uid.as_ref())
     };
     let first = namespace.until(CARD, "belongs to its account", is_its).await;
+    // After the passes that follow a write anyway.
+    sleep(Duration::from_secs(3)).await;
     namespace.delete::<ConfigMap>(CARD).await?;
     let is_another = |card: &ConfigMap| card.metadata.uid != first.metadata.uid && is_its(card);
     namespace.until(CARD, "is created again", is_another).await;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
 use operator_kit::run::{Backoffs, Controller, Identity, Operator, Queue, Requeue};
 use operator_kit::write::{Ownership, Writer};
-use operator_watch::{Cache, Dependent, Failure, ObjectId, Watch, WriteTarget};
+use operator_watch::{Cache, Dependent, Failure, ObjectId, Row, Watch, WriteTarget};
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
@@ -51,7 +51,14 @@ async fn main() -> anyhow::Result<()> {
     let hello = Identity { name: "hello-controller", version: "1.0.0", about, prefix: "hello" };
     let operator = Operator::<IgnoredAny>::start(hello, hello.parse()).await?;
     let watch = Watch::metadata_of::<ConfigMap>(&operator.client);
-    let cards = operator.watches.cache(watch, Dependent::of, |_| {});
+    let queue = Queue::default();
+    let accounts = queue.clone();
+    let cards = operator.watches.cache(watch, Dependent::of, move |card| {
+        let ObjectId { namespace, name, .. } = card.id();
+        if let Some(account) = name.strip_prefix("card-of-") {
+            accounts.notify(namespace, account);
+        }
+    });
     let controller = Cards { cards, writer: operator.writer.clone() };
-    operator.run(controller, Queue::default()).await
+    operator.run(controller, queue).await
 }

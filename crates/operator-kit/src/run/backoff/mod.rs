@@ -141,7 +141,7 @@ impl AllBackoffs {
     }
 
     /// Records a failed part of a step, and returns the failure unless it is expected. With another retry key, a failure of the
-    /// step as a whole is another one.
+    /// step as a whole counts from one; to people it is the same, as such a key may change all the time.
     pub fn failed(&self, uid: &str, version: Version, tried: Tried, mut failure: Failure) -> Option<Failure> {
         let objects = &mut *self.objects.lock();
         let longest = tried.longest.max(spread(objects.parts));
@@ -152,9 +152,6 @@ impl AllBackoffs {
         let known = object.failed.get(&place);
         let may_be_lifted = place.item.is_none() && !failure.is_expected;
         let is_another = known.is_some_and(|known| may_be_lifted && known.retry_key != tried.retry_key);
-        if is_another {
-            object.since = Instant::now();
-        }
         let counts = !is_another && (place.item.is_some() || !tried.has_progressed);
         let before = known.filter(|_| counts);
         let failures = before.map_or(1, |before| before.failures.saturating_add(1));
@@ -172,7 +169,7 @@ impl AllBackoffs {
         unexpected
     }
 
-    /// When an object began to fail in its present version, or last did with another retry key.
+    /// When an object began to fail in its present version.
     pub fn failing_since(&self, uid: &str) -> Option<Instant> {
         self.objects.lock().by_uid.get(uid).map(|object| object.since)
     }
