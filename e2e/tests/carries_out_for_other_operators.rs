@@ -140,11 +140,7 @@ async fn report(objects: &Api<DynamicObject>, name: &str, report: &Value) -> Res
     Ok(())
 }
 
-async fn is_carried_out(
-    namespace: &Namespace,
-    kind: &Value,
-    target: &Target,
-) -> Result<()> {
+async fn is_carried_out(namespace: &Namespace, kind: &Value, target: &Target) -> Result<()> {
     let of_target = &kind["target"]["kinds"][0];
     let (name, objects) = (target.id, api(namespace, of_target)?);
     let object = json!({"metadata": {"name": name}, "spec": target.spec});
