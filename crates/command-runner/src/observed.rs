@@ -99,6 +99,13 @@ impl Observed {
         !is_open(&self.command) || row.run.supersedes && row.has_started()
     }
 
+    /// Whether it ran, as its status or its target tells.
+    #[must_use]
+    pub fn has_run(&self) -> bool {
+        let uid = recent(&self.command).uid;
+        self.command.row.has_started() || self.found().is_some_and(|target| target.ran.has(&uid))
+    }
+
     /// The target, if it is there.
     #[must_use]
     pub fn found(&self) -> Option<&Target> {

@@ -1,15 +1,15 @@
 //! The state of a command → its status. Pure.
 
 use catena_api::{CommandStatus, command::SUCCEEDED, reason};
-use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use operator_kit::report::Conditions;
 
-use crate::{command::Command, decide::judge::State};
+use crate::{decide::judge::State, observed::Observed};
 
-/// The status of a command in this state.
+/// The status of the command in this state.
 #[must_use]
-pub fn status(command: &Command, state: &State, now: Timestamp) -> CommandStatus {
+pub fn status(observed: &Observed, state: &State) -> CommandStatus {
+    let (command, now) = (&observed.command, observed.now);
     let (before, generation) = (&command.row.status, command.metadata.generation);
     let conditions = Conditions::new(generation.unwrap_or_default(), now);
     let (succeeded, reason, message) = match state {
@@ -28,12 +28,11 @@ pub fn status(command: &Command, state: &State, now: Timestamp) -> CommandStatus
     let conditions = conditions
         .with(Conditions::RECONCILING, succeeded.is_none(), reason, message)
         .while_true(Conditions::STALLED, succeeded == Some(false), reason, message);
-    let has_run = matches!(state, State::Running { .. } | State::Succeeded(_));
     let started = before.start_time.clone().filter(|_| command.row.has_started());
     let progress = if let State::Running { progress, .. } = state { progress.clone() } else { None };
     CommandStatus {
         observed_generation: generation,
-        start_time: started.or_else(|| has_run.then_some(Time(now))),
+        start_time: started.or_else(|| observed.has_run().then_some(Time(now))),
         completion_time: succeeded.map(|_| Time(now)),
         progress: progress.or_else(|| before.progress.clone()),
         conditions: conditions.since(&before.conditions),

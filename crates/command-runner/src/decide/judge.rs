@@ -43,7 +43,7 @@ pub fn judge(observed: &Observed) -> State {
         let message = format!("the command cannot be read: {problem}; delete it and create a corrected one");
         return State::Failed(told(reason::MALFORMED, message));
     }
-    let has_run = row.has_started() || target.is_some_and(|target| target.ran.has(&recent(command).uid));
+    let has_run = observed.has_run();
     if let Some(target) = target {
         if let Some(superseded) = superseded(observed, target, has_run) {
             return State::Failed(superseded);

@@ -85,6 +85,8 @@ pub fn decide(observed: &Observed) -> Action {
     }
     let state = match (judge(observed), observed.found(), observed.backoffs.everything()) {
         (State::Waiting(_), None, Some(failure)) => failed(failure),
+        // Only its target tells whether it ran, and has succeeded.
+        (State::Failed(_), None, Some(failure)) if row.target_id().is_some() => failed(failure),
         (State::Due(patch), Some(target), _) => match observed.backoffs.step_failure(RUN) {
             Some(failure) if !failure.is_expected => failed(failure),
             _ if !observed.is_confirmed => return Action::Wait(CATCH_UP_INTERVAL),
@@ -121,7 +123,7 @@ fn with_proof(mut patch: Value, target: &Target, observed: &Observed) -> Value {
 
 fn report(observed: &Observed, state: &State) -> Action {
     let command = &observed.command;
-    let new = status::status(command, state, observed.now);
+    let new = status::status(observed, state);
     let rest = rest(observed, state);
     let is_held = observed.backoffs.everything().is_none() && observed.backoffs.holds(REPORT);
     if new == command.row.status || is_held {
@@ -143,7 +145,9 @@ fn report(observed: &Observed, state: &State) -> Action {
 fn rest(observed: &Observed, state: &State) -> Duration {
     let left = time_between(observed.now, observed.command.row.expires_at);
     let left = if left.is_zero() { LOOK_INTERVAL } else { left };
-    let is_looked_at = observed.needs_target() || waits_for(state, reason::COMMANDS_NOT_OBSERVED);
+    // One before it may leave the line without an end, which wakes nobody.
+    let may_be_next = waits_for(state, reason::QUEUED) || waits_for(state, reason::COMMANDS_NOT_OBSERVED);
+    let is_looked_at = observed.needs_target() || may_be_next;
     if is_looked_at { left.min(LOOK_INTERVAL) } else { left }
 }
 

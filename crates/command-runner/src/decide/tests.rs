@@ -458,6 +458,41 @@ fn a_refused_patch_is_reported_and_a_deferred_one_is_not_tried() {
 }
 
 #[test]
+fn nothing_ends_by_its_deadline_while_its_target_cannot_be_read() {
+    for more in [json!({}), started(11)] {
+        let mut object = json!({"spec": {"deadline": 60}});
+        crate::fixtures::merge(&mut object, &more);
+        let one = command(&kind("restarts", &json!({})), "one", 10, &object);
+        let unread = Backoffs::of_everything(Failure::transient("TimedOut", "no answer"));
+        let seen = Observed { backoffs: unread, ..observed(&one, &[&one], Look::None) };
+        assert_eq!(reason_of(&seen), waits("TimedOut"));
+        assert_eq!(reason_of(&observed(&one, &[&one], Look::None)), fails("DeadlineExceeded"));
+    }
+}
+
+#[test]
+fn a_command_that_waits_looks_again_within_a_minute_because_one_before_it_may_leave_without_an_end() {
+    let (first, next) = (restart("first", 10), restart("next", 20));
+    let seen = observed(&next, &[&first, &next], Look::None);
+    let Action::Report(status) = decide(&seen) else { panic!("no report") };
+    let next = command(&kind("restarts", &json!({})), "next", 20, &json!({ "status": status }));
+    assert_eq!(decide(&observed(&next, &[&first, &next], Look::None)), Action::Wait(LOOK_INTERVAL));
+}
+
+#[test]
+fn that_it_ran_is_told_also_by_an_end_before_the_first_report() {
+    let one = restart("one", 10);
+    let newer = rollback("newer", 30, &json!({}));
+    for (ran, target) in [(vec![&one], json!({"status": {"broken": true}})), (vec![&one, &newer], json!({}))]
+    {
+        let Action::Report(status) = decide(&observed(&one, &[&one], shop(&ran, &target))) else {
+            panic!("no report")
+        };
+        assert!(status.start_time.is_some() && status.completion_time.is_some(), "{status:?}");
+    }
+}
+
+#[test]
 fn mere_progress_is_written_every_few_seconds() {
     let one = restart("one", 10);
     let first = observed(&one, &[&one], shop(&[&one], &json!({})));
