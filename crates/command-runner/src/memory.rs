@@ -9,7 +9,7 @@ use std::{
 
 use command_kinds::{CommandKind, TargetKind};
 use command_runner::{
-    command::{Command, CommandRow, TargetId, order},
+    command::{Command, CommandRow, TargetId, recent},
     line,
 };
 use jiff::Timestamp;
@@ -37,7 +37,7 @@ struct Shared {
 }
 
 /// A command.
-#[derive(Clone, Default)]
+#[derive(Default)]
 struct Known {
     target: Option<TargetId>,
     kind: Arc<str>,
@@ -103,15 +103,15 @@ impl Memory {
         let known: Vec<_> = {
             let shared = self.shared.lock();
             let uids = shared.by_target.get(target).into_iter().flatten();
-            uids.filter_map(|uid| Some((uid.clone(), shared.commands.get(uid)?.clone()))).collect()
+            uids.filter_map(|uid| Some((uid.clone(), shared.commands.get(uid)?.kind.clone()))).collect()
         };
         let mut line: Vec<_> = known
             .into_iter()
-            .filter(|(_, known)| self.triggers.is_served(&known.kind) != Ok(false))
-            .filter_map(|(uid, known)| self.triggers.object(&known.kind, &uid))
+            .filter(|(_, kind)| self.triggers.is_served(kind) != Ok(false))
+            .filter_map(|(uid, kind)| self.triggers.object(&kind, &uid))
             .filter(|command| command.row.target_id() == Some(target))
             .collect();
-        line.sort_by(|one, other| order(one, other));
+        line.sort_by_cached_key(|command| recent(command));
         line
     }
 

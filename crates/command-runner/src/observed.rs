@@ -6,10 +6,11 @@ use catena_api::command::RecentCommands;
 use jiff::Timestamp;
 use kube::discovery::ApiResource;
 use operator_kit::run::Backoffs;
+use operator_watch::ObjectId;
 use serde_json::Value;
 
 use crate::{
-    command::{Command, recent},
+    command::Command,
     line::{candidates, concerned, is_open, is_same},
 };
 
@@ -66,6 +67,14 @@ pub struct Target {
     pub is_terminating: bool,
 }
 
+impl Target {
+    /// Whether it has the proof that a command ran.
+    #[must_use]
+    pub fn proves(&self, command: &Command) -> bool {
+        self.ran.has(ObjectId::of(command).uid)
+    }
+}
+
 impl Observed {
     /// The commands that run before it if they can, as far as the caches show; `None` if it is not its turn anyway.
     #[must_use]
@@ -87,9 +96,9 @@ impl Observed {
     /// The other commands that ran on the target, although their statuses do not say so. Each has to look at it by itself: where an
     /// older one was bound since, it is not its turn any more.
     pub fn unreported(&self) -> impl Iterator<Item = &Arc<Command>> {
-        let has_run = |other: &Command| self.found().is_some_and(|target| target.ran.has(&recent(other).uid));
+        let is_proven = |other: &Command| self.found().is_some_and(|target| target.proves(other));
         let is_other = |other: &Command| is_open(other) && !is_same(other, &self.command);
-        self.line.iter().filter(move |other| is_other(other) && !other.row.has_started() && has_run(other))
+        self.line.iter().filter(move |other| is_other(other) && !other.row.has_started() && is_proven(other))
     }
 
     /// Whether others of its target may be concerned by it: it has ended, is cancelled, or has taken the place of older ones.
@@ -102,8 +111,8 @@ impl Observed {
     /// Whether it ran, as its status or its target tells.
     #[must_use]
     pub fn has_run(&self) -> bool {
-        let uid = recent(&self.command).uid;
-        self.command.row.has_started() || self.found().is_some_and(|target| target.ran.has(&uid))
+        let command = &self.command;
+        command.row.has_started() || self.found().is_some_and(|target| target.proves(command))
     }
 
     /// The target, if it is there.

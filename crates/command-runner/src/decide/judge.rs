@@ -210,6 +210,6 @@ fn by_rules(command: &Command, target: &Target, now: Timestamp) -> State {
 fn is_another_running(observed: &Observed, target: &Target) -> bool {
     let own = &observed.command;
     let others = observed.line.iter().filter(|other| is_open(other) && !is_same(other, own));
-    let mut running = others.filter(|other| other.row.has_started() || target.ran.has(&recent(other).uid));
+    let mut running = others.filter(|other| other.row.has_started() || target.proves(other));
     running.any(|other| !(own.row.run.supersedes && order(other, own).is_lt()))
 }
