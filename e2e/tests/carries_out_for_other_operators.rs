@@ -14,6 +14,8 @@ use kube::{
 };
 use serde_json::{Value, json};
 
+use crate::carries_out_foreign_commands::has_outcome;
+
 const PROJECTS: [&str; 5] = ["argo-rollouts", "cloudnative-pg", "external-secrets", "flux", "strimzi"];
 
 /// An object of another operator.
@@ -116,11 +118,7 @@ async fn create(api: &Api<DynamicObject>, kind: &Value, mut object: Value) -> Re
 async fn until_outcome(commands: &Api<DynamicObject>, name: &str, status: &str, reason: &str) {
     eventually(&format!("{name} says {status} {reason}"), WAIT_TIMEOUT, async || {
         let command = commands.get(name).await.map_err(|error| error.to_string())?;
-        let mut conditions = command.data["status"]["conditions"].as_array().into_iter().flatten();
-        let is_told = |condition: &Value| {
-            condition["type"] == "Succeeded" && condition["status"] == status && condition["reason"] == reason
-        };
-        if conditions.any(is_told) { Ok(()) } else { Err(yaml(&command)) }
+        if has_outcome(&command, status, reason) { Ok(()) } else { Err(yaml(&command)) }
     })
     .await;
 }
@@ -166,24 +164,32 @@ async fn is_carried_out(namespace: &Namespace, kind: &Value, target: &Target) ->
     Ok(())
 }
 
-#[tokio::test]
-async fn the_examples_for_other_projects_run_once_their_operators_report() -> Result<()> {
-    e2e::needs!(NoKindsOfOthers, HostProcesses);
-    let cluster = Cluster::with(&[]).await?;
-    let namespace = cluster.namespace("operators").await?;
-    let foreign = ForeignKinds::install(&PROJECTS).await?;
-    let values: Value = serde_saphyr::from_str(&example("command-runner/other-projects-values.yaml")?)?;
-    let kinds = values["kinds"].as_array().context("kinds")?;
-    let proxy = ChaosProxy::start().await?;
-    let settings = json!({"kinds": kinds, "discovery": {"enabled": false}});
-    let run = OwnProcess::start(OwnProcess::program(RUNNER)?, &proxy, &settings)?;
-    for kind in kinds {
-        define(&cluster, &namespace, kind).await?;
+/// Other tests install the same definitions.
+mod alone {
+    use super::{
+        ChaosProxy, Cluster, Context, ForeignKinds, OwnProcess, PROJECTS, RUNNER, Result, Value, define,
+        example, is_carried_out, json, targets,
+    };
+
+    #[tokio::test]
+    async fn the_examples_for_other_projects_run_once_their_operators_report() -> Result<()> {
+        e2e::needs!(NoKindsOfOthers, HostProcesses);
+        let cluster = Cluster::alone().await?;
+        let namespace = cluster.namespace("operators").await?;
+        let foreign = ForeignKinds::install(&PROJECTS).await?;
+        let values: Value = serde_saphyr::from_str(&example("command-runner/other-projects-values.yaml")?)?;
+        let kinds = values["kinds"].as_array().context("kinds")?;
+        let proxy = ChaosProxy::start().await?;
+        let settings = json!({"kinds": kinds, "discovery": {"enabled": false}});
+        let run = OwnProcess::start(OwnProcess::program(RUNNER)?, &proxy, &settings)?;
+        for kind in kinds {
+            define(&cluster, &namespace, kind).await?;
+        }
+        for target in &targets() {
+            let kind = kinds.iter().find(|kind| kind["id"] == target.id).context(target.id)?;
+            let carried_out = is_carried_out(&namespace, kind, target).await;
+            carried_out.with_context(|| format!("{}: {}", target.id, run.log()))?;
+        }
+        foreign.remove().await
     }
-    for target in &targets() {
-        let kind = kinds.iter().find(|kind| kind["id"] == target.id).context(target.id)?;
-        let carried_out = is_carried_out(&namespace, kind, target).await;
-        carried_out.with_context(|| format!("{}: {}", target.id, run.log()))?;
-    }
-    foreign.remove().await
 }

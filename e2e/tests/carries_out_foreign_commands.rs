@@ -74,7 +74,8 @@ async fn until(
     .await
 }
 
-fn has_outcome(command: &DynamicObject, status: &str, reason: &str) -> bool {
+/// Whether a command says that it has this outcome.
+pub(crate) fn has_outcome(command: &DynamicObject, status: &str, reason: &str) -> bool {
     let conditions = command.data["status"]["conditions"].as_array().into_iter().flatten();
     let mut outcomes = conditions.filter(|condition| condition["type"] == "Succeeded");
     outcomes.any(|outcome| outcome["status"] == status && outcome["reason"] == reason)

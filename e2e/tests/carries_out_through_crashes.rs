@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
-use catena_api::command::SUCCEEDED;
 use e2e::{
     AuditLog, ChaosProxy, Cluster, Effects, Namespace, OwnKind, OwnProcess, RUNNER, Request, WAIT_TIMEOUT,
     eventually, pod_template, yaml,
@@ -16,6 +15,8 @@ use kube::{
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use serde_json::{Value, json};
 use tokio::time::timeout;
+
+use crate::carries_out_foreign_commands::has_outcome;
 
 /// The targets, of two kinds.
 const TARGETS: [(&str, &str); 5] = [
@@ -88,16 +89,11 @@ fn time<'c>(command: &'c DynamicObject, field: &str) -> Option<&'c str> {
     command.data["status"][field].as_str()
 }
 
-fn has_succeeded(command: &DynamicObject) -> bool {
-    let mut conditions = command.data["status"]["conditions"].as_array().into_iter().flatten();
-    conditions.any(|condition| condition["type"] == SUCCEEDED && condition["status"] == "True")
-}
-
 async fn until_all_succeeded(commands: &OwnKind, count: usize) -> Result<Vec<DynamicObject>> {
     let all = eventually("every command has succeeded", 5 * WAIT_TIMEOUT, async || {
         let listed = commands.api(VERSION).list(&ListParams::default()).await;
         let all = listed.map_err(|error| error.to_string())?.items;
-        match all.iter().find(|command| !has_succeeded(command)) {
+        match all.iter().find(|command| !has_outcome(command, "True", "Complete")) {
             Some(open) => Err(yaml(open)),
             None => Ok(all),
         }
@@ -107,7 +103,8 @@ async fn until_all_succeeded(commands: &OwnKind, count: usize) -> Result<Vec<Dyn
     Ok(all)
 }
 
-/// Kills it after writes that are chosen at random, and returns these.
+/// Kills it after writes that are chosen at random, at least as often as asked for, until both kinds of writes were hit, and
+/// returns these.
 async fn kill(
     times: usize,
     proxy: &ChaosProxy,
@@ -115,7 +112,7 @@ async fn kill(
     chance: &mut StdRng,
 ) -> Result<Vec<String>> {
     let mut last = Vec::new();
-    for _ in 0..times {
+    while last.len() < times || on_targets(&last).min(last.len() - on_targets(&last)) < times / 8 {
         let crashed = proxy.crash_after(chance.random_range(1..=6));
         let came = timeout(WAIT_TIMEOUT, crashed).await;
         came.with_context(|| format!("no write to be killed after; {:#?}\n{}", proxy.writes(), run.log()))??;
@@ -123,6 +120,11 @@ async fn kill(
         run.crash().await?;
     }
     Ok(last)
+}
+
+/// How many of these writes are patches of targets; the others are statuses.
+fn on_targets(writes: &[String]) -> usize {
+    writes.iter().filter(|write| !write.contains("/status")).count()
 }
 
 async fn each_is_carried_out_once_in_order(for_each: usize, kills: usize) -> Result<()> {
@@ -155,10 +157,7 @@ async fn each_is_carried_out_once_in_order(for_each: usize, kills: usize) -> Res
     let killed_after = kill(kills, &proxy, &mut run, &mut chance).await?;
     let ended = until_all_succeeded(&commands, TARGETS.len() * for_each).await?;
 
-    let on_targets = killed_after.iter().filter(|write| !write.contains("/status")).count();
-    println!("killed {kills} times, {on_targets} of them after a patch of a target");
-    let least = kills / 8;
-    assert!(on_targets >= least && kills - on_targets >= least, "too few of one kind: {killed_after:#?}");
+    println!("killed {} times, {} after a patch of a target", killed_after.len(), on_targets(&killed_after));
     let accepted = |request: &Request, kind: &str, name: &str| {
         request.verb == "patch"
             && request.resource == format!("{}s", kind.to_lowercase())
@@ -171,8 +170,8 @@ async fn each_is_carried_out_once_in_order(for_each: usize, kills: usize) -> Res
         let uids: Vec<_> = made.iter().filter_map(ResourceExt::uid).collect();
         let ran: Vec<_> = effects.iter().flat_map(Effects::so_far).filter(|uid| uids.contains(uid)).collect();
         assert_eq!(ran, uids, "the order of {kind} {name}");
-        let patches = log.requests()?.into_iter().filter(|request| accepted(request, kind, name)).count();
-        assert_eq!(patches, uids.len(), "patches of {kind} {name}");
+        let patches = log.until_logged(uids.len(), |request| accepted(request, kind, name)).await;
+        assert_eq!(patches.len(), uids.len(), "patches of {kind} {name}");
         let of_it = |uid: &String| ended.iter().find(|command| command.uid().as_ref() == Some(uid));
         let in_order: Vec<_> = uids.iter().filter_map(of_it).collect();
         for pair in in_order.windows(2) {
