@@ -63,6 +63,9 @@ mod tests {
         table.add(&plans, &Outcome::default());
         table.add(&plans, &Outcome { lost: Some("it hangs".into()), ..Outcome::default() });
         let text = table.to_string();
-        assert!(text.ends_with("| list cut halfway | 0 | 0 | 2 | 0 | 0 | 0 | 1 | 0 | 0 |\n"), "{text}");
+        let mut lines = text.lines().map(|line| line.trim_matches('|').split('|').map(str::trim));
+        let (head, row) = (lines.next().unwrap(), lines.nth(1).unwrap());
+        let told: Vec<_> = head.zip(row).filter(|(_, cell)| *cell != "0").collect();
+        assert_eq!(told, [("fault", "list cut halfway"), ("command-binder", "2"), ("lost", "1")]);
     }
 }
