@@ -4,7 +4,7 @@ use catena_api::keys;
 use operator_watch::PrunedObject;
 use serde_json::Value;
 
-use crate::kind::{CommandKind, Description, KindFile};
+use crate::kind::{CommandKind, DescriptionFile, KindFile};
 
 /// The kind of commands that a definition describes in its annotation, or the mistake in it.
 pub fn describe(definition: &PrunedObject) -> Result<CommandKind, String> {
@@ -15,7 +15,7 @@ pub fn describe(definition: &PrunedObject) -> Result<CommandKind, String> {
             keys::BINDING
         )
     })?;
-    let description: Description = serde_saphyr::from_str(annotation)
+    let description: DescriptionFile = serde_saphyr::from_str(annotation)
         .map_err(|error| format!("the annotation {} cannot be parsed: {error}", keys::BINDING))?;
     let spec = &definition.data["spec"];
     let kind = served(spec, description).ok_or("the definition serves no version; serve one")?;
@@ -23,7 +23,7 @@ pub fn describe(definition: &PrunedObject) -> Result<CommandKind, String> {
 }
 
 /// The kind with this description, in the stored version if it is served, otherwise in the first served one.
-fn served(spec: &Value, description: Description) -> Option<KindFile> {
+fn served(spec: &Value, description: DescriptionFile) -> Option<KindFile> {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let versions = spec["versions"].as_array()?;
     let served = || versions.iter().filter(|version| version["served"] == true);

@@ -1,11 +1,11 @@
 //! A kind of commands, compiled from its description.
 
-use std::sync::Arc;
+use std::{ops::Deref, sync::Arc};
 
 use kube::{core::GroupVersionKind, discovery::ApiResource};
 use operator_templates::Expression;
 use operator_watch::{PrunedObject, WatchedKind};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
 use crate::{
@@ -46,106 +46,65 @@ pub struct KindFile {
     pub(crate) resource: String,
     pub(crate) kind: String,
     #[serde(flatten)]
-    pub(crate) description: Description,
+    pub(crate) description: DescriptionFile,
 }
 
-/// The description of a kind, as it is configured in the settings, and in the annotation of a definition.
+/// A description, as it is configured in the settings, and in the annotation of a definition.
+pub(crate) type DescriptionFile = Description<String, RunFile>;
+
+/// The description of a kind: its expressions are text in a configuration, and compiled in a [`CommandKind`].
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct Description {
-    #[serde(default)]
-    mode: Mode,
-    selector: Option<String>,
-    filter: Option<String>,
-    after: Option<String>,
-    target: Option<TargetFile>,
-    run: Option<RunFile>,
-    expire: Option<Expiry<String>>,
-    #[serde(default)]
-    refuse: Vec<Refusal<String>>,
-    #[serde(default)]
-    refuse_finalizers: Vec<String>,
-    #[serde(default)]
-    controller: bool,
-    #[serde(default)]
-    block_owner_deletion: bool,
-    #[serde(default)]
-    reports_bound: bool,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct TargetFile {
-    name: String,
-    namespace: Option<String>,
-    uid: Option<String>,
-    kind: Option<String>,
-    group: Option<String>,
-    kinds: Vec<TargetKindFile>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct TargetKindFile {
-    #[serde(default)]
-    group: String,
-    version: String,
-    resource: String,
-    kind: String,
-    scope: Option<Scope>,
-}
-
-/// A kind of commands.
-#[derive(Clone, Debug)]
-pub struct CommandKind {
-    /// Its name in the settings.
-    pub id: Arc<str>,
-    /// The kind.
-    pub resource: ApiResource,
+pub struct Description<E = Expression, R = Arc<Run>> {
     /// How its commands are tied to their targets.
+    #[serde(default)]
     pub mode: Mode,
     /// The selector of the watched objects.
     pub selector: Option<String>,
     /// Whether an object is a command.
-    pub filter: Option<Expression>,
+    pub filter: Option<E>,
     /// Whether it can be bound yet.
-    pub after: Option<Expression>,
+    pub after: Option<E>,
     /// The expressions for its reference; none for commands that are only deleted.
-    pub target: Option<TargetReference>,
+    pub target: Option<TargetReference<E>>,
     /// How its commands are carried out, if command-runner does that.
-    pub run: Option<Arc<Run>>,
+    pub run: Option<R>,
     /// When its commands are deleted, if command-reaper does that.
-    pub expiry: Option<Expiry>,
+    #[serde(rename = "expire")]
+    pub expiry: Option<Expiry<E>>,
     /// The conditions against binding it.
-    pub refuse: Vec<Refusal>,
+    #[serde(default)]
+    pub refuse: Vec<Refusal<E>>,
     /// Finalizers that prevent binding.
+    #[serde(default)]
     pub refuse_finalizers: Vec<String>,
-    /// Its possible targets in the versions in which they are watched.
-    pub watched_targets: Vec<ApiResource>,
     /// Whether the owner is its controller.
+    #[serde(default)]
     pub controller: bool,
     /// Whether a foreground deletion of the owner waits for it.
+    #[serde(default)]
     pub block_owner_deletion: bool,
     /// Whether the condition `Bound` is written.
+    #[serde(default)]
     pub reports_bound: bool,
-    /// All of this as text: when it changes, the watch is replaced.
-    pub fingerprint: Arc<str>,
 }
 
 /// The expressions for a reference.
-#[derive(Clone, Debug)]
-pub struct TargetReference {
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TargetReference<E = Expression> {
     /// The target's name.
-    pub name: Expression,
+    pub name: E,
     /// Its namespace; the command's own if it is not set.
-    pub namespace: Option<Expression>,
+    pub namespace: Option<E>,
     /// Its uid, checked if it is set.
-    pub uid: Option<Expression>,
+    pub uid: Option<E>,
     /// Its kind, which chooses among several.
-    pub kind: Option<Expression>,
+    pub kind: Option<E>,
     /// Its group, which chooses among several; an empty string is the core group.
-    pub group: Option<Expression>,
+    pub group: Option<E>,
     /// Its possible kinds.
+    #[serde(deserialize_with = "target_kinds")]
     pub kinds: Vec<Arc<TargetKind>>,
 }
 
@@ -168,6 +127,30 @@ pub struct Refusal<E = Expression> {
     pub message: String,
 }
 
+/// A kind of commands.
+#[derive(Clone, Debug)]
+pub struct CommandKind {
+    /// Its name in the settings.
+    pub id: Arc<str>,
+    /// The kind.
+    pub resource: ApiResource,
+    /// Its possible targets in the versions in which they are watched.
+    pub watched_targets: Vec<ApiResource>,
+    /// All of this as text: when it changes, the watch is replaced.
+    pub fingerprint: Arc<str>,
+    /// Everything else.
+    pub description: Description,
+}
+
+/// A kind is read as its description.
+impl Deref for CommandKind {
+    type Target = Description;
+
+    fn deref(&self) -> &Description {
+        &self.description
+    }
+}
+
 impl CommandKind {
     /// # Errors
     /// The wrong field, the problem and the remedy.
@@ -180,28 +163,13 @@ impl CommandKind {
                 return Err(fields.problem(name, "is empty; set it"));
             }
         }
-        description.check(&fields)?;
-        let target = description.target.map(|target| target.compile(&fields)).transpose()?;
-        let kinds = target.iter().flat_map(|target| &target.kinds);
-        let refuse = description.refuse.into_iter().enumerate().map(|(index, Refusal { when, message })| {
-            Ok(Refusal { when: fields.compile(&format!("refuse[{index}].when"), &when)?, message })
-        });
+        let description = description.compile(&fields)?;
+        let targets = description.target.iter().flat_map(|target| &target.kinds);
         Ok(Self {
             resource: api_resource(&group, &version, &kind, &resource),
-            watched_targets: kinds.map(|kind| kind.resource.clone()).collect(),
-            mode: description.mode,
-            filter: fields.optional("filter", description.filter.as_ref())?,
-            after: fields.optional("after", description.after.as_ref())?,
-            target,
-            run: description.run.map(|run| run.compile(&fields).map(Arc::new)).transpose()?,
-            expiry: description.expire.map(|expire| expire.compile(&fields)).transpose()?,
-            selector: description.selector.filter(|selector| !selector.is_empty()),
-            refuse: refuse.collect::<Result<_, String>>()?,
-            refuse_finalizers: description.refuse_finalizers,
-            controller: description.controller,
-            block_owner_deletion: description.block_owner_deletion,
-            reports_bound: description.reports_bound,
+            watched_targets: targets.map(|kind| kind.resource.clone()).collect(),
             fingerprint,
+            description,
             id: id.into(),
         })
     }
@@ -242,11 +210,32 @@ impl CommandKind {
     }
 }
 
-impl Description {
+impl DescriptionFile {
+    fn compile(self, fields: &Fields<'_>) -> Result<Description, String> {
+        self.check(fields)?;
+        let refuse = self.refuse.into_iter().enumerate().map(|(index, Refusal { when, message })| {
+            Ok(Refusal { when: fields.compile(&format!("refuse[{index}].when"), &when)?, message })
+        });
+        Ok(Description {
+            mode: self.mode,
+            selector: self.selector.filter(|selector| !selector.is_empty()),
+            filter: fields.optional("filter", self.filter.as_ref())?,
+            after: fields.optional("after", self.after.as_ref())?,
+            target: self.target.map(|target| target.compile(fields)).transpose()?,
+            run: self.run.map(|run| run.compile(fields).map(Arc::new)).transpose()?,
+            expiry: self.expiry.map(|expiry| expiry.compile(fields)).transpose()?,
+            refuse: refuse.collect::<Result<_, String>>()?,
+            refuse_finalizers: self.refuse_finalizers,
+            controller: self.controller,
+            block_owner_deletion: self.block_owner_deletion,
+            reports_bound: self.reports_bound,
+        })
+    }
+
     /// Whether its parts fit together.
     fn check(&self, fields: &Fields<'_>) -> Result<(), String> {
         let is_owned = self.mode == Mode::Owner;
-        if self.target.is_none() && self.expire.is_none() {
+        if self.target.is_none() && self.expiry.is_none() {
             let problem =
                 "is missing; say in it which target a command has, or in expire when a command is deleted";
             return Err(fields.problem("target", problem));
@@ -263,7 +252,7 @@ impl Description {
     }
 }
 
-impl TargetFile {
+impl TargetReference<String> {
     fn compile(self, fields: &Fields<'_>) -> Result<TargetReference, String> {
         self.check(fields)?;
         Ok(TargetReference {
@@ -272,7 +261,7 @@ impl TargetFile {
             uid: fields.optional("target.uid", self.uid.as_ref())?,
             kind: fields.optional("target.kind", self.kind.as_ref())?,
             group: fields.optional("target.group", self.group.as_ref())?,
-            kinds: self.kinds.into_iter().map(TargetKindFile::compile).map(Arc::new).collect(),
+            kinds: self.kinds,
         })
     }
 
@@ -285,8 +274,9 @@ impl TargetFile {
             let problem = "is missing; set it, because it chooses one of several target.kinds";
             return Err(fields.problem("target.kind", problem));
         }
-        for (index, TargetKindFile { kind, group, .. }) in self.kinds.iter().enumerate() {
-            for other in self.kinds.iter().take(index).filter(|other| other.kind == *kind) {
+        let kinds: Vec<_> = self.kinds.iter().map(|kind| &kind.resource).collect();
+        for (index, ApiResource { kind, group, .. }) in kinds.iter().enumerate() {
+            for other in kinds.iter().take(index).filter(|other| other.kind == *kind) {
                 if other.group == *group {
                     let problem = format!("{kind} of the group {group:?} is listed twice; remove one");
                     return Err(fields.problem("target.kinds", &problem));
@@ -303,11 +293,23 @@ impl TargetFile {
     }
 }
 
-impl TargetKindFile {
-    fn compile(self) -> TargetKind {
-        let Self { group, version, resource, kind, scope } = self;
-        TargetKind { resource: api_resource(&group, &version, &kind, &resource), scope }
+/// Reads kinds of targets, as they are configured.
+fn target_kinds<'de, D: Deserializer<'de>>(kinds: D) -> Result<Vec<Arc<TargetKind>>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct File {
+        #[serde(default)]
+        group: String,
+        version: String,
+        resource: String,
+        kind: String,
+        scope: Option<Scope>,
     }
+
+    let kind = |File { group, version, resource, kind, scope }| {
+        Arc::new(TargetKind { resource: api_resource(&group, &version, &kind, &resource), scope })
+    };
+    Ok(Vec::deserialize(kinds)?.into_iter().map(kind).collect())
 }
 
 fn api_resource(group: &str, version: &str, kind: &str, plural: &str) -> ApiResource {

@@ -1,26 +1,21 @@
 //! The kinds of commands of a controller, which change at run time.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use kube::Client;
-use operator_kit::{run::LiveSettings, run::Operator, run::Validate};
+use operator_kit::{
+    report::Events,
+    run::{LiveSettings, Operator, Validate},
+};
 use operator_watch::{WatchedKind, Watches};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use tokio::{
     select,
     sync::{Notify, watch},
-    time::sleep,
 };
 
-use crate::{
-    discovery::{Definitions, Malformed},
-    kind::CommandKind,
-    settings::Kinds,
-};
-
-/// Time between reports on malformed definitions; most of them report nothing, and none makes a request by itself.
-const REPORT_INTERVAL: Duration = Duration::from_secs(1);
+use crate::{discovery::Definitions, kind::CommandKind, settings::Kinds};
 
 /// The kinds of the settings and of definitions.
 pub struct Registry<S> {
@@ -31,7 +26,7 @@ pub struct Registry<S> {
     task: &'static str,
     /// `None` while discovery is off.
     definitions: Arc<Mutex<Option<Definitions>>>,
-    malformed: Malformed,
+    events: Events,
     changed: Arc<Notify>,
 }
 
@@ -48,7 +43,7 @@ where
             settings: operator.settings.clone(),
             task,
             definitions: Arc::default(),
-            malformed: Malformed::new(operator.events.clone()),
+            events: operator.events.clone(),
             changed: Arc::default(),
         };
         registry.warn();
@@ -80,7 +75,7 @@ where
             let changed = self.changed.clone();
             let definitions = definitions.get_or_insert_with(|| {
                 let changed = move || changed.notify_one();
-                Definitions::follow(self.client.clone(), &self.watches, changed)
+                Definitions::follow(self.client.clone(), &self.watches, self.events.clone(), changed)
             });
             for found in definitions.kinds() {
                 let is_same = |kind: &Arc<CommandKind>| {
@@ -97,16 +92,11 @@ where
         wanted
     }
 
-    /// Waits until they may have changed, and reports the definitions that describe no kind. It may be dropped at any time.
+    /// Waits until they may have changed. It may be dropped at any time.
     pub async fn changed(&mut self) {
-        loop {
-            let malformed = self.definitions.lock().as_ref().map(Definitions::malformed);
-            self.malformed.report(&malformed.unwrap_or_default());
-            select! {
-                () = self.settings.changed() => return self.warn(),
-                () = self.changed.notified() => return,
-                () = sleep(REPORT_INTERVAL) => {}
-            }
+        select! {
+            () = self.settings.changed() => self.warn(),
+            () = self.changed.notified() => {}
         }
     }
 

@@ -27,26 +27,31 @@ const UNDATED: &str = "the patch changes only annotations or labels, which gives
 /// The annotations that are command-runner's records.
 const RECORDS: [&str; 2] = [keys::COMMANDS, keys::RUN];
 
-/// How the commands of a kind are carried out.
-#[derive(Clone, Debug)]
-pub struct Run {
+/// How the commands of a kind are carried out. In a configuration, the patch and the expressions are text.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Run<E = Expression, P = Patch, D = E> {
     /// The change of the target.
-    pub patch: Patch,
+    pub patch: P,
     /// Why a command cannot run yet. The first that applies is reported.
-    pub wait: Vec<Rule>,
+    #[serde(default)]
+    pub wait: Vec<Rule<E>>,
     /// Why it can never run.
-    pub refuse: Vec<Rule>,
+    #[serde(default)]
+    pub refuse: Vec<Rule<E>>,
     /// Whether it has succeeded, once it has run.
-    pub succeeded: Expression,
+    pub succeeded: E,
     /// Why it can no longer succeed, once it has run.
-    pub failed: Vec<Rule>,
+    #[serde(default)]
+    pub failed: Vec<Rule<E>>,
     /// How far it is, as `2/5`.
-    pub progress: Option<Expression>,
+    pub progress: Option<E>,
     /// What is told of it, once it has run.
-    pub message: Option<Expression>,
+    pub message: Option<E>,
     /// The seconds from its creation after which it fails.
-    deadline: Option<Expression>,
+    deadline: Option<D>,
     /// Whether it goes first, and ends all older commands of its target once it has run.
+    #[serde(default)]
     pub supersedes: bool,
 }
 
@@ -91,23 +96,7 @@ pub struct Inputs<'i> {
 }
 
 /// A run, as it is configured.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct RunFile {
-    patch: String,
-    #[serde(default)]
-    wait: Vec<Rule<String>>,
-    #[serde(default)]
-    refuse: Vec<Rule<String>>,
-    succeeded: String,
-    #[serde(default)]
-    failed: Vec<Rule<String>>,
-    progress: Option<String>,
-    message: Option<String>,
-    deadline: Option<IntOrString>,
-    #[serde(default)]
-    supersedes: bool,
-}
+pub(crate) type RunFile = Run<String, String, IntOrString>;
 
 impl RunFile {
     /// # Errors

@@ -120,6 +120,12 @@ impl Watches {
         Self { health, report }
     }
 
+    /// The same, but for whom is reported to.
+    #[must_use]
+    pub fn reporting(&self, report: Arc<dyn Report>) -> Self {
+        Self { health: self.health.clone(), report }
+    }
+
     /// Passes every object that exists, comes, changes or goes to `changed`, and keeps none of them. The process is
     /// ready even without this watch.
     pub fn watch_changes<K: Resource + DeserializeOwned + Send + 'static>(
