@@ -38,11 +38,10 @@ impl Executor {
 
     /// Takes a step.
     pub async fn act(&self, observed: &Observed, action: Action) -> Result<Requeue, ApiError> {
-        let uid = ObjectId::of(&*observed.command).uid;
-        if observed.concerns_others()
-            && let Some(target) = observed.command.row.target_id()
-        {
-            self.memory.wake(target, uid);
+        let command = &*observed.command;
+        let uid = ObjectId::of(command).uid;
+        if let Some(target) = command.row.target_id().filter(|_| observed.concerns_others()) {
+            self.memory.wake(target, Some(command));
         }
         match action {
             Action::Run(patch) => self.run(observed, &patch).await,
@@ -62,7 +61,7 @@ impl Executor {
         let kind = WriteTarget::unwatched(target.resource.clone());
         let written = self.writer.for_object(id).merge(&kind, patch).await;
         // Whatever has become of the patch, the target tells it.
-        self.memory.changed_target(id.uid);
+        self.memory.tried(&observed.command, written.as_ref().is_err_and(ApiError::is_refusal));
         match written {
             Err(error) if error.cause == Cause::Conflict => Ok(Requeue::Untried(CONFLICT_DELAY)),
             written => written.map(|()| Requeue::Now),

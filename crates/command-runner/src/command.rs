@@ -42,6 +42,8 @@ pub struct CommandRow {
     pub broken_deadline: Option<String>,
     /// What this controller has reported of it.
     pub status: CommandStatus,
+    /// Whether an annotation tells a part of that.
+    pub is_annotated: bool,
     /// Whether that is in its status, and not only in its annotation.
     pub has_status: bool,
     /// The finalizers that its deletion waits for, if that has begun.
@@ -93,8 +95,10 @@ impl CommandRow {
             status.conditions.clear();
         }
         let has_status = Conditions::find(&status.conditions, SUCCEEDED).is_some();
-        let status = match Record::on(&metadata) {
-            Some(record) => record.and(status, has_status),
+        let record = Record::on(&metadata);
+        let is_annotated = record.is_some();
+        let status = match record {
+            Some(record) => record.and(status),
             None => status,
         };
         if let Some(fields) = object.as_object_mut() {
@@ -111,16 +115,17 @@ impl CommandRow {
             Ok(seconds) => (seconds, None),
             Err(error) => (DEFAULT_DEADLINE, Some(error.to_string())),
         };
-        let expires_at = created.checked_add(SignedDuration::from_secs(seconds));
+        let expires_at = created.saturating_add(SignedDuration::from_secs(seconds));
         Self {
             kind: kind.clone(),
             run: run.clone(),
             target,
             owner,
-            expires_at: expires_at.unwrap_or(if seconds < 0 { Timestamp::MIN } else { Timestamp::MAX }),
+            expires_at: expires_at.unwrap_or(Timestamp::MAX),
             broken_deadline,
             object: (!has_ended(&status)).then(|| Arc::new(object)),
             status,
+            is_annotated,
             has_status,
             finalizers,
         }
@@ -136,7 +141,8 @@ impl CommandRow {
     /// whose proof is gone is not repeated.
     #[must_use]
     pub fn has_started(&self) -> bool {
-        self.status.start_time.is_some() && !self.status.conditions.is_empty()
+        let is_told = self.status.conditions.iter().any(|condition| condition.observed_generation.is_some());
+        self.status.start_time.is_some() && is_told
     }
 
     /// The target to which it is bound.
@@ -194,11 +200,10 @@ impl Record {
         (metadata.uid.as_ref() == Some(&record.uid)).then_some(record)
     }
 
-    /// Both records: it has ended or started if either says so. Otherwise, that in the status is the newer one.
-    fn and(self, status: CommandStatus, has_status: bool) -> CommandStatus {
-        let is_newer = has_status && (has_ended(&status) || !has_ended(&self.status));
-        let (newer, older) = if is_newer { (status, self.status) } else { (self.status, status) };
-        CommandStatus { start_time: newer.start_time.or(older.start_time), ..newer }
+    /// Both records: it has ended or started if either says so.
+    fn and(self, status: CommandStatus) -> CommandStatus {
+        let (first, other) = if has_ended(&status) { (status, self.status) } else { (self.status, status) };
+        CommandStatus { start_time: first.start_time.or(other.start_time), ..first }
     }
 
     /// The value of the annotation.

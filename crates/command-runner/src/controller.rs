@@ -1,9 +1,8 @@
 //! A pass over a command:
 //!
-//! 1. [`Observer`] finds the other commands of its target. If it may be its turn, or it ran, it reads the target live, and the
-//!    command itself right before it runs.
+//! 1. [`Observer`] finds the other commands of its target. If it may be its turn, or it ran, it reads the target live.
 //! 2. [`decide`] chooses one step: running it by one patch of its target that proves it, reporting on it, or waiting.
-//! 3. [`Executor`] takes it. The end of a command wakes the next one.
+//! 3. [`Executor`] takes it; right before the command runs, [`Observer`] reads it live. The end of a command wakes the next one.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,8 +16,10 @@ use operator_watch::ApiError;
 
 use crate::{act::Executor, memory::Memory, observe::Observer};
 
-/// Longest delay before a failing step is retried, because what refuses it may be fixed unnoticed; with the jitter, a minute.
-const MAX_BACKOFF: Duration = Duration::from_secs(50);
+/// Longest delay before a failing step is retried, because what refuses it may be fixed unnoticed: with the jitter, less than 15 s.
+const MAX_BACKOFF: Duration = Duration::from_secs(12);
+/// Time until another try after a live read that showed another command than the cache.
+const CATCH_UP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The controller of commands.
 pub struct Commands {
@@ -49,6 +50,9 @@ impl Controller for Commands {
     }
 
     async fn act(&self, observed: Observed, action: Action) -> Result<Requeue, ApiError> {
+        if matches!(action, Action::Run(_)) && !self.observer.still_waits(&observed).await? {
+            return Ok(Requeue::Untried(CATCH_UP_INTERVAL));
+        }
         self.executor.act(&observed, action).await
     }
 

@@ -1,6 +1,9 @@
 //! Commands that no process watches, for tests.
 
-use std::sync::{Arc, LazyLock};
+use std::{
+    collections::HashSet,
+    sync::{Arc, LazyLock},
+};
 
 use catena_api::command::RecentCommands;
 use command_kinds::CommandKind;
@@ -90,7 +93,7 @@ pub fn observed(command: &Arc<Command>, line: &[&Arc<Command>], target: Look) ->
         line: line.iter().map(|command| Arc::clone(command)).collect(),
         unknown: None,
         target,
-        is_confirmed: true,
+        refused: HashSet::new(),
         takes_status: Some(true),
         since_told: None,
     }

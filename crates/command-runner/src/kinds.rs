@@ -21,7 +21,7 @@ pub fn follow(
 ) -> watch::Receiver<Vec<WatchedKind<CommandRow>>> {
     let woken = memory.clone();
     let mut targets = Targets::new(operator, move |_, ObjectId { namespace, uid, .. }| {
-        woken.wake(&TargetId { namespace: namespace.into(), uid: uid.into() }, "");
+        woken.wake(&TargetId { namespace: namespace.into(), uid: uid.into() }, None);
     });
     registry.follow(move |kinds| {
         let kinds: Vec<_> = kinds.iter().filter(|kind| kind.run.is_some()).cloned().collect();

@@ -24,16 +24,28 @@ pub fn candidates(line: &[Arc<Command>], now: Timestamp) -> Vec<&Arc<Command>> {
 /// The command that has taken the place of an older one, if its status is right.
 #[must_use]
 pub fn superseding<'l>(line: &'l [Arc<Command>], older: &Command) -> Option<&'l Arc<Command>> {
-    line.iter()
-        .rfind(|newer| newer.row.run.supersedes && newer.row.has_started() && order(newer, older).is_gt())
+    line.iter().rfind(|newer| takes_place(newer, older))
 }
 
-/// The commands whose state may have changed with that of another one.
-pub fn concerned(line: &[Arc<Command>], now: Timestamp) -> impl Iterator<Item = &Arc<Command>> {
+fn takes_place(newer: &Command, older: &Command) -> bool {
+    newer.row.run.supersedes && newer.row.has_started() && order(newer, older).is_gt()
+}
+
+/// The commands whose state may have changed: with their target or, `by` another command, with that alone. Two that concern others
+/// never concern each other, so that they do not wake each other for ever.
+pub fn concerned<'l>(
+    line: &'l [Arc<Command>],
+    by: Option<&'l Command>,
+    now: Timestamp,
+) -> impl Iterator<Item = &'l Arc<Command>> {
     let next = candidates(line, now);
     line.iter().filter(move |command| {
         let may_be_next = next.iter().any(|next| is_same(next, command));
-        is_open(command) && (may_be_next || command.row.has_started() || superseding(line, command).is_some())
+        let is_affected = match by {
+            None => command.row.has_started() || superseding(line, command).is_some(),
+            Some(other) => takes_place(other, command),
+        };
+        is_open(command) && (may_be_next || is_affected)
     })
 }
 

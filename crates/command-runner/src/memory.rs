@@ -2,7 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    mem::replace,
+    mem::{replace, take},
     sync::Arc,
     time::Duration,
 };
@@ -40,8 +40,11 @@ struct Shared {
 #[derive(Default)]
 struct Known {
     target: Option<TargetId>,
+    /// The targets that it had before, and whose other commands were not woken since.
+    left: Vec<TargetId>,
     kind: Arc<str>,
     ran: bool,
+    is_refused: bool,
     looked: Option<Instant>,
     told: Option<Instant>,
 }
@@ -68,34 +71,43 @@ impl Memory {
         if former.as_ref() == target {
             return;
         }
+        known.left.extend(former.clone());
         shared.leave(former.as_ref(), uid);
         if let Some(target) = target {
             shared.by_target.entry(target.clone()).or_default().insert(uid.into());
         }
     }
 
-    /// Forgets a command that is gone, and wakes the next one of its target.
+    /// The targets that a command has left since the last call. While it is recorded that it [came](Self::came), its store is locked,
+    /// so that nobody can be woken.
+    pub fn left(&self, uid: &str) -> Vec<TargetId> {
+        self.known(uid, |known| take(&mut known.left)).unwrap_or_default()
+    }
+
+    /// Forgets a command that is gone, and wakes the next ones of its targets.
     pub fn gone(&self, uid: &str) {
-        let target = {
+        let Known { target, left, .. } = {
             let mut shared = self.shared.lock();
             let Some(known) = shared.commands.remove(uid) else { return };
             shared.leave(known.target.as_ref(), uid);
-            known.target
+            known
         };
-        if let Some(target) = target {
-            self.wake(&target, uid);
+        for target in left.iter().chain(&target) {
+            self.wake(target, None);
         }
     }
 
-    /// Wakes the commands of a target, but for one, that may be concerned by a change of the target or of that one.
-    pub fn wake(&self, target: &TargetId, except: &str) {
+    /// Wakes the commands of a target that may be concerned by a change of it or, `by` one of them, by that alone.
+    pub fn wake(&self, target: &TargetId, by: Option<&Command>) {
         let line = self.line(target);
-        for command in line::concerned(&line, Timestamp::now()) {
-            let ObjectId { namespace, name, uid } = ObjectId::of(&**command);
-            if uid != except {
-                self.triggers.notify(&command.source.id, namespace, name);
-            }
+        for command in line::concerned(&line, by, Timestamp::now()) {
+            self.notify(command);
         }
+    }
+
+    fn notify(&self, command: &Command) {
+        let ObjectId { namespace, name, .. } = ObjectId::of(command);
+        self.triggers.notify(&command.source.id, namespace, name);
     }
 
     /// The commands of a target, the oldest first.
@@ -134,10 +146,31 @@ impl Memory {
 
     /// Records that a look at its target has shown that a command ran, and wakes it if that is new.
     pub fn ran(&self, command: &Command) {
-        let ObjectId { namespace, name, uid } = ObjectId::of(command);
+        let uid = ObjectId::of(command).uid;
         if self.known(uid, |known| replace(&mut known.ran, true)) == Some(false) {
-            self.triggers.notify(&command.source.id, namespace, name);
+            self.notify(command);
         }
+    }
+
+    /// Records a try of the patch of a command, after which its target is looked at again at once. If it is refused now, it wakes those
+    /// that it no longer holds up.
+    pub fn tried(&self, command: &Command, is_refused: bool) {
+        let was_refused = self.known(ObjectId::of(command).uid, |known| {
+            known.looked = None;
+            replace(&mut known.is_refused, is_refused)
+        });
+        if let Some(target) = command.row.target_id().filter(|_| is_refused && was_refused == Some(false)) {
+            self.wake(target, Some(command));
+        }
+    }
+
+    /// The uids of those among these commands whose patch was refused at the last try.
+    pub fn refused(&self, line: &[Arc<Command>]) -> HashSet<Box<str>> {
+        let shared = self.shared.lock();
+        let uids = line.iter().map(|command| ObjectId::of(&**command).uid);
+        uids.filter(|uid| shared.commands.get(*uid).is_some_and(|known| known.is_refused))
+            .map(Into::into)
+            .collect()
     }
 
     /// Whether a look at its target has shown that a command ran.
@@ -155,11 +188,6 @@ impl Memory {
             left
         });
         left.unwrap_or_default()
-    }
-
-    /// The next look at the target of a command is made at once: it was changed.
-    pub fn changed_target(&self, uid: &str) {
-        self.known(uid, |known| known.looked = None);
     }
 
     /// Records that the status of a command was written.
@@ -205,6 +233,32 @@ mod tests {
         };
         assert_eq!(unknown(None), None);
         assert!(unknown(Some("no right")).unwrap().ends_with("has a problem: no right"));
+    }
+
+    #[test]
+    fn the_targets_that_a_command_leaves_are_known_once() {
+        let memory = Memory::new(Triggers::default(), || None);
+        let target = |uid: &str| TargetId { namespace: "here".into(), uid: uid.into() };
+        let came = |target: Option<&TargetId>| memory.came(&"a".into(), "one", target);
+        came(Some(&target("x")));
+        came(Some(&target("x")));
+        assert!(memory.left("one").is_empty());
+        came(Some(&target("y")));
+        came(None);
+        assert_eq!(memory.left("one"), [target("x"), target("y")]);
+        assert!(memory.left("one").is_empty());
+    }
+
+    #[test]
+    fn a_patch_is_refused_until_another_try_is_not() {
+        let memory = Memory::new(Triggers::default(), || None);
+        let one = command(&kind("a", &json!({})), "one", 1, &json!({}));
+        memory.came(&one.source.id, "one", one.row.target_id());
+        let refused = |is_refused| {
+            memory.tried(&one, is_refused);
+            !memory.refused(std::slice::from_ref(&one)).is_empty()
+        };
+        assert_eq!([true, true, false].map(refused), [true, true, false]);
     }
 
     #[test]

@@ -2,22 +2,23 @@
 
 use std::{sync::Arc, time::Duration};
 
-use catena_api::command::RecentCommands;
+use catena_api::{command::RecentCommands, keys};
 use command_kinds::{Reference, schemas::Schemas};
 use command_runner::{
-    command::{Command, CommandRow},
-    decide::judge::{State, judge},
+    command::{Command, CommandRow, TargetId},
     observed::{Look, Observed, Target},
 };
 use jiff::Timestamp;
 use kube::Client;
 use operator_kit::run::Backoffs;
-use operator_watch::{ApiError, Cause, Live, ObjectId, ServedKinds};
+use operator_watch::{ApiError, Cause, Live, ObjectId, PrunedObject, ServedKind, ServedKinds};
 
 use crate::memory::Memory;
 
 /// Shortest time between two looks at the target of a command that waits for a change of it.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// The same while the command can do nothing, whatever its target is.
+const IDLE_LOOK_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Reads the state of a command and its target.
 pub struct Observer {
@@ -34,29 +35,40 @@ impl Observer {
 
     /// Reads the state of a command: that of its target live, because on that one it is carried out.
     pub async fn observe(&self, command: Arc<Command>, backoffs: Backoffs) -> Result<Observed, ApiError> {
+        for target in self.memory.left(ObjectId::of(&*command).uid) {
+            self.memory.wake(&target, None);
+        }
+        let command = self.as_told(command).await?;
         let (row, uid) = (&command.row, ObjectId::of(&*command).uid);
         let may_act =
             !row.has_ended() && row.target.is_some() && command.metadata.deletion_timestamp.is_none();
-        let line = row.target_id().filter(|_| may_act).map(|target| self.memory.line(target));
+        let line = match row.target_id().filter(|_| may_act) {
+            Some(target) => self.line(target).await,
+            None => Vec::new(),
+        };
         let reference = row.target.as_ref().and_then(|target| target.as_ref().ok());
-        let schema = if row.has_ended() { None } else { self.schemas.of(&command.source, |_| {}).await };
+        let takes_status = if row.has_ended() { None } else { self.takes_status(&command).await };
         let mut observed = Observed {
             now: Timestamp::now(),
-            line: line.unwrap_or_default(),
+            refused: self.memory.refused(&line),
+            line,
             unknown: reference.filter(|_| may_act).and_then(|to| self.memory.unknown(&to.kind)),
             target: Look::None,
-            is_confirmed: false,
-            takes_status: schema.and_then(|schema| row.takes_status(schema)),
+            takes_status,
             since_told: self.memory.since_told(uid),
             backoffs,
             command: command.clone(),
         };
-        let is_needed = may_act && (observed.needs_target() || self.memory.has_run(uid));
+        let is_known_to_run = self.memory.has_run(uid);
+        let is_needed = may_act && (observed.needs_target() || is_known_to_run);
         let Some(to) = reference.filter(|_| is_needed) else { return Ok(observed) };
         if observed.backoffs.everything().is_some() {
             return Ok(observed);
         }
-        let left = self.memory.look_in(uid, LOOK_INTERVAL);
+        let is_idle = observed.unknown.is_some()
+            && !(is_known_to_run || row.has_started() || row.is_expired(observed.now));
+        let interval = if is_idle { IDLE_LOOK_INTERVAL } else { LOOK_INTERVAL };
+        let left = self.memory.look_in(uid, interval);
         if !left.is_zero() {
             observed.target = Look::Later(left);
             return Ok(observed);
@@ -65,18 +77,48 @@ impl Observer {
         for other in observed.unreported() {
             self.memory.ran(other);
         }
-        if matches!(judge(&observed), State::Due(_)) {
-            observed.is_confirmed = self.still_waits(&command).await?;
-        }
         Ok(observed)
+    }
+
+    /// Whether the definition of a command has a status for its run.
+    async fn takes_status(&self, command: &Command) -> Option<bool> {
+        let schema = self.schemas.of(&command.source, |_| {}).await?;
+        command.row.takes_status(schema)
+    }
+
+    /// A command without what its annotation tells, where its definition has a status for that: whoever may change the command can
+    /// write the annotation.
+    async fn as_told(&self, command: Arc<Command>) -> Result<Arc<Command>, ApiError> {
+        if !command.row.is_annotated || self.takes_status(&command).await != Some(true) {
+            return Ok(command);
+        }
+        // Of one that seems to have ended, not all is kept.
+        let row = self.now(&command, Some(true)).await?.unwrap_or_else(|| command.row.clone());
+        Ok(Arc::new(Command { row, ..Command::clone(&command) }))
+    }
+
+    /// The commands of a target, the oldest first.
+    async fn line(&self, target: &TargetId) -> Vec<Arc<Command>> {
+        let mut line = self.memory.line(target);
+        for command in &mut line {
+            // Where one cannot be read, it is as it seems.
+            if let Ok(told) = self.as_told(command.clone()).await {
+                *command = told;
+            }
+        }
+        line
     }
 
     async fn look(&self, command: &Command, to: &Reference) -> Result<Look, ApiError> {
         let Some(target) = command.row.target_id() else { return Ok(Look::None) };
-        let Some(served) = self.served_kinds.find(&to.kind.resource).await? else {
-            return Ok(Look::NotServed);
-        };
-        if served.is_namespaced == target.namespace.is_empty() {
+        let is_here = |served: &ServedKind| served.is_namespaced != target.namespace.is_empty();
+        let mut served = self.served_kinds.find(&to.kind.resource).await?;
+        if served.as_ref().is_some_and(|served| !is_here(served)) {
+            // The definition may be another one since that was asked.
+            served = self.served_kinds.find_again(&to.kind.resource).await?;
+        }
+        let Some(served) = served else { return Ok(Look::NotServed) };
+        if !is_here(&served) {
             return Ok(Look::OtherScope);
         }
         let found = match Live::object(&self.client, &served.resource, &target.namespace, &to.name).await {
@@ -97,15 +139,37 @@ impl Observer {
 
     /// Whether a command still exists and waits: read live, because with a stale cache it could run although it was
     /// cancelled, or a second time.
-    async fn still_waits(&self, command: &Command) -> Result<bool, ApiError> {
+    pub async fn still_waits(&self, observed: &Observed) -> Result<bool, ApiError> {
+        let command = &observed.command;
+        let now = self.now(command, observed.takes_status).await?;
+        let waits =
+            |now: CommandRow| now.owner == command.row.owner && !now.has_ended() && !now.has_started();
+        Ok(now.is_some_and(waits))
+    }
+
+    /// A command, live; `None` if it is not the same any more. Where its definition has a status for its run, its annotation is not read.
+    async fn now(
+        &self,
+        command: &Command,
+        takes_status: Option<bool>,
+    ) -> Result<Option<CommandRow>, ApiError> {
         let ObjectId { namespace, name, uid } = ObjectId::of(command);
-        let Some(now) = Live::object(&self.client, command.resource(), namespace, name).await? else {
-            return Ok(false);
+        let now = Live::object(&self.client, command.resource(), namespace, name).await?;
+        let is_same = |now: &PrunedObject| {
+            now.metadata.uid.as_deref() == Some(uid)
+                && now.metadata.generation == command.metadata.generation
+                && now.metadata.deletion_timestamp.is_none()
         };
-        let is_same = now.metadata.uid.as_deref() == Some(uid)
-            && now.metadata.generation == command.metadata.generation
-            && now.metadata.deletion_timestamp.is_none();
-        let row = CommandRow::of(&command.row.kind, &command.row.run, now);
-        Ok(is_same && row.owner == command.row.owner && !row.has_ended() && !row.has_started())
+        Ok(now.filter(is_same).map(|mut now| {
+            if let Some(annotations) =
+                now.metadata.annotations.as_mut().filter(|_| takes_status == Some(true))
+            {
+                annotations.remove(keys::RUN);
+            }
+            CommandRow::of(&command.row.kind, &command.row.run, now)
+        }))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
 //! The input of a decision about a command, as plain data.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use catena_api::command::RecentCommands;
 use jiff::Timestamp;
@@ -29,8 +29,8 @@ pub struct Observed {
     pub unknown: Option<String>,
     /// Its target.
     pub target: Look,
-    /// Whether a live read has shown that it still waits.
-    pub is_confirmed: bool,
+    /// The uids of those of its target whose patch the API server refused at the last try.
+    pub refused: HashSet<Box<str>>,
     /// Whether its definition has a status for its run; `None` while that is unknown.
     pub takes_status: Option<bool>,
     /// The time since its status was written.
@@ -89,7 +89,8 @@ impl Observed {
     #[must_use]
     pub fn needs_target(&self) -> bool {
         let row = &self.command.row;
-        let is_concerned = concerned(&self.line, self.now).any(|command| is_same(command, &self.command));
+        let is_concerned =
+            concerned(&self.line, None, self.now).any(|command| is_same(command, &self.command));
         row.target_id().is_some() && (is_concerned || row.is_expired(self.now))
     }
 
@@ -101,11 +102,12 @@ impl Observed {
         self.line.iter().filter(move |other| is_other(other) && !other.row.has_started() && is_proven(other))
     }
 
-    /// Whether others of its target may be concerned by it: it has ended, is cancelled, or has taken the place of older ones.
+    /// Whether others of its target may be concerned by it: it has ended, although that may not be told yet, is cancelled, or has
+    /// taken the place of older ones.
     #[must_use]
     pub fn concerns_others(&self) -> bool {
         let row = &self.command.row;
-        !is_open(&self.command) || row.run.supersedes && row.has_started()
+        !is_open(&self.command) || row.is_expired(self.now) || row.run.supersedes && row.has_started()
     }
 
     /// Whether it ran, as its status or its target tells.

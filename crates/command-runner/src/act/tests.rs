@@ -56,6 +56,24 @@ async fn a_target_that_changed_meanwhile_is_looked_at_again_at_once_and_a_lost_a
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_patch_that_the_api_server_refuses_is_remembered_and_no_other_failure() {
+    for (answer, is_refused) in [
+        (refused(403), true),
+        (refused(422), true),
+        (refused(409), false),
+        (refused(500), false),
+        (Done, false),
+    ] {
+        let (executor, _log) = executor(&[answer]);
+        let (one, target) = (restart(), shop(&[], &json!({})));
+        executor.memory.came(&one.source.id, "one", one.row.target_id());
+        let seen = observed(&one, &[&one], target);
+        executor.act(&seen, decide(&seen)).await.ok();
+        assert_eq!(!executor.memory.refused(&[one]).is_empty(), is_refused);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_run_is_reported_in_the_status_where_the_definition_has_one_for_it() {
     let (one, answer) = (restart(), Object(json!({"metadata": {"resourceVersion": "8"}})));
     let (executor, log) = executor(&[answer]);

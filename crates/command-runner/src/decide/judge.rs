@@ -6,11 +6,12 @@ use catena_api::reason;
 use command_kinds::run::{Inputs, Rule, Told};
 use jiff::Timestamp;
 use operator_templates::Expression;
+use operator_watch::ObjectId;
 use serde_json::{Value, json};
 
 use crate::{
     command::{Command, Owner, order, recent},
-    line::{is_open, is_same},
+    line::{is_open, is_same, superseding},
     observed::{Look, Observed, Target},
 };
 
@@ -118,10 +119,14 @@ fn overdue(owner: &Owner, has_run: bool) -> Told {
     told(reason::DEADLINE_EXCEEDED, format!("its deadline has passed: {what}"))
 }
 
-/// Why a newer command, or too many of them, have taken the place of this one, by the record on the target.
+/// Why a newer command, or too many of them, have taken the place of this one, by the record on the target or the end of that one.
 fn superseded(observed: &Observed, target: &Target, has_run: bool) -> Option<Told> {
     let own = recent(&observed.command);
-    if let Some(newer) = target.ran.superseding(&own) {
+    // The status of one that has ended is enough where the record is lost.
+    let ended = superseding(&observed.line, &observed.command)
+        .filter(|newer| newer.row.has_ended() && newer.row.has_status)
+        .map(|newer| recent(newer));
+    if let Some(newer) = target.ran.superseding(&own).or(ended.as_ref()) {
         let known = observed.line.iter().find(|other| other.metadata.uid.as_deref() == Some(&newer.uid));
         let newer = match known.and_then(|known| Some((known.resource(), known.metadata.name.as_ref()?))) {
             Some((resource, name)) => format!("the {} {name:?}", resource.kind),
@@ -183,7 +188,10 @@ fn turn(observed: &Observed, target: &Target) -> State {
         let message = format!("other commands of the {kind} may be unknown: {why}");
         return State::Waiting(told(reason::COMMANDS_NOT_OBSERVED, message));
     }
-    let can_run = |rival: &&Arc<Command>| matches!(by_rules(rival, target, observed.now), State::Due(_));
+    let can_run = |rival: &&Arc<Command>| {
+        let is_refused = observed.refused.contains(ObjectId::of(&***rival).uid);
+        !is_refused && matches!(by_rules(rival, target, observed.now), State::Due(_))
+    };
     let is_its_turn = observed.rivals().is_some_and(|rivals| !rivals.iter().any(can_run));
     if !is_its_turn || is_another_running(observed, target) {
         return State::Waiting(told(reason::QUEUED, "older commands are carried out first"));

@@ -11,6 +11,7 @@ use catena_api::{
 };
 use command_kinds::run::Told;
 use jiff::Timestamp;
+use operator_kit::report::{Pace, StatusAge};
 use operator_watch::Failure;
 use serde_json::{Value, json};
 
@@ -26,16 +27,15 @@ pub const RUN: &str = "run";
 /// The step of reporting on it.
 pub const REPORT: &str = "report";
 
-/// Minimum time between writes of a status in which only the progress changes.
-const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 /// Time between looks at a target whose changes may go unnoticed, or at which a rule may compare the time.
 const LOOK_INTERVAL: Duration = Duration::from_secs(60);
-/// Time until another look while it is unknown where a run is reported.
-const UNKNOWN_INTERVAL: Duration = Duration::from_secs(15);
+/// Time between looks while a command waits for what may be there at any moment, and what no watch shows, such as a kind that is not
+/// served yet: most of them make no request.
+const RETRY_INTERVAL: Duration = Duration::from_secs(5);
+/// The reasons of such waits.
+const PASSING: [&str; 3] = [reason::COMMANDS_NOT_OBSERVED, reason::KIND_NOT_SERVED, reason::SCOPE_MISMATCH];
 /// Age from which it is reported that a command is not bound: most are bound before.
 const BINDING_TIME: Duration = Duration::from_secs(10);
-/// Time until another try after a live read that showed another state than the cache.
-const CATCH_UP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// One step.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,7 +71,7 @@ pub fn decide(observed: &Observed) -> Action {
         return Action::Settle;
     }
     if observed.takes_status.is_none() {
-        return Action::Wait(UNKNOWN_INTERVAL);
+        return Action::Wait(RETRY_INTERVAL);
     }
     if let Some(since) = &command.metadata.deletion_timestamp {
         let deletion = Deletion::new(since, &row.finalizers);
@@ -81,7 +81,7 @@ pub fn decide(observed: &Observed) -> Action {
         };
     }
     if let Look::Later(time) = observed.target {
-        return Action::Wait(time);
+        return Action::Wait(time.min(RETRY_INTERVAL));
     }
     let state = match (judge(observed), observed.found(), observed.backoffs.everything()) {
         (State::Waiting(_), None, Some(failure)) => failed(failure),
@@ -89,7 +89,6 @@ pub fn decide(observed: &Observed) -> Action {
         (State::Failed(_), None, Some(failure)) if row.target_id().is_some() => failed(failure),
         (State::Due(patch), Some(target), _) => match observed.backoffs.step_failure(RUN) {
             Some(failure) if !failure.is_expected => failed(failure),
-            _ if !observed.is_confirmed => return Action::Wait(CATCH_UP_INTERVAL),
             _ => return Action::Run(with_proof(patch, target, observed)),
         },
         (state, ..) => state,
@@ -130,29 +129,29 @@ fn report(observed: &Observed, state: &State) -> Action {
         return Action::Wait(rest);
     }
     let left = BINDING_TIME.saturating_sub(time_between(created(command), observed.now));
-    if waits_for(state, reason::NOT_BOUND) && !left.is_zero() {
+    if waits_for(state, &[reason::NOT_BOUND]) && !left.is_zero() {
         return Action::Wait(left.min(rest));
     }
-    let since = observed.since_told.unwrap_or(PROGRESS_INTERVAL);
-    let left = PROGRESS_INTERVAL.saturating_sub(since);
-    if status::is_progress(&command.row.status, &new) && !left.is_zero() {
-        return Action::Wait(left.min(rest));
+    // Mere numbers are gathered.
+    let told = observed.since_told.filter(|_| status::is_progress(&command.row.status, &new));
+    match told.and_then(|since| StatusAge::Written(since).due_in(Pace::Settled)) {
+        Some(left) => Action::Wait(left.min(rest)),
+        None => Action::Report(Box::new(new)),
     }
-    Action::Report(Box::new(new))
 }
 
 /// The time until the command needs another pass, if nothing happens before.
 fn rest(observed: &Observed, state: &State) -> Duration {
     let left = time_between(observed.now, observed.command.row.expires_at);
     let left = if left.is_zero() { LOOK_INTERVAL } else { left };
-    // One before it may leave the line without an end, which wakes nobody.
-    let may_be_next = waits_for(state, reason::QUEUED) || waits_for(state, reason::COMMANDS_NOT_OBSERVED);
-    let is_looked_at = observed.needs_target() || may_be_next;
-    if is_looked_at { left.min(LOOK_INTERVAL) } else { left }
+    if observed.command.row.target_id().is_none() {
+        return left;
+    }
+    left.min(if waits_for(state, &PASSING) { RETRY_INTERVAL } else { LOOK_INTERVAL })
 }
 
-fn waits_for(state: &State, wanted: &str) -> bool {
-    matches!(state, State::Waiting(Told { reason, .. }) if **reason == *wanted)
+fn waits_for(state: &State, reasons: &[&str]) -> bool {
+    matches!(state, State::Waiting(Told { reason, .. }) if reasons.contains(&&**reason))
 }
 
 /// Zero if the later time is before the earlier one.

@@ -8,6 +8,7 @@ use super::*;
 use crate::{
     command::Command,
     fixtures::{NOW, command, kind, observed, shop},
+    line::{concerned, is_same},
     observed::Look,
 };
 
@@ -88,12 +89,10 @@ fn effect_and_proof_are_one_patch_of_exactly_the_target_that_was_read() {
 }
 
 #[test]
-fn a_command_runs_only_if_a_live_read_confirms_that_it_waits() {
+fn nothing_runs_before_it_is_known_where_that_is_told() {
     let one = restart("one", 10);
-    let unconfirmed = Observed { is_confirmed: false, ..observed(&one, &[&one], shop(&[], &json!({}))) };
-    assert_eq!(decide(&unconfirmed), Action::Wait(CATCH_UP_INTERVAL));
     let untold = Observed { takes_status: None, ..observed(&one, &[&one], shop(&[], &json!({}))) };
-    assert_eq!(decide(&untold), Action::Wait(UNKNOWN_INTERVAL));
+    assert_eq!(decide(&untold), Action::Wait(RETRY_INTERVAL));
 }
 
 #[test]
@@ -229,10 +228,42 @@ fn one_that_cannot_run_ends_nobody() {
     let refused = rollback("refused", 30, &json!({}));
     let closed = json!({"spec": {"closed": true}});
     assert_eq!(reason_of(&observed(&refused, &[&old, &refused], shop(&[], &closed))), fails("Closed"));
-    let refused = rollback("refused", 30, &ended());
+    let never_ran = json!({"status": {"startTime": null}});
+    let mut status = status(NOW, "False", "Closed");
+    crate::fixtures::merge(&mut status, &never_ran);
+    let refused = rollback("refused", 30, &status);
     let next = observed(&old, &[&old, &refused], shop(&[], &json!({})));
-    // Its status says that it started, and it has taken no place because it never ran on the target.
     assert!(matches!(decide(&next), Action::Run(_)));
+}
+
+#[test]
+fn one_whose_patch_is_refused_lets_older_ones_pass_and_is_tried_again() {
+    let (old, refused, new) = (restart("old", 10), rollback("refused", 20, &json!({})), restart("new", 30));
+    let seen = |own: &Arc<Command>, ran: &[&Arc<Command>]| Observed {
+        refused: ["refused".into()].into(),
+        ..observed(own, &[&old, &refused, &new], shop(ran, &json!({})))
+    };
+    assert!(matches!(decide(&seen(&old, &[])), Action::Run(_)));
+    assert!(matches!(decide(&seen(&refused, &[])), Action::Run(_)));
+    assert!(matches!(decide(&seen(&refused, &[&old])), Action::Run(_)));
+    assert_eq!(reason_of(&seen(&new, &[])), waits("Queued"), "it could not end a newer one");
+}
+
+#[test]
+fn one_that_superseded_others_and_has_ended_ends_older_ones_although_the_record_on_the_target_is_lost() {
+    let old = restart("old", 10);
+    for outcome in [ended(), status(NOW, "False", "DeadlineExceeded")] {
+        let newer = rollback("newer", 30, &outcome);
+        let seen = observed(&old, &[&old, &newer], shop(&[], &json!({})));
+        assert!(seen.needs_target());
+        assert_eq!(reason_of(&seen), fails("Superseded"));
+        assert!(message_of(&seen).contains("the Restart \"newer\" has taken its place"));
+    }
+    // An end that somebody else tells is not that of a run.
+    let mut told = ended();
+    told["status"]["conditions"][0].as_object_mut().unwrap().remove("observedGeneration");
+    let told = rollback("told", 30, &told);
+    assert!(matches!(decide(&observed(&old, &[&old, &told], shop(&[], &json!({})))), Action::Run(_)));
 }
 
 #[test]
@@ -477,6 +508,45 @@ fn a_command_that_waits_looks_again_within_a_minute_because_one_before_it_may_le
     let Action::Report(status) = decide(&seen) else { panic!("no report") };
     let next = command(&kind("restarts", &json!({})), "next", 20, &json!({ "status": status }));
     assert_eq!(decide(&observed(&next, &[&first, &next], Look::None)), Action::Wait(LOOK_INTERVAL));
+}
+
+#[test]
+fn what_may_pass_unnoticed_is_looked_at_again_soon() {
+    let one = restart("one", 10);
+    let unknown = Some("the watch of Drain has a problem".to_owned());
+    let blind = Observed { unknown, ..observed(&one, &[&one], shop(&[], &json!({}))) };
+    let at = |look: Look| observed(&one, &[&one], look);
+    for (reason, seen) in [
+        ("CommandsNotObserved", blind),
+        ("KindNotServed", at(Look::NotServed)),
+        ("ScopeMismatch", at(Look::OtherScope)),
+    ] {
+        let Action::Report(status) = decide(&seen) else { panic!("{reason} is not reported") };
+        assert_eq!(status.conditions[0].reason, reason);
+        let told = command(&kind("restarts", &json!({})), "one", 10, &json!({ "status": status }));
+        assert_eq!(decide(&Observed { command: told, ..seen }), Action::Wait(RETRY_INTERVAL), "{reason}");
+    }
+    let later = |seconds| decide(&at(Look::Later(Duration::from_secs(seconds))));
+    assert_eq!([later(1), later(60)], [1, 5].map(|seconds| Action::Wait(Duration::from_secs(seconds))));
+}
+
+#[test]
+fn those_that_concern_others_never_wake_each_other() {
+    let deadline = json!({"spec": {"deadline": 60}});
+    let expired = |name: &str| command(&kind("restarts", &json!({})), name, 10, &deadline);
+    let (one, other, next) = (expired("one"), expired("other"), restart("next", 20));
+    let (older, newer) = (rollback("older", 30, &started(31)), rollback("newer", 40, &started(41)));
+    let line = [&one, &other, &next, &older, &newer].map(Arc::clone);
+    let woken_by = |by: &Arc<Command>| -> Vec<_> {
+        let woken = concerned(&line, Some(by), NOW.parse().unwrap());
+        woken.map(|command| command.metadata.name.as_deref().unwrap().to_owned()).collect()
+    };
+    assert!(observed(&one, &[&one, &next], Look::None).concerns_others());
+    assert!(woken_by(&one).is_empty(), "{:?}", woken_by(&one));
+    assert_eq!(woken_by(&older), ["one", "other", "next"]);
+    assert_eq!(woken_by(&newer), ["one", "other", "next", "older"]);
+    let line = [&one, &next].map(Arc::clone);
+    assert!(is_same(concerned(&line, Some(&one), NOW.parse().unwrap()).next().unwrap(), &next));
 }
 
 #[test]

@@ -8,10 +8,7 @@ use std::{
 use catena_api::{command::RecentCommands, keys};
 use command_runner::{
     command::{Command, CommandRow, REPORTED, order, recent},
-    decide::{
-        Action, RUN, decide,
-        judge::{State, judge},
-    },
+    decide::{Action, RUN, decide},
     observed::{Look, Observed, Target},
 };
 use operator_watch::{Source, Watched, WriteTarget};
@@ -43,8 +40,10 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Sto
         let target = own.row.target_id();
         target.is_some() && other.row.target_id() == target
     };
-    let all = COMMANDS.into_iter().flat_map(|kind| process.cache(kind).rows());
-    let mut line: Vec<_> = all.map(|row| row_of(scope, row)).filter(|other| is_of_target(other)).collect();
+    let all = || COMMANDS.into_iter().flat_map(|kind| process.cache(kind).rows());
+    let mut line: Vec<_> = all().map(|row| row_of(scope, row)).filter(|other| is_of_target(other)).collect();
+    let refused =
+        all().filter(|row| process.backoffs(row).holds(RUN)).map(|row| (*row.meta.uid).into()).collect();
     line.sort_by(|one, other| order(one, other));
     if scope.has(Sabotage::TakesTheNewestFirst) {
         line.reverse();
@@ -59,7 +58,7 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Sto
         line,
         unknown: None,
         target: Look::None,
-        is_confirmed: false,
+        refused,
         takes_status: Some(true),
         since_told: None,
     };
@@ -71,16 +70,13 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Sto
             let unreported = observed.unreported().map(|other| recent(other).uid.into());
             process.memory.ran.extend(unreported);
         }
-        observed.is_confirmed =
-            matches!(judge(&observed), State::Due(_)) && still_waits(server, scope, command);
     }
     let (key, uid) = (command.meta.key.clone(), command.meta.uid.clone());
     match decide(&observed) {
-        Action::Run(patch) => server
-            .get(&deployment_key())
-            .map(|target| run(server, scope, command, target, patch))
-            .into_iter()
-            .collect(),
+        Action::Run(patch) => {
+            let target = server.get(&deployment_key()).filter(|_| still_waits(server, scope, command));
+            target.map(|target| run(server, scope, command, target, patch)).into_iter().collect()
+        }
         Action::Report(status) => {
             let version = Some(command.meta.version).filter(|_| !scope.has(Sabotage::ReportsBlindly));
             let preconditions = Preconditions { uid: Some(uid), version };

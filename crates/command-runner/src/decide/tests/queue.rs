@@ -46,6 +46,9 @@ struct World {
     has_ended: BTreeSet<usize>,
     is_ready: bool,
     is_blocked: bool,
+    /// Whether the API server refuses the patches of those that supersede others, and of which it has refused the last one.
+    are_refused: bool,
+    refused: BTreeSet<usize>,
     /// What the process remembers of looks at the target.
     known_to_have_run: BTreeSet<usize>,
     woken: BTreeSet<usize>,
@@ -77,6 +80,8 @@ impl World {
             has_ended: BTreeSet::new(),
             is_ready: false,
             is_blocked: false,
+            are_refused: false,
+            refused: BTreeSet::new(),
             known_to_have_run: BTreeSet::new(),
             woken: (0..live.len()).collect(),
             timers: BTreeMap::new(),
@@ -99,6 +104,7 @@ impl World {
             14 => self.change_target(|world| world.recorded.clear()),
             15 => self.change_target(|world| world.is_blocked = !world.is_blocked),
             16 => self.time_passes(self.now + Duration::from_secs(20)),
+            17 => self.are_refused = !self.are_refused,
             _ => self.restart(),
         }
     }
@@ -126,6 +132,7 @@ impl World {
     fn restart(&mut self) {
         self.cache.clone_from(&self.live);
         self.known_to_have_run.clear();
+        self.refused.clear();
         self.timers.clear();
         self.woken = (0..self.live.len()).collect();
     }
@@ -144,10 +151,9 @@ impl World {
         line
     }
 
-    fn wake(&mut self, except: Option<usize>) {
+    fn wake(&mut self, by: Option<&Command>) {
         let line = self.line();
-        let concerned = concerned(&line, self.now).map(|command| place(command));
-        self.woken.extend(concerned.filter(|at| Some(*at) != except));
+        self.woken.extend(concerned(&line, by, self.now).map(|command| place(command)));
     }
 
     fn look(&self) -> Look {
@@ -161,20 +167,31 @@ impl World {
         let own = self.cache[at].clone();
         let may_look = is_open(&own) && own.row.target_id().is_some();
         let line = if may_look { self.line() } else { Vec::new() };
-        let mut seen =
-            Observed { now: self.now, line, is_confirmed: false, ..observed(&own, &[], Look::None) };
+        let mut seen = Observed {
+            now: self.now,
+            line,
+            refused: self.refused.iter().map(|at| at.to_string().into()).collect(),
+            ..observed(&own, &[], Look::None)
+        };
         if may_look && (seen.needs_target() || self.known_to_have_run.contains(&at)) {
             seen.target = self.look();
             let unreported = seen.unreported().map(|other| place(other));
             let new: Vec<_> = unreported.filter(|other| self.known_to_have_run.insert(*other)).collect();
             self.woken.extend(new);
-            let now = &self.live[at];
-            seen.is_confirmed = is_open(now) && !now.row.has_started() && now.row.owner == own.row.owner;
         }
         if seen.concerns_others() {
-            self.wake(Some(at));
+            self.wake(Some(&own));
         }
+        let now = &self.live[at];
+        let still_waits = is_open(now) && !now.row.has_started() && now.row.owner == own.row.owner;
         match decide(&seen) {
+            Action::Run(_) if !still_waits => drop(self.timers.insert(at, self.now + Duration::from_secs(1))),
+            Action::Run(_) if self.are_refused && own.row.run.supersedes => {
+                self.timers.insert(at, self.now + Duration::from_secs(12));
+                if self.refused.insert(at) {
+                    self.wake(Some(&own));
+                }
+            }
             Action::Run(_) => self.run(at),
             Action::Report(status) => self.report(at, &status),
             Action::Wait(time) => drop(self.timers.insert(at, self.now + time)),
@@ -190,6 +207,12 @@ impl World {
             let is_superseded = own.row.run.supersedes && order(&self.live[other], own).is_lt();
             assert!(!is_known || is_superseded, "{at} ran beside {other}");
         }
+        let has_taken_its_place = |newer: &Arc<Command>| {
+            let has_run = newer.row.has_started() && newer.row.has_ended();
+            has_run && newer.row.run.supersedes && order(newer, own).is_gt()
+        };
+        assert!(!self.line().iter().any(has_taken_its_place), "{at} ran after a newer one had ended it");
+        self.refused.remove(&at);
         self.has_run.insert(at);
         self.has_ended.remove(&at);
         self.woken.insert(at);
@@ -267,7 +290,7 @@ proptest! {
     #[test]
     fn each_command_runs_at_most_once_and_alone_and_all_come_to_an_end(
         commands in vec((weighted(0.3), 0..3u32, weighted(0.2), weighted(0.5)), 2..6),
-        events in vec((0..18u8, 0..6usize), 0..40),
+        events in vec((0..19u8, 0..6usize), 0..40),
     ) {
         let mut world = World::new(&commands);
         for (event, at) in events {
@@ -278,8 +301,10 @@ proptest! {
         }
         world.settle();
         if let Some(first) = world.open().first() {
-            assert!(world.is_blocked && first.row.run.supersedes, "{:?} and others are stuck", first.metadata.name);
+            let is_held = (world.is_blocked || world.are_refused) && first.row.run.supersedes;
+            assert!(is_held, "{:?} and others are stuck", first.metadata.name);
         }
+        world.are_refused = false;
         world.change_target(|world| world.is_blocked = false);
         world.settle();
         let stuck: Vec<_> = world.open().iter().map(|command| place(command)).collect();
