@@ -152,25 +152,20 @@ impl Memory {
         }
     }
 
-    /// Records a try of the patch of a command, after which its target is looked at again at once. If it is refused now, it wakes those
-    /// that it no longer holds up.
+    /// Records a try of the patch of a command, after which its target is looked at again at once. One that is refused wakes those that it
+    /// held up.
     pub fn tried(&self, command: &Command, is_refused: bool) {
-        let was_refused = self.known(ObjectId::of(command).uid, |known| {
-            known.looked = None;
-            replace(&mut known.is_refused, is_refused)
+        self.known(ObjectId::of(command).uid, |known| {
+            (known.looked, known.is_refused) = (None, is_refused);
         });
-        if let Some(target) = command.row.target_id().filter(|_| is_refused && was_refused == Some(false)) {
+        if let Some(target) = command.row.target_id().filter(|_| is_refused) {
             self.wake(target, Some(command));
         }
     }
 
-    /// The uids of those among these commands whose patch was refused at the last try.
-    pub fn refused(&self, line: &[Arc<Command>]) -> HashSet<Box<str>> {
-        let shared = self.shared.lock();
-        let uids = line.iter().map(|command| ObjectId::of(&**command).uid);
-        uids.filter(|uid| shared.commands.get(*uid).is_some_and(|known| known.is_refused))
-            .map(Into::into)
-            .collect()
+    /// Whether the patch of a command was refused at the last try.
+    pub fn is_refused(&self, uid: &str) -> bool {
+        self.known(uid, |known| known.is_refused) == Some(true)
     }
 
     /// Whether a look at its target has shown that a command ran.
@@ -256,7 +251,7 @@ mod tests {
         memory.came(&one.source.id, "one", one.row.target_id());
         let refused = |is_refused| {
             memory.tried(&one, is_refused);
-            !memory.refused(std::slice::from_ref(&one)).is_empty()
+            memory.is_refused("one")
         };
         assert_eq!([true, true, false].map(refused), [true, true, false]);
     }

@@ -48,9 +48,10 @@ impl Observer {
         };
         let reference = row.target.as_ref().and_then(|target| target.as_ref().ok());
         let takes_status = if row.has_ended() { None } else { self.takes_status(&command).await };
+        let refused = line.iter().map(|other| ObjectId::of(&**other).uid);
         let mut observed = Observed {
             now: Timestamp::now(),
-            refused: self.memory.refused(&line),
+            refused: refused.filter(|uid| self.memory.is_refused(uid)).map(Into::into).collect(),
             line,
             unknown: reference.filter(|_| may_act).and_then(|to| self.memory.unknown(&to.kind)),
             target: Look::None,
