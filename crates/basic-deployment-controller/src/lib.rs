@@ -14,6 +14,7 @@ pub mod handed;
 pub mod observed;
 pub mod outputs;
 pub mod progress;
+mod quantity;
 pub mod revision;
 pub mod settings;
 pub mod stall;

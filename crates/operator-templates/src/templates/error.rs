@@ -3,8 +3,7 @@ use std::{collections::BTreeMap, ops::Range};
 use minijinja::{Error, ErrorKind, Template};
 use thiserror::Error;
 
-use super::{Input, source::as_written};
-use crate::field_path::shown;
+use super::{Input, source::as_written, tree::MAX_SHOWN};
 
 /// A template that did not render an object.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -107,7 +106,10 @@ fn reads(block: &str, parameter: &str) -> bool {
 fn only(parameters: &BTreeMap<String, String>, may_be: impl Fn(&str) -> bool) -> String {
     let mut found = parameters.iter().filter(|(name, _)| may_be(name));
     match (found.next(), found.next()) {
-        (Some((name, value)), None) => format!("; spec.parameters.{name} is {}", shown(value)),
+        (Some((name, value)), None) if value.len() > MAX_SHOWN => {
+            format!("; spec.parameters.{name} is a longer string")
+        }
+        (Some((name, value)), None) => format!("; spec.parameters.{name} is {value:?}"),
         _ => String::new(),
     }
 }
