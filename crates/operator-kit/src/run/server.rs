@@ -96,7 +96,7 @@ impl<S: Validate> SelfTest<S> {
         {
             return page.clone();
         }
-        let (mut refused, mut unclear) = (Vec::new(), String::new());
+        let (mut refused, mut unclear) = (Vec::new(), Vec::new());
         for Sample { template, resource, namespace, object } in self.settings.current().samples() {
             let namespace = namespace.as_ref().unwrap_or(&self.namespace);
             match Writer::dry_run_create(&self.client, &resource, namespace, &object).await {
@@ -105,11 +105,11 @@ impl<S: Validate> SelfTest<S> {
                 Err(error) if error.cause == Cause::UnknownField => {
                     refused.push(format!("template {template:?}: {error}"));
                 }
-                Err(error) => unclear += &format!("not known: template {template:?}: {error}\n"),
+                Err(error) => unclear.push(format!("not known: template {template:?}: {error}\n")),
             }
         }
         let (code, page) = answer(&refused);
-        let page = (code, page + &unclear);
+        let page = (code, page + &unclear.concat());
         *last = Some((Instant::now(), page.clone()));
         page
     }
