@@ -75,6 +75,7 @@ struct Parts {
     numbers: Vec<String>,
     times: Vec<String>,
     durations: Vec<String>,
+    quantities: Vec<String>,
 }
 
 /// When an expression is refused to which the API server gives a value, or the other way round.
@@ -146,7 +147,14 @@ fn generated() -> Result<Vec<String>> {
     all.extend(parts.times.iter().map(|text| format!("timestamp('{text}')")));
     let after = |text: &String| format!("timestamp('2026-03-01T10:00:00Z') + duration('{text}')");
     all.extend(parts.durations.iter().map(after));
+    for one in &parts.quantities {
+        all.extend(["0", "1.5", "1k", "1Mi", "7Ei", "-1"].map(|other| compared_quantities(one, other)));
+    }
     Ok(all)
+}
+
+fn compared_quantities(one: &str, other: &str) -> String {
+    format!("quantity('{one}').compareTo(quantity('{other}'))")
 }
 
 fn asked() -> Result<Vec<Asked>> {

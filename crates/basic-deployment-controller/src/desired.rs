@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use catena_api::{BasicDeployment, contract::FieldPath, keys};
-use operator_kit::write::Ownership;
+use operator_kit::write::{self, Ownership};
 use operator_templates::{Rendered, Subject, short_digest};
-use operator_watch::{ApiError, ObjectId};
+use operator_watch::{ApiError, Cause, ObjectId};
 use serde_json::{Value, json};
 
 use crate::{
@@ -87,16 +87,18 @@ pub fn unread(deployment: &BasicDeployment, settings: &Settings) -> Vec<String> 
     settings.templates.unread(&deployment.spec.template, &subject(deployment))
 }
 
-/// Adds the source of the field to an error, if the server does not know a field of the child.
+/// Adds the values of the fields to an error, if the server rejects the child and names fields.
 pub fn located(error: ApiError, deployment: &BasicDeployment, settings: &Settings) -> ApiError {
     let is_it = |kind: &&Arc<ChildKind>| kind.kind == error.object.kind;
     let Some(kind) = settings.children.iter().find(is_it) else { return error };
-    let (contract, is_named) = (kind.fields(), |path: &FieldPath| error.fields.contains(&path.to_string()));
-    let source = match contract.written().chain(contract.handed()).find(|(_, path)| is_named(path)) {
-        Some((name, _)) => format!("contract.{name} of {} in the controller's settings", kind.kind),
-        None => format!("the template {:?}", deployment.spec.template),
-    };
-    error.set_by(&source)
+    let is_unknown = error.cause == Cause::UnknownField;
+    let is_named = |path: &FieldPath| is_unknown && error.fields.contains(&path.to_string());
+    let contract = kind.fields();
+    if let Some((name, _)) = contract.written().chain(contract.handed()).find(|(_, path)| is_named(path)) {
+        return error.set_by(&format!("contract.{name} of {} in the controller's settings", kind.kind));
+    }
+    let (template, subject) = (&deployment.spec.template, subject(deployment));
+    write::located(error, &settings.templates, template, &subject, (&kind.api_version, &kind.kind))
 }
 
 fn subject(deployment: &BasicDeployment) -> Subject<'_> {
@@ -188,8 +190,6 @@ impl Desired {
 
 #[cfg(test)]
 mod tests {
-    use operator_watch::{Cause, Named, Verb};
-
     use super::*;
     use crate::fixtures::deployment;
 
@@ -235,22 +235,5 @@ mod tests {
         }
         let usual = "{name: web, namespace: shop, labels: {a: b}, annotations: {}, creationTimestamp: null}";
         assert!(rendering(usual).is_ok());
-    }
-
-    #[test]
-    fn a_field_that_the_server_does_not_know_is_told_with_what_sets_it() {
-        let child = json!({"apiVersion": "catena.dev/v1alpha1", "kind": "BasicReplicaSet"});
-        let settings = serde_json::from_value(json!({"children": [child], "templates": {}})).unwrap();
-        let told = |kind: &str, cause, field: &str| {
-            let mut error = ApiError::new(Verb::Write, Named::new(kind, "web"), cause, "no");
-            error.fields.push(field.to_owned());
-            located(error, &deployment(), &settings).message
-        };
-        let unknown = |field| told("BasicReplicaSet", Cause::UnknownField, field);
-        assert_eq!(unknown("spec.paramters"), "no; the template \"default\" sets it");
-        let by_contract = "no; contract.replicas of BasicReplicaSet in the controller's settings sets it";
-        assert_eq!(unknown("spec.replicas"), by_contract);
-        assert_eq!(told("BasicReplicaSet", Cause::Invalid, "spec.paramters"), "no");
-        assert_eq!(told("ControllerRevision", Cause::UnknownField, "data"), "no");
     }
 }

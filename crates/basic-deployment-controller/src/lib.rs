@@ -14,7 +14,6 @@ pub mod handed;
 pub mod observed;
 pub mod outputs;
 pub mod progress;
-mod quantity;
 pub mod revision;
 pub mod settings;
 pub mod stall;

@@ -71,7 +71,7 @@ impl Observer {
         self.history.place()
     }
 
-    /// Adds the source of the field to an error, if the server does not know a field of the child.
+    /// Adds the responsible parameters to an error, if the server rejects the child and names fields.
     pub fn located(&self, error: Error, observed: &Observed) -> Error {
         match error {
             // The rendering of a rollback comes from another template or other parameters.

@@ -8,7 +8,7 @@ use std::{
 
 use catena_api::keys;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use operator_templates::{Expression, ExpressionError, Templates};
+use operator_templates::{Expression, ExpressionError, Templates, top_keys};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -123,14 +123,14 @@ impl RunFile {
         let succeeded = fields.compile("succeeded", &self.succeeded)?;
         let is_date = |field: &String| DATES.iter().any(|date| field.to_ascii_lowercase().contains(date));
         let needs_spec = !succeeded.fields().iter().any(is_date);
+        // What its values and conditions give is known only when it is rendered.
+        let has_spec = top_keys(&self.patch).is_none_or(|keys| keys.iter().any(|key| key == "spec"));
+        if needs_spec && !has_spec {
+            return Err(fields.problem("succeeded", UNDATED));
+        }
         let template = Templates::compile(&BTreeMap::from([(PATCH.to_owned(), self.patch)]), keys::GROUP);
         if let Some(problem) = template.broken().next() {
             return Err(fields.problem(PATCH, &problem.to_string()));
-        }
-        // What its values and conditions give is known only when it is rendered.
-        let has_spec = template.top_keys(PATCH).is_none_or(|keys| keys.iter().any(|key| key == "spec"));
-        if needs_spec && !has_spec {
-            return Err(fields.problem("succeeded", UNDATED));
         }
         let deadline = self.deadline.map(|deadline| match deadline {
             IntOrString::Int(seconds) => seconds.to_string(),

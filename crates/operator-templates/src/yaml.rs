@@ -1,52 +1,66 @@
 //! YAML, read as kubectl and Helm read it, and JSON that every YAML parser reads alike.
 
-use serde::{
-    Serialize,
-    de::{Error as _, value::Error},
-};
+use serde::Serialize;
 use serde_json::Value;
 use serde_saphyr::granit_parser::{Event, Parser, ScalarStyle};
+use thiserror::Error;
 
 /// The words that are booleans in one case or another.
 const BOOLEANS: [&str; 8] = ["true", "false", "yes", "no", "y", "n", "on", "off"];
 
+/// Why a text is not read, or a value is not written.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum YamlError {
+    /// It has several documents.
+    #[error("it has several documents; write one")]
+    SeveralDocuments,
+    /// It is not YAML, or kubectl would read it in another way: the line, the problem and, if there is one, the remedy.
+    #[error("{0}")]
+    Invalid(String),
+}
+
 /// Reads one document of YAML as kubectl reads it.
 ///
 /// # Errors
-/// When it is not YAML, or YAML parsers do not agree on it: the line, the problem and, if there is one, the remedy.
-pub fn from_yaml(text: &str) -> Result<Value, Error> {
-    let mut all = documents(text)?;
-    let last = all.pop().unwrap_or_default();
-    if all.is_empty() { Ok(last) } else { Err(Error::custom("it has several documents; write one")) }
+/// When it is not YAML, or YAML parsers do not agree on it.
+pub fn from_yaml(text: &str) -> Result<Value, YamlError> {
+    read(text, |_| {})
 }
 
 /// Reads all documents of a text, like [`from_yaml`]. Empty ones are none.
 ///
 /// # Errors
 /// As [`from_yaml`].
-pub fn documents(text: &str) -> Result<Vec<Value>, Error> {
-    read(text, |_| {})
+pub fn documents(text: &str) -> Result<Vec<Value>, YamlError> {
+    read_all(text, |_| {})
 }
 
 /// Writes YAML that kubectl reads.
 ///
 /// # Errors
 /// When the value cannot be written.
-pub fn to_yaml(value: &impl Serialize) -> Result<String, Error> {
+pub fn to_yaml(value: &impl Serialize) -> Result<String, YamlError> {
     let write = |prefer_block_scalars| {
         let options = serde_saphyr::ser_options! { prefer_block_scalars: prefer_block_scalars };
-        serde_saphyr::to_string_with_options(value, options).map_err(Error::custom)
+        let text = serde_saphyr::to_string_with_options(value, options);
+        text.map_err(|error| YamlError::Invalid(error.to_string()))
     };
     let text = write(true)?;
     // kubectl does not read a block that begins with a tab.
     if check(&text, |_| {}).is_ok() { Ok(text) } else { write(false) }
 }
 
-/// Like [`documents`]; tells each scalar that is a text because it is quoted, a block or tagged.
-pub(crate) fn read(text: &str, is_text: impl FnMut(&str)) -> Result<Vec<Value>, Error> {
+/// Like [`from_yaml`]; tells each scalar that is a text because it is quoted, a block or tagged.
+pub(crate) fn read(text: &str, is_text: impl FnMut(&str)) -> Result<Value, YamlError> {
+    let mut all = read_all(text, is_text)?;
+    let last = all.pop().unwrap_or_default();
+    if all.is_empty() { Ok(last) } else { Err(YamlError::SeveralDocuments) }
+}
+
+fn read_all(text: &str, is_text: impl FnMut(&str)) -> Result<Vec<Value>, YamlError> {
     let options = serde_saphyr::options! { legacy_octal_numbers: true, reject_unsupported_tags: true };
-    let read = serde_saphyr::from_multiple_with_options(text, options);
-    let mut all: Vec<Value> = read.map_err(Error::custom)?;
+    let read: Result<Vec<Value>, _> = serde_saphyr::from_multiple_with_options(text, options);
+    let mut all = read.map_err(|error| YamlError::Invalid(error.to_string()))?;
     check(text, is_text)?;
     all.iter_mut().for_each(write_integers);
     Ok(all)
@@ -67,7 +81,7 @@ fn write_integers(value: &mut Value) {
 }
 
 /// Refuses what YAML parsers read in different ways.
-fn check(text: &str, mut is_text: impl FnMut(&str)) -> Result<(), Error> {
+fn check(text: &str, mut is_text: impl FnMut(&str)) -> Result<(), YamlError> {
     // The collections that are open: for a map, whether a key is next.
     let mut open: Vec<Option<bool>> = Vec::new();
     let mut block_with_break = None;
@@ -112,8 +126,8 @@ fn check(text: &str, mut is_text: impl FnMut(&str)) -> Result<(), Error> {
     }
 }
 
-fn ambiguous(line: usize, remedy: &str) -> Error {
-    Error::custom(format_args!("line {line}: YAML parsers do not agree on this value; write {remedy}"))
+fn ambiguous(line: usize, remedy: &str) -> YamlError {
+    YamlError::Invalid(format!("line {line}: YAML parsers do not agree on this value; write {remedy}"))
 }
 
 /// What to write instead of a plain scalar that YAML parsers read in different ways.
@@ -230,10 +244,7 @@ mod tests {
         ] {
             assert!(from_yaml(text).is_ok(), "{text}: {:?}", from_yaml(text));
         }
-        assert_eq!(
-            from_yaml("a: 1\n---\na: 2").unwrap_err().to_string(),
-            "it has several documents; write one"
-        );
+        assert_eq!(from_yaml("a: 1\n---\na: 2"), Err(YamlError::SeveralDocuments));
         assert_eq!(from_yaml("---\na: 1\n---\n"), Ok(json!({"a": 1})));
         assert_eq!(from_yaml("# nothing"), Ok(Value::Null));
         assert_eq!(documents("a: 0400\n---\nb: 1"), Ok(vec![json!({"a": 256}), json!({"b": 1})]));

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use catena_api::keys::GROUP;
+use operator_kit::write::located;
 use operator_templates::{Subject, Templates, is_object_name};
+use operator_watch::{ApiError, Cause, Named, Verb};
 use serde_json::Value;
 
 use crate::{parts, sent};
@@ -35,6 +37,9 @@ pub fn read(input: &[u8]) {
         );
         assert!(is_object_name(text("/metadata/name")), "{}", rendered.object);
         sent::arrives(&rendered.object);
+        let mut error = ApiError::new(Verb::Write, Named::new(kind, "web"), Cause::Invalid, "Invalid value");
+        error.fields = ["spec.containers[0].image", "metadata.labels"].map(str::to_owned).to_vec();
+        let _ = located(error, &templates, "default", &subject, POD);
     }
     let object = serde_json::json!({"metadata": {"name": "web"}, "spec": parameters});
     let _ = templates.render_with("default", &subject, &[("object", &object)], &[POD]);

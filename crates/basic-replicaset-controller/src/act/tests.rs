@@ -187,15 +187,6 @@ async fn what_keeps_a_pod_from_being_created_holds_up_all_creates() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_field_of_a_pod_that_the_server_does_not_know_is_told_with_the_template_that_sets_it() {
-    let message = "strict decoding error: unknown field \"spec.hostnam\"";
-    let status = json!({"kind": "Status", "status": "Failure", "code": 400, "reason": "BadRequest", "message": message});
-    let (_, result, _) = take(create(), &[Json(400, status)]).await;
-    let told = result.unwrap_err().parts.remove(0).message;
-    assert!(told.contains(&format!("{message}; the template \"default\" sets it")), "{told}");
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_server_that_is_busy_is_asked_again_and_a_lost_answer_is_not_repeated_blindly() {
     let (sent, result, _) = take(create(), &[refused(429), refused(429), Done]).await;
     assert_eq!((sent.len(), result.unwrap()), (3, Requeue::Written));

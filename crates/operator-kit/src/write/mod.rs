@@ -1,5 +1,6 @@
 //! Writes: each carries a uid, and the next decision waits until the caches show it.
 
+mod located;
 mod on_behalf;
 mod owner;
 mod record;
@@ -24,7 +25,7 @@ use tokio::{
 
 use crate::report::{StatusAge, metrics::Metrics};
 
-pub use {on_behalf::ObjectWriter, owner::Ownership, slow_start::Batch};
+pub use {located::located, on_behalf::ObjectWriter, owner::Ownership, slow_start::Batch};
 
 /// Maximum number of concurrent writes. The API server's limit for one class of clients is of this order.
 const MAX_CONCURRENT_WRITES: usize = 48;

@@ -11,13 +11,16 @@ use cel::{
     Value,
     common::ast::operators as operator,
     functions::{duration, timestamp},
+    objects::Opaque,
 };
 use regex::{Regex, RegexSet};
+use serde_json::Value as Json;
 
 use super::{
     error::{Problem, unsuited},
     values,
 };
+use crate::field_path;
 
 /// Maximum length of a text, in bytes, and of a list that an expression builds.
 const LARGEST: usize = 1 << 20;
@@ -73,6 +76,9 @@ fn comparison(name: &str, values: &[Value]) -> Option<Value> {
         (operator::GREATER_EQUALS, _) => order()?.is_ge().into(),
         (operator::IN, Value::List(items)) => items.contains(one).into(),
         (operator::IN, Value::Map(_)) => values::entry(other, one, false).is_ok().into(),
+        ("isGreaterThan", _) => Quantity::compare(one, other)?.is_gt().into(),
+        ("isLessThan", _) => Quantity::compare(one, other)?.is_lt().into(),
+        ("compareTo", _) => (Quantity::compare(one, other)? as i64).into(),
         _ => return None,
     })
 }
@@ -102,6 +108,7 @@ fn conversion(name: &str, values: &[Value]) -> Option<Value> {
         ("int", [Value::String(text)]) => Value::Int(text.parse().ok()?),
         ("timestamp", [Value::String(text)]) => time(text)?,
         ("duration", [Value::String(text)]) if is(DURATION, text) => duration(text.clone()).ok()?,
+        ("quantity", [Value::String(text)]) => Value::Opaque(Arc::new(Quantity::read(text)?)),
         ("hasValue", [value]) => values::as_optional(value)?.value().is_some().into(),
         ("value", [value]) => values::as_optional(value)?.value()?.clone(),
         _ => return None,
@@ -171,4 +178,54 @@ fn sorted(items: &[Value]) -> Option<Vec<Value>> {
     let mut sorted = items.iter().all(|item| is_of_type(item) && has_order(item)).then(|| items.to_vec())?;
     sorted.sort_by(|one, other| one.partial_cmp(other).unwrap_or(Ordering::Equal));
     Some(sorted)
+}
+
+/// A quantity of Kubernetes in units of 10^-9.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Quantity(i128);
+
+/// The suffixes of units from 10^-9 on, each a thousand times the one before, and those of 1024.
+const DECIMAL: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
+const BINARY: [&str; 6] = ["K", "M", "G", "T", "P", "E"];
+const NANO: i128 = 1_000_000_000;
+
+impl Opaque for Quantity {
+    fn runtime_type_name(&self) -> &'static str {
+        "quantity"
+    }
+}
+
+impl Quantity {
+    /// None for one that is finer than 10^-9 or not below 2^63, which Kubernetes changes.
+    pub(super) fn read(text: &str) -> Option<Self> {
+        let end = text.find(|part: char| !(part.is_ascii_digit() || ".+-".contains(part)));
+        let (number, suffix) = text.split_at(end.unwrap_or(text.len()));
+        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+        let digits: i128 = format!("{whole}{fraction}").parse().ok()?;
+        let power = |base: i128, exponent: usize| base.checked_pow(exponent.try_into().ok()?);
+        let unit = if let Some(prefix) = suffix.strip_suffix('i') {
+            NANO.checked_mul(power(1024, BINARY.iter().position(|known| *known == prefix)? + 1)?)?
+        } else if let Some(thousands) = DECIMAL.iter().position(|known| *known == suffix) {
+            power(1000, thousands)?
+        } else {
+            let exponent: i32 = suffix.strip_prefix(['e', 'E'])?.parse().ok()?;
+            power(10, exponent.checked_add(9)?.try_into().ok()?)?
+        };
+        let (units, parts) = (digits.checked_mul(unit)?, power(10, fraction.len())?);
+        let is_exact = units % parts == 0 && (units / parts).unsigned_abs() < (NANO << 63).unsigned_abs();
+        is_exact.then_some(Self(units / parts))
+    }
+
+    /// None unless both are quantities.
+    pub(super) fn compare(one: &Value, other: &Value) -> Option<Ordering> {
+        let (Value::Opaque(one), Value::Opaque(other)) = (one, other) else { return None };
+        Some(one.downcast_ref::<Self>()?.cmp(other.downcast_ref()?))
+    }
+}
+
+/// Whether two values are the same quantity, such as `1000m` and 1.
+#[must_use]
+pub fn is_same_quantity(one: &Json, other: &Json) -> bool {
+    let [one, other] = [one, other].map(|value| Quantity::read(&field_path::text(value)?));
+    one.is_some() && one == other
 }

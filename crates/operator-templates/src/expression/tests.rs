@@ -75,6 +75,29 @@ fn text_is_found_wherever_it_stands() {
 
 /// Larger ones would wrap around and compare as small.
 #[test]
+fn quantities_are_compared_and_none_that_is_too_large() {
+    assert!(holds("quantity('2Gi').isGreaterThan(quantity('1Ti')) == false"));
+    assert!(holds("quantity('2e9').isGreaterThan(quantity('1Gi'))"));
+    assert!(holds("quantity('7E').isGreaterThan(quantity('0.001u'))"));
+    assert!(holds("quantity('1.5Ki') == quantity('1536') && quantity('1e3').compareTo(quantity('1k')) == 0"));
+    for text in [
+        "99999999999999999999E",
+        "10000000000000000000E",
+        "1e200",
+        "1E-200",
+        "1e99999999999",
+        "100000000000000000000000000000000000000000",
+        "-170141183460469231731687303715884105728n",
+        "0.1n",
+        "1ki",
+        "",
+    ] {
+        let source = format!("quantity('{text}').isGreaterThan(quantity('1Ti'))");
+        assert!(compiled(&source).bool(&[("object", &task())]).is_err(), "{text}");
+    }
+}
+
+#[test]
 fn conditions_are_asked_for_as_in_admission_policies() {
     assert!(holds("object.status.conditions.exists(c, c.type == 'Complete' && c.status == 'True')"));
     assert!(!holds("has(object.status.completionTime)"));
@@ -223,7 +246,7 @@ fn a_field_that_is_missing_inside_a_function_is_missing_too_and_is_named() {
         "'a' in object.status.observedGeneration",
         "object.status.observedGeneration.startsWith('x')",
         "'abc'.startsWith(object.status.observedGeneration)",
-        "string(object.status.observedGeneration).startsWith('1')",
+        "quantity(string(object.status.observedGeneration)).isGreaterThan(quantity('1'))",
         "object.status.conditions.all(c, int(c.observedGeneration) == 3)",
         "has(object.status) && int(object.status.observedGeneration) == 3",
     ] {

@@ -3,7 +3,8 @@ use std::{collections::BTreeMap, ops::Range};
 use minijinja::{Error, ErrorKind, Template};
 use thiserror::Error;
 
-use super::{Input, source::as_written, tree::MAX_SHOWN};
+use super::{Input, source::as_written};
+use crate::field_path::shown;
 
 /// A template that did not render an object.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -106,10 +107,7 @@ fn reads(block: &str, parameter: &str) -> bool {
 fn only(parameters: &BTreeMap<String, String>, may_be: impl Fn(&str) -> bool) -> String {
     let mut found = parameters.iter().filter(|(name, _)| may_be(name));
     match (found.next(), found.next()) {
-        (Some((name, value)), None) if value.len() > MAX_SHOWN => {
-            format!("; spec.parameters.{name} is a longer string")
-        }
-        (Some((name, value)), None) => format!("; spec.parameters.{name} is {value:?}"),
+        (Some((name, value)), None) => format!("; spec.parameters.{name} is {}", shown(value)),
         _ => String::new(),
     }
 }

@@ -21,6 +21,7 @@ use minijinja::{Environment, UndefinedBehavior, Value as TemplateValue, context}
 use serde_json::Value;
 
 pub use error::TemplateError;
+pub use fields::top_keys;
 use object::{check, settle_namespace, unique};
 pub use parameters::Parameter;
 use parameters::{Declared, Parameters};

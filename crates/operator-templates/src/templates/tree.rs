@@ -16,13 +16,13 @@ use super::{
     filters::{MAX_WRITTEN, refuse, too_much},
     object::not_an_object,
 };
-use crate::yaml;
+use crate::yaml::{self, YamlError};
 
 /// Maximum total length of the parsed texts that are kept, in bytes. A parsed one takes about ten times its length, and one
 /// of many small maps 70 times.
 const MAX_KEPT: usize = 128 * 1024;
 /// Maximum length of a value in a message, in bytes.
-pub(super) const MAX_SHOWN: usize = 60;
+const MAX_SHOWN: usize = 60;
 
 /// Where a node is, for texts in which the kubelet expands `$(NAME)`.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -107,12 +107,10 @@ impl Trees {
 
     fn learn(&self, template: &str, text: &str, values: &[Kept]) -> Result<Arc<Tree>, TemplateError> {
         let mut texts = BTreeSet::new();
-        let read = yaml::read(text, |scalar| texts.extend(number(scalar)));
-        let mut all = read.map_err(|error| not_yaml(template, &legible(&error.to_string(), values)))?;
-        let root = all.pop().unwrap_or_default();
-        if !all.is_empty() {
-            return Err(not_an_object(template, "several YAML documents"));
-        }
+        let root = yaml::read(text, |scalar| texts.extend(number(scalar))).map_err(|error| match error {
+            YamlError::SeveralDocuments => not_an_object(template, "several YAML documents"),
+            YamlError::Invalid(problem) => not_yaml(template, &legible(&problem, values)),
+        })?;
         let tree = Arc::new(Tree { root, texts });
         let mut known = self.known.lock();
         if known.keys().map(String::len).sum::<usize>() + text.len() > MAX_KEPT {

@@ -39,7 +39,7 @@ pub struct ApiError {
     pub cause: Cause,
     /// The server's message, or the reason why there is none.
     pub message: String,
-    /// The fields that the server does not know, in its notation.
+    /// The fields that the server names, in its notation.
     pub fields: Vec<String>,
     /// The HTTP status of the answer; 0 if there was none.
     pub code: u16,
@@ -73,8 +73,12 @@ impl ApiError {
             "" => format!("the API server answered {} {}", status.code, status.reason).trim_end().to_owned(),
             message => message::without_object(message).to_owned(),
         };
-        let is_unknown = cause == Cause::UnknownField;
-        let fields = if is_unknown { Self::unknown_fields(&message) } else { Vec::new() };
+        let fields = if cause == Cause::UnknownField {
+            Self::unknown_fields(&message)
+        } else {
+            let causes = details.into_iter().flat_map(|details| &details.causes);
+            causes.map(|cause| cause.field.clone()).filter(|field| !field.is_empty()).collect()
+        };
         let busy_for = details.map_or(1, |details| details.retry_after_seconds.max(1));
         Self { fields, code: status.code, busy_for, ..Self::new(verb, object, cause, message) }
     }
