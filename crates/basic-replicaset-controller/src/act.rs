@@ -3,17 +3,16 @@
 use std::sync::Arc;
 
 use basic_replicaset_controller::{
-    adoption::Origin, decide::Action, error::Error, observed::TakenName, pod::PodRow, revision::subject,
-    status::CONDITIONS,
+    adoption::Origin, decide::Action, error::Error, observed::TakenName, pod::PodRow, status::CONDITIONS,
 };
 use catena_api::{BasicReplicaSet, keys};
 use kube::api::DeleteParams;
 use operator_kit::{
     report::{Failures, StatusAge},
     run::Requeue,
-    write::{Batch, Ownership, Writer, located},
+    write::{Batch, Ownership, Writer},
 };
-use operator_watch::{ApiError, Cause, ObjectId, Row, WriteTarget};
+use operator_watch::{ApiError, Cause, Failure, ObjectId, Row, WriteTarget};
 use serde_json::{Value, json};
 
 use crate::{
@@ -57,7 +56,7 @@ impl Executor {
                 let tried = batch.failed.len();
                 batch.failed.retain(|(slot, error)| !self.is_taken(set, &revision, *slot, error));
                 let has_taken = batch.failed.len() < tried;
-                batch.by_item(u32::to_string, Error::is_for_its_name)?;
+                by_item(batch, u32::to_string, Error::is_for_its_name)?;
                 // The next pass looks up their holders.
                 Ok(if has_taken { Requeue::Now } else { Requeue::Written })
             }
@@ -100,10 +99,7 @@ impl Executor {
         };
         let created = self.writer.for_object(own).create_with(&self.pods, make).await;
         created.map_err(|error| match error {
-            Error::Api(error) => {
-                let templates = &self.revisions.settings.current().templates;
-                located(error, templates, &set.spec.template, &subject(set, &suffix), ("v1", "Pod")).into()
-            }
+            Error::Api(error) => error.set_by(&format!("the template {:?}", set.spec.template)).into(),
             error => error,
         })
     }
@@ -124,7 +120,7 @@ impl Executor {
             self.memory.name_settled(ObjectId::of(set).uid, slot);
             (slot, Error::NameTaken { name })
         });
-        Batch { done: 0, failed: failed.collect() }.by_item(u32::to_string, Error::is_for_its_name)?;
+        by_item(Batch { done: 0, failed: failed.collect() }, u32::to_string, Error::is_for_its_name)?;
         Ok(Requeue::Written)
     }
 
@@ -172,8 +168,26 @@ where
     F: Future<Output = Result<(), Error>>,
 {
     let batch = Batch::run(pods, write, Error::is_for_its_pod).await;
-    batch.by_item(|pod| pod.uid.to_string(), Error::is_for_its_pod)?;
+    by_item(batch, |pod| pod.uid.to_string(), Error::is_for_its_pod)?;
     Ok(Requeue::Written)
+}
+
+/// Holds up single items: an item that failed for a reason of its own is held up under its name, and a failure that would
+/// affect all others holds up the whole step.
+fn by_item<T>(
+    batch: Batch<T, Error>,
+    name: impl Fn(&T) -> String,
+    is_its_own: impl Fn(&Error) -> bool,
+) -> Result<(), Failures> {
+    if batch.failed.is_empty() {
+        return Ok(());
+    }
+    let failure = |(item, error): (T, Error)| {
+        let item = is_its_own(&error).then(|| name(&item));
+        Failure { item, ..error.into() }
+    };
+    let parts = batch.failed.into_iter().map(failure).collect();
+    Err(Failures { parts, step: None, has_progressed: batch.done > 0 })
 }
 
 #[cfg(test)]

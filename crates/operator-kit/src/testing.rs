@@ -3,6 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use kube::Client;
+use operator_watch::Failure;
 pub use operator_watch::testing::{
     Answer, Lenient, Log, Sent, answering, answering_at, in_turn, is_watch_line, page, refused,
 };
@@ -11,8 +12,12 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::{
-    report::{Events, metrics::Metrics},
-    run::{Current, LiveSettings, Requeue, Validate, parse_settings},
+    report::{
+        Events, Failures,
+        failures::{REPEATED_WRITES, SETTINGS_REFUSED, SETTINGS_WAIT_FOR_RIGHTS, TIMED_OUT},
+        metrics::Metrics,
+    },
+    run::{Backoffs, Current, LiveSettings, Requeue, Validate, parse_settings},
     write::{Writer, escape_json},
 };
 
@@ -26,6 +31,31 @@ pub struct Taken<O, M, E> {
     pub memory: M,
     /// The observation on which it was decided.
     pub observed: O,
+}
+
+impl Backoffs {
+    /// The same, and this step.
+    #[must_use]
+    pub fn and_step(self, step: &'static str, failure: Failure) -> Self {
+        self.and(step, None, failure, false)
+    }
+
+    /// The same, and this item of a step.
+    #[must_use]
+    pub fn and_item(self, step: &'static str, item: &str, failure: Failure) -> Self {
+        self.and(step, Some(item), failure, false)
+    }
+
+    /// The same, and an item of a step that may be retried.
+    #[must_use]
+    pub fn and_due(self, step: &'static str, item: &str, failure: Failure) -> Self {
+        self.and(step, Some(item), failure, true)
+    }
+}
+
+impl Failures {
+    /// All reasons of the kit's own.
+    pub const REASONS: &[&str] = &[REPEATED_WRITES, SETTINGS_REFUSED, SETTINGS_WAIT_FOR_RIGHTS, TIMED_OUT];
 }
 
 impl Default for Metrics {

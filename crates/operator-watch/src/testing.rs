@@ -15,12 +15,36 @@ use tower_test::mock::{Handle, pair};
 
 pub use crate::decode::Lenient;
 use crate::{
+    ApiError,
     decode::Unreadable,
     stream::{Change, read_page},
 };
 
 /// Time within which Events are published.
 const EVENT_TIMEOUT: Duration = Duration::from_secs(60);
+
+impl ApiError {
+    /// All reasons that a failed request, or an object that cannot be read, may have.
+    pub const REASONS: &[&str] = &[
+        "AlreadyExists",
+        "Conflict",
+        "DefinitionTerminating",
+        "Forbidden",
+        "Invalid",
+        "KindNotServed",
+        "LookUpFailed",
+        "NamespaceMissing",
+        "NamespaceTerminating",
+        "NotFound",
+        "OwnerKindUnknown",
+        "QuotaExceeded",
+        "QuotaRefused",
+        "ServerBusy",
+        "StatusRefused",
+        "Unreadable",
+        "WriteFailed",
+    ];
+}
 
 /// The parts of a request that tests compare.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,10 +1,7 @@
 use std::{
     collections::HashMap,
     hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::Arc,
     time::Duration,
 };
 
@@ -22,7 +19,7 @@ use operator_templates::short_digest;
 use operator_watch::{Failure, Report};
 use parking_lot::Mutex;
 use tokio::{
-    sync::{mpsc, oneshot},
+    sync::{mpsc, watch},
     time::{Instant, sleep, timeout},
 };
 
@@ -56,12 +53,12 @@ const UNREADABLE: &str = "unreadable";
 pub struct Events {
     controller: Arc<str>,
     instance: Arc<str>,
-    queue: mpsc::Sender<Queued>,
+    queue: mpsc::UnboundedSender<Box<EventObject>>,
+    /// The number of Events that are neither published nor have failed; each receiver is somebody who waits for none.
+    queued: watch::Sender<usize>,
     /// The last Event about each lasting state, by a digest of the object and the topic. An hour of Events is their bound.
     lasting: Arc<Mutex<HashMap<u64, LastEvent>>>,
     pub(crate) metrics: Arc<Metrics>,
-    /// Whether somebody waits for the queue to be empty.
-    is_awaited: Arc<AtomicBool>,
 }
 
 /// The last Event about a lasting state.
@@ -78,12 +75,6 @@ pub struct Repeat {
     pub is_queued: bool,
     /// Time after which it is to be told again if it still lasts.
     pub due_in: Duration,
-}
-
-enum Queued {
-    Event(Box<EventObject>),
-    /// Somebody waits until everything before it has been published.
-    Mark(oneshot::Sender<()>),
 }
 
 fn event(type_: EventType, reason: &'static str, note: &str) -> Event {
@@ -105,11 +96,11 @@ impl Events {
     }
 
     pub(crate) fn new(client: Client, controller: &str, instance: &str, metrics: Arc<Metrics>) -> Self {
-        let (queue, queued) = mpsc::channel(MAX_QUEUED);
-        let is_awaited = Arc::<AtomicBool>::default();
-        tokio::spawn(publish(client, queued, metrics.clone(), is_awaited.clone()));
+        let (queue, events) = mpsc::unbounded_channel();
+        let queued = watch::Sender::default();
+        tokio::spawn(publish(client, events, metrics.clone(), queued.clone()));
         let (controller, instance) = (controller.into(), Failure::clip(instance, MAX_NAME).into());
-        Self { controller, instance, queue, lasting: Arc::default(), metrics, is_awaited }
+        Self { controller, instance, queue, queued, lasting: Arc::default(), metrics }
     }
 
     /// Publishes an Event about something that has happened. Its texts are cut to the lengths that the API takes. Nothing is
@@ -162,24 +153,25 @@ impl Events {
     /// taken it.
     #[must_use]
     pub fn has_capacity(&self) -> bool {
-        self.queue.capacity() > 0
+        *self.queued.borrow() < MAX_QUEUED
     }
 
     /// Waits until every queued Event has been published or has failed, at most for this time, and without pauses between
     /// them. Returns whether it is so; Events that are still queued when the process ends are lost.
     pub async fn flush(&self, limit: Duration) -> bool {
-        self.is_awaited.store(true, Ordering::Relaxed);
-        let (reached, is_reached) = oneshot::channel();
-        let flushed = async {
-            self.queue.send(Queued::Mark(reached)).await.ok()?;
-            is_reached.await.ok()
-        };
-        matches!(timeout(limit, flushed).await, Ok(Some(())))
+        timeout(limit, self.queued.subscribe().wait_for(|queued| *queued == 0)).await.is_ok()
     }
 
     /// Returns whether the queue had room.
     fn enqueue(&self, about: &ObjectReference, event: Event) -> bool {
-        let Ok(place) = self.queue.try_reserve() else { return false };
+        let has_room = self.queued.send_if_modified(|queued| {
+            let has_room = *queued < MAX_QUEUED;
+            *queued += usize::from(has_room);
+            has_room
+        });
+        if !has_room {
+            return false;
+        }
         let now = Timestamp::now();
         // An Event may not have each name that some kinds may have.
         let prefix = short_digest(&[&self.instance, about.name.as_deref().unwrap_or_default()]);
@@ -187,7 +179,7 @@ impl Events {
             EventType::Normal => "Normal",
             EventType::Warning => "Warning",
         };
-        place.send(Queued::Event(Box::new(EventObject {
+        let event = EventObject {
             metadata: ObjectMeta {
                 name: Some(format!("{prefix}.{:x}", now.as_nanosecond())),
                 // Those about objects without a namespace are in this one.
@@ -204,8 +196,9 @@ impl Events {
             reporting_controller: Some(self.controller.to_string()),
             reporting_instance: Some(self.instance.to_string()),
             ..EventObject::default()
-        })));
-        true
+        };
+        // Its receiver ends with this sender.
+        self.queue.send(Box::new(event)).is_ok()
     }
 }
 
@@ -241,20 +234,11 @@ fn digest(value: impl Hash) -> u64 {
 /// Publishes queued Events until the queue is closed.
 async fn publish(
     client: Client,
-    mut queued: mpsc::Receiver<Queued>,
+    mut events: mpsc::UnboundedReceiver<Box<EventObject>>,
     metrics: Arc<Metrics>,
-    is_awaited: Arc<AtomicBool>,
+    queued: watch::Sender<usize>,
 ) {
-    while let Some(next) = queued.recv().await {
-        let event = match next {
-            Queued::Event(event) => event,
-            Queued::Mark(reached) => {
-                is_awaited.store(false, Ordering::Relaxed);
-                // The one who waited may have given up.
-                reached.send(()).ok();
-                continue;
-            }
-        };
+    while let Some(event) = events.recv().await {
         let api = Api::namespaced(client.clone(), event.metadata.namespace.as_deref().unwrap_or_default());
         match timeout(PUBLISH_TIMEOUT, api.create(&PostParams::default(), &*event)).await {
             Ok(Ok(_)) => metrics.event("published"),
@@ -263,7 +247,8 @@ async fn publish(
                 tracing::debug!(reason = event.reason, ?failed, "an Event was not published");
             }
         }
-        if !is_awaited.load(Ordering::Relaxed) {
+        queued.send_modify(|queued| *queued -= 1);
+        if queued.receiver_count() == 0 {
             sleep(EVENT_INTERVAL).await;
         }
     }

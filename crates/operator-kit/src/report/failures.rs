@@ -26,8 +26,3 @@ pub(crate) const SETTINGS_REFUSED: &str = "SettingsRefused";
 pub(crate) const SETTINGS_WAIT_FOR_RIGHTS: &str = "SettingsWaitForRights";
 /// A pass took too long.
 pub(crate) const TIMED_OUT: &str = "TimedOut";
-
-impl Failures {
-    /// All reasons of the kit's own.
-    pub const REASONS: &[&str] = &[REPEATED_WRITES, SETTINGS_REFUSED, SETTINGS_WAIT_FOR_RIGHTS, TIMED_OUT];
-}

@@ -6,10 +6,7 @@ use kube::runtime::events::Event;
 use operator_templates::short_digest;
 use parking_lot::Mutex;
 
-use crate::report::{
-    Events,
-    failures::{SETTINGS_REFUSED, SETTINGS_WAIT_FOR_RIGHTS},
-};
+use crate::report::{Events, failures::SETTINGS_REFUSED};
 
 /// The topic of Events about the newest settings.
 const SETTINGS: &str = "settings";
@@ -25,27 +22,15 @@ pub(crate) struct SettingsStatus {
 
 struct State {
     in_force: String,
-    /// The version of newer settings, and why they are not in force.
-    newer: Option<(String, Problem)>,
+    newer: Option<Newer>,
 }
 
-/// The reason why settings are not in force.
+/// Settings that are not in force.
 #[derive(PartialEq)]
-pub(crate) enum Problem {
-    /// A mistake in them.
-    Mistake(String),
-    /// Rights that the controller does not have yet.
-    Rights(String),
-}
-
-impl Problem {
-    /// The reason of its Event, its HTTP status, and what it is.
-    fn parts(&self) -> (&'static str, StatusCode, &str) {
-        match self {
-            Self::Mistake(mistake) => (SETTINGS_REFUSED, StatusCode::UNPROCESSABLE_ENTITY, mistake),
-            Self::Rights(missing) => (SETTINGS_WAIT_FOR_RIGHTS, StatusCode::SERVICE_UNAVAILABLE, missing),
-        }
-    }
+struct Newer {
+    version: String,
+    reason: &'static str,
+    problem: String,
 }
 
 impl SettingsStatus {
@@ -66,16 +51,14 @@ impl SettingsStatus {
     }
 
     /// Records why newer settings are not in force, and tells it; it is called again and again while that lasts.
-    pub fn kept_out(&self, version: &str, problem: Problem) {
-        let (reason, _, what) = problem.parts();
-        let note = format!("{what}; this process keeps the previous settings until that is fixed");
+    pub fn kept_out(&self, version: &str, reason: &'static str, problem: String) {
+        let note = format!("{problem}; this process keeps the previous settings until that is fixed");
         self.tell(&[version, &note], Events::warning(reason, &note));
-        let is_mistake = matches!(problem, Problem::Mistake(_));
-        let newer = Some((version.to_owned(), problem));
+        let newer = Some(Newer { version: version.to_owned(), reason, problem });
         let mut state = self.state.lock();
         if state.newer != newer {
             tracing::error!("{note}");
-            self.events.metrics.settings_errors.inc_by(is_mistake.into());
+            self.events.metrics.settings_errors.inc_by((reason == SETTINGS_REFUSED).into());
             state.newer = newer;
         }
         self.events.metrics.settings_kept_out.set(1);
@@ -88,9 +71,15 @@ impl SettingsStatus {
         if wanted == Some(in_force) || (wanted.is_none() && newer.is_none()) {
             return (StatusCode::OK, format!("the settings of the version {in_force} are in force\n"));
         }
-        let (_, code, problem) = match newer {
-            Some((version, problem)) if wanted.is_none_or(|wanted| wanted == version) => problem.parts(),
-            _ => ("", StatusCode::SERVICE_UNAVAILABLE, "these settings have not arrived yet"),
+        let (reason, problem) = match newer {
+            Some(newer) if wanted.is_none_or(|wanted| wanted == newer.version) => {
+                (newer.reason, &*newer.problem)
+            }
+            _ => ("", "these settings have not arrived yet"),
+        };
+        let code = match reason {
+            SETTINGS_REFUSED => StatusCode::UNPROCESSABLE_ENTITY,
+            _ => StatusCode::SERVICE_UNAVAILABLE,
         };
         (code, format!("{problem}; the settings of the version {in_force} are in force\n"))
     }
@@ -107,6 +96,7 @@ mod tests {
     use kube::{Client, Config};
 
     use super::*;
+    use crate::report::failures::SETTINGS_WAIT_FOR_RIGHTS;
 
     #[tokio::test]
     async fn a_version_is_waited_for_and_a_refused_one_is_told_at_once() {
@@ -120,7 +110,7 @@ mod tests {
         assert_eq!((page(None).0, page(Some("a")).0, page(Some("b")).0), (200, 200, 503));
 
         for _ in 0..2 {
-            status.kept_out("b", Problem::Mistake("kinds.x: lost".into()));
+            status.kept_out("b", SETTINGS_REFUSED, "kinds.x: lost".into());
         }
         assert_eq!((page(None).0, page(Some("a")).0, page(Some("b")).0), (422, 200, 422));
         assert!(
@@ -138,7 +128,7 @@ mod tests {
             assert!(exposed.contains(line), "{line} is not in {exposed}");
         }
 
-        status.kept_out("c", Problem::Rights("may not create secrets".into()));
+        status.kept_out("c", SETTINGS_WAIT_FOR_RIGHTS, "may not create secrets".into());
         assert_eq!((page(None).0, page(Some("c")).0), (503, 503));
         status.taken("c");
         assert_eq!((page(None).0, page(Some("c")).0, page(Some("a")).0), (200, 200, 503));

@@ -34,34 +34,20 @@ impl Identity {
         let Self { name, version, about, prefix } = self;
         let example = format!("Example: {name} --settings settings.yaml --log-format text");
         let command = P::command().name(name).version(version).about(about).after_help(example);
+        let own = Arguments::command();
         command.mut_args(|argument| {
             let id = argument.get_id().to_string();
-            match &*id {
-                "settings" => {
-                    let path = format!("/etc/{prefix}/settings.yaml");
-                    argument.default_value(path).env(variable(prefix, &id))
-                }
-                id if PREFIXED.contains(&id) => argument.env(variable(prefix, id)),
-                _ => argument,
+            let is_own = own.get_arguments().any(|own| own.get_id() == argument.get_id());
+            if !is_own || id == "probe" || argument.get_env().is_some() {
+                return argument;
             }
+            let argument = argument.env(format!("{prefix}_{id}").to_uppercase());
+            if id != "settings" {
+                return argument;
+            }
+            argument.default_value(format!("/etc/{prefix}/settings.yaml"))
         })
     }
-}
-
-/// The arguments beside `--settings` whose variables have the prefix of the controller.
-const PREFIXED: [&str; 8] = [
-    "settings_config_map",
-    "listen",
-    "log",
-    "log_format",
-    "leader_election",
-    "lease_namespace",
-    "lease_name",
-    "concurrency",
-];
-
-fn variable(prefix: &str, argument: &str) -> String {
-    format!("{prefix}_{argument}").to_uppercase()
 }
 
 /// The command line and environment of every controller.

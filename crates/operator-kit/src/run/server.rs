@@ -55,12 +55,7 @@ fn answer(problems: &[String]) -> (StatusCode, String) {
 
 async fn tested_answer<S: Validate>(health: &Health, test: &SelfTest<S>) -> (StatusCode, String) {
     let unready = health.unready();
-    if !unready.is_empty() {
-        return answer(&unready);
-    }
-    let Tried { refused, unclear } = test.tried().await;
-    let (code, page) = answer(&refused);
-    (code, unclear.iter().fold(page, |page, unclear| format!("{page}not known: {unclear}\n")))
+    if unready.is_empty() { test.page().await } else { answer(&unready) }
 }
 
 fn exposition(metrics: &Metrics, health: &Health) -> Response {
@@ -75,17 +70,8 @@ fn exposition(metrics: &Metrics, health: &Health) -> Response {
     }
 }
 
-/// Time for which a result is given again, so that a visitor cannot make the controller send many requests.
+/// Time for which a page is given again, so that a visitor cannot make the controller send many requests.
 const REPEAT_INTERVAL: Duration = Duration::from_secs(5);
-
-/// The result of trying the templates of a controller on the API server.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Tried {
-    /// The templates that the server refuses, with the reason.
-    pub refused: Vec<String>,
-    /// Those of which it is not known, with the reason.
-    pub unclear: Vec<String>,
-}
 
 /// Tries the templates of a controller, each by a dry run with sample values.
 pub(crate) struct SelfTest<S> {
@@ -93,7 +79,7 @@ pub(crate) struct SelfTest<S> {
     /// The controller's own namespace.
     namespace: String,
     settings: LiveSettings<S>,
-    last: Mutex<Option<(Instant, Tried)>>,
+    last: Mutex<Option<(Instant, (StatusCode, String))>>,
 }
 
 impl<S: Validate> SelfTest<S> {
@@ -101,27 +87,31 @@ impl<S: Validate> SelfTest<S> {
         Self { client, namespace: namespace.to_owned(), settings, last: Mutex::default() }
     }
 
-    /// The result; visitors that come together share it.
-    pub async fn tried(&self) -> Tried {
+    /// The templates that the server refuses, and those of which it is not known, each with the reason; visitors that come
+    /// together share the page.
+    async fn page(&self) -> (StatusCode, String) {
         let mut last = self.last.lock().await;
-        if let Some((at, tried)) = &*last
+        if let Some((at, page)) = &*last
             && at.elapsed() < REPEAT_INTERVAL
         {
-            return tried.clone();
+            return page.clone();
         }
-        let mut tried = Tried::default();
+        let (mut refused, mut unclear) = (Vec::new(), Vec::new());
         for Sample { template, resource, namespace, object } in self.settings.current().samples() {
             let namespace = namespace.as_ref().unwrap_or(&self.namespace);
-            let Err(error) = Writer::dry_run_create(&self.client, &resource, namespace, &object).await else {
-                continue;
-            };
-            // With sample values, only an unknown field is the fault of the template for sure.
-            let is_its_fault = error.cause == Cause::UnknownField;
-            let told = if is_its_fault { &mut tried.refused } else { &mut tried.unclear };
-            told.push(format!("template {template:?}: {error}"));
+            match Writer::dry_run_create(&self.client, &resource, namespace, &object).await {
+                Ok(()) => {}
+                // With sample values, only an unknown field is the fault of the template for sure.
+                Err(error) if error.cause == Cause::UnknownField => {
+                    refused.push(format!("template {template:?}: {error}"));
+                }
+                Err(error) => unclear.push(format!("not known: template {template:?}: {error}\n")),
+            }
         }
-        *last = Some((Instant::now(), tried.clone()));
-        tried
+        let (code, page) = answer(&refused);
+        let page = (code, page + &unclear.concat());
+        *last = Some((Instant::now(), page.clone()));
+        page
     }
 }
 
@@ -164,10 +154,15 @@ mod tests {
             _ => Answer::Done,
         });
         let test = SelfTest::new(client, "catena-system", LiveSettings::fixed(Templates));
-        let tried = test.tried().await;
-        let [refused] = &tried.refused[..] else { panic!("{tried:?}") };
-        assert!(refused.contains("\"bad\"") && refused.contains("spec.readinessProb"), "{refused}");
-        assert!(matches!(&tried.unclear[..], [only] if only.contains("\"elsewhere\"")), "{tried:?}");
+        let (code, page) = test.page().await;
+        let lines: Vec<_> = page.lines().collect();
+        let [refused, unclear] = lines[..] else { panic!("{page}") };
+        assert_eq!(code, StatusCode::SERVICE_UNAVAILABLE);
+        assert!(
+            refused.starts_with("template \"bad\"") && refused.contains("spec.readinessProb"),
+            "{refused}"
+        );
+        assert!(unclear.starts_with("not known: template \"elsewhere\""), "{unclear}");
         let sent = log.take();
         let place =
             |namespace| format!("/api/v1/namespaces/{namespace}/pods?&dryRun=All&fieldValidation=Strict");
@@ -175,10 +170,10 @@ mod tests {
         assert_eq!(uris, [place("catena-system"), place("catena-system"), place("other")]);
         assert_eq!(sent[2].body["metadata"]["namespace"], "other");
 
-        test.tried().await;
+        assert_eq!(test.page().await.1, page);
         assert!(log.take().is_empty(), "it was asked again at once");
         tokio::time::advance(REPEAT_INTERVAL).await;
-        test.tried().await;
+        test.page().await;
         assert_eq!(log.take().len(), 3);
     }
 
@@ -186,9 +181,9 @@ mod tests {
     async fn a_server_that_does_not_answer_leaves_a_template_unclear_and_holds_up_no_visitor() {
         let (client, _log) = answering(|_| Answer::Silence);
         let test = SelfTest::new(client, "catena-system", LiveSettings::fixed(Templates));
-        let tried = tokio::time::timeout(Duration::from_secs(60), test.tried()).await;
-        let tried = tried.expect("it does not wait for ever");
-        assert_eq!((tried.refused.len(), tried.unclear.len()), (0, 3), "{tried:?}");
-        assert!(tried.unclear[0].contains("did not answer"), "{tried:?}");
+        let page = tokio::time::timeout(Duration::from_secs(60), test.page()).await;
+        let (code, page) = page.expect("it does not wait for ever");
+        assert!(code == StatusCode::OK && page.starts_with("ok\nnot known: "), "{page}");
+        assert_eq!(page.matches("did not answer").count(), 3, "{page}");
     }
 }

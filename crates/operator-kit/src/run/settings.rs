@@ -20,7 +20,10 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use crate::report::settings_status::{Problem, SettingsStatus};
+use crate::report::{
+    failures::{SETTINGS_REFUSED, SETTINGS_WAIT_FOR_RIGHTS},
+    settings_status::SettingsStatus,
+};
 
 /// The validation of a controller's settings.
 pub trait Validate {
@@ -217,7 +220,7 @@ async fn follow<S: DeserializeOwned + Validate>(
         }
         let Some(Newer { settings, next_look, delay }) = &mut newer else { continue };
         if let Err(mistake) = settings {
-            status.kept_out(&file.version(), Problem::Mistake(mistake.to_string()));
+            status.kept_out(&file.version(), SETTINGS_REFUSED, mistake.to_string());
             continue;
         }
         if *next_look > Instant::now() {
@@ -226,7 +229,7 @@ async fn follow<S: DeserializeOwned + Validate>(
         if let Some(missing) = missing_rights(&client, &file).await {
             // Helm writes the roles right after the ConfigMap, so that the first look may come in between.
             if *delay > FIRST_DELAY {
-                status.kept_out(&file.version(), Problem::Rights(missing));
+                status.kept_out(&file.version(), SETTINGS_WAIT_FOR_RIGHTS, missing);
             }
             *next_look = Instant::now() + *delay;
             *delay = (2 * *delay).min(LONGEST_DELAY);

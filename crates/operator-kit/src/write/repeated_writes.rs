@@ -23,19 +23,19 @@ use crate::report::failures::REPEATED_WRITES;
 /// How often a write may be repeated.
 struct Limit {
     /// Number of times in quick succession.
-    burst: f64,
+    burst: u32,
     /// Time after which another repetition is allowed.
     interval: Duration,
-    /// Time without the write after which too frequent repetitions are forgotten; otherwise as soon as another is allowed.
-    forget_after: Option<Duration>,
+    /// Time without the write after which another repetition is allowed again once there were too many.
+    forget_after: Duration,
 }
 
 /// The limit of the very same write.
 const SAME_WRITE: Limit =
-    Limit { burst: 30.0, interval: Duration::from_secs(2), forget_after: Some(Duration::from_secs(300)) };
+    Limit { burst: 30, interval: Duration::from_secs(2), forget_after: Duration::from_secs(300) };
 /// The limit of writes that undo somebody's changes of an object. Its interval is longer than their pace, so that a fight at
 /// this pace is still one.
-const UNDOING: Limit = Limit { burst: 5.0, interval: Duration::from_secs(120), forget_after: None };
+const UNDOING: Limit = Limit { burst: 5, interval: Duration::from_secs(120), forget_after: Duration::ZERO };
 /// The pace of writes that have undone changes too often.
 const UNDOING_PACE: Duration = Duration::from_secs(60);
 /// Number of remembered writes above which old ones are removed.
@@ -53,12 +53,12 @@ struct State {
     limit: usize,
 }
 
-/// The level of the leaky bucket of a write.
+/// The leaky bucket of a write.
 struct Level {
-    limit: &'static Limit,
-    filled: f64,
-    at: Instant,
-    is_full: bool,
+    /// When it is empty, if no other write fills it.
+    empty_at: Instant,
+    /// Until when each write is one too many, if this one was.
+    full_until: Option<Instant>,
 }
 
 /// The identity of a write among its repetitions.
@@ -128,40 +128,33 @@ impl RepeatedWrites {
             state.limit = PRUNE_THRESHOLD.max(2 * state.writes.len());
         }
         let next = state.next(write, now);
-        let is_too_often = next.is_full;
+        let is_too_often = next.full_until.is_some();
         state.writes.insert(write.digest, next);
         is_too_often
     }
 
     /// Whether a write will have been repeated too often once it is made.
     pub fn is_too_often(&self, write: Repetition) -> bool {
-        self.0.lock().next(write, Instant::now()).is_full
+        self.0.lock().next(write, Instant::now()).full_until.is_some()
     }
 }
 
 impl State {
     /// The level after a write.
     fn next(&self, write: Repetition, now: Instant) -> Level {
-        let last = self.writes.get(&write.digest).filter(|level| !level.is_over(now));
-        let filled = last.map_or(0.0, |level| level.leaked(now)) + 1.0;
-        let was_full = last.is_some_and(|level| level.is_full && level.limit.forget_after.is_some());
-        let is_full = was_full || filled > write.limit.burst;
-        let filled = filled.min(write.limit.burst + 1.0);
-        Level { limit: write.limit, filled, at: now, is_full }
+        let Limit { burst, interval, forget_after } = *write.limit;
+        let last = self.writes.get(&write.digest);
+        let empty_at = last.map_or(now, |last| last.empty_at.max(now)) + interval;
+        let was_full = last.is_some_and(|last| last.full_until.is_some_and(|until| until >= now));
+        let is_full = was_full || empty_at > now + interval * burst;
+        let full_until = is_full.then(|| now + forget_after);
+        Level { empty_at: empty_at.min(now + interval * (burst + 1)), full_until }
     }
 }
 
 impl Level {
-    fn leaked(&self, now: Instant) -> f64 {
-        let since = now.saturating_duration_since(self.at);
-        (self.filled - since.as_secs_f64() / self.limit.interval.as_secs_f64()).max(0.0)
-    }
-
     fn is_over(&self, now: Instant) -> bool {
-        match self.limit.forget_after {
-            Some(time) if self.is_full => now.saturating_duration_since(self.at) > time,
-            _ => self.leaked(now) <= 0.0,
-        }
+        self.empty_at.max(self.full_until.unwrap_or(now)) <= now
     }
 }
 
@@ -289,7 +282,7 @@ mod tests {
             assert!(!writes.add("a", 1));
         }
         assert!(writes.add("a", 1));
-        let forgotten = SAME_WRITE.forget_after.unwrap();
+        let forgotten = SAME_WRITE.forget_after;
         tokio::time::advance(forgotten).await;
         assert!(writes.add("a", 1), "it goes on, only more slowly");
         tokio::time::advance(forgotten + SAME_WRITE.interval).await;

@@ -1,10 +1,7 @@
 use std::{future::ready, pin::pin, time::Duration};
 
 use futures::{StreamExt, stream};
-use operator_watch::Failure;
 use tokio::time::Instant;
-
-use crate::report::Failures;
 
 /// Time after which no further call is begun: the rest is left to a later pass, after those of other objects.
 const LONGEST: Duration = Duration::from_secs(30);
@@ -76,29 +73,6 @@ impl<T, E> Batch<T, E> {
     /// When a call failed.
     pub fn all(self) -> Result<(), E> {
         self.failed.into_iter().next().map_or(Ok(()), |(_, error)| Err(error))
-    }
-}
-
-impl<T, E: Into<Failure>> Batch<T, E> {
-    /// Holds up single items: an item that failed for a reason of its own (`is_its_own`) is held up under its name from
-    /// `item`, and a failure that would affect all others holds up the whole step.
-    ///
-    /// # Errors
-    /// When a call failed.
-    pub fn by_item(
-        self,
-        item: impl Fn(&T) -> String,
-        is_its_own: impl Fn(&E) -> bool,
-    ) -> Result<(), Failures> {
-        if self.failed.is_empty() {
-            return Ok(());
-        }
-        let failure = |(which, error): (T, E)| {
-            let item = is_its_own(&error).then(|| item(&which));
-            Failure { item, ..error.into() }
-        };
-        let parts = self.failed.into_iter().map(failure).collect();
-        Err(Failures { parts, step: None, has_progressed: self.done > 0 })
     }
 }
 

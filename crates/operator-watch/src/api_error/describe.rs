@@ -13,27 +13,6 @@ const REFUSED: &str =
 const OLD_DEFINITION: &str = "check that the CustomResourceDefinition is as new as the controller";
 
 impl ApiError {
-    /// All reasons that a failed request, or an object that cannot be read, may have.
-    pub const REASONS: &[&str] = &[
-        "AlreadyExists",
-        "Conflict",
-        "DefinitionTerminating",
-        "Forbidden",
-        "Invalid",
-        "KindNotServed",
-        "LookUpFailed",
-        "NamespaceMissing",
-        "NamespaceTerminating",
-        "NotFound",
-        "OwnerKindUnknown",
-        "QuotaExceeded",
-        "QuotaRefused",
-        "ServerBusy",
-        "StatusRefused",
-        "Unreadable",
-        "WriteFailed",
-    ];
-
     /// The reason as one `PascalCase` word, for conditions and Events.
     #[must_use]
     pub fn reason(&self) -> &'static str {

@@ -244,7 +244,7 @@ impl Backoffs {
     /// Those of an object that backs off from everything.
     #[must_use]
     pub fn of_everything(failure: Failure) -> Self {
-        Self::default().and_step(EVERYTHING, failure)
+        Self::default().and(EVERYTHING, None, failure, false)
     }
 
     /// Whether there is none: a pass may do anything.
@@ -304,25 +304,15 @@ impl Backoffs {
         parts.filter(|(item, part)| item.is_some() && !part.is_due).count()
     }
 
-    /// The same, and this step.
+    /// The same, and this part of a step.
     #[must_use]
-    pub fn and_step(self, step: &'static str, failure: Failure) -> Self {
-        self.and(step, None, failure, false)
-    }
-
-    /// The same, and this item of a step.
-    #[must_use]
-    pub fn and_item(self, step: &'static str, item: &str, failure: Failure) -> Self {
-        self.and(step, Some(item), failure, false)
-    }
-
-    /// The same, and an item of a step that may be retried.
-    #[must_use]
-    pub fn and_due(self, step: &'static str, item: &str, failure: Failure) -> Self {
-        self.and(step, Some(item), failure, true)
-    }
-
-    fn and(mut self, step: &'static str, item: Option<&str>, failure: Failure, is_due: bool) -> Self {
+    pub(crate) fn and(
+        mut self,
+        step: &'static str,
+        item: Option<&str>,
+        failure: Failure,
+        is_due: bool,
+    ) -> Self {
         let item = item.map(str::to_owned);
         self.0.entry(step).or_default().insert(item, BackingOff { failure, is_due });
         self
