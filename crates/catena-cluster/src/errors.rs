@@ -146,12 +146,6 @@ pub(crate) fn not_found(kind: &str, name: &str, namespace: Option<&str>, known: 
     Error::new(NotFound(format!("there is no {kind} {name:?}{place}{hint}")))
 }
 
-/// The namespace of an object does not exist.
-#[must_use]
-pub fn no_namespace(name: &str) -> Error {
-    anyhow!("there is no namespace {name:?}: correct -n or the context; `kubectl get namespaces` lists them")
-}
-
 /// The API server refused a request for an object of a kind and its plural, or for all of them if there is no name.
 #[must_use]
 pub fn refused(

@@ -24,8 +24,8 @@ pub struct Kind {
     /// Whether its objects can be listed.
     pub is_listed: bool,
     is_preferred: bool,
-    singular: String,
-    short_names: Vec<String>,
+    /// In lower case, without its group.
+    names: Vec<String>,
     categories: Vec<String>,
 }
 
@@ -58,12 +58,7 @@ impl Kinds {
         let word_lower = word.to_lowercase();
         let (name, group) =
             word_lower.split_once('.').map_or((word_lower.as_str(), None), |(n, g)| (n, Some(g)));
-        let is_named = |kind: &&Kind| {
-            kind.resource.plural == name
-                || kind.singular == name
-                || kind.resource.kind.to_lowercase() == name
-                || kind.short_names.iter().any(|short| short == name)
-        };
+        let is_named = |kind: &&Kind| kind.names.iter().any(|known| known == name);
         let is_in_group = |kind: &&Kind| match group {
             None => kind.is_preferred,
             Some(group) if group == kind.resource.group => kind.is_preferred,
@@ -124,18 +119,9 @@ impl Kind {
             is_namespaced,
             is_listed: true,
             is_preferred: true,
-            singular: String::new(),
-            short_names: Vec::new(),
+            names: Vec::new(),
             categories: Vec::new(),
         }
-    }
-
-    /// The same kind in another version.
-    #[must_use]
-    pub fn in_version(mut self, version: &str) -> Self {
-        self.resource.api_version = format!("{}/{version}", self.resource.group);
-        version.clone_into(&mut self.resource.version);
-        self
     }
 
     /// The kind of the definitions of kinds.
@@ -192,17 +178,14 @@ fn kind_of(group: &str, version: &str, resource: &APIResourceDiscovery) -> Optio
     let kind = resource.response_kind.as_ref()?.kind.clone()?;
     let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
     let can = |verb: &str| resource.verbs.iter().any(|known| known == verb);
-    let resource_of = ApiResource {
-        group: group.to_owned(),
-        version: version.to_owned(),
-        api_version,
-        kind,
-        plural: resource.resource.clone().unwrap_or_default(),
-    };
+    let plural = resource.resource.clone().unwrap_or_default();
+    let names = [plural.clone(), kind.to_lowercase()].into_iter().chain(resource.singular_resource.clone());
+    let names = names.chain(resource.short_names.clone()).collect();
+    let resource_of =
+        ApiResource { group: group.to_owned(), version: version.to_owned(), api_version, kind, plural };
     can("get").then(|| Kind {
         is_listed: can("list"),
-        singular: resource.singular_resource.clone().unwrap_or_default(),
-        short_names: resource.short_names.clone(),
+        names,
         categories: resource.categories.clone(),
         ..Kind::of(resource_of, resource.scope.as_deref() == Some("Namespaced"))
     })

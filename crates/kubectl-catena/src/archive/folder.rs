@@ -4,7 +4,6 @@
 //! to its end: until then, the former one stays as it is.
 
 use std::{
-    collections::BTreeSet,
     fs::{self, DirBuilder, OpenOptions},
     io::{self, ErrorKind, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
@@ -30,11 +29,8 @@ const MAX_NAME: usize = 50;
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
-    scope: Scope,
-    /// The files of the former backup, and what it lacks.
     former: Index,
-    /// The files of the new one.
-    files: BTreeSet<String>,
+    new: Index,
 }
 
 impl Folder {
@@ -47,7 +43,14 @@ impl Folder {
         create_folder(path).with_context(cannot)?;
         let former = if path.join(INDEX).is_file() {
             let index = Index::read(path)?;
-            index.refuse_other(path, &scope)?;
+            // What the new one does not cover would be taken for gone.
+            ensure!(
+                index.scope == scope,
+                "{} is a backup of {}, but this is one of {scope}: choose another folder, or the same --kind, --namespace and \
+                 --all-namespaces as before",
+                path.display(),
+                index.scope
+            );
             index
         } else {
             let mut entries = fs::read_dir(path).with_context(cannot)?;
@@ -61,7 +64,7 @@ impl Folder {
             );
             Index::begun(scope.clone())
         };
-        let folder = Self { path: path.to_owned(), scope, former, files: BTreeSet::new() };
+        let folder = Self { path: path.to_owned(), former, new: Index::begun(scope) };
         // A backup that was killed leaves it.
         folder.discard().and_then(|()| create_folder(&folder.collected())).with_context(cannot)?;
         Ok(folder)
@@ -73,10 +76,7 @@ impl Folder {
 
     /// Removes what was collected.
     fn discard(&self) -> io::Result<()> {
-        match fs::remove_dir_all(self.collected()) {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        }
+        unless_gone(fs::remove_dir_all(self.collected()))
     }
 
     /// Takes an object of a kind, named `PLURAL.GROUP`, into the new backup. Returns why it cannot be kept, if it cannot.
@@ -95,7 +95,7 @@ impl Folder {
         let file = relative(kind, &manifest.identity());
         match write(&self.collected().join(&file), &text) {
             Ok(()) => {
-                self.files.insert(file);
+                self.new.files.insert(file);
                 Ok(None)
             }
             Err(error) if error.kind() == ErrorKind::InvalidFilename => {
@@ -107,7 +107,7 @@ impl Folder {
 
     /// Whether the new backup holds an object.
     pub fn holds(&self, kind: &str, object: &Identity) -> bool {
-        self.files.contains(&relative(kind, object))
+        self.new.files.contains(&relative(kind, object))
     }
 
     /// Keeps the former file of an object that is not taken anew. Returns whether there is one.
@@ -115,7 +115,7 @@ impl Folder {
         let file = relative(kind, object);
         let is_kept = self.former.files.contains(&file);
         if is_kept {
-            self.files.insert(file);
+            self.new.files.insert(file);
         }
         is_kept
     }
@@ -127,30 +127,26 @@ impl Folder {
     /// When a file cannot be written or removed.
     pub fn end(mut self, unread: Vec<String>, unkept: Vec<String>) -> Result<()> {
         if !unread.is_empty() {
-            self.files.extend(self.former.files.iter().cloned());
+            self.new.files.extend(self.former.files.iter().cloned());
         }
         // If it is interrupted from here on, all files belong to the former backup, which may lack as much as before.
         let mut together = self.former.clone();
-        together.files.extend(self.files.iter().cloned());
+        together.files.extend(self.new.files.iter().cloned());
         self.mark(&together)?;
-        for file in &self.files {
+        for file in &self.new.files {
             let (new, place) = (self.collected().join(file), self.path.join(file));
-            let moved = create_parent(&place).and_then(|()| fs::rename(new, &place));
-            match moved {
-                // The former file is kept.
-                Err(error) if error.kind() == ErrorKind::NotFound => {}
-                moved => moved.with_context(|| format!("{} cannot be written", place.display()))?,
-            }
+            // One that is not taken anew keeps its former file.
+            let moved = create_parent(&place).and_then(|()| unless_gone(fs::rename(new, &place)));
+            moved.with_context(|| format!("{} cannot be written", place.display()))?;
         }
-        for file in self.former.files.difference(&self.files) {
+        for file in self.former.files.difference(&self.new.files) {
             let gone = self.path.join(file);
-            match fs::remove_file(&gone) {
-                Err(error) if error.kind() == ErrorKind::NotFound => {}
-                removed => removed.with_context(|| format!("{} cannot be removed", gone.display()))?,
-            }
+            let removed = unless_gone(fs::remove_file(&gone));
+            removed.with_context(|| format!("{} cannot be removed", gone.display()))?;
         }
-        let lacks = [unread, unkept].concat();
-        self.mark(&Index::ended(self.scope.clone(), lacks, self.files.clone()))
+        self.new.not_seen = [unread, unkept].concat();
+        self.new.complete = self.new.not_seen.is_empty();
+        self.mark(&self.new)
     }
 
     fn mark(&self, index: &Index) -> Result<()> {
@@ -211,6 +207,14 @@ fn object(file: &Path) -> Result<Manifest> {
             file.display()
         )
     })
+}
+
+/// The result of a change of a file that may not be there.
+fn unless_gone(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        result => result,
+    }
 }
 
 /// Creates a folder, unless it is there. A backup may hold Secrets: it is its maker's alone.
@@ -321,8 +325,8 @@ mod tests {
     #[test]
     fn a_first_backup_that_breaks_off_is_no_backup() {
         let folder = Temporary::new("first");
-        let Folder { path, scope, .. } = &folder.begin();
-        fs::write(path.join(INDEX), serde_saphyr::to_string(&Index::begun(scope.clone())).unwrap()).unwrap();
+        let Folder { path, new, .. } = &folder.begin();
+        fs::write(path.join(INDEX), serde_saphyr::to_string(new).unwrap()).unwrap();
         assert!(Folder::read(&folder.0).unwrap_err().to_string().contains("was not finished"));
     }
 

@@ -47,7 +47,7 @@ pub struct Index {
     /// Whether the backup came to its end, and could read and keep everything.
     pub complete: bool,
     /// What it covers.
-    scope: Scope,
+    pub scope: Scope,
     /// What a backup that came to its end could not read or keep.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_seen: Vec<String>,
@@ -59,23 +59,6 @@ impl Index {
     /// The index of a backup that has not come to its end.
     pub const fn begun(scope: Scope) -> Self {
         Self { format: FORMAT, complete: false, scope, not_seen: Vec::new(), files: BTreeSet::new() }
-    }
-
-    /// The index of a backup with these files, which is complete if it lacks nothing.
-    pub fn ended(scope: Scope, not_seen: Vec<String>, files: BTreeSet<String>) -> Self {
-        Self { complete: not_seen.is_empty(), not_seen, files, ..Self::begun(scope) }
-    }
-
-    /// Refuses another scope: what the new one does not cover would be taken for gone.
-    pub fn refuse_other(&self, folder: &Path, scope: &Scope) -> Result<()> {
-        ensure!(
-            self.scope == *scope,
-            "{} is a backup of {}, but this is one of {scope}: choose another folder, or the same --kind, --namespace and \
-             --all-namespaces as before",
-            folder.display(),
-            self.scope
-        );
-        Ok(())
     }
 
     /// Reads the index in a folder.

@@ -21,7 +21,6 @@ pub use restore::{Choices, restore};
 
 use self::{
     commands::{COMMAND_OF_OTHERS, REQUEST_OF_OTHERS, Target, Way},
-    create::Live,
     folder::Folder,
     index::{INDEX, Index, Scope},
     manifest::Manifest,

@@ -114,14 +114,14 @@ impl Definition {
     /// subresources, the server also validates the status of a new object. It is cluster-wide, so that neither quotas nor
     /// terminating namespaces refuse what is tried, and appears in no category. Nothing reacts to it, as it has no labels or
     /// annotations of its model.
-    pub fn scratch(&self, group: &str, until: &str) -> Value {
+    pub fn scratch(&self, group: &str, until: &str) -> Self {
         let names = &self.0["spec"]["names"];
         let version = |version: &Value| {
             json!({
                 "name": version["name"], "served": true, "storage": version["storage"], "schema": version["schema"],
             })
         };
-        json!({
+        Self(json!({
             "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
             "metadata": {
                 "name": format!("{}.{group}", self.plural()),
@@ -133,12 +133,12 @@ impl Definition {
                 "preserveUnknownFields": self.0["spec"]["preserveUnknownFields"].as_bool().unwrap_or(false),
                 "versions": self.versions().map(version).collect::<Vec<_>>(),
             },
-        })
+        }))
     }
 
     /// Asks the server, without any effect, whether it would take this definition in place of the installed one. Returns the
     /// reason if it would not.
-    pub async fn refusal(&self, cluster: &Cluster, installed: Option<&Self>) -> kube::Result<Option<String>> {
+    pub async fn refusal(&self, cluster: &Cluster, installed: Option<&Self>) -> Result<Option<String>> {
         let mut replaced = installed.map(|installed| installed.0.clone());
         if let Some(replaced) = &mut replaced {
             replaced["spec"] = self.0["spec"].clone();
@@ -150,7 +150,7 @@ impl Definition {
             Err(kube::Error::Api(status)) if matches!(status.code, 400 | 422) => {
                 Ok(Some(status.message.clone()))
             }
-            Err(error) => Err(error),
+            Err(error) => Err(refused(cluster, self.name(), "update", error)),
         }
     }
 
@@ -180,8 +180,9 @@ impl Definition {
 }
 
 /// The installed definition of a name.
-pub async fn installed(cluster: &Cluster, name: &str) -> kube::Result<Option<Definition>> {
-    Ok(cluster.at(&Kind::definitions(), None, name).read().await?.map(Definition))
+pub async fn installed(cluster: &Cluster, name: &str) -> Result<Option<Definition>> {
+    let found = cluster.at(&Kind::definitions(), None, name).read().await;
+    Ok(found.map_err(|error| refused(cluster, name, "get", error))?.map(Definition))
 }
 
 /// The error of a failed request about a definition, for a user.
@@ -215,7 +216,8 @@ pub mod tests {
 
     #[test]
     fn a_scratch_definition_attracts_nobody_and_validates_the_status() {
-        let scratch = Definition::new(definition(&json!({}))).unwrap().scratch("zz.example.org", "then");
+        let Definition(scratch) =
+            Definition::new(definition(&json!({}))).unwrap().scratch("zz.example.org", "then");
         assert_eq!(scratch["metadata"]["name"], "things.zz.example.org");
         assert_eq!(scratch["metadata"]["labels"], json!({keys::SCRATCH: "true"}));
         let version = &scratch["spec"]["versions"][0];

@@ -92,7 +92,7 @@ async fn checked(
     let mut scratch = None;
     let checked = interrupt.or(Box::pin(check(cluster, definition, id, &mut scratch))).await;
     if let Some(scratch) = scratch {
-        scratch.remove(cluster).await?;
+        scratch.remove().await?;
     }
     checked.transpose()
 }

@@ -20,19 +20,8 @@ const OBJECTS_LEFT: u8 = 4;
 pub struct Arguments {
     /// The kind, in any form that kubectl accepts, or the name of its CustomResourceDefinition
     kind: String,
-    /// Make this version the storage version first, for example for the way back to a former definition
-    #[arg(long, value_name = "VERSION")]
-    to: Option<String>,
-    /// A field whose values may be lost, as a message of this command names it, without positions in lists: spec.rules[].color;
-    /// can be given several times
-    #[arg(long, value_name = "FIELD")]
-    drop: Vec<String>,
-    /// A version that is stored, but not served: what only it holds is given up unread; can be given several times
-    #[arg(long, value_name = "VERSION")]
-    unread: Vec<String>,
-    /// Only report what would happen
-    #[arg(long)]
-    dry_run: bool,
+    #[command(flatten)]
+    migration: Migration,
 }
 
 /// Migrates a kind.
@@ -40,17 +29,12 @@ pub async fn run(options: &Options, output: Output, arguments: &Arguments) -> Re
     let cluster = options.connect().await?;
     let mut interrupt = Interrupt::new()?;
     let name = definition(&cluster, &arguments.kind)?;
-    let migration = Migration {
-        to: arguments.to.clone(),
-        drop: arguments.drop.clone(),
-        unread: arguments.unread.clone(),
-        dry_run: arguments.dry_run,
-    };
-    let Some(migrated) = interrupt.or(Box::pin(migrate(&cluster, &name, &migration))).await else {
+    let migration = &arguments.migration;
+    let Some(migrated) = interrupt.or(Box::pin(migrate(&cluster, &name, migration))).await else {
         return Ok(interrupted());
     };
     let migrated = migrated?;
-    output.print(&migrated, |paint| text(&migrated, arguments.dry_run, paint))?;
+    output.print(&migrated, |paint| text(&migrated, migration.dry_run, paint))?;
     Ok(if migrated.is_complete() { ExitCode::SUCCESS } else { ExitCode::from(OBJECTS_LEFT) })
 }
 
