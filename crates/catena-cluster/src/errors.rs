@@ -125,8 +125,6 @@ impl fmt::Display for NotFound {
     }
 }
 
-impl std::error::Error for NotFound {}
-
 /// An object does not exist.
 pub(crate) fn not_found(kind: &str, name: &str, namespace: Option<&str>, known: &[String]) -> Error {
     let place = namespace.map_or_else(String::new, |namespace| format!(" in namespace {namespace:?}"));
@@ -143,7 +141,7 @@ pub(crate) fn not_found(kind: &str, name: &str, namespace: Option<&str>, known: 
             format!("; existing ones: {}{more}", some.join(", "))
         }
     };
-    Error::new(NotFound(format!("there is no {kind} {name:?}{place}{hint}")))
+    Error::msg(NotFound(format!("there is no {kind} {name:?}{place}{hint}")))
 }
 
 /// The API server refused a request for an object of a kind and its plural, or for all of them if there is no name.
@@ -163,9 +161,8 @@ pub fn refused(
              {verb} {resource}{place}`)",
             status.message
         ),
-        kube::Error::Api(status) => anyhow!("cannot {verb} {what}: {}", status.message),
-        kube::Error::BuildRequest(request::Error::Validation(message)) => {
-            anyhow!("cannot {verb} {what}: {message}")
+        kube::Error::Api(_) | kube::Error::BuildRequest(request::Error::Validation(_)) => {
+            anyhow!("cannot {verb} {what}: {}", read_failure(&error))
         }
         error => anyhow!("the API server does not answer: cannot {verb} {what}: {}", innermost(&error)),
     }

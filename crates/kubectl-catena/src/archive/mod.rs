@@ -20,7 +20,7 @@ pub use collect::{LeftOut, Saved, collect};
 pub use restore::{Choices, restore};
 
 use self::{
-    commands::{COMMAND_OF_OTHERS, REQUEST_OF_OTHERS, Target, Way},
+    commands::{COMMAND_OF_OTHERS, REQUEST_OF_OTHERS, Way},
     folder::Folder,
     index::{INDEX, Index, Scope},
     manifest::Manifest,

@@ -20,8 +20,9 @@ pub fn references(manifests: &[Manifest]) -> HashMap<String, Vec<String>> {
     let named = |manifest: &Manifest| {
         let (own, mut uids) = (manifest.identity(), Vec::new());
         let is_near = |object: &&Identity| object.namespace.is_none() || object.namespace == own.namespace;
-        each_name("", "", &manifest.object()["spec"], &mut |within, field, name| {
-            let field = if field == "name" { within } else { field };
+        each_name("", &Value::Null, "", &manifest.object()["spec"], &mut |within, object, field, name| {
+            let kind = object["kind"].as_str().unwrap_or(within);
+            let field = if field == "name" { kind } else { field };
             let called = by_name.get(name).into_iter().flatten().filter(is_near);
             let meant = called.filter(|object| is_after(&object.kind, field) && object.uid != own.uid);
             uids.extend(meant.map(|object| object.uid.clone()));
@@ -31,14 +32,19 @@ pub fn references(manifests: &[Manifest]) -> HashMap<String, Vec<String>> {
     manifests.iter().map(named).collect()
 }
 
-/// Gives each text that may name an object, with its field, and the kind beside it or else the field that it is within.
-fn each_name(within: &str, field: &str, value: &Value, see: &mut impl FnMut(&str, &str, &str)) {
+/// Gives each text that may name an object, with its field, the object that has this, and the field of that object.
+fn each_name(
+    within: &str,
+    object: &Value,
+    field: &str,
+    value: &Value,
+    see: &mut impl FnMut(&str, &Value, &str, &str),
+) {
     match value {
-        Value::String(name) => see(within, field, name),
-        Value::Array(items) => items.iter().for_each(|item| each_name(within, field, item, see)),
+        Value::String(name) => see(within, object, field, name),
+        Value::Array(items) => items.iter().for_each(|item| each_name(within, object, field, item, see)),
         Value::Object(fields) => {
-            let within = fields.get("kind").and_then(Value::as_str).unwrap_or(field);
-            fields.iter().for_each(|(field, value)| each_name(within, field, value, see));
+            fields.iter().for_each(|(inner, inside)| each_name(field, value, inner, inside, see));
         }
         _ => {}
     }
@@ -56,7 +62,7 @@ pub type Use = (&'static str, String);
 /// The objects that pods need by what a value names.
 pub fn uses(value: &Value) -> BTreeSet<Use> {
     let mut uses = BTreeSet::new();
-    each_name("", "", value, &mut |within, field, name| {
+    each_name("", &Value::Null, "", value, &mut |within, _, field, name| {
         if let Some(kind) = kind_of(within).filter(|_| ["secretName", "claimName", "name"].contains(&field)) {
             uses.insert((kind, name.to_owned()));
         }

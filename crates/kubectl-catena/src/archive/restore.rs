@@ -26,8 +26,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::{
-    Folder, Manifest, Note, Report, Target, Uids, Way, commands, create, definitions, manifest, order,
-    selection,
+    Folder, Manifest, Note, Report, Uids, Way, commands, create, definitions, manifest, order, selection,
 };
 use crate::{
     chain::{command_kinds, declared_commands},
@@ -85,12 +84,9 @@ pub async fn restore(
     let created = definitions::create_missing(cluster, &definitions).await?;
     // Also of definitions that have just come back.
     let commands = command_kinds(cluster).await?;
-    let mut result = Report::default();
-    for definition in definitions {
-        let identity = definition.identity();
-        let is_new = created.contains(&identity.name);
-        if is_new { &mut result.restored } else { &mut result.present }.push(identity);
-    }
+    let definitions = definitions.iter().map(Manifest::identity);
+    let (restored, present) = definitions.partition(|definition| created.contains(&definition.name));
+    let result = Report { restored, present, ..Report::default() };
     let mut restoration = Restoration { result, ..Restoration::new(cluster, choices, &objects) };
     restoration.all(objects, &commands).await;
     restoration.progress.clear();
@@ -117,8 +113,8 @@ impl<'r> Restoration<'r> {
         let (commands, others): (Vec<_>, Vec<_>) = objects.into_iter().partition(Manifest::is_command);
         let (mut ended, mut waiting) = (Vec::new(), Vec::new());
         for command in commands {
-            match self.target(&command).await.map(|target| commands::way(&command, target, &self.carried_out))
-            {
+            let is_live = self.has_live_target(&command).await;
+            match is_live.map(|is_live| commands::way(&command, is_live, &self.carried_out)) {
                 Ok(Way::AsEnded) => ended.push(command),
                 Ok(Way::AsWaiting) => waiting.push(command),
                 Ok(Way::NotAtAll(why)) => self.leave_out(&command, why).await,
@@ -195,16 +191,16 @@ impl<'r> Restoration<'r> {
         }
     }
 
-    /// The state of a command's target: what its owners in the backup are now.
-    async fn target(&self, command: &Manifest) -> Result<Target, String> {
+    /// Whether a target of a command carries out commands: it is there, and not held by this restoration.
+    async fn has_live_target(&self, command: &Manifest) -> Result<bool, String> {
         for target in commands::targets(command) {
             let is_held =
                 |live: &Value| create::is_incomplete(live, &target.uid) && live["spec"]["paused"] == true;
             if self.found(&target).await?.is_some_and(|live| !is_held(&live)) {
-                return Ok(Target::Live);
+                return Ok(true);
             }
         }
-        Ok(Target::Held)
+        Ok(false)
     }
 
     fn at<'a>(&'a self, kind: &'a Kind, identity: &'a Identity) -> At<'a> {

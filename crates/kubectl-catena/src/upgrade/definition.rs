@@ -49,11 +49,6 @@ impl Definition {
         self.text("/metadata/name")
     }
 
-    /// Its plural.
-    pub fn plural(&self) -> &str {
-        self.text("/spec/names/plural")
-    }
-
     /// Its kind in one of its versions.
     pub fn kind(&self, version: &str) -> Kind {
         let group = self.text("/spec/group");
@@ -62,7 +57,7 @@ impl Definition {
             version: version.to_owned(),
             api_version: format!("{group}/{version}"),
             kind: self.text("/spec/names/kind").to_owned(),
-            plural: self.plural().to_owned(),
+            plural: self.text("/spec/names/plural").to_owned(),
         };
         Kind::of(resource, self.text("/spec/scope") == "Namespaced")
     }
@@ -93,16 +88,9 @@ impl Definition {
         stored.into_iter().flatten().filter_map(Value::as_str).collect()
     }
 
-    /// The versions in which objects can be read.
-    pub fn served(&self) -> impl Iterator<Item = &str> {
-        self.versions()
-            .filter(|version| version["served"] == true)
-            .filter_map(|version| version["name"].as_str())
-    }
-
     /// Whether objects can be read in a version.
     pub fn is_served(&self, version: &str) -> bool {
-        self.served().any(|served| served == version)
+        self.version(version).is_some_and(|version| version["served"] == true)
     }
 
     /// Whether a webhook converts between versions, and not the server itself.
@@ -124,7 +112,7 @@ impl Definition {
         Self(json!({
             "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
             "metadata": {
-                "name": format!("{}.{group}", self.plural()),
+                "name": format!("{}.{group}", self.text("/spec/names/plural")),
                 "labels": {keys::SCRATCH: "true"}, "annotations": {keys::SCRATCH_UNTIL: until},
             },
             "spec": {
@@ -167,7 +155,8 @@ impl Definition {
         if is_in_both(self.storage()) {
             return format!("first migrate its objects: `{migrate}`");
         }
-        let mut common = std::iter::once(new.storage()).chain(self.served());
+        let versions = self.versions().filter_map(|version| version["name"].as_str());
+        let mut common = std::iter::once(new.storage()).chain(versions);
         match common.find(|version| is_in_both(version)) {
             Some(version) => format!("first migrate its objects: `{migrate} --to {version}`"),
             None => format!(

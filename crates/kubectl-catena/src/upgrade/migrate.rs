@@ -73,7 +73,7 @@ pub async fn migrate(cluster: &Cluster, name: &str, options: &Migration) -> Resu
     if let Some(version) = options.to.as_deref().filter(|version| *version != definition.storage()) {
         // From the change of the storage version on, each write of anybody drops what that version lacks.
         let planned = store_in(cluster, &definition, version, true).await?;
-        let tried = pass(cluster, &planned, options, true).await?;
+        let tried = Pass { cluster, definition: &planned, options, dry_run: true }.run().await?;
         if options.dry_run {
             return Ok(tried);
         }
@@ -83,62 +83,107 @@ pub async fn migrate(cluster: &Cluster, name: &str, options: &Migration) -> Resu
         }
         definition = store_in(cluster, &definition, version, false).await?;
     }
-    pass(cluster, &definition, options, options.dry_run).await
+    Pass { cluster, definition: &definition, options, dry_run: options.dry_run }.run().await
 }
 
-/// Goes over all objects of a definition; a dry run asks the server about each, without any effect.
-async fn pass(
-    cluster: &Cluster,
-    definition: &Definition,
-    options: &Migration,
+/// A walk over all objects of a definition; a dry run asks the server about each, without any effect.
+struct Pass<'m> {
+    cluster: &'m Cluster,
+    definition: &'m Definition,
+    options: &'m Migration,
     dry_run: bool,
-) -> Result<Migrated> {
-    let (name, storage) = (definition.name(), definition.storage());
-    let mut result = Migrated {
-        name: name.to_owned(),
-        storage_version: storage.to_owned(),
-        stored_versions: definition.stored().into_iter().map(str::to_owned).collect(),
-        ..Migrated::default()
-    };
-    let others: Vec<&str> = definition.stored().into_iter().filter(|version| *version != storage).collect();
-    if others.is_empty() {
-        return Ok(result);
-    }
-    ensure!(
-        definition.is_served(storage),
-        "version {storage} of {name} is the storage version, but not served, so that objects cannot be compared with it: set \
-         served: true for it"
-    );
-    let (served, hidden): (Vec<_>, Vec<_>) =
-        others.into_iter().partition(|version| definition.is_served(version));
-    let is_given_up = |version: &str| options.unread.iter().any(|unread| unread == version);
-    if let Some(version) = hidden.into_iter().find(|version| !is_given_up(version)) {
-        bail!(
-            "objects of {name} may be stored in version {version}, which is not served, so that nobody can see what they would \
-             lose: set served: true for it, or give up what only that version holds with --unread {version}"
+}
+
+impl Pass<'_> {
+    async fn run(&self) -> Result<Migrated> {
+        let Self { cluster, definition, options, dry_run } = *self;
+        let (name, storage) = (definition.name(), definition.storage());
+        let mut result = Migrated {
+            name: name.to_owned(),
+            storage_version: storage.to_owned(),
+            stored_versions: definition.stored().into_iter().map(str::to_owned).collect(),
+            ..Migrated::default()
+        };
+        let others: Vec<&str> =
+            definition.stored().into_iter().filter(|version| *version != storage).collect();
+        if others.is_empty() {
+            return Ok(result);
+        }
+        ensure!(
+            definition.is_served(storage),
+            "version {storage} of {name} is the storage version, but not served, so that objects cannot be compared with it: set \
+             served: true for it"
         );
+        let (served, hidden): (Vec<_>, Vec<_>) =
+            others.into_iter().partition(|version| definition.is_served(version));
+        let is_given_up = |version: &str| options.unread.iter().any(|unread| unread == version);
+        if let Some(version) = hidden.into_iter().find(|version| !is_given_up(version)) {
+            bail!(
+                "objects of {name} may be stored in version {version}, which is not served, so that nobody can see what they would \
+                 lose: set served: true for it, or give up what only that version holds with --unread {version}"
+            );
+        }
+        // What a webhook makes of an object is its own decision.
+        let compared = if definition.is_converted_by_webhook() { Vec::new() } else { served };
+        if !dry_run {
+            tokio::time::sleep(SETTLING_TIME).await;
+        }
+        let migrate = async |found| self.migrate(&compared, found).await;
+        let add = |place, migrated| result.add(place, migrated);
+        objects::each(cluster, definition, storage, "migrating", migrate, add).await?;
+        if result.is_complete() && !dry_run {
+            forget_others(cluster, definition).await?;
+            result.stored_versions = vec![storage.to_owned()];
+        }
+        Ok(result)
     }
-    // What a webhook makes of an object is its own decision.
-    let compared = if definition.is_converted_by_webhook() { Vec::new() } else { served };
-    if !dry_run {
-        tokio::time::sleep(SETTLING_TIME).await;
+
+    /// Stores an object in the storage version. `None` if it is gone.
+    async fn migrate(&self, compared: &[&str], object: Value) -> Result<Option<Verdict>, String> {
+        let kind = self.definition.kind(self.definition.storage());
+        let mut present = Some(object);
+        for _ in 0..ATTEMPTS {
+            let Some(object) = &present else { return Ok(None) };
+            let verdict = self.attempt(&kind, compared, object).await;
+            let verdict = verdict.map_err(|error| read_failure(&error))?;
+            if verdict.is_some() {
+                return Ok(verdict);
+            }
+            // Somebody changed it meanwhile, so that it has to be compared again.
+            let read = objects::read(self.cluster, &kind, object).await;
+            present = read.map_err(|error| read_failure(&error))?;
+        }
+        Err("others change it all the time; migrate again".to_owned())
     }
-    let object = Object {
-        cluster,
-        definition,
-        kind: definition.kind(storage),
-        compared,
-        drop: &options.drop,
-        dry_run,
-    };
-    let migrate = async |found| object.migrate(found).await;
-    let add = |place, migrated| result.add(place, migrated);
-    objects::each(cluster, definition, storage, "migrating", migrate, add).await?;
-    if result.is_complete() && !dry_run {
-        forget_others(cluster, definition).await?;
-        result.stored_versions = vec![storage.to_owned()];
+
+    /// `None` if the object has changed or gone meanwhile.
+    async fn attempt(&self, kind: &Kind, compared: &[&str], object: &Value) -> kube::Result<Option<Verdict>> {
+        let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
+        let mut verdict = Verdict::default();
+        for other in compared {
+            let form = objects::read(self.cluster, &self.definition.kind(other), object).await?;
+            let Some(form) = form.filter(|form| version(form) == version(object)) else { return Ok(None) };
+            verdict.lost.extend(lost(&form, object, self.definition.schema(other)));
+        }
+        verdict.lost.retain(|field| !field.is_default && !self.options.drop.contains(&field.general()));
+        if !verdict.lost.is_empty() {
+            return Ok(Some(verdict));
+        }
+        // It changes nothing but the version in which the server stores the object.
+        let patch =
+            json!({"metadata": {"uid": object["metadata"]["uid"], "resourceVersion": version(object)}});
+        let ObjectName { namespace, name } = ObjectName::of(object);
+        let (place, how) = (namespace.as_deref(), How { dry_run: self.dry_run, ..How::default() });
+        let write =
+            async || self.cluster.at(kind, place, &name).write::<Value>(Change::Merge(&patch), how).await;
+        match trial::retried(write).await {
+            Ok(_) => {}
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => return Ok(None),
+            Err(kube::Error::Api(status)) if status.code == 422 => verdict.refused = trial::causes(&status),
+            Err(error) => return Err(error),
+        }
+        Ok(Some(verdict))
     }
-    Ok(result)
 }
 
 impl Migrated {
@@ -156,64 +201,6 @@ impl Migrated {
             }
             Ok(Some(_)) => self.objects += 1,
         }
-    }
-}
-
-/// What the migration of an object needs.
-struct Object<'m> {
-    cluster: &'m Cluster,
-    definition: &'m Definition,
-    kind: Kind,
-    compared: Vec<&'m str>,
-    drop: &'m [String],
-    dry_run: bool,
-}
-
-impl Object<'_> {
-    /// Stores it in the storage version. `None` if it is gone.
-    async fn migrate(&self, object: Value) -> Result<Option<Verdict>, String> {
-        let mut present = Some(object);
-        for _ in 0..ATTEMPTS {
-            let Some(object) = &present else { return Ok(None) };
-            if let Some(verdict) = self.attempt(object).await.map_err(|error| read_failure(&error))? {
-                return Ok(Some(verdict));
-            }
-            // Somebody changed it meanwhile, so that it has to be compared again.
-            let read = objects::read(self.cluster, &self.kind, object).await;
-            present = read.map_err(|error| read_failure(&error))?;
-        }
-        Err("others change it all the time; migrate again".to_owned())
-    }
-
-    /// `None` if the object has changed or gone meanwhile.
-    async fn attempt(&self, object: &Value) -> kube::Result<Option<Verdict>> {
-        let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
-        let mut verdict = Verdict::default();
-        for other in &self.compared {
-            let form = objects::read(self.cluster, &self.definition.kind(other), object).await?;
-            let Some(form) = form.filter(|form| version(form) == version(object)) else { return Ok(None) };
-            let lost = lost(&form, object, self.definition.schema(other)).into_iter();
-            let lost = lost.filter(|field| !field.is_default && !self.drop.contains(&field.general()));
-            verdict.lost.extend(lost);
-        }
-        if !verdict.lost.is_empty() {
-            return Ok(Some(verdict));
-        }
-        // It changes nothing but the version in which the server stores the object.
-        let patch =
-            json!({"metadata": {"uid": object["metadata"]["uid"], "resourceVersion": version(object)}});
-        let ObjectName { namespace, name } = ObjectName::of(object);
-        let (place, how) = (namespace.as_deref(), How { dry_run: self.dry_run, ..How::default() });
-        let write = async || {
-            self.cluster.at(&self.kind, place, &name).write::<Value>(Change::Merge(&patch), how).await
-        };
-        match trial::retried(write).await {
-            Ok(_) => {}
-            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => return Ok(None),
-            Err(kube::Error::Api(status)) if status.code == 422 => verdict.refused = trial::causes(&status),
-            Err(error) => return Err(error),
-        }
-        Ok(Some(verdict))
     }
 }
 

@@ -45,14 +45,8 @@ impl Restoration<'_> {
             return Ok(());
         }
         let owners = self.owners(object).await?;
-        let bound = self.uids.bound(object, &owners);
-        let mut patch = json!({"metadata": {}});
         // What a controller may have added meanwhile is the same.
-        for field in ["labels", "annotations", "ownerReferences"] {
-            if let Some(value) = bound["metadata"].get(field) {
-                patch["metadata"][field] = value.clone();
-            }
-        }
+        let patch = json!({"metadata": self.uids.bound(object, &owners)["metadata"]});
         self.complete(&identity, object, patch).await
     }
 
