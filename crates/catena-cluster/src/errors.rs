@@ -107,10 +107,11 @@ pub(crate) fn no_answer(server: &str, error: kube::Error) -> Error {
         kube::Error::Auth(error) => anyhow!(
             "the credentials of the kubeconfig cannot be obtained: {error}; log in again, or choose another --context"
         ),
+        // The layers above the cause name only our libraries.
         error => anyhow!(
             "no API server answers at {server}: {}; is the cluster running, and is this the right context (`kubectl \
              config current-context`)?",
-            innermost(&error)
+            Error::from(error).root_cause()
         ),
     }
 }
@@ -164,7 +165,10 @@ pub fn refused(
         kube::Error::Api(_) | kube::Error::BuildRequest(request::Error::Validation(_)) => {
             anyhow!("cannot {verb} {what}: {}", read_failure(&error))
         }
-        error => anyhow!("the API server does not answer: cannot {verb} {what}: {}", innermost(&error)),
+        error => anyhow!(
+            "the API server does not answer: cannot {verb} {what}: {}",
+            Error::from(error).root_cause()
+        ),
     }
 }
 
@@ -172,15 +176,6 @@ pub fn refused(
 #[must_use]
 pub fn is_missing_right(message: &str) -> bool {
     message.contains("User \"") && message.contains("cannot ")
-}
-
-/// The layers above the cause name only our libraries.
-fn innermost(error: &kube::Error) -> String {
-    let mut last: &dyn std::error::Error = error;
-    while let Some(source) = last.source() {
-        last = source;
-    }
-    last.to_string()
 }
 
 #[cfg(test)]

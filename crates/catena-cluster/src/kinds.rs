@@ -5,7 +5,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::{
     Client, Resource,
     core::{
-        DynamicObject, TypeMeta,
+        DynamicObject, GroupVersionKind, TypeMeta,
         discovery::v2::{APIGroupDiscovery, APIResourceDiscovery},
     },
     discovery::ApiResource,
@@ -163,12 +163,10 @@ fn kinds_of(group: &APIGroupDiscovery) -> Vec<Kind> {
     let mut kinds: Vec<Kind> = Vec::new();
     for version in &group.versions {
         let of = version.version.clone().unwrap_or_default();
-        for resource in &version.resources {
-            if let Some(mut kind) = kind_of(&name, &of, resource) {
-                // Versions come in the server's order of preference.
-                kind.is_preferred = !kinds.iter().any(|known| known.resource.plural == kind.resource.plural);
-                kinds.push(kind);
-            }
+        for kind in version.resources.iter().filter_map(|resource| kind_of(&name, &of, resource)) {
+            // Versions come in the server's order of preference.
+            let is_preferred = !kinds.iter().any(|known| known.resource.plural == kind.resource.plural);
+            kinds.push(Kind { is_preferred, ..kind });
         }
     }
     kinds
@@ -176,13 +174,12 @@ fn kinds_of(group: &APIGroupDiscovery) -> Vec<Kind> {
 
 fn kind_of(group: &str, version: &str, resource: &APIResourceDiscovery) -> Option<Kind> {
     let kind = resource.response_kind.as_ref()?.kind.clone()?;
-    let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
     let can = |verb: &str| resource.verbs.iter().any(|known| known == verb);
     let plural = resource.resource.clone().unwrap_or_default();
     let names = [plural.clone(), kind.to_lowercase()].into_iter().chain(resource.singular_resource.clone());
     let names = names.chain(resource.short_names.clone()).collect();
-    let resource_of =
-        ApiResource { group: group.to_owned(), version: version.to_owned(), api_version, kind, plural };
+    let kind = GroupVersionKind::gvk(group, version, &kind);
+    let resource_of = ApiResource::from_gvk_with_plural(&kind, &plural);
     can("get").then(|| Kind {
         is_listed: can("list"),
         names,

@@ -42,13 +42,14 @@ pub async fn create_missing(cluster: &mut Cluster, definitions: &[Manifest]) -> 
             create::merge(place, "", live_uid, patch).await.map_err(|error| failed("patch", error))?;
         }
     }
+    let mut missing = Vec::new();
     let served = until(SERVED_INTERVAL, SERVED_TIMEOUT, async || {
         cluster.kinds = Kinds::discover(&cluster.client).await.context("the kinds of the server")?;
-        Ok(definitions.iter().all(|definition| is_served(&cluster.kinds, definition)))
+        let unserved = definitions.iter().filter(|definition| !is_served(&cluster.kinds, definition));
+        missing = unserved.map(|definition| definition.identity().name).collect();
+        Ok(missing.is_empty())
     });
     if !served.await? {
-        let missing = definitions.iter().filter(|definition| !is_served(&cluster.kinds, definition));
-        let missing: Vec<String> = missing.map(|definition| definition.identity().name).collect();
         bail!(
             "the server does not serve {} after {} s: `kubectl describe customresourcedefinition` says why",
             missing.join(", "),

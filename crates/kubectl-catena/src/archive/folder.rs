@@ -4,7 +4,7 @@
 //! to its end: until then, the former one stays as it is.
 
 use std::{
-    fs::{self, DirBuilder, OpenOptions},
+    fs::{self, DirBuilder, DirEntry, OpenOptions},
     io::{self, ErrorKind, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
@@ -53,11 +53,10 @@ impl Folder {
             );
             index
         } else {
+            let is_hidden = |entry: DirEntry| entry.file_name().to_string_lossy().starts_with('.');
             let mut entries = fs::read_dir(path).with_context(cannot)?;
             ensure!(
-                entries.all(
-                    |entry| entry.is_ok_and(|entry| entry.file_name().to_string_lossy().starts_with('.'))
-                ),
+                entries.all(|entry| entry.is_ok_and(is_hidden)),
                 "{} is not empty, and no backup: choose a new folder, because a backup deletes the files of objects that are \
                  gone",
                 path.display()

@@ -98,6 +98,7 @@ mod tests {
         };
         for spec in [
             json!({"target": {"kind": "Cluster", "name": "db"}}),
+            json!({"poolerRef": {"kind": "Cluster", "name": "db"}}),
             json!({"clusterRef": {"name": "db"}}),
             json!({"sources": [{"sourceClusterName": "db"}]}),
             json!({"cluster": "db"}),
@@ -123,7 +124,7 @@ mod tests {
             ],
             "imagePullSecrets": [{"name": "registry"}],
             "containers": [{
-                "name": "web", "envFrom": [{"configMapRef": {"name": "env"}}, {"secretRef": {"name": "keys"}}],
+                "name": "web", "envFrom": [{"configMapRef": {"name": "env"}}, {"secretRef": {"kind": "Any", "name": "keys"}}],
                 "env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "db", "key": "password"}}}],
             }],
         });

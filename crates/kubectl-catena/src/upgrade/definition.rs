@@ -3,7 +3,7 @@
 use anyhow::{Result, bail, ensure};
 use catena_api::keys;
 use catena_cluster::{Change, Cluster, How, Kind, errors};
-use kube::discovery::ApiResource;
+use kube::{core::GroupVersionKind, discovery::ApiResource};
 use operator_templates::is_object_name;
 use serde_json::{Value, json};
 
@@ -51,14 +51,8 @@ impl Definition {
 
     /// Its kind in one of its versions.
     pub fn kind(&self, version: &str) -> Kind {
-        let group = self.text("/spec/group");
-        let resource = ApiResource {
-            group: group.to_owned(),
-            version: version.to_owned(),
-            api_version: format!("{group}/{version}"),
-            kind: self.text("/spec/names/kind").to_owned(),
-            plural: self.text("/spec/names/plural").to_owned(),
-        };
+        let kind = GroupVersionKind::gvk(self.text("/spec/group"), version, self.text("/spec/names/kind"));
+        let resource = ApiResource::from_gvk_with_plural(&kind, self.text("/spec/names/plural"));
         Kind::of(resource, self.text("/spec/scope") == "Namespaced")
     }
 

@@ -256,7 +256,7 @@ async fn forget_others(cluster: &Cluster, before: &Definition) -> Result<()> {
 mod tests {
     use std::sync::{Arc, Mutex};
 
-    use catena_cluster::testing::cluster;
+    use catena_cluster::testing::{answering, cluster, status};
     use http::{Method, Request, Response};
     use kube::{Client, client::Body};
     use tower::service_fn;
@@ -327,5 +327,27 @@ mod tests {
             sent.iter().any(|write| write.contains("customresourcedefinitions") && !is_tried(write)),
             "{sent:?}"
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refused_object_is_named_and_one_that_goes_meanwhile_is_not() {
+        let definition = Definition::new(two_versions()).unwrap();
+        let object =
+            json!({"metadata": {"namespace": "shop", "name": "a", "uid": "u", "resourceVersion": "1"}});
+        let mut migrated = Migrated::default();
+        for (code, expected) in [(422, (0, 1, 0)), (404, (0, 1, 0)), (200, (1, 1, 0)), (403, (1, 1, 1))] {
+            let (cluster, _) = answering(move |method, _, body| match (method, code) {
+                (&Method::PATCH, 200) => (http::StatusCode::OK, body.clone()),
+                (&Method::PATCH, code) => status(code, "Refused", "no"),
+                _ => status(404, "NotFound", "not found"),
+            });
+            let options = Migration::default();
+            let pass = Pass { cluster: &cluster, definition: &definition, options: &options, dry_run: false };
+            migrated.add(ObjectName::of(&object), pass.migrate(&[], object.clone()).await);
+            let counts = (migrated.objects, migrated.refused.len(), migrated.failed.len());
+            assert_eq!(counts, expected, "{migrated:?}");
+        }
+        assert!(migrated.left.is_empty() && !migrated.is_complete());
+        assert_eq!(migrated.refused[0].causes[0].message, "no");
     }
 }

@@ -64,15 +64,12 @@ fn of_file(file: &Path) -> Result<Vec<Definition>> {
 
 /// Like `kubectl apply --filename FOLDER`: the manifests directly in it.
 fn of_folder(folder: &Path) -> Result<Vec<Definition>> {
-    let cannot = || format!("{} cannot be read", folder.display());
-    let mut files = Vec::new();
-    for entry in fs::read_dir(folder).with_context(cannot)? {
-        let file = entry.with_context(cannot)?.path();
-        let extension = file.extension().and_then(|extension| extension.to_str());
-        if matches!(extension, Some("yaml" | "yml" | "json")) {
-            files.push(file);
-        }
-    }
+    let files: io::Result<Vec<_>> =
+        fs::read_dir(folder).and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect());
+    let mut files = files.with_context(|| format!("{} cannot be read", folder.display()))?;
+    let extension =
+        |file: &PathBuf| file.extension().map(|extension| extension.to_string_lossy().into_owned());
+    files.retain(|file| matches!(extension(file).as_deref(), Some("yaml" | "yml" | "json")));
     files.sort();
     let found: Result<Vec<_>> = files.iter().map(|file| of_file(file)).collect();
     Ok(found?.into_iter().flatten().collect())
@@ -109,7 +106,10 @@ mod tests {
         let list = json!({"apiVersion": "v1", "kind": "List", "items": [one, {"kind": "ConfigMap"}]});
         let text = format!("{{bad: [yaml\n---\n{one}\n--- # next\nkind: ConfigMap\n---\n{list}\n");
         assert_eq!(parse(&text, "here").unwrap().len(), 2);
+        assert_eq!(parse(&format!("---\r\n{one}\r\n---\r\n{one}\r\n"), "here").unwrap().len(), 2);
+        assert_eq!(parse(&format!("a: b\n--- {one}\n---\n"), "here").unwrap().len(), 1);
         assert!(parse("kind: ConfigMap\n", "here").unwrap().is_empty());
+        assert!(parse(" \n", "here").unwrap_err().to_string().contains("is empty"));
     }
 
     #[test]

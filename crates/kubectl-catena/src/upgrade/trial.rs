@@ -9,9 +9,8 @@ use serde_json::{Value, json};
 
 use super::{LostField, Scratch, lost};
 
-/// Attempts of a request that fails for a reason that may pass.
-const ATTEMPTS: u32 = 5;
-const FIRST_PAUSE: Duration = Duration::from_millis(200);
+/// Milliseconds before a request is repeated that fails for a reason that may pass.
+const PAUSES: [u64; 4] = [200, 400, 800, 1600];
 
 /// The answer of the server about an object.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -78,16 +77,14 @@ impl Scratch<'_> {
 
 /// Repeats a request without effect while the server is busy, or has just learned of the kind.
 pub async fn retried<T>(request: impl AsyncFn() -> kube::Result<T>) -> kube::Result<T> {
-    let mut pause = FIRST_PAUSE;
-    for _ in 1..ATTEMPTS {
+    for pause in PAUSES {
         match request().await {
             Err(kube::Error::Api(status)) if !matches!(status.code, 404 | 429 | 500..) => {
                 return Err(kube::Error::Api(status));
             }
-            Err(_) => tokio::time::sleep(pause).await,
+            Err(_) => tokio::time::sleep(Duration::from_millis(pause)).await,
             done => return done,
         }
-        pause *= 2;
     }
     request().await
 }
@@ -148,6 +145,6 @@ mod tests {
         answer(422).await;
         assert_eq!(asked.replace(0), 1);
         answer(429).await;
-        assert_eq!(asked.get(), ATTEMPTS);
+        assert_eq!(asked.get(), 1 + PAUSES.len());
     }
 }
