@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use basic_deployment_controller::revision;
 use catena_api::{Pin, keys};
+use catena_cluster::Identity;
 use serde_json::Value;
 
 use super::Manifest;
@@ -74,9 +75,14 @@ impl Uids {
         });
     }
 
+    /// The new object, with the uid of the former one.
+    pub fn identity(&self, manifest: &Manifest) -> Identity {
+        Identity { name: self.name(manifest), ..manifest.identity() }
+    }
+
     /// The name of the new object: that of a stored revision follows from the uid of its `BasicDeployment`, and any other
     /// name stays.
-    pub fn name(&self, manifest: &Manifest) -> String {
+    fn name(&self, manifest: &Manifest) -> String {
         let name = manifest.identity().name;
         if manifest.identity().kind != "ControllerRevision" {
             return name;

@@ -57,6 +57,8 @@ pub struct Choices {
 struct Restoration<'r> {
     cluster: &'r Cluster,
     choices: Choices,
+    /// The kinds of commands.
+    commands: Vec<Kind>,
     uids: Uids,
     carried_out: HashSet<String>,
     /// The uids in the backup of objects that could not be brought back.
@@ -87,19 +89,20 @@ pub async fn restore(
     let definitions = definitions.iter().map(Manifest::identity);
     let (restored, present) = definitions.partition(|definition| created.contains(&definition.name));
     let result = Report { restored, present, ..Report::default() };
-    let mut restoration = Restoration { result, ..Restoration::new(cluster, choices, &objects) };
-    restoration.all(objects, &commands).await;
+    let mut restoration = Restoration { result, ..Restoration::new(cluster, choices, commands, &objects) };
+    restoration.all(objects).await;
     restoration.progress.clear();
     Ok(restoration.result)
 }
 
 impl<'r> Restoration<'r> {
-    fn new(cluster: &'r Cluster, choices: Choices, objects: &[Manifest]) -> Self {
+    fn new(cluster: &'r Cluster, choices: Choices, commands: Vec<Kind>, objects: &[Manifest]) -> Self {
         let progress = Progress::new("restoring");
         progress.expect(objects.len() as u64);
         Self {
             cluster,
             choices,
+            commands,
             uids: Uids::of(objects),
             carried_out: commands::carried_out(objects),
             lost: HashSet::new(),
@@ -109,7 +112,7 @@ impl<'r> Restoration<'r> {
         }
     }
 
-    async fn all(&mut self, objects: Vec<Manifest>, command_kinds: &[Kind]) {
+    async fn all(&mut self, objects: Vec<Manifest>) {
         let (commands, others): (Vec<_>, Vec<_>) = objects.into_iter().partition(Manifest::is_command);
         let (mut ended, mut waiting) = (Vec::new(), Vec::new());
         for command in commands {
@@ -125,7 +128,7 @@ impl<'r> Restoration<'r> {
         for command in &ended {
             self.bring_back(command, true).await;
         }
-        let others = order::in_order(self.without_left_out(others, command_kinds).await);
+        let others = order::in_order(self.without_left_out(others).await);
         for object in &others {
             self.bring_back(object, false).await;
         }
@@ -226,7 +229,7 @@ impl<'r> Restoration<'r> {
     }
 
     async fn place(&mut self, manifest: &Manifest, is_ended_command: bool) -> Result<(), String> {
-        let identity = Identity { name: self.uids.name(manifest), ..manifest.identity() };
+        let identity = self.uids.identity(manifest);
         let kind = self.cluster.kinds.of(&identity).cloned();
         let kind = kind
             .ok_or_else(|| format!("the server has no kind {} of {}", identity.kind, identity.api_version))?;
@@ -261,7 +264,7 @@ impl<'r> Restoration<'r> {
             }
             // Data, commands and BasicDeployments are completed at the end.
             if !is_early && !manifest.is_deployment() {
-                self.complete(&identity, manifest, json!({})).await?;
+                self.complete(manifest, json!({})).await?;
             }
         }
         self.uids.insert(&identity.uid, &uid);

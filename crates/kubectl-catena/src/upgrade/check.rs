@@ -71,7 +71,7 @@ impl Checked {
 /// also if this does not come to its end.
 pub async fn check<'c>(
     cluster: &'c Cluster,
-    new: &Definition,
+    new: &'c Definition,
     id: Option<&str>,
     scratch: &mut Option<Scratch<'c>>,
 ) -> Result<Checked> {
@@ -87,7 +87,7 @@ pub async fn check<'c>(
     // It is known before it is created: an interruption may come between.
     let scratch = scratch.insert(Scratch::planned(cluster, new, id));
     match scratch.create().await {
-        Ok(()) => scratch.while_claimed(objects(scratch, &live, new, &mut checked)).await?,
+        Ok(()) => scratch.while_claimed(objects(scratch, &live, &mut checked)).await?,
         // A schema that the server does not accept is already named.
         Err(error) if checked.refused_definition.is_some() => {
             let why = format!("the new schema cannot be tried: {error:#}");
@@ -110,12 +110,7 @@ fn findings(live: &Definition, new: &Definition) -> Vec<Finding> {
 }
 
 /// Tries every object in the form in which it is stored.
-async fn objects(
-    scratch: &Scratch<'_>,
-    live: &Definition,
-    new: &Definition,
-    checked: &mut Checked,
-) -> Result<()> {
+async fn objects(scratch: &Scratch<'_>, live: &Definition, checked: &mut Checked) -> Result<()> {
     let stored = live.stored().into_iter();
     let (mut readable, hidden): (Vec<_>, Vec<_>) = stored.partition(|version| live.is_served(version));
     checked.unchecked.extend(hidden.into_iter().map(|version| {
@@ -127,8 +122,8 @@ async fn objects(
     let [first, others @ ..] = &*readable else { return Ok(()) };
     // A webhook decides what is kept in another version.
     let others = if live.is_converted_by_webhook() { &[] } else { others };
-    scratch.until_served(new.storage()).await?;
-    let attempt = async |object| try_object(scratch, live, new, (first, others), object).await;
+    scratch.until_served(scratch.model.storage()).await?;
+    let attempt = async |object| try_object(scratch, live, (first, others), object).await;
     let add = |place, verdict| checked.add(place, verdict);
     objects::each(scratch.cluster, live, first, "trying", attempt, add).await
 }
@@ -138,11 +133,10 @@ async fn objects(
 async fn try_object(
     scratch: &Scratch<'_>,
     live: &Definition,
-    new: &Definition,
     (first, others): (&str, &[&str]),
     object: Value,
 ) -> kube::Result<Verdict> {
-    let mut forms = vec![(first, object)];
+    let (new, mut forms) = (scratch.model, vec![(first, object)]);
     for version in others {
         let form = objects::read(scratch.cluster, &live.kind(version), &forms[0].1).await?;
         forms.extend(form.map(|form| (*version, form)));

@@ -52,6 +52,8 @@ enum Creation {
 /// A scratch definition. Its name is its own, and is known before it is created, so that it can be removed at any time.
 pub struct Scratch<'c> {
     pub cluster: &'c Cluster,
+    /// The definition whose schemas it has.
+    pub model: &'c Definition,
     pub definition: Definition,
     creation: Creation,
 }
@@ -74,12 +76,12 @@ pub struct Leftover {
 
 impl<'c> Scratch<'c> {
     /// The scratch definition of a definition, which is not created yet.
-    pub fn planned(cluster: &'c Cluster, definition: &Definition, id: Option<&str>) -> Self {
+    pub fn planned(cluster: &'c Cluster, model: &'c Definition, id: Option<&str>) -> Self {
         let now = Timestamp::now();
         let its_own = || short_digest(&[&now.as_nanosecond().to_string(), &std::process::id().to_string()]);
         let group = format!("{GROUP_PREFIX}-{}.{}", id.map_or_else(its_own, str::to_owned), keys::GROUP);
-        let definition = definition.scratch(&group, &(now + CLAIM).to_string());
-        Self { cluster, definition, creation: Creation::Unanswered }
+        let definition = model.scratch(&group, &(now + CLAIM).to_string());
+        Self { cluster, model, definition, creation: Creation::Unanswered }
     }
 
     /// Creates it. It must be [removed](Self::remove), also if this does not come to its end.

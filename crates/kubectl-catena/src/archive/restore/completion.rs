@@ -40,25 +40,20 @@ impl Restoration<'_> {
 
     /// Gives data or an ended command its owners, and completes it.
     pub(super) async fn bind(&mut self, object: &Manifest) -> Result<(), String> {
-        let identity = object.identity();
-        if self.uids.get(&identity.uid).is_none() {
+        if self.uids.get(&object.identity().uid).is_none() {
             return Ok(());
         }
         let owners = self.owners(object).await?;
         // What a controller may have added meanwhile is the same.
         let patch = json!({"metadata": self.uids.bound(object, &owners)["metadata"]});
-        self.complete(&identity, object, patch).await
+        self.complete(object, patch).await
     }
 
     /// Completes an object that this restoration created, with a last change.
-    pub(super) async fn complete(
-        &self,
-        identity: &Identity,
-        manifest: &Manifest,
-        change: Value,
-    ) -> Result<(), String> {
-        let Some(kind) = self.cluster.kinds.of(identity) else { return Ok(()) };
-        let place = self.at(kind, identity);
+    pub(super) async fn complete(&self, manifest: &Manifest, change: Value) -> Result<(), String> {
+        let identity = self.uids.identity(manifest);
+        let Some(kind) = self.cluster.kinds.of(&identity) else { return Ok(()) };
+        let place = self.at(kind, &identity);
         for _ in 0..ATTEMPTS {
             let found = create::told(place.read().await)?;
             let Some(found) = found.filter(|found| create::is_incomplete(found, &identity.uid)) else {
@@ -79,9 +74,9 @@ impl Restoration<'_> {
 
     /// Completes a `BasicDeployment`: from here on, its controller acts.
     pub(super) async fn resume(&mut self, deployment: &Manifest) {
-        let identity = deployment.identity();
-        if self.lost.contains(&identity.uid) {
-            let new = self.uids.get(&identity.uid).map(str::to_owned);
+        let uid = deployment.identity().uid;
+        if self.lost.contains(&uid) {
+            let new = self.uids.get(&uid).map(str::to_owned);
             if self.result.restored.iter().any(|restored| Some(&restored.uid) == new.as_ref()) {
                 let why = "it stays paused, because not everything below it could be brought back: correct that, and restore again";
                 self.fail(deployment, why.to_owned());
@@ -93,7 +88,7 @@ impl Restoration<'_> {
         if let Some(pin) = self.uids.pin(deployment) {
             change["metadata"]["annotations"][keys::PINNED_REVISION] = pin.into();
         }
-        if let Err(why) = self.complete(&identity, deployment, change).await {
+        if let Err(why) = self.complete(deployment, change).await {
             self.fail(deployment, why);
         }
     }

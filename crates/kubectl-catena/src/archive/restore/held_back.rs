@@ -1,7 +1,7 @@
 //! Objects that a restoration does not bring back, so that no command runs again.
 
 use catena_api::keys;
-use catena_cluster::{Identity, Kind};
+use catena_cluster::Identity;
 use serde_json::Value;
 
 use super::{Restoration, uid};
@@ -12,15 +12,11 @@ use crate::archive::{
 impl Restoration<'_> {
     /// Without what must not come back, and without what that owns and is no data. A backup may hold commands of other projects:
     /// of a kind that was chosen, or is known as one since. It also holds the requests of their operators.
-    pub(super) async fn without_left_out(
-        &mut self,
-        mut objects: Vec<Manifest>,
-        commands: &[Kind],
-    ) -> Vec<Manifest> {
+    pub(super) async fn without_left_out(&mut self, mut objects: Vec<Manifest>) -> Vec<Manifest> {
         loop {
             let (before, mut others) = (objects.len(), Vec::new());
             for object in objects {
-                match self.why_left_out(&object, commands) {
+                match self.why_left_out(&object) {
                     Some(why) => self.leave_out(&object, why).await,
                     None => others.push(object),
                 }
@@ -32,10 +28,10 @@ impl Restoration<'_> {
         }
     }
 
-    fn why_left_out(&self, object: &Manifest, commands: &[Kind]) -> Option<&'static str> {
+    fn why_left_out(&self, object: &Manifest) -> Option<&'static str> {
         let identity = object.identity();
-        let is_declared =
-            self.cluster.kinds.of(&identity).is_some_and(|kind| commands::is_of_others(kind, commands));
+        let kind = self.cluster.kinds.of(&identity);
+        let is_declared = kind.is_some_and(|kind| commands::is_of_others(kind, &self.commands));
         if is_declared || identity.group() != keys::GROUP && object.is_bound() {
             return Some(COMMAND_OF_OTHERS);
         }

@@ -96,8 +96,8 @@ async fn restored(cluster: &Cluster, objects: Vec<Manifest>) -> Report {
 
 async fn restored_with(choices: Choices, cluster: &Cluster, objects: Vec<Manifest>) -> Report {
     let commands = command_kinds(cluster).await.unwrap();
-    let mut restoration = Restoration::new(cluster, choices, &objects);
-    restoration.all(objects, &commands).await;
+    let mut restoration = Restoration::new(cluster, choices, commands, &objects);
+    restoration.all(objects).await;
     restoration.result
 }
 
