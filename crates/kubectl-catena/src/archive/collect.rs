@@ -67,10 +67,6 @@ struct Collection<'c> {
     definitions: BTreeSet<String>,
     /// What pods of the objects need: kinds and objects.
     used: BTreeSet<(&'static str, Identity)>,
-    /// What may still be there, although it was not read.
-    unread: Vec<String>,
-    /// What was read, and cannot be kept.
-    unkept: Vec<String>,
     /// Why the first list of a chosen kind was refused.
     refused: Option<Error>,
     saved: Saved,
@@ -111,8 +107,6 @@ pub async fn collect(
         owners: Vec::new(),
         definitions: BTreeSet::new(),
         used: BTreeSet::new(),
-        unread: Vec::new(),
-        unkept: Vec::new(),
         refused: None,
         saved: Saved::default(),
     };
@@ -123,13 +117,11 @@ pub async fn collect(
     collection.dependents().await?;
     collection.owners().await?;
     collection.definitions().await?;
-    let Collection { folder, unread, unkept, refused, mut saved, .. } = collection;
+    let Collection { folder, refused, mut saved, .. } = collection;
     if saved.objects.is_empty() {
         return refused.map_or(Ok(saved), Err);
     }
-    saved.complete = unread.is_empty() && unkept.is_empty();
-    saved.keeps_former = !unread.is_empty();
-    folder.end(unread, unkept)?;
+    saved.complete = folder.end(saved.keeps_former)?;
     Ok(saved)
 }
 
@@ -166,7 +158,8 @@ impl Collection<'_> {
     fn miss(&mut self, gap: Gap) {
         // Chosen kinds are listed twice.
         if !self.saved.not_seen.contains(&gap) {
-            self.unread.push(gap.to_string());
+            self.saved.keeps_former = true;
+            self.folder.lack(&gap);
             self.saved.not_seen.push(gap);
         }
     }
@@ -175,7 +168,7 @@ impl Collection<'_> {
     fn cannot_keep(&mut self, kind: &Kind, object: &Identity, why: &str) {
         self.folder.keep(&kind.full_name(), object);
         let gap = Gap::new(self.name_of(kind, object), why);
-        self.unkept.push(gap.to_string());
+        self.folder.lack(&gap);
         self.saved.not_seen.push(gap);
     }
 

@@ -11,7 +11,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use catena_cluster::{Identity, sanitized};
+use catena_cluster::{Gap, Identity, sanitized};
 use operator_templates::{from_yaml, short_digest, to_yaml};
 
 use super::{INDEX, Index, Manifest, Scope};
@@ -119,13 +119,19 @@ impl Folder {
         is_kept
     }
 
-    /// Puts the new backup into the place of the former one, and removes the files of objects that are gone. With anything that
-    /// was not read, it removes nothing, because that or what it owns may still be there. It is complete only if it lacks nothing.
+    /// Something could not be read or kept.
+    pub fn lack(&mut self, gap: &Gap) {
+        self.new.not_seen.push(gap.to_string());
+    }
+
+    /// Puts the new backup into the place of the former one, and removes the files of objects that are gone; no file if the
+    /// former ones are kept, because something that was not read, or what it owns, may still be there. Returns whether the backup
+    /// is complete, which lacks nothing.
     ///
     /// # Errors
     /// When a file cannot be written or removed.
-    pub fn end(mut self, unread: Vec<String>, unkept: Vec<String>) -> Result<()> {
-        if !unread.is_empty() {
+    pub fn end(mut self, keeps_former: bool) -> Result<bool> {
+        if keeps_former {
             self.new.files.extend(self.former.files.iter().cloned());
         }
         // If it is interrupted from here on, all files belong to the former backup, which may lack as much as before.
@@ -143,9 +149,9 @@ impl Folder {
             let removed = unless_gone(fs::remove_file(&gone));
             removed.with_context(|| format!("{} cannot be removed", gone.display()))?;
         }
-        self.new.not_seen = [unread, unkept].concat();
         self.new.complete = self.new.not_seen.is_empty();
-        self.mark(&self.new)
+        self.mark(&self.new)?;
+        Ok(self.new.complete)
     }
 
     fn mark(&self, index: &Index) -> Result<()> {
@@ -256,7 +262,7 @@ mod tests {
 
         /// Makes a backup of these objects.
         fn backup(&self, objects: &[&Manifest]) {
-            self.collected(objects).end(Vec::new(), Vec::new()).unwrap();
+            self.collected(objects).end(false).unwrap();
         }
 
         fn collected(&self, objects: &[&Manifest]) -> Folder {
@@ -314,7 +320,7 @@ mod tests {
         folder.backup(&[&named("gone"), &named("web")]);
         let obstacle = folder.0.join(format!("shop/{DEPLOYMENTS}/api.yaml/full"));
         fs::create_dir_all(&obstacle).unwrap();
-        folder.collected(&[&named("api"), &named("web")]).end(Vec::new(), Vec::new()).unwrap_err();
+        folder.collected(&[&named("api"), &named("web")]).end(false).unwrap_err();
         assert_eq!(folder.read(), [named("gone"), named("web")]);
         fs::remove_dir_all(obstacle.parent().unwrap()).unwrap();
         folder.backup(&[&named("api"), &named("web")]);
@@ -350,7 +356,8 @@ mod tests {
             why.as_deref().is_some_and(|why| why.starts_with("its file could not be read again")),
             "{why:?}"
         );
-        backup.end(Vec::new(), vec!["deep".into()]).unwrap();
+        backup.lack(&Gap::new("deep", "too deep"));
+        assert!(!backup.end(false).unwrap());
         assert_eq!(folder.read(), [named("web")]);
         assert!(!Index::read(&folder.0).unwrap().complete);
     }
@@ -419,13 +426,15 @@ mod tests {
         let folder = Temporary::new("unread");
         let [web, api, job] = ["web", "api", "job"].map(named);
         folder.backup(&[&web, &api, &job]);
-        folder.begin().end(vec!["basicdeployments (forbidden)".into()], Vec::new()).unwrap();
+        let mut second = folder.begin();
+        second.lack(&Gap::new("basicdeployments", "forbidden"));
+        assert!(!second.end(true).unwrap());
         assert!(!Index::read(&folder.0).unwrap().complete);
         assert_eq!(folder.read().len(), 3);
         // All was read: one is being deleted, and another one is gone.
         let mut third = folder.collected(&[&web]);
         assert!(third.keep(DEPLOYMENTS, &api.identity()));
-        third.end(Vec::new(), Vec::new()).unwrap();
+        third.end(false).unwrap();
         assert_eq!(folder.read(), [api, web]);
     }
 

@@ -156,17 +156,16 @@ async fn try_object(
 
 impl Checked {
     fn add(&mut self, object: ObjectName, verdict: kube::Result<Verdict>) {
-        let verdict = match verdict {
+        let Verdict { refused, lost } = match verdict {
             Ok(verdict) => verdict,
             Err(error) => return self.unchecked.push(Gap::of(object.to_string(), &error)),
         };
         self.objects += 1;
-        if !verdict.refused.is_empty() {
-            self.refused.push(Refused { object: object.clone(), causes: verdict.refused });
+        if !refused.is_empty() {
+            self.refused.push(Refused { object: object.clone(), causes: refused });
         }
         // Nobody has set what only holds its default, probably.
-        let (defaults, fields): (Vec<_>, Vec<_>) =
-            verdict.lost.into_iter().partition(|field| field.is_default);
+        let (defaults, fields): (Vec<_>, Vec<_>) = lost.into_iter().partition(|field| field.is_default);
         for field in defaults.iter().map(LostField::general).collect::<BTreeSet<_>>() {
             *self.defaults_dropped.entry(field).or_default() += 1;
         }

@@ -297,7 +297,7 @@ impl Backup {
         let path = std::env::temp_dir().join(format!("catena-restore-{name}-{}", std::process::id()));
         let mut folder = Folder::begin(&path, Scope::default()).unwrap();
         folder.add("basicdeployments.catena.dev", &deployment()).unwrap();
-        folder.end(Vec::new(), Vec::new()).unwrap();
+        folder.end(false).unwrap();
         Self(path)
     }
 }
