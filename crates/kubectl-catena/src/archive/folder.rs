@@ -4,18 +4,24 @@
 //! to its end: until then, the former one stays as it is.
 
 use std::{
+    collections::BTreeSet,
     fs::{self, DirBuilder, DirEntry, OpenOptions},
     io::{self, ErrorKind, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use catena_cluster::{Gap, Identity, sanitized};
 use operator_templates::{from_yaml, short_digest, to_yaml};
+use serde::{Deserialize, Serialize};
 
-use super::{INDEX, Index, Manifest, Scope};
+use super::Manifest;
 
+/// The name of the index.
+const INDEX: &str = "backup.yaml";
+/// The version of the form of a folder.
+const FORMAT: u32 = 1;
 /// The folder of cluster-wide objects; no namespace has such a name.
 const CLUSTER_WIDE: &str = "_cluster";
 /// The folder in which a new backup is collected.
@@ -24,6 +30,82 @@ const COLLECTED: &str = ".backup.new";
 const MAX_FILE_NAME: usize = 255;
 /// Characters of an object's name in the name of its file, if the whole name is too long. Each has up to four bytes.
 const MAX_NAME: usize = 50;
+
+/// What a backup covers.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Scope {
+    /// The chosen kinds; empty for all of Catena.
+    pub kinds: BTreeSet<String>,
+    /// The namespace; `None` for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+}
+
+impl std::fmt::Display for Scope {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.kinds.is_empty() {
+            f.write_str("all kinds of Catena")?;
+        } else {
+            f.write_str(&self.kinds.iter().cloned().collect::<Vec<_>>().join(", "))?;
+        }
+        match &self.namespace {
+            Some(namespace) => write!(f, " in namespace {namespace}"),
+            None => f.write_str(" in all namespaces"),
+        }
+    }
+}
+
+/// The index of a backup. Any other file of this name is refused, because the files of a backup are deleted.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Index {
+    format: u32,
+    /// Whether the backup came to its end, and could read and keep everything.
+    complete: bool,
+    /// What it covers.
+    scope: Scope,
+    /// What a backup that came to its end could not read or keep.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    not_seen: Vec<String>,
+    /// The files of objects, relative to the folder.
+    files: BTreeSet<String>,
+}
+
+impl Index {
+    /// The index of a backup that has not come to its end.
+    const fn begun(scope: Scope) -> Self {
+        Self { format: FORMAT, complete: false, scope, not_seen: Vec::new(), files: BTreeSet::new() }
+    }
+
+    /// Reads the index in a folder.
+    ///
+    /// # Errors
+    /// When there is none, or it is not that of a backup.
+    fn read(folder: &Path) -> Result<Self> {
+        let file = folder.join(INDEX);
+        let text = fs::read_to_string(&file).with_context(|| {
+            format!(
+                "{} is no backup: {INDEX} cannot be read; `kubectl catena backup DIR` makes one",
+                folder.display()
+            )
+        })?;
+        let index: Self = serde_saphyr::from_str(&text)
+            .with_context(|| format!("{} is malformed, or not the index of a backup", file.display()))?;
+        ensure!(
+            index.format == FORMAT,
+            "{} has format {}, but this program reads {FORMAT}",
+            file.display(),
+            index.format
+        );
+        // They are deleted when their objects are gone.
+        let stranger = index.files.iter().find(|file| !is_of_object(Path::new(file)));
+        if let Some(stranger) = stranger {
+            bail!("{} lists {stranger}, which is no NAMESPACE/KIND/NAME.yaml in its folder", file.display());
+        }
+        Ok(index)
+    }
+}
 
 /// A backup in the making.
 #[derive(Debug)]
@@ -189,6 +271,13 @@ impl Drop for Folder {
         // The next backup removes it otherwise.
         self.discard().ok();
     }
+}
+
+fn is_of_object(file: &Path) -> bool {
+    let is_inside = file.components().all(|part| matches!(part, Component::Normal(_)));
+    is_inside
+        && file.components().count() == 3
+        && file.extension().is_some_and(|extension| extension == "yaml")
 }
 
 /// The path of an object's file in the folder: `NAMESPACE/KIND/NAME.yaml`.

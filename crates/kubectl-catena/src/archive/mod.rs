@@ -5,7 +5,6 @@ mod commands;
 mod create;
 mod definitions;
 mod folder;
-mod index;
 mod manifest;
 mod order;
 mod rebind;
@@ -21,8 +20,7 @@ pub use restore::{Choices, restore};
 
 use self::{
     commands::{COMMAND_OF_OTHERS, REQUEST_OF_OTHERS, Way},
-    folder::Folder,
-    index::{INDEX, Index, Scope},
+    folder::{Folder, Scope},
     manifest::Manifest,
     rebind::Uids,
 };

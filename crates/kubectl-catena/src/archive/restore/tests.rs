@@ -8,7 +8,7 @@ use serde_json::json;
 use super::*;
 use crate::archive::{
     commands::{COMMAND_OF_OTHERS, REQUEST_OF_OTHERS},
-    index::Scope,
+    folder::Scope,
     manifest::tests::manifest,
 };
 
