@@ -44,14 +44,11 @@ pub struct Scope {
 
 impl std::fmt::Display for Scope {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if self.kinds.is_empty() {
-            f.write_str("all kinds of Catena")?;
-        } else {
-            f.write_str(&self.kinds.iter().cloned().collect::<Vec<_>>().join(", "))?;
-        }
+        let chosen = Vec::from_iter(self.kinds.iter().map(String::as_str)).join(", ");
+        let kinds = if chosen.is_empty() { "all kinds of Catena" } else { &chosen };
         match &self.namespace {
-            Some(namespace) => write!(f, " in namespace {namespace}"),
-            None => f.write_str(" in all namespaces"),
+            Some(namespace) => write!(f, "{kinds} in namespace {namespace}"),
+            None => write!(f, "{kinds} in all namespaces"),
         }
     }
 }
@@ -83,25 +80,19 @@ impl Index {
     /// # Errors
     /// When there is none, or it is not that of a backup.
     fn read(folder: &Path) -> Result<Self> {
-        let file = folder.join(INDEX);
+        let (file, place) = (folder.join(INDEX), folder.display());
         let text = fs::read_to_string(&file).with_context(|| {
-            format!(
-                "{} is no backup: {INDEX} cannot be read; `kubectl catena backup DIR` makes one",
-                folder.display()
-            )
+            format!("{place} is no backup: {INDEX} cannot be read; `kubectl catena backup DIR` makes one")
         })?;
+        let file = file.display();
         let index: Self = serde_saphyr::from_str(&text)
-            .with_context(|| format!("{} is malformed, or not the index of a backup", file.display()))?;
-        ensure!(
-            index.format == FORMAT,
-            "{} has format {}, but this program reads {FORMAT}",
-            file.display(),
-            index.format
-        );
+            .with_context(|| format!("{file} is malformed, or not the index of a backup"))?;
+        let Self { format, .. } = index;
+        ensure!(format == FORMAT, "{file} has format {format}, but this program reads {FORMAT}");
         // They are deleted when their objects are gone.
         let stranger = index.files.iter().find(|file| !is_of_object(Path::new(file)));
         if let Some(stranger) = stranger {
-            bail!("{} lists {stranger}, which is no NAMESPACE/KIND/NAME.yaml in its folder", file.display());
+            bail!("{file} lists {stranger}, which is no NAMESPACE/KIND/NAME.yaml in its folder");
         }
         Ok(index)
     }
@@ -121,16 +112,16 @@ impl Folder {
     /// # Errors
     /// When the folder holds anything else, also a backup of another scope, or cannot be written.
     pub fn begin(path: &Path, scope: Scope) -> Result<Self> {
-        let cannot = || format!("the folder {} cannot be written", path.display());
+        let place = path.display();
+        let cannot = || format!("the folder {place} cannot be written");
         create_folder(path).with_context(cannot)?;
         let former = if path.join(INDEX).is_file() {
             let index = Index::read(path)?;
             // What the new one does not cover would be taken for gone.
             ensure!(
                 index.scope == scope,
-                "{} is a backup of {}, but this is one of {scope}: choose another folder, or the same --kind, --namespace and \
-                 --all-namespaces as before",
-                path.display(),
+                "{place} is a backup of {}, but this is one of {scope}: choose another folder, or the same --kind, --namespace \
+                 and --all-namespaces as before",
                 index.scope
             );
             index
@@ -139,9 +130,8 @@ impl Folder {
             let mut entries = fs::read_dir(path).with_context(cannot)?;
             ensure!(
                 entries.all(|entry| entry.is_ok_and(is_hidden)),
-                "{} is not empty, and no backup: choose a new folder, because a backup deletes the files of objects that are \
-                 gone",
-                path.display()
+                "{place} is not empty, and no backup: choose a new folder, because a backup deletes the files of objects that \
+                 are gone"
             );
             Index::begun(scope.clone())
         };
@@ -275,9 +265,8 @@ impl Drop for Folder {
 
 fn is_of_object(file: &Path) -> bool {
     let is_inside = file.components().all(|part| matches!(part, Component::Normal(_)));
-    is_inside
-        && file.components().count() == 3
-        && file.extension().is_some_and(|extension| extension == "yaml")
+    let is_yaml = file.extension().is_some_and(|extension| extension == "yaml");
+    is_inside && is_yaml && file.components().count() == 3
 }
 
 /// The path of an object's file in the folder: `NAMESPACE/KIND/NAME.yaml`.
