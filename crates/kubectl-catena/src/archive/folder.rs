@@ -44,7 +44,7 @@ pub struct Scope {
 
 impl std::fmt::Display for Scope {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let chosen = Vec::from_iter(self.kinds.iter().map(String::as_str)).join(", ");
+        let chosen = self.kinds.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
         let kinds = if chosen.is_empty() { "all kinds of Catena" } else { &chosen };
         match &self.namespace {
             Some(namespace) => write!(f, "{kinds} in namespace {namespace}"),
