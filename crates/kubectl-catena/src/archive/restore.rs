@@ -156,9 +156,9 @@ impl<'r> Restoration<'r> {
             self.resume(deployment).await;
         }
         waiting.sort_by_key(|command| command.object()["metadata"]["creationTimestamp"].to_string());
-        let (waiting, homeless): (Vec<_>, Vec<_>) = waiting
-            .into_iter()
-            .partition(|command| commands::is_restored(&self.result.restored, &commands::targets(command)));
+        let has_target =
+            |command: &Manifest| commands::is_restored(&self.result.restored, &commands::targets(command));
+        let (waiting, homeless): (Vec<_>, Vec<_>) = waiting.into_iter().partition(has_target);
         for command in homeless {
             self.leave_out(&command, "its target was not restored, so that it would wait for another one")
                 .await;

@@ -30,7 +30,8 @@ pub struct Absent {
 /// The installed definitions with objects of the same groups and releases as the new ones, but not among them.
 pub async fn absent(cluster: &Cluster, new: &[Definition]) -> Result<Vec<Absent>> {
     let kind = Kind::definitions();
-    let listed = cluster.metadata(&kind, None, ListParams::default()).await;
+    let lasting = ListParams::default().labels(&format!("!{}", keys::SCRATCH));
+    let listed = cluster.metadata(&kind, None, lasting).await;
     let listed = listed.map_err(|error| cluster.refused(&kind, "", "list", error))?;
     let is_new = |metadata: &ObjectMeta| {
         new.iter().any(|definition| Some(definition.name()) == metadata.name.as_deref())
@@ -39,9 +40,6 @@ pub async fn absent(cluster: &Cluster, new: &[Definition]) -> Result<Vec<Absent>
     let sources: HashSet<_> = replaced.iter().map(source).collect();
     let mut absent = Vec::new();
     for metadata in others.iter().filter(|metadata| sources.contains(&source(metadata))) {
-        if metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(keys::SCRATCH)) {
-            continue;
-        }
         let is_released = source(metadata).1.is_some();
         let deleted = is_released && annotation(metadata, POLICY) != Some("keep");
         let name = metadata.name.clone().unwrap_or_default();
@@ -93,7 +91,7 @@ mod tests {
             installed("basicdeploymentrestarts.catena.dev", "b", "delete"),
             installed("reindexes.acme.dev", "a", "delete"),
         ];
-        let (cluster, _) = serving(move |uri| {
+        let (cluster, requests) = serving(move |uri| {
             let list = |items: &[Value], remaining: u64| json!({"kind": "List", "apiVersion": "v1", "items": items, "metadata": {"remainingItemCount": remaining}});
             Some(if uri.contains("/customresourcedefinitions") {
                 list(&definitions, 0)
@@ -107,5 +105,7 @@ mod tests {
         let told: Vec<_> =
             absent.iter().map(|absent| (&*absent.name, absent.objects, absent.deleted)).collect();
         assert_eq!(told, [("basicreplicasets.catena.dev", Some(3), true)]);
+        let listed = requests.lock().unwrap()[0].clone();
+        assert!(listed.contains("labelSelector=%21catena.dev"), "without those of checks: {listed}");
     }
 }
