@@ -141,7 +141,7 @@ mod tests {
         let kind = cluster.kinds.find("basicreplicasets").unwrap().clone();
         let text = "{apiVersion: catena.dev/v1alpha1, kind: BasicReplicaSet, metadata: {name: web}}";
         let (manifest, mapping) = (Manifest::read(text, &kind).unwrap(), Mapping::default());
-        let limits = Limits { each: Duration::ZERO, own: BTreeMap::new(), window: Duration::ZERO };
+        let limits = Limits { timeouts: vec![(None, Duration::ZERO)], window: Duration::ZERO };
         let subject = Subject { kind, mapping, good: manifest.clone(), bad: manifest };
         let stage = Stage::planned(cluster, subject.kind.clone()).unwrap();
         let run = Run::new(stage, &subject, &limits);

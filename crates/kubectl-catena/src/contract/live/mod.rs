@@ -21,8 +21,7 @@ pub use self::{
 
 use self::{
     observed::{Child, Expectation, Observed, Replica},
-    report::Ledger,
-    requirement::Level,
+    report::{Ledger, Seen},
     run::Run,
     stage::Stage,
 };

@@ -7,11 +7,14 @@ use clap::ValueEnum;
 use kube::discovery::ApiResource;
 use serde::Serialize;
 
-use super::{Level, Requirement};
+use super::Requirement;
 use crate::{
     contract::Report,
     screen::{Cell, Table},
 };
+
+/// What a trial has shown: why its requirement holds, or why not.
+pub type Seen = Result<String, String>;
 
 /// The results so far.
 #[derive(Debug, Default)]
@@ -45,7 +48,7 @@ pub struct Line {
     /// The requirement.
     pub name: Requirement,
     /// Whether the kind has to fulfil it.
-    pub level: Level,
+    pub level: &'static str,
     /// The result.
     pub result: Verdict,
     /// What was seen.
@@ -53,6 +56,14 @@ pub struct Line {
 }
 
 impl Ledger {
+    /// What a trial has shown: that it holds, or that it does not.
+    pub fn conclude(&self, requirement: Requirement, seen: Seen) {
+        match seen {
+            Ok(seen) => self.pass(requirement, seen),
+            Err(seen) => self.fail(requirement, seen),
+        }
+    }
+
     /// It was seen to hold. A requirement that has failed once stays failed.
     pub fn pass(&self, requirement: Requirement, seen: impl Into<String>) {
         self.set(requirement, Verdict::Passed, seen.into());
@@ -95,9 +106,8 @@ impl Ledger {
             Line { name: *name, level: name.level(), result, seen }
         };
         let requirements: Vec<Line> = Requirement::value_variants().iter().map(line).collect();
-        let breaks_it = |line: &&Line| {
-            line.level == Level::Must && matches!(line.result, Verdict::Failed | Verdict::NotProven)
-        };
+        let breaks_it =
+            |line: &&Line| line.name.is_must() && matches!(line.result, Verdict::Failed | Verdict::NotProven);
         let (of, broken) = (&kind.kind, requirements.iter().filter(breaks_it).count());
         let verdict = match broken {
             0 => format!("{of} was seen to honour the replica contract v1"),
@@ -114,13 +124,12 @@ fn table(requirements: &[Line]) -> Table {
     for Line { name, level, result, seen } in requirements {
         let (sign, tone) = match result {
             Verdict::Passed => ("✓", Tone::Good),
-            Verdict::Failed if *level == Level::Must => ("✗", Tone::Bad),
+            Verdict::Failed if name.is_must() => ("✗", Tone::Bad),
             Verdict::Failed => ("✗", Tone::Moving),
             Verdict::NotProven => ("?", Tone::Moving),
             Verdict::NotApplicable => ("–", Tone::Quiet),
         };
-        let (name, level) = (name.to_string().into(), level.to_string().into());
-        table.push([Cell::toned(tone, sign), name, level, seen.as_str().into()]);
+        table.push([Cell::toned(tone, sign), name.to_string().into(), level.into(), seen.into()]);
     }
     table
 }
@@ -154,7 +163,7 @@ mod tests {
             report(&ledger).honours
         };
         for requirement in Requirement::value_variants() {
-            assert_eq!(without(*requirement), requirement.level() == Level::Should, "{requirement}");
+            assert_eq!(without(*requirement), !requirement.is_must(), "{requirement}");
         }
     }
 

@@ -58,6 +58,20 @@ impl<'r> Run<'r> {
         seen.is_ok_and(|seen| seen.is_ok())
     }
 
+    /// Waits until something is visible that a requirement asks for, which otherwise is broken in these words.
+    pub async fn saw(
+        &self,
+        requirement: Requirement,
+        is: impl FnMut(&Observed) -> bool,
+        unseen: &str,
+    ) -> bool {
+        let is_seen = self.until(requirement, is).await;
+        if !is_seen {
+            self.ledger.fail(requirement, format!("{}: {unseen}", self.in_time(requirement)));
+        }
+        is_seen
+    }
+
     /// Waits until a state of a child is visible.
     pub async fn until_child(&self, name: &str, limit: Requirement, is: impl Fn(&Child) -> bool) -> bool {
         self.until(limit, |observed| observed.children.get(name).is_some_and(&is)).await
