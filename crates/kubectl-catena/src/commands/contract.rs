@@ -97,7 +97,8 @@ pub async fn run(options: &Options, output: Output, command: &Command) -> Result
     let is_mapped = arguments.values.is_some() || !(arguments.path.is_empty() && arguments.cel.is_empty());
     let report = check(&kind.resource, &schema, labels.as_ref(), is_mapped, &contract);
     // Without its fields, a kind needs no trial.
-    let Some(template) = arguments.trials.template.as_ref().filter(|_| report.honours) else {
+    let is_tried = arguments.trials.live && report.honours;
+    let Some(template) = arguments.trials.template.as_ref().filter(|_| is_tried) else {
         return print(output, &report);
     };
     let subject = arguments.trials.subject(kind, template, &report.results, contract)?;

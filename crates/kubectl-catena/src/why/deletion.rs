@@ -1,9 +1,11 @@
-//! An object that is deleted and still exists.
+//! An object that is deleted and still exists, and a namespace or a definition that waits for its contents: an object in such a
+//! namespace goes as well, and nothing can be created for it.
 
 use catena_api::keys;
+use catena_cluster::{Identity, condition, text};
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Cause, Facts, Step, Verdict, contents, controllers, edges, nodes, objects, reasons, text};
+use super::{Cause, Facts, NOT_RUNNING, Step, Verdict, edges, objects, placement, reasons, text as words};
 use crate::{
     chain::{Finalizer, Node, State},
     protection::{self, BACKUP_CONTROLLER, HELD_FOR_BACKUP, NO_ENTRY},
@@ -12,13 +14,24 @@ use crate::{
 
 /// More would hide the rest.
 const MAX_REMARKS: usize = 3;
+/// The conditions of a namespace that report why its deletion has not finished.
+const OF_NAMESPACES: [&str; 5] = [
+    "NamespaceFinalizersRemaining",
+    "NamespaceContentRemaining",
+    "NamespaceDeletionContentFailure",
+    "NamespaceDeletionDiscoveryFailure",
+    "NamespaceDeletionGroupVersionParsingFailure",
+];
+
+/// The word for an object whose namespace is being deleted.
+pub const TERMINATING: &str = "NamespaceTerminating";
 
 /// What a deleted object waits for: its contents, the node of a pod, the holder of a finalizer, or its dependents.
 pub fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
     let since = node.deleted?;
-    if let Some(cause) = contents::remaining(node, since) {
+    if let Some(cause) = remaining(node, since) {
         let contents = facts.surroundings.related.contents.iter();
-        let held = contents.filter(|held| held.deleted.is_some() && contents::contains(node, &held.identity));
+        let held = contents.filter(|held| held.deleted.is_some() && contains(node, &held.identity));
         return Some(Step::to(held, Some(cause)));
     }
     let (named, missing) = edges::follow(node, facts);
@@ -59,7 +72,7 @@ pub fn held_for_backup(node: &Node) -> Option<String> {
     node.deleted?;
     objects::holders(node).find(|finalizer| finalizer.name == keys::BACKUP_FINALIZER)?;
     let row = reasons::describe(HELD_FOR_BACKUP)?;
-    Some(format!("{} {}: {}", node.identity, row.meaning, text::with_names(&row.remedy, &node.identity)))
+    Some(format!("{} {}: {}", node.identity, row.meaning, words::with_names(&row.remedy, &node.identity)))
 }
 
 fn held_by(node: &Node, finalizer: &Finalizer, since: Timestamp, facts: &Facts) -> Cause {
@@ -73,8 +86,8 @@ fn held_by(node: &Node, finalizer: &Finalizer, since: Timestamp, facts: &Facts) 
     // Only controllers from our charts are known well enough to be called missing.
     let mut seen = facts.surroundings.controllers.seen.iter();
     let ours = holder.filter(|holder| seen.any(|seen| seen.controller == **holder));
-    match ours.map(|holder| (holder, facts.verdict(holder))) {
-        Some((holder, Verdict::Down(down))) => cause.message(down.told(holder)),
+    match ours.map(|holder| facts.verdict(holder)) {
+        Some(Verdict::Down(down)) => cause.message(down),
         _ => cause,
     }
 }
@@ -82,8 +95,8 @@ fn held_by(node: &Node, finalizer: &Finalizer, since: Timestamp, facts: &Facts) 
 /// Held until its backup is proven; the object itself has the reason for the delay.
 fn backup(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
     if let Verdict::Down(down) = facts.verdict(BACKUP_CONTROLLER) {
-        let meaning = format!("is held until it is backed up, but {}", down.told(BACKUP_CONTROLLER));
-        return controllers::not_running(&node.identity, BACKUP_CONTROLLER, &down).meaning(meaning);
+        let meaning = format!("is held until it is backed up, but {down}");
+        return Cause::with(&node.identity, NOT_RUNNING).meaning(meaning);
     }
     let kind = (node.identity.group().to_owned(), node.identity.kind.clone());
     if facts.surroundings.protected.as_ref().is_some_and(|kinds| !kinds.current.contains(&kind)) {
@@ -108,11 +121,11 @@ fn backup(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
     let backup = text("backup");
     let of = if backup.is_empty() { String::new() } else { format!(" by {backup}") };
     // The namespace of the backup: the usual advice is for an object that cannot be created.
-    let row = reasons::describe(&reason).filter(|_| reason != contents::TERMINATING);
+    let row = reasons::describe(&reason).filter(|_| reason != TERMINATING);
     let mut cause =
         Cause::described(&node.identity, &reason, row.or_else(|| reasons::describe(HELD_FOR_BACKUP)));
     if let Some(backup) = edges::backup_of(node) {
-        let why = text::with_names("kubectl catena why {object}{namespace}", &backup);
+        let why = words::with_names("kubectl catena why {object}{namespace}", &backup);
         cause.advice = format!("{why} explains the state of the backup; {}", cause.advice);
     }
     let meaning = format!("is held by {BACKUP_CONTROLLER} until it is backed up{of}");
@@ -122,7 +135,7 @@ fn backup(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
 fn waits(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
     let grace = SignedDuration::from_secs(node.object.metadata.deletion_grace_period_seconds.unwrap_or(0));
     let (reason, meaning) = if node.identity.kind == "Pod" {
-        let meaning = if nodes::hangs(node, facts.now) {
+        let meaning = if placement::hangs(node, facts.now) {
             format!(
                 "has been shutting down for longer than its grace period of {}: its node may be gone",
                 duration(grace)
@@ -142,4 +155,98 @@ fn waits(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
     };
     let cause = Cause::with(&node.identity, reason).meaning(meaning).since(Some(since));
     if reason == "Terminating" { cause.advice("") } else { cause }
+}
+
+/// Whether objects of a kind contain others, which are deleted before them.
+pub fn is_container(identity: &Identity) -> bool {
+    matches!(
+        (identity.group(), identity.kind.as_str()),
+        ("", "Namespace") | ("apiextensions.k8s.io", "CustomResourceDefinition")
+    )
+}
+
+/// Whether an object is inside a deleted namespace, or of the kind of a deleted definition.
+pub fn contains(container: &Node, object: &Identity) -> bool {
+    let text = |pointer: &str| text(&container.object, pointer).unwrap_or_default();
+    match container.identity.kind.as_str() {
+        "Namespace" => object.namespace.as_ref() == Some(&container.identity.name),
+        _ => object.kind == text("/spec/names/kind") && object.group() == text("/spec/group"),
+    }
+}
+
+/// The resources of which objects are left, such as `configmaps.` or `widgets.example.com`.
+pub fn resources_left(container: &Node) -> Vec<String> {
+    if container.identity.kind != "Namespace" {
+        return vec![container.identity.name.clone()];
+    }
+    let said = messages(container, &["NamespaceContentRemaining"]).unwrap_or_default();
+    let Some((_, list)) = said.split_once(": ") else { return Vec::new() };
+    let names = list.split(", ").filter_map(|item| item.split(" has ").next());
+    names.map(|name| name.trim_end_matches('.').to_owned()).collect()
+}
+
+/// The contents that a deleted namespace or definition waits for, as its own conditions report them.
+pub fn remaining(node: &Node, since: Timestamp) -> Option<Cause> {
+    let identity = &node.identity;
+    let (meaning, message, advice) = match (identity.group(), identity.kind.as_str()) {
+        ("", "Namespace") => {
+            let message = messages(node, &OF_NAMESPACES).unwrap_or_default();
+            if message.is_empty() && !node.finalizers.is_empty() {
+                return None;
+            }
+            let advice = if message.is_empty() {
+                "ask again in some seconds: the namespace then names its remaining contents".to_owned()
+            } else {
+                of_namespace(&identity.name, &message)
+            };
+            ("is being deleted, and waits for its contents", message, advice)
+        }
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => {
+            let message = messages(node, &["Terminating"])?;
+            let advice = format!(
+                "kubectl get {0} --all-namespaces lists them, and kubectl catena why {0}/NAME explains each; \
+                 kubectl catena held --all-namespaces lists those that wait for a backup",
+                identity.name
+            );
+            ("is being deleted, and waits for the objects of its kind", message, advice)
+        }
+        _ => return None,
+    };
+    let cause = Cause::with(identity, "ContentsRemain").meaning(meaning).advice(advice);
+    Some(cause.message(message).since(Some(since)))
+}
+
+fn of_namespace(name: &str, message: &str) -> String {
+    if message.contains(keys::BACKUP_FINALIZER) {
+        return format!(
+            "kubectl catena held --namespace {name} --all-kinds lists the objects that wait for a backup, and why"
+        );
+    }
+    "look at the named objects: kubectl catena why explains each; a finalizer is removed by the controller that set it, \
+     which has to run"
+        .to_owned()
+}
+
+/// The messages of those conditions that are true.
+fn messages(node: &Node, types: &[&str]) -> Option<String> {
+    let of_type = |type_: &&str| {
+        let found = condition(&node.object, type_).filter(|found| found.status == "True")?;
+        Some(found.message.trim_end_matches('.').to_owned())
+    };
+    let messages: Vec<String> = types.iter().filter_map(of_type).collect();
+    (!messages.is_empty()).then(|| messages.join("; "))
+}
+
+/// The cause of an object that is not deleted yet, while its namespace is.
+pub fn in_terminating_namespace(node: &Node, facts: &Facts) -> Option<Cause> {
+    let namespace = facts.surroundings.namespace.as_ref()?;
+    let is_inside = node.identity.namespace.as_ref() == Some(&namespace.identity.name);
+    if !is_inside || objects::has_ended(node) || node.deleted.is_some() {
+        return None;
+    }
+    let since = namespace.deleted?;
+    let message = remaining(namespace, since).map(|cause| cause.message).unwrap_or_default();
+    let meaning = "is being deleted with everything in it, and accepts no new objects";
+    let cause = Cause::with(&namespace.identity, TERMINATING).meaning(meaning).message(message);
+    Some(cause.since(namespace.deleted))
 }

@@ -4,7 +4,7 @@ use catena_cluster::{Gap, Identity};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{Cause, Controllers, Verdict};
+use super::{Cause, Controllers, NOT_RUNNING, Verdict};
 use crate::{chain::Node, protection::ProtectedKinds};
 
 /// Everything that a diagnosis is based on.
@@ -24,6 +24,13 @@ impl Facts<'_> {
     /// Whether a controller is running.
     pub fn verdict(&self, controller: &str) -> Verdict {
         self.surroundings.controllers.verdict(controller, self.now)
+    }
+
+    /// The cause of an object whose controller is not running, if it is not. Since when is unknown: the object may have waited
+    /// for something else before.
+    pub fn not_running(&self, object: &Identity, controller: &str) -> Option<Cause> {
+        let Verdict::Down(down) = self.verdict(controller) else { return None };
+        Some(Cause::with(object, NOT_RUNNING).meaning(format!("is not reconciled, because {down}")))
     }
 }
 
@@ -99,11 +106,6 @@ impl Related {
     /// Whether an object is known not to exist.
     pub fn is_missing(&self, wanted: &Identity) -> bool {
         self.missing.iter().any(|missing| is_same(missing, wanted))
-    }
-
-    /// Whether an object has been looked for.
-    pub fn knows(&self, wanted: &Identity) -> bool {
-        self.find(wanted).is_some() || self.is_missing(wanted)
     }
 }
 

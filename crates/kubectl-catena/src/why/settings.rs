@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use catena_api::keys::SETTINGS_VERSION;
+use catena_api::keys::{self, SETTINGS_VERSION};
 use catena_cluster::{Cluster, Identity, text};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Event};
@@ -94,16 +94,12 @@ pub fn remarks(facts: &Facts, cause: Option<&Cause>) -> Vec<String> {
 
 /// The controllers that have to do with the asked object.
 fn concerned<'n>(facts: &Facts<'n>) -> Vec<&'n str> {
-    let mut names: Vec<&str> =
-        facts.asked.all().filter_map(|node| controllers::controller_of(&node.identity)).collect();
-    if facts.asked.all().any(objects::is_command) || facts.surroundings.is_declared_command {
+    let all = || facts.asked.all();
+    let mut names: Vec<&str> = all().filter_map(|node| controllers::controller_of(&node.identity)).collect();
+    if all().any(objects::is_command) || facts.surroundings.is_declared_command {
         names.push(BINDER);
     }
-    if facts
-        .asked
-        .all()
-        .any(|node| node.finalizers.iter().any(|held| held.name == catena_api::keys::BACKUP_FINALIZER))
-    {
+    if all().flat_map(|node| &node.finalizers).any(|held| held.name == keys::BACKUP_FINALIZER) {
         names.push(BACKUP_CONTROLLER);
     }
     names

@@ -36,7 +36,7 @@ pub fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
         return said(meaning.into(), advice.into());
     };
     match facts.verdict(controller) {
-        Verdict::Down(down) => Some(Step::own(controllers::not_running(&node.identity, controller, &down))),
+        Verdict::Down(_) => facts.not_running(&node.identity, controller).map(Step::own),
         Verdict::Runs if is_held_back(node, since, facts) => {
             let (old, _) = edges::follow(node, facts);
             let next = old.into_iter().chain(objects::unhealthy_children(node, facts));
@@ -84,7 +84,7 @@ pub fn updating(facts: &Facts) -> Vec<String> {
         let seen = facts.surroundings.controllers.seen.iter();
         let stuck = seen.filter(move |seen| seen.controller == name && seen.is_updating);
         let trouble = stuck.filter_map(|seen| seen.trouble.as_ref()).filter(|trouble| trouble.is_stuck);
-        trouble.map(move |trouble| format!("the update of {name} does not finish: {}", trouble.told()))
+        trouble.map(move |trouble| format!("the update of {name} does not finish: {}", trouble.told))
     });
     stuck.collect()
 }
@@ -92,7 +92,7 @@ pub fn updating(facts: &Facts) -> Vec<String> {
 /// Controllers of the chain that are not running, so that their last reports still stand.
 pub fn remarks(facts: &Facts) -> Vec<String> {
     let down = controllers(facts).into_iter().filter_map(|name| match facts.verdict(name) {
-        Verdict::Down(down) => Some(format!("this may be out of date, because {}", down.told(name))),
+        Verdict::Down(down) => Some(format!("this may be out of date, because {down}")),
         Verdict::Runs | Verdict::Unknown(_) => None,
     });
     down.collect()

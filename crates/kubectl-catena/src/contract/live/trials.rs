@@ -48,15 +48,15 @@ pub async fn all(run: &Run<'_>) -> Result<()> {
 /// Creates the child with one replica. `false` if it never serves.
 async fn starts(run: &Run<'_>) -> Result<bool> {
     let none = BTreeSet::new();
-    let generation = run.change(&run.subject.good, 1, None, &none, Requirement::Ready).await?;
-    Ok(run.settle(1, generation, &none, Requirement::Scaling).await)
+    let expected = run.change(&run.subject.good, 1, None, &none, Requirement::Ready).await?;
+    Ok(run.settle(&expected, Requirement::Scaling).await)
 }
 
 /// Changes the number of replicas.
-async fn scales(run: &Run<'_>, from: i32, to: i32) -> Result<()> {
+async fn scales(run: &Run<'_>, from: usize, to: usize) -> Result<()> {
     let none = BTreeSet::new();
-    let generation = run.change(&run.subject.good, to, None, &none, Requirement::Ready).await?;
-    if run.settle(to, generation, &none, Requirement::Scaling).await {
+    let expected = run.change(&run.subject.good, to, None, &none, Requirement::Ready).await?;
+    if run.settle(&expected, Requirement::Scaling).await {
         let (low, high) = (from.min(to), from.max(to));
         run.ledger.pass(Requirement::Scaling, format!("from 1 to {high} and back to {low} pods"));
     }
@@ -86,7 +86,7 @@ fn parsed(text: &str) -> Option<Selector> {
 }
 
 /// Sets another restart token: all replicas are replaced.
-async fn restarts(run: &Run<'_>, replicas: i32) -> Result<()> {
+async fn restarts(run: &Run<'_>, replicas: usize) -> Result<()> {
     if run.contract().restarted_at.is_none() {
         run.ledger.skip(Requirement::Restart, "the kind has no restart token");
         run.ledger.skip(Requirement::Updated, "the kind has no restart token");
@@ -94,9 +94,8 @@ async fn restarts(run: &Run<'_>, replicas: i32) -> Result<()> {
     }
     let before = run.observed.borrow().uids();
     let token = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-    let generation =
-        run.change(&run.subject.good, replicas, Some(&token), &before, Requirement::Ready).await?;
-    if !run.settle(replicas, generation, &before, Requirement::Restart).await {
+    let expected = run.change(&run.subject.good, replicas, Some(&token), &before, Requirement::Ready).await?;
+    if !run.settle(&expected, Requirement::Restart).await {
         run.ledger.skip(Requirement::Updated, "nothing was replaced");
         return Ok(());
     }
@@ -106,7 +105,7 @@ async fn restarts(run: &Run<'_>, replicas: i32) -> Result<()> {
         run.ledger.fail(Requirement::Updated, "it is not reported");
         return Ok(());
     };
-    let is_right = |child: &Child| child.outputs.updated == Some(replicas);
+    let is_right = |child: &Child| child.outputs.updated.map(usize::try_from) == Some(Ok(replicas));
     let seen = if run.until_child(name, Requirement::Updated, is_right).await {
         Ok("it was the number of new pods".to_owned())
     } else {
@@ -183,15 +182,15 @@ async fn takes_all_replicas(run: &Run<'_>) -> Result<Seen> {
 
 /// Rolls a template that never serves out and back: the kind tries it, never says that it is ready, and returns to the one
 /// before.
-async fn tries_bad_template(run: &Run<'_>, replicas: i32) -> Result<()> {
+async fn tries_bad_template(run: &Run<'_>, replicas: usize) -> Result<()> {
     let before = run.observed.borrow().uids();
     let (bad, name) = (&run.subject.bad, run.subject.bad.name());
     let is_beside = name != run.subject.good.name();
-    let generation = run.change(bad, replicas, None, &before, Requirement::BadTemplate).await?;
+    let expected = run.change(bad, replicas, None, &before, Requirement::BadTemplate).await?;
     let is_new = |replica: &Replica| !before.contains(&replica.uid);
     let tried = |observed: &Observed| observed.replicas.values().any(is_new);
     let is_tried = run.saw(Requirement::Replacement, tried, "no pod of a changed template was created").await;
-    run.judge_generation(name, generation).await;
+    run.judge_generation(&expected).await;
     sleep(run.limits.window).await;
     // By now, a child that counts pods of the bad template has reported them.
     if !is_beside {
@@ -239,7 +238,7 @@ fn blocker(observed: &Observed, name: &str) -> Option<String> {
 }
 
 /// Returns to the good template, from the bad one or from another child beside it.
-async fn goes_back(run: &Run<'_>, replicas: i32, is_tried: bool, before: &BTreeSet<String>) -> Result<()> {
+async fn goes_back(run: &Run<'_>, replicas: usize, is_tried: bool, before: &BTreeSet<String>) -> Result<()> {
     let bad: BTreeSet<String> = run.observed.borrow().uids().difference(before).cloned().collect();
     let mut how = "to another template, and back";
     if run.subject.bad.name() != run.subject.good.name() {
@@ -250,9 +249,8 @@ async fn goes_back(run: &Run<'_>, replicas: i32, is_tried: bool, before: &BTreeS
         let is_gone = |observed: &Observed| !observed.replicas.values().any(is_left);
         run.saw(Requirement::Deletion, is_gone, "pods of the deleted child were left").await;
     }
-    let generation = run.change(&run.subject.good, replicas, None, &bad, Requirement::BadTemplate).await?;
-    let is_back = run.settle(replicas, generation, &bad, Requirement::Replacement).await;
-    if is_tried && is_back {
+    let expected = run.change(&run.subject.good, replicas, None, &bad, Requirement::BadTemplate).await?;
+    if run.settle(&expected, Requirement::Replacement).await && is_tried {
         run.ledger.pass(Requirement::Replacement, how);
     }
     Ok(())

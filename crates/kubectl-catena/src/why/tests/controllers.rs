@@ -297,9 +297,7 @@ fn a_queued_command_leads_to_the_cause_of_the_first_one() {
 
 fn trouble(state: &str, runs: bool) -> PodTrouble {
     PodTrouble {
-        pod: "catena-system/sets-abc".into(),
-        state: state.into(),
-        last_words: Some("the kind Widget is not served".into()),
+        told: format!("its pod catena-system/sets-abc {state}, and says: the kind Widget is not served"),
         runs,
         is_stuck: !runs,
     }

@@ -233,7 +233,7 @@ fn a_controller_runs_only_if_one_of_its_pods_holds_the_lease() {
     // Who may not read pods sees only that somebody renews it.
     assert_eq!(verdict(vec![held_by_pod(None)]), Verdict::Runs);
     let Verdict::Down(down) = verdict(vec![held_by_pod(Some(false))]) else { panic!("it is no pod") };
-    assert!(down.why.ends_with("is held by command-binder-abc, which is none of its pods"), "{}", down.why);
+    assert!(down.ends_with("is held by command-binder-abc, which is none of its pods"), "{}", down);
 }
 
 #[test]

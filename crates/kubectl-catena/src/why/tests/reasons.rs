@@ -13,7 +13,7 @@ use super::{
 use crate::{
     cli::Cli,
     why::{
-        reasons::{Row, describe, tests::part},
+        reasons::{Row, describe, part},
         text::with_names,
     },
 };
