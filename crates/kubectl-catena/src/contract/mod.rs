@@ -211,18 +211,13 @@ mod tests {
     type Labels = BTreeMap<String, String>;
 
     /// The labels of a CRD that says that its kind honours the contract.
-    fn labelled() -> Option<Labels> {
-        Some(Labels::from([(REPLICAS_LABEL.to_owned(), "v1".to_owned())]))
-    }
-
-    /// Those of one that does not say so.
-    fn unlabelled() -> Option<Labels> {
-        Some(Labels::new())
+    fn labelled() -> Labels {
+        Labels::from([(REPLICAS_LABEL.to_owned(), "v1".to_owned())])
     }
 
     fn report(
         fields: &Value,
-        labels: Option<Labels>,
+        labels: Option<&Labels>,
         contract: &ReplicaContract,
         is_mapped: bool,
     ) -> Report<Fields> {
@@ -235,7 +230,7 @@ mod tests {
 
     fn report_on(
         root: &Value,
-        labels: Option<Labels>,
+        labels: Option<&Labels>,
         contract: &ReplicaContract,
         is_mapped: bool,
     ) -> Report<Fields> {
@@ -248,7 +243,7 @@ mod tests {
             json!([{"group": "x.dev", "version": "v1", "kind": "Set"}]);
         let schema = Schema::of(&document, "x.dev", "v1", "Set").unwrap();
         let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("x.dev", "v1", "Set"));
-        check(&kind, &schema, labels.as_ref(), is_mapped, contract)
+        check(&kind, &schema, labels, is_mapped, contract)
     }
 
     fn wrong(report: &Report<Fields>) -> Vec<&str> {
@@ -266,15 +261,15 @@ mod tests {
         let mut fields = json!({
             "active": {"type": "integer"}, "observedGeneration": {"type": "integer"}, "conditions": {"type": "array"},
         });
-        assert!(report(&fields, labelled(), &ReplicaContract::default(), false).honours);
+        assert!(report(&fields, Some(&labelled()), &ReplicaContract::default(), false).honours);
         fields.as_object_mut().unwrap().remove("conditions");
-        assert_eq!(wrong(&report(&fields, labelled(), &ReplicaContract::default(), false)), ["ready"]);
+        assert_eq!(wrong(&report(&fields, Some(&labelled()), &ReplicaContract::default(), false)), ["ready"]);
     }
 
     #[test]
     fn each_missing_field_is_named_with_its_probable_synonym() {
         let fields = json!({"readyReplicas": {"type": "integer"}, "observedGeneration": {"type": "string"}});
-        let report = report(&fields, unlabelled(), &ReplicaContract::default(), false);
+        let report = report(&fields, Some(&Labels::new()), &ReplicaContract::default(), false);
         assert_eq!(wrong(&report), ["active", "observedGeneration", "ready", "label"]);
         let note = &report.results.fields[1].note;
         assert!(note.contains("status.readyReplicas") && note.contains("--path active="), "{note}");
@@ -285,11 +280,11 @@ mod tests {
         let fields = json!({"readyReplicas": {"type": "integer"}, "observedGeneration": {"type": "integer"}});
         let read = |contract| serde_json::from_value::<ReplicaContract>(contract).unwrap();
         let numbers = read(json!({"active": "status.readyReplicas"}));
-        assert_eq!(wrong(&report(&fields, unlabelled(), &numbers, true)), ["ready"]);
+        assert_eq!(wrong(&report(&fields, Some(&Labels::new()), &numbers, true)), ["ready"]);
         let whole = read(json!({"active": "status.readyReplicas", "ready": {"cel": "true"}}));
-        assert!(report(&fields, unlabelled(), &whole, true).honours);
+        assert!(report(&fields, Some(&Labels::new()), &whole, true).honours);
         let misspelt = ReplicaContract { restarted_at: Some("spec.restratedAt".parse().unwrap()), ..whole };
-        assert_eq!(wrong(&report(&fields, unlabelled(), &misspelt, true)), ["restartedAt"]);
+        assert_eq!(wrong(&report(&fields, Some(&Labels::new()), &misspelt, true)), ["restartedAt"]);
     }
 
     #[test]
@@ -297,7 +292,7 @@ mod tests {
         let found = |contract: Value| {
             let contract = serde_json::from_value(contract).unwrap();
             let fields = json!({"available": {"type": "integer"}, "ends": {"type": "string"}});
-            let all = report(&fields, unlabelled(), &contract, true).results.fields;
+            let all = report(&fields, Some(&Labels::new()), &contract, true).results.fields;
             let of = ["minReadySeconds", "podReplacementPolicy", "available", "terminating"];
             let optional: Vec<_> = all.into_iter().filter(|field| of.contains(&field.name)).collect();
             assert!(!optional.iter().any(|field| field.required));
@@ -342,7 +337,7 @@ mod tests {
     fn a_path_with_a_quoted_name_is_read_as_one_name() {
         let judged = |path: &str| {
             let contract = serde_json::from_value(json!({"restartedAt": path})).unwrap();
-            let fields = report(&json!({}), unlabelled(), &contract, true).results.fields;
+            let fields = report(&json!({}), Some(&Labels::new()), &contract, true).results.fields;
             let field = fields.into_iter().find(|field| field.name == "restartedAt").unwrap();
             assert_eq!(field.path, path);
             (field.ok, field.note)
@@ -353,7 +348,7 @@ mod tests {
 
     #[test]
     fn a_report_for_scripts_names_the_kind_beside_its_fields() {
-        let report = report(&json!({}), unlabelled(), &ReplicaContract::default(), false);
+        let report = report(&json!({}), Some(&Labels::new()), &ReplicaContract::default(), false);
         let document = serde_json::to_value(&report).unwrap();
         let names: Vec<_> = document.as_object().unwrap().keys().collect();
         assert_eq!(names, ["apiVersion", "fields", "honours", "kind"]);
