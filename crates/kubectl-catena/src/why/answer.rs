@@ -129,6 +129,18 @@ impl Cause {
         }
     }
 
+    /// With the words of a case of its reason, in which these names are filled in.
+    pub fn in_case(mut self, case: &str, names: &[(&str, &str)]) -> Self {
+        let Some(row) = reasons::case(case) else { return self };
+        let filled =
+            |text: &str| names.iter().fold(text.to_owned(), |text, (place, name)| text.replace(place, name));
+        self.meaning = filled(&row.meaning);
+        if !row.remedy.is_empty() {
+            self.advice = filled(&row.remedy);
+        }
+        self
+    }
+
     /// With another meaning.
     pub fn meaning(self, meaning: impl Into<String>) -> Self {
         Self { meaning: meaning.into(), ..self }

@@ -145,13 +145,8 @@ fn waiting<'n>(node: &'n Node, facts: &Facts<'n>) -> Step<'n> {
     let may_be_queued =
         find(SUCCEEDED).is_none_or(|succeeded| matches!(&*succeeded.reason, "Queued" | "Pending"));
     if let Some(first) = older(node, target).filter(|_| may_be_queued) {
-        let queued = Cause::with(&node.identity, "Queued")
-            .meaning(format!(
-                "waits for {}, which is older and not finished: commands run one at a time",
-                first.identity
-            ))
-            .message(&first.health.message)
-            .since(node.created);
+        let queued = Cause::with(&node.identity, "Queued").message(&first.health.message).since(node.created);
+        let queued = queued.in_case("older command", &[("{command}", &first.identity.to_string())]);
         // That the first one goes on is no news.
         return Step { only_obstacles: true, ..Step::to([first], Some(queued)) };
     }
@@ -196,9 +191,8 @@ fn unbound(node: &Node, bound: Option<&Condition>, facts: &Facts) -> Cause {
         cause.message(message).since(reported_at)
     };
     if let Some(target) = &facts.surroundings.missing_target {
-        return told(
-            not_bound(node, "TargetNotFound").meaning(format!("names {target}, which does not exist")),
-        );
+        let cause = not_bound(node, "TargetNotFound");
+        return told(cause.in_case("missing target", &[("{target}", &target.to_string())]));
     }
     if let Some(cause) = facts.not_running(&node.identity, BINDER) {
         return cause;

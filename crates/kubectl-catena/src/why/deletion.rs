@@ -81,8 +81,8 @@ fn held_by(node: &Node, finalizer: &Finalizer, since: Timestamp, facts: &Facts) 
     }
     let holder = finalizer.held_by.as_deref();
     let by = holder.map_or_else(String::new, |holder| format!(", which {holder} set and has to remove"));
-    let meaning = format!("is being deleted and is held by the finalizer {}{by}", finalizer.name);
-    let cause = Cause::with(&node.identity, "HeldByFinalizer").meaning(meaning).since(Some(since));
+    let cause = Cause::with(&node.identity, "HeldByFinalizer").since(Some(since));
+    let cause = cause.in_case("finalizer", &[("{finalizer}", &finalizer.name), ("{by}", &by)]);
     // Only controllers from our charts are known well enough to be called missing.
     let mut seen = facts.surroundings.controllers.seen.iter();
     let ours = holder.filter(|holder| seen.any(|seen| seen.controller == **holder));
@@ -95,8 +95,8 @@ fn held_by(node: &Node, finalizer: &Finalizer, since: Timestamp, facts: &Facts) 
 /// Held until its backup is proven; the object itself has the reason for the delay.
 fn backup(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
     if let Verdict::Down(down) = facts.verdict(BACKUP_CONTROLLER) {
-        let meaning = format!("is held until it is backed up, but {down}");
-        return Cause::with(&node.identity, NOT_RUNNING).meaning(meaning);
+        return Cause::with(&node.identity, NOT_RUNNING)
+            .in_case("no backup-controller", &[("{down}", &down)]);
     }
     let kind = (node.identity.group().to_owned(), node.identity.kind.clone());
     if facts.surroundings.protected.as_ref().is_some_and(|kinds| !kinds.current.contains(&kind)) {
@@ -108,52 +108,35 @@ fn backup(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
     if let Some(namespace) =
         edges::namespace_of_backup(node).filter(|found| facts.surroundings.related.is_missing(found))
     {
-        let name = &namespace.name;
-        let meaning = format!(
-            "is held by {BACKUP_CONTROLLER} until it is backed up, and the namespace {name} of its backup does not exist"
-        );
-        let advice = format!(
-            "create the namespace {name}, or set backups.NAME.namespace in the values of {BACKUP_CONTROLLER} to another one"
-        );
-        let cause = Cause::with(&node.identity, "NamespaceMissing").meaning(meaning).advice(advice);
+        let cause = Cause::with(&node.identity, "NamespaceMissing");
+        let cause = cause.in_case("namespace of the backup", &[("{place}", &namespace.name)]);
         return cause.message(text("message")).since(Some(since));
     }
     let backup = text("backup");
     let of = if backup.is_empty() { String::new() } else { format!(" by {backup}") };
     // The namespace of the backup: the usual advice is for an object that cannot be created.
     let row = reasons::describe(&reason).filter(|_| reason != TERMINATING);
-    let mut cause =
-        Cause::described(&node.identity, &reason, row.or_else(|| reasons::describe(HELD_FOR_BACKUP)));
+    let row = row.or_else(|| reasons::describe(HELD_FOR_BACKUP));
+    let mut cause = Cause::described(&node.identity, &reason, row).in_case("backup", &[("{by}", &of)]);
     if let Some(backup) = edges::backup_of(node) {
         let why = words::with_names("kubectl catena why {object}{namespace}", &backup);
         cause.advice = format!("{why} explains the state of the backup; {}", cause.advice);
     }
-    let meaning = format!("is held by {BACKUP_CONTROLLER} until it is backed up{of}");
-    cause.meaning(meaning).message(text("message")).since(Some(since))
+    cause.message(text("message")).since(Some(since))
 }
 
 fn waits(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
     let grace = SignedDuration::from_secs(node.object.metadata.deletion_grace_period_seconds.unwrap_or(0));
-    let (reason, meaning) = if node.identity.kind == "Pod" {
-        let meaning = if placement::hangs(node, facts.now) {
-            format!(
-                "has been shutting down for longer than its grace period of {}: its node may be gone",
-                duration(grace)
-            )
-        } else {
-            format!("is shutting down, with a grace period of {}", duration(grace))
-        };
-        ("ShuttingDown", meaning)
-    } else if node.children.is_empty() && node.finalizers.is_empty() {
-        ("Terminating", "is being deleted, and nothing holds it: it will be gone in a moment".to_owned())
-    } else if node.children.is_empty() {
-        let meaning = "is deleted after its dependents, of which none was found: the garbage collector has to \
-                       remove the object";
-        ("WaitsForDependents", meaning.to_owned())
-    } else {
-        ("WaitsForDependents", format!("is deleted after its dependents ({} left)", node.all().count() - 1))
+    let (grace, number) = (duration(grace), (node.all().count() - 1).to_string());
+    let (reason, case) = match (node.children.is_empty(), node.finalizers.is_empty()) {
+        _ if node.identity.kind == "Pod" && placement::hangs(node, facts.now) => ("ShuttingDown", "late end"),
+        _ if node.identity.kind == "Pod" => ("ShuttingDown", "end"),
+        (true, true) => ("Terminating", "nothing holds it"),
+        (true, false) => ("WaitsForDependents", "no dependents"),
+        (false, _) => ("WaitsForDependents", "dependents"),
     };
-    let cause = Cause::with(&node.identity, reason).meaning(meaning).since(Some(since));
+    let names = [("{grace}", grace.as_str()), ("{number}", &number)];
+    let cause = Cause::with(&node.identity, reason).in_case(case, &names).since(Some(since));
     if reason == "Terminating" { cause.advice("") } else { cause }
 }
 
@@ -187,44 +170,24 @@ pub fn resources_left(container: &Node) -> Vec<String> {
 
 /// The contents that a deleted namespace or definition waits for, as its own conditions report them.
 pub fn remaining(node: &Node, since: Timestamp) -> Option<Cause> {
-    let identity = &node.identity;
-    let (meaning, message, advice) = match (identity.group(), identity.kind.as_str()) {
+    let cause = Cause::with(&node.identity, "ContentsRemain").since(Some(since));
+    let (case, message) = match (node.identity.group(), node.identity.kind.as_str()) {
         ("", "Namespace") => {
             let message = messages(node, &OF_NAMESPACES).unwrap_or_default();
-            if message.is_empty() && !node.finalizers.is_empty() {
-                return None;
-            }
-            let advice = if message.is_empty() {
-                "ask again in some seconds: the namespace then names its remaining contents".to_owned()
-            } else {
-                of_namespace(&identity.name, &message)
+            let case = match &message {
+                none if none.is_empty() && !node.finalizers.is_empty() => return None,
+                none if none.is_empty() => "unnamed contents",
+                said if said.contains(keys::BACKUP_FINALIZER) => "held contents",
+                _ => return Some(cause.message(message)),
             };
-            ("is being deleted, and waits for its contents", message, advice)
+            (case, message)
         }
         ("apiextensions.k8s.io", "CustomResourceDefinition") => {
-            let message = messages(node, &["Terminating"])?;
-            let advice = format!(
-                "kubectl get {0} --all-namespaces lists them, and kubectl catena why {0}/NAME explains each; \
-                 kubectl catena held --all-namespaces lists those that wait for a backup",
-                identity.name
-            );
-            ("is being deleted, and waits for the objects of its kind", message, advice)
+            ("objects of a kind", messages(node, &["Terminating"])?)
         }
         _ => return None,
     };
-    let cause = Cause::with(identity, "ContentsRemain").meaning(meaning).advice(advice);
-    Some(cause.message(message).since(Some(since)))
-}
-
-fn of_namespace(name: &str, message: &str) -> String {
-    if message.contains(keys::BACKUP_FINALIZER) {
-        return format!(
-            "kubectl catena held --namespace {name} --all-kinds lists the objects that wait for a backup, and why"
-        );
-    }
-    "look at the named objects: kubectl catena why explains each; a finalizer is removed by the controller that set it, \
-     which has to run"
-        .to_owned()
+    Some(cause.in_case(case, &[]).message(message))
 }
 
 /// The messages of those conditions that are true.
@@ -246,7 +209,6 @@ pub fn in_terminating_namespace(node: &Node, facts: &Facts) -> Option<Cause> {
     }
     let since = namespace.deleted?;
     let message = remaining(namespace, since).map(|cause| cause.message).unwrap_or_default();
-    let meaning = "is being deleted with everything in it, and accepts no new objects";
-    let cause = Cause::with(&namespace.identity, TERMINATING).meaning(meaning).message(message);
-    Some(cause.since(namespace.deleted))
+    let cause = Cause::with(&namespace.identity, TERMINATING).in_case("namespace that goes", &[]);
+    Some(cause.message(message).since(Some(since)))
 }

@@ -77,8 +77,8 @@ fn missing(edge: Edge, to: &Identity, node: &Node, facts: &Facts) -> Option<Caus
     let says = |cause: Cause| Some(cause.message(&node.health.message).since(node.health.since));
     match edge {
         Edge::Node => {
-            let gone = format!("was on {to}, which no longer exists");
-            let cause = says(Cause::with(&node.identity, "NodeGone").meaning(gone))?;
+            let cause = Cause::with(&node.identity, "NodeGone");
+            let cause = says(cause.in_case("missing node", &[("{node}", &to.to_string())]))?;
             let since = node.deleted.or(cause.since);
             Some(cause.since(since))
         }

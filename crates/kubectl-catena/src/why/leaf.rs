@@ -15,8 +15,8 @@ pub fn own(node: &Node, facts: &Facts) -> Cause {
     match (node.identity.group(), node.identity.kind.as_str()) {
         ("", "Pod") if is_overlooked(node, facts) => {
             let scheduler = text(&node.object, "/spec/schedulerName").unwrap_or("default-scheduler");
-            let meaning = format!("has no node, and its scheduler {scheduler} has not reported on it");
-            Cause::with(&node.identity, "NotScheduled").meaning(meaning).since(node.created)
+            let cause = Cause::with(&node.identity, "NotScheduled").since(node.created);
+            cause.in_case("silent scheduler", &[("{scheduler}", scheduler)])
         }
         ("", "Pod") if edges::needs_nodes(node) => {
             placement::unschedulable(node, &facts.surroundings.related.nodes)

@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use catena_api::keys;
 use catena_cluster::{condition, list, text};
 use jiff::{SignedDuration, Timestamp};
+use kube::ResourceExt;
 use serde_json::Value;
 
 use super::{Cause, Facts, edges, reasons, warnings};
@@ -111,17 +112,13 @@ fn tolerates(toleration: &Value, taint: &Value) -> bool {
 /// Time after the grace period of a pod in which its kubelet usually reports its end.
 const END_DELAY: SignedDuration = SignedDuration::from_secs(30);
 
-/// The remedy for a node that is not ready.
-const ADVICE: &str = "see the node and its machine: kubectl describe node {name}; once it is gone for good, delete the Node object, and its pods are replaced";
-
 /// Why a node is not ready, if it is not.
 pub fn node_trouble(node: &Node) -> Option<Cause> {
     let ready = condition(&node.object, "Ready").filter(|ready| ready.status != "True")?;
-    let meaning = if ready.status == "Unknown" { "has stopped reporting" } else { "is not ready" };
-    let meaning = format!("{meaning}, and its pods with it");
+    let case = if ready.status == "Unknown" { "silent node" } else { "unready node" };
     let at = ready.last_transition_time.0;
     let reason = if ready.reason.is_empty() { "NodeNotReady" } else { &ready.reason };
-    let cause = Cause::with(&node.identity, reason).meaning(meaning).advice(ADVICE);
+    let cause = Cause::with(&node.identity, reason).in_case(case, &[]);
     Some(cause.message(ready.message).since((at != Timestamp::default()).then_some(at)))
 }
 
@@ -156,34 +153,27 @@ const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 /// Why a claim has no volume. Its class exists, if it could be looked for.
 pub fn unbound_claim(claim: &Node, facts: &Facts) -> Cause {
     let message = warnings::message(claim, facts);
-    let cause = |reason: &str, meaning: &str| {
-        Cause::with(&claim.identity, reason).meaning(meaning).message(&*message).since(claim.created)
+    let cause = |reason: &str, case: &str, names: &[(&str, &str)]| {
+        Cause::with(&claim.identity, reason).in_case(case, names).message(&*message).since(claim.created)
     };
     if claim.health.reason == "Lost" {
         let volume = text(&claim.object, "/spec/volumeName").unwrap_or_default();
-        let meaning = format!("has lost its volume: PersistentVolume/{volume} no longer exists");
         // Nothing records the time of the loss.
-        return cause("VolumeLost", &meaning).since(None);
+        return cause("VolumeLost", "lost volume", &[("{volume}", volume)]).since(None);
     }
-    let Some(named) = edges::class_of(claim) else {
-        let meaning = "is not bound, and has no storage class that would make a volume for it";
-        return cause("ClaimWithoutClass", meaning);
-    };
+    let Some(named) = edges::class_of(claim) else { return cause("ClaimWithoutClass", "no class", &[]) };
     let class = facts.surroundings.related.find(&named);
     let of_class = |pointer: &str| class.and_then(|class| text(&class.object, pointer)).unwrap_or_default();
-    let has_node = claim.object.metadata.annotations.iter().flatten().any(|(key, _)| key == SELECTED_NODE);
+    let has_node = claim.object.annotations().contains_key(SELECTED_NODE);
+    let named = named.to_string();
     match of_class("/provisioner") {
-        "kubernetes.io/no-provisioner" => {
-            let meaning = format!("is not bound: volumes of its {named} are made by hand, and none fits");
-            cause("NoVolumeFits", &meaning)
-        }
+        "kubernetes.io/no-provisioner" => cause("NoVolumeFits", "volumes by hand", &[("{class}", &named)]),
         _ if of_class("/volumeBindingMode") == "WaitForFirstConsumer" && !has_node => {
-            cause("WaitsForPod", "is not bound: it waits for the first pod that uses it")
+            cause("WaitsForPod", "unused claim", &[])
         }
         provisioner => {
             let by = if provisioner.is_empty() { String::new() } else { format!(" by {provisioner}") };
-            let meaning = format!("is not bound: no volume of its {named} has been made for it{by}");
-            cause("NotProvisioned", &meaning)
+            cause("NotProvisioned", "no volume made", &[("{class}", &named), ("{by}", &by)])
         }
     }
 }

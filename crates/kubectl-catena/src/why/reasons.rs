@@ -54,6 +54,11 @@ pub fn describe_binding(reason: &str) -> Option<&'static Row> {
     find(part(BINDING), reason).or_else(|| describe(reason))
 }
 
+/// The words of a case of a reason.
+pub fn case(name: &str) -> Option<&'static Row> {
+    find(part("cases"), name)
+}
+
 /// The row of a reason that an object reports of itself. Another project may mean something else by the same word, so that only
 /// reasons of our kinds and of Kubernetes have one.
 pub fn describe_of(object: &Identity, reason: &str) -> Option<&'static Row> {

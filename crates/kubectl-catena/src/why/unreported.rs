@@ -19,21 +19,13 @@ pub fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
     }
     let since = node.health.since.or(node.created);
     let is_new = is_new(since, facts);
-    let said = |meaning: String, advice: String| {
+    let silent = |case: &str, names: &[(&str, &str)]| {
         let message = warnings::after(&node.health.message, node, facts);
-        let cause = Cause::with(&node.identity, "NotObserved").meaning(meaning).message(message);
-        Some(Step::own(cause.since(since).advice(advice)))
+        let cause = Cause::with(&node.identity, "NotObserved").in_case(case, names);
+        Some(Step::own(cause.message(message).since(since)))
     };
     let Some(controller) = controllers::controller_of(&node.identity) else {
-        let (meaning, advice) = if is_new {
-            ("has just changed, and has a status from before", "ask again in some seconds")
-        } else {
-            (
-                "has a status that does not reflect its current spec",
-                "check that the controller of this kind is running, and read its logs",
-            )
-        };
-        return said(meaning.into(), advice.into());
+        return silent(if is_new { "status from before" } else { "outdated status" }, &[]);
     };
     match facts.verdict(controller) {
         Verdict::Down(_) => facts.not_running(&node.identity, controller).map(Step::own),
@@ -42,20 +34,11 @@ pub fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
             let next = old.into_iter().chain(objects::unhealthy_children(node, facts));
             Some(Step::to(next, Some(Cause::with(&node.identity, "Progressing").since(since))))
         }
-        Verdict::Runs => {
-            let meaning = if is_new {
-                format!("has just changed, and {controller} has not reported on it yet")
-            } else {
-                format!("has not been reconciled by {controller}, which is running")
-            };
-            said(meaning, format!("read the logs of {controller}, and its /readyz"))
+        Verdict::Runs if is_new => silent("just changed", &[("{controller}", controller)]),
+        Verdict::Runs => silent("not reconciled", &[("{controller}", controller)]),
+        Verdict::Unknown(why) => {
+            silent("perhaps not reconciled", &[("{controller}", controller), ("{why}", &why)])
         }
-        Verdict::Unknown(why) => said(
-            format!(
-                "has not been reconciled by {controller}, and whether that is running is unknown ({why})"
-            ),
-            format!("ask the platform team whether {controller} is running"),
-        ),
     }
 }
 

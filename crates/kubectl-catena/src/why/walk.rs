@@ -88,8 +88,8 @@ fn neighbours<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
         _ if !is_healthy => Some(leaf::own(node, facts)),
         (Some(doubt), _) => Some(Cause::with(&node.identity, "StatusContradictory").meaning(doubt)),
         (None, Some((blocker, cause))) if is_blocked => {
-            let meaning = format!("reports that {blocker} blocks it");
-            Some(Cause { object: node.identity.clone(), ..cause }.meaning(meaning))
+            let cause = Cause { object: node.identity.clone(), ..cause };
+            Some(cause.meaning(format!("reports that {blocker} blocks it")))
         }
         _ => None,
     };

@@ -36,8 +36,8 @@ fn every_reason_that_a_controller_reports_is_explained() {
     assert!(unexplained.is_empty(), "without a row in catena-api/src/reasons.yaml: {unexplained:?}");
 }
 
-const PARTS: [&str; 8] =
-    ["pods", "volumes", "templates", "writes", "rollouts", "backups", "commands", "binding"];
+const PARTS: [&str; 9] =
+    ["pods", "volumes", "templates", "writes", "rollouts", "backups", "commands", "binding", "cases"];
 
 #[test]
 fn a_command_line_of_this_program_in_a_remedy_is_one_that_it_accepts_as_printed() {
