@@ -188,11 +188,10 @@ fn by_conditions(object: &DynamicObject, is_ours: bool) -> Option<Health> {
     {
         return Some(Health { reason: "Paused".into(), ..Health::said(State::Stuck, paused) });
     }
-    if let Some(late) = is("Progressing", "False").filter(|late| late.reason == "ProgressDeadlineExceeded") {
-        return Some(Health::said(State::Stuck, late));
-    }
-    if let Some(stalled) = ["Stalled", "ReplicaFailure"].iter().find_map(|type_| is(type_, "True")) {
-        return Some(Health::said(State::Stuck, stalled));
+    let late = is("Progressing", "False").filter(|late| late.reason == "ProgressDeadlineExceeded");
+    let stalled = || ["Stalled", "ReplicaFailure"].iter().find_map(|type_| is(type_, "True"));
+    if let Some(stuck) = late.or_else(stalled) {
+        return Some(Health::said(State::Stuck, stuck));
     }
     if let Some(ready) = ["Ready", "Available"].iter().find_map(|type_| find(type_)) {
         let state = match ready.status.as_str() {

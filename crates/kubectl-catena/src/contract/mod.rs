@@ -13,7 +13,6 @@ use serde::Serialize;
 
 pub use self::{command::check_command, schema::Schema};
 
-use self::schema::Found;
 use crate::screen::{Cell, Table};
 
 /// The report on a kind: field by field, or requirement by requirement.
@@ -162,43 +161,6 @@ fn report(kind: &ApiResource, contract: &str, fields: Vec<Field>) -> Report<Fiel
         table.push([Cell::toned(tone, sign), (*name).into(), path.as_str().into(), note]);
     }
     Report::new(kind, lacking == 0, Fields { fields }, verdict, table)
-}
-
-impl Schema {
-    /// Whether a field exists with a type, and the deviation.
-    fn judge(&self, path: &FieldPath, type_: &str) -> (bool, String) {
-        match self.find(path) {
-            Found::Anything => {
-                (true, "the schema allows any field there, so that this field cannot be checked".to_owned())
-            }
-            Found::Typed(found) if found == type_ => (true, String::new()),
-            Found::Typed(found) => (false, format!("its type is {found}, but {type_} is required")),
-            Found::Missing { parent, siblings } => {
-                let name = path.names().last().map_or("", String::as_str);
-                let near = siblings.iter().filter(|sibling| is_synonym(sibling, name));
-                let near = near.map(|name| format!("{parent}.{name}")).collect::<Vec<_>>().join(" or ");
-                let hint = if near.is_empty() {
-                    String::new()
-                } else {
-                    format!("; if {near} has the same meaning, map it: --path {name}={near}")
-                };
-                let place = if parent.is_empty() { "the object".to_owned() } else { parent };
-                (false, format!("{place} has no such field{hint}"))
-            }
-        }
-    }
-}
-
-/// Names of other kinds for the same field.
-fn is_synonym(name: &str, wanted: &str) -> bool {
-    let usual: &[&str] = match wanted {
-        "active" => &["readyReplicas", "availableReplicas", "ready", "readyInstances", "numberReady"],
-        "replicas" => &["size", "instances", "nodes", "members"],
-        "updated" => &["updatedReplicas", "updatedNumberScheduled"],
-        "selector" => &["labelSelector"],
-        _ => &[],
-    };
-    usual.contains(&name)
 }
 
 #[cfg(test)]
