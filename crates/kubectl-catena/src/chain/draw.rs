@@ -10,7 +10,6 @@ use crate::screen::{Cell, Table, age};
 const MAX_NOTE: usize = 99;
 
 /// How a tree is drawn.
-#[derive(Clone, Copy, Debug)]
 pub struct Drawing<'d> {
     /// The uid of the asked object.
     pub asked: &'d str,

@@ -237,6 +237,7 @@ mod tests {
         let error = paths("active").unwrap_err().to_string();
         assert!(error.contains("FIELD=VALUE"), "{error}");
         assert_eq!(paths("active=status.x").unwrap().active.to_string(), "status.x");
+        assert_eq!(paths("paused=status.x").unwrap().paused.unwrap().to_string(), "status.x");
         assert_eq!(paths("available=status.x").unwrap().available.unwrap().to_string(), "status.x");
         let computed = contract(json!({}), &[], &["ready=object.a == 'b: c'".to_owned()]).unwrap();
         assert_eq!(computed.ready.unwrap().to_string(), "object.a == 'b: c'");

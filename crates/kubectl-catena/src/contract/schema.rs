@@ -4,7 +4,6 @@ use catena_api::contract::FieldPath;
 use serde_json::Value;
 
 /// The schema of a kind.
-#[derive(Debug)]
 pub struct Schema {
     document: Value,
     root: Value,

@@ -14,7 +14,7 @@ pub const NAME: &str = "app.kubernetes.io/name";
 pub const NOT_RUNNING: &str = "ControllerNotRunning";
 
 /// The controllers of Catena, as far as they can be seen.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Controllers {
     pub seen: Vec<Installation>,
     /// Why the list may be incomplete.
@@ -22,7 +22,7 @@ pub struct Controllers {
 }
 
 /// A controller as its Lease and its Deployment show it.
-#[derive(Clone, Debug, Default)]
+#[derive(Default)]
 pub struct Installation {
     /// The name of its program.
     pub controller: String,
@@ -43,7 +43,7 @@ pub struct Installation {
 }
 
 /// A Lease for leader election.
-#[derive(Clone, Debug, Default)]
+#[derive(Default)]
 pub struct Lease {
     /// Its holder; empty when it was released.
     pub holder: String,
@@ -56,7 +56,6 @@ pub struct Lease {
 }
 
 /// A pod of a controller that does not do its work.
-#[derive(Clone, Debug)]
 pub struct PodTrouble {
     /// Its namespace and name, its state, and the last words of its container or the last error in its log.
     pub told: String,

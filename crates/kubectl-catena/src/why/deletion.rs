@@ -128,7 +128,7 @@ fn backup(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
 fn waits(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
     let grace = SignedDuration::from_secs(node.object.metadata.deletion_grace_period_seconds.unwrap_or(0));
     let (grace, number) = (duration(grace), (node.all().count() - 1).to_string());
-    let (reason, case) = match (node.children.is_empty(), node.finalizers.is_empty()) {
+    let (reason, variant) = match (node.children.is_empty(), node.finalizers.is_empty()) {
         _ if node.identity.kind == "Pod" && placement::hangs(node, facts.now) => ("ShuttingDown", "late end"),
         _ if node.identity.kind == "Pod" => ("ShuttingDown", "end"),
         (true, true) => ("Terminating", "nothing holds it"),
@@ -136,7 +136,7 @@ fn waits(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
         (false, _) => ("WaitsForDependents", "dependents"),
     };
     let names = [("{grace}", grace.as_str()), ("{number}", &number)];
-    let cause = Cause::with(&node.identity, reason).in_case(case, &names).since(Some(since));
+    let cause = Cause::with(&node.identity, reason).in_case(variant, &names).since(Some(since));
     if reason == "Terminating" { cause.advice("") } else { cause }
 }
 
@@ -171,23 +171,23 @@ pub fn resources_left(container: &Node) -> Vec<String> {
 /// The contents that a deleted namespace or definition waits for, as its own conditions report them.
 pub fn remaining(node: &Node, since: Timestamp) -> Option<Cause> {
     let cause = Cause::with(&node.identity, "ContentsRemain").since(Some(since));
-    let (case, message) = match (node.identity.group(), node.identity.kind.as_str()) {
+    let (variant, message) = match (node.identity.group(), node.identity.kind.as_str()) {
         ("", "Namespace") => {
             let message = messages(node, &OF_NAMESPACES).unwrap_or_default();
-            let case = match &message {
-                none if none.is_empty() && !node.finalizers.is_empty() => return None,
-                none if none.is_empty() => "unnamed contents",
+            let variant = match &message {
+                empty if empty.is_empty() && !node.finalizers.is_empty() => return None,
+                empty if empty.is_empty() => "unnamed contents",
                 said if said.contains(keys::BACKUP_FINALIZER) => "held contents",
                 _ => return Some(cause.message(message)),
             };
-            (case, message)
+            (variant, message)
         }
         ("apiextensions.k8s.io", "CustomResourceDefinition") => {
             ("objects of a kind", messages(node, &["Terminating"])?)
         }
         _ => return None,
     };
-    Some(cause.in_case(case, &[]).message(message))
+    Some(cause.in_case(variant, &[]).message(message))
 }
 
 /// The messages of those conditions that are true.

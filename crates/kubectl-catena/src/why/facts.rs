@@ -8,7 +8,6 @@ use super::{Cause, Controllers, NOT_RUNNING, Verdict};
 use crate::{chain::Node, protection::ProtectedKinds};
 
 /// Everything that a diagnosis is based on.
-#[derive(Debug)]
 pub struct Facts<'c> {
     /// The object that is asked about.
     pub asked: &'c Node,
@@ -35,7 +34,7 @@ impl Facts<'_> {
 }
 
 /// The surroundings of a chain.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Surroundings {
     /// The controllers of Catena.
     pub controllers: Controllers,
@@ -83,7 +82,7 @@ pub struct Warning {
 }
 
 /// Objects beside a chain.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Related {
     /// Those that exist.
     pub found: Vec<Node>,
@@ -117,7 +116,6 @@ pub fn is_same(object: &Identity, named: &Identity) -> bool {
 }
 
 /// Settings that are not in force.
-#[derive(Clone, Debug)]
 pub struct RefusedSettings {
     /// The controller.
     pub controller: String,
@@ -144,7 +142,6 @@ impl RefusedSettings {
 }
 
 /// A cause, with the objects between it and the one that was asked about: that one first.
-#[derive(Clone, Debug)]
 pub struct Finding<'n> {
     /// The root cause.
     pub cause: Cause,
@@ -153,7 +150,7 @@ pub struct Finding<'n> {
 }
 
 /// Where the cause of an object's state may lie.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Step<'n> {
     /// The ways to other objects, the most probable first.
     pub ways: Vec<Vec<&'n Node>>,

@@ -115,10 +115,10 @@ const END_DELAY: SignedDuration = SignedDuration::from_secs(30);
 /// Why a node is not ready, if it is not.
 pub fn node_trouble(node: &Node) -> Option<Cause> {
     let ready = condition(&node.object, "Ready").filter(|ready| ready.status != "True")?;
-    let case = if ready.status == "Unknown" { "silent node" } else { "unready node" };
+    let variant = if ready.status == "Unknown" { "silent node" } else { "unready node" };
     let at = ready.last_transition_time.0;
     let reason = if ready.reason.is_empty() { "NodeNotReady" } else { &ready.reason };
-    let cause = Cause::with(&node.identity, reason).in_case(case, &[]);
+    let cause = Cause::with(&node.identity, reason).in_case(variant, &[]);
     Some(cause.message(ready.message).since((at != Timestamp::default()).then_some(at)))
 }
 
@@ -153,8 +153,8 @@ const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 /// Why a claim has no volume. Its class exists, if it could be looked for.
 pub fn unbound_claim(claim: &Node, facts: &Facts) -> Cause {
     let message = warnings::message(claim, facts);
-    let cause = |reason: &str, case: &str, names: &[(&str, &str)]| {
-        Cause::with(&claim.identity, reason).in_case(case, names).message(&*message).since(claim.created)
+    let cause = |reason: &str, variant: &str, names: &[(&str, &str)]| {
+        Cause::with(&claim.identity, reason).in_case(variant, names).message(&*message).since(claim.created)
     };
     if claim.health.reason == "Lost" {
         let volume = text(&claim.object, "/spec/volumeName").unwrap_or_default();

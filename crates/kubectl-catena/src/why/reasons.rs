@@ -13,6 +13,8 @@ static TABLE: LazyLock<BTreeMap<String, Vec<Row>>> =
 
 /// The part with reasons that mean something else for commands that are not bound.
 const BINDING: &str = "binding";
+/// The part with the words of cases, which are no reasons.
+const CASES: &str = "cases";
 /// Reasons that Kubernetes or this plugin gives to workloads.
 const WORKLOAD_REASONS: [&str; 6] =
     ["FailedCreate", "Paused", "ProgressDeadlineExceeded", "Progressing", "Running", "Suspended"];
@@ -45,7 +47,7 @@ pub fn part(name: &str) -> &'static [Row] {
 
 /// The row of a reason; none for an unknown one, of which only the words of its reporter are left.
 pub fn describe(reason: &str) -> Option<&'static Row> {
-    let mut others = TABLE.iter().filter(|(name, _)| *name != BINDING);
+    let mut others = TABLE.iter().filter(|(name, _)| ![BINDING, CASES].contains(&name.as_str()));
     others.find_map(|(_, rows)| find(rows, reason)).or_else(|| find(part(BINDING), reason))
 }
 
@@ -56,7 +58,7 @@ pub fn describe_binding(reason: &str) -> Option<&'static Row> {
 
 /// The words of a case of a reason.
 pub fn case(name: &str) -> Option<&'static Row> {
-    find(part("cases"), name)
+    find(part(CASES), name)
 }
 
 /// The row of a reason that an object reports of itself. Another project may mean something else by the same word, so that only

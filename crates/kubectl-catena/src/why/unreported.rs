@@ -19,9 +19,9 @@ pub fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
     }
     let since = node.health.since.or(node.created);
     let is_new = is_new(since, facts);
-    let silent = |case: &str, names: &[(&str, &str)]| {
+    let silent = |variant: &str, names: &[(&str, &str)]| {
         let message = warnings::after(&node.health.message, node, facts);
-        let cause = Cause::with(&node.identity, "NotObserved").in_case(case, names);
+        let cause = Cause::with(&node.identity, "NotObserved").in_case(variant, names);
         Some(Step::own(cause.message(message).since(since)))
     };
     let Some(controller) = controllers::controller_of(&node.identity) else {

@@ -66,6 +66,17 @@ fn no_reason_has_two_rows_in_a_part() {
     }
 }
 
+#[test]
+fn no_case_is_left_in_the_table_that_nobody_reports() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/why");
+    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let sources: String =
+        files.filter(|path| path.is_file()).map(|path| fs::read_to_string(path).unwrap()).collect();
+    for case in part("cases").iter().flat_map(|row| &row.reasons) {
+        assert!(sources.contains(&format!("{case:?}")), "{case}");
+    }
+}
+
 /// The pages with tables that are made from the rows, between a comment with the parts and another one.
 const PAGES: [&str; 2] = ["docs/when-something-is-stuck.md", "charts/command-binder/README.md"];
 
