@@ -119,14 +119,8 @@ pub fn is_same(object: &Identity, named: &Identity) -> bool {
 pub struct RefusedSettings {
     /// The controller.
     pub controller: String,
-    /// Their ConfigMap.
-    pub config_map: Identity,
-    /// `SettingsRefused` or `SettingsWaitForRights`.
-    pub reason: String,
-    /// The controller's words.
-    pub message: String,
-    /// The first report.
-    pub since: Option<Timestamp>,
+    /// Their ConfigMap, with the report and the words of the controller.
+    pub cause: Cause,
     /// The settings themselves.
     pub text: String,
 }

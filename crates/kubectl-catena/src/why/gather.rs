@@ -71,7 +71,7 @@ pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Surroundings 
     }
     let controllers = Controllers { seen, unseen };
     let is_installed = |refused: &RefusedSettings| {
-        let Identity { namespace, name, .. } = &refused.config_map;
+        let Identity { namespace, name, .. } = &refused.cause.object;
         let mut installed = controllers.installed(&refused.controller);
         installed.any(|seen| seen.name == *name && Some(&seen.namespace) == namespace.as_ref())
     };

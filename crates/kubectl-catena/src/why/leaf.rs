@@ -60,10 +60,9 @@ fn words(node: &Node, facts: &Facts) -> Cause {
         _ => reason,
     };
     let mut cause = at_container(Cause::reported(&node.identity, reason, message).since(health.since), node);
-    let is_quoted = warning.is_some_and(|warning| warning.message == *message);
-    if warning.is_some() && (cause.advice.is_empty() || cause.is_progress) {
+    if let Some(warning) = warning.filter(|_| cause.advice.is_empty() || cause.is_progress) {
         // What somebody warns of is no mere progress.
-        if !is_quoted {
+        if warning.message != *message {
             cause.message = warnings::after(&health.message, node, facts);
         }
         (cause.advice, cause.is_progress) = (String::new(), false);
