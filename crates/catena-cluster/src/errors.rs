@@ -30,6 +30,18 @@ impl Gap {
     pub fn of(what: impl Into<String>, error: &kube::Error) -> Self {
         Self::new(what, read_failure(error))
     }
+
+    /// The answer to a request for a part; nothing, and one more gap, if the request failed.
+    pub fn or_default<T: Default>(
+        answer: kube::Result<T>,
+        what: impl Into<String>,
+        gaps: &mut Vec<Self>,
+    ) -> T {
+        answer.unwrap_or_else(|error| {
+            gaps.push(Self::of(what, &error));
+            T::default()
+        })
+    }
 }
 
 impl fmt::Display for Gap {

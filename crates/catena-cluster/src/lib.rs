@@ -19,7 +19,8 @@ pub use self::{
     errors::{Gap, NotFound, in_one_line, is_missing_right, read_failure},
     kinds::{Kind, Kinds},
     object::{
-        Identity, ObjectName, condition, conditions, created, deleted, first_owner, last_write, number, text,
+        Identity, ObjectName, condition, conditions, created, deleted, first_owner, last_write, list, number,
+        text,
     },
     pages::{PAGE_SIZE, Pages},
     paint::{Paint, Tone, cut, sanitized},
