@@ -125,8 +125,7 @@ pub fn first_owner(metadata: &ObjectMeta) -> Option<&OwnerReference> {
 /// The conditions of an object of any kind; malformed ones are omitted.
 #[must_use]
 pub fn conditions(object: &DynamicObject) -> Vec<Condition> {
-    let list = object.data.pointer("/status/conditions").and_then(Value::as_array);
-    list.into_iter().flatten().filter_map(of_value).collect()
+    list(object, "/status/conditions").filter_map(of_value).collect()
 }
 
 /// The condition of a type.
@@ -164,6 +163,11 @@ pub fn last_write(
 #[must_use]
 pub fn number(object: &DynamicObject, pointer: &str) -> Option<i64> {
     object.data.pointer(pointer)?.as_i64()
+}
+
+/// The items of the list at a JSON pointer.
+pub fn list<'o>(object: &'o DynamicObject, pointer: &str) -> impl Iterator<Item = &'o Value> + use<'o> {
+    object.data.pointer(pointer).and_then(Value::as_array).into_iter().flatten()
 }
 
 /// The text at a JSON pointer.

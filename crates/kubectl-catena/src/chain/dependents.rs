@@ -109,22 +109,15 @@ pub fn dependent_lists(
 
 /// The usual dependents: workloads with their accessories, and the kinds of the same operator.
 fn usual<'k>(kinds: &'k Kinds, group: &'k str) -> impl Iterator<Item = &'k Kind> {
-    const USUAL: [(&str, &str); 12] = [
-        ("apps", "deployments"),
-        ("apps", "replicasets"),
-        ("apps", "statefulsets"),
-        ("apps", "daemonsets"),
-        ("batch", "jobs"),
-        ("batch", "cronjobs"),
-        ("", "pods"),
-        ("", "services"),
-        ("", "persistentvolumeclaims"),
-        ("", "configmaps"),
-        ("", "secrets"),
-        ("policy", "poddisruptionbudgets"),
-    ];
-    let is_usual =
-        |kind: &&Kind| USUAL.contains(&(kind.resource.group.as_str(), kind.resource.plural.as_str()));
+    let is_usual = |kind: &&Kind| {
+        matches!(
+            (kind.resource.group.as_str(), kind.resource.plural.as_str()),
+            ("apps", "deployments" | "replicasets" | "statefulsets" | "daemonsets")
+                | ("batch", "jobs" | "cronjobs")
+                | ("", "pods" | "services" | "persistentvolumeclaims" | "configmaps" | "secrets")
+                | ("policy", "poddisruptionbudgets")
+        )
+    };
     let is_own = move |kind: &&Kind| kind.resource.group.contains('.') && kind.resource.group == group;
     let is_ours = |kind: &&Kind| kind.resource.group == keys::GROUP;
     kinds.preferred().filter(move |kind| {

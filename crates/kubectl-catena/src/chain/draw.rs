@@ -10,7 +10,6 @@ use crate::screen::{Cell, Table, age};
 const MAX_NOTE: usize = 99;
 
 /// How a tree is drawn.
-#[derive(Clone, Copy, Debug)]
 pub struct Drawing<'d> {
     /// The uid of the asked object.
     pub asked: &'d str,
@@ -84,7 +83,7 @@ fn line(node: &Node, branch: &str, others: usize, drawing: &Drawing) -> [Cell; 6
     let serving = node.serving.clone().filter(|_| others == 0);
     [
         Cell::toned(if is_asked { Tone::Strong } else { Tone::Plain }, format!("{branch}{name}")),
-        Cell::toned(state_tone(node.health.state), state_word(&node.health)),
+        Cell::toned(node.health.state.tone(), state_word(&node.health)),
         serving.unwrap_or_default().into(),
         node.created.map(|created| age(drawing.now, created)).unwrap_or_default().into(),
         revision.unwrap_or_default().into(),
@@ -100,15 +99,6 @@ fn state_word(health: &Health) -> String {
         State::Done => "Done".to_owned(),
         state if health.reason.is_empty() => format!("{state:?}"),
         _ => health.reason.clone(),
-    }
-}
-
-fn state_tone(state: State) -> Tone {
-    match state {
-        State::Ready | State::Done => Tone::Good,
-        State::Present => Tone::Plain,
-        State::Moving | State::Terminating | State::Unreported => Tone::Moving,
-        State::Stuck | State::Failed => Tone::Bad,
     }
 }
 

@@ -25,7 +25,7 @@ pub struct Scope {
 }
 
 /// The result of a search.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Fetched {
     /// All objects that may belong to the chain.
     pub objects: Vec<DynamicObject>,
@@ -48,7 +48,6 @@ pub struct Fetched {
 }
 
 /// An owner that is missing.
-#[derive(Debug)]
 pub struct LostOwner {
     /// The uid of the object that names it.
     pub of: String,

@@ -31,19 +31,11 @@ pub async fn labelled_kinds(cluster: &Cluster) -> (LabelledKinds, Vec<Gap>) {
         with_label(cluster, REPLICAS_LABEL, REPLICAS_VERSION)
     );
     let mut gaps = Vec::new();
-    let mut or_gap = |what: &str, result: kube::Result<Vec<Kind>>| {
-        result.unwrap_or_else(|error| {
-            gaps.push(Gap::of(what, &error));
-            Vec::new()
-        })
-    };
-    let mut commands = or_gap("command kinds of other projects", commands);
-    let children = or_gap("child kinds of other projects", children);
-    for kind in cluster.kinds.in_group(keys::GROUP).filter(|kind| is_our_command(kind)) {
-        if !commands.contains(kind) {
-            commands.push(kind.clone());
-        }
-    }
+    let mut commands = Gap::or_default(commands, "command kinds of other projects", &mut gaps);
+    let children = Gap::or_default(children, "child kinds of other projects", &mut gaps);
+    let ours = cluster.kinds.in_group(keys::GROUP).filter(|kind| is_our_command(kind));
+    let unlabelled: Vec<Kind> = ours.filter(|kind| !commands.contains(kind)).cloned().collect();
+    commands.extend(unlabelled);
     (LabelledKinds { commands, children }, gaps)
 }
 

@@ -6,7 +6,6 @@ mod fetch;
 mod health;
 mod labelled_kinds;
 mod pods;
-mod status;
 mod tree;
 
 use self::{
@@ -15,10 +14,9 @@ use self::{
 };
 pub use draw::{Drawing, draw};
 pub use fetch::{LostOwner, Scope, fetch, with_dependents};
-pub use health::{Health, State};
+pub use health::{Health, State, ended, replicas};
 pub use labelled_kinds::{
     command_kinds, configured_commands, declared_commands, is_our_command, labelled_kinds,
 };
 pub use pods::{last_words, shortened};
-pub use status::{ended, replicas};
 pub use tree::{Finalizer, Node, grow};

@@ -1,9 +1,9 @@
 //! Why a pod does not serve, with the last words of a container that does not stay up.
 
-use catena_cluster::{conditions, created, cut, text};
+use catena_cluster::{conditions, created, cut, list, text};
 use kube::core::DynamicObject;
 use pod_state::{Phase, PodState, TrimmedPod};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{Health, State};
 
@@ -47,8 +47,7 @@ pub fn health(pod: &DynamicObject) -> Health {
 
 /// The end of the last run of the container that waits for this reason.
 fn last_run(pod: &DynamicObject, reason: &str) -> Option<String> {
-    let of = |pointer: &str| pod.data.pointer(pointer).and_then(Value::as_array).into_iter().flatten();
-    let mut all = of("/status/initContainerStatuses").chain(of("/status/containerStatuses"));
+    let mut all = list(pod, "/status/initContainerStatuses").chain(list(pod, "/status/containerStatuses"));
     let container = all.find(|container| container["state"]["waiting"]["reason"] == reason)?;
     let ended = container.pointer("/lastState/terminated")?;
     let text = |field: &str| ended[field].as_str().unwrap_or_default();

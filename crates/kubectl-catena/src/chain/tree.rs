@@ -10,7 +10,7 @@ use operator_watch::ObjectId;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Health, status};
+use super::{Health, health};
 
 /// An object with its dependents.
 #[derive(Clone, Debug, Serialize)]
@@ -97,8 +97,8 @@ fn node<'o>(object: &DynamicObject, unbound: bool, index: &Index<'o>, used: &mut
     let children = below.into_iter().map(|(other, unbound)| node(other, unbound, index, used)).collect();
     Node {
         identity: Identity::of(object),
-        health: status::health(object),
-        serving: status::numbers(object),
+        health: health::health(object),
+        serving: health::numbers(object),
         created: created(&object.metadata),
         deleted: deleted(&object.metadata),
         revision: revision(object),

@@ -1,29 +1,27 @@
 //! `kubectl catena contract`
 
-mod live;
-
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
     process::ExitCode,
 };
 
-use anyhow::{Context, Result, bail};
-use catena_api::{
-    contract::{REPLICAS_LABEL, ReplicaContract},
-    keys::COMMAND_KIND,
-};
+use anyhow::{Context, Result, anyhow, bail};
+use basic_deployment_controller::outputs::Mapping;
+use catena_api::{contract::ReplicaContract, keys::COMMAND_KIND};
 use catena_cluster::{Cluster, Kind, Options, errors};
 use clap::{Args, Subcommand};
 use operator_templates::from_yaml;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use self::live::Trials;
 use super::exit_code;
 use crate::{
     chain::{configured_commands, is_our_command},
-    contract::{Claim, Report, Schema, Subject, check, check_command},
+    contract::{
+        Fields, Report, Schema, check, check_command,
+        live::{self, Limits, Manifest, Subject},
+    },
     screen::Output,
 };
 
@@ -63,6 +61,23 @@ pub struct Arguments {
     command: bool,
 }
 
+/// How the contract is tried on real objects.
+#[derive(Args)]
+struct Trials {
+    /// Create objects in a namespace of their own, try the contract on them, and remove them
+    #[arg(long, requires = "template")]
+    live: bool,
+    /// The manifest of one object of the kind that serves with any number of replicas
+    #[arg(long, value_name = "FILE", requires = "live")]
+    template: Option<PathBuf>,
+    /// The same object with a change so that it never serves, or another object beside it, if the kind does not replace its
+    /// replicas by itself [default: the template with images that cannot be pulled]
+    #[arg(long, value_name = "FILE", requires = "live")]
+    bad_template: Option<PathBuf>,
+    #[command(flatten)]
+    limits: Limits,
+}
+
 /// Checks a kind.
 pub async fn run(options: &Options, output: Output, command: &Command) -> Result<ExitCode> {
     let Command::Check(arguments) = command;
@@ -71,7 +86,7 @@ pub async fn run(options: &Options, output: Output, command: &Command) -> Result
     let name = arguments.kind.rsplit('/').next().unwrap_or_default();
     let kind = cluster.kinds.find(name)?;
     let contract = match &arguments.values {
-        Some(values) => contract(contract_in(values, kind)?, &arguments.path, &arguments.cel)?,
+        Some(values) => contract(of_file(values, kind, contract_of)?, &arguments.path, &arguments.cel)?,
         None => own,
     };
     let schema = schema(&cluster, kind).await?;
@@ -79,43 +94,44 @@ pub async fn run(options: &Options, output: Output, command: &Command) -> Result
     if arguments.command || is_command(&cluster, kind, labels.as_ref()).await {
         return print(output, &check_command(&kind.resource, &schema));
     }
-    let subject = Subject {
-        kind: &kind.resource,
-        schema: &schema,
-        claim: claim(labels),
-        is_mapped: arguments.values.is_some() || !(arguments.path.is_empty() && arguments.cel.is_empty()),
-    };
-    let report = check(&subject, &contract);
+    let is_mapped = arguments.values.is_some() || !(arguments.path.is_empty() && arguments.cel.is_empty());
+    let report = check(&kind.resource, &schema, labels.as_ref(), is_mapped, &contract);
     // Without its fields, a kind needs no trial.
-    if arguments.trials.live && report.honours {
-        let kind = kind.clone();
-        return print(output, &arguments.trials.check(cluster, kind, &report.results, contract).await?);
+    let is_tried = arguments.trials.live && report.honours;
+    let Some(template) = arguments.trials.template.as_ref().filter(|_| is_tried) else {
+        return print(output, &report);
+    };
+    let subject = arguments.trials.subject(kind, template, &report.results, contract)?;
+    print(output, &Box::pin(live::check(cluster, &subject, &arguments.trials.limits)).await?)
+}
+
+impl Trials {
+    /// The child to try, of a kind whose fields have been checked.
+    fn subject(
+        &self,
+        kind: &Kind,
+        template: &Path,
+        fields: &Fields,
+        mut contract: ReplicaContract,
+    ) -> Result<Subject> {
+        // A path that the schema lacks is no input.
+        if fields.fields.iter().any(|field| field.name == "restartedAt" && !field.ok) {
+            contract.restarted_at = None;
+        }
+        let good = of_file(template, kind, Manifest::read)?;
+        let bad = match &self.bad_template {
+            Some(path) => of_file(path, kind, Manifest::read)?,
+            None => good.with_missing_images().with_context(|| template.display().to_string())?,
+        };
+        let mapping = Mapping::try_from(contract).map_err(|error| anyhow!("{error}"))?;
+        Ok(Subject { kind: kind.clone(), mapping, good, bad })
     }
-    print(output, &report)
 }
 
 fn print(output: Output, report: &Report<impl Serialize>) -> Result<ExitCode> {
     output.print(report, |paint| report.text(paint))?;
     Ok(exit_code(report.honours))
 }
-
-/// The fields of the contract.
-const FIELDS: [&str; 14] = [
-    "replicas",
-    "restartedAt",
-    "minReadySeconds",
-    "podReplacementPolicy",
-    "active",
-    "observedGeneration",
-    "ready",
-    "updated",
-    "available",
-    "terminating",
-    "blockedBy",
-    "stalled",
-    "conditions",
-    "selector",
-];
 
 /// The contract with other paths and expressions, in the form of the chart values.
 fn contract(mapped: Value, paths: &[String], expressions: &[String]) -> Result<ReplicaContract> {
@@ -129,17 +145,14 @@ fn contract(mapped: Value, paths: &[String], expressions: &[String]) -> Result<R
         let (field, expression) = assignment("--cel", text)?;
         fields[field] = json!({"cel": expression});
     }
-    serde_json::from_value(fields).context("--path and --cel")
+    // An unknown name is refused with the known ones.
+    serde_json::from_value(fields).map_err(|error| anyhow!("--path and --cel: {error}"))
 }
 
 fn assignment<'t>(option: &str, text: &'t str) -> Result<(&'t str, &'t str)> {
-    let Some((field, value)) = text.split_once('=') else {
-        bail!("{option} {text:?} has no value: write FIELD=VALUE, for example active=status.readyReplicas");
-    };
-    if !FIELDS.contains(&field) {
-        bail!("the contract has no field {field:?}; it has: {}", FIELDS.join(", "));
-    }
-    Ok((field, value))
+    text.split_once('=').with_context(|| {
+        format!("{option} {text:?} has no value: write FIELD=VALUE, for example active=status.readyReplicas")
+    })
 }
 
 /// The schema of a kind, which everybody may read who may list the kinds.
@@ -172,19 +185,14 @@ async fn is_command(cluster: &Cluster, kind: &Kind, labels: Option<&BTreeMap<Str
         || configured_commands(cluster).await.is_ok_and(|kinds| kind.is_among(&kinds))
 }
 
-/// The claim of the kind's CRD.
-fn claim(labels: Option<BTreeMap<String, String>>) -> Claim {
-    let Some(mut labels) = labels else { return Claim::Unknown };
-    labels.remove(REPLICAS_LABEL).map_or(Claim::Nothing, Claim::Version)
-}
-
-/// The contract of a kind in a file of values: that of its entry of `children`.
-fn contract_in(path: &Path, kind: &Kind) -> Result<Value> {
+/// What a file has about a kind.
+fn of_file<T>(path: &Path, kind: &Kind, of: impl FnOnce(&str, &Kind) -> Result<T>) -> Result<T> {
     let text = std::fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))?;
-    contract_of(kind, &text).with_context(|| path.display().to_string())
+    of(&text, kind).with_context(|| path.display().to_string())
 }
 
-fn contract_of(kind: &Kind, text: &str) -> Result<Value> {
+/// The contract of a kind in values: that of its entry of `children`.
+fn contract_of(text: &str, kind: &Kind) -> Result<Value> {
     let values = from_yaml(text).context("it is no YAML")?;
     let mut children = values["children"].as_array().into_iter().flatten();
     let is_it = |child: &&Value| {
@@ -229,6 +237,7 @@ mod tests {
         let error = paths("active").unwrap_err().to_string();
         assert!(error.contains("FIELD=VALUE"), "{error}");
         assert_eq!(paths("active=status.x").unwrap().active.to_string(), "status.x");
+        assert_eq!(paths("paused=status.x").unwrap().paused.unwrap().to_string(), "status.x");
         assert_eq!(paths("available=status.x").unwrap().available.unwrap().to_string(), "status.x");
         let computed = contract(json!({}), &[], &["ready=object.a == 'b: c'".to_owned()]).unwrap();
         assert_eq!(computed.ready.unwrap().to_string(), "object.a == 'b: c'");
@@ -239,7 +248,7 @@ mod tests {
         let kinds = kinds();
         let kind = kinds.find("deployments").unwrap();
         let values = "children: [{kind: Other}, {apiVersion: apps/v1, kind: Deployment, contract: {active: status.x}}]";
-        assert_eq!(contract_of(kind, values).unwrap()["active"], "status.x");
-        assert!(contract_of(kind, "templates: {}").unwrap_err().to_string().contains("Deployment"));
+        assert_eq!(contract_of(values, kind).unwrap()["active"], "status.x");
+        assert!(contract_of("templates: {}", kind).unwrap_err().to_string().contains("Deployment"));
     }
 }

@@ -39,14 +39,10 @@ pub async fn run(options: &Options, output: Output, arguments: &Arguments) -> Re
 
 fn text(restored: &Report, paint: Paint) -> String {
     let (created, present) = (restored.restored.len(), restored.present.len());
-    let overwritten = match restored.overwritten.len() {
-        0 => String::new(),
-        count => format!(", {count} overwritten"),
-    };
-    let differing = match restored.differing.len() {
-        0 => String::new(),
-        count => format!(" ({count} not as in the backup)"),
-    };
+    let some = |count: usize, text: String| if count == 0 { String::new() } else { text };
+    let (overwritten, differing) = (restored.overwritten.len(), restored.differing.len());
+    let overwritten = some(overwritten, format!(", {overwritten} overwritten"));
+    let differing = some(differing, format!(" ({differing} not as in the backup)"));
     let mut text = format!(
         "{created} objects restored, {present} were there and are left alone{differing}{overwritten}\n"
     );

@@ -4,6 +4,8 @@ mod command;
 pub mod live;
 mod schema;
 
+use std::collections::BTreeMap;
+
 use catena_api::contract::{FieldPath, Output, REPLICAS_LABEL, REPLICAS_VERSION, ReplicaContract};
 use catena_cluster::{Paint, Tone};
 use kube::discovery::ApiResource;
@@ -11,7 +13,6 @@ use serde::Serialize;
 
 pub use self::{command::check_command, schema::Schema};
 
-use self::schema::Found;
 use crate::screen::{Cell, Table};
 
 /// The report on a kind: field by field, or requirement by requirement.
@@ -72,87 +73,73 @@ pub struct Field {
     pub note: String,
 }
 
-/// A kind to check.
-pub struct Subject<'s> {
-    /// The kind.
-    pub kind: &'s ApiResource,
-    /// Its schema.
-    pub schema: &'s Schema,
-    /// The claim of its CRD.
-    pub claim: Claim,
-    /// Whether the paths are the contract's own, so that the label has to say so.
-    pub is_mapped: bool,
-}
-
-/// The label of a CRD.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Claim {
-    /// There is no CRD, or it cannot be read.
-    Unknown,
-    /// The label is missing.
-    Nothing,
-    /// The contract in this version.
-    Version(String),
-}
-
-/// Compares a kind with the contract.
-pub fn check(subject: &Subject, contract: &ReplicaContract) -> Report<Fields> {
-    let field = |name: &'static str, path: &FieldPath, type_: &'static str, required: bool| {
-        let (ok, note) = subject.schema.judge(path, type_);
-        Field { name, path: path.to_string(), required, ok, note }
-    };
-    let output = |name: &'static str, output: &Output, type_: &'static str, required: bool| match output {
-        Output::Field(path) => field(name, path, type_, required),
-        Output::Computed(_) => {
-            let note = "it is computed, so that only a live object shows whether it is right".to_owned();
-            Field { name, path: output.to_string(), required, ok: true, note }
-        }
-    };
-    let mut fields = vec![
-        field("replicas", &contract.replicas, "integer", true),
-        output("active", &contract.active, "integer", true),
-        output("observedGeneration", &contract.observed_generation, "integer", true),
-    ];
-    fields.push(match &contract.ready {
-        Some(ready) => output("ready", ready, "boolean", true),
-        None if contract.says_ready() => {
-            let mut conditions = field("ready", &contract.conditions, "array", true);
-            if conditions.ok && conditions.note.is_empty() {
-                "by the condition Ready, which only a live object shows".clone_into(&mut conditions.note);
+/// Compares a kind with the contract. `labels` are those of its CRD, if there is one that can be read; the label of the
+/// contract is optional where the paths are not the contract's own.
+pub fn check(
+    kind: &ApiResource,
+    schema: &Schema,
+    labels: Option<&BTreeMap<String, String>>,
+    is_mapped: bool,
+    contract: &ReplicaContract,
+) -> Report<Fields> {
+    let field = |name: &'static str, place: Option<Output>, type_: &str, required: bool| {
+        let place = place?;
+        let (ok, note) = match &place {
+            Output::Field(path) => schema.judge(path, type_),
+            Output::Computed(_) => {
+                (true, "it is computed, so that only a live object shows whether it is right".to_owned())
             }
-            conditions
-        }
-        None => Field {
+        };
+        Some(Field { name, path: place.to_string(), required, ok, note })
+    };
+    let at = |path: &FieldPath| Some(Output::Field(path.clone()));
+    let of = |output: &Output| Some(output.clone());
+    let mut ready = match &contract.ready {
+        Some(ready) => field("ready", of(ready), "boolean", true),
+        None if contract.says_ready() => field("ready", at(&contract.conditions), "array", true),
+        None => Some(Field {
             name: "ready",
             path: String::new(),
             required: true,
             ok: false,
             note: "other numbers do not tell whether an old replica is counted for a new one; say when all are new and serve: --path ready=status.ready, or --cel 'ready=…'".to_owned(),
-        },
-    });
+        }),
+    };
+    if let Some(by_condition) =
+        ready.as_mut().filter(|found| contract.ready.is_none() && found.ok && found.note.is_empty())
+    {
+        "by the condition Ready, which only a live object shows".clone_into(&mut by_condition.note);
+    }
     // Whoever names another field expects that restarts reach it.
     let is_named = contract.restarted_at != ReplicaContract::default().restarted_at;
-    fields.extend(contract.restarted_at.as_ref().map(|path| field("restartedAt", path, "string", is_named)));
-    let type_of = |name: &str| if name == "minReadySeconds" { "integer" } else { "string" };
-    fields.extend(contract.handed().map(|(name, path)| field(name, path, type_of(name), false)));
-    fields.push(output("updated", &contract.updated, "integer", false));
-    fields.extend(contract.available.as_ref().map(|of| output("available", of, "integer", false)));
-    fields.extend(contract.terminating.as_ref().map(|of| output("terminating", of, "integer", false)));
-    fields.push(output("blockedBy", &contract.blocked_by, "object", false));
-    fields.extend(contract.stalled.as_ref().map(|stalled| output("stalled", stalled, "object", false)));
-    fields.extend(contract.paused.as_ref().map(|paused| output("paused", paused, "object", false)));
-    fields.push(output("selector", &contract.selector, "string", false));
-    let (ok, note) = match &subject.claim {
-        Claim::Version(version) if version == REPLICAS_VERSION => (true, String::new()),
-        Claim::Version(version) => {
+    let clauses = [
+        field("replicas", at(&contract.replicas), "integer", true),
+        field("active", of(&contract.active), "integer", true),
+        field("observedGeneration", of(&contract.observed_generation), "integer", true),
+        ready,
+        field("restartedAt", contract.restarted_at.as_ref().and_then(at), "string", is_named),
+        field("minReadySeconds", contract.min_ready_seconds.as_ref().and_then(at), "integer", false),
+        field("podReplacementPolicy", contract.pod_replacement_policy.as_ref().and_then(at), "string", false),
+        field("updated", of(&contract.updated), "integer", false),
+        field("available", contract.available.clone(), "integer", false),
+        field("terminating", contract.terminating.clone(), "integer", false),
+        field("blockedBy", of(&contract.blocked_by), "object", false),
+        field("stalled", contract.stalled.clone(), "object", false),
+        field("paused", contract.paused.clone(), "object", false),
+        field("selector", of(&contract.selector), "string", false),
+    ];
+    let mut fields: Vec<Field> = clauses.into_iter().flatten().collect();
+    let (ok, note) = match labels.map(|labels| labels.get(REPLICAS_LABEL)) {
+        Some(Some(version)) if version == REPLICAS_VERSION => (true, String::new()),
+        Some(Some(version)) => {
             (false, format!("its value is {version:?}, but this plugin checks {REPLICAS_VERSION}"))
         }
-        Claim::Nothing => (false, format!("label the CRD: {REPLICAS_LABEL}={REPLICAS_VERSION}")),
-        Claim::Unknown => (false, "there is no readable CRD for the label".to_owned()),
+        Some(None) => (false, format!("label the CRD: {REPLICAS_LABEL}={REPLICAS_VERSION}")),
+        None => (false, "there is no readable CRD for the label".to_owned()),
     };
-    let required = !subject.is_mapped && subject.claim != Claim::Unknown;
+    let required = !is_mapped && labels.is_some();
     fields.push(Field { name: "label", path: REPLICAS_LABEL.to_owned(), required, ok, note });
-    report(subject.kind, "the replica contract v1", fields)
+    report(kind, "the replica contract v1", fields)
 }
 
 /// The report on the fields of a kind, compared with a contract of this name.
@@ -176,43 +163,6 @@ fn report(kind: &ApiResource, contract: &str, fields: Vec<Field>) -> Report<Fiel
     Report::new(kind, lacking == 0, Fields { fields }, verdict, table)
 }
 
-impl Schema {
-    /// Whether a field exists with a type, and the deviation.
-    fn judge(&self, path: &FieldPath, type_: &str) -> (bool, String) {
-        match self.find(path) {
-            Found::Anything => {
-                (true, "the schema allows any field there, so that this field cannot be checked".to_owned())
-            }
-            Found::Typed(found) if found == type_ => (true, String::new()),
-            Found::Typed(found) => (false, format!("its type is {found}, but {type_} is required")),
-            Found::Missing { parent, siblings } => {
-                let name = path.names().last().map_or("", String::as_str);
-                let near = siblings.iter().filter(|sibling| is_synonym(sibling, name));
-                let near = near.map(|name| format!("{parent}.{name}")).collect::<Vec<_>>().join(" or ");
-                let hint = if near.is_empty() {
-                    String::new()
-                } else {
-                    format!("; if {near} has the same meaning, map it: --path {name}={near}")
-                };
-                let place = if parent.is_empty() { "the object".to_owned() } else { parent };
-                (false, format!("{place} has no such field{hint}"))
-            }
-        }
-    }
-}
-
-/// Names of other kinds for the same field.
-fn is_synonym(name: &str, wanted: &str) -> bool {
-    let usual: &[&str] = match wanted {
-        "active" => &["readyReplicas", "availableReplicas", "ready", "readyInstances", "numberReady"],
-        "replicas" => &["size", "instances", "nodes", "members"],
-        "updated" => &["updatedReplicas", "updatedNumberScheduled"],
-        "selector" => &["labelSelector"],
-        _ => &[],
-    };
-    usual.contains(&name)
-}
-
 #[cfg(test)]
 mod tests {
     use kube::core::GroupVersionKind;
@@ -220,15 +170,32 @@ mod tests {
 
     use super::*;
 
-    fn report(fields: &Value, claim: Claim, contract: &ReplicaContract, is_mapped: bool) -> Report<Fields> {
+    type Labels = BTreeMap<String, String>;
+
+    /// The labels of a CRD that says that its kind honours the contract.
+    fn labelled() -> Labels {
+        Labels::from([(REPLICAS_LABEL.to_owned(), "v1".to_owned())])
+    }
+
+    fn report(
+        fields: &Value,
+        labels: Option<&Labels>,
+        contract: &ReplicaContract,
+        is_mapped: bool,
+    ) -> Report<Fields> {
         let properties = json!({
             "spec": {"allOf": [{"$ref": "#/components/schemas/x.Spec"}]},
             "status": {"type": "object", "properties": fields},
         });
-        report_on(&json!({"properties": properties}), claim, contract, is_mapped)
+        report_on(&json!({"properties": properties}), labels, contract, is_mapped)
     }
 
-    fn report_on(root: &Value, claim: Claim, contract: &ReplicaContract, is_mapped: bool) -> Report<Fields> {
+    fn report_on(
+        root: &Value,
+        labels: Option<&Labels>,
+        contract: &ReplicaContract,
+        is_mapped: bool,
+    ) -> Report<Fields> {
         let texts = json!({"type": "object", "additionalProperties": {"type": "string"}});
         let mut document = json!({"components": {"schemas": {
             "x.Set": root,
@@ -238,7 +205,7 @@ mod tests {
             json!([{"group": "x.dev", "version": "v1", "kind": "Set"}]);
         let schema = Schema::of(&document, "x.dev", "v1", "Set").unwrap();
         let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("x.dev", "v1", "Set"));
-        check(&Subject { kind: &kind, schema: &schema, claim, is_mapped }, contract)
+        check(&kind, &schema, labels, is_mapped, contract)
     }
 
     fn wrong(report: &Report<Fields>) -> Vec<&str> {
@@ -256,16 +223,15 @@ mod tests {
         let mut fields = json!({
             "active": {"type": "integer"}, "observedGeneration": {"type": "integer"}, "conditions": {"type": "array"},
         });
-        let claim = || Claim::Version("v1".into());
-        assert!(report(&fields, claim(), &ReplicaContract::default(), false).honours);
+        assert!(report(&fields, Some(&labelled()), &ReplicaContract::default(), false).honours);
         fields.as_object_mut().unwrap().remove("conditions");
-        assert_eq!(wrong(&report(&fields, claim(), &ReplicaContract::default(), false)), ["ready"]);
+        assert_eq!(wrong(&report(&fields, Some(&labelled()), &ReplicaContract::default(), false)), ["ready"]);
     }
 
     #[test]
     fn each_missing_field_is_named_with_its_probable_synonym() {
         let fields = json!({"readyReplicas": {"type": "integer"}, "observedGeneration": {"type": "string"}});
-        let report = report(&fields, Claim::Nothing, &ReplicaContract::default(), false);
+        let report = report(&fields, Some(&Labels::new()), &ReplicaContract::default(), false);
         assert_eq!(wrong(&report), ["active", "observedGeneration", "ready", "label"]);
         let note = &report.results.fields[1].note;
         assert!(note.contains("status.readyReplicas") && note.contains("--path active="), "{note}");
@@ -276,11 +242,11 @@ mod tests {
         let fields = json!({"readyReplicas": {"type": "integer"}, "observedGeneration": {"type": "integer"}});
         let read = |contract| serde_json::from_value::<ReplicaContract>(contract).unwrap();
         let numbers = read(json!({"active": "status.readyReplicas"}));
-        assert_eq!(wrong(&report(&fields, Claim::Nothing, &numbers, true)), ["ready"]);
+        assert_eq!(wrong(&report(&fields, Some(&Labels::new()), &numbers, true)), ["ready"]);
         let whole = read(json!({"active": "status.readyReplicas", "ready": {"cel": "true"}}));
-        assert!(report(&fields, Claim::Nothing, &whole, true).honours);
+        assert!(report(&fields, Some(&Labels::new()), &whole, true).honours);
         let misspelt = ReplicaContract { restarted_at: Some("spec.restratedAt".parse().unwrap()), ..whole };
-        assert_eq!(wrong(&report(&fields, Claim::Nothing, &misspelt, true)), ["restartedAt"]);
+        assert_eq!(wrong(&report(&fields, Some(&Labels::new()), &misspelt, true)), ["restartedAt"]);
     }
 
     #[test]
@@ -288,7 +254,7 @@ mod tests {
         let found = |contract: Value| {
             let contract = serde_json::from_value(contract).unwrap();
             let fields = json!({"available": {"type": "integer"}, "ends": {"type": "string"}});
-            let all = report(&fields, Claim::Nothing, &contract, true).results.fields;
+            let all = report(&fields, Some(&Labels::new()), &contract, true).results.fields;
             let of = ["minReadySeconds", "podReplacementPolicy", "available", "terminating"];
             let optional: Vec<_> = all.into_iter().filter(|field| of.contains(&field.name)).collect();
             assert!(!optional.iter().any(|field| field.required));
@@ -311,14 +277,13 @@ mod tests {
     #[test]
     fn a_field_that_the_schema_leaves_open_counts_as_present() {
         let open = json!({"active": {"type": "integer"}, "observedGeneration": {"x-kubernetes-preserve-unknown-fields": true}, "conditions": {"type": "array"}});
-        assert!(report(&open, Claim::Unknown, &ReplicaContract::default(), false).honours);
+        assert!(report(&open, None, &ReplicaContract::default(), false).honours);
     }
 
     #[test]
     fn a_schema_that_is_open_at_any_level_lets_unknown_fields_count_as_present() {
         let open = |properties: Value| json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": properties});
-        let honours =
-            |root: &Value| report_on(root, Claim::Unknown, &ReplicaContract::default(), false).honours;
+        let honours = |root: &Value| report_on(root, None, &ReplicaContract::default(), false).honours;
         assert!(honours(&open(json!({"metadata": {"type": "object"}}))));
         let replicas = json!({"replicas": {"type": "integer"}});
         let both = |spec: Value, status: Value| json!({"properties": {"spec": spec, "status": status}});
@@ -334,7 +299,7 @@ mod tests {
     fn a_path_with_a_quoted_name_is_read_as_one_name() {
         let judged = |path: &str| {
             let contract = serde_json::from_value(json!({"restartedAt": path})).unwrap();
-            let fields = report(&json!({}), Claim::Nothing, &contract, true).results.fields;
+            let fields = report(&json!({}), Some(&Labels::new()), &contract, true).results.fields;
             let field = fields.into_iter().find(|field| field.name == "restartedAt").unwrap();
             assert_eq!(field.path, path);
             (field.ok, field.note)
@@ -345,7 +310,7 @@ mod tests {
 
     #[test]
     fn a_report_for_scripts_names_the_kind_beside_its_fields() {
-        let report = report(&json!({}), Claim::Nothing, &ReplicaContract::default(), false);
+        let report = report(&json!({}), Some(&Labels::new()), &ReplicaContract::default(), false);
         let document = serde_json::to_value(&report).unwrap();
         let names: Vec<_> = document.as_object().unwrap().keys().collect();
         assert_eq!(names, ["apiVersion", "fields", "honours", "kind"]);

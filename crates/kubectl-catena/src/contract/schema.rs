@@ -4,26 +4,9 @@ use catena_api::contract::FieldPath;
 use serde_json::Value;
 
 /// The schema of a kind.
-#[derive(Debug)]
 pub struct Schema {
     document: Value,
     root: Value,
-}
-
-/// A part of a schema.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Found {
-    /// A field of this type.
-    Typed(String),
-    /// Any value is allowed.
-    Anything,
-    /// It does not exist; these are its neighbours.
-    Missing {
-        /// The path of the last existing field on the way.
-        parent: String,
-        /// The names of its fields.
-        siblings: Vec<String>,
-    },
 }
 
 impl Schema {
@@ -46,28 +29,27 @@ impl Schema {
         self.resolve(&self.root["properties"]["status"])
     }
 
-    /// The part at a path.
-    pub(super) fn find(&self, path: &FieldPath) -> Found {
+    /// Whether a field exists with a type, and the deviation.
+    pub(super) fn judge(&self, path: &FieldPath, type_: &str) -> (bool, String) {
+        let anything =
+            || (true, "the schema allows any field there, so that this field cannot be checked".to_owned());
         let mut here = &self.root;
         for (depth, name) in path.names().iter().enumerate() {
-            match here["properties"].get(name) {
-                Some(next) => here = self.resolve(next),
+            here = match here["properties"].get(name) {
+                Some(next) => self.resolve(next),
                 None if here["additionalProperties"].is_object() => {
-                    here = self.resolve(&here["additionalProperties"]);
+                    self.resolve(&here["additionalProperties"])
                 }
-                None if is_open(here) => return Found::Anything,
-                None => {
-                    let siblings =
-                        here["properties"].as_object().map(|fields| fields.keys().cloned().collect());
-                    let parent = path.names()[..depth].join(".");
-                    return Found::Missing { parent, siblings: siblings.unwrap_or_default() };
-                }
-            }
+                // The server keeps fields that are not among the properties.
+                None if here["x-kubernetes-preserve-unknown-fields"] == true => return anything(),
+                None => return (false, lacking(here, &path.names()[..depth].join("."), path)),
+            };
         }
-        match here["type"].as_str() {
-            Some(type_) => Found::Typed(type_.to_owned()),
-            None if here["properties"].is_object() => Found::Typed("object".to_owned()),
-            None => Found::Anything,
+        let object = here["properties"].is_object().then_some("object");
+        match here["type"].as_str().or(object) {
+            None => anything(),
+            Some(found) if found == type_ => (true, String::new()),
+            Some(found) => (false, format!("its type is {found}, but {type_} is required")),
         }
     }
 
@@ -79,7 +61,27 @@ impl Schema {
     }
 }
 
-/// Whether the server keeps fields that are not among the properties.
-fn is_open(schema: &Value) -> bool {
-    schema["x-kubernetes-preserve-unknown-fields"] == true
+/// That a part of a schema lacks the rest of a path, and which of its fields may be meant.
+fn lacking(here: &Value, parent: &str, path: &FieldPath) -> String {
+    let name = path.names().last().map_or("", String::as_str);
+    let siblings = here["properties"].as_object().into_iter().flat_map(|fields| fields.keys());
+    let near = siblings.filter(|sibling| is_synonym(sibling, name)).map(|near| format!("{parent}.{near}"));
+    let near = near.collect::<Vec<_>>().join(" or ");
+    let place = if parent.is_empty() { "the object" } else { parent };
+    if near.is_empty() {
+        return format!("{place} has no such field");
+    }
+    format!("{place} has no such field; if {near} has the same meaning, map it: --path {name}={near}")
+}
+
+/// Names of other kinds for the same field.
+fn is_synonym(name: &str, wanted: &str) -> bool {
+    let usual: &[&str] = match wanted {
+        "active" => &["readyReplicas", "availableReplicas", "ready", "readyInstances", "numberReady"],
+        "replicas" => &["size", "instances", "nodes", "members"],
+        "updated" => &["updatedReplicas", "updatedNumberScheduled"],
+        "selector" => &["labelSelector"],
+        _ => &[],
+    };
+    usual.contains(&name)
 }

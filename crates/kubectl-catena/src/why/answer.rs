@@ -77,14 +77,12 @@ pub struct Evidence {
 impl Answer {
     /// With texts of a length that a person reads: an object may say a megabyte.
     pub fn clipped(mut self) -> Self {
-        self.sentence = clipped(self.sentence);
-        for evidence in &mut self.evidence {
-            evidence.health.message = clipped(std::mem::take(&mut evidence.health.message));
-        }
-        self.remarks = self.remarks.into_iter().map(clipped).collect();
-        if let Some(cause) = &mut self.root_cause {
-            for text in [&mut cause.meaning, &mut cause.message, &mut cause.advice] {
-                *text = clipped(std::mem::take(text));
+        let messages = self.evidence.iter_mut().map(|evidence| &mut evidence.health.message);
+        let of_cause = self.root_cause.iter_mut();
+        let of_cause = of_cause.flat_map(|cause| [&mut cause.meaning, &mut cause.message, &mut cause.advice]);
+        for text in messages.chain(of_cause).chain(&mut self.remarks).chain([&mut self.sentence]) {
+            if let Cow::Owned(begin) = cut(text, MAX_LENGTH) {
+                *text = format!("{begin} ({} bytes in all)", text.len());
             }
         }
         self
@@ -98,11 +96,6 @@ impl Answer {
             None => UNKNOWN,
         }
     }
-}
-
-fn clipped(text: String) -> String {
-    let Cow::Owned(begin) = cut(&text, MAX_LENGTH) else { return text };
-    format!("{begin} ({} bytes in all)", text.len())
 }
 
 impl Cause {
@@ -134,6 +127,18 @@ impl Cause {
             advice: row.map(|row| row.remedy.clone()).unwrap_or_default(),
             is_progress: row.is_some_and(|row| row.is_progress),
         }
+    }
+
+    /// With the words of a case of its reason, in which these names are filled in.
+    pub fn in_case(mut self, case: &str, names: &[(&str, &str)]) -> Self {
+        let Some(row) = reasons::case(case) else { return self };
+        let filled =
+            |text: &str| names.iter().fold(text.to_owned(), |text, (place, name)| text.replace(place, name));
+        self.meaning = filled(&row.meaning);
+        if !row.remedy.is_empty() {
+            self.advice = filled(&row.remedy);
+        }
+        self
     }
 
     /// With another meaning.

@@ -7,6 +7,7 @@ use catena_api::{
 use catena_cluster::{conditions, last_write, number, text};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::ResourceExt;
 
 use super::{
     BINDER, Cause, Facts, REPORT_GRACE, Step, Verdict, Warning, controllers, objects, reasons, unreported,
@@ -41,9 +42,9 @@ pub fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
 fn foreign(node: &Node, facts: &Facts) -> Option<Cause> {
     if node.identity.uid == facts.asked.identity.uid
         && is_overlooked(facts)
-        && let Verdict::Down(down) = facts.verdict(BINDER)
+        && let Some(cause) = facts.not_running(&node.identity, BINDER)
     {
-        return Some(controllers::not_running(&node.identity, BINDER, &down));
+        return Some(cause);
     }
     let mut warnings = warnings::current(node, facts).filter(|warning| warning.by == BINDER);
     let warning = warnings.find(|warning| !is_over(node, warning))?;
@@ -68,9 +69,8 @@ fn is_over(node: &Node, warning: &Warning) -> bool {
 
 /// Whether an object has the mark of a bound command.
 fn is_marked(node: &Node) -> bool {
-    let metadata = &node.object.metadata;
-    metadata.annotations.iter().flatten().any(|(key, _)| key == keys::BOUND_TO)
-        || metadata.labels.iter().flatten().any(|(key, _)| key == keys::TARGET_UID)
+    let object = &node.object;
+    object.annotations().contains_key(keys::BOUND_TO) || object.labels().contains_key(keys::TARGET_UID)
 }
 
 /// Whether the asked object is of a kind that is declared as one of commands, and nobody reports on it.
@@ -82,8 +82,8 @@ fn is_unanswered(facts: &Facts) -> bool {
 
 /// Whether it is not bound either.
 fn is_overlooked(facts: &Facts) -> bool {
-    let is_owned = facts.asked.object.metadata.owner_references.iter().flatten().next().is_some();
-    is_unanswered(facts) && !is_owned && !is_marked(facts.asked)
+    let asked = facts.asked;
+    is_unanswered(facts) && asked.object.owner_references().is_empty() && !is_marked(asked)
 }
 
 /// An object that may be a command, and about which no warning of command-binder is left.
@@ -114,7 +114,7 @@ pub fn outlived(facts: &Facts) -> Option<String> {
         return None;
     }
     let why = match facts.verdict(REAPER) {
-        Verdict::Down(down) => down.told(REAPER),
+        Verdict::Down(down) => down,
         Verdict::Runs | Verdict::Unknown(_) => format!(
             "{REAPER} keeps it, as a command that a tool declares or that was created again (its labels, annotations and Events tell), or its values have no entry for the kind"
         ),
@@ -145,22 +145,16 @@ fn waiting<'n>(node: &'n Node, facts: &Facts<'n>) -> Step<'n> {
     let may_be_queued =
         find(SUCCEEDED).is_none_or(|succeeded| matches!(&*succeeded.reason, "Queued" | "Pending"));
     if let Some(first) = older(node, target).filter(|_| may_be_queued) {
-        let queued = Cause::with(&node.identity, "Queued")
-            .meaning(format!(
-                "waits for {}, which is older and not finished: commands run one at a time",
-                first.identity
-            ))
-            .message(&first.health.message)
-            .since(node.created);
+        let queued = Cause::with(&node.identity, "Queued").message(&first.health.message).since(node.created);
+        let queued = queued.in_case("older command", &[("{command}", &first.identity.to_string())]);
         // That the first one goes on is no news.
         return Step { only_obstacles: true, ..Step::to([first], Some(queued)) };
     }
     // What is of another group may be carried out by its own operator.
     let runner = (node.identity.group() == keys::GROUP).then_some(RUNNER);
-    for controller in runner.into_iter().chain(controllers::controller_of(&target.identity)) {
-        if let Verdict::Down(down) = facts.verdict(controller) {
-            return Step::own(controllers::not_running(&node.identity, controller, &down));
-        }
+    let mut responsible = runner.into_iter().chain(controllers::controller_of(&target.identity));
+    if let Some(cause) = responsible.find_map(|controller| facts.not_running(&node.identity, controller)) {
+        return Step::own(cause);
     }
     // It is in progress: the blocker of its target blocks it.
     let reports = [find(SUCCEEDED), find(RECONCILING)];
@@ -197,15 +191,14 @@ fn unbound(node: &Node, bound: Option<&Condition>, facts: &Facts) -> Cause {
         cause.message(message).since(reported_at)
     };
     if let Some(target) = &facts.surroundings.missing_target {
-        return told(
-            not_bound(node, "TargetNotFound").meaning(format!("names {target}, which does not exist")),
-        );
+        let cause = not_bound(node, "TargetNotFound");
+        return told(cause.in_case("missing target", &[("{target}", &target.to_string())]));
     }
-    let verdict = facts.verdict(BINDER);
-    if let Verdict::Down(down) = &verdict {
-        return controllers::not_running(&node.identity, BINDER, down);
+    if let Some(cause) = facts.not_running(&node.identity, BINDER) {
+        return cause;
     }
-    let silent = if verdict == Verdict::Runs && !is_new(node, facts) { "BinderSilent" } else { "NotBound" };
+    let runs = facts.verdict(BINDER) == Verdict::Runs;
+    let silent = if runs && !is_new(node, facts) { "BinderSilent" } else { "NotBound" };
     match bound.map(|bound| bound.reason.as_str()).filter(|reason| !reason.is_empty()) {
         Some(reason) => told(not_bound(node, reason)),
         // It has not been bound for as long as it exists.

@@ -1,7 +1,7 @@
 //! Somebody who changes the child of a BasicDeployment again and again, so that it never comes to rest.
 
 use catena_api::keys;
-use catena_cluster::{Identity, condition, text};
+use catena_cluster::{Identity, condition, list, text};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::Value;
 
@@ -33,16 +33,15 @@ pub fn check<'n>(facts: &Facts<'n>) -> Option<Finding<'n>> {
 /// message says more: a child whose label is what the fight is about belongs to nobody meanwhile.
 fn contested(node: &Node) -> Option<(&Node, Cause)> {
     let said = told(node)?;
-    let at = |node: &Node| Cause::with(&node.identity, REASON);
-    let (at, cause) = match (changed_by(&said.message), child_in(&said.message, node)) {
-        (Some(by), Some(child)) => (child, at(child).meaning(format!("is changed again and again by {by}"))),
-        (Some(by), None) => {
-            (node, at(node).meaning(format!("has a child that is changed again and again by {by}")))
-        }
-        (None, _) => (node, at(node)),
-    };
-    let cause = cause.message(said.message);
-    Some((at, cause.since(Some(said.last_transition_time.0))))
+    let by = changed_by(&said.message);
+    let child = child_in(&said.message, node).filter(|_| by.is_some());
+    let at = child.unwrap_or(node);
+    let mut cause = Cause::with(&at.identity, REASON);
+    if let Some(by) = by {
+        let what = if child.is_some() { "is" } else { "has a child that is" };
+        cause = cause.meaning(format!("{what} changed again and again by {by}"));
+    }
+    Some((at, cause.message(said.message).since(Some(said.last_transition_time.0))))
 }
 
 /// Whom a message blames, in the words of the kit. The writes of a field manager may leave no trace on the object, where the
@@ -86,13 +85,8 @@ fn writers_of(child: &Node, said: &str, facts: &Facts) -> Vec<String> {
         if of("/spec/scaleTargetRef/name") == name.name && of("/spec/scaleTargetRef/kind") == name.kind {
             return Some(format!("{} scales {name}", writer.identity));
         }
-        let webhooks = writer.object.data.get("webhooks").and_then(Value::as_array);
-        let matching: Vec<&str> = webhooks
-            .into_iter()
-            .flatten()
-            .filter(|webhook| changes(webhook, name))
-            .filter_map(|webhook| webhook["name"].as_str())
-            .collect();
+        let matching = list(&writer.object, "/webhooks").filter(|webhook| changes(webhook, name));
+        let matching: Vec<&str> = matching.filter_map(|webhook| webhook["name"].as_str()).collect();
         let names = matching.join(", ");
         (!names.is_empty())
             .then(|| format!("{} may change {name} when it is written: {names}", writer.identity))

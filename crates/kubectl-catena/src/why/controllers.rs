@@ -1,10 +1,11 @@
 //! Whether the controllers of Catena are running, judged by their Leases and Deployments.
 
+use std::collections::BTreeMap;
+
 use catena_api::keys;
 use catena_cluster::Identity;
 use jiff::{SignedDuration, Timestamp};
 
-use super::Cause;
 use crate::screen::age;
 
 /// The label with the name of a program, or of the chart if that has another name.
@@ -13,7 +14,7 @@ pub const NAME: &str = "app.kubernetes.io/name";
 pub const NOT_RUNNING: &str = "ControllerNotRunning";
 
 /// The controllers of Catena, as far as they can be seen.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Controllers {
     pub seen: Vec<Installation>,
     /// Why the list may be incomplete.
@@ -21,7 +22,7 @@ pub struct Controllers {
 }
 
 /// A controller as its Lease and its Deployment show it.
-#[derive(Clone, Debug, Default)]
+#[derive(Default)]
 pub struct Installation {
     /// The name of its program.
     pub controller: String,
@@ -36,13 +37,13 @@ pub struct Installation {
     /// The first of its pods that has a trouble; of any pod, if its Lease is not renewed.
     pub trouble: Option<PodTrouble>,
     /// The labels of its pods.
-    pub selector: String,
+    pub labels: BTreeMap<String, String>,
     /// Whether its Deployment has pods of an earlier state beside new ones.
     pub is_updating: bool,
 }
 
 /// A Lease for leader election.
-#[derive(Clone, Debug, Default)]
+#[derive(Default)]
 pub struct Lease {
     /// Its holder; empty when it was released.
     pub holder: String,
@@ -54,24 +55,10 @@ pub struct Lease {
     pub is_held_by_pod: Option<bool>,
 }
 
-/// A controller that does not do its work.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Down {
-    /// The reason.
-    pub why: String,
-    /// The state of its pod, if it has one.
-    pub pod: Option<PodTrouble>,
-}
-
 /// A pod of a controller that does not do its work.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodTrouble {
-    /// Namespace and name.
-    pub pod: String,
-    /// The state, to be read after its name.
-    pub state: String,
-    /// The last words of its container, or the last error in its log.
-    pub last_words: Option<String>,
+    /// Its namespace and name, its state, and the last words of its container or the last error in its log.
+    pub told: String,
     /// Whether its container is running.
     pub runs: bool,
     /// Whether it does not proceed by itself.
@@ -83,33 +70,10 @@ pub struct PodTrouble {
 pub enum Verdict {
     /// It is.
     Runs,
-    /// It is not.
-    Down(Down),
+    /// It is not: in a sentence, to be read after "because" or alone.
+    Down(String),
     /// That is unknown, for this reason.
     Unknown(String),
-}
-
-impl Down {
-    /// The fact, to be read after "because" or alone.
-    pub fn told(&self, controller: &str) -> String {
-        let Self { why, pod } = self;
-        match pod {
-            None => format!("no {controller} is running: {why}"),
-            Some(pod) => {
-                let works = if pod.runs { "is running, but does not work" } else { "does not start" };
-                format!("{controller} {works}: {}", pod.told())
-            }
-        }
-    }
-}
-
-impl PodTrouble {
-    /// The pod with its state and its last words.
-    pub fn told(&self) -> String {
-        let Self { pod, state, last_words, .. } = self;
-        let words = last_words.as_ref().map_or_else(String::new, |words| format!(", and says: {words}"));
-        format!("its pod {pod} {state}{words}")
-    }
 }
 
 impl Controllers {
@@ -123,14 +87,14 @@ impl Controllers {
 
     /// Whether a controller is running.
     pub fn verdict(&self, controller: &str, now: Timestamp) -> Verdict {
-        let downs: Vec<Option<Down>> = self.installed(controller).map(|seen| seen.down(now)).collect();
-        if downs.iter().any(Option::is_none) && !downs.is_empty() {
+        let downs: Vec<Option<String>> = self.installed(controller).map(|seen| seen.down(now)).collect();
+        if downs.contains(&None) {
             return Verdict::Runs;
         }
         match (downs.into_iter().flatten().next(), &self.unseen) {
-            (Some(why), _) => Verdict::Down(why),
+            (Some(down), _) => Verdict::Down(down),
             (None, Some(why)) => Verdict::Unknown(why.clone()),
-            (None, None) => Verdict::Down(Down { why: "it is not installed".to_owned(), pod: None }),
+            (None, None) => Verdict::Down(format!("no {controller} is running: it is not installed")),
         }
     }
 }
@@ -145,15 +109,13 @@ impl Lease {
 
 impl Installation {
     /// Why it is not running, if it is not.
-    fn down(&self, now: Timestamp) -> Option<Down> {
-        let why = self.silent(now)?;
-        let pod = self.trouble.clone().filter(|_| !matches!(self.pods, Some((_, 0))));
-        Some(Down { why, pod })
-    }
-
-    /// The value of the label with the name of its pods.
-    pub fn pod_name(&self) -> Option<&str> {
-        self.selector.split(',').find_map(|pair| pair.strip_prefix(NAME)?.strip_prefix('='))
+    fn down(&self, now: Timestamp) -> Option<String> {
+        let (controller, why) = (&self.controller, self.silent(now)?);
+        let Some(pod) = self.trouble.as_ref().filter(|_| !matches!(self.pods, Some((_, 0)))) else {
+            return Some(format!("no {controller} is running: {why}"));
+        };
+        let works = if pod.runs { "is running, but does not work" } else { "does not start" };
+        Some(format!("{controller} {works}: {}", pod.told))
     }
 
     /// Whether its pods are of interest: it does not do its work, or has new pods that do not start.
@@ -162,35 +124,25 @@ impl Installation {
     }
 
     fn silent(&self, now: Timestamp) -> Option<String> {
-        let Self { name, namespace, .. } = self;
-        if let Some((0, wanted)) = self.pods {
-            return Some(match wanted {
-                0 => format!("its Deployment {namespace}/{name} is scaled to 0"),
-                wanted => {
-                    format!("none of the {wanted} pods of its Deployment {namespace}/{name} is available")
-                }
-            });
+        let place = format!("{}/{}", self.namespace, self.name);
+        match self.pods {
+            Some((0, 0)) => return Some(format!("its Deployment {place} is scaled to 0")),
+            Some((0, wanted)) => {
+                return Some(format!("none of the {wanted} pods of its Deployment {place} is available"));
+            }
+            _ => {}
         }
         let lease = self.lease.as_ref()?;
-        let Some(renewed) = lease.renewed else {
+        let Lease { holder, renewed, is_held_by_pod, .. } = lease;
+        let ago = renewed.map(|renewed| age(now, renewed));
+        match ago {
             // Created by the chart and not acquired yet: only the pods can tell more.
-            return self
-                .pods
-                .is_none()
-                .then(|| format!("nobody has acquired its Lease {namespace}/{name} yet"));
-        };
-        if lease.is_valid(now) {
-            let Lease { holder, is_held_by_pod, .. } = lease;
-            return (*is_held_by_pod == Some(false)).then(|| {
-                format!("its Lease {namespace}/{name} is held by {holder}, which is none of its pods")
-            });
+            None => self.pods.is_none().then(|| format!("nobody has acquired its Lease {place} yet")),
+            Some(_) if lease.is_valid(now) => (*is_held_by_pod == Some(false))
+                .then(|| format!("its Lease {place} is held by {holder}, which is none of its pods")),
+            Some(ago) if holder.is_empty() => Some(format!("its Lease {place} was released {ago} ago")),
+            Some(ago) => Some(format!("its Lease {place} was last renewed {ago} ago, by {holder}")),
         }
-        let ago = age(now, renewed);
-        Some(if lease.holder.is_empty() {
-            format!("its Lease {namespace}/{name} was released {ago} ago")
-        } else {
-            format!("its Lease {namespace}/{name} was last renewed {ago} ago, by {}", lease.holder)
-        })
     }
 }
 
@@ -204,10 +156,4 @@ pub fn controller_of(identity: &Identity) -> Option<&'static str> {
         kind if kind.starts_with("BasicDeployment") => Some("basic-deployment-controller"),
         _ => None,
     }
-}
-
-/// The responsible controller is not running. Since when is unknown: the object may have waited for something else
-/// before.
-pub fn not_running(object: &Identity, controller: &str, down: &Down) -> Cause {
-    Cause::with(object, NOT_RUNNING).meaning(format!("is not reconciled, because {}", down.told(controller)))
 }

@@ -1,9 +1,11 @@
-//! An object that is deleted and still exists.
+//! An object that is deleted and still exists, and a namespace or a definition that waits for its contents: an object in such a
+//! namespace goes as well, and nothing can be created for it.
 
 use catena_api::keys;
+use catena_cluster::{Identity, condition, text};
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Cause, Facts, Step, Verdict, contents, controllers, edges, nodes, objects, reasons, text};
+use super::{Cause, Facts, NOT_RUNNING, Step, Verdict, edges, objects, placement, reasons, text as words};
 use crate::{
     chain::{Finalizer, Node, State},
     protection::{self, BACKUP_CONTROLLER, HELD_FOR_BACKUP, NO_ENTRY},
@@ -12,13 +14,24 @@ use crate::{
 
 /// More would hide the rest.
 const MAX_REMARKS: usize = 3;
+/// The conditions of a namespace that report why its deletion has not finished.
+const OF_NAMESPACES: [&str; 5] = [
+    "NamespaceFinalizersRemaining",
+    "NamespaceContentRemaining",
+    "NamespaceDeletionContentFailure",
+    "NamespaceDeletionDiscoveryFailure",
+    "NamespaceDeletionGroupVersionParsingFailure",
+];
+
+/// The word for an object whose namespace is being deleted.
+pub const TERMINATING: &str = "NamespaceTerminating";
 
 /// What a deleted object waits for: its contents, the node of a pod, the holder of a finalizer, or its dependents.
 pub fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
     let since = node.deleted?;
-    if let Some(cause) = contents::remaining(node, since) {
+    if let Some(cause) = remaining(node, since) {
         let contents = facts.surroundings.related.contents.iter();
-        let held = contents.filter(|held| held.deleted.is_some() && contents::contains(node, &held.identity));
+        let held = contents.filter(|held| held.deleted.is_some() && contains(node, &held.identity));
         return Some(Step::to(held, Some(cause)));
     }
     let (named, missing) = edges::follow(node, facts);
@@ -59,7 +72,7 @@ pub fn held_for_backup(node: &Node) -> Option<String> {
     node.deleted?;
     objects::holders(node).find(|finalizer| finalizer.name == keys::BACKUP_FINALIZER)?;
     let row = reasons::describe(HELD_FOR_BACKUP)?;
-    Some(format!("{} {}: {}", node.identity, row.meaning, text::with_names(&row.remedy, &node.identity)))
+    Some(format!("{} {}: {}", node.identity, row.meaning, words::with_names(&row.remedy, &node.identity)))
 }
 
 fn held_by(node: &Node, finalizer: &Finalizer, since: Timestamp, facts: &Facts) -> Cause {
@@ -68,13 +81,13 @@ fn held_by(node: &Node, finalizer: &Finalizer, since: Timestamp, facts: &Facts) 
     }
     let holder = finalizer.held_by.as_deref();
     let by = holder.map_or_else(String::new, |holder| format!(", which {holder} set and has to remove"));
-    let meaning = format!("is being deleted and is held by the finalizer {}{by}", finalizer.name);
-    let cause = Cause::with(&node.identity, "HeldByFinalizer").meaning(meaning).since(Some(since));
+    let cause = Cause::with(&node.identity, "HeldByFinalizer").since(Some(since));
+    let cause = cause.in_case("finalizer", &[("{finalizer}", &finalizer.name), ("{by}", &by)]);
     // Only controllers from our charts are known well enough to be called missing.
     let mut seen = facts.surroundings.controllers.seen.iter();
     let ours = holder.filter(|holder| seen.any(|seen| seen.controller == **holder));
-    match ours.map(|holder| (holder, facts.verdict(holder))) {
-        Some((holder, Verdict::Down(down))) => cause.message(down.told(holder)),
+    match ours.map(|holder| facts.verdict(holder)) {
+        Some(Verdict::Down(down)) => cause.message(down),
         _ => cause,
     }
 }
@@ -82,8 +95,8 @@ fn held_by(node: &Node, finalizer: &Finalizer, since: Timestamp, facts: &Facts) 
 /// Held until its backup is proven; the object itself has the reason for the delay.
 fn backup(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
     if let Verdict::Down(down) = facts.verdict(BACKUP_CONTROLLER) {
-        let meaning = format!("is held until it is backed up, but {}", down.told(BACKUP_CONTROLLER));
-        return controllers::not_running(&node.identity, BACKUP_CONTROLLER, &down).meaning(meaning);
+        return Cause::with(&node.identity, NOT_RUNNING)
+            .in_case("no backup-controller", &[("{down}", &down)]);
     }
     let kind = (node.identity.group().to_owned(), node.identity.kind.clone());
     if facts.surroundings.protected.as_ref().is_some_and(|kinds| !kinds.current.contains(&kind)) {
@@ -95,51 +108,107 @@ fn backup(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
     if let Some(namespace) =
         edges::namespace_of_backup(node).filter(|found| facts.surroundings.related.is_missing(found))
     {
-        let name = &namespace.name;
-        let meaning = format!(
-            "is held by {BACKUP_CONTROLLER} until it is backed up, and the namespace {name} of its backup does not exist"
-        );
-        let advice = format!(
-            "create the namespace {name}, or set backups.NAME.namespace in the values of {BACKUP_CONTROLLER} to another one"
-        );
-        let cause = Cause::with(&node.identity, "NamespaceMissing").meaning(meaning).advice(advice);
+        let cause = Cause::with(&node.identity, "NamespaceMissing");
+        let cause = cause.in_case("namespace of the backup", &[("{place}", &namespace.name)]);
         return cause.message(text("message")).since(Some(since));
     }
     let backup = text("backup");
     let of = if backup.is_empty() { String::new() } else { format!(" by {backup}") };
     // The namespace of the backup: the usual advice is for an object that cannot be created.
-    let row = reasons::describe(&reason).filter(|_| reason != contents::TERMINATING);
-    let mut cause =
-        Cause::described(&node.identity, &reason, row.or_else(|| reasons::describe(HELD_FOR_BACKUP)));
+    let row = reasons::describe(&reason).filter(|_| reason != TERMINATING);
+    let row = row.or_else(|| reasons::describe(HELD_FOR_BACKUP));
+    let mut cause = Cause::described(&node.identity, &reason, row).in_case("backup", &[("{by}", &of)]);
     if let Some(backup) = edges::backup_of(node) {
-        let why = text::with_names("kubectl catena why {object}{namespace}", &backup);
+        let why = words::with_names("kubectl catena why {object}{namespace}", &backup);
         cause.advice = format!("{why} explains the state of the backup; {}", cause.advice);
     }
-    let meaning = format!("is held by {BACKUP_CONTROLLER} until it is backed up{of}");
-    cause.meaning(meaning).message(text("message")).since(Some(since))
+    cause.message(text("message")).since(Some(since))
 }
 
 fn waits(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
     let grace = SignedDuration::from_secs(node.object.metadata.deletion_grace_period_seconds.unwrap_or(0));
-    let (reason, meaning) = if node.identity.kind == "Pod" {
-        let meaning = if nodes::hangs(node, facts.now) {
-            format!(
-                "has been shutting down for longer than its grace period of {}: its node may be gone",
-                duration(grace)
-            )
-        } else {
-            format!("is shutting down, with a grace period of {}", duration(grace))
-        };
-        ("ShuttingDown", meaning)
-    } else if node.children.is_empty() && node.finalizers.is_empty() {
-        ("Terminating", "is being deleted, and nothing holds it: it will be gone in a moment".to_owned())
-    } else if node.children.is_empty() {
-        let meaning = "is deleted after its dependents, of which none was found: the garbage collector has to \
-                       remove the object";
-        ("WaitsForDependents", meaning.to_owned())
-    } else {
-        ("WaitsForDependents", format!("is deleted after its dependents ({} left)", node.all().count() - 1))
+    let (grace, number) = (duration(grace), (node.all().count() - 1).to_string());
+    let (reason, variant) = match (node.children.is_empty(), node.finalizers.is_empty()) {
+        _ if node.identity.kind == "Pod" && placement::hangs(node, facts.now) => ("ShuttingDown", "late end"),
+        _ if node.identity.kind == "Pod" => ("ShuttingDown", "end"),
+        (true, true) => ("Terminating", "nothing holds it"),
+        (true, false) => ("WaitsForDependents", "no dependents"),
+        (false, _) => ("WaitsForDependents", "dependents"),
     };
-    let cause = Cause::with(&node.identity, reason).meaning(meaning).since(Some(since));
+    let names = [("{grace}", grace.as_str()), ("{number}", &number)];
+    let cause = Cause::with(&node.identity, reason).in_case(variant, &names).since(Some(since));
     if reason == "Terminating" { cause.advice("") } else { cause }
+}
+
+/// Whether objects of a kind contain others, which are deleted before them.
+pub fn is_container(identity: &Identity) -> bool {
+    matches!(
+        (identity.group(), identity.kind.as_str()),
+        ("", "Namespace") | ("apiextensions.k8s.io", "CustomResourceDefinition")
+    )
+}
+
+/// Whether an object is inside a deleted namespace, or of the kind of a deleted definition.
+pub fn contains(container: &Node, object: &Identity) -> bool {
+    let text = |pointer: &str| text(&container.object, pointer).unwrap_or_default();
+    match container.identity.kind.as_str() {
+        "Namespace" => object.namespace.as_ref() == Some(&container.identity.name),
+        _ => object.kind == text("/spec/names/kind") && object.group() == text("/spec/group"),
+    }
+}
+
+/// The resources of which objects are left, such as `configmaps.` or `widgets.example.com`.
+pub fn resources_left(container: &Node) -> Vec<String> {
+    if container.identity.kind != "Namespace" {
+        return vec![container.identity.name.clone()];
+    }
+    let said = messages(container, &["NamespaceContentRemaining"]).unwrap_or_default();
+    let Some((_, list)) = said.split_once(": ") else { return Vec::new() };
+    let names = list.split(", ").filter_map(|item| item.split(" has ").next());
+    names.map(|name| name.trim_end_matches('.').to_owned()).collect()
+}
+
+/// The contents that a deleted namespace or definition waits for, as its own conditions report them.
+pub fn remaining(node: &Node, since: Timestamp) -> Option<Cause> {
+    let cause = Cause::with(&node.identity, "ContentsRemain").since(Some(since));
+    let (variant, message) = match (node.identity.group(), node.identity.kind.as_str()) {
+        ("", "Namespace") => {
+            let message = messages(node, &OF_NAMESPACES).unwrap_or_default();
+            let variant = match &message {
+                empty if empty.is_empty() && !node.finalizers.is_empty() => return None,
+                empty if empty.is_empty() => "unnamed contents",
+                said if said.contains(keys::BACKUP_FINALIZER) => "held contents",
+                _ => return Some(cause.message(message)),
+            };
+            (variant, message)
+        }
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => {
+            ("objects of a kind", messages(node, &["Terminating"])?)
+        }
+        _ => return None,
+    };
+    Some(cause.in_case(variant, &[]).message(message))
+}
+
+/// The messages of those conditions that are true.
+fn messages(node: &Node, types: &[&str]) -> Option<String> {
+    let of_type = |type_: &&str| {
+        let found = condition(&node.object, type_).filter(|found| found.status == "True")?;
+        Some(found.message.trim_end_matches('.').to_owned())
+    };
+    let messages: Vec<String> = types.iter().filter_map(of_type).collect();
+    (!messages.is_empty()).then(|| messages.join("; "))
+}
+
+/// The cause of an object that is not deleted yet, while its namespace is.
+pub fn in_terminating_namespace(node: &Node, facts: &Facts) -> Option<Cause> {
+    let namespace = facts.surroundings.namespace.as_ref()?;
+    let is_inside = node.identity.namespace.as_ref() == Some(&namespace.identity.name);
+    if !is_inside || objects::has_ended(node) || node.deleted.is_some() {
+        return None;
+    }
+    let since = namespace.deleted?;
+    let message = remaining(namespace, since).map(|cause| cause.message).unwrap_or_default();
+    let cause = Cause::with(&namespace.identity, TERMINATING).in_case("namespace that goes", &[]);
+    Some(cause.message(message).since(Some(since)))
 }

@@ -4,7 +4,7 @@ use catena_api::keys;
 use catena_cluster::{Identity, condition, conditions, text};
 
 use super::{
-    Answer, Cause, Evidence, Facts, Finding, NOT_RUNNING, command, contest, deletion, nodes, objects,
+    Answer, Cause, Evidence, Facts, Finding, NOT_RUNNING, command, contest, deletion, objects, placement,
     settings, text as words, unreported, walk, warnings,
 };
 use crate::{
@@ -31,9 +31,8 @@ pub fn diagnose(facts: &Facts) -> Answer {
         (None, Some(doubt)) => doubt,
         (None, None) => words::well(asked),
     };
-    let evidence = finding.iter().flat_map(|finding| finding.path.iter().rev());
-    let evidence =
-        evidence.map(|node| Evidence { object: node.identity.clone(), health: node.health.clone() });
+    let path = finding.iter().flat_map(|finding| finding.path.iter().rev());
+    let evidence = path.map(|node| Evidence { object: node.identity.clone(), health: node.health.clone() });
     let answer = Answer {
         object: asked.identity.clone(),
         well,
@@ -65,15 +64,12 @@ fn doubt(facts: &Facts) -> Option<String> {
 
 fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
     let mut remarks = Vec::new();
-    let is_cause = finding.is_some_and(|finding| finding.cause.object.kind == "Namespace");
-    if let Some(since) = facts.surroundings.namespace.as_ref().and_then(|namespace| namespace.deleted)
-        && !is_cause
-    {
-        let for_how_long = age(facts.now, since);
-        remarks.push(format!(
-            "the namespace has been terminating for {for_how_long}: nothing can be created in it"
-        ));
-    }
+    let is_told = finding.is_some_and(|finding| finding.cause.object.kind == "Namespace");
+    let namespace = facts.surroundings.namespace.as_ref().filter(|_| !is_told);
+    remarks.extend(namespace.and_then(|namespace| namespace.deleted).map(|since| {
+        let since = age(facts.now, since);
+        format!("the namespace has been terminating for {since}: nothing can be created in it")
+    }));
     remarks.extend(facts.surroundings.lost_owner.clone());
     remarks.extend(orphan(facts.asked));
     match finding {
@@ -100,7 +96,7 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
         remarks.extend(contest::told(facts.asked).map(|told| told.message));
     }
     remarks.extend(contest::writers(facts));
-    remarks.extend(nodes::remarks(facts));
+    remarks.extend(placement::remarks(facts));
     remarks.extend(deletion::remarks(facts, finding.map(|finding| &finding.cause)));
     remarks.extend(settings::remarks(facts, finding.map(|finding| &finding.cause)));
     remarks.extend(unreported::updating(facts));

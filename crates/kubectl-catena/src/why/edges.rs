@@ -2,10 +2,10 @@
 //! Pure; `read` reads them.
 
 use catena_api::keys;
-use catena_cluster::{Identity, text};
+use catena_cluster::{Identity, list, text};
 use serde_json::Value;
 
-use super::{Cause, Facts, contents, facts, warnings};
+use super::{Cause, Facts, deletion, facts, warnings};
 use crate::{
     chain::{Node, State},
     protection,
@@ -77,8 +77,8 @@ fn missing(edge: Edge, to: &Identity, node: &Node, facts: &Facts) -> Option<Caus
     let says = |cause: Cause| Some(cause.message(&node.health.message).since(node.health.since));
     match edge {
         Edge::Node => {
-            let gone = format!("was on {to}, which no longer exists");
-            let cause = says(Cause::with(&node.identity, "NodeGone").meaning(gone))?;
+            let cause = Cause::with(&node.identity, "NodeGone");
+            let cause = says(cause.in_case("missing node", &[("{node}", &to.to_string())]))?;
             let since = node.deleted.or(cause.since);
             Some(cause.since(since))
         }
@@ -120,8 +120,7 @@ fn claims_of(pod: &Node) -> Vec<Identity> {
     if !needs_nodes(pod) || !waits || node_of(pod).is_some() {
         return Vec::new();
     }
-    let volumes = pod.object.data.pointer("/spec/volumes").and_then(Value::as_array);
-    let names = volumes.into_iter().flatten().filter_map(|volume| {
+    let names = list(&pod.object, "/spec/volumes").filter_map(|volume| {
         if let Some(name) = volume.pointer("/persistentVolumeClaim/claimName").and_then(Value::as_str) {
             return Some(name.to_owned());
         }
@@ -169,7 +168,7 @@ pub fn terminating_kind(node: &Node) -> Option<&str> {
 
 /// Whether the contents of an object explain its state.
 pub fn needs_contents(node: &Node) -> bool {
-    node.deleted.is_some() && contents::is_container(&node.identity)
+    node.deleted.is_some() && deletion::is_container(&node.identity)
 }
 
 /// The namespace in which the API server refuses a backup: a right in it cannot be granted if it does not exist.

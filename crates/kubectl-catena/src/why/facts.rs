@@ -4,11 +4,10 @@ use catena_cluster::{Gap, Identity};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{Cause, Controllers, Verdict};
+use super::{Cause, Controllers, NOT_RUNNING, Verdict};
 use crate::{chain::Node, protection::ProtectedKinds};
 
 /// Everything that a diagnosis is based on.
-#[derive(Debug)]
 pub struct Facts<'c> {
     /// The object that is asked about.
     pub asked: &'c Node,
@@ -25,10 +24,17 @@ impl Facts<'_> {
     pub fn verdict(&self, controller: &str) -> Verdict {
         self.surroundings.controllers.verdict(controller, self.now)
     }
+
+    /// The cause of an object whose controller is not running, if it is not. Since when is unknown: the object may have waited
+    /// for something else before.
+    pub fn not_running(&self, object: &Identity, controller: &str) -> Option<Cause> {
+        let Verdict::Down(down) = self.verdict(controller) else { return None };
+        Some(Cause::with(object, NOT_RUNNING).meaning(format!("is not reconciled, because {down}")))
+    }
 }
 
 /// The surroundings of a chain.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Surroundings {
     /// The controllers of Catena.
     pub controllers: Controllers,
@@ -76,7 +82,7 @@ pub struct Warning {
 }
 
 /// Objects beside a chain.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Related {
     /// Those that exist.
     pub found: Vec<Node>,
@@ -100,11 +106,6 @@ impl Related {
     pub fn is_missing(&self, wanted: &Identity) -> bool {
         self.missing.iter().any(|missing| is_same(missing, wanted))
     }
-
-    /// Whether an object has been looked for.
-    pub fn knows(&self, wanted: &Identity) -> bool {
-        self.find(wanted).is_some() || self.is_missing(wanted)
-    }
 }
 
 /// Whether an object is the one that another names. Each kind is read in one version; some name a kind without it.
@@ -115,18 +116,11 @@ pub fn is_same(object: &Identity, named: &Identity) -> bool {
 }
 
 /// Settings that are not in force.
-#[derive(Clone, Debug)]
 pub struct RefusedSettings {
     /// The controller.
     pub controller: String,
-    /// Their ConfigMap.
-    pub config_map: Identity,
-    /// `SettingsRefused` or `SettingsWaitForRights`.
-    pub reason: String,
-    /// The controller's words.
-    pub message: String,
-    /// The first report.
-    pub since: Option<Timestamp>,
+    /// Their ConfigMap, with the report and the words of the controller.
+    pub cause: Cause,
     /// The settings themselves.
     pub text: String,
 }
@@ -142,7 +136,6 @@ impl RefusedSettings {
 }
 
 /// A cause, with the objects between it and the one that was asked about: that one first.
-#[derive(Clone, Debug)]
 pub struct Finding<'n> {
     /// The root cause.
     pub cause: Cause,
@@ -151,7 +144,7 @@ pub struct Finding<'n> {
 }
 
 /// Where the cause of an object's state may lie.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Step<'n> {
     /// The ways to other objects, the most probable first.
     pub ways: Vec<Vec<&'n Node>>,

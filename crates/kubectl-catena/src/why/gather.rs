@@ -2,25 +2,31 @@
 
 use std::collections::BTreeMap;
 
-use catena_cluster::{Cluster, Gap, Identity, Pages, last_write, read_failure};
+use catena_cluster::{Cluster, Gap, Identity, Pages, last_write, list, read_failure};
 use http::{Request, header::DATE};
 use jiff::{SignedDuration, Timestamp, fmt::rfc2822};
 use k8s_openapi::{
     api::{
         apps::v1::Deployment,
         coordination::v1::Lease as CoreLease,
-        core::v1::{ConfigMap, Event},
+        core::v1::{ConfigMap, Event, Pod},
     },
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
-use kube::{Resource, api::ListParams, client::Body};
+use kube::{
+    Api, Resource, ResourceExt,
+    api::{ListParams, LogParams},
+    client::Body,
+    core::{DynamicObject, Selector, SelectorExt},
+};
+use serde_json::Value;
 
 use super::{
-    Controllers, Installation, Lease, NAME, RefusedSettings, Surroundings, Warning, controller_pods, read,
+    Cause, Controllers, Installation, Lease, NAME, PodTrouble, RefusedSettings, Surroundings, Warning, read,
     settings, warnings,
 };
 use crate::{
-    chain::Node,
+    chain::{Health, Node, State, last_words, shortened},
     protection::{COMPONENT, OURS, kinds_of},
 };
 
@@ -28,6 +34,8 @@ use crate::{
 const WIDE: &str = "default";
 /// A namespace with more pages of Events has other problems.
 const MAX_EVENT_PAGES: usize = 10;
+/// The end of a log in which the last error is looked for.
+const LOG_LINES: i64 = 100;
 
 /// Reads the surroundings of the chain of an object.
 pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Surroundings {
@@ -48,24 +56,22 @@ pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Surroundings 
     let leases = leases.unwrap_or_default();
     let of_leases: Vec<ObjectMeta> = leases.iter().map(|lease| lease.metadata.clone()).collect();
     let protected = kinds_of(&maps, &of_leases);
-    let mut seen = join(leases, deployments.unwrap_or_default(), lead);
+    let mut seen = join(leases, deployments.unwrap_or_default(), lead.unwrap_or_default());
     let mut gaps = Vec::new();
     let ((), refused_settings) =
         futures::join!(look_for_holders(cluster, &mut seen), settings::refused_settings(cluster, &maps));
-    controller_pods::look_into_pods(cluster, &mut seen).await;
+    look_into_pods(cluster, &mut seen).await;
     if let Some(why) = &unseen {
         gaps.push(Gap::new("the controllers of Catena", why));
     }
-    let (warnings, is_all) = warnings.unwrap_or_else(|error| {
-        gaps.push(Gap::of("Events", &error));
-        (Vec::new(), true)
-    });
-    if !is_all {
+    let warnings = warnings.map(|(warnings, is_all)| (warnings, !is_all));
+    let (warnings, is_cut) = Gap::or_default(warnings, "Events", &mut gaps);
+    if is_cut {
         gaps.push(Gap::new("some Events", "there are too many"));
     }
     let controllers = Controllers { seen, unseen };
     let is_installed = |refused: &RefusedSettings| {
-        let Identity { namespace, name, .. } = &refused.config_map;
+        let Identity { namespace, name, .. } = &refused.cause.object;
         let mut installed = controllers.installed(&refused.controller);
         installed.any(|seen| seen.name == *name && Some(&seen.namespace) == namespace.as_ref())
     };
@@ -84,85 +90,67 @@ pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Surroundings 
 
 /// A controller's Lease and Deployment have the same name. The clock of this machine has a lead over the API server's.
 pub fn join(leases: Vec<CoreLease>, deployments: Vec<Deployment>, lead: SignedDuration) -> Vec<Installation> {
-    let mut seen: BTreeMap<(String, String), Installation> = BTreeMap::new();
-    let mut of = |metadata: &ObjectMeta, change: &dyn Fn(&mut Installation)| {
-        let label = |key: &str| metadata.labels.as_ref()?.get(key).cloned();
-        let controller = label(COMPONENT).or_else(|| label(NAME)).unwrap_or_default();
-        let name = metadata.name.clone().unwrap_or_default();
-        let namespace = metadata.namespace.clone().unwrap_or_default();
-        let entry = seen.entry((namespace.clone(), name.clone())).or_default();
-        *entry = Installation { controller, name, namespace, ..std::mem::take(entry) };
-        change(entry);
-    };
+    let mut seen = BTreeMap::new();
     for lease in leases {
         // By the clock of the controller, or by the one of the API server if that is later.
         let written = last_write(&lease.metadata, |_| true);
         let spec = lease.spec.unwrap_or_default();
-        let renewed = spec.renew_time.map(|time| {
-            let renewed = written.map_or(time.0, |written| written.max(time.0));
-            renewed.checked_add(lead).unwrap_or(Timestamp::MAX)
-        });
-        let lease_of = Lease {
+        let renewed = spec.renew_time.map(|time| written.map_or(time.0, |written| written.max(time.0)));
+        installation(&mut seen, &lease.metadata).lease = Some(Lease {
             holder: spec.holder_identity.unwrap_or_default(),
-            renewed,
+            renewed: renewed.map(|renewed| renewed.checked_add(lead).unwrap_or(Timestamp::MAX)),
             lasts: SignedDuration::from_secs(spec.lease_duration_seconds.unwrap_or(30).into()),
             is_held_by_pod: None,
-        };
-        of(&lease.metadata, &|seen| seen.lease = Some(lease_of.clone()));
-    }
-    for deployment in deployments {
-        let wanted = deployment.spec.replicas.unwrap_or(1);
-        let labels = deployment.spec.selector.match_labels.unwrap_or_default();
-        let selector: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        let selector = selector.join(",");
-        let status = deployment.status.clone().unwrap_or_default();
-        let available = status.available_replicas.unwrap_or(0);
-        let updated = status.updated_replicas.unwrap_or(0);
-        let is_updating = updated != status.replicas.unwrap_or(0) || updated < wanted;
-        of(&deployment.metadata, &|seen| {
-            seen.pods = Some((available.into(), wanted.into()));
-            seen.selector.clone_from(&selector);
-            seen.is_updating = is_updating;
         });
     }
+    for Deployment { metadata, spec, status } in deployments {
+        let (wanted, status) = (spec.replicas.unwrap_or(1), status.unwrap_or_default());
+        let updated = status.updated_replicas.unwrap_or(0);
+        let seen = installation(&mut seen, &metadata);
+        seen.pods = Some((status.available_replicas.unwrap_or(0).into(), wanted.into()));
+        seen.labels = spec.selector.match_labels.unwrap_or_default();
+        seen.is_updating = updated != status.replicas.unwrap_or(0) || updated < wanted;
+    }
     seen.into_values().collect()
+}
+
+/// The installation that has an object of this namespace and name.
+fn installation<'s>(
+    seen: &'s mut BTreeMap<(Option<String>, String), Installation>,
+    metadata: &ObjectMeta,
+) -> &'s mut Installation {
+    let label = |key: &str| metadata.labels.as_ref()?.get(key).cloned();
+    let (namespace, name) = (metadata.namespace.clone(), metadata.name.clone().unwrap_or_default());
+    let seen = seen.entry((namespace.clone(), name.clone())).or_default();
+    seen.controller = label(COMPONENT).or_else(|| label(NAME)).unwrap_or_default();
+    (seen.name, seen.namespace) = (name, namespace.unwrap_or_default());
+    seen
 }
 
 /// Finds out whether the holder of each valid Lease is a pod of its Deployment, with one list for each namespace.
 async fn look_for_holders(cluster: &Cluster, seen: &mut [Installation]) {
     let Some(kind) = cluster.kinds.named("", "pods") else { return };
     let now = Timestamp::now();
-    let mut held: BTreeMap<String, Vec<&mut Installation>> = BTreeMap::new();
+    let mut held: BTreeMap<String, Vec<(String, &mut Installation)>> = BTreeMap::new();
     for seen in seen.iter_mut().filter(|seen| seen.lease.as_ref().is_some_and(|lease| lease.is_valid(now))) {
-        held.entry(seen.namespace.clone()).or_default().push(seen);
+        if let Some(name) = seen.labels.get(NAME).cloned() {
+            held.entry(seen.namespace.clone()).or_default().push((name, seen));
+        }
     }
     let looks = held.into_iter().map(async |(namespace, installations)| {
-        let names: Vec<&str> = installations.iter().filter_map(|seen| seen.pod_name()).collect();
-        if names.is_empty() {
-            return;
-        }
-        let labels = format!("{NAME} in ({})", names.join(","));
-        let labelled = ListParams::default().labels(&labels);
+        let names: Vec<&str> = installations.iter().map(|(name, _)| name.as_str()).collect();
+        let labelled = ListParams::default().labels(&format!("{NAME} in ({})", names.join(",")));
         let Ok(pods) = cluster.metadata(kind, Some(&namespace), labelled).await else { return };
-        for seen in installations {
-            let has_name = seen.pod_name().is_some();
-            let Some(lease) = seen.lease.as_mut().filter(|_| has_name) else { continue };
+        for (_, Installation { lease, labels, .. }) in installations {
+            let (Some(lease), selector) = (lease, Selector::from_iter(labels.clone())) else { continue };
             let is_holder = |pod: &ObjectMeta| {
-                pod.name.as_ref() == Some(&lease.holder) && is_selected(&seen.selector, pod)
+                pod.name.as_ref() == Some(&lease.holder)
+                    && pod.labels.as_ref().is_some_and(|labels| selector.matches(labels))
             };
             lease.is_held_by_pod = Some(pods.iter().any(is_holder));
         }
     });
     futures::future::join_all(looks).await;
-}
-
-/// Whether an object has all labels of a selector, such as `a=b,c=d`.
-fn is_selected(selector: &str, metadata: &ObjectMeta) -> bool {
-    let has = |pair: &str| {
-        let (key, value) = pair.split_once('=')?;
-        Some(metadata.labels.as_ref()?.get(key)? == value)
-    };
-    selector.split(',').all(|pair| has(pair) == Some(true))
 }
 
 /// The namespace, if it is being deleted.
@@ -182,13 +170,9 @@ async fn warnings(cluster: &Cluster, namespace: Option<&str>) -> kube::Result<(V
     Ok((warnings, is_all))
 }
 
-/// How far the clock of this machine is ahead of the one of the API server, in whole seconds of that; zero if the server does
+/// How far the clock of this machine is ahead of the one of the API server, in whole seconds of that; `None` if the server does
 /// not tell its time.
-async fn lead(cluster: &Cluster) -> SignedDuration {
-    lead_told_by(cluster).await.unwrap_or_default()
-}
-
-async fn lead_told_by(cluster: &Cluster) -> Option<SignedDuration> {
+async fn lead(cluster: &Cluster) -> Option<SignedDuration> {
     let request = Request::get("/version").body(Body::empty()).ok()?;
     let answer = cluster.client.send(request).await.ok()?;
     lead_over(answer.headers().get(DATE)?.to_str().ok()?, Timestamp::now())
@@ -196,6 +180,77 @@ async fn lead_told_by(cluster: &Cluster) -> Option<SignedDuration> {
 
 fn lead_over(date: &str, now: Timestamp) -> Option<SignedDuration> {
     Some(now.duration_since(rfc2822::parse(date).ok()?.timestamp()))
+}
+
+/// Finds the trouble of each controller that does not do its work, as far as its pods may be read.
+async fn look_into_pods(cluster: &Cluster, installations: &mut [Installation]) {
+    let now = Timestamp::now();
+    let troubled = installations.iter_mut().filter(|seen| seen.is_troubled(now) && !seen.labels.is_empty());
+    let looks = troubled.map(async |seen| seen.trouble = trouble(cluster, seen).await);
+    futures::future::join_all(looks).await;
+}
+
+async fn trouble(cluster: &Cluster, seen: &Installation) -> Option<PodTrouble> {
+    let kind = cluster.kinds.named("", "pods")?;
+    let labels = ListParams::default().labels_from(&Selector::from_iter(seen.labels.clone()));
+    let pods = cluster.list(kind, Some(&seen.namespace), labels).await.ok()?.into_iter();
+    let judged = pods.filter(|pod| pod.metadata.deletion_timestamp.is_none()).filter_map(read::alone);
+    let Node { identity, health, object: pod, .. } = judged.min_by_key(|pod| rank(pod.health.state))?;
+    let logs = Api::<Pod>::namespaced(cluster.client.clone(), &seen.namespace);
+    let words = words_of(&logs, &pod, &health).await.map(|words| format!(", and says: {words}"));
+    let (name, state) = (pod.name_any(), state(&identity, &health));
+    Some(PodTrouble {
+        told: format!("its pod {}/{name} {state}{}", seen.namespace, words.unwrap_or_default()),
+        runs: matches!(health.state, State::Ready) || health.reason == "NotReady",
+        is_stuck: matches!(health.state, State::Stuck | State::Failed),
+    })
+}
+
+/// Pods that cannot start first, those that serve last.
+fn rank(state: State) -> u8 {
+    match state {
+        State::Stuck | State::Failed => 0,
+        State::Ready => 2,
+        _ => 1,
+    }
+}
+
+fn state(pod: &Identity, health: &Health) -> String {
+    if health.state == State::Ready {
+        return "is ready, but has not renewed its Lease".to_owned();
+    }
+    let cause = Cause::reported(pod, &health.reason, &health.message);
+    format!("{} ({})", cause.meaning, cause.reason)
+}
+
+/// The message of the container that ended last, or else the last error in the log.
+async fn words_of(logs: &Api<Pod>, pod: &DynamicObject, health: &Health) -> Option<String> {
+    let ended = list(pod, "/status/containerStatuses").find_map(|container| {
+        let ended = [container.pointer("/lastState/terminated"), container.pointer("/state/terminated")];
+        let said = ended.into_iter().flatten().find_map(|ended| ended["message"].as_str());
+        said.filter(|said| !said.is_empty()).map(str::to_owned)
+    });
+    let crashes = health.state == State::Stuck;
+    if let Some(said) = ended.filter(|_| crashes) {
+        return last_words(&said);
+    }
+    let params = LogParams { tail_lines: Some(LOG_LINES), previous: crashes, ..LogParams::default() };
+    let log = logs.logs(&pod.name_any(), &params).await.ok()?;
+    if crashes { last_error(&log).or_else(|| last_words(&log)) } else { last_error(&log) }
+}
+
+/// The last warning or error of a log in JSON or for people.
+fn last_error(log: &str) -> Option<String> {
+    log.lines().rev().find_map(|line| {
+        let Ok(entry) = serde_json::from_str::<Value>(line) else {
+            let is_bad = [" ERROR ", " WARN ", "Error:", "error:"].iter().any(|word| line.contains(word));
+            return is_bad.then(|| shortened(line));
+        };
+        let level = entry["level"].as_str().unwrap_or_default();
+        let text = |field: &str| entry[field].as_str().filter(|text| !text.is_empty());
+        let said = [text("message"), text("error")].into_iter().flatten().collect::<Vec<_>>().join(": ");
+        (matches!(level, "ERROR" | "WARN") && !said.is_empty()).then(|| shortened(&said))
+    })
 }
 
 #[cfg(test)]
@@ -209,5 +264,18 @@ mod tests {
         assert_eq!(lead("Thu, 01 Jan 2026 00:00:00 GMT"), Some(600));
         assert_eq!(lead("Thu, 01 Jan 2026 00:10:30 GMT"), Some(-30));
         assert_eq!(lead("yesterday"), None);
+    }
+
+    #[test]
+    fn the_last_error_of_a_log_is_found_in_json_and_in_text() {
+        let json = "{\"level\":\"WARN\",\"message\":\"pods cannot be watched\",\"error\":\"403\"}\n{\"level\":\"INFO\",\"message\":\"a pass\"}\n";
+        assert_eq!(last_error(json).as_deref(), Some("pods cannot be watched: 403"));
+        let text =
+            "2026-01-01T00:00:00Z ERROR the Lease cannot be renewed\n2026-01-01T00:00:01Z  INFO a pass\n";
+        assert_eq!(
+            last_error(text).as_deref(),
+            Some("2026-01-01T00:00:00Z ERROR the Lease cannot be renewed")
+        );
+        assert_eq!(last_error("all is well"), None);
     }
 }

@@ -1,10 +1,10 @@
 //! The cause that lies with an object itself, in its own words or in those of a Warning about it.
 
-use catena_cluster::{condition, conditions, text};
+use catena_cluster::{condition, conditions, list, text};
 use jiff::SignedDuration;
 use serde_json::Value;
 
-use super::{Cause, Facts, Verdict, controllers, edges, nodes, reasons, scheduling, volumes, warnings};
+use super::{Cause, Facts, controllers, edges, placement, reasons, warnings};
 use crate::chain::{Node, State};
 
 /// A scheduler is slow in a large cluster, and says so once it has tried.
@@ -15,12 +15,14 @@ pub fn own(node: &Node, facts: &Facts) -> Cause {
     match (node.identity.group(), node.identity.kind.as_str()) {
         ("", "Pod") if is_overlooked(node, facts) => {
             let scheduler = text(&node.object, "/spec/schedulerName").unwrap_or("default-scheduler");
-            let meaning = format!("has no node, and its scheduler {scheduler} has not reported on it");
-            Cause::with(&node.identity, "NotScheduled").meaning(meaning).since(node.created)
+            let cause = Cause::with(&node.identity, "NotScheduled").since(node.created);
+            cause.in_case("silent scheduler", &[("{scheduler}", scheduler)])
         }
-        ("", "Pod") if edges::needs_nodes(node) => scheduling::cause(node, &facts.surroundings.related.nodes),
-        ("", "PersistentVolumeClaim") => volumes::cause(node, facts),
-        ("", "Node") => nodes::trouble(node).unwrap_or_else(|| words(node, facts)),
+        ("", "Pod") if edges::needs_nodes(node) => {
+            placement::unschedulable(node, &facts.surroundings.related.nodes)
+        }
+        ("", "PersistentVolumeClaim") => placement::unbound_claim(node, facts),
+        ("", "Node") => placement::node_trouble(node).unwrap_or_else(|| words(node, facts)),
         _ => words(node, facts),
     }
 }
@@ -38,9 +40,9 @@ fn words(node: &Node, facts: &Facts) -> Cause {
     let health = &node.health;
     if health.state == State::Moving
         && let Some(controller) = controllers::controller_of(&node.identity)
-        && let Verdict::Down(down) = facts.verdict(controller)
+        && let Some(cause) = facts.not_running(&node.identity, controller)
     {
-        return controllers::not_running(&node.identity, controller, &down);
+        return cause;
     }
     let warning = warnings::current(node, facts).next();
     // For a pod that merely is not ready, the last warning has the problem that its kubelet met.
@@ -58,10 +60,9 @@ fn words(node: &Node, facts: &Facts) -> Cause {
         _ => reason,
     };
     let mut cause = at_container(Cause::reported(&node.identity, reason, message).since(health.since), node);
-    let is_quoted = warning.is_some_and(|warning| warning.message == *message);
-    if warning.is_some() && (cause.advice.is_empty() || cause.is_progress) {
+    if let Some(warning) = warning.filter(|_| cause.advice.is_empty() || cause.is_progress) {
         // What somebody warns of is no mere progress.
-        if !is_quoted {
+        if warning.message != *message {
             cause.message = warnings::after(&health.message, node, facts);
         }
         (cause.advice, cause.is_progress) = (String::new(), false);
@@ -88,8 +89,7 @@ fn usual(node: &Node) -> &'static str {
 /// The cause that a pod reports, with the container that keeps it from serving: its name where a pod has several, and the
 /// memory limit that it exceeds.
 fn at_container(mut cause: Cause, pod: &Node) -> Cause {
-    let list =
-        |pointer: &str| pod.object.data.pointer(pointer).and_then(Value::as_array).into_iter().flatten();
+    let list = |pointer: &str| list(&pod.object, pointer);
     let of_init = list("/status/initContainerStatuses").map(|container| (container, true));
     let all = of_init.chain(list("/status/containerStatuses").map(|container| (container, false)));
     let Some((container, is_init)) = all.into_iter().find(|(container, _)| is_at_fault(container)) else {

@@ -5,9 +5,7 @@
 
 mod answer;
 mod command;
-mod contents;
 mod contest;
-mod controller_pods;
 mod controllers;
 mod deletion;
 mod diagnose;
@@ -16,25 +14,22 @@ mod explanation;
 mod facts;
 mod gather;
 mod leaf;
-mod left_behind;
-mod nodes;
 mod objects;
+mod placement;
 mod read;
 mod reasons;
-mod scheduling;
 mod settings;
 #[cfg(test)]
 mod tests;
 mod text;
 mod unreported;
-mod volumes;
 mod walk;
 mod warnings;
 
 use self::{
     answer::{Answer, Cause, Evidence},
-    contents::TERMINATING,
     controllers::{Controllers, Installation, Lease, NAME, NOT_RUNNING, PodTrouble, Verdict},
+    deletion::TERMINATING,
     edges::Edge,
     facts::{Facts, Finding, RefusedSettings, Related, Step, Surroundings, Warning},
     objects::BINDER,

@@ -42,11 +42,7 @@ fn ready_pods(node: &Node) -> i64 {
 }
 
 fn pods(node: &Node) -> impl Iterator<Item = &Node> {
-    node.all().filter(|below| is_pod(&below.identity))
-}
-
-fn is_pod(identity: &Identity) -> bool {
-    identity.kind == "Pod" && identity.group().is_empty()
+    node.all().filter(|below| below.identity.kind == "Pod" && below.identity.group().is_empty())
 }
 
 /// Whether each replica of a kind is a pod.

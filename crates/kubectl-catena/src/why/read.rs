@@ -7,7 +7,7 @@ use kube::{
     core::{DynamicObject, ObjectMeta},
 };
 
-use super::{Edge, Related, contents, contest, edges, facts};
+use super::{Edge, Related, Surroundings, contest, deletion, edges, facts};
 use crate::chain::{Node, grow, with_dependents};
 
 /// A claim leads to its class: further steps lead nowhere.
@@ -20,41 +20,40 @@ const MAX_PAGES: usize = 4;
 const MAX_CONTENTS: usize = 4;
 
 /// Reads the objects beside a chain, and the contents of it and of its namespace.
-pub async fn related(cluster: &Cluster, top: &Node, namespace: Option<&Node>) -> (Related, Vec<Gap>) {
-    let (mut related, mut gaps) = (Related::default(), Vec::new());
+pub async fn read_related(cluster: &Cluster, top: &Node, surroundings: &mut Surroundings) {
+    let Surroundings { related, gaps, namespace, .. } = surroundings;
     let is_in_chain = |named: &Identity| top.all().any(|node| facts::is_same(&node.identity, named));
     let mut newest: Vec<(Edge, Identity)> = top.all().flat_map(edges::edges).collect();
     for _ in 0..MAX_STEPS {
         newest.sort();
         newest.dedup();
-        let unknown = newest.into_iter().filter(|(_, to)| !related.knows(to) && !is_in_chain(to));
-        let unknown = unknown.take(MAX_OBJECTS_PER_STEP).collect();
-        let found = read(cluster, unknown, &mut related, &mut gaps).await;
+        let is_known =
+            |to: &Identity| related.find(to).is_some() || related.is_missing(to) || is_in_chain(to);
+        let unknown = newest.into_iter().filter(|(_, to)| !is_known(to));
+        let found = read(cluster, unknown.take(MAX_OBJECTS_PER_STEP).collect(), related, gaps).await;
         newest = found.iter().flat_map(Node::all).flat_map(edges::edges).collect();
         related.found.extend(found);
     }
     if top.all().any(edges::needs_nodes) {
-        related.nodes = all(cluster, ("", "nodes"), None, &mut gaps).await;
+        related.nodes = all(cluster, ("", "nodes"), None, gaps).await;
     }
     if let Some(kind) = top.all().find_map(edges::terminating_kind).and_then(|kind| kind_named(cluster, kind))
     {
-        let found =
-            read(cluster, vec![(Edge::Definition, definition_of(kind))], &mut related, &mut gaps).await;
+        let definition =
+            Identity::new("apiextensions.k8s.io/v1", "CustomResourceDefinition", None, &kind.full_name());
+        let found = read(cluster, vec![(Edge::Definition, definition)], related, gaps).await;
         related.found.extend(found);
     }
-    let containers =
-        top.all().chain(namespace).chain(&related.found).filter(|node| edges::needs_contents(node));
-    let containers: Vec<Node> = containers.cloned().collect();
+    let all_objects = top.all().chain(namespace.as_ref()).chain(&related.found);
+    let containers: Vec<Node> = all_objects.filter(|node| edges::needs_contents(node)).cloned().collect();
     for container in containers {
-        related.contents.extend(contents_of(cluster, &container, &mut gaps).await);
+        related.contents.extend(contents_of(cluster, &container, gaps).await);
     }
     if top.all().any(|node| contest::told(node).is_some()) {
-        let namespace = top.identity.namespace.as_deref();
         for kind in contest::WRITERS {
-            related.writers.extend(all(cluster, kind, namespace, &mut gaps).await);
+            related.writers.extend(all(cluster, kind, top.identity.namespace.as_deref(), gaps).await);
         }
     }
-    (related, gaps)
 }
 
 /// Reads objects by name, and records those that do not exist.
@@ -103,18 +102,13 @@ async fn all(
     gaps: &mut Vec<Gap>,
 ) -> Vec<Node> {
     let Some(kind) = cluster.kinds.named(group, plural) else { return Vec::new() };
-    match cluster.first(MAX_PAGES, kind, namespace, ListParams::default()).await {
-        Ok((found, is_all)) => {
-            if !is_all {
-                gaps.push(Gap::new(format!("some {plural}"), "there are too many"));
-            }
-            found.into_iter().filter_map(alone).collect()
-        }
-        Err(error) => {
-            gaps.push(Gap::of(plural, &error));
-            Vec::new()
-        }
+    let first = cluster.first(MAX_PAGES, kind, namespace, ListParams::default()).await;
+    let first = first.map(|(found, is_all)| (found, !is_all));
+    let (found, is_cut) = Gap::or_default(first, plural, gaps);
+    if is_cut {
+        gaps.push(Gap::new(format!("some {plural}"), "there are too many"));
     }
+    found.into_iter().filter_map(alone).collect()
 }
 
 /// Our own kinds come first, because our controllers name kinds without their group.
@@ -123,33 +117,25 @@ fn kind_named<'c>(cluster: &'c Cluster, kind: &str) -> Option<&'c Kind> {
     ours.or_else(|| cluster.kinds.preferred().find(|known| known.resource.kind == kind))
 }
 
-fn definition_of(kind: &Kind) -> Identity {
-    Identity::new("apiextensions.k8s.io/v1", "CustomResourceDefinition", None, &kind.full_name())
-}
-
 /// The first contents of a namespace or a definition that are held by a finalizer.
 async fn contents_of(cluster: &Cluster, container: &Node, gaps: &mut Vec<Gap>) -> Vec<Node> {
     let namespace = (container.identity.kind == "Namespace").then_some(container.identity.name.as_str());
-    let mut found = Vec::new();
-    for resource in contents::resources_left(container) {
+    for resource in deletion::resources_left(container) {
         let (plural, group) = resource.split_once('.').unwrap_or((&resource, ""));
         let Some(kind) = cluster.kinds.named(group, plural) else { continue };
-        match cluster.metadata(kind, namespace, ListParams::default()).await {
-            Ok(objects) => {
-                let held = objects.iter().filter(|metadata| is_held(metadata)).take(MAX_CONTENTS);
-                let held = held.map(async |ObjectMeta { namespace, name, .. }| {
-                    cluster.at(kind, namespace.as_deref(), name.as_deref().unwrap_or_default()).find().await
-                });
-                let held = futures::future::join_all(held).await.into_iter().flatten().flatten();
-                found.extend(held.filter_map(alone));
-            }
-            Err(error) => gaps.push(Gap::of(&resource, &error)),
-        }
+        let objects = cluster.metadata(kind, namespace, ListParams::default()).await;
+        let objects = Gap::or_default(objects, &resource, gaps);
+        let held = objects.iter().filter(|metadata| is_held(metadata)).take(MAX_CONTENTS);
+        let held = held.map(async |ObjectMeta { namespace, name, .. }| {
+            cluster.at(kind, namespace.as_deref(), name.as_deref().unwrap_or_default()).find().await
+        });
+        let held = futures::future::join_all(held).await.into_iter().flatten().flatten();
+        let found: Vec<Node> = held.filter_map(alone).collect();
         if !found.is_empty() {
-            break;
+            return found;
         }
     }
-    found
+    Vec::new()
 }
 
 fn is_held(metadata: &ObjectMeta) -> bool {

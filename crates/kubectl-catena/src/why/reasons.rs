@@ -1,31 +1,23 @@
 //! The meaning and the remedy of each reason: the rows that the tables of the pages are made from, too.
 
-use std::sync::LazyLock;
+use std::{collections::BTreeMap, sync::LazyLock};
 
 use catena_api::{keys, reason::ROWS};
 use catena_cluster::{Identity, is_missing_right};
 use operator_watch::ApiError;
 use serde::Deserialize;
 
-static TABLE: LazyLock<Table> = LazyLock::new(|| serde_saphyr::from_str(ROWS).unwrap_or_default());
+/// All rows, by the objects and activities that they are about.
+static TABLE: LazyLock<BTreeMap<String, Vec<Row>>> =
+    LazyLock::new(|| serde_saphyr::from_str(ROWS).unwrap_or_default());
 
+/// The part with reasons that mean something else for commands that are not bound.
+const BINDING: &str = "binding";
+/// The part with the words of cases, which are no reasons.
+const CASES: &str = "cases";
 /// Reasons that Kubernetes or this plugin gives to workloads.
 const WORKLOAD_REASONS: [&str; 6] =
     ["FailedCreate", "Paused", "ProgressDeadlineExceeded", "Progressing", "Running", "Suspended"];
-
-/// All rows, by the objects and activities that they are about.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, serde(deny_unknown_fields))]
-struct Table {
-    pods: Vec<Row>,
-    volumes: Vec<Row>,
-    templates: Vec<Row>,
-    writes: Vec<Row>,
-    rollouts: Vec<Row>,
-    backups: Vec<Row>,
-    commands: Vec<Row>,
-    binding: Vec<Row>,
-}
 
 /// What some reasons mean.
 #[derive(Debug, Default, Deserialize)]
@@ -48,21 +40,25 @@ pub struct Row {
     pub more: String,
 }
 
-impl Table {
-    fn parts(&self) -> [&[Row]; 8] {
-        let Self { pods, volumes, templates, writes, rollouts, backups, commands, binding } = self;
-        [pods, volumes, templates, writes, rollouts, backups, commands, binding]
-    }
+/// The rows of a part of the table.
+pub fn part(name: &str) -> &'static [Row] {
+    TABLE.get(name).map_or(&[], Vec::as_slice)
 }
 
 /// The row of a reason; none for an unknown one, of which only the words of its reporter are left.
 pub fn describe(reason: &str) -> Option<&'static Row> {
-    TABLE.parts().into_iter().find_map(|part| find(part, reason))
+    let mut others = TABLE.iter().filter(|(name, _)| ![BINDING, CASES].contains(&name.as_str()));
+    others.find_map(|(_, rows)| find(rows, reason)).or_else(|| find(part(BINDING), reason))
 }
 
 /// The row of a reason for which a command is not bound.
 pub fn describe_binding(reason: &str) -> Option<&'static Row> {
-    find(&TABLE.binding, reason).or_else(|| describe(reason))
+    find(part(BINDING), reason).or_else(|| describe(reason))
+}
+
+/// The words of a case of a reason.
+pub fn case(name: &str) -> Option<&'static Row> {
+    find(part(CASES), name)
 }
 
 /// The row of a reason that an object reports of itself. Another project may mean something else by the same word, so that only
@@ -70,7 +66,7 @@ pub fn describe_binding(reason: &str) -> Option<&'static Row> {
 pub fn describe_of(object: &Identity, reason: &str) -> Option<&'static Row> {
     match (object.group(), object.kind.as_str()) {
         (keys::GROUP, _) => describe(reason),
-        ("", "Pod") => find(&TABLE.pods, reason),
+        ("", "Pod") => find(part("pods"), reason),
         ("apps" | "batch", _) if WORKLOAD_REASONS.contains(&reason) => describe(reason),
         _ => None,
     }
@@ -82,7 +78,7 @@ fn find<'r>(part: &'r [Row], reason: &str) -> Option<&'r Row> {
 
 /// The gatekeeper behind a refusal, and its name.
 pub fn gatekeeper(message: &str) -> Option<(&'static Row, String)> {
-    let by_words = TABLE.writes.iter().chain(&TABLE.pods).find_map(|row| {
+    let by_words = part("writes").iter().chain(part("pods")).find_map(|row| {
         let name = row.says.iter().find_map(|words| named(words, message))?;
         Some((row, name.to_owned()))
     });
@@ -97,16 +93,5 @@ fn named<'m>(words: &str, message: &'m str) -> Option<&'m str> {
     match words.split_once("NAME") {
         Some((before, after)) => Some(message.split_once(before)?.1.split_once(after)?.0),
         None => message.contains(words).then_some(""),
-    }
-}
-
-#[cfg(test)]
-pub mod tests {
-    use super::*;
-
-    /// The rows of a part of the table, by its name.
-    pub fn part(name: &str) -> &'static [Row] {
-        let names = ["pods", "volumes", "templates", "writes", "rollouts", "backups", "commands", "binding"];
-        TABLE.parts()[names.iter().position(|known| *known == name).unwrap()]
     }
 }

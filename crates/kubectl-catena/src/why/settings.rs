@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use catena_api::keys::SETTINGS_VERSION;
+use catena_api::keys::{self, SETTINGS_VERSION};
 use catena_cluster::{Cluster, Identity, text};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Event};
 use kube::{ResourceExt, api::ListParams};
 use operator_templates::short_digest;
 
-use super::{BINDER, Cause, Facts, RefusedSettings, controllers, objects, reasons};
+use super::{BINDER, Cause, Facts, RefusedSettings, controllers, objects};
 use crate::{
     chain::Node,
     protection::{BACKUP_CONTROLLER, COMPONENT},
@@ -48,12 +48,12 @@ fn refusal(map: &ConfigMap, events: &[Event]) -> Option<RefusedSettings> {
             && (is_of_version || note.len() >= MAX_NOTE)
     };
     let event = events.iter().filter(is_about).max_by_key(|event| event.creation_timestamp())?;
+    let (reason, message) =
+        (event.reason.as_deref().unwrap_or_default(), event.message.as_deref().unwrap_or_default());
+    let cause = Cause::with(&Identity::in_metadata("v1", "ConfigMap", &map.metadata), reason);
     Some(RefusedSettings {
         controller: map.labels().get(COMPONENT).cloned().unwrap_or_default(),
-        config_map: Identity::in_metadata("v1", "ConfigMap", &map.metadata),
-        reason: event.reason.clone().unwrap_or_default(),
-        message: event.message.clone().unwrap_or_default(),
-        since: event.creation_timestamp().map(|time| time.0),
+        cause: cause.message(message).since(event.creation_timestamp().map(|time| time.0)),
         text: map.data.as_ref().and_then(|data| data.get("settings.yaml")).cloned().unwrap_or_default(),
     })
 }
@@ -67,43 +67,32 @@ pub fn cause(node: &Node, facts: &Facts) -> Option<Cause> {
     let template = text(&node.object, "/spec/template").unwrap_or("default");
     let mut refused = facts.surroundings.refused_settings.iter();
     let refused = refused.find(|refused| refused.controller == controller && refused.brings(template))?;
-    let cause = Cause::with(&refused.config_map, &refused.reason);
-    let meaning = format!("brings its template {template:?}, but {controller} {}", cause.meaning);
-    Some(cause.meaning(meaning).message(&refused.message).since(refused.since))
+    let meaning = format!("brings its template {template:?}, but {controller} {}", refused.cause.meaning);
+    Some(refused.cause.clone().meaning(meaning))
 }
 
 /// The settings of the controllers of the chain that are not in force.
 pub fn remarks(facts: &Facts, cause: Option<&Cause>) -> Vec<String> {
     let all = &facts.surroundings.refused_settings;
-    let is_told = |refused: &RefusedSettings| cause.is_some_and(|cause| cause.object == refused.config_map);
+    let is_told = |refused: &RefusedSettings| cause.is_some_and(|cause| cause.object == refused.cause.object);
     let concerned: Vec<&str> = concerned(facts);
     let open = all.iter().filter(|refused| concerned.contains(&&*refused.controller) && !is_told(refused));
-    let told = open.map(|refused| {
-        let RefusedSettings { controller, config_map, message, reason, .. } = refused;
-        let namespace = config_map.namespace.as_deref().unwrap_or_default();
-        let meaning =
-            reasons::describe(reason).map_or("does not take its newer settings", |row| &row.meaning);
-        format!(
-            "{controller} {meaning}, those of ConfigMap/{} in {namespace}: {}",
-            config_map.name,
-            message.trim_end_matches('.')
-        )
+    let told = open.map(|RefusedSettings { controller, cause, .. }| {
+        let namespace = cause.object.namespace.as_deref().unwrap_or_default();
+        let message = cause.message.trim_end_matches('.');
+        format!("{controller} {}, those of {} in {namespace}: {message}", cause.meaning, cause.object)
     });
     told.collect()
 }
 
 /// The controllers that have to do with the asked object.
 fn concerned<'n>(facts: &Facts<'n>) -> Vec<&'n str> {
-    let mut names: Vec<&str> =
-        facts.asked.all().filter_map(|node| controllers::controller_of(&node.identity)).collect();
-    if facts.asked.all().any(objects::is_command) || facts.surroundings.is_declared_command {
+    let all = || facts.asked.all();
+    let mut names: Vec<&str> = all().filter_map(|node| controllers::controller_of(&node.identity)).collect();
+    if all().any(objects::is_command) || facts.surroundings.is_declared_command {
         names.push(BINDER);
     }
-    if facts
-        .asked
-        .all()
-        .any(|node| node.finalizers.iter().any(|held| held.name == catena_api::keys::BACKUP_FINALIZER))
-    {
+    if all().flat_map(|node| &node.finalizers).any(|held| held.name == keys::BACKUP_FINALIZER) {
         names.push(BACKUP_CONTROLLER);
     }
     names
@@ -139,6 +128,6 @@ mod tests {
         assert!(refusal(&map, &[event("v1")]).is_none(), "they were corrected");
         let refused = refusal(&map, &[event("v1"), event("v2")]).unwrap();
         assert!(refused.brings("web") && !refused.brings("default"));
-        assert!(refused.message.starts_with("templates.web"), "{}", refused.message);
+        assert!(refused.cause.message.starts_with("templates.web"), "{}", refused.cause.message);
     }
 }

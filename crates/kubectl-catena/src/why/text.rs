@@ -92,16 +92,16 @@ fn evidence(answer: &Answer, now: Timestamp, paint: Paint) -> String {
     let cause = answer.root_cause.as_ref();
     for evidence in &answer.evidence {
         let health = &evidence.health;
-        let tone = match health.state {
-            State::Stuck | State::Failed => Tone::Bad,
-            state if state.is_healthy() => Tone::Good,
-            _ => Tone::Moving,
-        };
         let state =
             if health.reason.is_empty() { format!("{:?}", health.state) } else { health.reason.clone() };
         let since = health.since.map(|since| age(now, since)).unwrap_or_default();
         let says = unprinted(&health.message, cause.map_or("", |cause| &cause.message));
-        table.push([evidence.object.to_string().into(), Cell::toned(tone, state), since.into(), says.into()]);
+        table.push([
+            evidence.object.to_string().into(),
+            Cell::toned(health.state.tone(), state),
+            since.into(),
+            says.into(),
+        ]);
     }
     table.render(paint)
 }

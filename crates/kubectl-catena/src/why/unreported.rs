@@ -19,43 +19,26 @@ pub fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
     }
     let since = node.health.since.or(node.created);
     let is_new = is_new(since, facts);
-    let said = |meaning: String, advice: String| {
+    let silent = |variant: &str, names: &[(&str, &str)]| {
         let message = warnings::after(&node.health.message, node, facts);
-        let cause = Cause::with(&node.identity, "NotObserved").meaning(meaning).message(message);
-        Some(Step::own(cause.since(since).advice(advice)))
+        let cause = Cause::with(&node.identity, "NotObserved").in_case(variant, names);
+        Some(Step::own(cause.message(message).since(since)))
     };
     let Some(controller) = controllers::controller_of(&node.identity) else {
-        let (meaning, advice) = if is_new {
-            ("has just changed, and has a status from before", "ask again in some seconds")
-        } else {
-            (
-                "has a status that does not reflect its current spec",
-                "check that the controller of this kind is running, and read its logs",
-            )
-        };
-        return said(meaning.into(), advice.into());
+        return silent(if is_new { "status from before" } else { "outdated status" }, &[]);
     };
     match facts.verdict(controller) {
-        Verdict::Down(down) => Some(Step::own(controllers::not_running(&node.identity, controller, &down))),
+        Verdict::Down(_) => facts.not_running(&node.identity, controller).map(Step::own),
         Verdict::Runs if is_held_back(node, since, facts) => {
             let (old, _) = edges::follow(node, facts);
             let next = old.into_iter().chain(objects::unhealthy_children(node, facts));
             Some(Step::to(next, Some(Cause::with(&node.identity, "Progressing").since(since))))
         }
-        Verdict::Runs => {
-            let meaning = if is_new {
-                format!("has just changed, and {controller} has not reported on it yet")
-            } else {
-                format!("has not been reconciled by {controller}, which is running")
-            };
-            said(meaning, format!("read the logs of {controller}, and its /readyz"))
+        Verdict::Runs if is_new => silent("just changed", &[("{controller}", controller)]),
+        Verdict::Runs => silent("not reconciled", &[("{controller}", controller)]),
+        Verdict::Unknown(why) => {
+            silent("perhaps not reconciled", &[("{controller}", controller), ("{why}", &why)])
         }
-        Verdict::Unknown(why) => said(
-            format!(
-                "has not been reconciled by {controller}, and whether that is running is unknown ({why})"
-            ),
-            format!("ask the platform team whether {controller} is running"),
-        ),
     }
 }
 
@@ -84,7 +67,7 @@ pub fn updating(facts: &Facts) -> Vec<String> {
         let seen = facts.surroundings.controllers.seen.iter();
         let stuck = seen.filter(move |seen| seen.controller == name && seen.is_updating);
         let trouble = stuck.filter_map(|seen| seen.trouble.as_ref()).filter(|trouble| trouble.is_stuck);
-        trouble.map(move |trouble| format!("the update of {name} does not finish: {}", trouble.told()))
+        trouble.map(move |trouble| format!("the update of {name} does not finish: {}", trouble.told))
     });
     stuck.collect()
 }
@@ -92,7 +75,7 @@ pub fn updating(facts: &Facts) -> Vec<String> {
 /// Controllers of the chain that are not running, so that their last reports still stand.
 pub fn remarks(facts: &Facts) -> Vec<String> {
     let down = controllers(facts).into_iter().filter_map(|name| match facts.verdict(name) {
-        Verdict::Down(down) => Some(format!("this may be out of date, because {}", down.told(name))),
+        Verdict::Down(down) => Some(format!("this may be out of date, because {down}")),
         Verdict::Runs | Verdict::Unknown(_) => None,
     });
     down.collect()

@@ -4,7 +4,7 @@
 use catena_cluster::{Identity, text};
 
 use super::{
-    Cause, Facts, Finding, Step, command, contents, contest, deletion, edges, facts, leaf, objects, settings,
+    Cause, Facts, Finding, Step, command, contest, deletion, edges, facts, leaf, objects, settings,
     unreported,
 };
 use crate::chain::{Node, State};
@@ -49,7 +49,7 @@ fn walk<'n>(path: &mut Vec<&'n Node>, facts: &Facts<'n>) -> Option<Cause> {
 /// The most fundamental facts decide first.
 fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
     deletion::step(node, facts)
-        .or_else(|| contents::in_terminating_namespace(node, facts).map(Step::own))
+        .or_else(|| deletion::in_terminating_namespace(node, facts).map(Step::own))
         .or_else(|| command::step(node, facts))
         .or_else(|| unreported::step(node, facts))
         .or_else(|| neighbours(node, facts))
@@ -88,8 +88,8 @@ fn neighbours<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
         _ if !is_healthy => Some(leaf::own(node, facts)),
         (Some(doubt), _) => Some(Cause::with(&node.identity, "StatusContradictory").meaning(doubt)),
         (None, Some((blocker, cause))) if is_blocked => {
-            let meaning = format!("reports that {blocker} blocks it");
-            Some(Cause { object: node.identity.clone(), ..cause }.meaning(meaning))
+            let cause = Cause { object: node.identity.clone(), ..cause };
+            Some(cause.meaning(format!("reports that {blocker} blocks it")))
         }
         _ => None,
     };

@@ -72,15 +72,11 @@ pub fn after(said: &str, node: &Node, facts: &Facts) -> String {
 pub fn warning(event: Event) -> Warning {
     let series = event.series.as_ref();
     let count = series.and_then(|series| series.count).or(event.count).unwrap_or_default();
-    let at = series.and_then(|series| series.last_observed_time.as_ref()).map(|time| time.0);
-    let since = event.first_timestamp.as_ref().map(|time| time.0);
-    let since = since
-        .or_else(|| event.event_time.as_ref().map(|time| time.0))
-        .or_else(|| event.creation_timestamp().map(|time| time.0));
-    let at = at
-        .or_else(|| event.last_timestamp.as_ref().map(|time| time.0))
-        .or_else(|| event.event_time.as_ref().map(|time| time.0))
-        .or_else(|| event.creation_timestamp().map(|time| time.0));
+    let made = event.event_time.as_ref().map(|time| time.0);
+    let made = made.or_else(|| event.creation_timestamp().map(|time| time.0));
+    let since = event.first_timestamp.as_ref().map(|time| time.0).or(made);
+    let repeated = series.and_then(|series| series.last_observed_time.as_ref()).map(|time| time.0);
+    let at = repeated.or_else(|| event.last_timestamp.as_ref().map(|time| time.0)).or(made);
     Warning {
         about: event.involved_object.uid.unwrap_or_default(),
         by: event.reporting_component.unwrap_or_default(),

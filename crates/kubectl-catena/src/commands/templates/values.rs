@@ -35,26 +35,19 @@ pub fn read(files: &[String]) -> Result<Value> {
             text = std::fs::read_to_string(file)
                 .with_context(|| format!("{file} cannot be read; give a file with the values of a chart"))?;
         }
-        let more = from_yaml(&text).with_context(|| format!("{file} is not YAML"))?;
-        ensure!(more.is_object() || more.is_null(), "{file} holds no values: it must be a map, as for helm");
-        merge(&mut values, more);
+        add(&mut values, file, &text)?;
     }
     Ok(values)
 }
 
-fn merge(values: &mut Value, more: Value) {
-    match (values, more) {
-        (Value::Object(values), Value::Object(more)) => {
-            for (key, value) in more {
-                if value.is_null() {
-                    values.remove(&key);
-                } else {
-                    merge(values.entry(key).or_insert(Value::Null), value);
-                }
-            }
-        }
-        (values, more) => *values = more,
+/// Adds the values of a file. One of comments alone changes nothing.
+fn add(values: &mut Value, file: &str, text: &str) -> Result<()> {
+    let more = from_yaml(text).with_context(|| format!("{file} is not YAML"))?;
+    ensure!(more.is_object() || more.is_null(), "{file} holds no values: it must be a map, as for helm");
+    if more.is_object() {
+        json_patch::merge(values, &more);
     }
+    Ok(())
 }
 
 /// The templates of values.
@@ -185,8 +178,14 @@ mod tests {
 
     #[test]
     fn later_values_override_earlier_ones_as_in_helm() {
-        let mut values = json!({"templates": {"default": "x", "old": "y"}, "log": {"level": "info"}});
-        merge(&mut values, json!({"templates": {"default": "z", "old": null}, "log": {"format": "text"}}));
+        let mut values = json!({});
+        for text in [
+            "{templates: {default: x, old: y}, log: {level: info}}",
+            "# nothing",
+            "{templates: {default: z, old: null}, log: {format: text}}",
+        ] {
+            add(&mut values, "values.yaml", text).unwrap();
+        }
         assert_eq!(
             values,
             json!({"templates": {"default": "z"}, "log": {"level": "info", "format": "text"}})

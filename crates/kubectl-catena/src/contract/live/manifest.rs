@@ -45,7 +45,7 @@ impl Manifest {
     }
 
     /// The child with a number of replicas and a restart token.
-    pub fn child(&self, contract: &ReplicaContract, replicas: i32, token: Option<&str>) -> Value {
+    pub fn child(&self, contract: &ReplicaContract, replicas: usize, token: Option<&str>) -> Value {
         let mut child = self.0.clone();
         contract.replicas.set(&mut child, json!(replicas));
         if let (Some(path), Some(token)) = (&contract.restarted_at, token) {

@@ -1,9 +1,7 @@
 //! Tries the replica contract on real objects, in a namespace of its own: behaviour, and not fields.
 
-mod follow;
 mod manifest;
 mod observed;
-mod report;
 mod requirement;
 mod run;
 mod stage;
@@ -15,14 +13,12 @@ use catena_cluster::{Cluster, Kind};
 
 pub use self::{
     manifest::Manifest,
-    report::Requirements,
-    requirement::{Limits, Requirement},
+    requirement::{Limits, Requirements},
 };
 
 use self::{
     observed::{Child, Expectation, Observed, Replica},
-    report::Ledger,
-    requirement::Level,
+    requirement::{Ledger, Requirement, Seen},
     run::Run,
     stage::Stage,
 };

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use catena_cluster::{Change, Cluster, How, Kind, sanitized};
+use catena_cluster::{At, Change, Cluster, How, Kind, sanitized};
 use jiff::Timestamp;
 use kube::{
     Api, ResourceExt,
@@ -62,9 +62,7 @@ impl Stage {
     pub async fn set_up(&mut self) -> Result<()> {
         let metadata = json!({"name": self.name(), "labels": {OF_A_CHECK: "replicas"}});
         let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata});
-        let create = Change::Create(&object);
-        let created =
-            self.cluster.at(&self.namespaces, None, self.name()).write(create, How::default()).await;
+        let created = self.namespace().write(Change::Create(&object), How::default()).await;
         let created: Value =
             created.context("the namespace of the trials cannot be created; you need that right")?;
         created["metadata"]["uid"].as_str().unwrap_or_default().clone_into(&mut self.uid);
@@ -73,9 +71,8 @@ impl Stage {
 
     /// Deletes the namespace after its creation was interrupted, without an answer: the server may still be at it.
     pub async fn withdraw(&self) -> Result<()> {
-        let deleted = until(REMOVAL_INTERVAL, UNANSWERED_TIMEOUT, async || {
-            Ok(self.cluster.at(&self.namespaces, None, self.name()).delete(None).await?)
-        });
+        let deleted =
+            until(REMOVAL_INTERVAL, UNANSWERED_TIMEOUT, async || Ok(self.namespace().delete(None).await?));
         deleted.await.map(drop)
     }
 
@@ -118,10 +115,7 @@ impl Stage {
     /// Applies a child as a parent does, and returns it as it then is.
     pub async fn apply(&self, child: &Value) -> Result<DynamicObject> {
         let name = child["metadata"]["name"].as_str().unwrap_or_default();
-        let params = PatchParams {
-            field_validation: Some(kube::api::ValidationDirective::Strict),
-            ..PatchParams::apply(PARENT).force()
-        };
+        let params = PatchParams::apply(PARENT).force().validation_strict();
         let applied = self.api().patch(name, &params, &Patch::Apply(child)).await;
         applied.map_err(|error| self.cluster.refused(&self.kind, name, "patch", error))
     }
@@ -129,10 +123,9 @@ impl Stage {
     /// Sets a label and an annotation of somebody else on a child.
     pub async fn mark(&self, name: &str) -> Result<()> {
         let marks = json!({"metadata": {"labels": {FOREIGN: "stays"}, "annotations": {FOREIGN: "stays"}}});
-        let params = PatchParams { field_manager: Some(SOMEBODY_ELSE.to_owned()), ..PatchParams::default() };
-        let marked = self.api().patch(name, &params, &Patch::Merge(marks)).await;
-        marked.map_err(|error| self.cluster.refused(&self.kind, name, "patch", error))?;
-        Ok(())
+        let how = How { manager: SOMEBODY_ELSE, ..How::default() };
+        let marked = self.child(name).write::<Value>(Change::Merge(&marks), how).await;
+        marked.map(drop).map_err(|error| self.cluster.refused(&self.kind, name, "patch", error))
     }
 
     /// The marks that a child has lost.
@@ -145,7 +138,7 @@ impl Stage {
 
     /// A child, if it is there.
     pub async fn find(&self, name: &str) -> Result<Option<DynamicObject>> {
-        let found = self.cluster.at(&self.kind, Some(self.name()), name).find().await;
+        let found = self.child(name).find().await;
         found.map_err(|error| self.cluster.refused(&self.kind, name, "get", error))
     }
 
@@ -163,12 +156,12 @@ impl Stage {
     pub async fn remove(&self) -> Result<()> {
         let begin = Instant::now();
         self.delete_children().await.ok();
-        self.cluster.at(&self.namespaces, None, self.name()).delete(Some(&self.uid)).await?;
+        self.namespace().delete(Some(&self.uid)).await?;
         let gone = until(REMOVAL_INTERVAL, REMOVAL_TIMEOUT, async || {
             if begin.elapsed() > FINALIZER_TIMEOUT {
                 self.release().await.ok();
             }
-            let found = self.cluster.at(&self.namespaces, None, self.name()).read::<Value>().await?;
+            let found = self.namespace().read::<Value>().await?;
             Ok(found.is_none_or(|found| found["metadata"]["uid"] != *self.uid))
         });
         ensure!(gone.await?, "it is still there: `kubectl describe namespace {}` says why", self.name());
@@ -191,7 +184,7 @@ impl Stage {
         for child in children.iter().filter(is_held) {
             let name = child.name_any();
             let none = json!({"metadata": {"uid": child.uid(), "finalizers": null}});
-            self.api().patch(&name, &PatchParams::default(), &Patch::Merge(none)).await?;
+            self.child(&name).write::<Value>(Change::Merge(&none), How::default()).await?;
             let told = format!(
                 "{name} was not gone after {} s: its finalizers were removed ({}), so that something of it may be left elsewhere",
                 FINALIZER_TIMEOUT.as_secs(),
@@ -200,6 +193,14 @@ impl Stage {
             eprintln!("{}", sanitized(&told));
         }
         Ok(())
+    }
+
+    fn namespace(&self) -> At<'_> {
+        self.cluster.at(&self.namespaces, None, self.name())
+    }
+
+    fn child<'s>(&'s self, name: &'s str) -> At<'s> {
+        self.cluster.at(&self.kind, Some(self.name()), name)
     }
 
     fn api(&self) -> Api<DynamicObject> {

@@ -9,6 +9,7 @@ use super::{
     scenes::{Scene, assert_right},
 };
 use crate::why::{
+    answer::Cause,
     controllers::{Installation, PodTrouble},
     facts::{RefusedSettings, Related, Surroundings, Warning},
     read::alone,
@@ -297,9 +298,7 @@ fn a_queued_command_leads_to_the_cause_of_the_first_one() {
 
 fn trouble(state: &str, runs: bool) -> PodTrouble {
     PodTrouble {
-        pod: "catena-system/sets-abc".into(),
-        state: state.into(),
-        last_words: Some("the kind Widget is not served".into()),
+        told: format!("its pod catena-system/sets-abc {state}, and says: the kind Widget is not served"),
         runs,
         is_stuck: !runs,
     }
@@ -367,12 +366,11 @@ fn refused_settings(text: &str) -> Surroundings {
         name: "deployments".into(),
         uid: "m".into(),
     };
+    let message =
+        "templates.db: unexpected end of file; this process keeps the previous settings until that is fixed";
     let refused = RefusedSettings {
         controller: "basic-deployment-controller".into(),
-        config_map,
-        reason: "SettingsRefused".into(),
-        message: "templates.db: unexpected end of file; this process keeps the previous settings until that is fixed".into(),
-        since: THEN.parse().ok(),
+        cause: Cause::with(&config_map, "SettingsRefused").message(message).since(THEN.parse().ok()),
         text: text.into(),
     };
     Surroundings { refused_settings: vec![refused], ..calm() }

@@ -11,9 +11,9 @@ use super::{
 use crate::{
     chain::grow,
     why::{
+        explanation,
         facts::{Related, Surroundings},
-        left_behind,
-        read::{alone, related},
+        read::{alone, read_related},
     },
 };
 
@@ -244,7 +244,7 @@ fn a_child_that_was_left_behind_is_told_when_its_parent_is_asked_about() {
     };
     let said = |body: Value| {
         let child = alone(object(GROUP, "BasicReplicaSet", "web", None, body)).unwrap();
-        let answer = left_behind::answer(parent(), &child, &calm(), now());
+        let answer = explanation::of_child(parent(), &child, &calm(), now());
         (answer.sentence, answer.root_cause.unwrap().advice)
     };
     let (sentence, _) = said(json!({"metadata": held("example.com/cleanup")}));
@@ -339,8 +339,10 @@ async fn an_old_child_is_read_with_its_dependents_whatever_its_group() {
         let metadata = json!({"name": "old", "namespace": "shop", "uid": "o", "deletionTimestamp": THEN});
         uri.ends_with("/apis/apps/v1/namespaces/shop/deployments/old").then(|| json!({"metadata": metadata}))
     });
-    let (related, _) = related(&cluster, &alone(web).unwrap(), None).await;
-    let found: Vec<String> = related.found.iter().map(|found| found.identity.to_string()).collect();
+    let mut surroundings = Surroundings::default();
+    read_related(&cluster, &alone(web).unwrap(), &mut surroundings).await;
+    let found: Vec<String> =
+        surroundings.related.found.iter().map(|found| found.identity.to_string()).collect();
     assert_eq!(found, ["Deployment/old"], "{requests:?}");
 }
 

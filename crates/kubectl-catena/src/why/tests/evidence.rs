@@ -233,15 +233,14 @@ fn a_controller_runs_only_if_one_of_its_pods_holds_the_lease() {
     // Who may not read pods sees only that somebody renews it.
     assert_eq!(verdict(vec![held_by_pod(None)]), Verdict::Runs);
     let Verdict::Down(down) = verdict(vec![held_by_pod(Some(false))]) else { panic!("it is no pod") };
-    assert!(down.why.ends_with("is held by command-binder-abc, which is none of its pods"), "{}", down.why);
+    assert!(down.ends_with("is held by command-binder-abc, which is none of its pods"), "{}", down);
 }
 
 #[test]
 fn a_deployment_that_only_has_the_labels_of_a_controller_does_not_run_it() {
-    let dead = controller("command-binder", "2026-01-01T00:04:00Z");
-    let labelled =
-        Installation { namespace: "tenant".into(), lease: None, pods: Some((1, 1)), ..dead.clone() };
-    let seen = Controllers { seen: vec![labelled, dead], unseen: None };
+    let dead = || controller("command-binder", "2026-01-01T00:04:00Z");
+    let labelled = Installation { namespace: "tenant".into(), lease: None, pods: Some((1, 1)), ..dead() };
+    let seen = Controllers { seen: vec![labelled, dead()], unseen: None };
     assert!(matches!(seen.verdict("command-binder", now()), Verdict::Down(_)));
 }
 

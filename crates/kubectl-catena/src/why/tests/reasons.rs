@@ -13,7 +13,7 @@ use super::{
 use crate::{
     cli::Cli,
     why::{
-        reasons::{Row, describe, tests::part},
+        reasons::{Row, describe, part},
         text::with_names,
     },
 };
@@ -36,8 +36,8 @@ fn every_reason_that_a_controller_reports_is_explained() {
     assert!(unexplained.is_empty(), "without a row in catena-api/src/reasons.yaml: {unexplained:?}");
 }
 
-const PARTS: [&str; 8] =
-    ["pods", "volumes", "templates", "writes", "rollouts", "backups", "commands", "binding"];
+const PARTS: [&str; 9] =
+    ["pods", "volumes", "templates", "writes", "rollouts", "backups", "commands", "binding", "cases"];
 
 #[test]
 fn a_command_line_of_this_program_in_a_remedy_is_one_that_it_accepts_as_printed() {
@@ -63,6 +63,17 @@ fn no_reason_has_two_rows_in_a_part() {
             assert!(seen.insert(reason), "{name}: {reason}");
         }
         assert!(!seen.is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn no_case_is_left_in_the_table_that_nobody_reports() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/why");
+    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let sources: String =
+        files.filter(|path| path.is_file()).map(|path| fs::read_to_string(path).unwrap()).collect();
+    for case in part("cases").iter().flat_map(|row| &row.reasons) {
+        assert!(sources.contains(&format!("{case:?}")), "{case}");
     }
 }
 

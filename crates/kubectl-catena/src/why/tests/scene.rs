@@ -157,7 +157,7 @@ pub fn calm() -> Surroundings {
         "command-runner",
         "backup-controller",
     ];
-    let seen = names.map(|name| controller(name, "2026-01-01T00:09:55Z")).to_vec();
+    let seen = names.map(|name| controller(name, "2026-01-01T00:09:55Z")).into();
     Surroundings { controllers: Controllers { seen, unseen: None }, ..Surroundings::default() }
 }
 

@@ -1,31 +1,60 @@
-//! `kubectl catena upgrade check`
+//! `kubectl catena upgrade`
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{collections::BTreeSet, path::PathBuf, process::ExitCode};
 
 use anyhow::Result;
 use catena_api::compatibility::Finding;
-use catena_cluster::{Cluster, Gap, Options, Paint, Tone};
-use clap::Args;
+use catena_cluster::{Cluster, Gap, Options, Paint, Tone, cut};
+use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use super::{push_lost, push_refused};
 use crate::{
     screen::{Cell, Interrupt, Output, Table, interrupted},
     upgrade::{
-        Absent, Checked, Definition, Leftover, absent, check, definitions, remove_leftovers, scratch_id,
+        self, Absent, Checked, Definition, Leftover, LostField, Migrated, Migration, ObjectFields, Refused,
+        absent, definitions, remove_leftovers, scratch_id,
     },
 };
 
+/// The longest value in a table; `-o json` shows it whole.
+const MAX_VALUE: usize = 80;
 /// Something could not be checked.
 const INCOMPLETE: u8 = 1;
 /// A rule is broken, but no object is affected.
 const RULES_BROKEN: u8 = 3;
-/// An object would be refused or lose a field, or the server would refuse a definition.
+/// An object would be refused or lose a field, or the server would refuse a definition; or objects are left in another version.
 const OBJECTS_AFFECTED: u8 = 4;
+
+/// The step of an upgrade.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Check new definitions against the installed ones, and every live object against the new schemas
+    #[command(
+        after_help = "Example: helm template --include-crds --is-upgrade charts/basic-deployment-controller | kubectl catena upgrade check -\n\nExit codes: 0 no rule is \
+        broken, and no object is affected; 1 the check failed; 3 a rule is broken, but no object is affected; 4 an object \
+        would be refused or lose a field, or the server would refuse a definition; 130 interrupted."
+    )]
+    Check(Check),
+    /// Store all objects of a kind in its storage version, so that other versions can be removed from the definition
+    #[command(
+        after_help = "Example: kubectl catena upgrade migrate basicdeployments\n\nExit codes: 0 all objects are in the storage \
+        version; 1 the migration failed; 4 objects are left, because they would lose a field or are refused; 130 \
+        interrupted. Repeat it to continue."
+    )]
+    Migrate(Migrate),
+}
+
+/// Runs a step.
+pub async fn run(options: &Options, output: Output, command: &Command) -> Result<ExitCode> {
+    match command {
+        Command::Check(arguments) => Box::pin(check(options, output, arguments)).await,
+        Command::Migrate(arguments) => Box::pin(migrate(options, output, arguments)).await,
+    }
+}
 
 /// The new definitions.
 #[derive(Args)]
-pub struct Arguments {
+pub struct Check {
     /// Files with definitions (`CustomResourceDefinition`), folders of such files, or - for standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -48,7 +77,7 @@ struct Report {
 }
 
 /// Checks definitions.
-pub async fn run(options: &Options, output: Output, arguments: &Arguments) -> Result<ExitCode> {
+async fn check(options: &Options, output: Output, arguments: &Check) -> Result<ExitCode> {
     let definitions = definitions(&arguments.files)?;
     let cluster = options.connect().await?;
     let mut interrupt = Interrupt::new()?;
@@ -90,9 +119,9 @@ async fn checked(
     interrupt: &mut Interrupt,
 ) -> Result<Option<Checked>> {
     let mut scratch = None;
-    let checked = interrupt.or(Box::pin(check(cluster, definition, id, &mut scratch))).await;
+    let checked = interrupt.or(Box::pin(upgrade::check(cluster, definition, id, &mut scratch))).await;
     if let Some(scratch) = scratch {
-        scratch.remove(cluster).await?;
+        scratch.remove().await?;
     }
     checked.transpose()
 }
@@ -110,7 +139,7 @@ fn text(report: &Report, paint: Paint) -> String {
             )
         }
     });
-    let definitions = report.definitions.iter().map(|checked| of(checked, paint));
+    let definitions = report.definitions.iter().map(|checked| definition_text(checked, paint));
     let absent = report.absent.iter().map(|absent| absent_text(absent, paint));
     leftovers.chain(definitions).chain(absent).collect::<Vec<_>>().join("\n")
 }
@@ -130,7 +159,7 @@ fn absent_text(Absent { name, objects, deleted }: &Absent, paint: Paint) -> Stri
         + &format!("\n{what} `kubectl catena backup DIR --all-namespaces --kind {name}`\n")
 }
 
-fn of(checked: &Checked, paint: Paint) -> String {
+fn definition_text(checked: &Checked, paint: Paint) -> String {
     let (name, objects) = (&checked.name, checked.objects);
     let mut text = if !checked.installed {
         format!("{name} is not installed: there is nothing to compare it with\n")
@@ -174,13 +203,98 @@ fn of(checked: &Checked, paint: Paint) -> String {
     text + &defaults.collect::<String>()
 }
 
+/// The kind to migrate.
+#[derive(Args)]
+pub struct Migrate {
+    /// The kind, in any form that kubectl accepts, or the name of its CustomResourceDefinition
+    kind: String,
+    #[command(flatten)]
+    migration: Migration,
+}
+
+/// Migrates a kind.
+async fn migrate(options: &Options, output: Output, arguments: &Migrate) -> Result<ExitCode> {
+    let cluster = options.connect().await?;
+    let mut interrupt = Interrupt::new()?;
+    let name = cluster.kinds.find(arguments.kind.rsplit('/').next().unwrap_or_default())?.full_name();
+    let migration = &arguments.migration;
+    let Some(migrated) = interrupt.or(Box::pin(upgrade::migrate(&cluster, &name, migration))).await else {
+        return Ok(interrupted());
+    };
+    let migrated = migrated?;
+    output.print(&migrated, |paint| migrated_text(&migrated, migration.dry_run, paint))?;
+    Ok(if migrated.is_complete() { ExitCode::SUCCESS } else { ExitCode::from(OBJECTS_AFFECTED) })
+}
+
+fn migrated_text(migrated: &Migrated, dry_run: bool, paint: Paint) -> String {
+    let Migrated { name, storage_version: storage, .. } = migrated;
+    let left = migrated.left.len() + migrated.refused.len() + migrated.failed.len();
+    if !migrated.is_complete() {
+        let verdict = format!(
+            "{name}: {left} objects are left as they are, so that status.storedVersions is unchanged"
+        );
+        let mut text = paint.tone(Tone::Bad, &verdict) + "\n\n";
+        let mut table = Table::of(["LEFT", "FIELD", "VALUE", "REASON"]);
+        push_lost(&mut table, &migrated.left, "would be lost");
+        push_refused(&mut table, &migrated.refused);
+        for failed in &migrated.failed {
+            table.push([failed.what.as_str().into(), "".into(), "".into(), failed.why.as_str().into()]);
+        }
+        text += &table.render(paint);
+        let lost = migrated.left.iter().flat_map(|object| &object.fields);
+        let fields: BTreeSet<String> = lost.map(LostField::general).collect();
+        if !fields.is_empty() {
+            let flags: Vec<String> = fields.iter().map(|field| format!("--drop '{field}'")).collect();
+            let advice = format!(
+                "\nWhat to do: add the field to version {storage} of the definition, move the value elsewhere, or accept the \
+                 loss with {}\n",
+                flags.join(" ")
+            );
+            text += &advice;
+        }
+        return text;
+    }
+    let verdict = match (dry_run, migrated.objects) {
+        (_, 0) if migrated.stored_versions.len() == 1 => {
+            format!("{name}: all objects are stored in version {storage}")
+        }
+        (true, count) => {
+            format!("{name}: {count} objects would be stored in version {storage}, without loss")
+        }
+        (false, count) => {
+            format!("{name}: {count} objects are stored in version {storage}, and none in another one")
+        }
+    };
+    paint.tone(Tone::Good, &verdict) + "\n"
+}
+
+/// Adds what objects would lose to a table of objects, fields, values and reasons.
+fn push_lost(table: &mut Table, objects: &[ObjectFields], reason: &str) {
+    for ObjectFields { object, fields } in objects {
+        for field in fields {
+            let name = Cell::toned(Tone::Bad, object.to_string());
+            let value = cut(&field.value.to_string(), MAX_VALUE).into_owned();
+            table.push([name, field.path.as_str().into(), value.into(), reason.into()]);
+        }
+    }
+}
+
+/// Adds why objects would be refused to a table of objects, fields, values and reasons.
+fn push_refused(table: &mut Table, objects: &[Refused]) {
+    for Refused { object, causes } in objects {
+        for cause in causes {
+            let name = Cell::toned(Tone::Bad, object.to_string());
+            table.push([name, cause.field.as_str().into(), "".into(), cause.message.as_str().into()]);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use catena_cluster::ObjectName;
     use serde_json::json;
 
     use super::*;
-    use crate::upgrade::{LostField, ObjectFields};
 
     #[test]
     fn each_lost_field_is_listed_with_its_object_and_value() {
@@ -196,7 +310,7 @@ mod tests {
             pruned: vec![ObjectFields { object, fields }],
             ..Checked::default()
         };
-        let text = of(&checked, Paint::OFF);
+        let text = definition_text(&checked, Paint::OFF);
         assert!(
             text.starts_with(
                 "things.example.com: 0 of 5 objects would be refused, and 1 would lose fields\n"
@@ -221,5 +335,22 @@ mod tests {
             let absent = vec![Absent { name: "things.example.com".into(), objects: Some(1), deleted }];
             assert_eq!(exit_code(&report(Checked::default(), absent), objects_only), code);
         }
+    }
+
+    #[test]
+    fn a_possible_loss_is_answered_with_the_flag_that_accepts_it() {
+        let object = ObjectName { namespace: None, name: "a".into() };
+        let path = "spec.rules[12].color".to_owned();
+        let fields = vec![LostField { path, value: json!("red"), is_default: false }];
+        let left = vec![ObjectFields { object, fields }];
+        let migrated = Migrated {
+            name: "things.example.com".into(),
+            storage_version: "v2".into(),
+            left,
+            ..Migrated::default()
+        };
+        let text = migrated_text(&migrated, false, Paint::OFF);
+        assert!(text.contains("spec.rules[12].color   \"red\""), "{text}");
+        assert!(text.contains("--drop 'spec.rules[].color'"), "{text}");
     }
 }
