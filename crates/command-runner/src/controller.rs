@@ -64,3 +64,51 @@ impl Controller for Commands {
         self.memory.gone(uid);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use operator_kit::{
+        report::Events,
+        run::Triggers,
+        testing::{Answer, Sent, answering},
+        write::Writer,
+    };
+    use operator_watch::ServedKinds;
+    use serde_json::json;
+
+    use super::*;
+    use crate::fixtures::{command, kind, observed, shop};
+
+    /// The requests of a step that runs a command, which the API server has like this.
+    async fn run(live: Answer) -> Vec<Sent> {
+        let (client, log) = answering(move |sent| match &*sent.verb {
+            "GET" => live.clone(),
+            _ => Answer::Done,
+        });
+        let memory = Memory::new(Triggers::default(), || None);
+        let executor = Executor::new(
+            Writer::over(client.clone(), "runner"),
+            Events::over(client.clone(), "runner"),
+            memory.clone(),
+        );
+        let observer = Observer::new(client.clone(), ServedKinds::new(client), memory.clone());
+        let one = command(&kind("restarts", &json!({})), "one", 10, &json!({}));
+        let seen = observed(&one, &[&one], shop(&[], &json!({})));
+        let action = decide(&seen);
+        assert!(matches!(action, Action::Run(_)));
+        Commands { observer, executor, memory }.act(seen, action).await.unwrap();
+        log.take()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_target_is_patched_only_if_the_command_still_waits_on_the_api_server() {
+        let owner = json!({"apiVersion": "apps.example/v1", "kind": "Shop", "name": "a", "uid": "shop"});
+        let metadata = json!({"name": "one", "uid": "one", "generation": 1, "ownerReferences": [owner]});
+        let mut live = json!({"metadata": metadata, "spec": {"target": "a"}});
+        live["metadata"]["namespace"] = json!("here");
+        let verbs = |sent: Vec<Sent>| sent.into_iter().map(|sent| sent.verb).collect::<Vec<_>>();
+        assert_eq!(verbs(run(Answer::Object(live.clone())).await), ["GET", "MERGE"]);
+        live["metadata"]["uid"] = json!("another");
+        assert_eq!(verbs(run(Answer::Object(live)).await), ["GET"]);
+    }
+}
