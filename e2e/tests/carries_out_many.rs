@@ -1,0 +1,98 @@
+//! What a thousand commands cost.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use catena_api::{
+    BasicDeployment, BasicDeploymentRestart, BasicDeploymentRestartSpec, TargetRef, command::SUCCEEDED,
+};
+use e2e::{
+    AuditLog, BINDER, COMMANDED, Cluster, RUNNER, Request, Tally, commands::condition_of, deployment,
+    eventually_every,
+};
+use futures::{TryStreamExt, stream};
+use kube::api::ListParams;
+
+/// Requests under way at a time.
+const CONNECTIONS: usize = 16;
+
+fn restart(target: &str, number: usize) -> BasicDeploymentRestart {
+    let target_ref = TargetRef { name: target.into(), namespace: None };
+    let spec = BasicDeploymentRestartSpec { target_ref, ..Default::default() };
+    BasicDeploymentRestart::new(&format!("{target}-{number}"), spec)
+}
+
+/// Restarts each of so many targets so many times. One command costs at most two writes of its binder, and four of its
+/// runner: the patch of its target, its start, its progress and its end.
+async fn each_costs_few_writes(targets: usize, for_each: usize) -> Result<()> {
+    let cluster = Cluster::changing(&COMMANDED).await?;
+    let namespace = cluster.namespace("many").await?;
+    let count = targets * for_each;
+    let names: Vec<_> = (0..targets).map(|number| format!("web-{number}")).collect();
+    let objects = stream::iter(names.iter().map(Ok::<_, anyhow::Error>));
+    objects
+        .try_for_each_concurrent(CONNECTIONS, async |name| {
+            namespace.create(&deployment(name, 1)).await?;
+            Ok(())
+        })
+        .await?;
+    for name in &names {
+        namespace.until_ready(name).await;
+    }
+    let mut processes = Vec::new();
+    for controller in [BINDER, RUNNER] {
+        let process = controller.process(&cluster).await?;
+        let before = process.processor_time()?;
+        processes.push((controller, process, before));
+    }
+    let (log, started) = (AuditLog::from_now()?, Instant::now());
+    let all = (0..for_each).flat_map(|number| names.iter().map(move |name| restart(name, number)));
+    stream::iter(all.map(Ok::<_, anyhow::Error>))
+        .try_for_each_concurrent(CONNECTIONS, async |restart| {
+            namespace.create(&restart).await?;
+            Ok(())
+        })
+        .await?;
+    let (second, limit) = (Duration::from_secs(1), Duration::from_secs(600));
+    eventually_every(second, "all of them have succeeded", limit, async || {
+        let commands = namespace.api::<BasicDeploymentRestart>().list(&ListParams::default()).await;
+        let commands = commands.map_err(|error| error.to_string())?;
+        let has_succeeded = |command: &&BasicDeploymentRestart| {
+            condition_of(*command, SUCCEEDED).is_some_and(|condition| condition.status == "True")
+        };
+        let succeeded = commands.iter().filter(has_succeeded).count();
+        if succeeded == count { Ok(()) } else { Err(format!("{succeeded} of {}", commands.items.len())) }
+    })
+    .await;
+    println!("{count} commands of {targets} targets took {:.1?}", started.elapsed());
+
+    // The end of each is its last write.
+    let is_end = |request: &Request| request.user == RUNNER.user() && request.is_write();
+    log.until_logged(2 * count, |request| is_end(request) && request.namespace == namespace.name).await;
+    for ((controller, process, before), most) in processes.iter().zip([2, 4]) {
+        let mut written = log.by(*controller, &namespace.name)?;
+        written.retain(|request| request.is_write() && !request.resource.contains("events"));
+        let memory = process.resident()? / (1 << 20);
+        let busy = process.processor_time()?.checked_sub(*before).context("it was started again")?;
+        let name = controller.name();
+        println!("{name}: {:?}; {busy:.1?} of processor time, {memory} MiB", Tally::of(&written));
+        assert!(written.len() <= most * count, "{name}: {:?}", Tally::of(&written));
+        assert!(memory <= 48, "{name} needs {memory} MiB");
+    }
+    let restarted = namespace.api::<BasicDeployment>().list(&ListParams::default()).await?;
+    assert!(restarted.iter().all(|target| target.spec.restarted_at.is_some()));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_command_costs_few_writes_and_little_memory() -> Result<()> {
+    e2e::needs!(AuditLog, Processes);
+    each_costs_few_writes(10, 5).await
+}
+
+#[tokio::test]
+#[ignore = "a smaller one is in the default suite"]
+async fn a_thousand_commands_cost_few_writes_and_little_memory() -> Result<()> {
+    e2e::needs!(AuditLog, Processes);
+    each_costs_few_writes(50, 20).await
+}
