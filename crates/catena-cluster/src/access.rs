@@ -1,6 +1,6 @@
 //! Objects on the server: how one is read, how they are listed, and how one is written.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use http::{Method, header::CONTENT_TYPE};
 use kube::{
     Api, Resource,
@@ -12,7 +12,7 @@ use operator_watch::{Live, Pruned};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::{Cluster, Kind, Target, errors, lenient::Lenient, pages::Pages};
+use super::{Cluster, Kind, Target, errors, lenient, pages::Pages};
 
 /// The field manager of this program.
 const MANAGER: &str = "kubectl-catena";
@@ -81,7 +81,8 @@ impl Cluster {
         let form = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
         let body = if document.is_null() { Vec::new() } else { document.to_string().into_bytes() };
         let request = http::Request::builder().method(method).uri(url).header(CONTENT_TYPE, form).body(body);
-        self.client.request(request.map_err(kube::Error::HttpError)?).await
+        let answer = self.client.request_text(request.map_err(kube::Error::HttpError)?).await?;
+        lenient::read(&answer).map_err(kube::Error::SerdeError)
     }
 
     /// The object of a kind with a name, whether it is there or not. A cluster-wide kind needs no namespace.
@@ -151,17 +152,22 @@ impl Cluster {
             return Ok(object);
         }
         let place = kind.is_namespaced.then_some(self.namespace.as_str());
-        if place.is_some() && self.lacks_namespace().await {
-            return Err(errors::no_namespace(&self.namespace));
+        if place.is_some() {
+            self.ensure_namespace().await?;
         }
         let known = self.names(kind, ListParams::default().limit(100)).await;
         Err(errors::not_found(&kind.resource.kind, &target.name, place, &known))
     }
 
-    /// Whether the namespace is known not to exist.
-    pub async fn lacks_namespace(&self) -> bool {
-        let Some(kind) = self.kinds.named("", "namespaces") else { return false };
-        matches!(self.at(kind, None, &self.namespace).find().await, Ok(None))
+    /// Refuses a namespace that is known not to exist.
+    pub async fn ensure_namespace(&self) -> Result<()> {
+        let Some(kind) = self.kinds.named("", "namespaces") else { return Ok(()) };
+        let name = &self.namespace;
+        ensure!(
+            !matches!(self.at(kind, None, name).find().await, Ok(None)),
+            "there is no namespace {name:?}: correct -n or the context; `kubectl get namespaces` lists them"
+        );
+        Ok(())
     }
 
     /// The names of objects of a kind; none if they may not be listed.
@@ -220,11 +226,11 @@ impl At<'_> {
 
     /// It, if it is there.
     pub async fn find(&self) -> kube::Result<Option<DynamicObject>> {
-        let found = self.read().await?;
-        Ok(found.map(|Lenient(mut object): Lenient<DynamicObject>| {
+        let mut found: Option<DynamicObject> = self.read().await?;
+        if let Some(object) = &mut found {
             object.types.get_or_insert_with(|| self.kind.types());
-            object
-        }))
+        }
+        Ok(found)
     }
 }
 

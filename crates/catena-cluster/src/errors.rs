@@ -119,10 +119,11 @@ pub(crate) fn no_answer(server: &str, error: kube::Error) -> Error {
         kube::Error::Auth(error) => anyhow!(
             "the credentials of the kubeconfig cannot be obtained: {error}; log in again, or choose another --context"
         ),
+        // The layers above the cause name only our libraries.
         error => anyhow!(
             "no API server answers at {server}: {}; is the cluster running, and is this the right context (`kubectl \
              config current-context`)?",
-            innermost(&error)
+            Error::from(error).root_cause()
         ),
     }
 }
@@ -136,8 +137,6 @@ impl fmt::Display for NotFound {
         f.write_str(&self.0)
     }
 }
-
-impl std::error::Error for NotFound {}
 
 /// An object does not exist.
 pub(crate) fn not_found(kind: &str, name: &str, namespace: Option<&str>, known: &[String]) -> Error {
@@ -155,13 +154,7 @@ pub(crate) fn not_found(kind: &str, name: &str, namespace: Option<&str>, known: 
             format!("; existing ones: {}{more}", some.join(", "))
         }
     };
-    Error::new(NotFound(format!("there is no {kind} {name:?}{place}{hint}")))
-}
-
-/// The namespace of an object does not exist.
-#[must_use]
-pub fn no_namespace(name: &str) -> Error {
-    anyhow!("there is no namespace {name:?}: correct -n or the context; `kubectl get namespaces` lists them")
+    Error::msg(NotFound(format!("there is no {kind} {name:?}{place}{hint}")))
 }
 
 /// The API server refused a request for an object of a kind and its plural, or for all of them if there is no name.
@@ -181,11 +174,13 @@ pub fn refused(
              {verb} {resource}{place}`)",
             status.message
         ),
-        kube::Error::Api(status) => anyhow!("cannot {verb} {what}: {}", status.message),
-        kube::Error::BuildRequest(request::Error::Validation(message)) => {
-            anyhow!("cannot {verb} {what}: {message}")
+        kube::Error::Api(_) | kube::Error::BuildRequest(request::Error::Validation(_)) => {
+            anyhow!("cannot {verb} {what}: {}", read_failure(&error))
         }
-        error => anyhow!("the API server does not answer: cannot {verb} {what}: {}", innermost(&error)),
+        error => anyhow!(
+            "the API server does not answer: cannot {verb} {what}: {}",
+            Error::from(error).root_cause()
+        ),
     }
 }
 
@@ -193,15 +188,6 @@ pub fn refused(
 #[must_use]
 pub fn is_missing_right(message: &str) -> bool {
     message.contains("User \"") && message.contains("cannot ")
-}
-
-/// The layers above the cause name only our libraries.
-fn innermost(error: &kube::Error) -> String {
-    let mut last: &dyn std::error::Error = error;
-    while let Some(source) = last.source() {
-        last = source;
-    }
-    last.to_string()
 }
 
 #[cfg(test)]

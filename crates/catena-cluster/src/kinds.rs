@@ -5,7 +5,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::{
     Client, Resource,
     core::{
-        DynamicObject, TypeMeta,
+        DynamicObject, GroupVersionKind, TypeMeta,
         discovery::v2::{APIGroupDiscovery, APIResourceDiscovery},
     },
     discovery::ApiResource,
@@ -24,8 +24,8 @@ pub struct Kind {
     /// Whether its objects can be listed.
     pub is_listed: bool,
     is_preferred: bool,
-    singular: String,
-    short_names: Vec<String>,
+    /// In lower case, without its group.
+    names: Vec<String>,
     categories: Vec<String>,
 }
 
@@ -58,12 +58,7 @@ impl Kinds {
         let word_lower = word.to_lowercase();
         let (name, group) =
             word_lower.split_once('.').map_or((word_lower.as_str(), None), |(n, g)| (n, Some(g)));
-        let is_named = |kind: &&Kind| {
-            kind.resource.plural == name
-                || kind.singular == name
-                || kind.resource.kind.to_lowercase() == name
-                || kind.short_names.iter().any(|short| short == name)
-        };
+        let is_named = |kind: &&Kind| kind.names.iter().any(|known| known == name);
         let is_in_group = |kind: &&Kind| match group {
             None => kind.is_preferred,
             Some(group) if group == kind.resource.group => kind.is_preferred,
@@ -124,18 +119,9 @@ impl Kind {
             is_namespaced,
             is_listed: true,
             is_preferred: true,
-            singular: String::new(),
-            short_names: Vec::new(),
+            names: Vec::new(),
             categories: Vec::new(),
         }
-    }
-
-    /// The same kind in another version.
-    #[must_use]
-    pub fn in_version(mut self, version: &str) -> Self {
-        self.resource.api_version = format!("{}/{version}", self.resource.group);
-        version.clone_into(&mut self.resource.version);
-        self
     }
 
     /// The kind of the definitions of kinds.
@@ -177,12 +163,10 @@ fn kinds_of(group: &APIGroupDiscovery) -> Vec<Kind> {
     let mut kinds: Vec<Kind> = Vec::new();
     for version in &group.versions {
         let of = version.version.clone().unwrap_or_default();
-        for resource in &version.resources {
-            if let Some(mut kind) = kind_of(&name, &of, resource) {
-                // Versions come in the server's order of preference.
-                kind.is_preferred = !kinds.iter().any(|known| known.resource.plural == kind.resource.plural);
-                kinds.push(kind);
-            }
+        for kind in version.resources.iter().filter_map(|resource| kind_of(&name, &of, resource)) {
+            // Versions come in the server's order of preference.
+            let is_preferred = !kinds.iter().any(|known| known.resource.plural == kind.resource.plural);
+            kinds.push(Kind { is_preferred, ..kind });
         }
     }
     kinds
@@ -190,19 +174,15 @@ fn kinds_of(group: &APIGroupDiscovery) -> Vec<Kind> {
 
 fn kind_of(group: &str, version: &str, resource: &APIResourceDiscovery) -> Option<Kind> {
     let kind = resource.response_kind.as_ref()?.kind.clone()?;
-    let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
     let can = |verb: &str| resource.verbs.iter().any(|known| known == verb);
-    let resource_of = ApiResource {
-        group: group.to_owned(),
-        version: version.to_owned(),
-        api_version,
-        kind,
-        plural: resource.resource.clone().unwrap_or_default(),
-    };
+    let plural = resource.resource.clone().unwrap_or_default();
+    let names = [plural.clone(), kind.to_lowercase()].into_iter().chain(resource.singular_resource.clone());
+    let names = names.chain(resource.short_names.clone()).collect();
+    let kind = GroupVersionKind::gvk(group, version, &kind);
+    let resource_of = ApiResource::from_gvk_with_plural(&kind, &plural);
     can("get").then(|| Kind {
         is_listed: can("list"),
-        singular: resource.singular_resource.clone().unwrap_or_default(),
-        short_names: resource.short_names.clone(),
+        names,
         categories: resource.categories.clone(),
         ..Kind::of(resource_of, resource.scope.as_deref() == Some("Namespaced"))
     })

@@ -1,56 +1,13 @@
-//! Objects are decoded one by one: a defect of one does not spoil its list.
+//! Objects with any times in their metadata: the API server accepts later ones than can be represented here.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use serde::{
-    Deserialize, Deserializer,
-    de::{DeserializeOwned, Error},
-};
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, value::RawValue};
 
-use crate::ObjectName;
-
-/// An object with any times in its metadata: the API server accepts later ones than can be represented here.
-#[derive(Clone, Debug)]
-pub struct Lenient<K>(pub K);
-
-/// An object of a list.
-#[derive(Clone, Debug)]
-pub struct Listed<K>(pub Result<K, Unreadable>);
-
-/// An object that cannot be decoded.
-#[derive(Clone, Debug)]
-pub struct Unreadable {
-    /// Its namespace and name.
-    pub object: ObjectName,
-    /// Its defect.
-    pub error: String,
-}
-
-impl<'de, K: DeserializeOwned> Deserialize<'de> for Lenient<K> {
-    fn deserialize<D: Deserializer<'de>>(decoder: D) -> Result<Self, D::Error> {
-        read(<&RawValue>::deserialize(decoder)?.get()).map(Self).map_err(D::Error::custom)
-    }
-}
-
-impl<'de, K: DeserializeOwned> Deserialize<'de> for Listed<K> {
-    fn deserialize<D: Deserializer<'de>>(decoder: D) -> Result<Self, D::Error> {
-        #[derive(Default, Deserialize)]
-        #[serde(default)]
-        struct Identity {
-            metadata: ObjectName,
-        }
-
-        let text = <&RawValue>::deserialize(decoder)?.get();
-        Ok(Self(read(text).map_err(|error| {
-            let Identity { metadata: object } = serde_json::from_str(text).unwrap_or_default();
-            Unreadable { object, error: error.to_string() }
-        })))
-    }
-}
-
-fn read<K: DeserializeOwned>(text: &str) -> serde_json::Result<K> {
+/// Reads an answer of the server, or an object in it.
+pub fn read<K: DeserializeOwned>(text: &str) -> serde_json::Result<K> {
     // Most need no repair.
     serde_json::from_str(text).or_else(|error| serde_json::from_str(&repaired(text)?).map_err(|_| error))
 }
@@ -100,24 +57,11 @@ mod tests {
             },
         });
         assert!(serde_json::from_value::<DynamicObject>(object.clone()).is_err());
-        let Lenient(read): Lenient<DynamicObject> = serde_json::from_str(&object.to_string()).unwrap();
+        let read: DynamicObject = read(&object.to_string()).unwrap();
         let managers: Vec<_> = read.metadata.managed_fields.iter().flatten().collect();
         assert_eq!((managers[0].manager.as_deref(), managers[0].time.is_none()), (Some("odd"), true));
         assert!(managers[0].fields_v1.is_some() && managers[1].time.is_some());
         assert_eq!(read.metadata.deletion_timestamp.map(|time| time.0), Some(Timestamp::MAX));
         assert_eq!(read.data["spec"]["a"], 1);
-    }
-
-    #[test]
-    fn an_unreadable_object_is_named_and_the_others_are_read() {
-        let list = json!([
-            {"metadata": {"name": "bad", "namespace": "shop", "labels": 3}},
-            {"metadata": {"name": "good", "namespace": "shop"}},
-        ]);
-        let list: Vec<Listed<DynamicObject>> = serde_json::from_str(&list.to_string()).unwrap();
-        let Listed(Err(Unreadable { object, error })) = &list[0] else { panic!("{list:?}") };
-        assert_eq!((object.namespace.as_deref(), &*object.name), (Some("shop"), "bad"));
-        assert!(error.contains("invalid type"), "{error}");
-        assert!(list[1].0.is_ok());
     }
 }

@@ -16,7 +16,7 @@ pub mod testing;
 pub use self::{
     access::{At, Change, How},
     connection::{Cluster, Options, context_names},
-    errors::{Gap, NotFound, in_one_line, is_missing_right, no_namespace, read_failure},
+    errors::{Gap, NotFound, in_one_line, is_missing_right, read_failure},
     kinds::{Kind, Kinds},
     object::{
         Identity, ObjectName, condition, conditions, created, deleted, first_owner, last_write, list, number,

@@ -6,23 +6,21 @@ use kube::{
     core::{ListMeta, Request},
 };
 use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::value::RawValue;
 
-use super::{
-    ObjectName, Paint, Tone,
-    lenient::{Listed, Unreadable},
-    sanitized,
-};
+use super::{ObjectName, Paint, Tone, lenient, sanitized};
 
 /// Objects per page.
 pub const PAGE_SIZE: u32 = 500;
 
+/// Its objects are decoded one by one: a defect of one does not spoil the list.
 #[derive(Deserialize)]
-#[serde(bound = "K: DeserializeOwned")]
-struct Page<K> {
+struct Page<'t> {
     #[serde(default)]
     metadata: ListMeta,
     /// Null when there are none.
-    items: Option<Vec<Listed<K>>>,
+    #[serde(borrow)]
+    items: Option<Vec<&'t RawValue>>,
 }
 
 /// A list of which one page is held at a time.
@@ -68,7 +66,7 @@ impl Pages {
     /// The next page.
     pub async fn next<K: DeserializeOwned + 'static>(&mut self) -> kube::Result<Option<Vec<K>>> {
         let Some(params) = self.next.take() else { return Ok(None) };
-        let page: Page<K> = match self.page(&params).await {
+        let text = match self.page(&params).await {
             // The snapshot is too old: the server offers to continue behind the last object, with the present ones.
             Err(kube::Error::Api(status)) if status.code == 410 => {
                 let token = status.metadata.as_ref().and_then(|metadata| metadata.continue_.clone());
@@ -79,31 +77,66 @@ impl Pages {
             }
             page => page?,
         };
-        let more = page.metadata.continue_.filter(|token| !token.is_empty());
+        let Page { metadata, items } = serde_json::from_str(&text).map_err(kube::Error::SerdeError)?;
+        let more = metadata.continue_.filter(|token| !token.is_empty());
         self.next = more.map(|token| params.continue_token(&token));
-        self.remaining = page.metadata.remaining_item_count.and_then(|count| u64::try_from(count).ok());
+        self.remaining = metadata.remaining_item_count.and_then(|count| u64::try_from(count).ok());
         let mut objects = Vec::new();
-        for Listed(object) in page.items.into_iter().flatten() {
-            match object {
+        for item in items.into_iter().flatten() {
+            match lenient::read(item.get()) {
                 Ok(object) => objects.push(object),
-                Err(unreadable) => warn(&self.url, &unreadable),
+                Err(error) => {
+                    let omitted = omitted(&self.url, item.get(), &error);
+                    eprintln!("{} {omitted}", Paint::for_stderr().tone(Tone::Bad, "warning:"));
+                }
             }
         }
         Ok(Some(objects))
     }
 
-    async fn page<K: DeserializeOwned + 'static>(&self, params: &ListParams) -> kube::Result<Page<K>> {
+    async fn page(&self, params: &ListParams) -> kube::Result<String> {
         let list = Request::new(&self.url);
         let request = if self.is_metadata { list.list_metadata(params) } else { list.list(params) };
-        self.client.request(request.map_err(kube::Error::BuildRequest)?).await
+        self.client.request_text(request.map_err(kube::Error::BuildRequest)?).await
     }
 }
 
-/// Names an omitted object on standard error.
-fn warn(url: &str, Unreadable { object: ObjectName { namespace, name }, error }: &Unreadable) {
+/// The warning about an object that cannot be decoded.
+fn omitted(url: &str, text: &str, error: &serde_json::Error) -> String {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Named {
+        metadata: ObjectName,
+    }
+
+    let Named { metadata: ObjectName { namespace, name } } = serde_json::from_str(text).unwrap_or_default();
     let plural = url.rsplit('/').next().unwrap_or_default();
-    let namespace =
-        namespace.as_ref().map_or_else(String::new, |namespace| format!(" in namespace {namespace:?}"));
-    let said = sanitized(&format!("{plural}/{name}{namespace} cannot be read and is omitted: {error}"));
-    eprintln!("{} {said}", Paint::for_stderr().tone(Tone::Bad, "warning:"));
+    let namespace = namespace.map_or_else(String::new, |namespace| format!(" in namespace {namespace:?}"));
+    sanitized(&format!("{plural}/{name}{namespace} cannot be read and is omitted: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::DynamicObject;
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::serving;
+
+    #[tokio::test]
+    async fn an_unreadable_object_is_named_and_the_others_are_read() {
+        let bad = json!({"metadata": {"name": "bad", "namespace": "shop", "labels": 3}});
+        let list = json!({"metadata": {}, "items": [bad.clone(), {"metadata": {"name": "good", "namespace": "shop"}}]});
+        let (cluster, _) = serving(move |_| Some(list.clone()));
+        let kind = cluster.kinds.find("pods").unwrap();
+        let listed = cluster.list(kind, Some("shop"), ListParams::default()).await.unwrap();
+        let names: Vec<_> = listed.iter().filter_map(|object| object.metadata.name.as_deref()).collect();
+        assert_eq!(names, ["good"]);
+        let error = lenient::read::<DynamicObject>(&bad.to_string()).unwrap_err();
+        let told = omitted(&kind.url(Some("shop")), &bad.to_string(), &error);
+        assert!(
+            told.starts_with("pods/bad in namespace \"shop\" cannot be read and is omitted: invalid type"),
+            "{told}"
+        );
+    }
 }

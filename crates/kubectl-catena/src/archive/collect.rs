@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Error, Result, ensure};
-use catena_cluster::{Cluster, Gap, Identity, Kind, PAGE_SIZE, Pages, no_namespace};
+use catena_cluster::{Cluster, Gap, Identity, Kind, PAGE_SIZE, Pages};
 use futures::{StreamExt, stream};
 use kube::{api::ListParams, core::ObjectMeta};
 use operator_watch::Pruned;
@@ -67,10 +67,6 @@ struct Collection<'c> {
     definitions: BTreeSet<String>,
     /// What pods of the objects need: kinds and objects.
     used: BTreeSet<(&'static str, Identity)>,
-    /// What may still be there, although it was not read.
-    unread: Vec<String>,
-    /// What was read, and cannot be kept.
-    unkept: Vec<String>,
     /// Why the first list of a chosen kind was refused.
     refused: Option<Error>,
     saved: Saved,
@@ -94,8 +90,8 @@ pub async fn collect(
         "the server has no kinds of the category {CATEGORY}: install the charts, or choose kinds with --kind"
     );
     // Its lists would be empty, and all files of an earlier backup removed.
-    if namespace.is_some() && cluster.lacks_namespace().await {
-        return Err(no_namespace(&cluster.namespace));
+    if namespace.is_some() {
+        cluster.ensure_namespace().await?;
     }
     let scope =
         Scope { kinds: kinds.iter().map(Kind::full_name).collect(), namespace: namespace.map(str::to_owned) };
@@ -111,8 +107,6 @@ pub async fn collect(
         owners: Vec::new(),
         definitions: BTreeSet::new(),
         used: BTreeSet::new(),
-        unread: Vec::new(),
-        unkept: Vec::new(),
         refused: None,
         saved: Saved::default(),
     };
@@ -123,13 +117,11 @@ pub async fn collect(
     collection.dependents().await?;
     collection.owners().await?;
     collection.definitions().await?;
-    let Collection { folder, unread, unkept, refused, mut saved, .. } = collection;
+    let Collection { folder, refused, mut saved, .. } = collection;
     if saved.objects.is_empty() {
         return refused.map_or(Ok(saved), Err);
     }
-    saved.complete = unread.is_empty() && unkept.is_empty();
-    saved.keeps_former = !unread.is_empty();
-    folder.end(unread, unkept)?;
+    saved.complete = folder.end(saved.keeps_former)?;
     Ok(saved)
 }
 
@@ -137,38 +129,37 @@ impl Collection<'_> {
     /// All objects of a chosen kind.
     async fn all_of(&mut self, kind: &Kind) -> Result<()> {
         let mut pages = self.cluster.pages(kind, self.namespace, ListParams::default());
-        loop {
-            let page = match pages.next::<Box<RawValue>>().await {
-                Ok(Some(page)) => page,
+        let error = loop {
+            match pages.next::<Box<RawValue>>().await {
                 Ok(None) => return Ok(()),
-                Err(error) => {
-                    self.miss(Gap::of(&kind.resource.plural, &error));
-                    self.refused.get_or_insert_with(|| self.cluster.refused(kind, "", "list", error));
-                    return Ok(());
-                }
-            };
-            for text in page {
-                match serde_json::from_str(text.get()) {
-                    Ok(object) => self.add(kind, object)?,
-                    Err(error) => self.cannot_decode(kind, text.get(), &error),
-                }
+                Ok(Some(page)) => page.iter().try_for_each(|text| self.add_text(kind, text.get()))?,
+                Err(error) => break error,
             }
-        }
+        };
+        self.miss(Gap::of(&kind.resource.plural, &error));
+        self.refused.get_or_insert_with(|| self.cluster.refused(kind, "", "list", error));
+        Ok(())
     }
 
-    /// An object of which only the metadata can be read, because it is nested too deeply.
-    fn cannot_decode(&mut self, kind: &Kind, text: &str, error: &serde_json::Error) {
+    /// An object of which only the metadata may be readable, because it is nested too deeply.
+    fn add_text(&mut self, kind: &Kind, text: &str) -> Result<()> {
+        let error = match serde_json::from_str(text) {
+            Ok(object) => return self.add(kind, object),
+            Err(error) => error,
+        };
         let Pruned { metadata } = serde_json::from_str(text).unwrap_or_default();
         let object = Identity::in_metadata(&kind.resource.api_version, &kind.resource.kind, &metadata);
         self.cannot_keep(kind, &object, &error.to_string());
         self.known.insert(object.uid);
+        Ok(())
     }
 
     /// Something that may still be there: neither its file nor those of what it owns may be removed.
     fn miss(&mut self, gap: Gap) {
         // Chosen kinds are listed twice.
         if !self.saved.not_seen.contains(&gap) {
-            self.unread.push(gap.to_string());
+            self.saved.keeps_former = true;
+            self.folder.lack(&gap);
             self.saved.not_seen.push(gap);
         }
     }
@@ -177,7 +168,7 @@ impl Collection<'_> {
     fn cannot_keep(&mut self, kind: &Kind, object: &Identity, why: &str) {
         self.folder.keep(&kind.full_name(), object);
         let gap = Gap::new(self.name_of(kind, object), why);
-        self.unkept.push(gap.to_string());
+        self.folder.lack(&gap);
         self.saved.not_seen.push(gap);
     }
 
@@ -216,11 +207,9 @@ impl Collection<'_> {
             self.cannot_keep(kind, &identity, &why);
             return Ok(());
         }
-        let mut uses = BTreeSet::new();
-        references::find_uses(manifest.object(), &mut uses);
         let namespace = identity.namespace.as_deref();
-        self.used
-            .extend(uses.into_iter().map(|(kind, name)| (kind, Identity::new("", "", namespace, &name))));
+        let uses = references::uses(manifest.object()).into_iter();
+        self.used.extend(uses.map(|(kind, name)| (kind, Identity::new("", "", namespace, &name))));
         if !kind.resource.group.is_empty() {
             self.definitions.insert(full_name.clone());
         }
@@ -268,11 +257,10 @@ impl Collection<'_> {
                 }
             }
             let cluster = self.cluster;
-            let read = stream::iter(taken).map(async |candidate| {
-                let (namespace, name) =
-                    (candidate.metadata.namespace, candidate.metadata.name.unwrap_or_default());
-                let object = cluster.at(&candidate.kind, namespace.as_deref(), &name).read::<Value>().await;
-                (candidate.kind, name, object)
+            let read = stream::iter(taken).map(async |Candidate { kind, metadata }| {
+                let name = metadata.name.unwrap_or_default();
+                let object = cluster.at(&kind, metadata.namespace.as_deref(), &name).read::<Value>().await;
+                (kind, name, object)
             });
             let read: Vec<_> = read.buffered(MAX_CONCURRENT_READS).collect().await;
             for (kind, name, object) in read {

@@ -17,15 +17,6 @@ pub const COMMAND_OF_OTHERS: &str =
 pub const REQUEST_OF_OTHERS: &str = "its operator would carry it out again, because it comes without its status, and makes it \
     anew if need be: --dependents brings it back nevertheless";
 
-/// What is there under the name of a command's target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target {
-    /// Nothing, or an object that this restoration has created and still holds.
-    Held,
-    /// An object that carries out commands.
-    Live,
-}
-
 /// How a command is brought back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Way {
@@ -37,22 +28,23 @@ pub enum Way {
     NotAtAll(&'static str),
 }
 
-/// The way of a command. `carried_out` are the uids of commands that their targets in the backup record.
-pub fn way(command: &Manifest, target: Target, carried_out: &HashSet<String>) -> Way {
+/// The way of a command. A live target carries out commands; one that is not there, or that this restoration holds, does not.
+/// `carried_out` are the uids of commands that their targets in the backup record.
+pub fn way(command: &Manifest, is_target_live: bool, carried_out: &HashSet<String>) -> Way {
     let has_begun = command.has_begun() || carried_out.contains(&command.identity().uid);
-    match (command.has_ended(), target) {
-        (true, Target::Held) => Way::AsEnded,
-        (true, Target::Live) => Way::NotAtAll(
+    match (command.has_ended(), is_target_live) {
+        (true, false) => Way::AsEnded,
+        (true, true) => Way::NotAtAll(
             "it has ended, and its target is there, which could carry it out again before that is recorded",
         ),
         (false, _) if has_begun => Way::NotAtAll(
             "it had begun, but not ended: its effect comes back with its target, and it would take effect again",
         ),
         // A backup is older than what is there now.
-        (false, Target::Live) => Way::NotAtAll(
+        (false, true) => Way::NotAtAll(
             "its target is there, and may have carried it out since: issue it again if it did not",
         ),
-        (false, Target::Held) => Way::AsWaiting,
+        (false, false) => Way::AsWaiting,
     }
 }
 
@@ -131,21 +123,21 @@ mod tests {
         let none = HashSet::new();
         let begun = json!({"startTime": "2026-01-01T00:00:00Z"});
         let ended = json!({"startTime": "2026-01-01T00:00:00Z", "conditions": [{"type": "Succeeded", "status": "True"}]});
-        assert_eq!(way(&restart(&ended), Target::Held, &none), Way::AsEnded);
-        assert!(matches!(way(&restart(&ended), Target::Live, &none), Way::NotAtAll(_)));
-        assert_eq!(way(&restart(&json!({})), Target::Held, &none), Way::AsWaiting);
+        assert_eq!(way(&restart(&ended), false, &none), Way::AsEnded);
+        assert!(matches!(way(&restart(&ended), true, &none), Way::NotAtAll(_)));
+        assert_eq!(way(&restart(&json!({})), false, &none), Way::AsWaiting);
         // It may have been carried out after the backup, and have gone since.
-        let Way::NotAtAll(why) = way(&restart(&json!({})), Target::Live, &none) else { panic!() };
+        let Way::NotAtAll(why) = way(&restart(&json!({})), true, &none) else { panic!() };
         assert!(why.contains("may have carried it out since"), "{why}");
-        for target in [Target::Held, Target::Live] {
-            assert!(matches!(way(&restart(&begun), target, &none), Way::NotAtAll(_)));
+        for is_target_live in [false, true] {
+            assert!(matches!(way(&restart(&begun), is_target_live, &none), Way::NotAtAll(_)));
             // The record on the target is written before the status.
             let recent = r#"[{"created": "2026-01-01T00:00:00Z", "uid": "uid-of-again"}]"#;
             let target_of = |recent: &str| {
                 manifest("BasicDeployment", "web", &json!({"annotations": {keys::COMMANDS: recent}}))
             };
             let recorded = carried_out(&[target_of("odd"), target_of(recent)]);
-            assert!(matches!(way(&restart(&json!({})), target, &recorded), Way::NotAtAll(_)));
+            assert!(matches!(way(&restart(&json!({})), is_target_live, &recorded), Way::NotAtAll(_)));
         }
     }
 

@@ -8,48 +8,26 @@ use serde_json::{Value, json};
 /// Begins the name of the field manager.
 const MANAGER: &str = "kubectl-catena-restore";
 
-/// A live object, whether it is there or not.
-pub struct Live<'l>(pub At<'l>);
+/// Creates an object in the place of one of the backup; a field that the server does not know is an error.
+pub async fn create(place: At<'_>, object: &Value, in_place_of: &str) -> kube::Result<Value> {
+    place.write(Change::Create(object), How { manager: &manager(in_place_of), ..How::STRICT }).await
+}
 
-impl Live<'_> {
-    /// The object, if it is there.
-    pub async fn get(&self) -> kube::Result<Option<Value>> {
-        self.0.read().await
-    }
-
-    /// Creates it in the place of an object of the backup; a field that the server does not know is an error.
-    pub async fn create(&self, object: &Value, in_place_of: &str) -> kube::Result<Value> {
-        self.0.write(Change::Create(object), How { manager: &manager(in_place_of), ..How::STRICT }).await
-    }
-
-    /// Replaces what its authors wrote.
-    pub async fn replace(&self, live: &Value, object: &Value) -> kube::Result<Value> {
-        let mut replaced = object.clone();
-        for field in ["uid", "resourceVersion", "ownerReferences", "finalizers"] {
-            if let Some(value) = live["metadata"].get(field) {
-                replaced["metadata"][field] = value.clone();
-            }
+/// Replaces what the authors of a live object wrote.
+pub async fn replace(place: At<'_>, live: &Value, object: &Value) -> kube::Result<Value> {
+    let mut replaced = object.clone();
+    for field in ["uid", "resourceVersion", "ownerReferences", "finalizers"] {
+        if let Some(value) = live["metadata"].get(field) {
+            replaced["metadata"][field] = value.clone();
         }
-        self.0.write(Change::Replace(&replaced), How::STRICT).await
     }
+    place.write(Change::Replace(&replaced), How::STRICT).await
+}
 
-    /// Writes the status of exactly this object.
-    pub async fn write_status(&self, uid: &str, status: &Value) -> kube::Result<Value> {
-        let patch = json!({"metadata": {"uid": uid}, "status": status});
-        self.0.write(Change::Merge(&patch), How { subresource: "status", ..How::default() }).await
-    }
-
-    /// Changes exactly this object.
-    pub async fn merge(&self, uid: &str, patch: &Value) -> kube::Result<Value> {
-        let mut patch = patch.clone();
-        patch["metadata"]["uid"] = uid.into();
-        self.0.write(Change::Merge(&patch), How::default()).await
-    }
-
-    /// Deletes exactly this object.
-    pub async fn delete(&self, uid: &str) -> kube::Result<()> {
-        self.0.delete(Some(uid)).await.map(drop)
-    }
+/// Changes exactly the object with this uid, or its subresource.
+pub async fn merge(place: At<'_>, subresource: &str, uid: &str, mut patch: Value) -> kube::Result<Value> {
+    patch["metadata"]["uid"] = uid.into();
+    place.write(Change::Merge(&patch), How { subresource, ..How::default() }).await
 }
 
 /// The answer to a request, with the reason if it failed.

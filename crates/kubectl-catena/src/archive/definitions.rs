@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use catena_cluster::{Cluster, Kind, Kinds};
-use serde_json::json;
+use catena_cluster::{Cluster, Identity, Kind, Kinds};
+use serde_json::{Value, json};
 
-use super::{Live, Manifest, Uids, create};
+use super::{Manifest, Uids, create};
 use crate::screen::until;
 
 /// The server takes a moment to serve a new kind.
@@ -18,11 +18,10 @@ pub async fn create_missing(cluster: &mut Cluster, definitions: &[Manifest]) -> 
     let kind = Kind::definitions();
     let mut created = Vec::new();
     for definition in definitions {
-        let name = definition.identity().name;
-        let uid = definition.identity().uid;
-        let live = Live(cluster.at(&kind, None, &name));
+        let Identity { name, uid, .. } = definition.identity();
+        let place = cluster.at(&kind, None, &name);
         let failed = |verb: &str, error| cluster.refused(&kind, &name, verb, error);
-        let found = live.get().await;
+        let found: kube::Result<Option<Value>> = place.read().await;
         let is_cut_short = matches!(&found, Ok(Some(found)) if create::is_incomplete(found, &uid));
         // Who may not read definitions needs none that is there.
         if is_served(&cluster.kinds, definition) && !is_cut_short {
@@ -33,23 +32,24 @@ pub async fn create_missing(cluster: &mut Cluster, definitions: &[Manifest]) -> 
         } else {
             let object = Uids::default().bound(definition, &[]);
             created.push(name.clone());
-            live.create(&object, &uid).await.map_err(|error| failed("create", error))?
+            create::create(place, &object, &uid).await.map_err(|error| failed("create", error))?
         };
         if create::is_incomplete(&found, &uid) {
             // The next upgrade of a chart must find its own fields.
             let managed = create::handed_over(&found, &uid, definition.managed_fields().cloned());
             let live_uid = found["metadata"]["uid"].as_str().unwrap_or_default();
-            let completed = live.merge(live_uid, &json!({"metadata": {"managedFields": managed}})).await;
-            completed.map_err(|error| failed("patch", error))?;
+            let patch = json!({"metadata": {"managedFields": managed}});
+            create::merge(place, "", live_uid, patch).await.map_err(|error| failed("patch", error))?;
         }
     }
+    let mut missing = Vec::new();
     let served = until(SERVED_INTERVAL, SERVED_TIMEOUT, async || {
         cluster.kinds = Kinds::discover(&cluster.client).await.context("the kinds of the server")?;
-        Ok(definitions.iter().all(|definition| is_served(&cluster.kinds, definition)))
+        let unserved = definitions.iter().filter(|definition| !is_served(&cluster.kinds, definition));
+        missing = unserved.map(|definition| definition.identity().name).collect();
+        Ok(missing.is_empty())
     });
     if !served.await? {
-        let missing = definitions.iter().filter(|definition| !is_served(&cluster.kinds, definition));
-        let missing: Vec<String> = missing.map(|definition| definition.identity().name).collect();
         bail!(
             "the server does not serve {} after {} s: `kubectl describe customresourcedefinition` says why",
             missing.join(", "),

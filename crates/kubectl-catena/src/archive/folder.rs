@@ -5,18 +5,23 @@
 
 use std::{
     collections::BTreeSet,
-    fs::{self, DirBuilder, OpenOptions},
+    fs::{self, DirBuilder, DirEntry, OpenOptions},
     io::{self, ErrorKind, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
 };
 
-use anyhow::{Context, Result, ensure};
-use catena_cluster::{Identity, sanitized};
+use anyhow::{Context, Result, bail, ensure};
+use catena_cluster::{Gap, Identity, sanitized};
 use operator_templates::{from_yaml, short_digest, to_yaml};
+use serde::{Deserialize, Serialize};
 
-use super::{INDEX, Index, Manifest, Scope};
+use super::Manifest;
 
+/// The name of the index.
+const INDEX: &str = "backup.yaml";
+/// The version of the form of a folder.
+const FORMAT: u32 = 1;
 /// The folder of cluster-wide objects; no namespace has such a name.
 const CLUSTER_WIDE: &str = "_cluster";
 /// The folder in which a new backup is collected.
@@ -26,15 +31,79 @@ const MAX_FILE_NAME: usize = 255;
 /// Characters of an object's name in the name of its file, if the whole name is too long. Each has up to four bytes.
 const MAX_NAME: usize = 50;
 
+/// What a backup covers.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Scope {
+    /// The chosen kinds; empty for all of Catena.
+    pub kinds: BTreeSet<String>,
+    /// The namespace; `None` for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+}
+
+impl std::fmt::Display for Scope {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let chosen = self.kinds.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+        let kinds = if chosen.is_empty() { "all kinds of Catena" } else { &chosen };
+        match &self.namespace {
+            Some(namespace) => write!(f, "{kinds} in namespace {namespace}"),
+            None => write!(f, "{kinds} in all namespaces"),
+        }
+    }
+}
+
+/// The index of a backup. Any other file of this name is refused, because the files of a backup are deleted.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Index {
+    format: u32,
+    /// Whether the backup came to its end, and could read and keep everything.
+    complete: bool,
+    /// What it covers.
+    scope: Scope,
+    /// What a backup that came to its end could not read or keep.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    not_seen: Vec<String>,
+    /// The files of objects, relative to the folder.
+    files: BTreeSet<String>,
+}
+
+impl Index {
+    /// The index of a backup that has not come to its end.
+    const fn begun(scope: Scope) -> Self {
+        Self { format: FORMAT, complete: false, scope, not_seen: Vec::new(), files: BTreeSet::new() }
+    }
+
+    /// Reads the index in a folder.
+    ///
+    /// # Errors
+    /// When there is none, or it is not that of a backup.
+    fn read(folder: &Path) -> Result<Self> {
+        let (file, place) = (folder.join(INDEX), folder.display());
+        let text = fs::read_to_string(&file).with_context(|| {
+            format!("{place} is no backup: {INDEX} cannot be read; `kubectl catena backup DIR` makes one")
+        })?;
+        let file = file.display();
+        let index: Self = serde_saphyr::from_str(&text)
+            .with_context(|| format!("{file} is malformed, or not the index of a backup"))?;
+        let Self { format, .. } = index;
+        ensure!(format == FORMAT, "{file} has format {format}, but this program reads {FORMAT}");
+        // They are deleted when their objects are gone.
+        let stranger = index.files.iter().find(|file| !is_of_object(Path::new(file)));
+        if let Some(stranger) = stranger {
+            bail!("{file} lists {stranger}, which is no NAMESPACE/KIND/NAME.yaml in its folder");
+        }
+        Ok(index)
+    }
+}
+
 /// A backup in the making.
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
-    scope: Scope,
-    /// The files of the former backup, and what it lacks.
     former: Index,
-    /// The files of the new one.
-    files: BTreeSet<String>,
+    new: Index,
 }
 
 impl Folder {
@@ -43,25 +112,30 @@ impl Folder {
     /// # Errors
     /// When the folder holds anything else, also a backup of another scope, or cannot be written.
     pub fn begin(path: &Path, scope: Scope) -> Result<Self> {
-        let cannot = || format!("the folder {} cannot be written", path.display());
+        let place = path.display();
+        let cannot = || format!("the folder {place} cannot be written");
         create_folder(path).with_context(cannot)?;
         let former = if path.join(INDEX).is_file() {
             let index = Index::read(path)?;
-            index.refuse_other(path, &scope)?;
+            // What the new one does not cover would be taken for gone.
+            ensure!(
+                index.scope == scope,
+                "{place} is a backup of {}, but this is one of {scope}: choose another folder, or the same --kind, --namespace \
+                 and --all-namespaces as before",
+                index.scope
+            );
             index
         } else {
+            let is_hidden = |entry: DirEntry| entry.file_name().to_string_lossy().starts_with('.');
             let mut entries = fs::read_dir(path).with_context(cannot)?;
             ensure!(
-                entries.all(
-                    |entry| entry.is_ok_and(|entry| entry.file_name().to_string_lossy().starts_with('.'))
-                ),
-                "{} is not empty, and no backup: choose a new folder, because a backup deletes the files of objects that are \
-                 gone",
-                path.display()
+                entries.all(|entry| entry.is_ok_and(is_hidden)),
+                "{place} is not empty, and no backup: choose a new folder, because a backup deletes the files of objects that \
+                 are gone"
             );
             Index::begun(scope.clone())
         };
-        let folder = Self { path: path.to_owned(), scope, former, files: BTreeSet::new() };
+        let folder = Self { path: path.to_owned(), former, new: Index::begun(scope) };
         // A backup that was killed leaves it.
         folder.discard().and_then(|()| create_folder(&folder.collected())).with_context(cannot)?;
         Ok(folder)
@@ -73,10 +147,7 @@ impl Folder {
 
     /// Removes what was collected.
     fn discard(&self) -> io::Result<()> {
-        match fs::remove_dir_all(self.collected()) {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        }
+        unless_gone(fs::remove_dir_all(self.collected()))
     }
 
     /// Takes an object of a kind, named `PLURAL.GROUP`, into the new backup. Returns why it cannot be kept, if it cannot.
@@ -95,7 +166,7 @@ impl Folder {
         let file = relative(kind, &manifest.identity());
         match write(&self.collected().join(&file), &text) {
             Ok(()) => {
-                self.files.insert(file);
+                self.new.files.insert(file);
                 Ok(None)
             }
             Err(error) if error.kind() == ErrorKind::InvalidFilename => {
@@ -107,7 +178,7 @@ impl Folder {
 
     /// Whether the new backup holds an object.
     pub fn holds(&self, kind: &str, object: &Identity) -> bool {
-        self.files.contains(&relative(kind, object))
+        self.new.files.contains(&relative(kind, object))
     }
 
     /// Keeps the former file of an object that is not taken anew. Returns whether there is one.
@@ -115,42 +186,44 @@ impl Folder {
         let file = relative(kind, object);
         let is_kept = self.former.files.contains(&file);
         if is_kept {
-            self.files.insert(file);
+            self.new.files.insert(file);
         }
         is_kept
     }
 
-    /// Puts the new backup into the place of the former one, and removes the files of objects that are gone. With anything that
-    /// was not read, it removes nothing, because that or what it owns may still be there. It is complete only if it lacks nothing.
+    /// Something could not be read or kept.
+    pub fn lack(&mut self, gap: &Gap) {
+        self.new.not_seen.push(gap.to_string());
+    }
+
+    /// Puts the new backup into the place of the former one, and removes the files of objects that are gone; no file if the
+    /// former ones are kept, because something that was not read, or what it owns, may still be there. Returns whether the backup
+    /// is complete, which lacks nothing.
     ///
     /// # Errors
     /// When a file cannot be written or removed.
-    pub fn end(mut self, unread: Vec<String>, unkept: Vec<String>) -> Result<()> {
-        if !unread.is_empty() {
-            self.files.extend(self.former.files.iter().cloned());
+    pub fn end(mut self, keeps_former: bool) -> Result<bool> {
+        if keeps_former {
+            self.new.files.extend(self.former.files.iter().cloned());
         }
         // If it is interrupted from here on, all files belong to the former backup, which may lack as much as before.
         let mut together = self.former.clone();
-        together.files.extend(self.files.iter().cloned());
+        together.files.extend(self.new.files.iter().cloned());
         self.mark(&together)?;
-        for file in &self.files {
+        for file in &self.new.files {
             let (new, place) = (self.collected().join(file), self.path.join(file));
-            let moved = create_parent(&place).and_then(|()| fs::rename(new, &place));
-            match moved {
-                // The former file is kept.
-                Err(error) if error.kind() == ErrorKind::NotFound => {}
-                moved => moved.with_context(|| format!("{} cannot be written", place.display()))?,
-            }
+            // One that is not taken anew keeps its former file.
+            let moved = create_parent(&place).and_then(|()| unless_gone(fs::rename(new, &place)));
+            moved.with_context(|| format!("{} cannot be written", place.display()))?;
         }
-        for file in self.former.files.difference(&self.files) {
+        for file in self.former.files.difference(&self.new.files) {
             let gone = self.path.join(file);
-            match fs::remove_file(&gone) {
-                Err(error) if error.kind() == ErrorKind::NotFound => {}
-                removed => removed.with_context(|| format!("{} cannot be removed", gone.display()))?,
-            }
+            let removed = unless_gone(fs::remove_file(&gone));
+            removed.with_context(|| format!("{} cannot be removed", gone.display()))?;
         }
-        let lacks = [unread, unkept].concat();
-        self.mark(&Index::ended(self.scope.clone(), lacks, self.files.clone()))
+        self.new.complete = self.new.not_seen.is_empty();
+        self.mark(&self.new)?;
+        Ok(self.new.complete)
     }
 
     fn mark(&self, index: &Index) -> Result<()> {
@@ -190,6 +263,12 @@ impl Drop for Folder {
     }
 }
 
+fn is_of_object(file: &Path) -> bool {
+    let is_inside = file.components().all(|part| matches!(part, Component::Normal(_)));
+    let is_yaml = file.extension().is_some_and(|extension| extension == "yaml");
+    is_inside && is_yaml && file.components().count() == 3
+}
+
 /// The path of an object's file in the folder: `NAMESPACE/KIND/NAME.yaml`.
 fn relative(kind: &str, object: &Identity) -> String {
     let namespace = object.namespace.as_deref().unwrap_or(CLUSTER_WIDE);
@@ -211,6 +290,14 @@ fn object(file: &Path) -> Result<Manifest> {
             file.display()
         )
     })
+}
+
+/// The result of a change of a file that may not be there.
+fn unless_gone(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        result => result,
+    }
 }
 
 /// Creates a folder, unless it is there. A backup may hold Secrets: it is its maker's alone.
@@ -253,7 +340,7 @@ mod tests {
 
         /// Makes a backup of these objects.
         fn backup(&self, objects: &[&Manifest]) {
-            self.collected(objects).end(Vec::new(), Vec::new()).unwrap();
+            self.collected(objects).end(false).unwrap();
         }
 
         fn collected(&self, objects: &[&Manifest]) -> Folder {
@@ -311,7 +398,7 @@ mod tests {
         folder.backup(&[&named("gone"), &named("web")]);
         let obstacle = folder.0.join(format!("shop/{DEPLOYMENTS}/api.yaml/full"));
         fs::create_dir_all(&obstacle).unwrap();
-        folder.collected(&[&named("api"), &named("web")]).end(Vec::new(), Vec::new()).unwrap_err();
+        folder.collected(&[&named("api"), &named("web")]).end(false).unwrap_err();
         assert_eq!(folder.read(), [named("gone"), named("web")]);
         fs::remove_dir_all(obstacle.parent().unwrap()).unwrap();
         folder.backup(&[&named("api"), &named("web")]);
@@ -321,8 +408,8 @@ mod tests {
     #[test]
     fn a_first_backup_that_breaks_off_is_no_backup() {
         let folder = Temporary::new("first");
-        let Folder { path, scope, .. } = &folder.begin();
-        fs::write(path.join(INDEX), serde_saphyr::to_string(&Index::begun(scope.clone())).unwrap()).unwrap();
+        let Folder { path, new, .. } = &folder.begin();
+        fs::write(path.join(INDEX), serde_saphyr::to_string(new).unwrap()).unwrap();
         assert!(Folder::read(&folder.0).unwrap_err().to_string().contains("was not finished"));
     }
 
@@ -347,7 +434,8 @@ mod tests {
             why.as_deref().is_some_and(|why| why.starts_with("its file could not be read again")),
             "{why:?}"
         );
-        backup.end(Vec::new(), vec!["deep".into()]).unwrap();
+        backup.lack(&Gap::new("deep", "too deep"));
+        assert!(!backup.end(false).unwrap());
         assert_eq!(folder.read(), [named("web")]);
         assert!(!Index::read(&folder.0).unwrap().complete);
     }
@@ -416,13 +504,15 @@ mod tests {
         let folder = Temporary::new("unread");
         let [web, api, job] = ["web", "api", "job"].map(named);
         folder.backup(&[&web, &api, &job]);
-        folder.begin().end(vec!["basicdeployments (forbidden)".into()], Vec::new()).unwrap();
+        let mut second = folder.begin();
+        second.lack(&Gap::new("basicdeployments", "forbidden"));
+        assert!(!second.end(true).unwrap());
         assert!(!Index::read(&folder.0).unwrap().complete);
         assert_eq!(folder.read().len(), 3);
         // All was read: one is being deleted, and another one is gone.
         let mut third = folder.collected(&[&web]);
         assert!(third.keep(DEPLOYMENTS, &api.identity()));
-        third.end(Vec::new(), Vec::new()).unwrap();
+        third.end(false).unwrap();
         assert_eq!(folder.read(), [api, web]);
     }
 

@@ -2,7 +2,7 @@
 
 use catena_api::{command::SUCCEEDED, keys};
 use catena_cluster::Identity;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 /// The kept metadata. The uid and the owners tell which objects belonged together; the time gives commands their order.
 const KEPT_METADATA: [&str; 8] = [
@@ -25,12 +25,11 @@ pub struct Manifest(Value);
 impl Manifest {
     /// The form of a live object.
     pub fn of(mut object: Value) -> Self {
-        let is_command = is_command(&object);
-        if let Some(fields) = object.as_object_mut() {
-            // Controllers write the status of everything else anew.
-            if !is_command {
-                fields.remove("status");
-            }
+        // Controllers write the status of everything else anew.
+        if !is_command(&object)
+            && let Some(fields) = object.as_object_mut()
+        {
+            fields.remove("status");
         }
         if let Some(metadata) = object["metadata"].as_object_mut() {
             metadata.retain(|field, _| KEPT_METADATA.contains(&field.as_str()));
@@ -115,11 +114,6 @@ impl Manifest {
         identity.group() == keys::GROUP && identity.kind == "BasicDeployment"
     }
 
-    /// Whether it is paused by its author.
-    pub fn is_paused(&self) -> bool {
-        self.0["spec"]["paused"] == true
-    }
-
     /// Whether it is a command.
     pub fn is_command(&self) -> bool {
         is_command(&self.0)
@@ -151,14 +145,12 @@ fn is_command(object: &Value) -> bool {
 /// The fields that somebody manages by server-side apply: without this record, a field that they leave out later would stay.
 /// Times would only make noise.
 fn applied(managed: Option<&Value>) -> Vec<Value> {
-    let entries = managed.and_then(Value::as_array).cloned().unwrap_or_default().into_iter();
-    let is_applied = |entry: &Value| entry["operation"] == "Apply" && entry["subresource"].is_null();
-    let timeless = |entry: Value| {
-        let mut entry = entry.as_object().cloned().unwrap_or_else(Map::new);
+    let mut entries = managed.and_then(Value::as_array).cloned().unwrap_or_default();
+    entries.retain(|entry| entry["operation"] == "Apply" && entry["subresource"].is_null());
+    for entry in entries.iter_mut().filter_map(Value::as_object_mut) {
         entry.remove("time");
-        json!(entry)
-    };
-    entries.filter(is_applied).map(timeless).collect()
+    }
+    entries
 }
 
 /// Whether an object is being deleted.
@@ -168,6 +160,8 @@ pub fn is_going(object: &Value) -> bool {
 
 #[cfg(test)]
 pub mod tests {
+    use serde_json::json;
+
     use super::*;
 
     /// A manifest with this metadata and other fields.

@@ -5,7 +5,6 @@ mod commands;
 mod create;
 mod definitions;
 mod folder;
-mod index;
 mod manifest;
 mod order;
 mod rebind;
@@ -20,10 +19,8 @@ pub use collect::{LeftOut, Saved, collect};
 pub use restore::{Choices, restore};
 
 use self::{
-    commands::{COMMAND_OF_OTHERS, REQUEST_OF_OTHERS, Target, Way},
-    create::Live,
-    folder::Folder,
-    index::{INDEX, Index, Scope},
+    commands::{COMMAND_OF_OTHERS, REQUEST_OF_OTHERS, Way},
+    folder::{Folder, Scope},
     manifest::Manifest,
     rebind::Uids,
 };

@@ -30,11 +30,11 @@ pub fn in_order(manifests: Vec<Manifest>) -> Vec<Manifest> {
         manifests.into_iter().partition(|manifest| place_among_first(manifest).is_some());
     ordered.sort_by_key(place_among_first);
     let uid = |manifest: &Manifest| manifest.identity().uid;
-    let owners: HashMap<String, Vec<String>> = owners(&rest).into_iter().collect();
+    let owners = owners(&rest);
     let named = references::references(&rest);
     let mut waiting: HashSet<String> = rest.iter().map(uid).collect();
     while !rest.is_empty() {
-        let follows = |earlier: &HashMap<String, Vec<String>>, manifest: &Manifest| {
+        let follows = |earlier: &Owners, manifest: &Manifest| {
             !earlier.get(&uid(manifest)).into_iter().flatten().any(|uid| waiting.contains(uid))
         };
         let (mut next, mut later): (Vec<_>, Vec<_>) =
@@ -54,7 +54,7 @@ pub fn in_order(manifests: Vec<Manifest>) -> Vec<Manifest> {
 }
 
 /// Owners by the uid of what they own.
-pub type Owners = Vec<(String, Vec<String>)>;
+pub type Owners = HashMap<String, Vec<String>>;
 
 /// The owners of each object.
 pub fn owners(manifests: &[Manifest]) -> Owners {

@@ -4,7 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use basic_deployment_controller::revision;
 use catena_api::{Pin, keys};
-use serde_json::{Value, json};
+use catena_cluster::Identity;
+use serde_json::Value;
 
 use super::Manifest;
 
@@ -66,24 +67,22 @@ impl Uids {
 
     fn bind(&self, marks: &mut serde_json::Map<String, Value>) {
         marks.retain(|key, value| {
-            let Some(old) =
-                value.as_str().filter(|old| key.starts_with(OUR_MARKS) && self.known.contains(*old))
-            else {
-                return true;
-            };
-            match self.get(old) {
-                Some(new) => {
-                    *value = new.into();
-                    true
-                }
-                None => false,
-            }
+            let old = value.as_str().filter(|old| key.starts_with(OUR_MARKS) && self.known.contains(*old));
+            let Some(old) = old else { return true };
+            let Some(new) = self.get(old) else { return false };
+            *value = new.into();
+            true
         });
+    }
+
+    /// The new object, with the uid of the former one.
+    pub fn identity(&self, manifest: &Manifest) -> Identity {
+        Identity { name: self.name(manifest), ..manifest.identity() }
     }
 
     /// The name of the new object: that of a stored revision follows from the uid of its `BasicDeployment`, and any other
     /// name stays.
-    pub fn name(&self, manifest: &Manifest) -> String {
+    fn name(&self, manifest: &Manifest) -> String {
         let name = manifest.identity().name;
         if manifest.identity().kind != "ControllerRevision" {
             return name;
@@ -115,15 +114,10 @@ impl Uids {
     }
 }
 
-/// An owner reference with another uid.
-pub fn owner_with(uid: &str, reference: &Value) -> Value {
-    let mut owner = reference.clone();
-    owner["uid"] = json!(uid);
-    owner
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::archive::manifest::tests::manifest;
 

@@ -20,7 +20,9 @@ pub fn references(manifests: &[Manifest]) -> HashMap<String, Vec<String>> {
     let named = |manifest: &Manifest| {
         let (own, mut uids) = (manifest.identity(), Vec::new());
         let is_near = |object: &&Identity| object.namespace.is_none() || object.namespace == own.namespace;
-        each_name("", &manifest.object()["spec"], &mut |field, name| {
+        each_name("", &Value::Null, "", &manifest.object()["spec"], &mut |within, object, field, name| {
+            let kind = object["kind"].as_str().unwrap_or(within);
+            let field = if field == "name" { kind } else { field };
             let called = by_name.get(name).into_iter().flatten().filter(is_near);
             let meant = called.filter(|object| is_after(&object.kind, field) && object.uid != own.uid);
             uids.extend(meant.map(|object| object.uid.clone()));
@@ -30,16 +32,19 @@ pub fn references(manifests: &[Manifest]) -> HashMap<String, Vec<String>> {
     manifests.iter().map(named).collect()
 }
 
-/// Gives each text that may name an object, with the kind beside it, or else the field that holds it.
-fn each_name(field: &str, value: &Value, see: &mut impl FnMut(&str, &str)) {
+/// Gives each text that may name an object, with its field, the object that has this, and the field of that object.
+fn each_name(
+    within: &str,
+    object: &Value,
+    field: &str,
+    value: &Value,
+    see: &mut impl FnMut(&str, &Value, &str, &str),
+) {
     match value {
-        Value::String(name) => see(field, name),
-        Value::Array(items) => items.iter().for_each(|item| each_name(field, item, see)),
+        Value::String(name) => see(within, object, field, name),
+        Value::Array(items) => items.iter().for_each(|item| each_name(within, object, field, item, see)),
         Value::Object(fields) => {
-            let kind = fields.get("kind").and_then(Value::as_str).unwrap_or(field);
-            for (field, value) in fields {
-                each_name(if field == "name" { kind } else { field }, value, see);
-            }
+            fields.iter().for_each(|(inner, inside)| each_name(field, value, inner, inside, see));
         }
         _ => {}
     }
@@ -54,24 +59,15 @@ fn is_after(kind: &str, field: &str) -> bool {
 /// An object that pods need: the plural of its kind, and its name.
 pub type Use = (&'static str, String);
 
-/// Adds what a value names.
-pub fn find_uses(value: &Value, uses: &mut BTreeSet<Use>) {
-    visit("", value, uses);
-}
-
-fn visit(field: &str, value: &Value, uses: &mut BTreeSet<Use>) {
-    match value {
-        Value::Object(fields) => {
-            let name =
-                ["secretName", "claimName", "name"].iter().find_map(|name| fields.get(*name)?.as_str());
-            if let (Some(kind), Some(name)) = (kind_of(field), name) {
-                uses.insert((kind, name.to_owned()));
-            }
-            fields.iter().for_each(|(field, value)| visit(field, value, uses));
+/// The objects that pods need by what a value names.
+pub fn uses(value: &Value) -> BTreeSet<Use> {
+    let mut uses = BTreeSet::new();
+    each_name("", &Value::Null, "", value, &mut |within, _, field, name| {
+        if let Some(kind) = kind_of(within).filter(|_| ["secretName", "claimName", "name"].contains(&field)) {
+            uses.insert((kind, name.to_owned()));
         }
-        Value::Array(items) => items.iter().for_each(|item| visit(field, item, uses)),
-        _ => {}
-    }
+    });
+    uses
 }
 
 /// The kind that a field of a volume, of a container or of a pod is for.
@@ -102,6 +98,7 @@ mod tests {
         };
         for spec in [
             json!({"target": {"kind": "Cluster", "name": "db"}}),
+            json!({"poolerRef": {"kind": "Cluster", "name": "db"}}),
             json!({"clusterRef": {"name": "db"}}),
             json!({"sources": [{"sourceClusterName": "db"}]}),
             json!({"cluster": "db"}),
@@ -127,12 +124,11 @@ mod tests {
             ],
             "imagePullSecrets": [{"name": "registry"}],
             "containers": [{
-                "name": "web", "envFrom": [{"configMapRef": {"name": "env"}}, {"secretRef": {"name": "keys"}}],
+                "name": "web", "envFrom": [{"configMapRef": {"name": "env"}}, {"secretRef": {"kind": "Any", "name": "keys"}}],
                 "env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "db", "key": "password"}}}],
             }],
         });
-        let mut uses = BTreeSet::new();
-        find_uses(&json!({"spec": {"template": {"spec": pod}}}), &mut uses);
+        let uses = uses(&json!({"spec": {"template": {"spec": pod}}}));
         let of = |kind: &str| -> Vec<&str> {
             uses.iter().filter(|(of, _)| *of == kind).map(|(_, name)| &**name).collect()
         };

@@ -14,16 +14,19 @@
 mod completion;
 mod held_back;
 
-use std::{collections::HashSet, path::Path, time::Duration};
+use std::{
+    collections::{BTreeSet, HashSet},
+    path::Path,
+    time::Duration,
+};
 
 use anyhow::Result;
-use catena_cluster::{Cluster, Identity, Kind};
+use catena_cluster::{At, Cluster, Identity, Kind};
 use clap::Args;
 use serde_json::{Value, json};
 
 use super::{
-    Folder, Live, Manifest, Note, Report, Target, Uids, Way, commands, create, definitions, manifest, order,
-    selection,
+    Folder, Manifest, Note, Report, Uids, Way, commands, create, definitions, manifest, order, selection,
 };
 use crate::{
     chain::{command_kinds, declared_commands},
@@ -38,6 +41,7 @@ const GOING: &str = "it is being deleted: restore again when it is gone";
 const NAMESPACE_GOING: &str = "its namespace is being deleted: create it when it is gone, and restore again";
 /// Attempts to write an object that somebody else changes meanwhile.
 const ATTEMPTS: usize = 20;
+const CONTESTED: &str = "others change it all the time: restore again";
 
 /// The choices of a user.
 #[derive(Args, Clone, Copy, Debug, Default)]
@@ -53,6 +57,8 @@ pub struct Choices {
 struct Restoration<'r> {
     cluster: &'r Cluster,
     choices: Choices,
+    /// The kinds of commands.
+    commands: Vec<Kind>,
     uids: Uids,
     carried_out: HashSet<String>,
     /// The uids in the backup of objects that could not be brought back.
@@ -80,25 +86,23 @@ pub async fn restore(
     let created = definitions::create_missing(cluster, &definitions).await?;
     // Also of definitions that have just come back.
     let commands = command_kinds(cluster).await?;
-    let mut result = Report::default();
-    for definition in definitions {
-        let identity = definition.identity();
-        let is_new = created.contains(&identity.name);
-        if is_new { &mut result.restored } else { &mut result.present }.push(identity);
-    }
-    let mut restoration = Restoration { result, ..Restoration::new(cluster, choices, &objects) };
-    restoration.all(objects, &commands).await;
+    let definitions = definitions.iter().map(Manifest::identity);
+    let (restored, present) = definitions.partition(|definition| created.contains(&definition.name));
+    let result = Report { restored, present, ..Report::default() };
+    let mut restoration = Restoration { result, ..Restoration::new(cluster, choices, commands, &objects) };
+    restoration.all(objects).await;
     restoration.progress.clear();
     Ok(restoration.result)
 }
 
 impl<'r> Restoration<'r> {
-    fn new(cluster: &'r Cluster, choices: Choices, objects: &[Manifest]) -> Self {
+    fn new(cluster: &'r Cluster, choices: Choices, commands: Vec<Kind>, objects: &[Manifest]) -> Self {
         let progress = Progress::new("restoring");
         progress.expect(objects.len() as u64);
         Self {
             cluster,
             choices,
+            commands,
             uids: Uids::of(objects),
             carried_out: commands::carried_out(objects),
             lost: HashSet::new(),
@@ -108,13 +112,12 @@ impl<'r> Restoration<'r> {
         }
     }
 
-    async fn all(&mut self, objects: Vec<Manifest>, commands: &[Kind]) {
-        let objects = self.without_foreign_commands(objects, commands).await;
+    async fn all(&mut self, objects: Vec<Manifest>) {
         let (commands, others): (Vec<_>, Vec<_>) = objects.into_iter().partition(Manifest::is_command);
         let (mut ended, mut waiting) = (Vec::new(), Vec::new());
         for command in commands {
-            match self.target(&command).await.map(|target| commands::way(&command, target, &self.carried_out))
-            {
+            let is_live = self.has_live_target(&command).await;
+            match is_live.map(|is_live| commands::way(&command, is_live, &self.carried_out)) {
                 Ok(Way::AsEnded) => ended.push(command),
                 Ok(Way::AsWaiting) => waiting.push(command),
                 Ok(Way::NotAtAll(why)) => self.leave_out(&command, why).await,
@@ -125,7 +128,7 @@ impl<'r> Restoration<'r> {
         for command in &ended {
             self.bring_back(command, true).await;
         }
-        let others = order::in_order(self.without_dependents_of_left_out(others).await);
+        let others = order::in_order(self.without_left_out(others).await);
         for object in &others {
             self.bring_back(object, false).await;
         }
@@ -153,9 +156,9 @@ impl<'r> Restoration<'r> {
             self.resume(deployment).await;
         }
         waiting.sort_by_key(|command| command.object()["metadata"]["creationTimestamp"].to_string());
-        let (waiting, homeless): (Vec<_>, Vec<_>) = waiting
-            .into_iter()
-            .partition(|command| commands::is_restored(&self.result.restored, &commands::targets(command)));
+        let has_target =
+            |command: &Manifest| commands::is_restored(&self.result.restored, &commands::targets(command));
+        let (waiting, homeless): (Vec<_>, Vec<_>) = waiting.into_iter().partition(has_target);
         for command in homeless {
             self.leave_out(&command, "its target was not restored, so that it would wait for another one")
                 .await;
@@ -172,20 +175,17 @@ impl<'r> Restoration<'r> {
     /// What stands in a namespace that is being deleted goes, too, although nothing of it may be being deleted yet. A namespace
     /// that the user may not read is taken for one that stays.
     async fn lose_what_goes_with_its_namespace(&mut self) {
-        let Some(kind) = self.cluster.kinds.named("", "namespaces") else { return };
-        let Report { restored, overwritten, present, differing, failed, .. } = &mut self.result;
-        let there = restored.iter().chain(&*overwritten).chain(&*present);
-        let mut namespaces: Vec<_> = there.filter_map(|object| object.namespace.clone()).collect();
-        namespaces.sort();
-        namespaces.dedup();
+        let there = self.result.restored.iter().chain(&self.result.overwritten).chain(&self.result.present);
+        let namespaces: BTreeSet<_> = there.filter_map(|object| object.namespace.clone()).collect();
         for namespace in namespaces {
-            let found: Option<Value> = self.cluster.at(kind, None, &namespace).read().await.ok().flatten();
-            if !found.as_ref().is_some_and(manifest::is_going) {
+            let found = self.found(&Identity::new("v1", "Namespace", None, &namespace)).await;
+            if !found.ok().flatten().as_ref().is_some_and(manifest::is_going) {
                 continue;
             }
+            let Report { restored, overwritten, present, differing, failed, .. } = &mut self.result;
             let goes = |object: &Identity| object.namespace.as_ref() == Some(&namespace);
             let told: HashSet<_> = failed.iter().filter_map(|note| self.uids.get(&note.object.uid)).collect();
-            for place in [&mut *restored, &mut *overwritten, &mut *present] {
+            for place in [restored, overwritten, present] {
                 let going = place.extract_if(.., |object| goes(object));
                 let untold = going.filter(|object| !told.contains(&*object.uid));
                 failed.extend(untold.map(|object| Note { object, why: NAMESPACE_GOING.to_owned() }));
@@ -194,22 +194,28 @@ impl<'r> Restoration<'r> {
         }
     }
 
-    /// The state of a command's target: what its owners in the backup are now.
-    async fn target(&self, command: &Manifest) -> Result<Target, String> {
+    /// Whether a target of a command carries out commands: it is there, and not held by this restoration.
+    async fn has_live_target(&self, command: &Manifest) -> Result<bool, String> {
         for target in commands::targets(command) {
-            let Some(kind) = self.cluster.kinds.of(&target) else { continue };
-            let live = create::told(self.live(kind, &target).get().await)?;
-            if live.is_some_and(|live| {
-                !(create::is_incomplete(&live, &target.uid) && live["spec"]["paused"] == true)
-            }) {
-                return Ok(Target::Live);
+            let is_held =
+                |live: &Value| create::is_incomplete(live, &target.uid) && live["spec"]["paused"] == true;
+            if self.found(&target).await?.is_some_and(|live| !is_held(&live)) {
+                return Ok(true);
             }
         }
-        Ok(Target::Held)
+        Ok(false)
     }
 
-    fn live<'l>(&'l self, kind: &'l Kind, identity: &'l Identity) -> Live<'l> {
-        Live(self.cluster.at(kind, identity.namespace.as_deref(), &identity.name))
+    fn at<'a>(&'a self, kind: &'a Kind, identity: &'a Identity) -> At<'a> {
+        self.cluster.at(kind, identity.namespace.as_deref(), &identity.name)
+    }
+
+    /// The live object of a name, if it and its kind are there.
+    async fn found(&self, identity: &Identity) -> Result<Option<Value>, String> {
+        match self.cluster.kinds.of(identity) {
+            Some(kind) => create::told(self.at(kind, identity).read().await),
+            None => Ok(None),
+        }
     }
 
     /// Creates an object, unless it is there. An ended command is created without an owner and with its outcome.
@@ -223,44 +229,42 @@ impl<'r> Restoration<'r> {
     }
 
     async fn place(&mut self, manifest: &Manifest, is_ended_command: bool) -> Result<(), String> {
-        let identity = Identity { name: self.uids.name(manifest), ..manifest.identity() };
+        let identity = self.uids.identity(manifest);
         let kind = self.cluster.kinds.of(&identity).cloned();
         let kind = kind
             .ok_or_else(|| format!("the server has no kind {} of {}", identity.kind, identity.api_version))?;
         let is_early = is_ended_command || order::comes_before_owners(manifest);
         let owners = if is_early { Vec::new() } else { self.owners(manifest).await? };
         let mut object = self.uids.bound(manifest, &owners);
-        if manifest.is_deployment() {
-            object["spec"]["paused"] = true.into();
-        }
-        let live = self.live(&kind, &identity);
-        let (found, is_complete) = match create::told(live.get().await)? {
+        let place = self.at(&kind, &identity);
+        let (found, is_complete) = match create::told(place.read::<Value>().await)? {
             Some(found) if manifest::is_going(&found) => return Err(GOING.to_owned()),
             None => {
-                let created = live.create(&object, &identity.uid).await;
+                if manifest.is_deployment() {
+                    object["spec"]["paused"] = true.into();
+                }
+                let created = create::create(place, &object, &identity.uid).await;
                 (created.map_err(|error| create::creation_failure(&error))?, false)
             }
             Some(found) if create::is_incomplete(&found, &identity.uid) => (found, false),
             Some(found) if self.choices.overwrite && !manifest.is_command() => {
-                if manifest.is_deployment() {
-                    object["spec"]["paused"] = manifest.is_paused().into();
-                }
-                let uid = text(&found, "uid");
-                overwrite(&live, found, &object).await?;
+                let uid = uid(&found);
+                overwrite(place, found, &object).await?;
                 self.uids.insert(&identity.uid, &uid);
                 self.result.overwritten.push(Identity { uid, ..identity });
                 return Ok(());
             }
             Some(found) => (found, true),
         };
-        let uid = text(&found, "uid");
+        let uid = uid(&found);
         if !is_complete {
             if is_ended_command {
-                create::told(live.write_status(&uid, &manifest.object()["status"]).await)?;
+                let outcome = json!({"status": manifest.object()["status"]});
+                create::told(create::merge(place, "status", &uid, outcome).await)?;
             }
             // Data, commands and BasicDeployments are completed at the end.
             if !is_early && !manifest.is_deployment() {
-                self.complete(&identity, manifest, json!({})).await?;
+                self.complete(manifest, json!({})).await?;
             }
         }
         self.uids.insert(&identity.uid, &uid);
@@ -288,22 +292,22 @@ impl<'r> Restoration<'r> {
 }
 
 /// Gives an object the content of the backup, whatever its controller writes meanwhile.
-async fn overwrite(live: &Live<'_>, found: Value, object: &Value) -> Result<(), String> {
+async fn overwrite(place: At<'_>, found: Value, object: &Value) -> Result<(), String> {
     let mut present = found;
     for _ in 0..ATTEMPTS {
-        match live.replace(&present, object).await {
+        match create::replace(place, &present, object).await {
             Err(kube::Error::Api(status)) if status.is_conflict() => {}
             written => return create::told(written).map(drop),
         }
-        let found = create::told(live.get().await)?;
-        let is_same = |found: &Value| found["metadata"]["uid"] == present["metadata"]["uid"];
+        let found = create::told(place.read::<Value>().await)?;
+        let is_same = |found: &Value| uid(found) == uid(&present);
         present = found.filter(is_same).ok_or("it was deleted meanwhile")?;
     }
-    Err("others change it all the time: restore again".to_owned())
+    Err(CONTESTED.to_owned())
 }
 
-fn text(object: &Value, field: &str) -> String {
-    object["metadata"][field].as_str().unwrap_or_default().to_owned()
+fn uid(object: &Value) -> String {
+    object["metadata"]["uid"].as_str().unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]

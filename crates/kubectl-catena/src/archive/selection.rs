@@ -20,11 +20,7 @@ pub fn only_in(namespace: &str, folder: &Path, mut manifests: Vec<Manifest>) -> 
         namespaces.contains(namespace),
         "the backup in {} holds no object of namespace {namespace:?}, but of {}: correct -n, which chooses what is restored",
         folder.display(),
-        if namespaces.is_empty() {
-            "none".to_owned()
-        } else {
-            namespaces.into_iter().collect::<Vec<_>>().join(", ")
-        }
+        if namespaces.is_empty() { "none".to_owned() } else { Vec::from_iter(namespaces).join(", ") }
     );
     let is_in = |manifest: &&Manifest| {
         let object = manifest.identity();

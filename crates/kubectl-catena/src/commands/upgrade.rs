@@ -121,7 +121,7 @@ async fn checked(
     let mut scratch = None;
     let checked = interrupt.or(Box::pin(upgrade::check(cluster, definition, id, &mut scratch))).await;
     if let Some(scratch) = scratch {
-        scratch.remove(cluster).await?;
+        scratch.remove().await?;
     }
     checked.transpose()
 }
@@ -208,19 +208,8 @@ fn definition_text(checked: &Checked, paint: Paint) -> String {
 pub struct Migrate {
     /// The kind, in any form that kubectl accepts, or the name of its CustomResourceDefinition
     kind: String,
-    /// Make this version the storage version first, for example for the way back to a former definition
-    #[arg(long, value_name = "VERSION")]
-    to: Option<String>,
-    /// A field whose values may be lost, as a message of this command names it, without positions in lists: spec.rules[].color;
-    /// can be given several times
-    #[arg(long, value_name = "FIELD")]
-    drop: Vec<String>,
-    /// A version that is stored, but not served: what only it holds is given up unread; can be given several times
-    #[arg(long, value_name = "VERSION")]
-    unread: Vec<String>,
-    /// Only report what would happen
-    #[arg(long)]
-    dry_run: bool,
+    #[command(flatten)]
+    migration: Migration,
 }
 
 /// Migrates a kind.
@@ -228,17 +217,12 @@ async fn migrate(options: &Options, output: Output, arguments: &Migrate) -> Resu
     let cluster = options.connect().await?;
     let mut interrupt = Interrupt::new()?;
     let name = cluster.kinds.find(arguments.kind.rsplit('/').next().unwrap_or_default())?.full_name();
-    let migration = Migration {
-        to: arguments.to.clone(),
-        drop: arguments.drop.clone(),
-        unread: arguments.unread.clone(),
-        dry_run: arguments.dry_run,
-    };
-    let Some(migrated) = interrupt.or(Box::pin(upgrade::migrate(&cluster, &name, &migration))).await else {
+    let migration = &arguments.migration;
+    let Some(migrated) = interrupt.or(Box::pin(upgrade::migrate(&cluster, &name, migration))).await else {
         return Ok(interrupted());
     };
     let migrated = migrated?;
-    output.print(&migrated, |paint| migrated_text(&migrated, arguments.dry_run, paint))?;
+    output.print(&migrated, |paint| migrated_text(&migrated, migration.dry_run, paint))?;
     Ok(if migrated.is_complete() { ExitCode::SUCCESS } else { ExitCode::from(OBJECTS_AFFECTED) })
 }
 

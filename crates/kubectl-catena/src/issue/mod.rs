@@ -61,23 +61,19 @@ impl Issuing {
         target: &str,
         fields: Value,
     ) -> Result<ExitCode> {
-        let command = self.command(cluster, kind, unique_name(target, verb), fields)?;
-        if !self.is_sent() {
-            self.print(output, kind, &command)?;
-            return Ok(ExitCode::SUCCESS);
+        let mut command = self.command(cluster, kind, unique_name(target, verb), fields)?;
+        if self.is_sent() {
+            let (Identity { name, namespace, .. }, document) = (Identity::of(&command), json!(command));
+            let (place, create) = (cluster.at(kind, namespace.as_deref(), &name), Change::Create(&document));
+            let created = place.write(create, How { dry_run: self.dry_run.is_some(), ..How::STRICT }).await;
+            command = created.map_err(|error| cluster.refused(kind, &name, "create", error))?;
+            command.types.get_or_insert_with(|| kind.types());
+            command.metadata.managed_fields = None;
         }
-        let (Identity { name, namespace, .. }, document) = (Identity::of(&command), json!(command));
-        let how = How { dry_run: self.dry_run.is_some(), ..How::STRICT };
-        let created =
-            cluster.at(kind, namespace.as_deref(), &name).write(Change::Create(&document), how).await;
-        let mut created: DynamicObject =
-            created.map_err(|error| cluster.refused(kind, &name, "create", error))?;
-        created.types.get_or_insert_with(|| kind.types());
-        created.metadata.managed_fields = None;
+        self.print(output, kind, &command)?;
         // It does not wait for one that is not issued.
-        self.print(output, kind, &created)?;
         if self.wait {
-            return Ok(Box::pin(wait::until_finished(cluster, kind, &created, self.timeout)).await);
+            return Ok(Box::pin(wait::until_finished(cluster, kind, &command, self.timeout)).await);
         }
         Ok(ExitCode::SUCCESS)
     }

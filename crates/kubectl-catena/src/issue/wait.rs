@@ -67,31 +67,23 @@ pub async fn until_finished(
 }
 
 /// The exit code and the report of a wait that came to an end, with the last state of the command if that was seen.
-fn verdict(
-    last: Result<Option<DynamicObject>>,
-    identity: &Identity,
-    took: &str,
-    paint: Paint,
-) -> (u8, String) {
+fn verdict(last: Result<Option<DynamicObject>>, object: &Identity, took: &str, paint: Paint) -> (u8, String) {
     let bad = paint.tone(Tone::Bad, "✗");
-    let last = match last {
-        Ok(last) => last,
+    let report = match last.map(|last| last.map(|command| ended(&command))) {
         Err(error) => {
             return (NOT_DONE, format!("{} {}", paint.tone(Tone::Bad, "error:"), in_one_line(&error)));
         }
-    };
-    let report = match last.map(|command| ended(&command)) {
-        Some(Some(end)) if end.state == State::Done => {
-            return (0, format!("{} {identity} succeeded after {took}", paint.tone(Tone::Good, "✓")));
+        Ok(Some(Some(end))) if end.state == State::Done => {
+            return (0, format!("{} {object} succeeded after {took}", paint.tone(Tone::Good, "✓")));
         }
-        Some(Some(end)) => {
+        Ok(Some(Some(end))) => {
             let why: Vec<_> = [end.reason, end.message].into_iter().filter(|text| !text.is_empty()).collect();
             format!("failed after {took}: {}", sanitized(&why.join(": ")))
         }
-        Some(None) => "was deleted before it finished".to_owned(),
-        None => "is gone, and its outcome was not seen".to_owned(),
+        Ok(Some(None)) => "was deleted before it finished".to_owned(),
+        Ok(None) => "is gone, and its outcome was not seen".to_owned(),
     };
-    (NOT_DONE, format!("{bad} {identity} {report}"))
+    (NOT_DONE, format!("{bad} {object} {report}"))
 }
 
 /// The report of a wait that timed out. A command about which nothing could be read may have ended meanwhile.

@@ -1,7 +1,7 @@
 //! Progress on standard error: a bar on a terminal, and lines elsewhere.
 
 use std::{
-    cell::{Cell, RefCell},
+    cell::Cell,
     time::{Duration, Instant},
 };
 
@@ -14,7 +14,6 @@ const LINE_INTERVAL: Duration = Duration::from_secs(10);
 /// What a piece of work is at.
 pub struct Progress {
     bar: ProgressBar,
-    last: RefCell<String>,
     changed: Cell<Instant>,
 }
 
@@ -29,7 +28,7 @@ impl Progress {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
         let bar = bar.with_style(style("{spinner} {prefix} {msg} {elapsed}")).with_prefix(what.to_owned());
         bar.enable_steady_tick(Duration::from_millis(120));
-        Self { bar, last: RefCell::default(), changed: Cell::new(Instant::now()) }
+        Self { bar, changed: Cell::new(Instant::now()) }
     }
 
     fn of(&self, all: u64) {
@@ -56,21 +55,21 @@ impl Progress {
 
     /// Shows a word, and the numbers of what is done and of all. Where there is no terminal, each change is a line.
     pub fn show(&self, word: &str, progress: Option<(u64, u64)>) {
+        let shown = || (self.bar.message(), self.bar.position(), self.bar.length());
+        let before = shown();
         if let Some((done, all)) = progress {
             self.of(all);
             self.bar.set_position(done);
         }
-        let word = sanitized(word);
-        self.bar.set_message(word.clone());
-        let counted = progress.map_or_else(String::new, |(done, all)| format!(" {done}/{all}"));
-        let line = format!("{} {word}{counted}", self.bar.prefix());
-        if self.last.replace(line.clone()) == line {
+        self.bar.set_message(sanitized(word));
+        if shown() == before {
             return;
         }
         self.changed.set(Instant::now());
         // Without a terminal the bar draws nothing.
         if self.bar.is_hidden() {
-            eprintln!("{line}");
+            let counted = progress.map_or_else(String::new, |(done, all)| format!(" {done}/{all}"));
+            eprintln!("{} {}{counted}", self.bar.prefix(), self.bar.message());
         }
     }
 

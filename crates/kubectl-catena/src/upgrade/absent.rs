@@ -1,11 +1,11 @@
 //! Installed definitions that the new ones do not replace, although they came with those that are replaced.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
 use anyhow::Result;
 use catena_api::keys;
 use catena_cluster::{Cluster, Kind};
-use kube::api::ListParams;
+use kube::{api::ListParams, core::ObjectMeta};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -30,40 +30,36 @@ pub struct Absent {
 /// The installed definitions with objects of the same groups and releases as the new ones, but not among them.
 pub async fn absent(cluster: &Cluster, new: &[Definition]) -> Result<Vec<Absent>> {
     let kind = Kind::definitions();
-    let listed = cluster.metadata(&kind, None, ListParams::default()).await;
+    let lasting = ListParams::default().labels(&format!("!{}", keys::SCRATCH));
+    let listed = cluster.metadata(&kind, None, lasting).await;
     let listed = listed.map_err(|error| cluster.refused(&kind, "", "list", error))?;
-    let is_new = |name: &str| new.iter().any(|definition| definition.name() == name);
-    let installed = listed.into_iter().map(|metadata| {
-        let is_scratch = metadata.labels.is_some_and(|labels| labels.contains_key(keys::SCRATCH));
-        (metadata.name.unwrap_or_default(), metadata.annotations.unwrap_or_default(), is_scratch)
-    });
-    let (replaced, others): (Vec<_>, Vec<_>) = installed.partition(|(name, ..)| is_new(name));
-    let sources: HashSet<_> = replaced
-        .iter()
-        .map(|(name, annotations, _)| (group(name).to_owned(), release(annotations)))
-        .collect();
+    let is_new = |metadata: &ObjectMeta| {
+        new.iter().any(|definition| Some(definition.name()) == metadata.name.as_deref())
+    };
+    let (replaced, others): (Vec<_>, Vec<_>) = listed.into_iter().partition(is_new);
+    let sources: HashSet<_> = replaced.iter().map(source).collect();
     let mut absent = Vec::new();
-    for (name, annotations, is_scratch) in others {
-        let release = release(&annotations);
-        let is_kept = release.is_none() || annotations.get(POLICY).is_some_and(|policy| policy == "keep");
-        if is_scratch || !sources.contains(&(group(&name).to_owned(), release)) {
-            continue;
-        }
+    for metadata in others.iter().filter(|metadata| sources.contains(&source(metadata))) {
+        let is_released = source(metadata).1.is_some();
+        let deleted = is_released && annotation(metadata, POLICY) != Some("keep");
+        let name = metadata.name.clone().unwrap_or_default();
         let objects = count(cluster, &name).await;
         if objects != Some(0) {
-            absent.push(Absent { name, objects, deleted: !is_kept });
+            absent.push(Absent { name, objects, deleted });
         }
     }
     Ok(absent)
 }
 
-fn group(name: &str) -> &str {
-    name.split_once('.').map_or("", |(_, group)| group)
+/// The group of a definition, and the namespace and name of the release that it came with.
+fn source(metadata: &ObjectMeta) -> (Option<&str>, Option<[&str; 2]>) {
+    let [namespace, name] = RELEASE.map(|key| annotation(metadata, key));
+    let group = metadata.name.as_deref().and_then(|name| name.split_once('.')).map(|(_, group)| group);
+    (group, namespace.zip(name).map(<[&str; 2]>::from))
 }
 
-fn release(annotations: &BTreeMap<String, String>) -> Option<[String; 2]> {
-    let [namespace, name] = RELEASE.map(|key| annotations.get(key).cloned());
-    Some([namespace?, name?])
+fn annotation<'m>(metadata: &'m ObjectMeta, key: &str) -> Option<&'m str> {
+    metadata.annotations.as_ref()?.get(key).map(String::as_str)
 }
 
 /// The number of objects of a definition.
@@ -95,7 +91,7 @@ mod tests {
             installed("basicdeploymentrestarts.catena.dev", "b", "delete"),
             installed("reindexes.acme.dev", "a", "delete"),
         ];
-        let (cluster, _) = serving(move |uri| {
+        let (cluster, requests) = serving(move |uri| {
             let list = |items: &[Value], remaining: u64| json!({"kind": "List", "apiVersion": "v1", "items": items, "metadata": {"remainingItemCount": remaining}});
             Some(if uri.contains("/customresourcedefinitions") {
                 list(&definitions, 0)
@@ -109,5 +105,7 @@ mod tests {
         let told: Vec<_> =
             absent.iter().map(|absent| (&*absent.name, absent.objects, absent.deleted)).collect();
         assert_eq!(told, [("basicreplicasets.catena.dev", Some(3), true)]);
+        let listed = requests.lock().unwrap()[0].clone();
+        assert!(listed.contains("labelSelector=%21catena.dev"), "without those of checks: {listed}");
     }
 }

@@ -8,7 +8,7 @@ use catena_cluster::{Cluster, Gap, ObjectName};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Cause, Definition, LostField, Scratch, Verdict, definition, objects, trial};
+use super::{Cause, Definition, LostField, Scratch, Verdict, definition, objects};
 
 /// What a new definition would do.
 #[derive(Debug, Default, Serialize)]
@@ -69,16 +69,14 @@ impl Checked {
 
 /// Checks the definition that is to replace an installed one. The scratch definition in `scratch` must be removed afterwards,
 /// also if this does not come to its end.
-pub async fn check(
-    cluster: &Cluster,
-    new: &Definition,
+pub async fn check<'c>(
+    cluster: &'c Cluster,
+    new: &'c Definition,
     id: Option<&str>,
-    scratch: &mut Option<Scratch>,
+    scratch: &mut Option<Scratch<'c>>,
 ) -> Result<Checked> {
-    let failed = |verb: &str, error| definition::refused(cluster, new.name(), verb, error);
-    let live = definition::installed(cluster, new.name()).await.map_err(|error| failed("get", error))?;
-    let refused_definition =
-        new.refusal(cluster, live.as_ref()).await.map_err(|error| failed("update", error))?;
+    let live = definition::installed(cluster, new.name()).await?;
+    let refused_definition = new.refusal(cluster, live.as_ref()).await?;
     let mut checked = Checked { name: new.name().to_owned(), refused_definition, ..Checked::default() };
     let Some(live) = live else { return Ok(checked) };
     checked.installed = true;
@@ -87,12 +85,9 @@ pub async fn check(
     }
     checked.findings = findings(&live, new);
     // It is known before it is created: an interruption may come between.
-    let scratch = scratch.insert(Scratch::planned(new, id));
-    match scratch.create(cluster).await {
-        Ok(()) => {
-            let tried = objects(cluster, &live, new, scratch, &mut checked);
-            scratch.while_claimed(cluster, tried).await?;
-        }
+    let scratch = scratch.insert(Scratch::planned(cluster, new, id));
+    match scratch.create().await {
+        Ok(()) => scratch.while_claimed(objects(scratch, &live, &mut checked)).await?,
         // A schema that the server does not accept is already named.
         Err(error) if checked.refused_definition.is_some() => {
             let why = format!("the new schema cannot be tried: {error:#}");
@@ -115,62 +110,45 @@ fn findings(live: &Definition, new: &Definition) -> Vec<Finding> {
 }
 
 /// Tries every object in the form in which it is stored.
-async fn objects(
-    cluster: &Cluster,
-    live: &Definition,
-    new: &Definition,
-    scratch: &Scratch,
-    checked: &mut Checked,
-) -> Result<()> {
-    let stored = live.stored();
-    let (readable, hidden): (Vec<&str>, Vec<&str>) =
-        stored.into_iter().partition(|version| live.is_served(version));
+async fn objects(scratch: &Scratch<'_>, live: &Definition, checked: &mut Checked) -> Result<()> {
+    let stored = live.stored().into_iter();
+    let (mut readable, hidden): (Vec<_>, Vec<_>) = stored.partition(|version| live.is_served(version));
     checked.unchecked.extend(hidden.into_iter().map(|version| {
         let what = format!("what only version {version} holds");
         let why = "objects may be stored in it, but it is not served: set served: true for it to include it";
         Gap::new(what, why)
     }));
-    let Some(first) =
-        readable.iter().find(|version| **version == live.storage()).or_else(|| readable.first())
-    else {
-        return Ok(());
-    };
+    readable.sort_by_key(|version| *version != live.storage());
+    let [first, others @ ..] = &*readable else { return Ok(()) };
     // A webhook decides what is kept in another version.
-    let others: Vec<&str> = if live.is_converted_by_webhook() {
-        Vec::new()
-    } else {
-        readable.iter().copied().filter(|version| version != first).collect()
-    };
-    scratch.until_served(cluster, new.storage()).await?;
-    let attempt = async |object| try_object(cluster, live, new, scratch, (first, &others), object).await;
-    objects::each(cluster, live, first, "trying", attempt, |place, verdict| checked.add(place, verdict)).await
+    let others = if live.is_converted_by_webhook() { &[] } else { others };
+    scratch.until_served(scratch.model.storage()).await?;
+    let attempt = async |object| try_object(scratch, live, (first, others), object).await;
+    let add = |place, verdict| checked.add(place, verdict);
+    objects::each(scratch.cluster, live, first, "trying", attempt, add).await
 }
 
 /// Tries an object as it is read in each version in which it may be stored, and in each version of the new definition to
 /// which it comes: the same one, and the one in which it will be stored.
 async fn try_object(
-    cluster: &Cluster,
+    scratch: &Scratch<'_>,
     live: &Definition,
-    new: &Definition,
-    scratch: &Scratch,
     (first, others): (&str, &[&str]),
     object: Value,
 ) -> kube::Result<Verdict> {
-    let mut forms = vec![(first.to_owned(), object)];
+    let (new, mut forms) = (scratch.model, vec![(first, object)]);
     for version in others {
-        if let Some(form) = objects::read(cluster, &live.kind(version), &forms[0].1).await? {
-            forms.push(((*version).to_owned(), form));
-        }
+        let form = objects::read(scratch.cluster, &live.kind(version), &forms[0].1).await?;
+        forms.extend(form.map(|form| (*version, form)));
     }
     let mut whole = Verdict::default();
     for (version, form) in &forms {
-        let mut targets = BTreeSet::new();
-        targets.extend(new.version(version).and_then(|version| version["name"].as_str()));
+        let mut targets: BTreeSet<&str> = new.version(version).map(|_| *version).into_iter().collect();
         if targets.is_empty() || !new.is_converted_by_webhook() {
             targets.insert(new.storage());
         }
         for target in targets {
-            whole.add(trial::try_in(cluster, scratch, target, live.schema(version), form).await?);
+            whole.add(scratch.verdict(target, live.schema(version), form).await?);
         }
     }
     Ok(whole)
@@ -178,17 +156,16 @@ async fn try_object(
 
 impl Checked {
     fn add(&mut self, object: ObjectName, verdict: kube::Result<Verdict>) {
-        let verdict = match verdict {
+        let Verdict { refused, lost } = match verdict {
             Ok(verdict) => verdict,
             Err(error) => return self.unchecked.push(Gap::of(object.to_string(), &error)),
         };
         self.objects += 1;
-        if !verdict.refused.is_empty() {
-            self.refused.push(Refused { object: object.clone(), causes: verdict.refused });
+        if !refused.is_empty() {
+            self.refused.push(Refused { object: object.clone(), causes: refused });
         }
         // Nobody has set what only holds its default, probably.
-        let (defaults, fields): (Vec<_>, Vec<_>) =
-            verdict.lost.into_iter().partition(|field| field.is_default);
+        let (defaults, fields): (Vec<_>, Vec<_>) = lost.into_iter().partition(|field| field.is_default);
         for field in defaults.iter().map(LostField::general).collect::<BTreeSet<_>>() {
             *self.defaults_dropped.entry(field).or_default() += 1;
         }

@@ -3,7 +3,7 @@
 use anyhow::{Result, bail, ensure};
 use catena_api::keys;
 use catena_cluster::{Change, Cluster, How, Kind, errors};
-use kube::discovery::ApiResource;
+use kube::{core::GroupVersionKind, discovery::ApiResource};
 use operator_templates::is_object_name;
 use serde_json::{Value, json};
 
@@ -49,21 +49,10 @@ impl Definition {
         self.text("/metadata/name")
     }
 
-    /// Its plural.
-    pub fn plural(&self) -> &str {
-        self.text("/spec/names/plural")
-    }
-
     /// Its kind in one of its versions.
     pub fn kind(&self, version: &str) -> Kind {
-        let group = self.text("/spec/group");
-        let resource = ApiResource {
-            group: group.to_owned(),
-            version: version.to_owned(),
-            api_version: format!("{group}/{version}"),
-            kind: self.text("/spec/names/kind").to_owned(),
-            plural: self.plural().to_owned(),
-        };
+        let kind = GroupVersionKind::gvk(self.text("/spec/group"), version, self.text("/spec/names/kind"));
+        let resource = ApiResource::from_gvk_with_plural(&kind, self.text("/spec/names/plural"));
         Kind::of(resource, self.text("/spec/scope") == "Namespaced")
     }
 
@@ -93,16 +82,9 @@ impl Definition {
         stored.into_iter().flatten().filter_map(Value::as_str).collect()
     }
 
-    /// The versions in which objects can be read.
-    pub fn served(&self) -> impl Iterator<Item = &str> {
-        self.versions()
-            .filter(|version| version["served"] == true)
-            .filter_map(|version| version["name"].as_str())
-    }
-
     /// Whether objects can be read in a version.
     pub fn is_served(&self, version: &str) -> bool {
-        self.served().any(|served| served == version)
+        self.version(version).is_some_and(|version| version["served"] == true)
     }
 
     /// Whether a webhook converts between versions, and not the server itself.
@@ -114,17 +96,17 @@ impl Definition {
     /// subresources, the server also validates the status of a new object. It is cluster-wide, so that neither quotas nor
     /// terminating namespaces refuse what is tried, and appears in no category. Nothing reacts to it, as it has no labels or
     /// annotations of its model.
-    pub fn scratch(&self, group: &str, until: &str) -> Value {
+    pub fn scratch(&self, group: &str, until: &str) -> Self {
         let names = &self.0["spec"]["names"];
         let version = |version: &Value| {
             json!({
                 "name": version["name"], "served": true, "storage": version["storage"], "schema": version["schema"],
             })
         };
-        json!({
+        Self(json!({
             "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
             "metadata": {
-                "name": format!("{}.{group}", self.plural()),
+                "name": format!("{}.{group}", self.text("/spec/names/plural")),
                 "labels": {keys::SCRATCH: "true"}, "annotations": {keys::SCRATCH_UNTIL: until},
             },
             "spec": {
@@ -133,12 +115,12 @@ impl Definition {
                 "preserveUnknownFields": self.0["spec"]["preserveUnknownFields"].as_bool().unwrap_or(false),
                 "versions": self.versions().map(version).collect::<Vec<_>>(),
             },
-        })
+        }))
     }
 
     /// Asks the server, without any effect, whether it would take this definition in place of the installed one. Returns the
     /// reason if it would not.
-    pub async fn refusal(&self, cluster: &Cluster, installed: Option<&Self>) -> kube::Result<Option<String>> {
+    pub async fn refusal(&self, cluster: &Cluster, installed: Option<&Self>) -> Result<Option<String>> {
         let mut replaced = installed.map(|installed| installed.0.clone());
         if let Some(replaced) = &mut replaced {
             replaced["spec"] = self.0["spec"].clone();
@@ -150,7 +132,7 @@ impl Definition {
             Err(kube::Error::Api(status)) if matches!(status.code, 400 | 422) => {
                 Ok(Some(status.message.clone()))
             }
-            Err(error) => Err(error),
+            Err(error) => Err(refused(cluster, self.name(), "update", error)),
         }
     }
 
@@ -167,7 +149,8 @@ impl Definition {
         if is_in_both(self.storage()) {
             return format!("first migrate its objects: `{migrate}`");
         }
-        let mut common = std::iter::once(new.storage()).chain(self.served());
+        let versions = self.versions().filter_map(|version| version["name"].as_str());
+        let mut common = std::iter::once(new.storage()).chain(versions);
         match common.find(|version| is_in_both(version)) {
             Some(version) => format!("first migrate its objects: `{migrate} --to {version}`"),
             None => format!(
@@ -180,8 +163,9 @@ impl Definition {
 }
 
 /// The installed definition of a name.
-pub async fn installed(cluster: &Cluster, name: &str) -> kube::Result<Option<Definition>> {
-    Ok(cluster.at(&Kind::definitions(), None, name).read().await?.map(Definition))
+pub async fn installed(cluster: &Cluster, name: &str) -> Result<Option<Definition>> {
+    let found = cluster.at(&Kind::definitions(), None, name).read().await;
+    Ok(found.map_err(|error| refused(cluster, name, "get", error))?.map(Definition))
 }
 
 /// The error of a failed request about a definition, for a user.
@@ -215,7 +199,8 @@ pub mod tests {
 
     #[test]
     fn a_scratch_definition_attracts_nobody_and_validates_the_status() {
-        let scratch = Definition::new(definition(&json!({}))).unwrap().scratch("zz.example.org", "then");
+        let Definition(scratch) =
+            Definition::new(definition(&json!({}))).unwrap().scratch("zz.example.org", "then");
         assert_eq!(scratch["metadata"]["name"], "things.zz.example.org");
         assert_eq!(scratch["metadata"]["labels"], json!({keys::SCRATCH: "true"}));
         let version = &scratch["spec"]["versions"][0];

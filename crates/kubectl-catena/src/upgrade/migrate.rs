@@ -7,14 +7,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use catena_cluster::{Change, Cluster, Gap, How, Kind, ObjectName, errors, read_failure};
+use clap::Args;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{
-    Definition, LostField, ObjectFields, Refused,
-    definition::{self},
-    lost, objects, trial,
-};
+use super::{Definition, ObjectFields, Refused, Verdict, definition, lost, objects, trial};
 
 /// Attempts to write an object that somebody else changes meanwhile.
 const ATTEMPTS: usize = 10;
@@ -22,15 +19,20 @@ const ATTEMPTS: usize = 10;
 const SETTLING_TIME: Duration = Duration::from_secs(3);
 
 /// The options of a migration.
-#[derive(Clone, Debug, Default)]
+#[derive(Args, Clone, Debug, Default)]
 pub struct Migration {
-    /// The version in which objects are to be stored; none for the present storage version.
+    /// Make this version the storage version first, for example for the way back to a former definition
+    #[arg(long, value_name = "VERSION")]
     pub to: Option<String>,
-    /// Fields whose loss is accepted, such as `spec.rules[].color`.
+    /// A field whose values may be lost, as a message of this command names it, without positions in lists: spec.rules[].color;
+    /// can be given several times
+    #[arg(long, value_name = "FIELD")]
     pub drop: Vec<String>,
-    /// Versions whose values are given up unread, because they are stored, but not served.
+    /// A version that is stored, but not served: what only it holds is given up unread; can be given several times
+    #[arg(long, value_name = "VERSION")]
     pub unread: Vec<String>,
-    /// Whether nothing is written.
+    /// Only report what would happen
+    #[arg(long)]
     pub dry_run: bool,
 }
 
@@ -55,14 +57,6 @@ pub struct Migrated {
     pub failed: Vec<Gap>,
 }
 
-enum Outcome {
-    Migrated,
-    Gone,
-    WouldLose(Vec<LostField>),
-    Refused(Refused),
-    Failed(String),
-}
-
 impl Migrated {
     /// Whether all objects are in the storage version.
     pub fn is_complete(&self) -> bool {
@@ -73,16 +67,13 @@ impl Migrated {
 /// Migrates the objects of a definition. Repeated after an interruption, it goes over all objects again: the server does not
 /// write those that are already stored in the storage version.
 pub async fn migrate(cluster: &Cluster, name: &str, options: &Migration) -> Result<Migrated> {
-    let found = definition::installed(cluster, name)
-        .await
-        .map_err(|error| definition::refused(cluster, name, "get", error))?;
-    let mut definition = found.with_context(|| {
+    let mut definition = definition::installed(cluster, name).await?.with_context(|| {
         format!("there is no definition {name:?}: only objects of custom kinds are migrated")
     })?;
     if let Some(version) = options.to.as_deref().filter(|version| *version != definition.storage()) {
         // From the change of the storage version on, each write of anybody drops what that version lacks.
         let planned = store_in(cluster, &definition, version, true).await?;
-        let tried = pass(cluster, &planned, options, true).await?;
+        let tried = Pass { cluster, definition: &planned, options, dry_run: true }.run().await?;
         if options.dry_run {
             return Ok(tried);
         }
@@ -92,143 +83,123 @@ pub async fn migrate(cluster: &Cluster, name: &str, options: &Migration) -> Resu
         }
         definition = store_in(cluster, &definition, version, false).await?;
     }
-    pass(cluster, &definition, options, options.dry_run).await
+    Pass { cluster, definition: &definition, options, dry_run: options.dry_run }.run().await
 }
 
-/// Goes over all objects of a definition; a dry run asks the server about each, without any effect.
-async fn pass(
-    cluster: &Cluster,
-    definition: &Definition,
-    options: &Migration,
-    dry_run: bool,
-) -> Result<Migrated> {
-    let name = definition.name();
-    let storage = definition.storage().to_owned();
-    let stored: Vec<String> = definition.stored().into_iter().map(str::to_owned).collect();
-    let mut result = Migrated {
-        name: name.to_owned(),
-        storage_version: storage.clone(),
-        stored_versions: stored.clone(),
-        ..Migrated::default()
-    };
-    let others: Vec<String> = stored.iter().filter(|version| **version != storage).cloned().collect();
-    if others.is_empty() {
-        return Ok(result);
-    }
-    ensure!(
-        definition.is_served(&storage),
-        "version {storage} of {name} is the storage version, but not served, so that objects cannot be compared with it: set \
-         served: true for it"
-    );
-    let (served, hidden): (Vec<String>, Vec<String>) =
-        others.into_iter().partition(|version| definition.is_served(version));
-    if let Some(version) = hidden.iter().find(|version| !options.unread.contains(version)) {
-        bail!(
-            "objects of {name} may be stored in version {version}, which is not served, so that nobody can see what they would \
-             lose: set served: true for it, or give up what only that version holds with --unread {version}"
-        );
-    }
-    // What a webhook makes of an object is its own decision.
-    let compared = if definition.is_converted_by_webhook() { Vec::new() } else { served };
-    if !dry_run {
-        tokio::time::sleep(SETTLING_TIME).await;
-    }
-    let object = Object {
-        cluster,
-        definition,
-        kind: definition.kind(&storage),
-        compared,
-        drop: &options.drop,
-        dry_run,
-    };
-    let migrate = async |found| object.migrate(found).await;
-    objects::each(cluster, definition, &storage, "migrating", migrate, |place, outcome| {
-        result.add(place, outcome);
-    })
-    .await?;
-    if result.is_complete() && !dry_run {
-        forget_others(cluster, definition).await?;
-        result.stored_versions = vec![storage];
-    }
-    Ok(result)
-}
-
-impl Migrated {
-    fn add(&mut self, object: ObjectName, outcome: Outcome) {
-        match outcome {
-            Outcome::Migrated => self.objects += 1,
-            Outcome::Gone => {}
-            Outcome::WouldLose(fields) => self.left.push(ObjectFields { object, fields }),
-            Outcome::Refused(refused) => self.refused.push(refused),
-            Outcome::Failed(why) => self.failed.push(Gap::new(object.to_string(), why)),
-        }
-    }
-}
-
-/// What the migration of an object needs.
-struct Object<'m> {
+/// A walk over all objects of a definition; a dry run asks the server about each, without any effect.
+struct Pass<'m> {
     cluster: &'m Cluster,
     definition: &'m Definition,
-    kind: Kind,
-    compared: Vec<String>,
-    drop: &'m [String],
+    options: &'m Migration,
     dry_run: bool,
 }
 
-impl Object<'_> {
-    async fn migrate(&self, object: Value) -> Outcome {
-        let mut object = object;
-        for _ in 0..ATTEMPTS {
-            match self.attempt(&object).await {
-                Ok(Some(outcome)) => return outcome,
-                Err(kube::Error::Api(status)) if status.code == 422 => {
-                    return Outcome::Refused(Refused {
-                        object: ObjectName::of(&object),
-                        causes: trial::causes(&status),
-                    });
-                }
-                Err(error) => return Outcome::Failed(read_failure(&error)),
-                // Somebody changed it meanwhile, so that it has to be compared again.
-                Ok(None) => {}
-            }
-            match objects::read(self.cluster, &self.kind, &object).await {
-                Ok(Some(present)) => object = present,
-                Ok(None) => return Outcome::Gone,
-                Err(error) => return Outcome::Failed(read_failure(&error)),
-            }
+impl Pass<'_> {
+    async fn run(&self) -> Result<Migrated> {
+        let Self { cluster, definition, options, dry_run } = *self;
+        let (name, storage) = (definition.name(), definition.storage());
+        let mut result = Migrated {
+            name: name.to_owned(),
+            storage_version: storage.to_owned(),
+            stored_versions: definition.stored().into_iter().map(str::to_owned).collect(),
+            ..Migrated::default()
+        };
+        let others: Vec<&str> =
+            definition.stored().into_iter().filter(|version| *version != storage).collect();
+        if others.is_empty() {
+            return Ok(result);
         }
-        Outcome::Failed("others change it all the time; migrate again".to_owned())
+        ensure!(
+            definition.is_served(storage),
+            "version {storage} of {name} is the storage version, but not served, so that objects cannot be compared with it: set \
+             served: true for it"
+        );
+        let (served, hidden): (Vec<_>, Vec<_>) =
+            others.into_iter().partition(|version| definition.is_served(version));
+        let is_given_up = |version: &str| options.unread.iter().any(|unread| unread == version);
+        if let Some(version) = hidden.into_iter().find(|version| !is_given_up(version)) {
+            bail!(
+                "objects of {name} may be stored in version {version}, which is not served, so that nobody can see what they would \
+                 lose: set served: true for it, or give up what only that version holds with --unread {version}"
+            );
+        }
+        // What a webhook makes of an object is its own decision.
+        let compared = if definition.is_converted_by_webhook() { Vec::new() } else { served };
+        if !dry_run {
+            tokio::time::sleep(SETTLING_TIME).await;
+        }
+        let migrate = async |found| self.migrate(&compared, found).await;
+        let add = |place, migrated| result.add(place, migrated);
+        objects::each(cluster, definition, storage, "migrating", migrate, add).await?;
+        if result.is_complete() && !dry_run {
+            forget_others(cluster, definition).await?;
+            result.stored_versions = vec![storage.to_owned()];
+        }
+        Ok(result)
     }
 
-    /// `None` if the object has changed meanwhile.
-    async fn attempt(&self, object: &Value) -> kube::Result<Option<Outcome>> {
-        let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
-        let mut fields = Vec::new();
-        for other in &self.compared {
-            let form = objects::read(self.cluster, &self.definition.kind(other), object).await?;
-            let Some(form) = form else { return Ok(Some(Outcome::Gone)) };
-            if version(&form) != version(object) {
-                return Ok(None);
+    /// Stores an object in the storage version. `None` if it is gone.
+    async fn migrate(&self, compared: &[&str], object: Value) -> Result<Option<Verdict>, String> {
+        let kind = self.definition.kind(self.definition.storage());
+        let mut present = Some(object);
+        for _ in 0..ATTEMPTS {
+            let Some(object) = &present else { return Ok(None) };
+            let verdict = self.attempt(&kind, compared, object).await;
+            let verdict = verdict.map_err(|error| read_failure(&error))?;
+            if verdict.is_some() {
+                return Ok(verdict);
             }
-            let lost = lost(&form, object, self.definition.schema(other)).into_iter();
-            fields.extend(lost.filter(|field| !field.is_default && !self.drop.contains(&field.general())));
+            // Somebody changed it meanwhile, so that it has to be compared again.
+            let read = objects::read(self.cluster, &kind, object).await;
+            present = read.map_err(|error| read_failure(&error))?;
         }
-        if !fields.is_empty() {
-            return Ok(Some(Outcome::WouldLose(fields)));
+        Err("others change it all the time; migrate again".to_owned())
+    }
+
+    /// `None` if the object has changed or gone meanwhile.
+    async fn attempt(&self, kind: &Kind, compared: &[&str], object: &Value) -> kube::Result<Option<Verdict>> {
+        let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
+        let mut verdict = Verdict::default();
+        for other in compared {
+            let form = objects::read(self.cluster, &self.definition.kind(other), object).await?;
+            let Some(form) = form.filter(|form| version(form) == version(object)) else { return Ok(None) };
+            verdict.lost.extend(lost(&form, object, self.definition.schema(other)));
+        }
+        verdict.lost.retain(|field| !field.is_default && !self.options.drop.contains(&field.general()));
+        if !verdict.lost.is_empty() {
+            return Ok(Some(verdict));
         }
         // It changes nothing but the version in which the server stores the object.
         let patch =
             json!({"metadata": {"uid": object["metadata"]["uid"], "resourceVersion": version(object)}});
         let ObjectName { namespace, name } = ObjectName::of(object);
         let (place, how) = (namespace.as_deref(), How { dry_run: self.dry_run, ..How::default() });
-        let write = async || {
-            self.cluster.at(&self.kind, place, &name).write::<Value>(Change::Merge(&patch), how).await
-        };
+        let write =
+            async || self.cluster.at(kind, place, &name).write::<Value>(Change::Merge(&patch), how).await;
         match trial::retried(write).await {
-            Ok(_) => Ok(Some(Outcome::Migrated)),
-            Err(kube::Error::Api(status)) if status.is_conflict() => Ok(None),
-            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(Some(Outcome::Gone)),
-            Err(error) => Err(error),
+            Ok(_) => {}
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => return Ok(None),
+            Err(kube::Error::Api(status)) if status.code == 422 => verdict.refused = trial::causes(&status),
+            Err(error) => return Err(error),
+        }
+        Ok(Some(verdict))
+    }
+}
+
+impl Migrated {
+    /// Adds what came of an object, which is migrated unless it would lose a field or is refused. One that is gone has no
+    /// verdict.
+    fn add(&mut self, object: ObjectName, migrated: Result<Option<Verdict>, String>) {
+        match migrated {
+            Err(why) => self.failed.push(Gap::new(object.to_string(), why)),
+            Ok(None) => {}
+            Ok(Some(Verdict { lost: fields, .. })) if !fields.is_empty() => {
+                self.left.push(ObjectFields { object, fields });
+            }
+            Ok(Some(Verdict { refused: causes, .. })) if !causes.is_empty() => {
+                self.refused.push(Refused { object, causes });
+            }
+            Ok(Some(_)) => self.objects += 1,
         }
     }
 }
@@ -259,9 +230,7 @@ async fn store_in(
 async fn forget_others(cluster: &Cluster, before: &Definition) -> Result<()> {
     let name = before.name();
     for _ in 0..ATTEMPTS {
-        let present = definition::installed(cluster, name)
-            .await
-            .map_err(|error| definition::refused(cluster, name, "get", error))?;
+        let present = definition::installed(cluster, name).await?;
         let present = present.with_context(|| format!("the definition {name} was deleted meanwhile"))?;
         let [then, now] = [before, &present].map(|definition| {
             let metadata = &definition.document()["metadata"];
@@ -287,7 +256,7 @@ async fn forget_others(cluster: &Cluster, before: &Definition) -> Result<()> {
 mod tests {
     use std::sync::{Arc, Mutex};
 
-    use catena_cluster::testing::cluster;
+    use catena_cluster::testing::{answering, cluster, status};
     use http::{Method, Request, Response};
     use kube::{Client, client::Body};
     use tower::service_fn;
@@ -358,5 +327,27 @@ mod tests {
             sent.iter().any(|write| write.contains("customresourcedefinitions") && !is_tried(write)),
             "{sent:?}"
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refused_object_is_named_and_one_that_goes_meanwhile_is_not() {
+        let definition = Definition::new(two_versions()).unwrap();
+        let object =
+            json!({"metadata": {"namespace": "shop", "name": "a", "uid": "u", "resourceVersion": "1"}});
+        let mut migrated = Migrated::default();
+        for (code, expected) in [(422, (0, 1, 0)), (404, (0, 1, 0)), (200, (1, 1, 0)), (403, (1, 1, 1))] {
+            let (cluster, _) = answering(move |method, _, body| match (method, code) {
+                (&Method::PATCH, 200) => (http::StatusCode::OK, body.clone()),
+                (&Method::PATCH, code) => status(code, "Refused", "no"),
+                _ => status(404, "NotFound", "not found"),
+            });
+            let options = Migration::default();
+            let pass = Pass { cluster: &cluster, definition: &definition, options: &options, dry_run: false };
+            migrated.add(ObjectName::of(&object), pass.migrate(&[], object.clone()).await);
+            let counts = (migrated.objects, migrated.refused.len(), migrated.failed.len());
+            assert_eq!(counts, expected, "{migrated:?}");
+        }
+        assert!(migrated.left.is_empty() && !migrated.is_complete());
+        assert_eq!(migrated.refused[0].causes[0].message, "no");
     }
 }

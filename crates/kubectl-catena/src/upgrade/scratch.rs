@@ -14,10 +14,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::{
-    Definition,
-    definition::{self},
-};
+use super::{Definition, definition};
 use crate::screen::until;
 
 /// Begins the name of each group: kinds of groups that come first in the alphabet keep their short names.
@@ -53,11 +50,12 @@ enum Creation {
 }
 
 /// A scratch definition. Its name is its own, and is known before it is created, so that it can be removed at any time.
-pub struct Scratch {
-    object: Value,
-    name: String,
+pub struct Scratch<'c> {
+    pub cluster: &'c Cluster,
+    /// The definition whose schemas it has.
+    pub model: &'c Definition,
+    pub definition: Definition,
     creation: Creation,
-    kind: Kind,
 }
 
 /// A scratch definition of another check.
@@ -76,88 +74,80 @@ pub struct Leftover {
     pub denied: String,
 }
 
-impl Scratch {
+impl<'c> Scratch<'c> {
     /// The scratch definition of a definition, which is not created yet.
-    pub fn planned(definition: &Definition, id: Option<&str>) -> Self {
+    pub fn planned(cluster: &'c Cluster, model: &'c Definition, id: Option<&str>) -> Self {
         let now = Timestamp::now();
         let its_own = || short_digest(&[&now.as_nanosecond().to_string(), &std::process::id().to_string()]);
         let group = format!("{GROUP_PREFIX}-{}.{}", id.map_or_else(its_own, str::to_owned), keys::GROUP);
-        let object = definition.scratch(&group, &(now + CLAIM).to_string());
-        let mut kind = definition.kind("");
-        (kind.resource.group, kind.is_namespaced) = (group, false);
-        Self { object, name: kind.full_name(), creation: Creation::Unanswered, kind }
+        let definition = model.scratch(&group, &(now + CLAIM).to_string());
+        Self { cluster, model, definition, creation: Creation::Unanswered }
     }
 
     /// Creates it. It must be [removed](Self::remove), also if this does not come to its end.
-    pub async fn create(&mut self, cluster: &Cluster) -> Result<()> {
+    pub async fn create(&mut self) -> Result<()> {
         let created = until(SERVED_INTERVAL, LEAVING_TIMEOUT, async || {
-            match write(cluster, &self.name, Change::Create(&self.object)).await {
+            let created = self.write(Change::Create(self.definition.document())).await;
+            if matches!(&created, Err(kube::Error::Api(status)) if (400..500).contains(&status.code)) {
+                self.creation = Creation::Refused;
+            }
+            match created {
                 Ok(created) => {
                     let uid = created["metadata"]["uid"].as_str().unwrap_or_default();
                     self.creation = Creation::Done(uid.to_owned());
                     Ok(true)
                 }
-                Err(error) => {
-                    if matches!(&error, kube::Error::Api(status) if (400..500).contains(&status.code)) {
-                        self.creation = Creation::Refused;
-                    }
-                    // One of the same id that is being removed takes a moment to go.
-                    let is_there = matches!(&error, kube::Error::Api(status) if status.is_already_exists());
-                    if is_there {
-                        Ok(false)
-                    } else {
-                        Err(definition::refused(cluster, &self.name, "create", error))
-                    }
-                }
+                // One of the same id that is being removed takes a moment to go.
+                Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(false),
+                Err(error) => Err(definition::refused(self.cluster, self.definition.name(), "create", error)),
             }
         });
         ensure!(
             created.await?,
             "another check uses {}, or one was killed less than two minutes ago: try again later",
-            self.name
+            self.definition.name()
         );
         Ok(())
     }
 
-    /// The kind of its objects in a version.
-    pub fn kind(&self, version: &str) -> Kind {
-        self.kind.clone().in_version(version)
+    async fn write(&self, change: Change<'_>) -> kube::Result<Value> {
+        self.cluster
+            .at(&Kind::definitions(), None, self.definition.name())
+            .write(change, How::default())
+            .await
     }
 
     /// Waits until its objects can be tried.
-    pub async fn until_served(&self, cluster: &Cluster, version: &str) -> Result<()> {
-        let kind = self.kind(version);
+    pub async fn until_served(&self, version: &str) -> Result<()> {
+        let (kind, name) = (self.definition.kind(version), self.definition.name());
         let served = until(SERVED_INTERVAL, SERVED_TIMEOUT, async || {
-            match cluster.first(1, &kind, None, ListParams::default().limit(1)).await {
+            match self.cluster.first(1, &kind, None, ListParams::default().limit(1)).await {
                 Ok(_) => Ok(true),
                 Err(kube::Error::Api(status)) if matches!(status.code, 404 | 503) => Ok(false),
                 Err(error) => Err(error).context("the scratch definition cannot be used"),
             }
         });
         if !served.await? {
-            let found = cluster.at(&Kind::definitions(), None, &self.name).read::<Value>().await;
-            bail!(
-                "the server does not serve the scratch definition {} after {} s: {}",
-                self.name,
-                SERVED_TIMEOUT.as_secs(),
-                found.map_or_else(
-                    |error| error.to_string(),
-                    |found| found.unwrap_or_default()["status"]["conditions"].to_string()
-                )
-            );
+            let found = self.cluster.at(&Kind::definitions(), None, name).read::<Value>().await;
+            let why = match found {
+                Ok(found) => found.unwrap_or_default()["status"]["conditions"].to_string(),
+                Err(error) => error.to_string(),
+            };
+            let seconds = SERVED_TIMEOUT.as_secs();
+            bail!("the server does not serve the scratch definition {name} after {seconds} s: {why}");
         }
         Ok(())
     }
 
     /// Extends the claim while `work` runs.
-    pub async fn while_claimed<T>(&self, cluster: &Cluster, work: impl Future<Output = T>) -> T {
+    pub async fn while_claimed<T>(&self, work: impl Future<Output = T>) -> T {
         let extend = async {
             loop {
                 sleep(CLAIM_INTERVAL).await;
                 let until = (Timestamp::now() + CLAIM).to_string();
                 let patch = json!({"metadata": {"annotations": {keys::SCRATCH_UNTIL: until}}});
                 // If it fails, it is tried again before the claim ends.
-                write(cluster, &self.name, Change::Merge(&patch)).await.ok();
+                self.write(Change::Merge(&patch)).await.ok();
             }
         };
         tokio::select! {
@@ -167,19 +157,17 @@ impl Scratch {
     }
 
     /// Removes it, if it is there.
-    pub async fn remove(self, cluster: &Cluster) -> Result<()> {
-        let name = &self.name;
+    pub async fn remove(self) -> Result<()> {
+        let (cluster, name) = (self.cluster, self.definition.name());
         let removed = match &self.creation {
             Creation::Refused => return Ok(()),
-            Creation::Done(uid) => {
-                delete(cluster, name, Some(uid.as_str())).await.map(drop).map_err(Error::from)
-            }
+            Creation::Done(uid) => delete(cluster, name, Some(uid)).await.map_err(Error::from),
             Creation::Unanswered => {
                 let deleted = async || Ok(delete(cluster, name, None).await?);
-                until(UNANSWERED_INTERVAL, UNANSWERED_TIMEOUT, deleted).await.map(drop)
+                until(UNANSWERED_INTERVAL, UNANSWERED_TIMEOUT, deleted).await
             }
         };
-        removed.with_context(|| {
+        removed.map(drop).with_context(|| {
             format!("the scratch definition {name} is left: delete it with `kubectl delete customresourcedefinition {name}`")
         })
     }
@@ -216,10 +204,6 @@ pub async fn remove_leftovers(cluster: &Cluster) -> Result<Vec<Leftover>> {
         leftovers.push(leftover);
     }
     Ok(leftovers)
-}
-
-async fn write(cluster: &Cluster, name: &str, change: Change<'_>) -> kube::Result<Value> {
-    cluster.at(&Kind::definitions(), None, name).write(change, How::default()).await
 }
 
 /// Deletes a definition; `false` if it is not there.
@@ -272,7 +256,7 @@ mod tests {
         let mut scratch = None;
         let checked = check(&cluster, &new, None, &mut scratch);
         timeout(Duration::from_secs(1), checked).await.unwrap_err();
-        scratch.unwrap().remove(&cluster).await.unwrap();
+        scratch.unwrap().remove().await.unwrap();
         let requests = requests.lock().unwrap();
         let deleted: Vec<_> = requests.iter().filter(|line| line.starts_with("DELETE")).collect();
         assert!(

@@ -1,16 +1,17 @@
 //! The definitions in files and folders, and on standard input.
 
 use std::{
-    io::Read,
+    fs,
+    io::{self, ErrorKind},
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use operator_templates::from_yaml;
+use serde_json::Value;
 
 use super::Definition;
 
-const STANDARD_INPUT: &str = "standard input";
 /// How the definitions of a chart are checked.
 const OF_A_CHART: &str = "pipe the output of `helm template --include-crds CHART`, with the values that enable them, into \
                           `kubectl catena upgrade check -`";
@@ -22,17 +23,8 @@ const OF_A_CHART: &str = "pipe the output of `helm template --include-crds CHART
 pub fn definitions(files: &[PathBuf]) -> Result<Vec<Definition>> {
     let mut all: Vec<Definition> = Vec::new();
     for file in files {
-        let is_input = file == Path::new("-");
-        let found = if is_input {
-            let mut text = String::new();
-            std::io::stdin().read_to_string(&mut text).context("standard input cannot be read")?;
-            parse(&text, STANDARD_INPUT)?
-        } else if file.is_dir() {
-            of_folder(file)?
-        } else {
-            of_file(file)?
-        };
-        let source = if is_input { STANDARD_INPUT.to_owned() } else { file.display().to_string() };
+        let found = if file.is_dir() { of_folder(file)? } else { of_file(file)? };
+        let source = source(file);
         ensure!(
             !found.is_empty(),
             "{source} holds no CustomResourceDefinition: name files or folders that do, or {OF_A_CHART}"
@@ -49,26 +41,35 @@ pub fn definitions(files: &[PathBuf]) -> Result<Vec<Definition>> {
     Ok(all)
 }
 
+fn is_standard_input(file: &Path) -> bool {
+    file == Path::new("-")
+}
+
+fn source(file: &Path) -> String {
+    if is_standard_input(file) { "standard input".to_owned() } else { file.display().to_string() }
+}
+
 fn of_file(file: &Path) -> Result<Vec<Definition>> {
-    let source = file.display().to_string();
-    let bytes = std::fs::read(file).with_context(|| format!("{source} cannot be read"))?;
-    let text = String::from_utf8(bytes)
-        .ok()
-        .with_context(|| format!("{source} is not text: name YAML files; for a chart, {OF_A_CHART}"))?;
-    parse(&text, &source)
+    let source = source(file);
+    let text =
+        if is_standard_input(file) { io::read_to_string(io::stdin()) } else { fs::read_to_string(file) };
+    let text = text.map_err(|error| match error.kind() {
+        ErrorKind::InvalidData => {
+            anyhow!("{source} is not text: name YAML files; for a chart, {OF_A_CHART}")
+        }
+        _ => anyhow!("{source} cannot be read: {error}"),
+    });
+    parse(&text?, &source)
 }
 
 /// Like `kubectl apply --filename FOLDER`: the manifests directly in it.
 fn of_folder(folder: &Path) -> Result<Vec<Definition>> {
-    let cannot = || format!("{} cannot be read", folder.display());
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(folder).with_context(cannot)? {
-        let file = entry.with_context(cannot)?.path();
-        let extension = file.extension().and_then(|extension| extension.to_str());
-        if matches!(extension, Some("yaml" | "yml" | "json")) {
-            files.push(file);
-        }
-    }
+    let files: io::Result<Vec<_>> =
+        fs::read_dir(folder).and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect());
+    let mut files = files.with_context(|| format!("{} cannot be read", folder.display()))?;
+    let extension =
+        |file: &PathBuf| file.extension().map(|extension| extension.to_string_lossy().into_owned());
+    files.retain(|file| matches!(extension(file).as_deref(), Some("yaml" | "yml" | "json")));
     files.sort();
     let found: Result<Vec<_>> = files.iter().map(|file| of_file(file)).collect();
     Ok(found?.into_iter().flatten().collect())
@@ -76,42 +77,20 @@ fn of_folder(folder: &Path) -> Result<Vec<Definition>> {
 
 /// The definitions in a text of YAML documents. Other documents may be anything.
 fn parse(text: &str, source: &str) -> Result<Vec<Definition>> {
+    ensure!(!text.trim().is_empty(), "{source} is empty");
     let mut found = Vec::new();
-    for document in documents(text).filter(|document| document.contains("CustomResourceDefinition")) {
-        let value = from_yaml(&document).with_context(|| format!("{source} is not YAML"))?;
-        let listed = match value["kind"].as_str() {
-            Some("CustomResourceDefinition") => vec![value],
-            Some("List" | "CustomResourceDefinitionList") => {
-                let items = value["items"].as_array().cloned().unwrap_or_default();
-                items.into_iter().filter(|item| item["kind"] == "CustomResourceDefinition").collect()
-            }
-            _ => Vec::new(),
-        };
-        for value in listed {
+    for document in text.split("\n---").filter(|document| document.contains("CustomResourceDefinition")) {
+        let mut value = from_yaml(document).with_context(|| format!("{source} is not YAML"))?;
+        let is_list = matches!(value["kind"].as_str(), Some("List" | "CustomResourceDefinitionList"));
+        let items = if is_list { value["items"].take() } else { Value::Array(vec![value]) };
+        let items = items.as_array().cloned().unwrap_or_default().into_iter();
+        for value in items.filter(|item| item["kind"] == "CustomResourceDefinition") {
             let name = value["metadata"]["name"].as_str().unwrap_or("without a name").to_owned();
-            found.push(
-                Definition::new(value)
-                    .with_context(|| format!("{source}: the definition {name} is not usable"))?,
-            );
+            let context = || format!("{source}: the definition {name} is not usable");
+            found.push(Definition::new(value).with_context(context)?);
         }
-    }
-    if text.trim().is_empty() {
-        bail!("{source} is empty");
     }
     Ok(found)
-}
-
-fn documents(text: &str) -> impl Iterator<Item = String> {
-    let mut documents = vec![String::new()];
-    for line in text.lines() {
-        if line == "---" || line.starts_with("--- ") {
-            documents.push(String::new());
-        } else if let Some(document) = documents.last_mut() {
-            document.push_str(line);
-            document.push('\n');
-        }
-    }
-    documents.into_iter()
 }
 
 #[cfg(test)]
@@ -127,7 +106,10 @@ mod tests {
         let list = json!({"apiVersion": "v1", "kind": "List", "items": [one, {"kind": "ConfigMap"}]});
         let text = format!("{{bad: [yaml\n---\n{one}\n--- # next\nkind: ConfigMap\n---\n{list}\n");
         assert_eq!(parse(&text, "here").unwrap().len(), 2);
+        assert_eq!(parse(&format!("---\r\n{one}\r\n---\r\n{one}\r\n"), "here").unwrap().len(), 2);
+        assert_eq!(parse(&format!("a: b\n--- {one}\n---\n"), "here").unwrap().len(), 1);
         assert!(parse("kind: ConfigMap\n", "here").unwrap().is_empty());
+        assert!(parse(" \n", "here").unwrap_err().to_string().contains("is empty"));
     }
 
     #[test]

@@ -2,16 +2,15 @@
 
 use std::time::Duration;
 
-use catena_cluster::{Change, Cluster, How};
+use catena_cluster::{Change, How};
 use kube::core::Status;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{LostField, Scratch, lost};
 
-/// Attempts of a request that fails for a reason that may pass.
-const ATTEMPTS: u32 = 5;
-const FIRST_PAUSE: Duration = Duration::from_millis(200);
+/// Milliseconds before a request is repeated that fails for a reason that may pass.
+const PAUSES: [u64; 4] = [200, 400, 800, 1600];
 
 /// The answer of the server about an object.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -24,17 +23,11 @@ pub struct Verdict {
 
 impl Verdict {
     /// Adds what another form of the object says.
-    pub fn add(&mut self, other: Self) {
-        for cause in other.refused {
-            if !self.refused.contains(&cause) {
-                self.refused.push(cause);
-            }
-        }
-        for field in other.lost {
-            if !self.lost.contains(&field) {
-                self.lost.push(field);
-            }
-        }
+    pub fn add(&mut self, mut other: Self) {
+        other.refused.retain(|cause| !self.refused.contains(cause));
+        self.refused.append(&mut other.refused);
+        other.lost.retain(|field| !self.lost.contains(field));
+        self.lost.append(&mut other.lost);
     }
 }
 
@@ -47,55 +40,51 @@ pub struct Cause {
     pub message: String,
 }
 
-/// Tries an object without any effect in a version of a scratch definition. Only its name is kept of its metadata, because
-/// neither labels nor owners depend on a schema, of which `present` is the one that the object has.
-pub async fn try_in(
-    cluster: &Cluster,
-    scratch: &Scratch,
-    version: &str,
-    present: &Value,
-    object: &Value,
-) -> kube::Result<Verdict> {
-    let mut tried = object.clone();
-    let (kind, name) = (scratch.kind(version), object["metadata"]["name"].as_str().unwrap_or_default());
-    tried["apiVersion"] = kind.resource.api_version.as_str().into();
-    tried["metadata"] = json!({"name": name});
-    let send = async |unknown_fields: &str| -> kube::Result<Value> {
-        let how = How { dry_run: true, unknown_fields, ..How::default() };
-        retried(async || cluster.at(&kind, None, name).write(Change::Create(&tried), how).await).await
-    };
-    let strict = match send("Strict").await {
-        Ok(_) => return Ok(Verdict::default()),
-        Err(kube::Error::Api(status)) if is_about_unknown_fields(&status) => status,
-        Err(kube::Error::Api(status)) if status.code == 422 => {
-            return Ok(Verdict { refused: causes(&status), ..Verdict::default() });
+impl Scratch<'_> {
+    /// Tries an object without any effect in a version of the definition. Only its name is kept of its metadata, because neither
+    /// labels nor owners depend on a schema, of which `present` is the one that the object has.
+    pub async fn verdict(&self, version: &str, present: &Value, object: &Value) -> kube::Result<Verdict> {
+        let mut tried = object.clone();
+        let (kind, name) =
+            (self.definition.kind(version), object["metadata"]["name"].as_str().unwrap_or_default());
+        tried["apiVersion"] = kind.resource.api_version.as_str().into();
+        tried["metadata"] = json!({"name": name});
+        let send = async |unknown_fields: &str| -> kube::Result<Value> {
+            let how = How { dry_run: true, unknown_fields, ..How::default() };
+            retried(async || self.cluster.at(&kind, None, name).write(Change::Create(&tried), how).await)
+                .await
+        };
+        let strict = match send("Strict").await {
+            Ok(_) => return Ok(Verdict::default()),
+            Err(kube::Error::Api(status)) if is_about_unknown_fields(&status) => status,
+            Err(kube::Error::Api(status)) if status.code == 422 => {
+                return Ok(Verdict { refused: causes(&status), ..Verdict::default() });
+            }
+            Err(error) => return Err(error),
+        };
+        // Unknown fields are found before anything else is validated.
+        match send("Ignore").await {
+            Ok(kept) => Ok(Verdict { lost: lost(&tried, &kept, present), ..Verdict::default() }),
+            Err(kube::Error::Api(status)) if status.code == 422 => {
+                let unknown = unknown_fields(&strict.message);
+                let lost = unknown.map(|path| LostField::named(path, &tried, present)).collect();
+                Ok(Verdict { refused: causes(&status), lost })
+            }
+            Err(error) => Err(error),
         }
-        Err(error) => return Err(error),
-    };
-    // Unknown fields are found before anything else is validated.
-    match send("Ignore").await {
-        Ok(kept) => Ok(Verdict { lost: lost(&tried, &kept, present), ..Verdict::default() }),
-        Err(kube::Error::Api(status)) if status.code == 422 => {
-            let unknown = unknown_fields(&strict.message);
-            let lost = unknown.map(|path| LostField::named(path, &tried, present)).collect();
-            Ok(Verdict { refused: causes(&status), lost })
-        }
-        Err(error) => Err(error),
     }
 }
 
 /// Repeats a request without effect while the server is busy, or has just learned of the kind.
 pub async fn retried<T>(request: impl AsyncFn() -> kube::Result<T>) -> kube::Result<T> {
-    let mut pause = FIRST_PAUSE;
-    for _ in 1..ATTEMPTS {
+    for pause in PAUSES {
         match request().await {
             Err(kube::Error::Api(status)) if !matches!(status.code, 404 | 429 | 500..) => {
                 return Err(kube::Error::Api(status));
             }
-            Err(_) => tokio::time::sleep(pause).await,
+            Err(_) => tokio::time::sleep(Duration::from_millis(pause)).await,
             done => return done,
         }
-        pause *= 2;
     }
     request().await
 }
@@ -156,6 +145,6 @@ mod tests {
         answer(422).await;
         assert_eq!(asked.replace(0), 1);
         answer(429).await;
-        assert_eq!(asked.get(), ATTEMPTS);
+        assert_eq!(asked.get(), 1 + PAUSES.len());
     }
 }

@@ -11,26 +11,21 @@ use crate::archive::{COMMAND_OF_OTHERS, commands};
 
 /// The kind that is left out only because a backup may be read by others.
 const SECRETS: &str = "secrets";
-/// Kinds that would do harm or nothing if they were created again, with the reason.
-const LEFT_OUT: [(&str, &str); 9] = [
+/// Kinds that would do harm if they were created again, with the reason.
+const HARMFUL: [(&str, &str); 4] = [
     ("pods", "their controllers adopt the live ones, and replace the others"),
     ("jobs.batch", "they would run again"),
     (SECRETS, "a backup may be read by others"),
+    ("replicasets.apps", "their Deployment creates them again, and they adopt the live pods"),
+];
+/// Kinds whose objects are written by controllers, or soon are of the past, with the reason.
+const NO_CONTENT: [(&str, &str); 6] = [
     ("events", "they tell of the past"),
     ("events.events.k8s.io", "they tell of the past"),
     ("endpoints", "their controller writes them"),
     ("endpointslices.discovery.k8s.io", "their controller writes them"),
     ("leases.coordination.k8s.io", "their holders write them"),
-    ("replicasets.apps", "their Deployment creates them again, and they adopt the live pods"),
-];
-/// Kinds whose objects are written by controllers, or soon are of the past.
-const NO_CONTENT: [&str; 6] = [
-    "events",
-    "events.events.k8s.io",
-    "endpoints",
-    "endpointslices.discovery.k8s.io",
-    "leases.coordination.k8s.io",
-    "pods.metrics.k8s.io",
+    ("pods.metrics.k8s.io", "they tell of the past"),
 ];
 /// Objects that Kubernetes puts into each namespace.
 const OF_EACH_NAMESPACE: [(&str, &str); 2] =
@@ -56,9 +51,9 @@ impl Collection<'_> {
         if self.is_chosen(&name) {
             return None;
         }
-        let harm = LEFT_OUT.iter().find(|(left_out, _)| *left_out == name).map(|(_, why)| *why);
-        let why =
-            harm.or_else(|| commands::is_of_others(kind, &self.commands).then_some(COMMAND_OF_OTHERS))?;
+        let known = HARMFUL.iter().chain(&NO_CONTENT).find(|(left_out, _)| *left_out == name);
+        let foreign = commands::is_of_others(kind, &self.commands).then_some(COMMAND_OF_OTHERS);
+        let why = known.map(|(_, why)| *why).or(foreign)?;
         Some(if name == SECRETS { format!("{why}: add {}", self.choice_of(&name)) } else { why.to_owned() })
     }
 
@@ -105,7 +100,7 @@ impl Collection<'_> {
             let object = Identity::new("", "", metadata.namespace.as_deref(), name);
             let is_known = metadata.uid.as_ref().is_some_and(|uid| self.known.contains(uid))
                 || self.used.contains(&(&*full_name, object));
-            let is_content = !NO_CONTENT.contains(&&*full_name)
+            let is_content = NO_CONTENT.iter().all(|(other, _)| *other != full_name)
                 && !OF_EACH_NAMESPACE.contains(&(&*full_name, name))
                 && !is_owned(metadata);
             if is_content && !is_known && !self.is_chosen(&full_name) {

@@ -4,8 +4,8 @@ use catena_api::keys;
 use catena_cluster::Identity;
 use serde_json::{Value, json};
 
-use super::{ATTEMPTS, GOING, Restoration, text};
-use crate::archive::{Manifest, create, manifest, rebind};
+use super::{ATTEMPTS, CONTESTED, GOING, Restoration, uid};
+use crate::archive::{Manifest, create, manifest};
 
 impl Restoration<'_> {
     /// The owner references with the uids of the live owners, which are found by their names.
@@ -13,14 +13,15 @@ impl Restoration<'_> {
         let references =
             manifest.object()["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
         let mut bound = Vec::new();
-        for (owner, reference) in manifest.owners().into_iter().zip(references) {
-            let known = self.uids.get(&owner.uid).map(str::to_owned);
-            let uid = match known {
-                Some(uid) => Some(uid),
-                None => self.uid_by_name(&owner).await?,
-            };
-            match uid {
-                Some(uid) => bound.push(rebind::owner_with(&uid, &reference)),
+        for (owner, mut reference) in manifest.owners().into_iter().zip(references) {
+            if self.uids.get(&owner.uid).is_none() {
+                self.find_uid(&owner).await?;
+            }
+            match self.uids.get(&owner.uid) {
+                Some(uid) => {
+                    reference["uid"] = uid.into();
+                    bound.push(reference);
+                }
                 None if self.is_left_out(&owner) => {}
                 None => return Err(format!("its owner {owner} is not there: restore or create that first")),
             }
@@ -28,48 +29,33 @@ impl Restoration<'_> {
         Ok(bound)
     }
 
-    async fn uid_by_name(&mut self, owner: &Identity) -> Result<Option<String>, String> {
-        let Some(kind) = self.cluster.kinds.of(owner).cloned() else { return Ok(None) };
-        let found = create::told(self.live(&kind, owner).get().await)?;
-        if found.as_ref().is_some_and(manifest::is_going) {
-            return Err(format!("its owner {owner}: {GOING}"));
+    async fn find_uid(&mut self, owner: &Identity) -> Result<(), String> {
+        match self.found(owner).await? {
+            Some(found) if manifest::is_going(&found) => return Err(format!("its owner {owner}: {GOING}")),
+            Some(found) => self.uids.insert(&owner.uid, &uid(&found)),
+            None => {}
         }
-        let uid = found.map(|found| text(&found, "uid"));
-        if let Some(uid) = &uid {
-            self.uids.insert(&owner.uid, uid);
-        }
-        Ok(uid)
+        Ok(())
     }
 
     /// Gives data or an ended command its owners, and completes it.
     pub(super) async fn bind(&mut self, object: &Manifest) -> Result<(), String> {
-        let identity = object.identity();
-        if self.uids.get(&identity.uid).is_none() {
+        if self.uids.get(&object.identity().uid).is_none() {
             return Ok(());
         }
         let owners = self.owners(object).await?;
-        let bound = self.uids.bound(object, &owners);
-        let mut patch = json!({"metadata": {}});
         // What a controller may have added meanwhile is the same.
-        for field in ["labels", "annotations", "ownerReferences"] {
-            if let Some(value) = bound["metadata"].get(field) {
-                patch["metadata"][field] = value.clone();
-            }
-        }
-        self.complete(&identity, object, patch).await
+        let patch = json!({"metadata": self.uids.bound(object, &owners)["metadata"]});
+        self.complete(object, patch).await
     }
 
     /// Completes an object that this restoration created, with a last change.
-    pub(super) async fn complete(
-        &self,
-        identity: &Identity,
-        manifest: &Manifest,
-        change: Value,
-    ) -> Result<(), String> {
-        let Some(kind) = self.cluster.kinds.of(identity) else { return Ok(()) };
-        let live = self.live(kind, identity);
+    pub(super) async fn complete(&self, manifest: &Manifest, change: Value) -> Result<(), String> {
+        let identity = self.uids.identity(manifest);
+        let Some(kind) = self.cluster.kinds.of(&identity) else { return Ok(()) };
+        let place = self.at(kind, &identity);
         for _ in 0..ATTEMPTS {
-            let found = create::told(live.get().await)?;
+            let found = create::told(place.read().await)?;
             let Some(found) = found.filter(|found| create::is_incomplete(found, &identity.uid)) else {
                 return Ok(());
             };
@@ -78,19 +64,19 @@ impl Restoration<'_> {
                 create::handed_over(&found, &identity.uid, self.uids.managed_fields(manifest));
             // A controller may have written its status meanwhile, and keeps these fields.
             patch["metadata"]["resourceVersion"] = found["metadata"]["resourceVersion"].clone();
-            match live.merge(&text(&found, "uid"), &patch).await {
+            match create::merge(place, "", &uid(&found), patch).await {
                 Err(kube::Error::Api(status)) if status.is_conflict() => {}
                 written => return create::told(written).map(drop),
             }
         }
-        Err("others change it all the time: restore again".to_owned())
+        Err(CONTESTED.to_owned())
     }
 
     /// Completes a `BasicDeployment`: from here on, its controller acts.
     pub(super) async fn resume(&mut self, deployment: &Manifest) {
-        let identity = deployment.identity();
-        if self.lost.contains(&identity.uid) {
-            let new = self.uids.get(&identity.uid).map(str::to_owned);
+        let uid = deployment.identity().uid;
+        if self.lost.contains(&uid) {
+            let new = self.uids.get(&uid).map(str::to_owned);
             if self.result.restored.iter().any(|restored| Some(&restored.uid) == new.as_ref()) {
                 let why = "it stays paused, because not everything below it could be brought back: correct that, and restore again";
                 self.fail(deployment, why.to_owned());
@@ -102,7 +88,7 @@ impl Restoration<'_> {
         if let Some(pin) = self.uids.pin(deployment) {
             change["metadata"]["annotations"][keys::PINNED_REVISION] = pin.into();
         }
-        if let Err(why) = self.complete(&identity, deployment, change).await {
+        if let Err(why) = self.complete(deployment, change).await {
             self.fail(deployment, why);
         }
     }

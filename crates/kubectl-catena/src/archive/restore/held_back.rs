@@ -1,61 +1,47 @@
 //! Objects that a restoration does not bring back, so that no command runs again.
 
 use catena_api::keys;
-use catena_cluster::{Identity, Kind};
+use catena_cluster::Identity;
 use serde_json::Value;
 
-use super::{Restoration, text};
+use super::{Restoration, uid};
 use crate::archive::{
     COMMAND_OF_OTHERS, Manifest, Note, REQUEST_OF_OTHERS, commands, create, manifest, order,
 };
 
 impl Restoration<'_> {
-    /// A backup may hold commands of other projects: of a kind that was chosen, or is known as one since. It also holds the
-    /// requests of their operators.
-    pub(super) async fn without_foreign_commands(
-        &mut self,
-        objects: Vec<Manifest>,
-        commands: &[Kind],
-    ) -> Vec<Manifest> {
-        let mut others = Vec::new();
-        for object in objects {
-            match self.why_left_out(&object, commands) {
-                Some(why) => self.leave_out(&object, why).await,
-                None => others.push(object),
+    /// Without what must not come back, and without what that owns and is no data. A backup may hold commands of other projects:
+    /// of a kind that was chosen, or is known as one since. It also holds the requests of their operators.
+    pub(super) async fn without_left_out(&mut self, mut objects: Vec<Manifest>) -> Vec<Manifest> {
+        loop {
+            let (before, mut others) = (objects.len(), Vec::new());
+            for object in objects {
+                match self.why_left_out(&object) {
+                    Some(why) => self.leave_out(&object, why).await,
+                    None => others.push(object),
+                }
             }
+            if others.len() == before {
+                return others;
+            }
+            objects = others;
         }
-        others
     }
 
-    fn why_left_out(&self, object: &Manifest, commands: &[Kind]) -> Option<&'static str> {
+    fn why_left_out(&self, object: &Manifest) -> Option<&'static str> {
         let identity = object.identity();
-        let is_declared =
-            self.cluster.kinds.of(&identity).is_some_and(|kind| commands::is_of_others(kind, commands));
+        let kind = self.cluster.kinds.of(&identity);
+        let is_declared = kind.is_some_and(|kind| commands::is_of_others(kind, &self.commands));
         if is_declared || identity.group() != keys::GROUP && object.is_bound() {
             return Some(COMMAND_OF_OTHERS);
         }
-        let is_request = !self.choices.dependents && commands::is_request_of_others(object, &self.uids);
-        is_request.then_some(REQUEST_OF_OTHERS)
-    }
-
-    /// Leaves out what the left out objects own, and what that owns, but no data: whoever makes its owner anew looks for it.
-    pub(super) async fn without_dependents_of_left_out(
-        &mut self,
-        mut objects: Vec<Manifest>,
-    ) -> Vec<Manifest> {
-        loop {
-            let (below, others): (Vec<_>, Vec<_>) = objects.into_iter().partition(|object| {
-                !order::comes_before_owners(object)
-                    && object.owners().iter().any(|owner| self.is_left_out(owner))
-            });
-            objects = others;
-            if below.is_empty() {
-                return objects;
-            }
-            for object in below {
-                self.leave_out(&object, "its owner is left out").await;
-            }
+        if !self.choices.dependents && commands::is_request_of_others(object, &self.uids) {
+            return Some(REQUEST_OF_OTHERS);
         }
+        // Whoever makes its owner anew looks for data.
+        let is_below = !order::comes_before_owners(object)
+            && object.owners().iter().any(|owner| self.is_left_out(owner));
+        is_below.then_some("its owner is left out")
     }
 
     pub(super) fn is_left_out(&self, object: &Identity) -> bool {
@@ -77,14 +63,14 @@ impl Restoration<'_> {
     async fn try_withdraw(&self, command: &Manifest) -> Result<(), String> {
         let identity = command.identity();
         let Some(kind) = self.cluster.kinds.of(&identity) else { return Ok(()) };
-        let live = self.live(kind, &identity);
+        let place = self.at(kind, &identity);
         // A write without an answer may have been done.
         let is_without_outcome = |found: &Value| {
             create::is_incomplete(found, &identity.uid) && !Manifest::of(found.clone()).has_ended()
         };
-        let Some(found) = create::told(live.get().await)?.filter(is_without_outcome) else { return Ok(()) };
-        create::told(live.delete(&text(&found, "uid")).await)?;
-        match create::told(live.get().await)?.filter(is_without_outcome) {
+        let Some(found) = create::told(place.read().await)?.filter(is_without_outcome) else { return Ok(()) };
+        create::told(place.delete(Some(&uid(&found))).await)?;
+        match create::told(place.read().await)?.filter(is_without_outcome) {
             Some(_) => Err("its finalizers hold it".to_owned()),
             None => Ok(()),
         }
@@ -94,11 +80,10 @@ impl Restoration<'_> {
     pub(super) async fn leave_out(&mut self, command: &Manifest, why: &str) {
         let identity = command.identity();
         self.progress.advance();
-        if let Some(kind) = self.cluster.kinds.of(&identity)
-            && let Ok(Some(found)) = self.live(kind, &identity).get().await
+        if let Ok(Some(found)) = self.found(&identity).await
             && !manifest::is_going(&found)
         {
-            let uid = text(&found, "uid");
+            let uid = uid(&found);
             self.uids.insert(&identity.uid, &uid);
             self.result.present.push(Identity { uid, ..identity });
             return;

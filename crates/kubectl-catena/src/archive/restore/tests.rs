@@ -8,7 +8,7 @@ use serde_json::json;
 use super::*;
 use crate::archive::{
     commands::{COMMAND_OF_OTHERS, REQUEST_OF_OTHERS},
-    index::Scope,
+    folder::Scope,
     manifest::tests::manifest,
 };
 
@@ -69,6 +69,10 @@ fn store(
                 objects.insert(place.to_owned(), object.clone());
                 (StatusCode::OK, object)
             }
+            Method::PUT => {
+                objects.insert(place.to_owned(), body.clone());
+                (StatusCode::OK, body.clone())
+            }
             Method::DELETE => {
                 objects.remove(place);
                 (StatusCode::OK, json!({"kind": "Status", "apiVersion": "v1", "status": "Success"}))
@@ -92,8 +96,8 @@ async fn restored(cluster: &Cluster, objects: Vec<Manifest>) -> Report {
 
 async fn restored_with(choices: Choices, cluster: &Cluster, objects: Vec<Manifest>) -> Report {
     let commands = command_kinds(cluster).await.unwrap();
-    let mut restoration = Restoration::new(cluster, choices, &objects);
-    restoration.all(objects, &commands).await;
+    let mut restoration = Restoration::new(cluster, choices, commands, &objects);
+    restoration.all(objects).await;
     restoration.result
 }
 
@@ -150,6 +154,19 @@ async fn an_object_that_lacks_something_of_the_backup_is_told_and_additions_of_o
         assert_eq!((report.present.len(), report.differing.len()), (1, differing), "{report:?}");
         assert!(report.differing.iter().all(|note| note.why.contains("in spec.replicas:")), "{report:?}");
     }
+}
+
+#[tokio::test]
+async fn an_overwritten_object_has_the_content_of_the_backup_and_stays_the_same_object() {
+    let metadata = json!({"name": "web", "namespace": "shop", "uid": "live", "resourceVersion": "7"});
+    let web = json!({"metadata": metadata, "spec": {"replicas": 2, "paused": true}});
+    let (cluster, _) = store(&[(DEPLOYMENT, web)], |_, _| None);
+    let overwrite = Choices { overwrite: true, ..Choices::default() };
+    let report = restored_with(overwrite, &cluster, vec![deployment()]).await;
+    assert_eq!((report.overwritten.len(), report.failed.len()), (1, 0), "{report:?}");
+    assert_eq!(report.overwritten[0].uid, "live");
+    let web = live(&cluster, DEPLOYMENT).await.unwrap();
+    assert_eq!((&web["metadata"], &web["spec"]), (&metadata, &json!({"replicas": 3})));
 }
 
 #[tokio::test]
@@ -280,7 +297,7 @@ impl Backup {
         let path = std::env::temp_dir().join(format!("catena-restore-{name}-{}", std::process::id()));
         let mut folder = Folder::begin(&path, Scope::default()).unwrap();
         folder.add("basicdeployments.catena.dev", &deployment()).unwrap();
-        folder.end(Vec::new(), Vec::new()).unwrap();
+        folder.end(false).unwrap();
         Self(path)
     }
 }
