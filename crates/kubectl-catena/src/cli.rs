@@ -7,7 +7,7 @@ use catena_cluster::Options;
 use clap::{Parser, Subcommand};
 
 use crate::{
-    commands::{backup, contract, held, history, inspect, issue, release, restore, templates, upgrade},
+    commands::{archive, contract, held, history, inspect, issue, release, templates, upgrade},
     screen::{Format, Output},
 };
 
@@ -71,13 +71,13 @@ enum Command {
         codes: 0 everything is in the folder; 1 something could not be read or kept, or there was nothing to save; 130 \
         interrupted."
     )]
-    Backup(backup::Arguments),
+    Backup(archive::Backup),
     /// Create the objects of a backup again, with their owners; with --namespace only those of a namespace
     #[command(
         after_help = "Example: kubectl catena restore shop-backup\n\nExit codes: 0 everything is there; 1 some objects could \
         not be brought back, or are there and differ from the backup; 130 interrupted. Repeat it to continue."
     )]
-    Restore(restore::Arguments),
+    Restore(archive::Restore),
     /// Check new definitions against the live objects, and migrate stored objects
     #[command(subcommand)]
     Upgrade(upgrade::Command),
@@ -109,8 +109,8 @@ impl Cli {
             }
             Command::Release(of) => release::run(cluster, of).await.map(done),
             Command::Contract(of) => contract::run(cluster, output, of).await,
-            Command::Backup(of) => backup::run(cluster, output, of).await,
-            Command::Restore(of) => restore::run(cluster, output, of).await,
+            Command::Backup(of) => archive::backup(cluster, output, of).await,
+            Command::Restore(of) => archive::restore(cluster, output, of).await,
             Command::Upgrade(of) => upgrade::run(cluster, output, of).await,
             Command::Templates(of) => templates::run(cluster, output, of).await,
         }

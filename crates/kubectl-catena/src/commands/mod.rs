@@ -1,13 +1,12 @@
-//! One file per command, and one for those that issue a command.
+//! One file per command, or for those that belong together.
 
-pub mod backup;
+pub mod archive;
 pub mod contract;
 pub mod held;
 pub mod history;
 pub mod inspect;
 pub mod issue;
 pub mod release;
-pub mod restore;
 pub mod templates;
 pub mod upgrade;
 
