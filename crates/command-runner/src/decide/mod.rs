@@ -34,8 +34,10 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(60);
 const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 /// The reasons of such waits.
 const PASSING: [&str; 3] = [reason::COMMANDS_NOT_OBSERVED, reason::KIND_NOT_SERVED, reason::SCOPE_MISMATCH];
-/// Age from which it is reported that a command is not bound: most are bound before.
-const BINDING_TIME: Duration = Duration::from_secs(10);
+/// Ages from which it is reported that a command waits for these reasons: most wait for less, and the status of a new one is written
+/// by command-binder, too.
+const UNTOLD: [(&str, Duration); 2] =
+    [(reason::NOT_BOUND, Duration::from_secs(10)), (reason::QUEUED, Duration::from_secs(3))];
 
 /// One step.
 #[derive(Clone, Debug, PartialEq)]
@@ -128,8 +130,9 @@ fn report(observed: &Observed, state: &State) -> Action {
     if new == command.row.status || is_held {
         return Action::Wait(rest);
     }
-    let left = BINDING_TIME.saturating_sub(time_between(created(command), observed.now));
-    if waits_for(state, &[reason::NOT_BOUND]) && !left.is_zero() {
+    let untold = UNTOLD.iter().find(|(reason, _)| waits_for(state, &[reason])).map(|(_, age)| *age);
+    let left = untold.unwrap_or_default().saturating_sub(time_between(created(command), observed.now));
+    if !left.is_zero() {
         return Action::Wait(left.min(rest));
     }
     // Mere numbers are gathered.

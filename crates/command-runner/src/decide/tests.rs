@@ -379,6 +379,18 @@ fn that_a_new_command_is_not_bound_is_not_reported_at_once() {
 }
 
 #[test]
+fn that_a_new_command_waits_for_an_older_one_is_not_reported_at_once() {
+    let old = restart("old", 10);
+    let queued = |created: &str| {
+        let new = json!({"metadata": {"creationTimestamp": created}});
+        let new = command(&kind("restarts", &json!({})), "new", 20, &new);
+        decide(&observed(&new, &[&old, &new], shop(&[], &json!({}))))
+    };
+    assert_eq!(queued("2026-01-01T11:59:58Z"), Action::Wait(Duration::from_secs(1)));
+    assert!(matches!(queued("2026-01-01T11:59:57Z"), Action::Report(_)));
+}
+
+#[test]
 fn a_deadline_ends_what_has_not_succeeded_by_then_and_nothing_else() {
     let with = |more: &Value| {
         let mut object = json!({"spec": {"deadline": 60}});
