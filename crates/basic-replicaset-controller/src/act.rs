@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use basic_replicaset_controller::{
-    adoption::Origin, decide::Action, error::Error, observed::TakenName, pod::PodRow, status::CONDITIONS,
+    adoption::Origin, decide::Action, error::Error, observed::TakenName, pod::PodRow, revision::subject,
+    status::CONDITIONS,
 };
 use catena_api::{BasicReplicaSet, keys};
 use kube::api::DeleteParams;
 use operator_kit::{
     report::{Failures, StatusAge},
     run::Requeue,
-    write::{Batch, Ownership, Writer},
+    write::{Batch, Ownership, Writer, located},
 };
 use operator_watch::{ApiError, Cause, Failure, ObjectId, Row, WriteTarget};
 use serde_json::{Value, json};
@@ -99,7 +100,10 @@ impl Executor {
         };
         let created = self.writer.for_object(own).create_with(&self.pods, make).await;
         created.map_err(|error| match error {
-            Error::Api(error) => error.set_by(&format!("the template {:?}", set.spec.template)).into(),
+            Error::Api(error) => {
+                let templates = &self.revisions.settings.current().templates;
+                located(error, templates, &set.spec.template, &subject(set, &suffix), ("v1", "Pod")).into()
+            }
             error => error,
         })
     }

@@ -12,12 +12,12 @@ pub fn status(observed: &Observed, state: &State) -> CommandStatus {
     let (command, now) = (&observed.command, observed.now);
     let (before, generation) = (&command.row.status, command.metadata.generation);
     let conditions = Conditions::new(generation.unwrap_or_default(), now);
-    let (succeeded, reason, message) = match state {
-        State::Waiting(told) => (None, &*told.reason, told.message.as_str()),
-        State::Due(_) => (None, reason::QUEUED, "it is about to be carried out"),
-        State::Running { message, .. } => (None, reason::RUNNING, message.as_str()),
-        State::Succeeded(message) => (Some(true), "Complete", message.as_str()),
-        State::Failed(told) => (Some(false), &*told.reason, told.message.as_str()),
+    let (succeeded, reason, message, progress) = match state {
+        State::Waiting(told) => (None, &*told.reason, told.message.as_str(), None),
+        State::Due(_) => (None, reason::QUEUED, "it is about to be carried out", None),
+        State::Running(run) => (None, reason::RUNNING, run.message.as_str(), run.progress.as_ref()),
+        State::Succeeded(run) => (Some(true), "Complete", run.message.as_str(), run.progress.as_ref()),
+        State::Failed(told) => (Some(false), &*told.reason, told.message.as_str(), None),
     };
     let conditions = match succeeded {
         Some(succeeded) => conditions.with(SUCCEEDED, succeeded, reason, message),
@@ -29,12 +29,11 @@ pub fn status(observed: &Observed, state: &State) -> CommandStatus {
         .with(Conditions::RECONCILING, succeeded.is_none(), reason, message)
         .while_true(Conditions::STALLED, succeeded == Some(false), reason, message);
     let started = before.start_time.clone().filter(|_| command.row.has_started());
-    let progress = if let State::Running { progress, .. } = state { progress.clone() } else { None };
     CommandStatus {
         observed_generation: generation,
         start_time: started.or_else(|| observed.has_run().then_some(Time(now))),
         completion_time: succeeded.map(|_| Time(now)),
-        progress: progress.or_else(|| before.progress.clone()),
+        progress: progress.or(before.progress.as_ref()).cloned(),
         conditions: conditions.since(&before.conditions),
     }
 }

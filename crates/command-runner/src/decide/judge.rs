@@ -22,17 +22,21 @@ pub enum State {
     Waiting(Told),
     /// It runs now, by this patch of its target.
     Due(Value),
-    /// It ran, and its outcome is awaited: what is told of it, and how far it is.
-    Running {
-        /// For people.
-        message: String,
-        /// As `2/5`.
-        progress: Option<String>,
-    },
-    /// It ran, and has succeeded: what is told of that.
-    Succeeded(String),
+    /// It ran, and its outcome is awaited.
+    Running(Account),
+    /// It ran, and has succeeded.
+    Succeeded(Account),
     /// It has failed.
     Failed(Told),
+}
+
+/// What is told of a command that ran.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Account {
+    /// For people.
+    pub message: String,
+    /// How far it is, as `2/5`.
+    pub progress: Option<String>,
 }
 
 /// A chain of checks; the first that applies decides.
@@ -157,19 +161,21 @@ fn outcome(command: &Command, target: &Target, now: Timestamp) -> Option<State> 
         return Some(State::Failed(failed));
     }
     let has_succeeded = run.succeeded.bool(&inputs.variables()).unwrap_or(false);
-    has_succeeded.then(|| {
-        let message = text(run.message.as_ref(), &inputs);
-        State::Succeeded(message.unwrap_or_else(|| "its target is as it asked".to_owned()))
-    })
+    has_succeeded.then(|| State::Succeeded(account(command, &inputs, "its target is as it asked")))
 }
 
 /// The state of a command that ran and has no outcome yet.
 fn running(command: &Command, target: &Target, now: Timestamp) -> State {
-    let (run, inputs) = (&command.row.run, inputs(command, target, now));
-    let message = text(run.message.as_ref(), &inputs);
-    State::Running {
-        message: message.unwrap_or_else(|| "it was carried out, and its outcome is awaited".to_owned()),
-        progress: text(run.progress.as_ref(), &inputs),
+    let inputs = inputs(command, target, now);
+    State::Running(account(command, &inputs, "it was carried out, and its outcome is awaited"))
+}
+
+/// The message is the given one where the kind has none.
+fn account(command: &Command, inputs: &Inputs<'_>, message: &str) -> Account {
+    let run = &command.row.run;
+    Account {
+        message: text(run.message.as_ref(), inputs).unwrap_or_else(|| message.to_owned()),
+        progress: text(run.progress.as_ref(), inputs),
     }
 }
 

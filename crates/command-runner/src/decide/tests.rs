@@ -594,6 +594,15 @@ fn mere_progress_is_written_every_few_seconds() {
 }
 
 #[test]
+fn a_success_tells_how_far_it_came() {
+    let told = json!({"status": {"progress": "0/2"}});
+    let one = command(&kind("restarts", &json!({})), "one", 10, &told);
+    let ready = shop(&[&one], &json!({"status": {"ready": true, "done": 2}}));
+    let Action::Report(status) = decide(&observed(&one, &[&one], ready)) else { panic!("no report") };
+    assert_eq!(status.progress.as_deref(), Some("2/2"));
+}
+
+#[test]
 fn an_end_is_final_and_consistent_for_people_and_tools() {
     let one = restart("one", 10);
     let ready = shop(&[&one], &json!({"status": {"ready": true}}));
