@@ -32,6 +32,8 @@ pub struct Pages {
     next: Option<ListParams>,
     /// The number of objects on the pages to come, if the server says so.
     pub remaining: Option<u64>,
+    /// The number of objects so far that cannot be read, each of which a warning names.
+    pub omitted: usize,
 }
 
 impl Pages {
@@ -45,7 +47,14 @@ impl Pages {
     /// A list of metadata, in one response unless the parameters limit it.
     #[must_use]
     pub fn of_metadata(client: &Client, url: String, params: ListParams) -> Self {
-        Self { client: client.clone(), url, is_metadata: true, next: Some(params), remaining: None }
+        Self {
+            client: client.clone(),
+            url,
+            is_metadata: true,
+            next: Some(params),
+            remaining: None,
+            omitted: 0,
+        }
     }
 
     /// The objects of the first pages, and whether these are all.
@@ -86,6 +95,7 @@ impl Pages {
             match lenient::read(item.get()) {
                 Ok(object) => objects.push(object),
                 Err(error) => {
+                    self.omitted += 1;
                     let omitted = omitted(&self.url, item.get(), &error);
                     eprintln!("{} {omitted}", Paint::for_stderr().tone(Tone::Bad, "warning:"));
                 }

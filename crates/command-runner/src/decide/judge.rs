@@ -126,9 +126,9 @@ fn overdue(owner: &Owner, has_run: bool) -> Told {
 /// Why a newer command, or too many of them, have taken the place of this one, by the record on the target or the end of that one.
 fn superseded(observed: &Observed, target: &Target, has_run: bool) -> Option<Told> {
     let own = recent(&observed.command);
-    // The status of one that has ended is enough where the record is lost.
+    // The status of one that has ended is enough where the record is lost; what its annotation tells, anybody may have written.
     let ended = superseding(&observed.line, &observed.command)
-        .filter(|newer| newer.row.has_ended() && newer.row.has_status)
+        .filter(|newer| newer.row.has_ended() && newer.row.has_status && !newer.row.is_annotated)
         .map(|newer| recent(newer));
     if let Some(newer) = target.ran.superseding(&own).or(ended.as_ref()) {
         let known = observed.line.iter().find(|other| other.metadata.uid.as_deref() == Some(&newer.uid));

@@ -1,6 +1,6 @@
 //! The objects of a definition: all of them in one version, and one of them in another version.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use catena_cluster::{Cluster, Kind, ObjectName};
 use futures::{StreamExt, stream};
 use kube::api::ListParams;
@@ -17,7 +17,7 @@ const PAGE_SIZE: u32 = 100;
 /// Does something with each object as it is in a version, and hands over what came of it. `doing` is shown as progress.
 ///
 /// # Errors
-/// When the objects cannot be listed.
+/// When the objects cannot be listed, or one of them cannot be read.
 pub async fn each<T>(
     cluster: &Cluster,
     definition: &Definition,
@@ -43,6 +43,11 @@ pub async fn each<T>(
         }
     }
     progress.clear();
+    let (name, omitted) = (definition.name(), pages.omitted);
+    ensure!(
+        omitted == 0,
+        "{omitted} of the objects of {name} cannot be read, as the warnings say; correct or delete them, and try again"
+    );
     Ok(())
 }
 
@@ -52,4 +57,26 @@ pub async fn read(cluster: &Cluster, kind: &Kind, object: &Value) -> kube::Resul
     let found =
         trial::retried(async || cluster.at(kind, namespace.as_deref(), &name).read::<Value>().await).await?;
     Ok(found.filter(|found| found["metadata"]["uid"] == object["metadata"]["uid"]))
+}
+
+#[cfg(test)]
+mod tests {
+    use catena_cluster::testing::serving;
+    use serde_json::json;
+
+    use super::*;
+    use crate::upgrade::definition::tests::definition;
+
+    #[tokio::test]
+    async fn an_object_that_cannot_be_read_is_not_passed_over() {
+        let deep = (0..200).fold(json!({}), |inner, _| json!({ "a": inner }));
+        let items = json!([{"metadata": {"name": "web"}}, {"metadata": {"name": "deep"}, "spec": deep}]);
+        let (cluster, _) = serving(move |_| Some(json!({"metadata": {}, "items": items})));
+        let definition = Definition::new(definition(&json!({}))).unwrap();
+        let mut seen = Vec::new();
+        let work = async |object: Value| object;
+        let all = each(&cluster, &definition, "v1", "reading", work, |place, _| seen.push(place.name)).await;
+        assert!(all.unwrap_err().to_string().starts_with("1 of the objects of"));
+        assert_eq!(seen, ["web"]);
+    }
 }

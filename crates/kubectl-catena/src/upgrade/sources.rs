@@ -23,7 +23,7 @@ const OF_A_CHART: &str = "pipe the output of `helm template --include-crds CHART
 pub fn definitions(files: &[PathBuf]) -> Result<Vec<Definition>> {
     let mut all: Vec<Definition> = Vec::new();
     for file in files {
-        let found = if file.is_dir() { of_folder(file)? } else { of_file(file)? };
+        let found = if !is_standard_input(file) && file.is_dir() { of_folder(file)? } else { of_file(file)? };
         let source = source(file);
         ensure!(
             !found.is_empty(),
