@@ -27,6 +27,8 @@ const TARGETS: [(&str, &str); 5] = [
     ("StatefulSet", "e"),
 ];
 const VERSION: &str = "v1";
+/// What the audit log has for a write whose process was killed before the answer, whether it took effect or not.
+const CUT_OFF: u16 = 504;
 /// The shipped description of restarts of workloads of Kubernetes.
 const RESTARTS: &str = include_str!("../../examples/commands/rollout-restarts.yaml");
 
@@ -158,11 +160,11 @@ async fn each_is_carried_out_once_in_order(for_each: usize, kills: usize) -> Res
     let ended = until_all_succeeded(&commands, TARGETS.len() * for_each).await?;
 
     println!("killed {} times, {} after a patch of a target", killed_after.len(), on_targets(&killed_after));
-    let accepted = |request: &Request, kind: &str, name: &str| {
+    let is_patch = |request: &Request, kind: &str, name: &str| {
         request.verb == "patch"
             && request.resource == format!("{}s", kind.to_lowercase())
             && (&*request.namespace, &*request.name) == (&*namespace.name, name)
-            && request.code < 300
+            && (request.code < 300 || request.code == CUT_OFF)
     };
     for (kind, name) in TARGETS {
         let made = made.get_mut(name).context("commands")?;
@@ -170,8 +172,9 @@ async fn each_is_carried_out_once_in_order(for_each: usize, kills: usize) -> Res
         let uids: Vec<_> = made.iter().filter_map(ResourceExt::uid).collect();
         let ran: Vec<_> = effects.iter().flat_map(Effects::so_far).filter(|uid| uids.contains(uid)).collect();
         assert_eq!(ran, uids, "the order of {kind} {name}");
-        let patches = log.until_logged(uids.len(), |request| accepted(request, kind, name)).await;
-        assert_eq!(patches.len(), uids.len(), "patches of {kind} {name}");
+        let patches = log.until_logged(uids.len(), |request| is_patch(request, kind, name)).await;
+        let accepted = patches.iter().filter(|request| request.code < 300).count();
+        assert!(accepted <= uids.len(), "{accepted} patches of {kind} {name}");
         let of_it = |uid: &String| ended.iter().find(|command| command.uid().as_ref() == Some(uid));
         let in_order: Vec<_> = uids.iter().filter_map(of_it).collect();
         for pair in in_order.windows(2) {
