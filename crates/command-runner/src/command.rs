@@ -98,7 +98,7 @@ impl CommandRow {
         let record = Record::on(&metadata);
         let is_annotated = record.is_some();
         let status = match record {
-            Some(record) => record.and(status),
+            Some(record) => record.and(status, has_status),
             None => status,
         };
         if let Some(fields) = object.as_object_mut() {
@@ -200,10 +200,11 @@ impl Record {
         (metadata.uid.as_ref() == Some(&record.uid)).then_some(record)
     }
 
-    /// Both records: it has ended or started if either says so.
-    fn and(self, status: CommandStatus) -> CommandStatus {
-        let (first, other) = if has_ended(&status) { (status, self.status) } else { (self.status, status) };
-        CommandStatus { start_time: first.start_time.or(other.start_time), ..first }
+    /// Both records: it has ended or started if either says so. Otherwise, that in the status is the newer one.
+    fn and(self, status: CommandStatus, has_status: bool) -> CommandStatus {
+        let is_newer = has_status && (has_ended(&status) || !has_ended(&self.status));
+        let (newer, older) = if is_newer { (status, self.status) } else { (self.status, status) };
+        CommandStatus { start_time: newer.start_time.or(older.start_time), ..newer }
     }
 
     /// The value of the annotation.

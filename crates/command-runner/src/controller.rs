@@ -50,7 +50,7 @@ impl Controller for Commands {
     }
 
     async fn act(&self, observed: Observed, action: Action) -> Result<Requeue, ApiError> {
-        if matches!(action, Action::Run(_)) && !self.observer.still_waits(&observed).await? {
+        if matches!(action, Action::Run(_)) && !self.observer.still_waits(&observed.command).await? {
             return Ok(Requeue::Untried(CATCH_UP_INTERVAL));
         }
         self.executor.act(&observed, action).await

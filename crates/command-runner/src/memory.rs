@@ -152,13 +152,15 @@ impl Memory {
         }
     }
 
-    /// Records a try of the patch of a command, after which its target is looked at again at once. One that is refused wakes those that it
-    /// held up.
+    /// Records a try of the patch of a command, after which its target is looked at again at once. One that is newly refused wakes those
+    /// that it held up.
     pub fn tried(&self, command: &Command, is_refused: bool) {
-        self.known(ObjectId::of(command).uid, |known| {
-            (known.looked, known.is_refused) = (None, is_refused);
+        let was_refused = self.known(ObjectId::of(command).uid, |known| {
+            known.looked = None;
+            replace(&mut known.is_refused, is_refused)
         });
-        if let Some(target) = command.row.target_id().filter(|_| is_refused) {
+        let is_new = is_refused && was_refused != Some(true);
+        if let Some(target) = command.row.target_id().filter(|_| is_new) {
             self.wake(target, Some(command));
         }
     }

@@ -2,16 +2,16 @@
 
 use std::{sync::Arc, time::Duration};
 
-use catena_api::{command::RecentCommands, keys};
+use catena_api::command::RecentCommands;
 use command_kinds::{Reference, schemas::Schemas};
 use command_runner::{
-    command::{Command, CommandRow, TargetId},
+    command::{Command, CommandRow},
     observed::{Look, Observed, Target},
 };
 use jiff::Timestamp;
 use kube::Client;
 use operator_kit::run::Backoffs;
-use operator_watch::{ApiError, Cause, Live, ObjectId, PrunedObject, ServedKind, ServedKinds};
+use operator_watch::{ApiError, Cause, Live, ObjectId, ServedKind, ServedKinds};
 
 use crate::memory::Memory;
 
@@ -38,14 +38,11 @@ impl Observer {
         for target in self.memory.left(ObjectId::of(&*command).uid) {
             self.memory.wake(&target, None);
         }
-        let command = self.as_told(command).await?;
         let (row, uid) = (&command.row, ObjectId::of(&*command).uid);
         let may_act =
             !row.has_ended() && row.target.is_some() && command.metadata.deletion_timestamp.is_none();
-        let line = match row.target_id().filter(|_| may_act) {
-            Some(target) => self.line(target).await,
-            None => Vec::new(),
-        };
+        let line = row.target_id().filter(|_| may_act).map(|target| self.memory.line(target));
+        let line = line.unwrap_or_default();
         let reference = row.target.as_ref().and_then(|target| target.as_ref().ok());
         let takes_status = if row.has_ended() { None } else { self.takes_status(&command).await };
         let refused = line.iter().map(|other| ObjectId::of(&**other).uid);
@@ -61,7 +58,7 @@ impl Observer {
             command: command.clone(),
         };
         let is_known_to_run = self.memory.has_run(uid);
-        let is_needed = may_act && (observed.needs_target() || is_known_to_run);
+        let is_needed = may_act && takes_status.is_some() && (observed.needs_target() || is_known_to_run);
         let Some(to) = reference.filter(|_| is_needed) else { return Ok(observed) };
         if observed.backoffs.everything().is_some() {
             return Ok(observed);
@@ -85,29 +82,6 @@ impl Observer {
     async fn takes_status(&self, command: &Command) -> Option<bool> {
         let schema = self.schemas.of(&command.source, |_| {}).await?;
         command.row.takes_status(schema)
-    }
-
-    /// A command without what its annotation tells, where its definition has a status for that: whoever may change the command can
-    /// write the annotation.
-    async fn as_told(&self, command: Arc<Command>) -> Result<Arc<Command>, ApiError> {
-        if !command.row.is_annotated || self.takes_status(&command).await != Some(true) {
-            return Ok(command);
-        }
-        // Of one that seems to have ended, not all is kept.
-        let row = self.now(&command, Some(true)).await?.unwrap_or_else(|| command.row.clone());
-        Ok(Arc::new(Command { row, ..Command::clone(&command) }))
-    }
-
-    /// The commands of a target, the oldest first.
-    async fn line(&self, target: &TargetId) -> Vec<Arc<Command>> {
-        let mut line = self.memory.line(target);
-        for command in &mut line {
-            // Where one cannot be read, it is as it seems.
-            if let Ok(told) = self.as_told(command.clone()).await {
-                *command = told;
-            }
-        }
-        line
     }
 
     async fn look(&self, command: &Command, to: &Reference) -> Result<Look, ApiError> {
@@ -140,35 +114,16 @@ impl Observer {
 
     /// Whether a command still exists and waits: read live, because with a stale cache it could run although it was
     /// cancelled, or a second time.
-    pub async fn still_waits(&self, observed: &Observed) -> Result<bool, ApiError> {
-        let command = &observed.command;
-        let now = self.now(command, observed.takes_status).await?;
-        let waits =
-            |now: CommandRow| now.owner == command.row.owner && !now.has_ended() && !now.has_started();
-        Ok(now.is_some_and(waits))
-    }
-
-    /// A command, live; `None` if it is not the same any more. Where its definition has a status for its run, its annotation is not read.
-    async fn now(
-        &self,
-        command: &Command,
-        takes_status: Option<bool>,
-    ) -> Result<Option<CommandRow>, ApiError> {
+    pub async fn still_waits(&self, command: &Command) -> Result<bool, ApiError> {
         let ObjectId { namespace, name, uid } = ObjectId::of(command);
-        let now = Live::object(&self.client, command.resource(), namespace, name).await?;
-        let is_same = |now: &PrunedObject| {
-            now.metadata.uid.as_deref() == Some(uid)
-                && now.metadata.generation == command.metadata.generation
-                && now.metadata.deletion_timestamp.is_none()
+        let Some(now) = Live::object(&self.client, command.resource(), namespace, name).await? else {
+            return Ok(false);
         };
-        Ok(now.filter(is_same).map(|mut now| {
-            if let Some(annotations) =
-                now.metadata.annotations.as_mut().filter(|_| takes_status == Some(true))
-            {
-                annotations.remove(keys::RUN);
-            }
-            CommandRow::of(&command.row.kind, &command.row.run, now)
-        }))
+        let is_same = now.metadata.uid.as_deref() == Some(uid)
+            && now.metadata.generation == command.metadata.generation
+            && now.metadata.deletion_timestamp.is_none();
+        let row = CommandRow::of(&command.row.kind, &command.row.run, now);
+        Ok(is_same && row.owner == command.row.owner && !row.has_ended() && !row.has_started())
     }
 }
 

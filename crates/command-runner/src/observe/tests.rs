@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use command_runner::command::TargetId;
 use operator_kit::{
     run::Triggers,
     testing::{Answer, Log, Sent, answering},
@@ -9,7 +10,7 @@ use operator_kit::{
 use serde_json::{Value, json};
 
 use super::*;
-use crate::fixtures::{command, kind, observed};
+use crate::fixtures::{command, kind};
 
 const SHOPS: &str = "/apis/apps.example/v1";
 const SHOP: &str = "/apis/apps.example/v1/namespaces/here/shops/a";
@@ -27,16 +28,16 @@ fn answers(is_namespaced: bool) -> Answers {
         "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "apps.example/v1", "resources": resources,
     });
     let shop = json!({"metadata": {"name": "a", "namespace": "here", "uid": "shop"}, "spec": {}});
-    Answers::from([(SHOPS, list), (SHOP, shop), (DEFINITION, definition(true))])
+    Answers::from([(SHOPS, list), (SHOP, shop), (DEFINITION, definition())])
 }
 
-fn definition(takes_run: bool) -> Value {
+fn definition() -> Value {
     let conditions = json!({
         "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"],
         "items": {"x-kubernetes-preserve-unknown-fields": true},
     });
     let status = json!({
-        "x-kubernetes-preserve-unknown-fields": takes_run, "properties": {"conditions": conditions},
+        "x-kubernetes-preserve-unknown-fields": true, "properties": {"conditions": conditions},
     });
     let version = json!({
         "name": "v1", "subresources": {"status": {}},
@@ -67,16 +68,6 @@ fn restart(more: &Value) -> Arc<Command> {
     command(&kind("restarts", &json!({"deadline": 1_000_000_000_i64})), "one", 10, more)
 }
 
-/// An annotation by which the command has ended.
-fn annotated() -> Value {
-    let condition = json!({
-        "type": "Succeeded", "status": "True", "reason": "Complete", "message": "", "observedGeneration": 1,
-        "lastTransitionTime": "2026-01-01T12:00:00Z",
-    });
-    let record = json!({"uid": "one", "startTime": "2026-01-01T12:00:00Z", "conditions": [condition]});
-    json!({"metadata": {"annotations": {keys::RUN: record.to_string()}}})
-}
-
 /// The same as the API server has it.
 fn live(more: &Value) -> Value {
     let mut object = json!({
@@ -89,25 +80,6 @@ fn live(more: &Value) -> Value {
     });
     crate::fixtures::merge(&mut object, more);
     object
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_annotation_tells_of_a_run_only_where_the_definition_has_no_status_for_it() {
-    for takes_run in [true, false] {
-        let mut answers = answers(true);
-        answers.insert(DEFINITION, definition(takes_run));
-        answers.insert(COMMAND, live(&annotated()));
-        let (observer, memory, _) = observer(answers);
-        let one = restart(&annotated());
-        assert!(one.row.has_ended() && one.row.object.is_none());
-        memory.came(&one.source.id, "one", one.row.target_id());
-        let seen = observer.observe(one, Backoffs::default()).await.unwrap();
-        let row = &seen.command.row;
-        assert_eq!([row.has_ended(), row.has_started(), row.object.is_none()], [!takes_run; 3]);
-        if takes_run {
-            assert!(observer.still_waits(&seen).await.unwrap());
-        }
-    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -126,12 +98,11 @@ async fn a_command_runs_only_while_the_api_server_shows_that_it_waits() {
     ] {
         let (observer, ..) = observer(Answers::from([(COMMAND, live(&more))]));
         let one = restart(&json!({}));
-        let seen = observed(&one, &[&one], Look::None);
-        assert_eq!(observer.still_waits(&seen).await.unwrap(), still_waits, "{more}");
+        assert_eq!(observer.still_waits(&one).await.unwrap(), still_waits, "{more}");
     }
     let one = restart(&json!({}));
     let (observer, ..) = observer(Answers::new());
-    assert!(!observer.still_waits(&observed(&one, &[&one], Look::None)).await.unwrap(), "it is gone");
+    assert!(!observer.still_waits(&one).await.unwrap(), "it is gone");
 }
 
 #[tokio::test(start_paused = true)]
