@@ -66,9 +66,11 @@ async fn each_costs_few_writes(targets: usize, for_each: usize) -> Result<()> {
     .await;
     println!("{count} commands of {targets} targets took {:.1?}", started.elapsed());
 
-    // The end of each is its last write.
-    let is_end = |request: &Request| request.user == RUNNER.user() && request.is_write();
-    log.until_logged(2 * count, |request| is_end(request) && request.namespace == namespace.name).await;
+    // At least the patch of its target and the end of each, which is its last write.
+    let is_written = |request: &Request| {
+        request.user == RUNNER.user() && request.is_write() && request.namespace == namespace.name
+    };
+    log.until_logged(2 * count, is_written).await;
     for ((controller, process, before), most) in processes.iter().zip([2, 4]) {
         let mut written = log.by(*controller, &namespace.name)?;
         written.retain(|request| request.is_write() && !request.resource.contains("events"));

@@ -165,9 +165,12 @@ impl Memory {
         }
     }
 
-    /// Whether the patch of a command was refused at the last try.
-    pub fn is_refused(&self, uid: &str) -> bool {
-        self.known(uid, |known| known.is_refused) == Some(true)
+    /// The uids of those commands whose patch was refused at the last try.
+    pub fn refused(&self, line: &[Arc<Command>]) -> HashSet<Box<str>> {
+        let shared = self.shared.lock();
+        let uids = line.iter().map(|command| ObjectId::of(&**command).uid);
+        let is_refused = |uid: &&str| shared.commands.get(*uid).is_some_and(|known| known.is_refused);
+        uids.filter(is_refused).map(Into::into).collect()
     }
 
     /// Whether a look at its target has shown that a command ran.
@@ -253,7 +256,7 @@ mod tests {
         memory.came(&one.source.id, "one", one.row.target_id());
         let refused = |is_refused| {
             memory.tried(&one, is_refused);
-            memory.is_refused("one")
+            memory.refused(std::slice::from_ref(&one)).contains("one")
         };
         assert_eq!([true, true, false].map(refused), [true, true, false]);
     }

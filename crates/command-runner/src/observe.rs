@@ -45,10 +45,9 @@ impl Observer {
         let line = line.unwrap_or_default();
         let reference = row.target.as_ref().and_then(|target| target.as_ref().ok());
         let takes_status = if row.has_ended() { None } else { self.takes_status(&command).await };
-        let refused = line.iter().map(|other| ObjectId::of(&**other).uid);
         let mut observed = Observed {
             now: Timestamp::now(),
-            refused: refused.filter(|uid| self.memory.is_refused(uid)).map(Into::into).collect(),
+            refused: self.memory.refused(&line),
             line,
             unknown: reference.filter(|_| may_act).and_then(|to| self.memory.unknown(&to.kind)),
             target: Look::None,

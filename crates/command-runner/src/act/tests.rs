@@ -69,7 +69,7 @@ async fn a_patch_that_the_api_server_refuses_is_remembered_and_no_other_failure(
         executor.memory.came(&one.source.id, "one", one.row.target_id());
         let seen = observed(&one, &[&one], target);
         executor.act(&seen, decide(&seen)).await.ok();
-        assert_eq!(executor.memory.is_refused("one"), is_refused);
+        assert_eq!(executor.memory.refused(&[one]).contains("one"), is_refused);
     }
 }
 

@@ -32,12 +32,11 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(60);
 /// Time between looks while a command waits for what may be there at any moment, and what no watch shows, such as a kind that is not
 /// served yet: most of them make no request.
 const RETRY_INTERVAL: Duration = Duration::from_secs(5);
-/// The reasons of such waits.
-const PASSING: [&str; 3] = [reason::COMMANDS_NOT_OBSERVED, reason::KIND_NOT_SERVED, reason::SCOPE_MISMATCH];
-/// Ages from which it is reported that a command waits for these reasons: most wait for less, and the status of a new one is written
+/// Age from which it is reported that a command is not bound: most are bound before.
+const BINDING_TIME: Duration = Duration::from_secs(10);
+/// Age from which it is reported that older commands are carried out first: most wait for less, and the status of a new one is written
 /// by command-binder, too.
-const UNTOLD: [(&str, Duration); 2] =
-    [(reason::NOT_BOUND, Duration::from_secs(10)), (reason::QUEUED, Duration::from_secs(3))];
+const QUEUING_TIME: Duration = Duration::from_secs(3);
 
 /// One step.
 #[derive(Clone, Debug, PartialEq)]
@@ -130,8 +129,12 @@ fn report(observed: &Observed, state: &State) -> Action {
     if new == command.row.status || is_held {
         return Action::Wait(rest);
     }
-    let untold = UNTOLD.iter().find(|(reason, _)| waits_for(state, &[reason])).map(|(_, age)| *age);
-    let left = untold.unwrap_or_default().saturating_sub(time_between(created(command), observed.now));
+    let told_at = match waits_for(state) {
+        reason::NOT_BOUND => BINDING_TIME,
+        reason::QUEUED => QUEUING_TIME,
+        _ => Duration::ZERO,
+    };
+    let left = told_at.saturating_sub(time_between(created(command), observed.now));
     if !left.is_zero() {
         return Action::Wait(left.min(rest));
     }
@@ -150,11 +153,15 @@ fn rest(observed: &Observed, state: &State) -> Duration {
     if observed.command.row.target_id().is_none() {
         return left;
     }
-    left.min(if waits_for(state, &PASSING) { RETRY_INTERVAL } else { LOOK_INTERVAL })
+    left.min(match waits_for(state) {
+        reason::COMMANDS_NOT_OBSERVED | reason::KIND_NOT_SERVED | reason::SCOPE_MISMATCH => RETRY_INTERVAL,
+        _ => LOOK_INTERVAL,
+    })
 }
 
-fn waits_for(state: &State, reasons: &[&str]) -> bool {
-    matches!(state, State::Waiting(Told { reason, .. }) if reasons.contains(&&**reason))
+/// The reason for which a command waits; empty if it does not.
+fn waits_for(state: &State) -> &str {
+    if let State::Waiting(Told { reason, .. }) = state { reason } else { "" }
 }
 
 /// Zero if the later time is before the earlier one.
