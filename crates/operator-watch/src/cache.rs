@@ -201,14 +201,19 @@ impl<R: Row> Rows<R> {
         if self.by_uid.get(row.id().uid).is_some_and(|ByUid(known)| known.equals(&row)) {
             return Vec::new();
         }
-        let old = self.remove(row.id().uid);
-        self.join_group(&row);
-        self.by_uid.insert(ByUid(row.clone()));
-        if old.as_ref().is_some_and(|old| old.is_quiet(&row)) {
+        let old = self.by_uid.replace(ByUid(row.clone())).map(|ByUid(old)| old);
+        // The former owner needs to know only if the row moved.
+        let moved = old.as_ref().filter(|old| old.index_key() != row.index_key()).cloned();
+        match &old {
+            Some(old) if moved.is_none() => self.leave_group(old, Some(row.clone())),
+            _ => self.join_group(&row),
+        }
+        if let Some(moved) = &moved {
+            self.leave_group(moved, None);
+        }
+        if old.is_some_and(|old| old.is_quiet(&row)) {
             return Vec::new();
         }
-        // The former owner needs to know only if the row moved.
-        let moved = old.filter(|old| old.index_key() != row.index_key());
         moved.into_iter().chain([row]).collect()
     }
 
@@ -217,20 +222,24 @@ impl<R: Row> Rows<R> {
         self.by_group.entry(group_in(row.id().namespace, group)).or_default().push(row.clone());
     }
 
+    /// Takes a row out of its group, or puts its successor in its place. Rows of a group have no order.
+    fn leave_group(&mut self, row: &Arc<R>, successor: Option<Arc<R>>) {
+        let Some(group) = row.index_key().map(|group| group_in(row.id().namespace, group)) else { return };
+        let Some(members) = self.by_group.get_mut(&group) else { return };
+        let place = members.iter().position(|member| Arc::ptr_eq(member, row));
+        match (place, successor) {
+            (Some(place), Some(successor)) => members[place] = successor,
+            (Some(place), None) => drop(members.swap_remove(place)),
+            (None, _) => {}
+        }
+        if members.is_empty() {
+            self.by_group.remove(&group);
+        }
+    }
+
     fn remove(&mut self, uid: &str) -> Option<Arc<R>> {
         let ByUid(old) = self.by_uid.take(uid)?;
-        let group = old.index_key().map(|group| group_in(old.id().namespace, group));
-        if let Some(group) = group
-            && let Some(members) = self.by_group.get_mut(&group)
-        {
-            // Rows of a group have no order.
-            if let Some(place) = members.iter().position(|member| Arc::ptr_eq(member, &old)) {
-                members.swap_remove(place);
-            }
-            if members.is_empty() {
-                self.by_group.remove(&group);
-            }
-        }
+        self.leave_group(&old, None);
         Some(old)
     }
 
@@ -259,7 +268,7 @@ impl<R: Row> Rows<R> {
 
 /// The key of a group in a namespace, whose name contains no slash.
 fn group_in(namespace: &str, group: &str) -> Box<str> {
-    format!("{namespace}/{group}").into()
+    [namespace, "/", group].concat().into()
 }
 
 #[cfg(test)]

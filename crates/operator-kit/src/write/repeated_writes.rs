@@ -4,17 +4,20 @@
 //! A write that undoes somebody's change is repeated only while somebody changes the object again, so fewer are too many.
 
 use std::{
+    borrow::Cow,
     collections::HashMap,
     hash::{DefaultHasher, Hash, Hasher},
     time::Duration,
 };
 
-use axum::http::{Request, header::CONTENT_TYPE};
+use axum::http::Request;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use kube::{api::GetParams, core::PartialObjectMeta};
+use memchr::{memchr_iter, memmem};
 use operator_watch::{Failure, Live, Named};
 use parking_lot::Mutex;
-use serde_json::{Map, Value};
+use serde::Deserialize;
+use serde_json::{Map, Value, value::RawValue};
 use tokio::time::Instant;
 
 use super::{ObjectWriter, send::Target};
@@ -159,42 +162,41 @@ impl Level {
 }
 
 /// A digest of the place and content of a write. It ignores the tests of a JSON patch, the transition times of conditions,
-/// and the version that a write relies on.
+/// and the version that a write relies on. The content may be large, so that it is not decoded.
 fn content(request: &Request<Vec<u8>>) -> u64 {
+    #[derive(Deserialize)]
+    struct Operation<'o> {
+        op: Cow<'o, str>,
+        path: Cow<'o, str>,
+        #[serde(borrow)]
+        value: Option<&'o RawValue>,
+    }
+
     let mut hasher = DefaultHasher::new();
     (request.method(), request.uri()).hash(&mut hasher);
-    let is_json_patch =
-        request.headers().get(CONTENT_TYPE).is_some_and(|r#type| r#type == "application/json-patch+json");
-    // Any other body is not decoded, because it may be large.
-    let is_status = request.uri().path().ends_with("/status");
-    let may_rely_on_version = || memchr::memmem::find(request.body(), b"\"resourceVersion\"").is_some();
-    let decode = || serde_json::from_slice::<Value>(request.body());
-    if is_json_patch && let Ok(Value::Array(operations)) = decode() {
-        let effective = operations.into_iter().filter(|operation| operation["op"] != "test");
-        effective.for_each(|operation| timeless(operation).hash(&mut hasher));
-    } else if (is_status || may_rely_on_version())
-        && let Ok(mut object) = decode()
-    {
-        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-            metadata.remove("resourceVersion");
+    if let Ok(operations) = serde_json::from_slice::<Vec<Operation<'_>>>(request.body()) {
+        for Operation { op, path, value } in operations.iter().filter(|operation| operation.op != "test") {
+            let value = value.map(|value| without(b"\"lastTransitionTime\":", value.get().as_bytes()));
+            (op, path, value).hash(&mut hasher);
         }
-        timeless(object).hash(&mut hasher);
     } else {
-        request.body().hash(&mut hasher);
+        let parts = without(b"\"resourceVersion\":", request.body());
+        parts.iter().for_each(|part| without(b"\"lastTransitionTime\":", part).hash(&mut hasher));
     }
     hasher.finish()
 }
 
-/// A value without the transition times of conditions.
-fn timeless(value: Value) -> Value {
-    match value {
-        Value::Object(fields) => {
-            let others = fields.into_iter().filter(|(name, _)| name != "lastTransitionTime");
-            others.map(|(name, value)| (name, timeless(value))).collect()
-        }
-        Value::Array(items) => items.into_iter().map(timeless).collect(),
-        value => value,
+/// The parts of a JSON text between the values of a field, which are texts without escapes.
+fn without<'t>(field: &[u8], mut json: &'t [u8]) -> Vec<&'t [u8]> {
+    let mut parts = Vec::new();
+    while let Some(at) = memmem::find(json, field) {
+        let (before, value) = json.split_at(at + field.len());
+        parts.push(before);
+        let mut quotes = memchr_iter(b'"', value);
+        json = quotes.nth(1).map_or(b"", |end| &value[end..]);
     }
+    parts.push(json);
+    parts
 }
 
 impl ObjectWriter<'_> {
@@ -225,6 +227,7 @@ fn has(fields: &Value, field: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use axum::http::header::CONTENT_TYPE;
     use serde_json::json;
 
     use super::*;

@@ -12,10 +12,7 @@ mod source;
 mod tree;
 mod trials;
 
-use std::{
-    collections::{BTreeMap, HashSet},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use minijinja::{Environment, UndefinedBehavior, Value as TemplateValue, context};
 use serde_json::Value;
@@ -41,8 +38,17 @@ pub struct Templates {
     broken: BTreeMap<String, TemplateError>,
     names: Vec<String>,
     declared: BTreeMap<String, Declared>,
+    mentioned: BTreeMap<String, Mentioned>,
     own_domain: String,
     are_many: bool,
+}
+
+/// What a template mentions. It may read more.
+#[derive(Default)]
+struct Mentioned {
+    has_suffix: bool,
+    /// The names of parameters, in order.
+    parameters: Vec<String>,
 }
 
 /// The values that a template can use.
@@ -113,7 +119,16 @@ impl Templates {
                 broken.insert(name.clone(), TemplateError::refused(name, problem));
             }
         }
+        let mentioned = environment.templates().map(|(name, template)| {
+            let variables = template.undeclared_variables(true);
+            let parameters = variables.iter().filter_map(|variable| variable.strip_prefix("parameters."));
+            let mut parameters: Vec<String> = parameters.map(str::to_owned).collect();
+            parameters.sort_unstable();
+            let has_suffix = template.undeclared_variables(false).contains("suffix");
+            (name.to_owned(), Mentioned { has_suffix, parameters })
+        });
         Self {
+            mentioned: mentioned.collect(),
             environment,
             trees: Trees::default(),
             broken,
@@ -141,7 +156,7 @@ impl Templates {
                     "parameters.{template}: there is no template of this name; use one of those under templates ({known})"
                 ));
             }
-            let declared = Declared::read(&template, parameters, &self.mentioned(&template), &mut mistakes);
+            let declared = Declared::read(&template, parameters, self.mentioned(&template), &mut mistakes);
             self.declared.insert(template, declared);
         }
         mistakes
@@ -150,13 +165,12 @@ impl Templates {
     /// Whether a template reads `{{ suffix }}`.
     #[must_use]
     pub fn reads_suffix(&self, name: &str) -> bool {
-        self.reads(name, false).contains("suffix")
+        self.mentioned.get(name).is_some_and(|mentioned| mentioned.has_suffix)
     }
 
-    /// The names of the variables that a template mentions, or of their fields, such as `parameters.image`.
-    fn reads(&self, name: &str, are_fields: bool) -> HashSet<String> {
-        let template = self.environment.get_template(name);
-        template.map(|template| template.undeclared_variables(are_fields)).unwrap_or_default()
+    /// The names of the parameters that a template mentions.
+    fn mentioned(&self, name: &str) -> &[String] {
+        self.mentioned.get(name).map_or(&[], |mentioned| &mentioned.parameters)
     }
 
     /// The names of all templates.

@@ -6,13 +6,14 @@ use regex::Regex;
 
 type Pattern = LazyLock<Result<Regex, regex::Error>>;
 
-/// What matters outside of blocks: comments, raw text, and the start of a block.
+/// What matters outside of blocks: comments, raw text, and the start of a block. To the engine, only ASCII characters are blanks
+/// or parts of a name.
 static OUTSIDE: Pattern =
-    LazyLock::new(|| Regex::new(r"(?s)\{#.*?#\}|\{%[-+]?\s*raw\b.*?endraw\b|\{[\{%][-+]?"));
+    LazyLock::new(|| Regex::new(r"(?s)\{#.*?#\}|\{%[-+]?(?-u:\s*raw\b).*?endraw(?-u:\b)|\{[\{%][-+]?"));
 /// The tokens in a block; the first one is its end.
 static INSIDE: Pattern = LazyLock::new(|| {
     Regex::new(
-        r#"(?s)[-+]?[%\}]\}|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\.\w+|\bis\s+(?:not\s+)?\w+|\w+|[=!<>]=|\s+|."#,
+        r#"(?s)[-+]?[%\}]\}|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|(?-u:\.\w+|\bis\s+(?:not\s+)?\w+|\w+|[=!<>]=|\s+)|."#,
     )
 });
 /// The tokens that end an operand of `~`.

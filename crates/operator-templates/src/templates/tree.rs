@@ -9,7 +9,7 @@ use std::{
 
 use minijinja::{Error, ErrorKind, Output, State, Value as Inserted, value::Object};
 use parking_lot::Mutex;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, map::Entry};
 
 use super::{
     TemplateError,
@@ -188,11 +188,13 @@ impl Filling<'_> {
                 for (key, field) in fields {
                     let key = self.text(key, Place::Other)?;
                     let field = self.node(field, place.of(&key))?;
-                    if filled.contains_key(&key) {
-                        let problem = format!("the key {key:?} is there twice");
-                        return Err(not_yaml(self.template, &problem));
+                    match filled.entry(key) {
+                        Entry::Vacant(place) => drop(place.insert(field)),
+                        Entry::Occupied(first) => {
+                            let problem = format!("the key {:?} is there twice", first.key());
+                            return Err(not_yaml(self.template, &problem));
+                        }
                     }
-                    filled.insert(key, field);
                 }
                 filled.into()
             }
@@ -201,6 +203,10 @@ impl Filling<'_> {
     }
 
     fn text(&mut self, text: &str, place: Place) -> Result<String, TemplateError> {
+        // Most texts have no mark.
+        if !text.contains(END) {
+            return Ok(text.to_owned());
+        }
         let mut filled = String::with_capacity(text.len());
         for (before, kept) in parts(text, self.values) {
             filled.push_str(before);
