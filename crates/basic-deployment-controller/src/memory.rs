@@ -59,7 +59,8 @@ impl Memory {
     pub fn settled_as(&self, uid: &str, desired: &Desired) -> Option<Value> {
         let memory = self.0.lock();
         let (hash, form) = memory.get(uid)?.settled.as_ref()?;
-        (*hash == desired.hash).then(|| desired.seen_in(form.as_ref().unwrap_or(&desired.object)))
+        let as_rendered = || desired.comparable();
+        (*hash == desired.hash).then(|| form.as_ref().map_or_else(as_rendered, |form| desired.seen_in(form)))
     }
 
     /// The last replicas that were set on each child, by its uid.

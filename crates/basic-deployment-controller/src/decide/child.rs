@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::{
-    child::Child,
+    child::{Child, projection},
     decide::{
         action::Action,
         exchange::{next_former, share_of_wanted},
@@ -73,9 +73,10 @@ fn align(child: &Arc<Child>, desired: &Desired, observed: &Observed) -> Option<A
     }
     // What it was handed before is no change by somebody else.
     let is_handed = desired.handed.is_recorded_on(child);
-    let seen = desired.seen_in(&child.object);
+    let rendered = desired.comparable();
+    let seen = projection(&rendered, &child.object);
     let is_as = |wanted: &Value| drift::means_the_same(wanted, &seen);
-    let has_drifted = !is_as(&desired.comparable()) && !observed.settled_as.as_ref().is_some_and(is_as);
+    let has_drifted = !is_as(&rendered) && !observed.settled_as.as_ref().is_some_and(is_as);
     let heal = if is_handed && has_drifted { change(child, desired, observed, true) } else { None };
     heal.or_else(|| {
         let (field, patch) = drift::added_keys(child, desired)?;
