@@ -1,6 +1,6 @@
 //! Each step: its requests, and the effects of each answer.
 
-use std::sync::Arc;
+use std::{slice, sync::Arc};
 
 use command_runner::{
     command::{Command, CommandRow},
@@ -81,7 +81,7 @@ async fn a_patch_counts_as_refused_until_one_succeeds() {
     let seen = observed(&one, &[&one], target);
     for is_refused in [true, true, true, false] {
         executor.act(&seen, decide(&seen)).await.ok();
-        assert_eq!(executor.memory.refused(&[one.clone()]).contains("one"), is_refused);
+        assert_eq!(executor.memory.refused(slice::from_ref(&one)).contains("one"), is_refused);
     }
 }
 

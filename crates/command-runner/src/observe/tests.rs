@@ -1,6 +1,6 @@
 //! The requests for a command and its target, and what each answer shows.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, slice};
 
 use command_runner::command::TargetId;
 use operator_kit::{
@@ -148,7 +148,7 @@ async fn an_end_in_a_status_counts_for_others_only_where_the_definition_has_one_
     without["spec"]["versions"][0].as_object_mut().unwrap().remove("subresources");
     for (definition, counts) in [(definition(), true), (without, false)] {
         let (observer, ..) = observer(Answers::from([(DEFINITION, definition)]));
-        assert_eq!(observer.with_status(&[ended.clone()]).await.contains("restarts"), counts);
+        assert_eq!(observer.with_status(slice::from_ref(&ended)).await.contains("restarts"), counts);
     }
 }
 
