@@ -6,6 +6,7 @@ use catena_api::command::RecentCommands;
 use command_kinds::{Reference, schemas::Schemas};
 use command_runner::{
     command::{Command, CommandRow},
+    line::is_open,
     observed::{Look, Observed, Target},
 };
 use jiff::Timestamp;
@@ -39,12 +40,12 @@ impl Observer {
         for target in self.memory.left(uid) {
             self.memory.wake(&target, None);
         }
-        let may_act =
-            !row.has_ended() && row.target.is_some() && command.metadata.deletion_timestamp.is_none();
+        let may_act = is_open(&command);
         let line = row.target_id().filter(|_| may_act).map(|target| self.memory.line(target));
         let line = line.unwrap_or_default();
         let reference = row.target.as_ref().and_then(|target| target.as_ref().ok());
-        let takes_status = if row.has_ended() { None } else { self.takes_status(&command).await };
+        let schema = if row.has_ended() { None } else { self.schemas.of(&command.source, |_| {}).await };
+        let takes_status = schema.and_then(|schema| row.takes_status(schema));
         let mut observed = Observed {
             now: Timestamp::now(),
             refused: self.memory.refused(&line),
@@ -72,12 +73,6 @@ impl Observer {
             self.memory.ran(command);
         }
         Ok(observed)
-    }
-
-    /// Whether the definition of a command has a status for its run.
-    async fn takes_status(&self, command: &Command) -> Option<bool> {
-        let schema = self.schemas.of(&command.source, |_| {}).await?;
-        command.row.takes_status(schema)
     }
 
     /// The kinds with a status for a run, among those of the commands that ran, ended and supersede others.
