@@ -166,22 +166,26 @@ async fn a_queue_runs_in_order(namespace: &Namespace) -> Result<()> {
     Ok(())
 }
 
-/// The proof on the target, then the status of the command: each alone is enough.
+/// The proof on the target, then the status of the command, then both: each alone is enough, and who has seen one needs none.
 async fn what_was_wiped_is_not_repeated(namespace: &Namespace) -> Result<()> {
     let deployments = api(namespace, "apps", "Deployment");
     let log = AuditLog::from_now()?;
     let merge = PatchParams::default();
     let before = restarts(namespace).get("deployment").await?;
-    let wiped = Patch::Merge(json!({"metadata": {"annotations": {(keys::COMMANDS): null}}}));
+    let without_proof = Patch::Merge(json!({"metadata": {"annotations": {(keys::COMMANDS): null}}}));
     let proven = deployments.get("deployment").await?.annotations()[keys::COMMANDS].clone();
-    deployments.patch("deployment", &merge, &wiped).await?;
+    deployments.patch("deployment", &merge, &without_proof).await?;
     sleep(SETTLED).await;
     assert_eq!(restarts(namespace).get("deployment").await?.data["status"], before.data["status"]);
 
     let put_back = Patch::Merge(json!({"metadata": {"annotations": {(keys::COMMANDS): proven}}}));
     deployments.patch("deployment", &merge, &put_back).await?;
-    let wiped = Patch::Merge(json!({"status": null}));
-    restarts(namespace).patch_status("deployment", &merge, &wiped).await?;
+    let without_status = Patch::Merge(json!({"status": null}));
+    restarts(namespace).patch_status("deployment", &merge, &without_status).await?;
+    until_outcome(namespace, "deployment", "True", "Complete").await;
+
+    deployments.patch("deployment", &merge, &without_proof).await?;
+    restarts(namespace).patch_status("deployment", &merge, &without_status).await?;
     until_outcome(namespace, "deployment", "True", "Complete").await;
     assert_eq!(patches(&log, namespace, "deployment")?.len(), 0, "it ran again");
     Ok(())

@@ -31,6 +31,12 @@ impl Fields<'_> {
     }
 
     /// # Errors
+    /// The problem with a field, unless that is right.
+    pub fn check(&self, is_right: bool, field: &str, problem: &str) -> Result<(), String> {
+        if is_right { Ok(()) } else { Err(self.problem(field, problem)) }
+    }
+
+    /// # Errors
     /// The field, and the mistake in its expression.
     pub fn compile(&self, field: &str, text: &str) -> Result<Expression, String> {
         Expression::compile(self.of(field), text, self.variables).map_err(|error| error.to_string())

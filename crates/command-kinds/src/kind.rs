@@ -159,9 +159,7 @@ impl CommandKind {
         let KindFile { id, group, version, resource, kind, description } = file;
         let fields = Fields::of_kind(&id);
         for (name, text) in [("id", &id), ("version", &version), ("resource", &resource), ("kind", &kind)] {
-            if text.is_empty() {
-                return Err(fields.problem(name, "is empty; set it"));
-            }
+            fields.check(!text.is_empty(), name, "is empty; set it")?;
         }
         let description = description.compile(&fields)?;
         let targets = description.target.iter().flat_map(|target| &target.kinds);
@@ -234,21 +232,14 @@ impl DescriptionFile {
 
     /// Whether its parts fit together.
     fn check(&self, fields: &Fields<'_>) -> Result<(), String> {
+        let problem =
+            "is missing; say in it which target a command has, or in expire when a command is deleted";
+        fields.check(self.target.is_some() || self.expiry.is_some(), "target", problem)?;
         let is_owned = self.mode == Mode::Owner;
-        if self.target.is_none() && self.expiry.is_none() {
-            let problem =
-                "is missing; say in it which target a command has, or in expire when a command is deleted";
-            return Err(fields.problem("target", problem));
-        }
-        if self.controller && !is_owned {
-            let problem = "applies only to mode: Owner; remove it, or set that mode";
-            return Err(fields.problem("controller", problem));
-        }
-        if self.run.is_some() && (self.target.is_none() || !is_owned) {
-            let problem = "applies only to commands with a target and mode: Owner, because the owner proves who may run on it; set both";
-            return Err(fields.problem("run", problem));
-        }
-        Ok(())
+        let problem = "applies only to mode: Owner; remove it, or set that mode";
+        fields.check(is_owned || !self.controller, "controller", problem)?;
+        let problem = "applies only to commands with a target and mode: Owner, because the owner proves who may run on it; set both";
+        fields.check(self.run.is_none() || self.target.is_some() && is_owned, "run", problem)
     }
 }
 
@@ -267,26 +258,20 @@ impl TargetReference<String> {
 
     /// Whether a reference can choose among several kinds.
     fn check(&self, fields: &Fields<'_>) -> Result<(), String> {
-        if self.kinds.is_empty() {
-            return Err(fields.problem("target.kinds", "is empty; list the possible kinds of a target"));
-        }
-        if self.kinds.len() > 1 && self.kind.is_none() && self.group.is_none() {
-            let problem = "is missing; set it, because it chooses one of several target.kinds";
-            return Err(fields.problem("target.kind", problem));
-        }
+        let problem = "is empty; list the possible kinds of a target";
+        fields.check(!self.kinds.is_empty(), "target.kinds", problem)?;
+        let chooses = self.kinds.len() == 1 || self.kind.is_some() || self.group.is_some();
+        let problem = "is missing; set it, because it chooses one of several target.kinds";
+        fields.check(chooses, "target.kind", problem)?;
         let kinds: Vec<_> = self.kinds.iter().map(|kind| &kind.resource).collect();
         for (index, ApiResource { kind, group, .. }) in kinds.iter().enumerate() {
             for other in kinds.iter().take(index).filter(|other| other.kind == *kind) {
-                if other.group == *group {
-                    let problem = format!("{kind} of the group {group:?} is listed twice; remove one");
-                    return Err(fields.problem("target.kinds", &problem));
-                }
-                if self.group.is_none() {
-                    let problem = format!(
-                        "is missing; set it, because it chooses one of several target.kinds that are called {kind}"
-                    );
-                    return Err(fields.problem("target.group", &problem));
-                }
+                let problem = format!("{kind} of the group {group:?} is listed twice; remove one");
+                fields.check(other.group != *group, "target.kinds", &problem)?;
+                let problem = format!(
+                    "is missing; set it, because it chooses one of several target.kinds that are called {kind}"
+                );
+                fields.check(self.group.is_some(), "target.group", &problem)?;
             }
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! The kinds of commands of a controller, which change at run time.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use kube::Client;
 use operator_kit::{
@@ -69,27 +69,20 @@ where
     pub fn current(&self) -> Vec<Arc<CommandKind>> {
         let settings = self.settings.current();
         let kinds = (*settings).as_ref();
-        let mut wanted = kinds.listed.clone();
         let mut definitions = self.definitions.lock();
-        if kinds.are_discovered {
-            let changed = self.changed.clone();
-            let definitions = definitions.get_or_insert_with(|| {
-                let changed = move || changed.notify_one();
-                Definitions::follow(self.client.clone(), &self.watches, self.events.clone(), changed)
-            });
-            for found in definitions.kinds() {
-                let is_same = |kind: &Arc<CommandKind>| {
-                    (&kind.resource.group, &kind.resource.plural)
-                        == (&found.resource.group, &found.resource.plural)
-                };
-                if !wanted.iter().any(is_same) {
-                    wanted.push(found);
-                }
-            }
-        } else {
+        if !kinds.are_discovered {
             *definitions = None;
+            return kinds.listed.clone();
         }
-        wanted
+        let definitions = definitions.get_or_insert_with(|| {
+            let changed = self.changed.clone();
+            let changed = move || changed.notify_one();
+            Definitions::follow(self.client.clone(), &self.watches, self.events.clone(), changed)
+        });
+        let key = |kind: &CommandKind| (kind.resource.group.clone(), kind.resource.plural.clone());
+        let listed: HashSet<_> = kinds.listed.iter().map(|kind| key(kind)).collect();
+        let described = definitions.kinds().into_iter().filter(|kind| !listed.contains(&key(kind)));
+        kinds.listed.iter().cloned().chain(described).collect()
     }
 
     /// Waits until they may have changed. It may be dropped at any time.

@@ -114,9 +114,7 @@ impl RunFile {
         let needs_spec = !succeeded.fields().iter().any(is_date);
         // What its values and conditions give is known only when it is rendered.
         let has_spec = top_keys(&self.patch).is_none_or(|keys| keys.iter().any(|key| key == "spec"));
-        if needs_spec && !has_spec {
-            return Err(fields.problem("succeeded", UNDATED));
-        }
+        fields.check(has_spec || !needs_spec, "succeeded", UNDATED)?;
         let template = Templates::compile(&BTreeMap::from([(PATCH.to_owned(), self.patch)]), keys::GROUP);
         if let Some(problem) = template.broken().next() {
             return Err(fields.problem(PATCH, &problem.to_string()));
@@ -144,11 +142,7 @@ impl Rule<String> {
         let Self { when, reason, message, message_expression } = self;
         let is_word = reason.starts_with(|first: char| first.is_ascii_uppercase())
             && reason.chars().all(|character| character.is_ascii_alphanumeric());
-        if !is_word {
-            return Err(
-                fields.problem("reason", &format!("{reason:?} is not one PascalCase word; write one"))
-            );
-        }
+        fields.check(is_word, "reason", &format!("{reason:?} is not one PascalCase word; write one"))?;
         if message.is_some() == message_expression.is_some() {
             return Err(format!("{}: needs either message or messageExpression; set one", fields.name));
         }

@@ -55,30 +55,26 @@ impl Schemas {
         {
             return *schema;
         }
-        let know = |schema, again_at| {
-            let known = Known { watch: source.clone(), schema, again_at };
-            self.known.lock().insert(source.id.clone(), known);
-            schema
-        };
+        // Concurrent passes look it up concurrently.
         let resource = &source.watched.resource;
-        let definition = match self.definition(resource).await {
-            Ok(definition) => definition,
+        let (schema, again_at) = match self.definition(resource).await {
+            Ok(definition) => {
+                let schema = definition.map(|found| StatusSchema::of(&found.data, &resource.version));
+                let schema = schema.unwrap_or_default();
+                warn(schema);
+                (Some(schema), None)
+            }
             Err(error) => {
-                tracing::warn!(
-                    entry = &*source.id,
-                    "it is unknown whether its schema has conditions: {error}"
-                );
+                let entry = &*source.id;
+                tracing::warn!(entry, "it is unknown whether its schema has conditions: {error}");
                 // A missing right may stay so, and Events need none on the definition.
                 let unread = StatusSchema { is_unread: true, ..StatusSchema::default() };
                 let schema = (error.cause == Cause::Forbidden).then_some(unread);
-                return know(schema, Some(Instant::now() + RETRY_DELAY));
+                (schema, Some(Instant::now() + RETRY_DELAY))
             }
         };
-        let schema = definition.map(|definition| StatusSchema::of(&definition.data, &resource.version));
-        let schema = schema.unwrap_or_default();
-        warn(schema);
-        // Concurrent passes look it up concurrently.
-        know(Some(schema), None)
+        self.known.lock().insert(source.id.clone(), Known { watch: source.clone(), schema, again_at });
+        schema
     }
 
     /// The definition of a kind, if it has one. Kinds of the core group have none, and the chart grants no right to look

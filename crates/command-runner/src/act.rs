@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use catena_api::{CommandStatus, command::SUCCEEDED, keys};
 use command_runner::{
-    command::{REPORTED, Record},
+    command::{REPORTED, annotation},
     decide::Action,
     observed::Observed,
 };
@@ -61,7 +61,7 @@ impl Executor {
         let kind = WriteTarget::unwatched(target.resource.clone());
         let written = self.writer.for_object(id).merge(&kind, patch).await;
         // Whatever has become of the patch, the target tells it.
-        self.memory.tried(&observed.command, written.as_ref().is_err_and(ApiError::is_refusal));
+        self.memory.tried(&observed.command, written.as_ref().err());
         match written {
             Err(error) if error.cause == Cause::Conflict => Ok(Requeue::Untried(CONFLICT_DELAY)),
             written => written.map(|()| Requeue::Now),
@@ -80,7 +80,7 @@ impl Executor {
         }
         let mut patch = json!({ "metadata": id });
         patch["metadata"]["resourceVersion"] = version.into();
-        patch["metadata"]["annotations"] = json!({keys::RUN: Record::text(id.uid, status)});
+        patch["metadata"]["annotations"] = json!({keys::RUN: annotation(id.uid, status)});
         writes.merge(kind, &patch).await?;
         if let Some(Condition { status: outcome, reason, message, .. }) =
             Conditions::find(&status.conditions, SUCCEEDED)

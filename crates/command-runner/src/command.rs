@@ -16,8 +16,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use operator_kit::report::Conditions;
 use operator_watch::{PrunedObject, Watched};
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The types of the conditions of a command that are this controller's.
 pub const REPORTED: [&str; 3] = [SUCCEEDED, Conditions::RECONCILING, Conditions::STALLED];
@@ -40,12 +39,10 @@ pub struct CommandRow {
     pub expires_at: Timestamp,
     /// Why that is the default instead of its own deadline, which cannot be read: it does not run.
     pub broken_deadline: Option<String>,
-    /// What this controller has reported of it.
+    /// The report in its status.
     pub status: CommandStatus,
-    /// Whether an annotation tells a part of that.
-    pub is_annotated: bool,
-    /// Whether that is in its status, and not only in its annotation.
-    pub has_status: bool,
+    /// The report in its annotation, which whoever may change the command can write.
+    pub annotated: CommandStatus,
     /// The finalizers that its deletion waits for, if that has begun.
     pub finalizers: Vec<String>,
     /// All of it but its status, for expressions. Of most commands, which have ended, it is not kept.
@@ -72,38 +69,14 @@ pub struct TargetId {
     pub uid: Box<str>,
 }
 
-/// The record of a run on a command whose definition has no status for it.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct Record {
-    /// The uid of the command.
-    uid: String,
-    #[serde(flatten)]
-    status: CommandStatus,
-}
-
 impl CommandRow {
     /// Trims an object of the kind.
     #[must_use]
     pub fn of(kind: &Arc<CommandKind>, run: &Arc<Run>, object: PrunedObject) -> Self {
         let metadata = object.metadata.clone();
         let mut object = kind.whole(object);
-        let mut status: CommandStatus = serde_json::from_value(object["status"].take()).unwrap_or_default();
-        status.conditions = Conditions::of_types(&status.conditions, &REPORTED);
-        // As long as none has a generation, they are the defaults of the definition; but an end is one, whoever has told it.
-        let is_default = status.conditions.iter().all(|condition| condition.observed_generation.is_none());
-        if is_default && !has_ended(&status) {
-            status.conditions.clear();
-        }
-        let has_status = Conditions::find(&status.conditions, SUCCEEDED).is_some();
-        let record = Record::on(&metadata);
-        let is_annotated = record.is_some();
-        let status = match record {
-            Some(record) => record.and(status, has_status),
-            None => status,
-        };
-        if let Some(fields) = object.as_object_mut() {
-            fields.remove("status");
-        }
+        let status = object.as_object_mut().and_then(|fields| fields.remove("status"));
+        let (status, annotated) = (reported(status.unwrap_or_default()), annotated(&metadata));
         let whole = Object(&object);
         let is_command = kind.filter.as_ref().is_none_or(|filter| whole.holds(filter).unwrap_or(false));
         let target = kind.target.as_ref().filter(|_| is_command).map(|target| target.read(&whole));
@@ -116,33 +89,44 @@ impl CommandRow {
             Err(error) => (DEFAULT_DEADLINE, Some(error.to_string())),
         };
         let expires_at = created.saturating_add(SignedDuration::from_secs(seconds));
-        Self {
+        let mut row = Self {
             kind: kind.clone(),
             run: run.clone(),
             target,
             owner,
             expires_at: expires_at.unwrap_or(Timestamp::MAX),
             broken_deadline,
-            object: (!has_ended(&status)).then(|| Arc::new(object)),
             status,
-            is_annotated,
-            has_status,
+            annotated,
             finalizers,
-        }
+            object: None,
+        };
+        row.object = (!row.has_ended()).then(|| Arc::new(object));
+        row
     }
 
-    /// Whether it has succeeded or failed: it never runs again, and its status never changes.
+    /// Whether it has succeeded or failed, as one of its reports says: it never runs again, and its status never changes.
     #[must_use]
     pub fn has_ended(&self) -> bool {
-        has_ended(&self.status)
+        has_ended(&self.status) || has_ended(&self.annotated)
     }
 
-    /// Whether its status says that it ran, beside a condition of this controller: the time alone may be somebody else's. One
-    /// whose proof is gone is not repeated.
+    /// Whether one of its reports says that it ran. One whose proof is gone is not repeated.
     #[must_use]
     pub fn has_started(&self) -> bool {
-        let is_told = self.status.conditions.iter().any(|condition| condition.observed_generation.is_some());
-        self.status.start_time.is_some() && is_told
+        has_started(&self.status) || has_started(&self.annotated)
+    }
+
+    /// Whether its status says that it ran and has ended, whatever its annotation says.
+    #[must_use]
+    pub fn ran_to_its_end(&self) -> bool {
+        has_started(&self.status) && has_ended(&self.status)
+    }
+
+    /// The report that is kept up to date.
+    #[must_use]
+    pub fn report(&self, takes_status: Option<bool>) -> &CommandStatus {
+        if takes_status == Some(true) { &self.status } else { &self.annotated }
     }
 
     /// The target to which it is bound.
@@ -161,8 +145,45 @@ impl CommandRow {
     /// elsewhere for a lack of the right to read its definition.
     #[must_use]
     pub fn takes_status(&self, schema: StatusSchema) -> Option<bool> {
-        (!schema.is_unread || !self.has_status).then_some(schema.takes_run)
+        let has_status = Conditions::find(&self.status.conditions, SUCCEEDED).is_some();
+        (!schema.is_unread || !has_status).then_some(schema.takes_run)
     }
+}
+
+/// The part of a status that is this controller's.
+fn reported(status: Value) -> CommandStatus {
+    let mut status: CommandStatus = serde_json::from_value(status).unwrap_or_default();
+    status.conditions = Conditions::of_types(&status.conditions, &REPORTED);
+    // As long as none has a generation, they are the defaults of the definition; but an end is one, whoever has told it.
+    if !has_generation(&status) && !has_ended(&status) {
+        status.conditions.clear();
+    }
+    status
+}
+
+/// The report in an annotation. That on a copy of a command is about another one.
+fn annotated(metadata: &ObjectMeta) -> CommandStatus {
+    let text = metadata.annotations.as_ref().and_then(|all| all.get(keys::RUN));
+    let record: Value = text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    let is_own = metadata.uid.as_deref().is_some_and(|uid| record["uid"] == uid);
+    if is_own { reported(record) } else { CommandStatus::default() }
+}
+
+/// The value of the annotation with a report.
+#[must_use]
+pub fn annotation(uid: &str, status: &CommandStatus) -> String {
+    let mut record = json!(status);
+    record["uid"] = json!(uid);
+    record.to_string()
+}
+
+/// Whether a report says that a command ran, beside a condition of this controller: the time alone may be somebody else's.
+pub(crate) fn has_started(status: &CommandStatus) -> bool {
+    status.start_time.is_some() && has_generation(status)
+}
+
+fn has_generation(status: &CommandStatus) -> bool {
+    status.conditions.iter().any(|condition| condition.observed_generation.is_some())
 }
 
 fn has_ended(status: &CommandStatus) -> bool {
@@ -190,28 +211,6 @@ impl Owner {
             (None, Some(other)) => Self::Other(format!("{} {}", other.kind, other.name)),
             (None, None) => Self::None,
         }
-    }
-}
-
-impl Record {
-    /// The record on a command that is its own.
-    fn on(metadata: &ObjectMeta) -> Option<Self> {
-        let record: Self = serde_json::from_str(metadata.annotations.as_ref()?.get(keys::RUN)?).ok()?;
-        (metadata.uid.as_ref() == Some(&record.uid)).then_some(record)
-    }
-
-    /// Both records: it has ended or started if either says so. Otherwise, that in the status is the newer one.
-    fn and(self, status: CommandStatus, has_status: bool) -> CommandStatus {
-        let is_newer = has_status && (has_ended(&status) || !has_ended(&self.status));
-        let (newer, older) = if is_newer { (status, self.status) } else { (self.status, status) };
-        CommandStatus { start_time: newer.start_time.or(older.start_time), ..newer }
-    }
-
-    /// The value of the annotation.
-    #[must_use]
-    pub fn text(uid: &str, status: &CommandStatus) -> String {
-        let record = Self { uid: uid.to_owned(), status: status.clone() };
-        serde_json::to_string(&record).unwrap_or_default()
     }
 }
 

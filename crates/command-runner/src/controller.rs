@@ -50,8 +50,12 @@ impl Controller for Commands {
     }
 
     async fn act(&self, observed: Observed, action: Action) -> Result<Requeue, ApiError> {
-        if matches!(action, Action::Run(_)) && !self.observer.still_waits(&observed.command).await? {
-            return Ok(Requeue::Untried(CATCH_UP_INTERVAL));
+        if matches!(action, Action::Run(_)) {
+            let command = &observed.command;
+            let still_waits = self.observer.still_waits(command).await;
+            if !still_waits.inspect_err(|error| self.memory.tried(command, Some(error)))? {
+                return Ok(Requeue::Untried(CATCH_UP_INTERVAL));
+            }
         }
         self.executor.act(&observed, action).await
     }
@@ -70,7 +74,7 @@ mod tests {
     use operator_kit::{
         report::Events,
         run::Triggers,
-        testing::{Answer, Sent, answering},
+        testing::{Answer, Sent, answering, refused},
         write::Writer,
     };
     use operator_watch::ServedKinds;
@@ -79,8 +83,8 @@ mod tests {
     use super::*;
     use crate::fixtures::{command, kind, observed, shop};
 
-    /// The requests of a step that runs a command, which the API server has like this.
-    async fn run(live: Answer) -> Vec<Sent> {
+    /// The requests of a step that runs a command, which the API server has like this, and whether it holds up no other one.
+    async fn run(live: Answer) -> (Vec<Sent>, bool) {
         let (client, log) = answering(move |sent| match &*sent.verb {
             "GET" => live.clone(),
             _ => Answer::Done,
@@ -93,11 +97,12 @@ mod tests {
         );
         let observer = Observer::new(client.clone(), ServedKinds::new(client), memory.clone());
         let one = command(&kind("restarts", &json!({})), "one", 10, &json!({}));
+        memory.came(&one.source.id, "one", one.row.target_id());
         let seen = observed(&one, &[&one], shop(&[], &json!({})));
         let action = decide(&seen);
         assert!(matches!(action, Action::Run(_)));
-        Commands { observer, executor, memory }.act(seen, action).await.unwrap();
-        log.take()
+        Commands { observer, executor, memory: memory.clone() }.act(seen, action).await.ok();
+        (log.take(), memory.refused(&[one]).contains("one"))
     }
 
     #[tokio::test(start_paused = true)]
@@ -106,9 +111,19 @@ mod tests {
         let metadata = json!({"name": "one", "uid": "one", "generation": 1, "ownerReferences": [owner]});
         let mut live = json!({"metadata": metadata, "spec": {"target": "a"}});
         live["metadata"]["namespace"] = json!("here");
-        let verbs = |sent: Vec<Sent>| sent.into_iter().map(|sent| sent.verb).collect::<Vec<_>>();
-        assert_eq!(verbs(run(Answer::Object(live.clone())).await), ["GET", "MERGE"]);
+        let verbs = async |live| {
+            let (sent, _) = run(live).await;
+            sent.into_iter().map(|sent| sent.verb).collect::<Vec<_>>()
+        };
+        assert_eq!(verbs(Answer::Object(live.clone())).await, ["GET", "MERGE"]);
         live["metadata"]["uid"] = json!("another");
-        assert_eq!(verbs(run(Answer::Object(live)).await), ["GET"]);
+        assert_eq!(verbs(Answer::Object(live)).await, ["GET"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_command_that_may_not_be_read_holds_up_no_other() {
+        for (code, is_refused) in [(403, true), (500, false)] {
+            assert_eq!(run(refused(code)).await.1, is_refused);
+        }
     }
 }

@@ -77,11 +77,10 @@ pub fn shop(ran: &[&Arc<Command>], more: &Value) -> Look {
         "status": {"observedGeneration": 3, "ready": false, "broken": false, "done": 1},
     });
     merge(&mut object, more);
-    let is_terminating = !object["metadata"]["deletionTimestamp"].is_null();
     let ran = ran
         .iter()
         .fold(RecentCommands::default(), |ran, command| ran.with(command_runner::command::recent(command)));
-    Look::Found(Box::new(Target { resource: SHOPS.clone(), object, ran, is_terminating }))
+    Look::Found(Box::new(Target { resource: SHOPS.clone(), object, ran }))
 }
 
 /// An observation of a command among these.
@@ -94,6 +93,8 @@ pub fn observed(command: &Arc<Command>, line: &[&Arc<Command>], target: Look) ->
         unknown: None,
         target,
         refused: HashSet::new(),
+        with_status: line.iter().map(|command| command.source.id.clone()).collect(),
+        was_proven: false,
         takes_status: Some(true),
         since_told: None,
     }

@@ -21,13 +21,9 @@ pub fn candidates(line: &[Arc<Command>], now: Timestamp) -> Vec<&Arc<Command>> {
     waiting().rev().filter(|command| command.row.run.supersedes).chain(oldest).collect()
 }
 
-/// The command that has taken the place of an older one, if its status is right.
+/// Whether a newer command has taken the place of an older one, if its report is right.
 #[must_use]
-pub fn superseding<'l>(line: &'l [Arc<Command>], older: &Command) -> Option<&'l Arc<Command>> {
-    line.iter().rfind(|newer| takes_place(newer, older))
-}
-
-fn takes_place(newer: &Command, older: &Command) -> bool {
+pub fn takes_place(newer: &Command, older: &Command) -> bool {
     newer.row.run.supersedes && newer.row.has_started() && order(newer, older).is_gt()
 }
 
@@ -42,7 +38,7 @@ pub fn concerned<'l>(
     line.iter().filter(move |command| {
         let may_be_next = next.iter().any(|next| is_same(next, command));
         let is_affected = match by {
-            None => command.row.has_started() || superseding(line, command).is_some(),
+            None => command.row.has_started() || line.iter().any(|newer| takes_place(newer, command)),
             Some(other) => takes_place(other, command),
         };
         is_open(command) && (may_be_next || is_affected)

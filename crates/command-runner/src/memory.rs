@@ -14,9 +14,12 @@ use command_runner::{
 };
 use jiff::Timestamp;
 use operator_kit::run::Triggers;
-use operator_watch::ObjectId;
+use operator_watch::{ApiError, ObjectId};
 use parking_lot::Mutex;
 use tokio::time::Instant;
+
+/// Number of former targets of a command whose other commands a pass wakes: a replica that does not lead makes none.
+const MAX_LEFT: usize = 16;
 
 /// The memory of all commands. The commands themselves are in the stores of their watches: an entry here is only a hint.
 #[derive(Clone)]
@@ -30,8 +33,8 @@ pub struct Memory {
 #[derive(Default)]
 struct Shared {
     kinds: Vec<Arc<CommandKind>>,
-    /// The uids of commands, by their target.
-    by_target: HashMap<TargetId, HashSet<Box<str>>>,
+    /// The uids and kinds of commands, by their target.
+    by_target: HashMap<TargetId, HashMap<Box<str>, Arc<str>>>,
     /// By the uid of the command.
     commands: HashMap<Box<str>, Known>,
 }
@@ -42,7 +45,6 @@ struct Known {
     target: Option<TargetId>,
     /// The targets that it had before, and whose other commands were not woken since.
     left: Vec<TargetId>,
-    kind: Arc<str>,
     ran: bool,
     is_refused: bool,
     looked: Option<Instant>,
@@ -64,18 +66,17 @@ impl Memory {
 
     /// Records a command that came or changed.
     pub fn came(&self, kind: &Arc<str>, uid: &str, target: Option<&TargetId>) {
-        let mut shared = self.shared.lock();
-        let known = shared.commands.entry(uid.into()).or_default();
-        known.kind = kind.clone();
-        let former = replace(&mut known.target, target.cloned());
-        if former.as_ref() == target {
-            return;
-        }
-        known.left.extend(former.clone());
-        shared.leave(former.as_ref(), uid);
+        let shared = &mut *self.shared.lock();
         if let Some(target) = target {
-            shared.by_target.entry(target.clone()).or_default().insert(uid.into());
+            shared.by_target.entry(target.clone()).or_default().insert(uid.into(), kind.clone());
         }
+        let known = shared.commands.entry(uid.into()).or_default();
+        let former = replace(&mut known.target, target.cloned());
+        let Some(former) = former.filter(|former| target != Some(former)) else { return };
+        if known.left.len() < MAX_LEFT && !known.left.contains(&former) {
+            known.left.push(former.clone());
+        }
+        shared.leave(&former, uid);
     }
 
     /// The targets that a command has left since the last call. While it is recorded that it [came](Self::came), its store is locked,
@@ -89,7 +90,9 @@ impl Memory {
         let Known { target, left, .. } = {
             let mut shared = self.shared.lock();
             let Some(known) = shared.commands.remove(uid) else { return };
-            shared.leave(known.target.as_ref(), uid);
+            if let Some(target) = &known.target {
+                shared.leave(target, uid);
+            }
             known
         };
         for target in left.iter().chain(&target) {
@@ -112,15 +115,11 @@ impl Memory {
 
     /// The commands of a target, the oldest first.
     pub fn line(&self, target: &TargetId) -> Vec<Arc<Command>> {
-        let known: Vec<_> = {
-            let shared = self.shared.lock();
-            let uids = shared.by_target.get(target).into_iter().flatten();
-            uids.filter_map(|uid| Some((uid.clone(), shared.commands.get(uid)?.kind.clone()))).collect()
-        };
+        let known = self.shared.lock().by_target.get(target).cloned().unwrap_or_default();
         let mut line: Vec<_> = known
-            .into_iter()
+            .iter()
             .filter(|(_, kind)| self.triggers.is_served(kind) != Ok(false))
-            .filter_map(|(uid, kind)| self.triggers.object(&kind, &uid))
+            .filter_map(|(uid, kind)| self.triggers.object(kind, uid))
             .filter(|command| command.row.target_id() == Some(target))
             .collect();
         line.sort_by_cached_key(|command| recent(command));
@@ -144,7 +143,7 @@ impl Memory {
         })
     }
 
-    /// Records that a look at its target has shown that a command ran, and wakes it if that is new.
+    /// Records that a command ran, and wakes it if that is new.
     pub fn ran(&self, command: &Command) {
         let uid = ObjectId::of(command).uid;
         if self.known(uid, |known| replace(&mut known.ran, true)) == Some(false) {
@@ -152,14 +151,17 @@ impl Memory {
         }
     }
 
-    /// Records a try of the patch of a command, after which its target is looked at again at once. One that is newly refused wakes those
-    /// that it held up.
-    pub fn tried(&self, command: &Command, is_refused: bool) {
+    /// Records that a command ran, or why not; its target is looked at again at once. It is refused until it runs: whatever else
+    /// fails says nothing of that. One that is newly refused wakes those that it held up.
+    pub fn tried(&self, command: &Command, error: Option<&ApiError>) {
+        let is_refused = error.is_some_and(ApiError::is_refusal);
         let was_refused = self.known(ObjectId::of(command).uid, |known| {
             known.looked = None;
+            known.ran |= error.is_none();
+            let is_refused = is_refused || known.is_refused && error.is_some();
             replace(&mut known.is_refused, is_refused)
         });
-        let is_new = is_refused && was_refused != Some(true);
+        let is_new = is_refused && was_refused == Some(false);
         if let Some(target) = command.row.target_id().filter(|_| is_new) {
             self.wake(target, Some(command));
         }
@@ -173,7 +175,7 @@ impl Memory {
         uids.filter(is_refused).map(Into::into).collect()
     }
 
-    /// Whether a look at its target has shown that a command ran.
+    /// Whether a command ran, as this process has seen.
     pub fn has_run(&self, uid: &str) -> bool {
         self.known(uid, |known| known.ran) == Some(true)
     }
@@ -207,8 +209,7 @@ impl Memory {
 }
 
 impl Shared {
-    fn leave(&mut self, target: Option<&TargetId>, uid: &str) {
-        let Some(target) = target else { return };
+    fn leave(&mut self, target: &TargetId, uid: &str) {
         let Some(uids) = self.by_target.get_mut(target) else { return };
         uids.remove(uid);
         if uids.is_empty() {
@@ -250,15 +251,16 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_is_refused_until_another_try_is_not() {
+    fn the_targets_that_a_command_leaves_are_few_also_where_nobody_asks_for_them() {
         let memory = Memory::new(Triggers::default(), || None);
-        let one = command(&kind("a", &json!({})), "one", 1, &json!({}));
-        memory.came(&one.source.id, "one", one.row.target_id());
-        let refused = |is_refused| {
-            memory.tried(&one, is_refused);
-            memory.refused(std::slice::from_ref(&one)).contains("one")
+        let came = |uid: usize| {
+            let target = TargetId { namespace: "here".into(), uid: uid.to_string().into() };
+            memory.came(&"a".into(), "one", Some(&target));
         };
-        assert_eq!([true, true, false].map(refused), [true, true, false]);
+        (0..100).for_each(|time| came(time % 2));
+        assert_eq!(memory.left("one").len(), 2);
+        (0..100).for_each(came);
+        assert_eq!(memory.left("one").len(), 16);
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! Caches and live reads → Observed. The only reader.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use catena_api::command::RecentCommands;
 use command_kinds::{Reference, schemas::Schemas};
 use command_runner::{
     command::{Command, CommandRow},
+    line::is_open,
     observed::{Look, Observed, Target},
 };
 use jiff::Timestamp;
@@ -35,19 +36,21 @@ impl Observer {
 
     /// Reads the state of a command: that of its target live, because on that one it is carried out.
     pub async fn observe(&self, command: Arc<Command>, backoffs: Backoffs) -> Result<Observed, ApiError> {
-        for target in self.memory.left(ObjectId::of(&*command).uid) {
+        let (row, uid) = (&command.row, ObjectId::of(&*command).uid);
+        for target in self.memory.left(uid) {
             self.memory.wake(&target, None);
         }
-        let (row, uid) = (&command.row, ObjectId::of(&*command).uid);
-        let may_act =
-            !row.has_ended() && row.target.is_some() && command.metadata.deletion_timestamp.is_none();
+        let may_act = is_open(&command);
         let line = row.target_id().filter(|_| may_act).map(|target| self.memory.line(target));
         let line = line.unwrap_or_default();
         let reference = row.target.as_ref().and_then(|target| target.as_ref().ok());
-        let takes_status = if row.has_ended() { None } else { self.takes_status(&command).await };
+        let schema = if row.has_ended() { None } else { self.schemas.of(&command.source, |_| {}).await };
+        let takes_status = schema.and_then(|schema| row.takes_status(schema));
         let mut observed = Observed {
             now: Timestamp::now(),
             refused: self.memory.refused(&line),
+            with_status: self.with_status(&line).await,
+            was_proven: self.memory.has_run(uid),
             line,
             unknown: reference.filter(|_| may_act).and_then(|to| self.memory.unknown(&to.kind)),
             target: Look::None,
@@ -56,14 +59,9 @@ impl Observer {
             backoffs,
             command: command.clone(),
         };
-        let is_known_to_run = self.memory.has_run(uid);
-        let is_needed = may_act && takes_status.is_some() && (observed.needs_target() || is_known_to_run);
-        let Some(to) = reference.filter(|_| is_needed) else { return Ok(observed) };
-        if observed.backoffs.everything().is_some() {
-            return Ok(observed);
-        }
-        let is_idle = observed.unknown.is_some()
-            && !(is_known_to_run || row.has_started() || row.is_expired(observed.now));
+        let is_read = may_act && takes_status.is_some() && observed.backoffs.everything().is_none();
+        let Some(to) = reference.filter(|_| is_read && observed.needs_target()) else { return Ok(observed) };
+        let is_idle = observed.unknown.is_some() && !observed.has_run() && !row.is_expired(observed.now);
         let interval = if is_idle { IDLE_LOOK_INTERVAL } else { LOOK_INTERVAL };
         let left = self.memory.look_in(uid, interval);
         if !left.is_zero() {
@@ -71,16 +69,20 @@ impl Observer {
             return Ok(observed);
         }
         observed.target = self.look(&command, to).await?;
-        for other in observed.unreported() {
-            self.memory.ran(other);
+        for command in observed.running() {
+            self.memory.ran(command);
         }
         Ok(observed)
     }
 
-    /// Whether the definition of a command has a status for its run.
-    async fn takes_status(&self, command: &Command) -> Option<bool> {
-        let schema = self.schemas.of(&command.source, |_| {}).await?;
-        command.row.takes_status(schema)
+    /// The kinds with a status for a run, among those of the commands that ran, ended and supersede others.
+    async fn with_status(&self, line: &[Arc<Command>]) -> HashSet<Arc<str>> {
+        let mut kinds = HashSet::new();
+        for other in line.iter().filter(|other| other.row.run.supersedes && other.row.ran_to_its_end()) {
+            let schema = self.schemas.of(&other.source, |_| {}).await;
+            kinds.extend(schema.filter(|schema| schema.takes_run).map(|_| other.source.id.clone()));
+        }
+        kinds
     }
 
     async fn look(&self, command: &Command, to: &Reference) -> Result<Look, ApiError> {
@@ -104,10 +106,8 @@ impl Observer {
         };
         let found = found.filter(|found| found.metadata.uid.as_deref() == Some(&*target.uid));
         Ok(found.map_or(Look::Gone, |found| {
-            let (ran, is_terminating) =
-                (RecentCommands::on(&found.metadata), found.metadata.deletion_timestamp.is_some());
-            let object = found.into_json();
-            Look::Found(Box::new(Target { resource: served.resource, object, ran, is_terminating }))
+            let (resource, ran) = (served.resource, RecentCommands::on(&found.metadata));
+            Look::Found(Box::new(Target { resource, object: found.into_json(), ran }))
         }))
     }
 

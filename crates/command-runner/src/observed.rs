@@ -10,8 +10,8 @@ use operator_watch::ObjectId;
 use serde_json::Value;
 
 use crate::{
-    command::Command,
-    line::{candidates, concerned, is_open, is_same},
+    command::{Command, has_started},
+    line::{concerned, is_open, is_same},
 };
 
 /// The input of a decision about a command.
@@ -31,6 +31,10 @@ pub struct Observed {
     pub target: Look,
     /// The uids of those of its target whose patch the API server refused at the last try.
     pub refused: HashSet<Box<str>>,
+    /// The ids of the kinds of its line whose definitions have a status for a run: of others, the author of a command can write it.
+    pub with_status: HashSet<Arc<str>>,
+    /// Whether this process knows that it ran, by a record that may be lost since.
+    pub was_proven: bool,
     /// Whether its definition has a status for its run; `None` while that is unknown.
     pub takes_status: Option<bool>,
     /// The time since its status was written.
@@ -63,43 +67,23 @@ pub struct Target {
     pub object: Value,
     /// The last commands that ran on it.
     pub ran: RecentCommands,
-    /// Whether it is being deleted.
-    pub is_terminating: bool,
-}
-
-impl Target {
-    /// Whether it has the proof that a command ran.
-    #[must_use]
-    pub fn proves(&self, command: &Command) -> bool {
-        self.ran.has(ObjectId::of(command).uid)
-    }
 }
 
 impl Observed {
-    /// The commands that run before it if they can, as far as the caches show; `None` if it is not its turn anyway.
-    #[must_use]
-    pub fn rivals(&self) -> Option<Vec<&Arc<Command>>> {
-        let mut candidates = candidates(&self.line, self.now);
-        let own = candidates.iter().position(|candidate| is_same(candidate, &self.command))?;
-        candidates.truncate(own);
-        Some(candidates)
-    }
-
     /// Whether the target has to be looked at.
     #[must_use]
     pub fn needs_target(&self) -> bool {
         let row = &self.command.row;
         let is_concerned =
             concerned(&self.line, None, self.now).any(|command| is_same(command, &self.command));
-        row.target_id().is_some() && (is_concerned || row.is_expired(self.now))
+        row.target_id().is_some() && (is_concerned || self.was_proven || row.is_expired(self.now))
     }
 
-    /// The other commands that ran on the target, although their statuses do not say so. Each has to look at it by itself: where an
-    /// older one was bound since, it is not its turn any more.
-    pub fn unreported(&self) -> impl Iterator<Item = &Arc<Command>> {
-        let is_proven = |other: &Command| self.found().is_some_and(|target| target.proves(other));
-        let is_other = |other: &Command| is_open(other) && !is_same(other, &self.command);
-        self.line.iter().filter(move |other| is_other(other) && !other.row.has_started() && is_proven(other))
+    /// The commands that run on the target, as it proves or their statuses say. Either may be lost later; and where an older one was
+    /// bound since, it is the turn of none of them, so that each has to be told.
+    pub fn running(&self) -> impl Iterator<Item = &Arc<Command>> {
+        let has_run = |command: &Command| has_started(&command.row.status) || self.proves(command);
+        self.line.iter().filter(move |command| is_open(command) && has_run(command))
     }
 
     /// Whether others of its target may be concerned by it: it has ended, although that may not be told yet, is cancelled, or has
@@ -110,11 +94,22 @@ impl Observed {
         !is_open(&self.command) || row.is_expired(self.now) || row.run.supersedes && row.has_started()
     }
 
-    /// Whether it ran, as its status or its target tells.
+    /// Whether it ran, as one of its reports says, or the proof on its target.
     #[must_use]
     pub fn has_run(&self) -> bool {
-        let command = &self.command;
-        command.row.has_started() || self.found().is_some_and(|target| target.proves(command))
+        self.command.row.has_started() || self.is_proven()
+    }
+
+    /// Whether its target proves that it ran, or did so before.
+    #[must_use]
+    pub fn is_proven(&self) -> bool {
+        self.was_proven || self.proves(&self.command)
+    }
+
+    /// Whether its target has the proof that a command ran.
+    #[must_use]
+    pub fn proves(&self, command: &Command) -> bool {
+        self.found().is_some_and(|target| target.ran.has(ObjectId::of(command).uid))
     }
 
     /// The target, if it is there.

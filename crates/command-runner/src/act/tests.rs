@@ -1,6 +1,6 @@
 //! Each step: its requests, and the effects of each answer.
 
-use std::sync::Arc;
+use std::{slice, sync::Arc};
 
 use command_runner::{
     command::{Command, CommandRow},
@@ -74,6 +74,18 @@ async fn a_patch_that_the_api_server_refuses_is_remembered_and_no_other_failure(
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_patch_counts_as_refused_until_one_succeeds() {
+    let (executor, _log) = executor(&[refused(403), refused(409), refused(500), Done]);
+    let (one, target) = (restart(), shop(&[], &json!({})));
+    executor.memory.came(&one.source.id, "one", one.row.target_id());
+    let seen = observed(&one, &[&one], target);
+    for is_refused in [true, true, true, false] {
+        executor.act(&seen, decide(&seen)).await.ok();
+        assert_eq!(executor.memory.refused(slice::from_ref(&one)).contains("one"), is_refused);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_run_is_reported_in_the_status_where_the_definition_has_one_for_it() {
     let (one, answer) = (restart(), Object(json!({"metadata": {"resourceVersion": "8"}})));
     let (executor, log) = executor(&[answer]);
@@ -102,7 +114,7 @@ async fn elsewhere_it_is_reported_by_an_annotation_that_no_copy_has_and_by_an_ev
         command(&kind("restarts", &json!({})), "one", 10, &more)
     };
     let Action::Report(status) = decide(&seen) else { panic!("nothing is reported") };
-    let CommandRow { status: read, .. } = &with("one").row;
+    let CommandRow { annotated: read, .. } = &with("one").row;
     let known = |status: &CommandStatus| (status.start_time.is_some(), status.progress.clone());
     assert_eq!(known(read), known(&status));
     assert!(with("one").row.has_started() && !with("copy").row.has_started());

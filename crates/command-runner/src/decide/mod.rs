@@ -7,20 +7,19 @@ use std::time::Duration;
 use catena_api::{
     CommandStatus,
     deletion::{Deletion, TERMINATING},
-    keys, reason,
+    reason,
 };
-use command_kinds::run::Told;
 use jiff::Timestamp;
 use operator_kit::report::{Pace, StatusAge};
 use operator_watch::Failure;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
-    command::{created, recent},
-    observed::{Look, Observed, Target},
+    command::created,
+    observed::{Look, Observed},
     status,
 };
-use judge::{State, judge, told};
+use judge::{Verdict, judge};
 
 /// The step of running a command: its failure holds up only the same step.
 pub const RUN: &str = "run";
@@ -78,68 +77,57 @@ pub fn decide(observed: &Observed) -> Action {
         let deletion = Deletion::new(since, &row.finalizers);
         return match deletion.due_in(observed.now) {
             Some(left) => Action::Wait(left),
-            None => report(observed, &State::Waiting(cancelled(row.has_started(), deletion))),
+            None => report(observed, &cancelled(observed.has_run(), deletion)),
         };
     }
     if let Look::Later(time) = observed.target {
         return Action::Wait(time.min(RETRY_INTERVAL));
     }
-    let state = match (judge(observed), observed.found(), observed.backoffs.everything()) {
-        (State::Waiting(_), None, Some(failure)) => failed(failure),
-        // Only its target tells whether it ran, and has succeeded.
-        (State::Failed(_), None, Some(failure)) if row.target_id().is_some() => failed(failure),
-        (State::Due(patch), Some(target), _) => match observed.backoffs.step_failure(RUN) {
+    // Only its target tells whether it ran, and has succeeded.
+    let is_blind = observed.found().is_none() && row.target_id().is_some();
+    let verdict = match (judge(observed), observed.backoffs.everything().filter(|_| is_blind)) {
+        (Err(_), Some(failure)) => failed(failure),
+        (Err(verdict), None) => verdict,
+        (Ok(patch), _) => match observed.backoffs.step_failure(RUN) {
             Some(failure) if !failure.is_expected => failed(failure),
-            _ => return Action::Run(with_proof(patch, target, observed)),
+            _ => return Action::Run(patch),
         },
-        (state, ..) => state,
     };
-    report(observed, &state)
+    report(observed, &verdict)
 }
 
 /// What is told of a command that is being deleted, and that somebody's finalizer keeps.
-fn cancelled(has_run: bool, deletion: Deletion<'_>) -> Told {
+fn cancelled(has_run: bool, deletion: Deletion<'_>) -> Verdict {
     let what = if has_run { "it was carried out, and its effect remains" } else { "it is not carried out" };
-    told(TERMINATING, format!("{}; {what}", deletion.message()))
+    Verdict::waits(TERMINATING, format!("{}; {what}", deletion.message()))
 }
 
-/// The state of a command whose target could not be read or changed.
-fn failed(failure: &Failure) -> State {
-    State::Waiting(told(failure.reason, failure.message.clone()))
+/// What is told of a command whose target could not be read or changed.
+fn failed(failure: &Failure) -> Verdict {
+    Verdict::waits(failure.reason, failure.message.as_str())
 }
 
-/// The patch of exactly this state of the target, with the proof: on another state, nothing was decided.
-fn with_proof(mut patch: Value, target: &Target, observed: &Observed) -> Value {
-    let ran = target.ran.with(recent(&observed.command));
-    let metadata = &target.object["metadata"];
-    patch["metadata"]["annotations"][keys::COMMANDS] = json!(ran.to_json());
-    for field in ["name", "namespace", "uid", "resourceVersion"] {
-        if !metadata[field].is_null() {
-            patch["metadata"][field] = metadata[field].clone();
-        }
-    }
-    patch
-}
-
-fn report(observed: &Observed, state: &State) -> Action {
-    let command = &observed.command;
-    let new = status::status(observed, state);
-    let rest = rest(observed, state);
+fn report(observed: &Observed, verdict: &Verdict) -> Action {
+    let before = observed.command.row.report(observed.takes_status);
+    let new = status::status(observed, verdict);
+    let rest = rest(observed, &verdict.reason);
     let is_held = observed.backoffs.everything().is_none() && observed.backoffs.holds(REPORT);
-    if new == command.row.status || is_held {
+    if new == *before || is_held {
         return Action::Wait(rest);
     }
-    let told_at = match waits_for(state) {
+    let told_at = match &*verdict.reason {
         reason::NOT_BOUND => BINDING_TIME,
         reason::QUEUED => QUEUING_TIME,
         _ => Duration::ZERO,
     };
-    let left = told_at.saturating_sub(time_between(created(command), observed.now));
+    let left = told_at.saturating_sub(time_between(created(&observed.command), observed.now));
     if !left.is_zero() {
         return Action::Wait(left.min(rest));
     }
     // Mere numbers are gathered.
-    let told = observed.since_told.filter(|_| status::is_progress(&command.row.status, &new));
+    let is_running = before.start_time.is_some() && new.completion_time.is_none();
+    let is_progress = is_running && before.conditions == new.conditions;
+    let told = observed.since_told.filter(|_| is_progress);
     match told.and_then(|since| StatusAge::Written(since).due_in(Pace::Settled)) {
         Some(left) => Action::Wait(left.min(rest)),
         None => Action::Report(Box::new(new)),
@@ -147,21 +135,16 @@ fn report(observed: &Observed, state: &State) -> Action {
 }
 
 /// The time until the command needs another pass, if nothing happens before.
-fn rest(observed: &Observed, state: &State) -> Duration {
+fn rest(observed: &Observed, reason: &str) -> Duration {
     let left = time_between(observed.now, observed.command.row.expires_at);
     let left = if left.is_zero() { LOOK_INTERVAL } else { left };
     if observed.command.row.target_id().is_none() {
         return left;
     }
-    left.min(match waits_for(state) {
+    left.min(match reason {
         reason::COMMANDS_NOT_OBSERVED | reason::KIND_NOT_SERVED | reason::SCOPE_MISMATCH => RETRY_INTERVAL,
         _ => LOOK_INTERVAL,
     })
-}
-
-/// The reason for which a command waits; empty if it does not.
-fn waits_for(state: &State) -> &str {
-    if let State::Waiting(Told { reason, .. }) = state { reason } else { "" }
 }
 
 /// Zero if the later time is before the earlier one.

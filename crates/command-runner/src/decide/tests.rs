@@ -1,5 +1,6 @@
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
+use catena_api::keys;
 use command_kinds::schemas::StatusSchema;
 use operator_kit::{report::Conditions, run::Backoffs};
 use serde_json::json;
@@ -32,6 +33,13 @@ fn status(start_time: &str, succeeded: &str, reason: &str) -> Value {
         "lastTransitionTime": NOW,
     });
     json!({"status": {"startTime": start_time, "conditions": [condition]}})
+}
+
+/// The annotation that reports this status of a command.
+fn annotated(uid: &str, status: &Value) -> Value {
+    let mut record = status.clone();
+    record["uid"] = json!(uid);
+    json!({"metadata": {"annotations": {keys::RUN: record.to_string()}}})
 }
 
 /// A command that was created at this minute.
@@ -267,6 +275,67 @@ fn one_that_superseded_others_and_has_ended_ends_older_ones_although_the_record_
 }
 
 #[test]
+fn one_that_is_known_to_have_run_is_judged_also_where_its_proof_and_its_status_are_lost() {
+    let one = restart("one", 10);
+    let seen = Observed { was_proven: true, ..observed(&one, &[&one], Look::None) };
+    assert!(seen.needs_target());
+    let Action::Report(status) = decide(&Observed { target: shop(&[], &json!({})), ..seen }) else {
+        panic!("no report")
+    };
+    assert_eq!(status.conditions[0].reason, "Running");
+    assert!(status.start_time.is_some(), "its status proves it again");
+}
+
+#[test]
+fn one_that_has_not_ended_hides_no_end_of_an_older_one_that_supersedes() {
+    let (old, ended) = (restart("old", 10), rollback("ended", 20, &ended()));
+    let running = rollback("running", 30, &started(31));
+    let seen = observed(&old, &[&old, &ended, &running], shop(&[], &json!({})));
+    assert_eq!(reason_of(&seen), fails("Superseded"));
+    assert!(message_of(&seen).contains("the Restart \"ended\" has taken its place"));
+}
+
+#[test]
+fn an_end_that_its_author_can_write_supersedes_nobody() {
+    let (old, told) = (rollback("old", 10, &json!({})), rollback("told", 30, &ended()));
+    let seen = observed(&old, &[&old, &told], shop(&[], &json!({})));
+    assert_eq!(reason_of(&seen), fails("Superseded"));
+    let without_status = Observed { with_status: HashSet::new(), ..seen };
+    assert!(matches!(decide(&without_status), Action::Run(_)));
+}
+
+#[test]
+fn a_start_that_only_an_annotation_reports_gets_into_no_status() {
+    let forged = rollback("forged", 30, &annotated("forged", &started(31)["status"]));
+    let ready = json!({"status": {"ready": true}});
+    let Action::Report(status) = decide(&observed(&forged, &[&forged], shop(&[], &ready))) else {
+        panic!("no report")
+    };
+    assert_eq!(status.start_time, None);
+    let (old, ended) = (restart("old", 10), rollback("forged", 30, &json!({ "status": status })));
+    let seen = observed(&old, &[&old, &ended], shop(&[], &json!({})));
+    assert!(matches!(decide(&seen), Action::Run(_)), "the annotation is gone, and it never ran");
+    let Action::Report(status) = decide(&observed(&forged, &[&forged], shop(&[&forged], &ready))) else {
+        panic!("no report")
+    };
+    assert!(status.start_time.is_some(), "the target proves it");
+}
+
+#[test]
+fn a_report_is_compared_with_the_record_that_it_is_written_to() {
+    let mut forged = status(NOW, "Unknown", "Forged");
+    forged["status"]["startTime"] = Value::Null;
+    let seen = |more: &Value| {
+        let one = command(&kind("restarts", &json!({})), "one", 10, more);
+        let paused = shop(&[], &json!({"spec": {"paused": true}}));
+        Observed { takes_status: Some(false), ..observed(&one, &[&one], paused) }
+    };
+    let Action::Report(status) = decide(&seen(&forged)) else { panic!("no report") };
+    crate::fixtures::merge(&mut forged, &annotated("one", &json!(status)));
+    assert_eq!(decide(&seen(&forged)), Action::Wait(LOOK_INTERVAL));
+}
+
+#[test]
 fn of_those_that_supersede_others_the_newest_goes_first() {
     let (old, new) = (rollback("old", 10, &json!({})), rollback("new", 20, &json!({})));
     let decided = |own: &Arc<Command>, target| decide(&observed(own, &[&old, &new], target));
@@ -300,11 +369,10 @@ fn one_that_ran_before_an_older_one_was_bound_is_found_by_it_and_looks_at_the_ta
     let (old, new) = (restart("old", 10), restart("new", 20));
     let late = observed(&old, &[&old, &new], shop(&[&new], &json!({})));
     assert_eq!(reason_of(&late), waits("Queued"));
-    let unreported: Vec<_> = late.unreported().map(|other| other.metadata.name.as_deref()).collect();
-    assert_eq!(unreported, [Some("new")]);
+    let running: Vec<_> = late.running().map(|command| command.metadata.name.as_deref()).collect();
+    assert_eq!(running, [Some("new")]);
     let found = observed(&new, &[&old, &new], shop(&[&new], &json!({})));
     assert_eq!(reason_of(&found), waits("Running"));
-    assert_eq!(found.unreported().count(), 0);
 }
 
 #[test]
@@ -459,10 +527,8 @@ fn a_command_has_ended_or_started_if_either_of_its_records_says_so() {
     let running = json!({"startTime": NOW, "conditions": [condition("Unknown", "Running")]});
     let ended = json!({"startTime": NOW, "conditions": [condition("True", "Complete")]});
     let with = |record: &Value, status: &Value| {
-        let mut text = record.clone();
-        text["uid"] = json!("one");
-        let annotations = json!({keys::RUN: text.to_string()});
-        let more = json!({"metadata": {"annotations": annotations}, "status": status});
+        let mut more = annotated("one", record);
+        more["status"] = status.clone();
         command(&kind("restarts", &json!({})), "one", 10, &more)
     };
     for (record, status, has_started, has_ended) in [

@@ -1,6 +1,6 @@
 //! The requests for a command and its target, and what each answer shows.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, slice};
 
 use command_runner::command::TargetId;
 use operator_kit::{
@@ -115,6 +115,53 @@ async fn a_scope_that_does_not_fit_is_asked_for_again_because_the_definition_may
     tokio::time::sleep(Duration::from_secs(6)).await;
     assert_eq!(observer.look(&one, to).await.unwrap(), Look::OtherScope);
     assert_eq!(asked(&log), [SHOPS]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_is_not_served_is_asked_for_once_for_all_commands_that_wait_for_it() {
+    let (observer, _, log) = observer(Answers::new());
+    let (one, other) =
+        (restart(&json!({})), restart(&json!({"metadata": {"name": "other", "uid": "other"}})));
+    let look = async |command: &Command| {
+        let to = command.row.target.as_ref().unwrap().as_ref().unwrap();
+        assert_eq!(observer.look(command, to).await.unwrap(), Look::NotServed);
+    };
+    look(&one).await;
+    let asked_once = asked(&log);
+    look(&other).await;
+    assert_eq!(asked(&log), Vec::<String>::new(), "it is known");
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    tokio::join!(look(&one), look(&other));
+    assert_eq!(asked(&log), asked_once);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_end_in_a_status_counts_for_others_only_where_the_definition_has_one_for_a_run() {
+    let condition = json!({
+        "type": "Succeeded", "status": "True", "reason": "Complete", "message": "", "observedGeneration": 1,
+        "lastTransitionTime": "2026-01-01T12:00:00Z",
+    });
+    let status = json!({"startTime": "2026-01-01T11:30:00Z", "conditions": [condition]});
+    let rollbacks = kind("restarts", &json!({"supersedes": true}));
+    let ended = command(&rollbacks, "ended", 10, &json!({ "status": status }));
+    let mut without = definition();
+    without["spec"]["versions"][0].as_object_mut().unwrap().remove("subresources");
+    for (definition, counts) in [(definition(), true), (without, false)] {
+        let (observer, ..) = observer(Answers::from([(DEFINITION, definition)]));
+        assert_eq!(observer.with_status(slice::from_ref(&ended)).await.contains("restarts"), counts);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_is_known_to_have_run_although_its_proof_and_its_status_are_lost_since() {
+    let (observer, memory, _) = observer(answers(true));
+    let one = restart(&json!({}));
+    memory.came(&one.source.id, "one", one.row.target_id());
+    let observe = async || observer.observe(one.clone(), Backoffs::default()).await.unwrap();
+    assert!(!observe().await.has_run());
+    memory.tried(&one, None);
+    let seen = observe().await;
+    assert!(seen.has_run() && seen.found().is_some() && !seen.proves(&one));
 }
 
 #[tokio::test(start_paused = true)]

@@ -41,8 +41,11 @@ pub struct ServedKind {
 #[derive(Clone)]
 pub struct ServedKinds {
     client: Client,
-    known: Arc<Mutex<HashMap<ApiResource, Answer>>>,
+    known: Arc<Mutex<HashMap<ApiResource, LastAnswer>>>,
 }
+
+/// The last answer about a kind. Whoever looks the kind up holds it, so that all others wait for the new answer.
+type LastAnswer = Arc<tokio::sync::Mutex<Option<Answer>>>;
 
 #[derive(Clone)]
 struct Answer {
@@ -76,7 +79,15 @@ impl ServedKinds {
         if_served: Duration,
         if_not: Duration,
     ) -> Result<Option<ServedKind>, ApiError> {
-        if let Some(Answer { kind, since }) = self.known.lock().get(wanted)
+        let last = {
+            let mut known = self.known.lock();
+            if known.len() >= MAX_ANSWERS && !known.contains_key(wanted) {
+                known.clear();
+            }
+            known.entry(wanted.clone()).or_default().clone()
+        };
+        let mut last = last.lock().await;
+        if let Some(Answer { kind, since }) = &*last
             && since.elapsed() < if matches!(kind, Ok(Some(_))) { if_served } else { if_not }
         {
             return kind.clone();
@@ -84,11 +95,7 @@ impl ServedKinds {
         let kind = Live::within(DISCOVERY_TIMEOUT, ask(&self.client, wanted)).await;
         let group = Named::new("the API group", &*wanted.group);
         let kind = kind.map_err(|error| ApiError::of(Verb::Read, &error, group));
-        let mut known = self.known.lock();
-        if known.len() >= MAX_ANSWERS {
-            known.clear();
-        }
-        known.insert(wanted.clone(), Answer { kind: kind.clone(), since: Instant::now() });
+        *last = Some(Answer { kind: kind.clone(), since: Instant::now() });
         kind
     }
 }

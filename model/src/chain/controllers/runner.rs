@@ -9,6 +9,7 @@ use catena_api::{command::RecentCommands, keys};
 use command_runner::{
     command::{Command, CommandRow, REPORTED, order, recent},
     decide::{Action, RUN, decide},
+    line::is_same,
     observed::{Look, Observed, Target},
 };
 use operator_watch::{Source, Watched, WriteTarget};
@@ -59,16 +60,19 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Sto
         unknown: None,
         target: Look::None,
         refused,
+        with_status: COMMANDS.into_iter().map(|kind| commands(kind).kind.id.clone()).collect(),
+        was_proven: process.memory.ran.contains(&command.meta.uid),
         takes_status: Some(true),
         since_told: None,
     };
     let may_act = !own.row.has_ended() && !command.meta.is_deleting;
-    let is_needed = observed.needs_target() || process.memory.ran.contains(&command.meta.uid);
-    if may_act && is_needed && observed.backoffs.everything().is_none() {
+    if may_act && observed.needs_target() && observed.backoffs.everything().is_none() {
         observed.target = look(server, scope, &own);
         if !scope.has(Sabotage::OverlooksUnreported) {
-            let unreported = observed.unreported().map(|other| recent(other).uid.into());
-            process.memory.ran.extend(unreported);
+            // Of the rest, their statuses tell it: to remember these as well would only make more states.
+            let is_unreported = |other: &Command| !other.row.has_started() && !is_same(other, &own);
+            let unreported = observed.running().filter(|other| is_unreported(other));
+            process.memory.ran.extend(unreported.map(|other| recent(other).uid.into()));
         }
     }
     let (key, uid) = (command.meta.key.clone(), command.meta.uid.clone());
@@ -158,7 +162,7 @@ fn look(server: &Server, scope: &Scope, command: &Command) -> Look {
     }
     let resource = command.row.kind.targets()[0].resource.clone();
     let ran = RecentCommands::on(&metadata(found));
-    Look::Found(Box::new(Target { resource, object, ran, is_terminating: found.meta.is_deleting }))
+    Look::Found(Box::new(Target { resource, object, ran }))
 }
 
 /// Whether the server still shows a command that waits.

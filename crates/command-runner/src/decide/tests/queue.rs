@@ -49,7 +49,7 @@ struct World {
     /// Whether the API server refuses the patches of those that supersede others, and of which it has refused the last one.
     are_refused: bool,
     refused: BTreeSet<usize>,
-    /// What the process remembers of looks at the target.
+    /// What the process remembers of runs and of looks at the target.
     known_to_have_run: BTreeSet<usize>,
     woken: BTreeSet<usize>,
     timers: BTreeMap<usize, Timestamp>,
@@ -169,14 +169,16 @@ impl World {
         let line = if may_look { self.line() } else { Vec::new() };
         let mut seen = Observed {
             now: self.now,
+            with_status: line.iter().map(|command| command.source.id.clone()).collect(),
+            was_proven: self.known_to_have_run.contains(&at),
             line,
             refused: self.refused.iter().map(|at| at.to_string().into()).collect(),
             ..observed(&own, &[], Look::None)
         };
-        if may_look && (seen.needs_target() || self.known_to_have_run.contains(&at)) {
+        if may_look && seen.needs_target() {
             seen.target = self.look();
-            let unreported = seen.unreported().map(|other| place(other));
-            let new: Vec<_> = unreported.filter(|other| self.known_to_have_run.insert(*other)).collect();
+            let running = seen.running().map(|command| place(command));
+            let new: Vec<_> = running.filter(|other| self.known_to_have_run.insert(*other)).collect();
             self.woken.extend(new);
         }
         if seen.concerns_others() {
@@ -201,7 +203,8 @@ impl World {
 
     fn run(&mut self, at: usize) {
         let own = &self.live[at];
-        assert!(is_open(own) && !own.row.has_started() && !self.recorded.contains(&at), "{at} ran twice");
+        let is_known = self.recorded.contains(&at) || self.known_to_have_run.contains(&at);
+        assert!(is_open(own) && !own.row.has_started() && !is_known, "{at} ran twice");
         for other in self.running() {
             let is_known = self.recorded.contains(&other) || self.cache[other].row.has_started();
             let is_superseded = own.row.run.supersedes && order(&self.live[other], own).is_lt();
@@ -214,6 +217,7 @@ impl World {
         assert!(!self.line().iter().any(has_taken_its_place), "{at} ran after a newer one had ended it");
         self.refused.remove(&at);
         self.has_run.insert(at);
+        self.known_to_have_run.insert(at);
         self.has_ended.remove(&at);
         self.woken.insert(at);
         self.change_target(|world| {
