@@ -75,7 +75,7 @@ where
             let changed = self.changed.clone();
             let definitions = definitions.get_or_insert_with(|| {
                 let changed = move || changed.notify_one();
-                Definitions::follow(self.client.clone(), &self.watches, self.events.clone(), changed)
+                Definitions::follow(&self.client, &self.watches, self.events.clone(), changed)
             });
             for found in definitions.kinds() {
                 let is_same = |kind: &Arc<CommandKind>| {

@@ -21,13 +21,12 @@ use minijinja::{Environment, UndefinedBehavior, Value as TemplateValue, context}
 use serde_json::Value;
 
 pub use error::TemplateError;
-pub use fields::top_keys;
 use object::{check, settle_namespace, unique};
 pub use parameters::Parameter;
 use parameters::{Declared, Parameters};
 use tree::{Kept, Trees};
 
-use crate::sha256;
+use crate::Digest;
 
 /// Maximum number of steps of a rendering, which stops endless loops.
 const FUEL: u64 = 200_000;

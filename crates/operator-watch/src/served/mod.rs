@@ -13,7 +13,7 @@ use kube::{
 };
 use tokio::time::Instant;
 
-use crate::{ApiError, Live, Verb, object::Named};
+use crate::{ApiError, Live, Verb};
 
 /// Lifetime of an answer that nothing contradicts.
 const ANSWER_LIFETIME: Duration = Duration::from_secs(300);
@@ -82,7 +82,7 @@ impl ServedKinds {
             return kind.clone();
         }
         let kind = Live::within(DISCOVERY_TIMEOUT, ask(&self.client, wanted)).await;
-        let group = Named::new("the API group", &*wanted.group);
+        let group = ("the API group", &*wanted.group);
         let kind = kind.map_err(|error| ApiError::of(Verb::Read, &error, group));
         let mut known = self.known.lock();
         if known.len() >= MAX_ANSWERS {
