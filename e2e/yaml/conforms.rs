@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 
 use anyhow::{Context, Result, ensure};
 use e2e::{GoModule, output_of};
-use operator_templates::documents;
+use operator_templates::Yaml;
 use proptest::{
     prelude::*,
     strategy::ValueTree,
@@ -130,7 +130,7 @@ async fn by_kubectl(texts: &[String]) -> Result<Vec<Read>> {
 
 /// A text as we read it, if it is one document that can be an object.
 fn by_us(text: &str) -> Read {
-    let [only] = <[Value; 1]>::try_from(documents(text).ok()?).ok()?;
+    let [only] = <[Value; 1]>::try_from(Yaml::read_all(text).ok()?).ok()?;
     Some(only).filter(|value| value.is_object() || value.is_array())
 }
 
@@ -190,7 +190,7 @@ async fn what_people_write_is_read() -> Result<()> {
         files(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder), &mut texts)?;
     }
     for text in &texts {
-        let read = documents(text);
+        let read = Yaml::read_all(text);
         ensure!(read.is_ok(), "{read:?}: {text}");
     }
     Ok(())

@@ -27,7 +27,7 @@ use operator_kit::{
     run::{Arguments, Operator, Validate},
     write::Writer,
 };
-use operator_watch::{ApiError, Cause, Live, Named, ObjectId, PrunedObject, Verb, WriteTarget};
+use operator_watch::{ApiError, Cause, Live, ObjectId, PrunedObject, Verb, WriteTarget};
 use serde::Deserialize;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -316,7 +316,7 @@ fn refusal(held: &[String]) -> String {
 
 /// The failure of a release without any answer.
 fn no_answer(kind: &ApiResource, object: &Found) -> ApiError {
-    let object = Named::new(&*kind.kind, ObjectId::of(object).name);
+    let object = (&*kind.kind, ObjectId::of(object).name);
     ApiError::new(Verb::Write, object, Cause::Silent, "there was no answer in time")
 }
 

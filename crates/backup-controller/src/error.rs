@@ -217,13 +217,13 @@ pub fn is_refusal(error: &ApiError) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use operator_watch::{Named, Verb};
+    use operator_watch::Verb;
 
     use super::*;
 
     #[test]
     fn only_what_the_server_refuses_for_a_reason_of_its_own_is_a_try() {
-        let of = |cause| ApiError::new(Verb::Write, Named::new("Job", "dump"), cause, "");
+        let of = |cause| ApiError::new(Verb::Write, ("Job", "dump"), cause, "");
         let failed = |code| {
             let mut error = of(Cause::Failed);
             error.code = code;

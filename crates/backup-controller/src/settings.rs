@@ -16,7 +16,7 @@ use kube::{
     discovery::ApiResource,
 };
 use operator_kit::run::{Sample, Validate};
-use operator_templates::{Expression, TemplateError, Templates, sha256, short_digest};
+use operator_templates::{Digest, Expression, TemplateError, Templates};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -237,7 +237,7 @@ impl Backup {
     fn policy(&self, entry: &str) -> String {
         let ApiResource { group, kind, .. } = &self.resource;
         let namespace = self.namespace.as_deref().unwrap_or_default();
-        short_digest(&[entry, &self.name, group, kind, namespace, &self.template])
+        Digest::short(&[entry, &self.name, group, kind, namespace, &self.template])
     }
 
     /// Whether it is a Job.
@@ -338,7 +338,7 @@ impl BackupEntry {
         Some(Backup {
             name: name.to_owned(),
             resource: resource.ok()?,
-            template: sha256(&self.template),
+            template: Digest::sha256(&self.template),
             namespace: Some(self.namespace).filter(|namespace| !namespace.is_empty()),
             is_cluster_scoped: self.cluster_scoped,
             succeeded: succeeded.ok()?,

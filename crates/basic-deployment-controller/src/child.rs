@@ -5,7 +5,7 @@ use std::sync::Arc;
 use catena_api::keys;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use operator_kit::write::Ownership;
-use operator_watch::{Named, ObjectId, PrunedObject, Row};
+use operator_watch::{ObjectId, PrunedObject, Row};
 use serde_json::{Value, json};
 
 use crate::{
@@ -82,8 +82,8 @@ impl Child {
 
     /// Its kind and name, for messages.
     #[must_use]
-    pub fn named(&self) -> Named {
-        Named::new(&*self.kind.kind, &*self.name)
+    pub fn named(&self) -> String {
+        format!("{} {:?}", self.kind.kind, self.name)
     }
 
     /// The hash of its rendering.

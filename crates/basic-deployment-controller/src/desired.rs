@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use catena_api::{BasicDeployment, contract::FieldPath, keys};
-use operator_kit::write::{self, Ownership};
-use operator_templates::{Rendered, Subject, short_digest};
+use operator_kit::write::{Ownership, Writer};
+use operator_templates::{Digest, Rendered, Subject};
 use operator_watch::{ApiError, Cause, ObjectId};
 use serde_json::{Value, json};
 
@@ -50,7 +50,7 @@ pub fn render(deployment: &BasicDeployment, settings: &Settings) -> Result<Rende
     };
     let mut rendered = of(&subject)?;
     if templates.reads_suffix(&spec.template) {
-        rendered = of(&Subject { suffix: &short_digest(&[&rendered.hash]), ..subject })?;
+        rendered = of(&Subject { suffix: &Digest::short(&[&rendered.hash]), ..subject })?;
     }
     let not_taken = |field, why| Refusal::FieldNotTaken { template: spec.template.clone(), field, why };
     if let Some(field) = unused_metadata(&rendered.object) {
@@ -98,7 +98,7 @@ pub fn located(error: ApiError, deployment: &BasicDeployment, settings: &Setting
         return error.set_by(&format!("contract.{name} of {} in the controller's settings", kind.kind));
     }
     let (template, subject) = (&deployment.spec.template, subject(deployment));
-    write::located(error, &settings.templates, template, &subject, (&kind.api_version, &kind.kind))
+    Writer::located(error, &settings.templates, template, &subject, (&kind.api_version, &kind.kind))
 }
 
 fn subject(deployment: &BasicDeployment) -> Subject<'_> {

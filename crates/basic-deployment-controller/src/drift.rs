@@ -2,7 +2,7 @@
 //!
 //! Values are compared by their meaning: a controller that updates the whole object writes some of them in another form.
 
-use operator_templates::is_same_quantity;
+use operator_templates::Expression;
 use operator_watch::Row;
 use serde_json::{Map, Value, json};
 
@@ -93,7 +93,7 @@ fn is_same(wanted: &Value, seen: &Value, is_quantity: bool, may_be_added: fn(&Va
             wanted.len() == seen.len() && wanted.iter().zip(seen).all(is_there)
         }
         _ if is_empty(wanted) => is_empty(seen),
-        _ => wanted == seen || (is_quantity && is_same_quantity(wanted, seen)),
+        _ => wanted == seen || (is_quantity && Expression::is_same_quantity(wanted, seen)),
     }
 }
 

@@ -26,7 +26,7 @@ use operator_kit::{
     run::{Backoffs, LiveSettings, Queue, RenderCache},
     write::Ownership,
 };
-use operator_templates::{Rendered, is_object_name};
+use operator_templates::Rendered;
 use operator_watch::{ApiError, Cause, Live, ObjectId, ServedKinds, Watches, WriteTarget};
 use serde_json::Value;
 
@@ -220,7 +220,7 @@ impl Observer {
         let ((api_version, kind), name) = (&last.kind, &last.child);
         let is_listed = kinds.iter().any(|known| known.kind.is((api_version, kind)));
         // Whoever may write revisions may put any text there.
-        if is_listed || !api_version.split('/').chain([&**name]).all(is_object_name) {
+        if is_listed || !api_version.split('/').chain([&**name]).all(ObjectId::is_name) {
             return Ok(None);
         }
         let refusal = Refusal::FormerKindNotListed { kind: kind.clone(), name: name.clone() };

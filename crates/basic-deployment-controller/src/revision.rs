@@ -5,7 +5,7 @@ use std::sync::Arc;
 use catena_api::keys;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use operator_kit::write::Ownership;
-use operator_templates::{is_object_name, short_digest};
+use operator_templates::Digest;
 use operator_watch::{ObjectId, PrunedObject, Row};
 use serde_json::Value;
 
@@ -39,7 +39,7 @@ pub struct Revision {
 /// The name of the revision of a rendering.
 #[must_use]
 pub fn name(deployment: &str, uid: &str, hash: &str) -> String {
-    format!("{deployment}-{}", short_digest(&[uid, hash]))
+    format!("{deployment}-{}", Digest::short(&[uid, hash]))
 }
 
 /// The revision with a hash.
@@ -107,7 +107,7 @@ impl Revision {
         let is_map =
             |field: &str| rendering.pointer(field).is_none_or(|value| value.is_object() || value.is_null());
         let name = rendering.pointer("/metadata/name").and_then(Value::as_str);
-        let has_name = name.is_some_and(is_object_name);
+        let has_name = name.is_some_and(ObjectId::is_name);
         (has_name && ["/metadata/labels", "/metadata/annotations", "/spec"].into_iter().all(is_map))
             .then_some(rendering)
     }

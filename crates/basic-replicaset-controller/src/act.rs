@@ -11,7 +11,7 @@ use kube::api::DeleteParams;
 use operator_kit::{
     report::{Failures, StatusAge},
     run::Requeue,
-    write::{Batch, Ownership, Writer, located},
+    write::{Batch, Ownership, Writer},
 };
 use operator_watch::{ApiError, Cause, Failure, ObjectId, Row, WriteTarget};
 use serde_json::{Value, json};
@@ -102,7 +102,8 @@ impl Executor {
         created.map_err(|error| match error {
             Error::Api(error) => {
                 let templates = &self.revisions.settings.current().templates;
-                located(error, templates, &set.spec.template, &subject(set, &suffix), ("v1", "Pod")).into()
+                Writer::located(error, templates, &set.spec.template, &subject(set, &suffix), ("v1", "Pod"))
+                    .into()
             }
             error => error,
         })

@@ -6,7 +6,7 @@
 use catena_api::{BasicReplicaSet, keys};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use operator_kit::write::Ownership;
-use operator_templates::{Templates, short_digest};
+use operator_templates::{Digest, Templates};
 
 use crate::revision::{POD, subject};
 
@@ -35,7 +35,7 @@ impl<'p> Origin<'p> {
     /// pod.
     #[must_use]
     pub fn suffix(&self) -> String {
-        short_digest(&[self.set, self.revision, self.slot])
+        Digest::short(&[self.set, self.revision, self.slot])
     }
 }
 
@@ -70,7 +70,7 @@ mod tests {
         let whole = metadata(&json!({}));
         let origin = Origin::of(&whole).unwrap();
         assert_eq!(origin, Origin { set: "s1", revision: "h", slot: "2" });
-        assert_eq!(origin.suffix(), short_digest(&["s1", "h", "2"]));
+        assert_eq!(origin.suffix(), Digest::short(&["s1", "h", "2"]));
         for less in [
             json!({"labels": {}}),
             json!({"annotations": {keys::HASH: "h"}}),
@@ -96,13 +96,13 @@ mod tests {
             status: None,
         };
         let is_own = |changes: Value, revision: &str| is_own(&metadata(&changes), &set, revision, &templates);
-        let name = format!("web-{}", short_digest(&["s1", "h", "2"]));
+        let name = format!("web-{}", Digest::short(&["s1", "h", "2"]));
         assert!(is_own(json!({"name": name}), "h"), "whichever set of this name made it");
         assert!(!is_own(json!({"name": name}), "another"));
         // A copy, as by `kubectl debug --copy-to`, has all labels and annotations.
         assert!(!is_own(json!({"name": "dbg"}), "h"));
         assert!(!is_own(json!({}), "h"));
-        let other = format!("api-{}", short_digest(&["s1", "h", "2"]));
+        let other = format!("api-{}", Digest::short(&["s1", "h", "2"]));
         assert!(!is_own(json!({"name": other}), "h"), "another set made it");
         assert!(!is_own(json!({"name": name, "annotations": {keys::HASH: "h", keys::SLOT: "3"}}), "h"));
     }

@@ -9,7 +9,6 @@ mod revisions;
 use basic_replicaset_controller::{Settings, interner::Interner, pod::PodRow};
 use catena_api::keys;
 use k8s_openapi::api::core::v1::Pod;
-use kube::{Api, discovery::ApiResource};
 use operator_kit::run::{Identity, Operator, Queue};
 use operator_watch::{Watch, WriteTarget};
 
@@ -29,7 +28,7 @@ async fn main() -> anyhow::Result<()> {
     let operator = Operator::<Settings>::start(IDENTITY, IDENTITY.parse()).await?;
     let queue = Queue::default();
     let requests = queue.clone();
-    let watch = Watch::new(Api::all(operator.client.clone()), "Pod").labelled(keys::REPLICA_SET_UID);
+    let watch = Watch::all(&operator.client, &()).labelled(keys::REPLICA_SET_UID);
     let shared = Interner::default();
     let trim = move |pod| PodRow::of(pod, &shared);
     let pods = operator.watches.cache(watch, trim, move |pod: &PodRow| {
@@ -43,7 +42,7 @@ async fn main() -> anyhow::Result<()> {
         writer: operator.writer.clone(),
         memory: memory.clone(),
         revisions: revisions.clone(),
-        pods: WriteTarget::new(ApiResource::erase::<Pod>(&()), pods.watch().seen()),
+        pods: WriteTarget::of::<Pod>(pods.watch().seen()),
     };
     let observer = Observer { client: operator.client.clone(), pods, memory, revisions };
     operator.run(ReplicaSets { observer, executor }, queue).await

@@ -1,7 +1,7 @@
 //! The revision of pods, and the record of the one that served last.
 
 use catena_api::{BasicReplicaSet, LastServed};
-use operator_templates::{Rendered, Subject, TemplateError, Templates, is_object_name, sha256, short_digest};
+use operator_templates::{Digest, Rendered, Subject, TemplateError, Templates};
 use operator_watch::ObjectId;
 use serde_json::Value;
 
@@ -34,7 +34,7 @@ pub fn of(rendered: &Rendered, set: &BasicReplicaSet) -> String {
 }
 
 fn with_token(hash: &str, token: Option<&str>) -> String {
-    token.map_or_else(|| hash.to_owned(), |token| sha256(&format!("{hash}\n{token}")))
+    token.map_or_else(|| hash.to_owned(), |token| Digest::sha256(&format!("{hash}\n{token}")))
 }
 
 /// The values that a template can use for a pod of a set.
@@ -56,7 +56,7 @@ pub fn subject<'s>(set: &'s BasicReplicaSet, suffix: &'s str) -> Subject<'s> {
 /// that no value of a user is the same.
 #[must_use]
 pub fn placeholder(revision: &str) -> String {
-    short_digest(&["record", revision])
+    Digest::short(&["record", revision])
 }
 
 /// The record of a revision, from its rendering with its [`placeholder`].
@@ -85,7 +85,7 @@ pub fn recorded_pod(set: &BasicReplicaSet, revision: &str, suffix: &str) -> Opti
     let metadata = pod.get("metadata").filter(|metadata| metadata.is_object())?;
     let is_map = |field: &str| metadata.get(field).is_none_or(|map| map.is_object() || map.is_null());
     let is_its = metadata["namespace"] == *ObjectId::of(set).namespace
-        && metadata["name"].as_str().is_some_and(|name| is_object_name(name) && name.contains(suffix));
+        && metadata["name"].as_str().is_some_and(|name| ObjectId::is_name(name) && name.contains(suffix));
     let is_of_revision = recorded.revision == revision && has_hash(recorded, with("")?);
     (is_its && is_map("labels") && is_map("annotations") && is_of_revision).then_some(pod)
 }
@@ -93,7 +93,8 @@ pub fn recorded_pod(set: &BasicReplicaSet, revision: &str, suffix: &str) -> Opti
 /// Whether a rendering without a suffix is the one whose hash is recorded. The hash has no namespace if the template names none.
 fn has_hash(recorded: &LastServed, mut rendering: Value) -> bool {
     let token = recorded.restarted_at.as_deref();
-    let is_same = |rendering: &Value| with_token(&sha256(&rendering.to_string()), token) == recorded.revision;
+    let is_same =
+        |rendering: &Value| with_token(&Digest::sha256(&rendering.to_string()), token) == recorded.revision;
     is_same(&rendering) || {
         let metadata = rendering.pointer_mut("/metadata").and_then(Value::as_object_mut);
         metadata.is_some_and(|metadata| metadata.remove("namespace").is_some()) && is_same(&rendering)
@@ -125,7 +126,7 @@ mod tests {
 
     /// A set with the record of a rendering with the suffix [`NO_POD`], and its revision.
     fn recorded(pod: &Value) -> (BasicReplicaSet, String) {
-        let revision = sha256(&pod.to_string().replace(NO_POD, ""));
+        let revision = Digest::sha256(&pod.to_string().replace(NO_POD, ""));
         let pod = pod.to_string().replace(NO_POD, &placeholder(&revision));
         let set = set(&json!({}));
         let record = record(&revision, &set, &serde_json::from_str(&pod).unwrap());

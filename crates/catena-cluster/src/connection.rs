@@ -10,7 +10,8 @@ use kube::{
     Client, Config,
     config::{AuthInfo, KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
-use operator_templates::is_object_name;
+
+use operator_watch::ObjectId;
 
 use crate::{Kinds, errors, proxy};
 
@@ -87,7 +88,7 @@ impl Options {
     fn namespace_or(&self, default: &str) -> Result<String> {
         let namespace = self.namespace.as_deref().unwrap_or(default);
         ensure!(
-            is_object_name(namespace),
+            ObjectId::is_name(namespace),
             "{namespace:?} is not a namespace: correct --namespace or the context"
         );
         Ok(namespace.to_owned())

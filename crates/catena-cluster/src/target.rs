@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail, ensure};
 use clap::Args;
-use operator_templates::is_object_name;
+use operator_watch::ObjectId;
 
 /// The kind of a name alone.
 pub const BASIC_DEPLOYMENTS: &str = "basicdeployments.catena.dev";
@@ -44,7 +44,7 @@ impl Target {
             "{:?} is not an object: write KIND/NAME, for example basicdeployment/web",
             words.join(" ")
         );
-        ensure!(is_object_name(name), "{name:?} is not an object name: correct it");
+        ensure!(ObjectId::is_name(name), "{name:?} is not an object name: correct it");
         Ok(Self { kind: kind.to_owned(), name: name.to_owned() })
     }
 }

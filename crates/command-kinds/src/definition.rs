@@ -68,7 +68,7 @@ mod tests {
         let definitions = include_str!("../../../examples/commands/definitions.yaml");
         let restarts = include_str!("../../../examples/commands/rollout-restarts.yaml");
         for file in [definitions, restarts] {
-            let all = operator_templates::documents(file).unwrap();
+            let all = operator_templates::Yaml::read_all(file).unwrap();
             let kind = describe(&serde_json::from_value(all[0].clone()).unwrap()).unwrap();
             assert!(kind.run.is_some(), "{}", kind.id);
             let policy = all.iter().find(|one| one["kind"] == "ValidatingAdmissionPolicy").unwrap();

@@ -8,7 +8,7 @@ use k8s_openapi::{
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
-use kube::{Api, Client, Resource, discovery::ApiResource};
+use kube::{Client, Resource};
 use operator_kit::report::Events;
 use operator_watch::{Cache, Failure, PrunedObject, Report, Watch, Watches};
 use serde::Deserialize;
@@ -42,16 +42,14 @@ pub struct Definitions(Arc<Cache<Definition>>);
 impl Definitions {
     /// Follows them, and calls `changed` at each change. The others are reported by Events, each on itself.
     pub fn follow(
-        client: Client,
+        client: &Client,
         watches: &Watches,
         events: Events,
         changed: impl Fn() + Send + Sync + 'static,
     ) -> Self {
-        let watch = Watch::<Definition>::new(
-            Api::all(client),
-            "CustomResourceDefinition with the label catena.dev/command",
-        )
-        .labelled(&format!("{}=true", keys::COMMAND_KIND));
+        let watch = Watch::<Definition>::all(client, &())
+            .called("CustomResourceDefinition with the label catena.dev/command")
+            .labelled(&format!("{}=true", keys::COMMAND_KIND));
         let watches = watches.reporting(Arc::new(InvalidBindings(events)));
         Self(watches.cache(watch, |definition| definition, move |_| changed()))
     }
@@ -75,14 +73,6 @@ impl Definitions {
 /// Reports the definitions that describe no kind of commands, although their labels say so.
 struct InvalidBindings(Events);
 
-impl InvalidBindings {
-    /// The items of a list name no kind.
-    fn regarding(definition: &ObjectReference) -> ObjectReference {
-        let ApiResource { api_version, kind, .. } = ApiResource::erase::<CustomResourceDefinition>(&());
-        ObjectReference { api_version: Some(api_version), kind: Some(kind), ..definition.clone() }
-    }
-}
-
 impl Report for InvalidBindings {
     fn failed(&self, kind: &str) {
         self.0.failed(kind);
@@ -94,11 +84,11 @@ impl Report for InvalidBindings {
 
     fn is_unreadable(&self, definition: &ObjectReference, mistake: &str, _: &Failure) {
         let event = Events::warning(INVALID_BINDING, mistake);
-        self.0.publish_lasting(&Self::regarding(definition), INVALID_BINDING, mistake, event);
+        self.0.publish_lasting(definition, INVALID_BINDING, mistake, event);
     }
 
     fn is_mended(&self, definition: &ObjectReference, _: &str) {
-        self.0.resolved(&Self::regarding(definition), INVALID_BINDING);
+        self.0.resolved(definition, INVALID_BINDING);
     }
 }
 
@@ -142,7 +132,7 @@ mod tests {
             }
         });
         let events = Events::over(client.clone(), "controller");
-        (Definitions::follow(client, &Watches::default(), events, || {}), log)
+        (Definitions::follow(&client, &Watches::default(), events, || {}), log)
     }
 
     fn events(log: &Log) -> Vec<Value> {
@@ -153,7 +143,7 @@ mod tests {
     async fn before_the_first_list_not_all_definitions_are_known() {
         let (client, _log) = answering(|_| Answer::Silence);
         let events = Events::over(client.clone(), "controller");
-        let definitions = Definitions::follow(client, &Watches::default(), events, || {});
+        let definitions = Definitions::follow(&client, &Watches::default(), events, || {});
         assert_eq!(definitions.kinds().len(), 0);
         assert_eq!(definitions.problem().as_deref(), Some("waiting for the first list"));
     }

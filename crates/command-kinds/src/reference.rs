@@ -6,7 +6,8 @@ use std::{
 };
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use operator_templates::{Expression, ExpressionError, is_object_name};
+use operator_templates::{Expression, ExpressionError};
+use operator_watch::ObjectId;
 use serde_json::Value;
 
 use crate::kind::{TargetKind, TargetReference};
@@ -57,12 +58,12 @@ impl TargetReference {
         let Some(name) = object.text(Some(&self.name))? else {
             return Err(format!("it names no target: `{}` is empty; set that field", self.name.source()));
         };
-        if !is_object_name(&name) {
+        if !ObjectId::is_name(&name) {
             let problem = "which is not a valid object name; correct that field";
             return Err(format!("it names the target {name:?}, {problem}"));
         }
         let namespace = object.text(self.namespace.as_ref())?;
-        if let Some(namespace) = namespace.as_ref().filter(|namespace| !is_object_name(namespace)) {
+        if let Some(namespace) = namespace.as_ref().filter(|namespace| !ObjectId::is_name(namespace)) {
             let problem = "which is not a valid name; correct that field";
             return Err(format!("it names the namespace {namespace:?}, {problem}"));
         }

@@ -77,7 +77,7 @@ where
         let definitions = definitions.get_or_insert_with(|| {
             let changed = self.changed.clone();
             let changed = move || changed.notify_one();
-            Definitions::follow(self.client.clone(), &self.watches, self.events.clone(), changed)
+            Definitions::follow(&self.client, &self.watches, self.events.clone(), changed)
         });
         let key = |kind: &CommandKind| (kind.resource.group.clone(), kind.resource.plural.clone());
         let listed: HashSet<_> = kinds.listed.iter().map(|kind| key(kind)).collect();

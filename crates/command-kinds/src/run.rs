@@ -8,7 +8,7 @@ use std::{
 
 use catena_api::keys;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use operator_templates::{Expression, ExpressionError, Templates, top_keys};
+use operator_templates::{Expression, ExpressionError, Templates};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -113,7 +113,8 @@ impl RunFile {
         let is_date = |field: &String| DATES.iter().any(|date| field.to_ascii_lowercase().contains(date));
         let needs_spec = !succeeded.fields().iter().any(is_date);
         // What its values and conditions give is known only when it is rendered.
-        let has_spec = top_keys(&self.patch).is_none_or(|keys| keys.iter().any(|key| key == "spec"));
+        let has_spec =
+            Templates::top_keys(&self.patch).is_none_or(|keys| keys.iter().any(|key| key == "spec"));
         fields.check(has_spec || !needs_spec, "succeeded", UNDATED)?;
         let template = Templates::compile(&BTreeMap::from([(PATCH.to_owned(), self.patch)]), keys::GROUP);
         if let Some(problem) = template.broken().next() {

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use kube::{Api, Client, discovery::ApiResource};
+use kube::{Client, discovery::ApiResource};
 use operator_kit::run::Operator;
 use operator_watch::{ObjectId, PrunedObject, ServedKinds, Watch, WatchHandle, Watches};
 
@@ -62,10 +62,10 @@ impl Targets {
 
     fn watch(&self, kind: Arc<TargetKind>) -> WatchHandle {
         let changed = self.changed.clone();
-        let api = Api::all_with(self.client.clone(), &kind.resource);
-        let watch = Watch::new(api, format!("{} (as a target)", kind.resource.kind))
+        let watch = Watch::all(&self.client, &kind.resource)
+            .called(format!("{} (as a target)", kind.resource.kind))
             .metadata_only()
-            .in_any_version(&self.served_kinds, kind.resource.clone());
+            .in_any_version(&self.served_kinds);
         self.watches.watch_changes(watch, move |target: &PrunedObject| changed(&kind, ObjectId::of(target)))
     }
 }

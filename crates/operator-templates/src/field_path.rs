@@ -8,6 +8,8 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::Value;
 
+use crate::Templates;
+
 /// The fields of Kubernetes whose entries are quantities.
 const QUANTITIES: [&str; 3] = ["requests", "limits", "capacity"];
 /// The server's own rule for a quantity.
@@ -21,12 +23,14 @@ const SHOWN: usize = 60;
 /// A path in an object, for people, and the value there.
 type Place<'o> = (String, &'o Value);
 
-/// The paths in an object that an answer of the server names, in its causes or else in its message, each with the value there if
-/// that is a single one, as a part of a message.
-#[must_use]
-pub fn named_fields(message: &str, fields: &[String], object: &Value) -> Vec<(String, Option<String>)> {
-    let places = named(message, fields, object).into_iter();
-    places.map(|(path, value)| (path, text(value).map(|value| shown(&value)))).collect()
+impl Templates {
+    /// The paths in a rendered object that an answer of the server names, in its causes or else in its message, each with the
+    /// value there if that is a single one, as a part of a message.
+    #[must_use]
+    pub fn named_fields(message: &str, fields: &[String], object: &Value) -> Vec<(String, Option<String>)> {
+        let places = named(message, fields, object).into_iter();
+        places.map(|(path, value)| (path, text(value).map(|value| shown(&value)))).collect()
+    }
 }
 
 fn named<'o>(message: &str, fields: &[String], object: &'o Value) -> Vec<Place<'o>> {

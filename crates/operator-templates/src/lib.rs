@@ -11,16 +11,15 @@
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 
+mod digest;
 mod expression;
 mod field_path;
-mod names;
 mod templates;
 mod yaml;
 
 pub use {
-    expression::{Expression, ExpressionError, is_same_quantity},
-    field_path::named_fields,
-    names::{is_object_name, sha256, short_digest},
-    templates::{Parameter, Rendered, Subject, TemplateError, Templates, top_keys},
-    yaml::{YamlError, documents, from_yaml, to_yaml},
+    digest::Digest,
+    expression::{Expression, ExpressionError},
+    templates::{Parameter, Rendered, Subject, TemplateError, Templates},
+    yaml::Yaml,
 };

@@ -19,38 +19,43 @@ pub enum YamlError {
     Invalid(String),
 }
 
-/// Reads one document of YAML as kubectl reads it.
-///
-/// # Errors
-/// When it is not YAML, or YAML parsers do not agree on it.
-pub fn from_yaml(text: &str) -> Result<Value, YamlError> {
-    read(text, |_| {})
+/// YAML, as kubectl reads it.
+pub struct Yaml;
+
+impl Yaml {
+    /// Reads one document.
+    ///
+    /// # Errors
+    /// When it is not YAML, or YAML parsers do not agree on it.
+    pub fn read(text: &str) -> Result<Value, YamlError> {
+        read(text, |_| {})
+    }
+
+    /// Reads all documents of a text. Empty ones are none.
+    ///
+    /// # Errors
+    /// As [`Yaml::read`].
+    pub fn read_all(text: &str) -> Result<Vec<Value>, YamlError> {
+        read_all(text, |_| {})
+    }
+
+    /// Writes a document.
+    ///
+    /// # Errors
+    /// When the value cannot be written.
+    pub fn write(value: &impl Serialize) -> Result<String, YamlError> {
+        let write = |prefer_block_scalars| {
+            let options = serde_saphyr::ser_options! { prefer_block_scalars: prefer_block_scalars };
+            let text = serde_saphyr::to_string_with_options(value, options);
+            text.map_err(|error| YamlError::Invalid(error.to_string()))
+        };
+        let text = write(true)?;
+        // kubectl does not read a block that begins with a tab.
+        if check(&text, |_| {}).is_ok() { Ok(text) } else { write(false) }
+    }
 }
 
-/// Reads all documents of a text, like [`from_yaml`]. Empty ones are none.
-///
-/// # Errors
-/// As [`from_yaml`].
-pub fn documents(text: &str) -> Result<Vec<Value>, YamlError> {
-    read_all(text, |_| {})
-}
-
-/// Writes YAML that kubectl reads.
-///
-/// # Errors
-/// When the value cannot be written.
-pub fn to_yaml(value: &impl Serialize) -> Result<String, YamlError> {
-    let write = |prefer_block_scalars| {
-        let options = serde_saphyr::ser_options! { prefer_block_scalars: prefer_block_scalars };
-        let text = serde_saphyr::to_string_with_options(value, options);
-        text.map_err(|error| YamlError::Invalid(error.to_string()))
-    };
-    let text = write(true)?;
-    // kubectl does not read a block that begins with a tab.
-    if check(&text, |_| {}).is_ok() { Ok(text) } else { write(false) }
-}
-
-/// Like [`from_yaml`]; tells each scalar that is a text because it is quoted, a block or tagged.
+/// Like [`Yaml::read`]; tells each scalar that is a text because it is quoted, a block or tagged.
 pub(crate) fn read(text: &str, is_text: impl FnMut(&str)) -> Result<Value, YamlError> {
     let mut all = read_all(text, is_text)?;
     let last = all.pop().unwrap_or_default();
@@ -203,7 +208,7 @@ mod tests {
             ("'08'", json!("08")),
             ("\"yES\"", json!("yES")),
         ] {
-            assert_eq!(from_yaml(&format!("a: {text}")), Ok(json!({"a": expected})), "{text}");
+            assert_eq!(Yaml::read(&format!("a: {text}")), Ok(json!({"a": expected})), "{text}");
         }
     }
 
@@ -228,33 +233,33 @@ mod tests {
             ("a: |\n  \tb\n  c\n", "in double quotes"),
             ("a: >-\n  \tb\n", "in double quotes"),
         ] {
-            let error = from_yaml(&format!("first: 1\n{text}")).unwrap_err().to_string();
+            let error = Yaml::read(&format!("first: 1\n{text}")).unwrap_err().to_string();
             let line = if text.contains('\n') { 3 } else { 2 };
             assert!(
                 error.starts_with(&format!("line {line}: ")) && error.contains(remedy),
                 "{text}: {error}"
             );
         }
-        let tagged = from_yaml("a: 1\nb: !secret x").unwrap_err().to_string();
+        let tagged = Yaml::read("a: 1\nb: !secret x").unwrap_err().to_string();
         assert!(tagged.contains("secret"), "{tagged}");
         for text in [
             "{8080: a, -1: b, true: c, 'on': d, \"~\": e}",
             "{a: {b: yes}, c: [on, no]}",
             "{a: &x {b: on}, c: *x, d: no}",
         ] {
-            assert!(from_yaml(text).is_ok(), "{text}: {:?}", from_yaml(text));
+            assert!(Yaml::read(text).is_ok(), "{text}: {:?}", Yaml::read(text));
         }
-        assert_eq!(from_yaml("a: 1\n---\na: 2"), Err(YamlError::SeveralDocuments));
-        assert_eq!(from_yaml("---\na: 1\n---\n"), Ok(json!({"a": 1})));
-        assert_eq!(from_yaml("# nothing"), Ok(Value::Null));
-        assert_eq!(documents("a: 0400\n---\nb: 1"), Ok(vec![json!({"a": 256}), json!({"b": 1})]));
-        assert!(documents("a: 1\n---\nb: 08").unwrap_err().to_string().starts_with("line 3: "));
+        assert_eq!(Yaml::read("a: 1\n---\na: 2"), Err(YamlError::SeveralDocuments));
+        assert_eq!(Yaml::read("---\na: 1\n---\n"), Ok(json!({"a": 1})));
+        assert_eq!(Yaml::read("# nothing"), Ok(Value::Null));
+        assert_eq!(Yaml::read_all("a: 0400\n---\nb: 1"), Ok(vec![json!({"a": 256}), json!({"b": 1})]));
+        assert!(Yaml::read_all("a: 1\n---\nb: 08").unwrap_err().to_string().starts_with("line 3: "));
     }
 
     /// What the API server gives back is compared with what was rendered.
     #[test]
     fn a_number_with_many_digits_is_the_same_in_json() {
-        let rendered = from_yaml("123456789.123456789").unwrap();
+        let rendered = Yaml::read("123456789.123456789").unwrap();
         let returned: Value = serde_json::from_str(&rendered.to_string()).unwrap();
         assert_eq!(returned, rendered);
     }
@@ -262,8 +267,8 @@ mod tests {
     #[test]
     fn what_is_written_is_read_again_by_every_parser() {
         let value = json!({"on": "yes", "tab": "\ta\nb\n", "lines": "a\nb\n", "08": "08", "number": 1.5, "~": "1_000"});
-        let text = to_yaml(&value).unwrap();
-        assert_eq!(from_yaml(&text), Ok(value), "{text}");
-        assert!(to_yaml(&json!({"lines": "a\nb\n"})).unwrap().contains('|'), "as it is read best");
+        let text = Yaml::write(&value).unwrap();
+        assert_eq!(Yaml::read(&text), Ok(value), "{text}");
+        assert!(Yaml::write(&json!({"lines": "a\nb\n"})).unwrap().contains('|'), "as it is read best");
     }
 }

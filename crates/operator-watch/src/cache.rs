@@ -274,7 +274,6 @@ fn group_in(namespace: &str, group: &str) -> Box<str> {
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
-    use kube::Api;
     use serde_json::json;
 
     use super::*;
@@ -307,7 +306,7 @@ mod tests {
     /// One that is filled by the test alone.
     fn cache() -> Arc<Cache<Pod>> {
         let (client, _log) = answering(|_| Answer::Silence);
-        let watch = Watch::new(Api::<ConfigMap>::all(client), "Pod");
+        let watch = Watch::<ConfigMap>::all(&client, &());
         Watches::default().cache(watch, |_| unreachable!("it lists nothing"), |_| {})
     }
 

@@ -23,7 +23,7 @@ pub use {
     failure::{Failure, NextRetry},
     health::Health,
     live::Live,
-    object::{Named, ObjectId},
+    object::ObjectId,
     served::{ServedKind, ServedKinds},
     stream::{Report, Watch, WatchHandle, Watches},
     watched_kind::{Source, Watched, WatchedKind},

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use thiserror::Error;
 use tokio::time::timeout;
 
-use crate::{ApiError, Cause, Pruned, PrunedObject, Verb, decode::Lenient, object::Named, stream};
+use crate::{ApiError, Cause, ObjectId, Pruned, PrunedObject, Verb, decode::Lenient, stream};
 
 /// Time within which the API server has to answer a request: a webhook may take up to 30 s before the server goes on
 /// without it.
@@ -48,7 +48,7 @@ impl Live {
     /// Refuses what cannot be the name of an object. Any text may stand in a reference, and the client puts names into URLs as
     /// they are: `?watch=true` would be a request without an end.
     pub fn check_names(namespace: Option<&str>, name: &str) -> kube::Result<()> {
-        match namespace.into_iter().chain([name]).find(|name| !is_path_segment(name)) {
+        match namespace.into_iter().chain([name]).find(|name| !ObjectId::is_name(name)) {
             None => Ok(()),
             Some(name) => {
                 let error = request::Error::Validation(format!("{name:?} is not an object name"));
@@ -105,12 +105,6 @@ impl Live {
     }
 }
 
-/// Whether a text is one segment of the path of a URL, as it is.
-fn is_path_segment(text: &str) -> bool {
-    let may_stand = |character: char| character.is_ascii_alphanumeric() || "-._:@~+=".contains(character);
-    !matches!(text, "" | "." | "..") && text.len() <= 253 && text.chars().all(may_stand)
-}
-
 type Built = Result<http::Request<Vec<u8>>, request::Error>;
 
 async fn read<T: DeserializeOwned>(
@@ -127,7 +121,7 @@ async fn read<T: DeserializeOwned>(
         let request = build(&request, name, &GetParams::default()).map_err(kube::Error::BuildRequest)?;
         Live::in_time(client.request(request)).await
     };
-    match found.await.map_err(|error| ApiError::of(Verb::Read, &error, Named::new(&*resource.kind, name))) {
+    match found.await.map_err(|error| ApiError::of(Verb::Read, &error, (&*resource.kind, name))) {
         Ok(found) => Ok(Some(found)),
         Err(error) if error.cause == Cause::NotFound => Ok(None),
         Err(error) => Err(error),

@@ -24,6 +24,14 @@ impl<'o> ObjectId<'o> {
     pub fn of<K: Resource>(object: &'o K) -> Self {
         object.meta().into()
     }
+
+    /// Whether a text is safe in the path of a URL as the name of an object or a namespace. The client does not escape
+    /// names in URLs: a GET of an empty name is a list, and a GET of `?watch=true` never ends.
+    #[must_use]
+    pub fn is_name(text: &str) -> bool {
+        let may_stand = |character: char| character.is_ascii_alphanumeric() || "-._:@~+=".contains(character);
+        !matches!(text, "" | "." | "..") && text.len() <= 253 && text.chars().all(may_stand)
+    }
 }
 
 impl<'o> From<&'o ObjectMeta> for ObjectId<'o> {
@@ -51,9 +59,8 @@ pub struct Named {
     pub name: String,
 }
 
-impl Named {
-    /// An object of a kind.
-    pub fn new(kind: impl Into<String>, name: impl Into<String>) -> Self {
+impl<K: Into<String>, N: Into<String>> From<(K, N)> for Named {
+    fn from((kind, name): (K, N)) -> Self {
         Self { kind: kind.into(), name: name.into() }
     }
 }
@@ -83,5 +90,30 @@ mod tests {
         assert_eq!(ids.map(|id| id.to_string()), ["shop/web", "web"]);
         assert_eq!(json!(ids[0]), json!({"namespace": "shop", "name": "web", "uid": "u1"}));
         assert_eq!(json!(ids[1]), json!({"name": "web", "uid": "u1"}));
+    }
+
+    #[test]
+    fn what_would_be_another_request_is_no_name() {
+        for name in ["web", "web-1.shop", "system:node", "a@b", "A_b"] {
+            assert!(ObjectId::is_name(name), "{name}");
+        }
+        let too_long = "a".repeat(254);
+        for text in [
+            "",
+            ".",
+            "..",
+            "?watch=true",
+            "a?b",
+            "a#b",
+            "a/b",
+            "../x",
+            "%2e%2e",
+            "a b",
+            "a\nb",
+            "ü",
+            &too_long,
+        ] {
+            assert!(!ObjectId::is_name(text), "{text:?}");
+        }
     }
 }

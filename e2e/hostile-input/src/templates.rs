@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use catena_api::keys::GROUP;
-use operator_kit::write::located;
-use operator_templates::{Subject, Templates, is_object_name};
-use operator_watch::{ApiError, Cause, Named, Verb};
+use operator_kit::write::Writer;
+use operator_templates::{Subject, Templates};
+use operator_watch::{ApiError, Cause, ObjectId, Verb};
 use serde_json::Value;
 
 use crate::{parts, sent};
@@ -35,11 +35,11 @@ pub fn read(input: &[u8]) {
             (text("/apiVersion"), text("/kind"), text("/metadata/namespace")),
             (version, kind, NAMESPACE)
         );
-        assert!(is_object_name(text("/metadata/name")), "{}", rendered.object);
+        assert!(ObjectId::is_name(text("/metadata/name")), "{}", rendered.object);
         sent::arrives(&rendered.object);
-        let mut error = ApiError::new(Verb::Write, Named::new(kind, "web"), Cause::Invalid, "Invalid value");
+        let mut error = ApiError::new(Verb::Write, (kind, "web"), Cause::Invalid, "Invalid value");
         error.fields = ["spec.containers[0].image", "metadata.labels"].map(str::to_owned).to_vec();
-        let _ = located(error, &templates, "default", &subject, POD);
+        let _ = Writer::located(error, &templates, "default", &subject, POD);
     }
     let object = serde_json::json!({"metadata": {"name": "web"}, "spec": parameters});
     let _ = templates.render_with("default", &subject, &[("object", &object)], &[POD]);

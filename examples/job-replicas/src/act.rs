@@ -2,7 +2,7 @@
 
 use job_replicas::{decide::Action, job, kind::JobReplicas, status::CONDITIONS};
 use k8s_openapi::api::batch::v1::Job;
-use kube::{api::DeleteParams, discovery::ApiResource};
+use kube::api::DeleteParams;
 use operator_kit::{
     run::Requeue,
     write::{Batch, Writer},
@@ -18,7 +18,7 @@ pub struct Executor {
 impl Executor {
     /// An executor whose writes to Jobs appear in `seen`.
     pub fn new(writer: Writer, seen: &SeenVersion) -> Self {
-        Self { writer, jobs: WriteTarget::new(ApiResource::erase::<Job>(&()), seen) }
+        Self { writer, jobs: WriteTarget::of::<Job>(seen) }
     }
 
     /// Takes a step.

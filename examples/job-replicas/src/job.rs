@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use k8s_openapi::{api::batch::v1::Job, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::Resource;
 use operator_kit::write::Ownership;
-use operator_templates::short_digest;
+use operator_templates::Digest;
 use operator_watch::{ObjectId, Pruned, Row};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -128,7 +128,7 @@ impl JobRow {
 pub fn revision(set: &JobReplicas) -> String {
     let spec = &set.spec;
     let annotations = json!(spec.pod_annotations).to_string();
-    short_digest(&[&spec.image, &annotations, spec.restarted_at.as_deref().unwrap_or_default()])
+    Digest::short(&[&spec.image, &annotations, spec.restarted_at.as_deref().unwrap_or_default()])
 }
 
 /// The name of the Job in a slot. It follows from its owner, revision and slot, so that a repeated create meets its own
@@ -136,7 +136,7 @@ pub fn revision(set: &JobReplicas) -> String {
 #[must_use]
 pub fn name(set: &JobReplicas, slot: usize) -> String {
     let ObjectId { name, uid, .. } = ObjectId::of(set);
-    format!("{name}-{}", short_digest(&[uid, &revision(set), &slot.to_string()]))
+    format!("{name}-{}", Digest::short(&[uid, &revision(set), &slot.to_string()]))
 }
 
 /// The manifest of a Job.

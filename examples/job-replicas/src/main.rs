@@ -8,7 +8,6 @@ use job_replicas::{
     Settings,
     job::{JobRow, OF, WatchedJob},
 };
-use kube::Api;
 use operator_kit::run::{Identity, Operator, Queue};
 use operator_watch::Watch;
 
@@ -26,7 +25,7 @@ async fn main() -> anyhow::Result<()> {
     let operator = Operator::<Settings>::start(IDENTITY, IDENTITY.parse()).await?;
     let queue = Queue::default();
     let requests = queue.clone();
-    let watch = Watch::new(Api::<WatchedJob>::all(operator.client.clone()), "Job").labelled(OF);
+    let watch = Watch::<WatchedJob>::all(&operator.client, &()).labelled(OF);
     let jobs = operator.watches.cache(watch, JobRow::of, move |job: &JobRow| {
         requests.notify(&job.namespace, &job.owner_name);
     });

@@ -1,6 +1,6 @@
 //! The mark on a backup that names its object and policy.
 
-use operator_templates::short_digest;
+use operator_templates::Digest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -52,5 +52,5 @@ impl Target {
 /// The suffix that distinguishes a backup from all others. By it, a repeated create, after a crash or with a stale
 /// cache, meets its own backup, and never one of another policy.
 pub(super) fn suffix(kind: &ProtectedKind, object: &Value, attempt: u32) -> String {
-    short_digest(&[metadata::text(object, "uid"), &kind.policy, &attempt.to_string()])
+    Digest::short(&[metadata::text(object, "uid"), &kind.policy, &attempt.to_string()])
 }

@@ -8,7 +8,7 @@ use backup_controller::{
     settings::{Backup, Settings},
 };
 use catena_api::keys::{BACKUP_OF, BACKUP_TARGET};
-use kube::{Api, Client, discovery::ApiResource};
+use kube::{Client, discovery::ApiResource};
 use operator_kit::run::Triggers;
 use operator_watch::{PrunedObject, SeenVersion, Watch, WatchHandle, Watches};
 use parking_lot::Mutex;
@@ -50,16 +50,15 @@ impl BackupWatches {
     }
 
     fn start(&self, backup: &Backup) -> WatchHandle {
-        let (resource, kind) = (&backup.resource, &backup.resource.kind);
-        let (api, title) = match &backup.namespace {
-            Some(namespace) => (
-                Api::namespaced_with(self.client.clone(), namespace, resource),
-                format!("{kind} in {namespace} (backups)"),
-            ),
-            None => (Api::all_with(self.client.clone(), resource), format!("{kind} (backups)")),
+        let kind = &backup.resource.kind;
+        let watch = Watch::all(&self.client, &backup.resource).metadata_only().labelled(BACKUP_OF);
+        let watch = match &backup.namespace {
+            Some(namespace) => {
+                watch.in_namespace(namespace).called(format!("{kind} in {namespace} (backups)"))
+            }
+            None => watch.called(format!("{kind} (backups)")),
         };
         let triggers = self.triggers.clone();
-        let watch = Watch::new(api, title).metadata_only().labelled(BACKUP_OF);
         self.watches.watch_changes(watch, move |backup: &PrunedObject| {
             let annotations = backup.metadata.annotations.as_ref();
             let about = annotations.and_then(|annotations| annotations.get(BACKUP_TARGET));

@@ -9,7 +9,7 @@ use kube::{
     core::{Request, response::Status},
     discovery::ApiResource,
 };
-use operator_watch::{ApiError, Cause, Live, Named, Pruned, Verb};
+use operator_watch::{ApiError, Cause, Live, Pruned, Verb};
 use serde_json::{Value, json};
 
 /// The API server's answer to a read.
@@ -39,7 +39,7 @@ pub async fn read(
     name: &str,
 ) -> Result<Answer, ApiError> {
     let answer = read_up_to(usize::MAX, client, resource, namespace, name).await?;
-    let object = Named::new(&*resource.kind, name);
+    let object = (&*resource.kind, name);
     answer.ok_or_else(|| ApiError::new(Verb::Read, object, Cause::Failed, "the response is too large"))
 }
 
@@ -51,8 +51,8 @@ pub async fn read_up_to(
     namespace: &str,
     name: &str,
 ) -> Result<Option<Answer>, ApiError> {
-    let named = || Named::new(&*resource.kind, name);
-    let read_error = |error: kube::Error| ApiError::of(Verb::Read, &error, named());
+    let named = (&*resource.kind, name);
+    let read_error = |error: kube::Error| ApiError::of(Verb::Read, &error, named);
     let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
     Live::check_names(namespace, name).map_err(read_error)?;
     let request = Request::new(DynamicObject::url_path(resource, namespace))
@@ -77,7 +77,7 @@ pub async fn read_up_to(
                     return Err(read_error(kube::Error::SerdeError(error)));
                 };
                 let problem = error.to_string();
-                unreadable = Some(ApiError::new(Verb::Read, named(), Cause::Unreadable, problem));
+                unreadable = Some(ApiError::new(Verb::Read, named, Cause::Unreadable, problem));
                 (Some(json!({"metadata": metadata})), true)
             }
         },
@@ -90,7 +90,7 @@ pub async fn read_up_to(
     let date = head.headers.get("date").and_then(|date| date.to_str().ok());
     let at = date.and_then(|date| rfc2822::parse(date).ok()).ok_or_else(|| {
         let lack = "the response has no Date header, so that deadlines cannot be determined; have proxies pass the header on";
-        ApiError::new(Verb::Read, named(), Cause::Failed, lack)
+        ApiError::new(Verb::Read, named, Cause::Failed, lack)
     })?;
     Ok(Some(Answer { object, unreadable, is_served, at: at.timestamp() }))
 }

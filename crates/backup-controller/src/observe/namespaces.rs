@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use backup_controller::{Settings, error::Error, observed::Row};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
-    Api, Client,
+    Client,
     core::{Selector, SelectorExt},
     discovery::ApiResource,
 };
@@ -73,14 +73,12 @@ impl Namespaces {
 
     fn start(&self) -> Arc<Cache<NamespaceRow>> {
         let triggers = self.triggers.clone();
-        let all = Api::all_with(self.client.clone(), &ApiResource::erase::<Namespace>(&()));
         let trim = |namespace: PrunedObject| NamespaceRow {
             uid: namespace.metadata.uid.unwrap_or_default(),
             name: namespace.metadata.name.unwrap_or_default(),
             labels: namespace.metadata.labels.unwrap_or_default(),
         };
-        self.watches.cache(Watch::new(all, "Namespace").metadata_only(), trim, move |row: &NamespaceRow| {
-            triggers.notify_all_in(&row.name);
-        })
+        let watch = Watch::metadata_of::<Namespace>(&self.client);
+        self.watches.cache(watch, trim, move |row: &NamespaceRow| triggers.notify_all_in(&row.name))
     }
 }

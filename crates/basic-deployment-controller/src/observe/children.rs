@@ -4,7 +4,7 @@ use basic_deployment_controller::{
     child::Child, child_kind::ChildKind, error::Refusal, observed::ListedKind,
 };
 use catena_api::keys;
-use kube::{Api, Client};
+use kube::Client;
 use operator_kit::run::Queue;
 use operator_watch::{Cache, PrunedObject, ServedKinds, Watch, Watches, WriteTarget};
 use parking_lot::Mutex;
@@ -116,8 +116,7 @@ impl Children {
 
     fn watch(&self, kind: &Arc<ChildKind>) -> Known {
         let resource = kind.api_resource();
-        let api: Api<PrunedObject> = Api::all_with(self.client.clone(), &resource);
-        let watch = Watch::new(api, &resource.kind).labelled(keys::DEPLOYMENT_UID);
+        let watch = Watch::<PrunedObject>::all(&self.client, &resource).labelled(keys::DEPLOYMENT_UID);
         let queue = self.queue.clone();
         let of = kind.clone();
         let cache = self.watches.cache(

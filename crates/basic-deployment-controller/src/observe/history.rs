@@ -3,7 +3,7 @@ use std::{collections::HashMap, sync::Arc};
 use basic_deployment_controller::revision::{Revision, find};
 use catena_api::keys;
 use k8s_openapi::api::apps::v1::ControllerRevision;
-use kube::{Api, Client, discovery::ApiResource};
+use kube::{Client, discovery::ApiResource};
 use operator_kit::run::Queue;
 use operator_watch::{ApiError, Cache, Live, PrunedObject, Watch, Watches, WriteTarget};
 use parking_lot::Mutex;
@@ -21,8 +21,7 @@ pub struct History {
 impl History {
     pub fn new(client: Client, watches: &Watches, queue: Queue) -> Self {
         let resource = ApiResource::erase::<ControllerRevision>(&());
-        let api: Api<PrunedObject> = Api::all_with(client.clone(), &resource);
-        let watch = Watch::new(api, &resource.kind).labelled(keys::DEPLOYMENT_UID);
+        let watch = Watch::<PrunedObject>::all(&client, &resource).labelled(keys::DEPLOYMENT_UID);
         let cache = watches.cache(watch, Revision::of, move |revision: &Revision| {
             if let Some(owner) = &revision.owner {
                 queue.notify(&revision.namespace, &owner.name);

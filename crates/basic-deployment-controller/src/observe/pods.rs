@@ -11,8 +11,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::{Api, Client};
 use operator_kit::write::Ownership;
-use operator_templates::is_object_name;
-use operator_watch::{ApiError, Cause, Live, Named, Verb};
+use operator_watch::{ApiError, Cause, Live, ObjectId, Verb};
 use pod_state::{TrimmedPod, Trouble};
 use tokio::time::timeout;
 
@@ -47,8 +46,8 @@ pub async fn blocker(client: &Client, child: &Child, pods: &Pods) -> Result<Opti
     timeout(LOOK_TIMEOUT, look.first(selector)).await.map_err(unanswered)?
 }
 
-fn subject(child: &Child) -> Named {
-    Named::new(format!("the pods of {}", child.kind.kind), &child.name)
+fn subject(child: &Child) -> (String, &str) {
+    (format!("the pods of {}", child.kind.kind), &child.name)
 }
 
 impl Look<'_> {
@@ -87,7 +86,7 @@ impl Look<'_> {
         if let Some(known) = self.controllers.get(&owner.uid) {
             return Ok(*known);
         }
-        if self.controllers.len() == MAX_CONTROLLERS || !is_object_name(&owner.name) {
+        if self.controllers.len() == MAX_CONTROLLERS || !ObjectId::is_name(&owner.name) {
             return Ok(false);
         }
         let resource = api_resource(&kind.api_version, &kind.kind, Some(&kind.resource));

@@ -17,7 +17,7 @@ use operator_kit::{
         Sent, answering, in_turn,
     },
 };
-use operator_templates::sha256;
+use operator_templates::Digest;
 use pod_state::{Phase, PodState};
 
 use super::*;
@@ -147,7 +147,7 @@ async fn a_pod_of_the_revision_that_served_last_is_made_from_its_record() {
             "metadata": {"name": format!("web-{suffix}"), "namespace": "shop"},
         })
     };
-    let former = sha256(&recorded("").to_string());
+    let former = Digest::sha256(&recorded("").to_string());
     let last_served = Some(record(&former, &set(), &recorded(&placeholder(&former))));
     let owner = BasicReplicaSet {
         status: Some(BasicReplicaSetStatus { last_served, ..BasicReplicaSetStatus::default() }),

@@ -18,7 +18,6 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Client, discovery::ApiResource};
 use operator_kit::run::Backoffs;
-use operator_templates::is_object_name;
 use operator_watch::{ApiError, Cause, Live, ObjectId, ServedKind, ServedKinds, Watched};
 use parking_lot::Mutex;
 
@@ -97,7 +96,7 @@ impl Observer {
     /// the next look.
     async fn refreshed(&self, row: &CommandRow, to: &Reference) -> Option<OwnerReference> {
         let owner = row.binding().filter(|owner| to.is_named_by(owner) && !row.is_in_watched_version())?;
-        let version = owner.api_version.rsplit('/').next().filter(|version| is_object_name(version))?;
+        let version = owner.api_version.rsplit('/').next().filter(|version| ObjectId::is_name(version))?;
         let named = ApiResource {
             version: version.to_owned(),
             api_version: owner.api_version.clone(),

@@ -13,7 +13,7 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 use catena_cluster::{Gap, Identity, sanitized};
-use operator_templates::{from_yaml, short_digest, to_yaml};
+use operator_templates::{Digest, Yaml};
 use serde::{Deserialize, Serialize};
 
 use super::Manifest;
@@ -155,12 +155,12 @@ impl Folder {
     /// # Errors
     /// When nothing can be written.
     pub fn add(&mut self, kind: &str, manifest: &Manifest) -> Result<Option<String>> {
-        let text = match to_yaml(manifest.object()) {
+        let text = match Yaml::write(manifest.object()) {
             Ok(text) => text,
             Err(error) => return Ok(Some(format!("it cannot be written as YAML: {error}"))),
         };
         // The reader has limits, for example of depth.
-        if let Err(error) = from_yaml(&text) {
+        if let Err(error) = Yaml::read(&text) {
             return Ok(Some(format!("its file could not be read again: {error}")));
         }
         let file = relative(kind, &manifest.identity());
@@ -275,7 +275,7 @@ fn relative(kind: &str, object: &Identity) -> String {
     let mut file = format!("{}.yaml", object.name);
     if file.len() > MAX_FILE_NAME {
         let begin: String = object.name.chars().take(MAX_NAME).collect();
-        file = format!("{begin}-{}.yaml", short_digest(&[&object.name]));
+        file = format!("{begin}-{}.yaml", Digest::short(&[&object.name]));
     }
     format!("{namespace}/{kind}/{file}")
 }
@@ -283,7 +283,7 @@ fn relative(kind: &str, object: &Identity) -> String {
 /// The object in a file.
 fn object(file: &Path) -> Result<Manifest> {
     let text = fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
-    let object = from_yaml(&text).with_context(|| format!("{} is malformed", file.display()))?;
+    let object = Yaml::read(&text).with_context(|| format!("{} is malformed", file.display()))?;
     Manifest::read(object).with_context(|| {
         format!(
             "{} is no object of a backup: it lacks apiVersion, kind, metadata.name or metadata.uid",

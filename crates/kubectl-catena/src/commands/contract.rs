@@ -11,7 +11,7 @@ use basic_deployment_controller::outputs::Mapping;
 use catena_api::{contract::ReplicaContract, keys::COMMAND_KIND};
 use catena_cluster::{Cluster, Kind, Options, errors};
 use clap::{Args, Subcommand};
-use operator_templates::from_yaml;
+use operator_templates::Yaml;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -193,7 +193,7 @@ fn of_file<T>(path: &Path, kind: &Kind, of: impl FnOnce(&str, &Kind) -> Result<T
 
 /// The contract of a kind in values: that of its entry of `children`.
 fn contract_of(text: &str, kind: &Kind) -> Result<Value> {
-    let values = from_yaml(text).context("it is no YAML")?;
+    let values = Yaml::read(text).context("it is no YAML")?;
     let mut children = values["children"].as_array().into_iter().flatten();
     let is_it = |child: &&Value| {
         child["apiVersion"] == *kind.resource.api_version && child["kind"] == *kind.resource.kind

@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Write};
 use anyhow::{Context, Result};
 use catena_cluster::Paint;
 use clap::{Args, ValueEnum};
-use operator_templates::to_yaml;
+use operator_templates::Yaml;
 use serde::Serialize;
 use serde_json::json;
 
@@ -50,7 +50,7 @@ impl Format {
         if self == Self::Json {
             return Ok(serde_json::to_string_pretty(value).context("cannot be written as JSON")? + "\n");
         }
-        to_yaml(value).context("cannot be written as YAML")
+        Yaml::write(value).context("cannot be written as YAML")
     }
 }
 

@@ -4,7 +4,7 @@ use anyhow::{Result, bail, ensure};
 use catena_api::keys;
 use catena_cluster::{Change, Cluster, How, Kind, errors};
 use kube::{core::GroupVersionKind, discovery::ApiResource};
-use operator_templates::is_object_name;
+use operator_watch::ObjectId;
 use serde_json::{Value, json};
 
 /// A definition with at least one version.
@@ -27,7 +27,7 @@ impl Definition {
             ensure!(!definition.text(field).is_empty(), "{path} is missing or no text");
         }
         ensure!(
-            is_object_name(definition.name()),
+            ObjectId::is_name(definition.name()),
             "metadata.name {:?} is not an object name",
             definition.name()
         );

@@ -9,7 +9,7 @@ use catena_api::keys;
 use catena_cluster::{Change, Cluster, How, Kind};
 use jiff::{SignedDuration, Timestamp};
 use kube::api::ListParams;
-use operator_templates::short_digest;
+use operator_templates::Digest;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -78,7 +78,7 @@ impl<'c> Scratch<'c> {
     /// The scratch definition of a definition, which is not created yet.
     pub fn planned(cluster: &'c Cluster, model: &'c Definition, id: Option<&str>) -> Self {
         let now = Timestamp::now();
-        let its_own = || short_digest(&[&now.as_nanosecond().to_string(), &std::process::id().to_string()]);
+        let its_own = || Digest::short(&[&now.as_nanosecond().to_string(), &std::process::id().to_string()]);
         let group = format!("{GROUP_PREFIX}-{}.{}", id.map_or_else(its_own, str::to_owned), keys::GROUP);
         let definition = model.scratch(&group, &(now + CLAIM).to_string());
         Self { cluster, model, definition, creation: Creation::Unanswered }

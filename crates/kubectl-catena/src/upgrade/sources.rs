@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, anyhow, ensure};
-use operator_templates::from_yaml;
+use operator_templates::Yaml;
 use serde_json::Value;
 
 use super::Definition;
@@ -80,7 +80,7 @@ fn parse(text: &str, source: &str) -> Result<Vec<Definition>> {
     ensure!(!text.trim().is_empty(), "{source} is empty");
     let mut found = Vec::new();
     for document in text.split("\n---").filter(|document| document.contains("CustomResourceDefinition")) {
-        let mut value = from_yaml(document).with_context(|| format!("{source} is not YAML"))?;
+        let mut value = Yaml::read(document).with_context(|| format!("{source} is not YAML"))?;
         let is_list = matches!(value["kind"].as_str(), Some("List" | "CustomResourceDefinitionList"));
         let items = if is_list { value["items"].take() } else { Value::Array(vec![value]) };
         let items = items.as_array().cloned().unwrap_or_default().into_iter();

@@ -7,7 +7,7 @@ use catena_cluster::{Cluster, Identity, text};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Event};
 use kube::{ResourceExt, api::ListParams};
-use operator_templates::short_digest;
+use operator_templates::Digest;
 
 use super::{BINDER, Cause, Facts, RefusedSettings, controllers, objects};
 use crate::{
@@ -41,7 +41,7 @@ fn refusal(map: &ConfigMap, events: &[Event]) -> Option<RefusedSettings> {
     let is_about = |event: &&Event| {
         let note = event.message.as_deref().unwrap_or_default();
         let is_of_version =
-            event.action.as_deref() == Some(&format!("Take{}", short_digest(&[version, note])));
+            event.action.as_deref() == Some(&format!("Take{}", Digest::short(&[version, note])));
         // The controller knows its ConfigMap only by name.
         event.involved_object.name == map.metadata.name
             && event.reason.as_deref().is_some_and(|reason| REASONS.contains(&reason))
@@ -110,7 +110,7 @@ mod tests {
         serde_json::from_value(json!({
             "metadata": {"name": "e", "creationTimestamp": "2026-01-01T00:00:00Z"},
             "involvedObject": {"kind": "ConfigMap", "name": "d"}, "reason": "SettingsRefused", "message": note,
-            "action": format!("Take{}", short_digest(&[version, note])),
+            "action": format!("Take{}", Digest::short(&[version, note])),
         }))
         .unwrap()
     }

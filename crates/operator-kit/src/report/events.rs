@@ -15,7 +15,7 @@ use kube::{
     api::PostParams,
     runtime::events::{Event, EventType},
 };
-use operator_templates::short_digest;
+use operator_templates::Digest;
 use operator_watch::{Failure, Report};
 use parking_lot::Mutex;
 use tokio::{
@@ -174,7 +174,7 @@ impl Events {
         }
         let now = Timestamp::now();
         // An Event may not have each name that some kinds may have.
-        let prefix = short_digest(&[&self.instance, about.name.as_deref().unwrap_or_default()]);
+        let prefix = Digest::short(&[&self.instance, about.name.as_deref().unwrap_or_default()]);
         let type_ = match event.type_ {
             EventType::Normal => "Normal",
             EventType::Warning => "Warning",

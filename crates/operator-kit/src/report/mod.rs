@@ -7,7 +7,7 @@ pub(crate) mod settings_status;
 mod status;
 
 pub use {
-    events::{Events, Repeat},
+    events::Events,
     failures::Failures,
     kube::runtime::events::{Event, EventType},
     status::{Conditions, Pace, StatusAge},

@@ -3,7 +3,7 @@
 use axum::http::StatusCode;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::runtime::events::Event;
-use operator_templates::short_digest;
+use operator_templates::Digest;
 use parking_lot::Mutex;
 
 use crate::report::{Events, failures::SETTINGS_REFUSED};
@@ -86,7 +86,7 @@ impl SettingsStatus {
 
     /// Each version and problem has another action, by which tools find its Event.
     fn tell(&self, state: &[&str], event: Event) {
-        let event = Event { action: format!("Take{}", short_digest(state)), ..event };
+        let event = Event { action: format!("Take{}", Digest::short(state)), ..event };
         self.events.publish_lasting(self.config_map.as_ref(), SETTINGS, state, event);
     }
 }

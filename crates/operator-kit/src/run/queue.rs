@@ -266,7 +266,7 @@ impl<R: Send + Sync + 'static> Triggers<R> {
 mod tests {
     use futures::FutureExt;
     use k8s_openapi::api::core::v1::ConfigMap;
-    use kube::{Api, api::ObjectMeta, discovery::ApiResource, runtime::watcher::Event};
+    use kube::{api::ObjectMeta, discovery::ApiResource, runtime::watcher::Event};
     use operator_watch::{Source, Watch, Watches, WriteTarget};
     use tokio::time::timeout;
 
@@ -422,7 +422,7 @@ mod tests {
 
     /// Begins to watch the kind. It needs a runtime.
     fn opened(triggers: &Triggers<()>) -> (Queue, SharedRows<Watched<()>>) {
-        let watch = Watch::new(Api::<ConfigMap>::all(answering(|_| Answer::Silence).0), "Gadget");
+        let watch = Watch::<ConfigMap>::all(&answering(|_| Answer::Silence).0, &()).called("Gadget");
         let watching = Arc::new(Watches::default().watch_changes(watch, |_| {}));
         let (queue, filled) = (Queue::default(), SharedRows::default());
         triggers.open(&kind(), queue.clone(), filled.clone(), watching);

@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::anyhow;
 use kube::{Client, discovery::ApiResource};
-use operator_templates::{Templates, sha256};
+use operator_templates::{Digest, Templates};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 use tokio::{
@@ -158,7 +158,7 @@ impl SettingsFile {
     /// The sha256 of the settings' text. White space around it does not count, so that a chart can compute the same version
     /// from its values.
     pub fn version(&self) -> String {
-        sha256(self.settings.trim())
+        Digest::sha256(self.settings.trim())
     }
 
     /// The settings.

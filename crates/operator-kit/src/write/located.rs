@@ -1,41 +1,43 @@
-use operator_templates::{Subject, Templates, named_fields};
+use operator_templates::{Subject, Templates};
 use operator_watch::{ApiError, Cause, Verb};
+
+use super::Writer;
 
 /// Maximum number of fields whose values are added to a message.
 const MAX_FIELDS: usize = 3;
 
-/// Adds details to an error, if the server rejects a rendered object: the values of the fields that it names, or for an
-/// unknown field the template that sets it.
-#[must_use]
-pub fn located(
-    mut error: ApiError,
-    templates: &Templates,
-    name: &str,
-    subject: &Subject<'_>,
-    kind: (&str, &str),
-) -> ApiError {
-    if error.verb != Verb::Write || !matches!(error.cause, Cause::Invalid | Cause::UnknownField) {
-        return error;
-    }
-    let Ok(rendered) = templates.render_object(name, subject, &[kind]) else { return error };
-    if error.cause == Cause::UnknownField {
-        let is_set = !named_fields("", &error.fields, &rendered).is_empty();
-        return if is_set { error.set_by(&format!("the template {name:?}")) } else { error };
-    }
-    let fields = named_fields(&error.message, &error.fields, &rendered);
-    for (path, value) in fields.into_iter().take(MAX_FIELDS) {
-        if let Some(value) = value.filter(|_| !error.message.contains(&path)) {
-            error.message = format!("{}; {path} is {value}", error.message);
+impl Writer {
+    /// Adds details to an error, if the server rejects a rendered object: the values of the fields that it names, or for an
+    /// unknown field the template that sets it.
+    #[must_use]
+    pub fn located(
+        mut error: ApiError,
+        templates: &Templates,
+        name: &str,
+        subject: &Subject<'_>,
+        kind: (&str, &str),
+    ) -> ApiError {
+        if error.verb != Verb::Write || !matches!(error.cause, Cause::Invalid | Cause::UnknownField) {
+            return error;
         }
+        let Ok(rendered) = templates.render_object(name, subject, &[kind]) else { return error };
+        if error.cause == Cause::UnknownField {
+            let is_set = !Templates::named_fields("", &error.fields, &rendered).is_empty();
+            return if is_set { error.set_by(&format!("the template {name:?}")) } else { error };
+        }
+        let fields = Templates::named_fields(&error.message, &error.fields, &rendered);
+        for (path, value) in fields.into_iter().take(MAX_FIELDS) {
+            if let Some(value) = value.filter(|_| !error.message.contains(&path)) {
+                error.message = format!("{}; {path} is {value}", error.message);
+            }
+        }
+        error
     }
-    error
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
-
-    use operator_watch::Named;
 
     use super::*;
 
@@ -73,9 +75,9 @@ spec:
     fn refused(given: &[(&str, &str)], message: &str, field: &str) -> String {
         let given = parameters(given);
         let cause = if message.contains("unknown field") { Cause::UnknownField } else { Cause::Invalid };
-        let mut error = ApiError::new(Verb::Write, Named::new("Pod", "web"), cause, message);
+        let mut error = ApiError::new(Verb::Write, ("Pod", "web"), cause, message);
         error.fields.push(field.to_owned());
-        located(error, &templates(), "typed", &subject(&given), ("v1", "Pod")).to_string()
+        Writer::located(error, &templates(), "typed", &subject(&given), ("v1", "Pod")).to_string()
     }
 
     #[test]
@@ -110,9 +112,9 @@ spec:
         let given = parameters(&[("image", "nginx:1"), ("port", "abc")]);
         let fields =
             ["kind", "apiVersion", "metadata.labels.tier", "spec.containers[0].ports[0].containerPort"];
-        let mut error = ApiError::new(Verb::Write, Named::new("Pod", "web"), Cause::Invalid, "no");
+        let mut error = ApiError::new(Verb::Write, ("Pod", "web"), Cause::Invalid, "no");
         error.fields = fields.map(str::to_owned).to_vec();
-        let told = located(error, &templates(), "typed", &subject(&given), ("v1", "Pod")).to_string();
+        let told = Writer::located(error, &templates(), "typed", &subject(&given), ("v1", "Pod")).to_string();
         assert!(told.contains("tier is \"web\"") && !told.contains("containerPort"), "{told}");
     }
 }

@@ -25,7 +25,8 @@ use tokio::{
 
 use crate::report::{StatusAge, metrics::Metrics};
 
-pub use {located::located, on_behalf::ObjectWriter, owner::Ownership, slow_start::Batch};
+use on_behalf::ObjectWriter;
+pub use {owner::Ownership, slow_start::Batch};
 
 /// Maximum number of concurrent writes. The API server's limit for one class of clients is of this order.
 const MAX_CONCURRENT_WRITES: usize = 48;

@@ -4,7 +4,6 @@ use json_patch::PatchOperation;
 use kube::{
     Resource,
     api::{DeleteParams, Patch, PatchParams, PostParams},
-    discovery::ApiResource,
 };
 use operator_watch::{ApiError, Cause, Live, ObjectId, Pruned, WriteTarget};
 use serde_json::Value;
@@ -39,7 +38,7 @@ impl Writer {
     where
         K: Resource<DynamicType = ()>,
     {
-        let kind = WriteTarget::new(ApiResource::erase::<K>(&()), &self.primary);
+        let kind = WriteTarget::of::<K>(&self.primary);
         let (id, metadata) = (ObjectId::of(object), &mut patch["metadata"]);
         metadata["namespace"] = id.namespace.into();
         metadata["name"] = id.name.into();

@@ -4,7 +4,7 @@ use json_patch::{PatchOperation, ReplaceOperation, TestOperation, jsonptr::Point
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::{Client, Resource, core::NamespaceResourceScope, discovery::ApiResource};
 
-use operator_watch::{ApiError, Cause, Live, Named, ObjectId, Verb};
+use operator_watch::{ApiError, Cause, Live, ObjectId, Verb};
 
 /// Who controls an object: by uid, never by name or label.
 pub struct Ownership;
@@ -60,7 +60,7 @@ impl Ownership {
         if found.as_ref().is_some_and(is_it) {
             return Ok(());
         }
-        Err(ApiError::new(Verb::Write, Named::new(kind.kind, name), Cause::NotFound, ""))
+        Err(ApiError::new(Verb::Write, (kind.kind, name), Cause::NotFound, ""))
     }
 
     /// An owner reference that makes `owner` the controller of a dependent, and makes a foreground deletion of the owner

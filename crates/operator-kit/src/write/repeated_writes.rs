@@ -14,7 +14,7 @@ use axum::http::Request;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use kube::{api::GetParams, core::PartialObjectMeta};
 use memchr::{memchr_iter, memmem};
-use operator_watch::{Failure, Live, Named};
+use operator_watch::{Failure, Live};
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
@@ -90,8 +90,9 @@ impl Repetition {
 pub(crate) struct Repeated {
     /// Its verb.
     pub verb: &'static str,
-    /// The object that it writes.
-    pub object: Named,
+    /// The kind and the name of the object that it writes.
+    pub kind: String,
+    pub name: String,
     /// The field whose change by somebody else it undoes, if it does, and the manager that has changed it, if it is known.
     pub undoes: Option<(String, Option<String>)>,
 }
@@ -99,7 +100,8 @@ pub(crate) struct Repeated {
 impl Repeated {
     /// The failure to report. What undoes a change is not retried earlier than the limit allows.
     pub fn failed(&self) -> Failure {
-        let Self { verb, object, undoes } = self;
+        let Self { verb, kind, name, undoes } = self;
+        let object = format!("{kind} {name:?}");
         let message = match undoes {
             Some((field, by)) => {
                 let (by, who) = match by {

@@ -10,7 +10,7 @@ use kube::{
     core::Request,
     discovery::ApiResource,
 };
-use operator_watch::{ApiError, Cause, Live, Named, ObjectId, Pruned, Verb, WriteTarget};
+use operator_watch::{ApiError, Cause, Live, ObjectId, Pruned, Verb, WriteTarget};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
@@ -132,7 +132,8 @@ impl ObjectWriter<'_> {
             Err(cause) => self.undoes.is_some() && cause == Cause::Conflict,
         };
         if counts && shared.repeated.record(repetition) {
-            let repeated = Repeated { verb, object: Named::new(&*resource.kind, &*target.name), undoes };
+            let (kind, name) = (resource.kind.clone(), target.name.clone());
+            let repeated = Repeated { verb, kind, name, undoes };
             let mut records = shared.records.lock();
             records.entry(self.whose.to_owned()).or_default().repeated = Some(Box::new(repeated));
         }
@@ -198,7 +199,7 @@ impl<'k> Target<'k> {
     }
 
     pub fn error(&self, error: &kube::Error) -> ApiError {
-        ApiError::of(Verb::Write, error, Named::new(&*self.kind.resource.kind, &*self.name))
+        ApiError::of(Verb::Write, error, (&*self.kind.resource.kind, &*self.name))
     }
 }
 
@@ -342,8 +343,7 @@ mod tests {
         let writer = Writer::over(client, "test");
         let kind = WriteTarget::unwatched(ApiResource::erase::<ConfigMap>(&()));
         for _ in 0..=MAX_CONCURRENT_WRITES {
-            let refused =
-                ApiError::new(Verb::Write, Named::new("ConfigMap", "a"), Cause::Invalid, "no template");
+            let refused = ApiError::new(Verb::Write, ("ConfigMap", "a"), Cause::Invalid, "no template");
             let created = writer.for_object(OWN).create_with(&kind, || Err(refused.clone())).await;
             assert_eq!(created.unwrap_err().message, "no template");
         }

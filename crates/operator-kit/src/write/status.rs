@@ -9,7 +9,6 @@ use kube::{
     Resource,
     api::{GetParams, Patch, PatchParams},
     core::object::HasStatus,
-    discovery::ApiResource,
 };
 use operator_watch::{ApiError, Cause, Live, ObjectId, WriteTarget};
 use serde::Serialize;
@@ -38,7 +37,7 @@ impl Writer {
         K: Resource<DynamicType = ()> + HasStatus<Status: Serialize>,
         S: Serialize + Sync,
     {
-        let kind = WriteTarget::new(ApiResource::erase::<K>(&()), &self.primary);
+        let kind = WriteTarget::of::<K>(&self.primary);
         let id = ObjectId::of(object);
         let (own, target, said) = (self.for_object(id), Target::new(&kind, id), json!(status));
         let version = object.meta().resource_version.as_deref().unwrap_or_default();
@@ -215,6 +214,7 @@ mod tests {
 
     use k8s_openapi::api::core::v1::Pod;
     use kube::api::ObjectMeta;
+    use operator_watch::SeenVersion;
     use parking_lot::Mutex;
 
     use super::*;
@@ -467,7 +467,7 @@ mod tests {
             _ => Answer::Done,
         });
         let (writer, kind) =
-            (Writer::over(client, "test"), WriteTarget::unwatched(ApiResource::erase::<Pod>(&())));
+            (Writer::over(client, "test"), WriteTarget::of::<Pod>(&SeenVersion::unwatched()));
         let web = web(None);
         let own = writer.for_object(ObjectId::of(&web));
         own.apply_status(&kind, ObjectId::of(&web), "7", &said(), &TYPES).await.unwrap();

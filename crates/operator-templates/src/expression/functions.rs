@@ -17,6 +17,7 @@ use regex::{Regex, RegexSet};
 use serde_json::Value as Json;
 
 use super::{
+    Expression,
     error::{Problem, unsuited},
     values,
 };
@@ -223,9 +224,11 @@ impl Quantity {
     }
 }
 
-/// Whether two values are the same quantity, such as `1000m` and 1.
-#[must_use]
-pub fn is_same_quantity(one: &Json, other: &Json) -> bool {
-    let [one, other] = [one, other].map(|value| Quantity::read(&field_path::text(value)?));
-    one.is_some() && one == other
+impl Expression {
+    /// Whether two values are the same quantity, such as `1000m` and 1.
+    #[must_use]
+    pub fn is_same_quantity(one: &Json, other: &Json) -> bool {
+        let [one, other] = [one, other].map(|value| Quantity::read(&field_path::text(value)?));
+        one.is_some() && one == other
+    }
 }

@@ -23,7 +23,6 @@ use serde_json::Value as Json;
 pub use error::ExpressionError;
 use error::Problem;
 use evaluation::{Evaluation, STEPS};
-pub use functions::is_same_quantity;
 
 /// Maximum length of an expression, in bytes.
 const LONGEST: usize = 2048;

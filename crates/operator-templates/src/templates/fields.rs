@@ -6,7 +6,7 @@ use regex::{Captures, Regex};
 use serde_json::{Map, Value};
 
 use super::{Input, Parameters, TemplateError, TemplateValue, Templates, tree::Kept};
-use crate::from_yaml;
+use crate::Yaml;
 
 /// Maximum length of a value, in bytes.
 const LONGEST_VALUE: usize = 32 * 1024;
@@ -15,18 +15,18 @@ const LONGEST_VALUE: usize = 32 * 1024;
 static NO_TEXT: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?s)\{#.*?#\}|\{%.*?%\}|\{\{.*?\}\}").ok());
 
-/// The keys at the top of a template's text, whatever its conditions are; `None` if they depend on more than the text.
-#[must_use]
-pub fn top_keys(source: &str) -> Option<Vec<String>> {
-    let sample = |found: &Captures<'_>| if found[0].starts_with("{{") { "0" } else { "" };
-    let text: Cow<'_, str> = NO_TEXT.as_ref()?.replace_all(source, sample);
-    match from_yaml(&text).ok()? {
-        Value::Object(fields) => Some(fields.into_iter().map(|(key, _)| key).collect()),
-        _ => None,
-    }
-}
-
 impl Templates {
+    /// The keys at the top of a template's text, whatever its conditions are; `None` if they depend on more than the text.
+    #[must_use]
+    pub fn top_keys(source: &str) -> Option<Vec<String>> {
+        let sample = |found: &Captures<'_>| if found[0].starts_with("{{") { "0" } else { "" };
+        let text: Cow<'_, str> = NO_TEXT.as_ref()?.replace_all(source, sample);
+        match Yaml::read(&text).ok()? {
+            Value::Object(fields) => Some(fields.into_iter().map(|(key, _)| key).collect()),
+            _ => None,
+        }
+    }
+
     /// The templates that are broken.
     pub fn broken(&self) -> impl Iterator<Item = &TemplateError> {
         self.broken.values()
@@ -82,7 +82,7 @@ mod tests {
             ("{{ a }}", None),
         ] {
             let expected = expected.map(|keys| keys.into_iter().map(str::to_owned).collect());
-            assert_eq!(top_keys(source), expected, "{source}");
+            assert_eq!(Templates::top_keys(source), expected, "{source}");
         }
     }
 }

@@ -3,10 +3,13 @@
 //! and a missing one is an error wherever it is used, unless the template says otherwise by `default` or `is defined`: an object
 //! that lacks a value would look complete.
 
+use std::sync::Arc;
+
 use minijinja::{
     Environment, Error, ErrorKind, State, Value, filters, functions,
-    value::{Rest, ValueKind},
+    value::{Object, Rest, ValueKind},
 };
+use parking_lot::Mutex;
 
 use super::{
     LONGEST,
@@ -48,10 +51,33 @@ pub(super) fn all_tests() -> Vec<(&'static str, Value)> {
     of_the_engine.into_iter().chain([("divisibleby", Value::from_function(is_divisible_by))]).collect()
 }
 
+/// The filters that [prepared](super::source::prepare) operands go through: those of `+` and slices, and those on the left and on
+/// the right of `*`.
+pub(super) const COUNTED: &str = "_counted";
+pub(super) const FACTOR: &str = "_factor";
+pub(super) const TIMES: &str = "_times";
+
+/// The filters that take a text apart: each of its characters could become a value.
+const TAKING_APART: &str = "list lines map max min reject rejectattr select selectattr sort split sum unique";
+
 /// Adds all filters, tests and functions.
 pub(super) fn add_to(environment: &mut Environment<'_>) {
-    for (name, filter) in all_filters() {
-        environment.add_filter(name, move |state: &State, values: Rest<Value>| call(&filter, state, &values));
+    let of_operands = [
+        (COUNTED, Value::from_function(|value: Value| value)),
+        (FACTOR, Value::from_function(factor)),
+        (TIMES, Value::from_function(times)),
+    ];
+    for (name, filter) in all_filters().into_iter().chain(of_operands) {
+        let takes_apart = TAKING_APART.split(' ').any(|other| other == name);
+        environment.add_filter(name, move |state: &State, values: Rest<Value>| {
+            if takes_apart && values.first().and_then(Value::as_str).is_some_and(|text| text.len() > MAX_TEXT)
+            {
+                return Err(failure(format!("a text of more than {MAX_TEXT} bytes is not taken apart")));
+            }
+            let value = call(&filter, state, &values)?;
+            made(state).left.lock().value(&value, 0)?;
+            Ok(value)
+        });
     }
     for (name, test) in all_tests() {
         environment.add_test(name, move |state: &State, values: Rest<Value>| call(&test, state, &values));
@@ -65,6 +91,53 @@ fn call(function: &Value, state: &State, values: &[Value]) -> Result<Value, Erro
     function.call(state, values)
 }
 
+/// What the filters and the operators of one rendering make.
+#[derive(Debug)]
+struct Made {
+    /// How much may still come.
+    left: Mutex<Walk>,
+    /// The left operands of `*` whose right ones are still to come.
+    factors: Mutex<Vec<Value>>,
+}
+
+impl Object for Made {}
+
+fn made(state: &State) -> Arc<Made> {
+    let new = || Made { left: Mutex::new(Walk::new(MAX_MADE, false)), factors: Mutex::default() };
+    state.get_or_set_temp_object("@made", new)
+}
+
+fn factor(state: &State, left: Value) -> Value {
+    made(state).factors.lock().push(left.clone());
+    left
+}
+
+/// Refuses what the engine would only find too large when it has repeated it.
+fn times(state: &State, right: Value) -> Result<Value, Error> {
+    let made = made(state);
+    let left = made.factors.lock().pop().unwrap_or_default();
+    for (value, times) in [(&left, &right), (&right, &left)] {
+        let is_list = matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable);
+        if !is_list && value.kind() != ValueKind::String {
+            continue;
+        }
+        let Some(times) = times.as_usize() else { continue };
+        let mut once = Walk::new(MAX_WRITTEN, false);
+        once.value(value, 0)?;
+        // Each time takes a step, also that of an empty list.
+        let parts = (MAX_PARTS - once.parts).max(usize::from(is_list)).saturating_mul(times);
+        let bytes = (MAX_WRITTEN - once.bytes).saturating_mul(times);
+        if parts > MAX_PARTS || bytes > MAX_WRITTEN {
+            let kind = if is_list { "list" } else { "text" };
+            return Err(failure(format!(
+                "{times} times this {kind} has more than {MAX_PARTS} parts or {MAX_WRITTEN} bytes"
+            )));
+        }
+        made.left.lock().spend(parts, bytes)?;
+    }
+    Ok(right)
+}
+
 fn join(items: &Value, between: Option<&Value>) -> Result<String, Error> {
     refuse(items)?;
     let between = between.map(text).transpose()?.unwrap_or_default();
@@ -75,7 +148,7 @@ fn join(items: &Value, between: Option<&Value>) -> Result<String, Error> {
         }
         joined.push_str(&text(&item)?);
         if joined.len() > MAX_WRITTEN {
-            return Err(too_much());
+            return Err(too_much(MAX_WRITTEN));
         }
     }
     Ok(joined)
@@ -84,7 +157,7 @@ fn join(items: &Value, between: Option<&Value>) -> Result<String, Error> {
 fn replace(value: &Value, from: &Value, to: &Value) -> Result<String, Error> {
     let (value, from, to) = (text(value)?, text(from)?, text(to)?);
     if to.len().saturating_mul(value.matches(&*from).count()) > MAX_WRITTEN {
-        return Err(too_much());
+        return Err(too_much(MAX_WRITTEN));
     }
     Ok(value.replace(&*from, &to))
 }
@@ -108,17 +181,20 @@ fn is_divisible_by(value: &Value, by: &Value) -> bool {
 fn range(lower: isize, upper: Option<isize>, step: Option<isize>) -> Result<Value, Error> {
     let is_far = |number: isize| number.unsigned_abs() > MAX_BOUND;
     if [Some(lower), upper, step].into_iter().flatten().any(is_far) {
-        let detail = format!("range: a number is more than {MAX_BOUND} from zero");
-        return Err(Error::new(ErrorKind::InvalidOperation, detail));
+        return Err(failure(format!("range: a number is more than {MAX_BOUND} from zero")));
     }
     functions::range(lower, upper, step)
 }
 
 /// Maximum total length of the values of one rendering, in bytes.
 pub(super) const MAX_WRITTEN: usize = 2 * LONGEST;
-/// Maximum number of the parts of a value: no object that the API server stores has more. A list may be endless, because it is
-/// generated.
-const MAX_PARTS: usize = 1_000_000;
+/// Maximum total length of what the filters and operators of one rendering make, in bytes, most of which is never written.
+const MAX_MADE: usize = 4 * MAX_WRITTEN;
+/// Maximum length of a text that is taken apart, in bytes: no text that the API server stores is longer.
+const MAX_TEXT: usize = 3 << 19;
+/// Maximum number of the parts of the values of one rendering, and of those that its filters and operators make: no object that
+/// the API server stores has more. A list may be endless, because it is generated.
+pub(super) const MAX_PARTS: usize = 1_000_000;
 /// Maximum depth of a value.
 const MAX_DEPTH: usize = 100;
 
@@ -127,43 +203,46 @@ const RESERVED: [&str; 2] = [START, "$serde_json::private::"];
 
 /// Refuses a value that a filter could not finish with. The fields of a map are not looked at, because that counts as reading
 /// them.
-pub(super) fn check(value: &Value) -> Result<(), Error> {
-    Walk { parts: MAX_PARTS, bytes: MAX_WRITTEN, is_strict: false }.value(value, 0)
+fn check(value: &Value) -> Result<(), Error> {
+    Walk::new(MAX_WRITTEN, false).value(value, 0)
 }
 
 /// Refuses a value that cannot be written: it is missing or has a missing part, is too large, or contains what stands for
 /// something else.
 pub(super) fn refuse(value: &Value) -> Result<(), Error> {
-    Walk { parts: MAX_PARTS, bytes: MAX_WRITTEN, is_strict: true }.value(value, 0)
+    Walk::new(MAX_WRITTEN, true).value(value, 0)
 }
 
-struct Walk {
+/// Looks at values one after another until they are too much together.
+#[derive(Debug)]
+pub(super) struct Walk {
     /// How many parts may still come.
-    parts: usize,
-    /// How long the texts that may still come are together.
+    pub parts: usize,
+    /// How long the texts that may still come are together, and how long all may be.
     bytes: usize,
+    most: usize,
     is_strict: bool,
 }
 
 impl Walk {
-    fn value(&mut self, value: &Value, depth: usize) -> Result<(), Error> {
-        let failure = |detail: String| Err(Error::new(ErrorKind::InvalidOperation, detail));
+    pub fn new(most: usize, is_strict: bool) -> Self {
+        Self { parts: MAX_PARTS, bytes: most, most, is_strict }
+    }
+
+    pub fn value(&mut self, value: &Value, depth: usize) -> Result<(), Error> {
         let kind = value.kind();
         match kind {
             ValueKind::String => return self.text(value.as_str().unwrap_or_default()),
             ValueKind::Undefined if self.is_strict => return Err(Error::from(ErrorKind::UndefinedError)),
-            ValueKind::Invalid => return failure(value.to_string()),
+            ValueKind::Invalid => return Err(failure(value.to_string())),
             ValueKind::Seq | ValueKind::Iterable | ValueKind::Map => {}
             _ => return Ok(()),
         }
         if depth == MAX_DEPTH {
-            return failure(format!("a value is nested more than {MAX_DEPTH} deep"));
+            return Err(failure(format!("a value is nested more than {MAX_DEPTH} deep")));
         }
         for part in value.try_iter()? {
-            if self.parts == 0 {
-                return failure(format!("a value has more than {MAX_PARTS} parts"));
-            }
-            self.parts -= 1;
+            self.spend(1, 0)?;
             self.value(&part, depth + 1)?;
             if kind == ValueKind::Map && self.is_strict {
                 self.value(&value.get_item(&part)?, depth + 1)?;
@@ -173,7 +252,7 @@ impl Walk {
     }
 
     fn text(&mut self, text: &str) -> Result<(), Error> {
-        self.bytes = self.bytes.checked_sub(text.len()).ok_or_else(too_much)?;
+        self.spend(0, text.len())?;
         match RESERVED.iter().find(|reserved| self.is_strict && text.contains(**reserved)) {
             Some(found) => {
                 let detail = format!("{found:?} cannot be a part of a value");
@@ -182,9 +261,20 @@ impl Walk {
             None => Ok(()),
         }
     }
+
+    fn spend(&mut self, parts: usize, bytes: usize) -> Result<(), Error> {
+        let too_many = || failure(format!("its values together have more than {MAX_PARTS} parts"));
+        self.parts = self.parts.checked_sub(parts).ok_or_else(too_many)?;
+        self.bytes = self.bytes.checked_sub(bytes).ok_or_else(|| too_much(self.most))?;
+        Ok(())
+    }
+}
+
+fn failure(detail: String) -> Error {
+    Error::new(ErrorKind::InvalidOperation, detail)
 }
 
 /// The failure of values that are too long.
-pub(super) fn too_much() -> Error {
-    Error::new(ErrorKind::InvalidOperation, format!("its values together have more than {MAX_WRITTEN} bytes"))
+pub(super) fn too_much(most: usize) -> Error {
+    failure(format!("its values together have more than {most} bytes"))
 }

@@ -18,13 +18,12 @@ use minijinja::{Environment, UndefinedBehavior, Value as TemplateValue, context}
 use serde_json::Value;
 
 pub use error::TemplateError;
-pub use fields::top_keys;
 use object::{check, settle_namespace, unique};
 pub use parameters::Parameter;
 use parameters::{Declared, Parameters};
 use tree::{Kept, Trees};
 
-use crate::sha256;
+use crate::Digest;
 
 /// Maximum number of steps of a rendering, which stops endless loops.
 const FUEL: u64 = 200_000;
@@ -330,13 +329,14 @@ fn add(environment: &mut Environment<'static>, name: &str, source: &str) -> Resu
         return Err("it contains U+E000 before @, which stands for a value; remove that".to_owned());
     }
     compile(source)?;
-    compile(&prepared)
-        .map_err(|error| format!("what it joins by ~ is not understood ({error}); put it in parentheses"))
+    compile(&prepared).map_err(|error| {
+        format!("what it joins by ~, + or * is not understood ({error}); put it in parentheses")
+    })
 }
 
 /// A hash that only depends on what is rendered, and not on how that is written: keys are in order.
 fn hash(object: &Value) -> String {
-    sha256(&object.to_string())
+    Digest::sha256(&object.to_string())
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 use serde_json::Value;
 
 use super::TemplateError;
-use crate::is_object_name;
 
 /// Checks that what was rendered is an object of one of the expected kinds.
 pub(super) fn check(template: &str, object: &Value, kinds: &[(&str, &str)]) -> Result<(), TemplateError> {
@@ -47,6 +46,12 @@ pub(super) fn check(template: &str, object: &Value, kinds: &[(&str, &str)]) -> R
         }
     }
     Ok(())
+}
+
+/// Whether a text is safe in the path of a URL, into which the client puts names as they are.
+fn is_object_name(text: &str) -> bool {
+    let may_stand = |character: char| character.is_ascii_alphanumeric() || "-._:@~+=".contains(character);
+    !matches!(text, "" | "." | "..") && text.len() <= 253 && text.chars().all(may_stand)
 }
 
 /// The error for anything but one object.

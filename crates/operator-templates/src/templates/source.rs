@@ -1,8 +1,11 @@
-//! The text of a template before the engine compiles it: what it must not have, and the values that it joins by `~`.
+//! The text of a template before the engine compiles it: what it must not have, and the operators by which something small becomes
+//! large.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
+
+use super::filters::{COUNTED, FACTOR, TIMES};
 
 type Pattern = LazyLock<Result<Regex, regex::Error>>;
 
@@ -13,33 +16,45 @@ static OUTSIDE: Pattern =
 /// The tokens in a block; the first one is its end.
 static INSIDE: Pattern = LazyLock::new(|| {
     Regex::new(
-        r#"(?s)[-+]?[%\}]\}|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|(?-u:\.\w+|\bis\s+(?:not\s+)?\w+|\w+|[=!<>]=|\s+)|."#,
+        r#"(?s)[-+]?[%\}]\}|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|(?-u:\.\w+|\bis\s+(?:not\s+)?\w+|\w+|[=!<>]=|\*\*|//|\s+)|."#,
     )
 });
-/// The tokens that end an operand of `~`.
-const ENDS: &str = ") ] } , : = == != < <= > >= + - and do elif else for if in not or recursive set with";
+/// The tokens that end an operand of any operator.
+const ENDS: &str = ") ] } , : = == != < <= > >= and do elif else for if in not or recursive set with";
 /// The blocks by which a template would read its own output.
 const CAPTURING: &str = "set filter macro call block extends import from include";
-/// Around an operand of `~`, with tabs that tell it from what an author writes. The engine would write true as `True`.
+/// Around an operand, before the name of a filter; with tabs that tell it from what an author writes.
 const OPENING: &str = "(\t";
-const CLOSING: &str = "\t)|string";
+const CLOSING: &str = "\t)|";
+/// The filter of an operand of `~`. The engine would write true as `True`.
+const JOINED: &str = "string";
 
 /// A bracket that is open, or the block itself.
 struct Level {
     is_square: bool,
     colons: usize,
-    /// Where the last operand of `~` begins, or could begin.
+    /// Where what follows the last operator begins.
     operand: usize,
-    is_joined: bool,
+    sum: Side,
+    join: Side,
+    product: Side,
 }
 
-/// A template as the engine compiles it, in which each operand of `~` is a text.
+/// An operand of the last operator of one precedence.
+#[derive(Clone, Copy)]
+struct Side {
+    /// Where it begins, or could begin.
+    start: usize,
+    /// Whether it is on the right of `+`, `~` or `*`.
+    is_right: bool,
+}
+
+/// A template as the engine compiles it, in which each operand of `~` is a text, and those of `+` and `*` and each slice are counted.
 ///
 /// # Errors
 /// With the mistake and its remedy.
 pub(super) fn prepare(source: &str) -> Result<String, String> {
     let compiled = |pattern: &'static Pattern| pattern.as_ref().map_err(ToString::to_string);
-    let is_one_of = |list: &str, token: &str| list.split(' ').any(|listed| listed == token);
     let (outside, inside) = (compiled(&OUTSIDE)?, compiled(&INSIDE)?);
     let (mut prepared, mut at, mut keyword) = (String::with_capacity(source.len()), 0, "");
     let mut levels: Vec<Level> = Vec::new();
@@ -60,15 +75,7 @@ pub(super) fn prepare(source: &str) -> Result<String, String> {
             }
             continue;
         };
-        let is_sign = matches!(token, "+" | "-") && prepared[level.operand..].trim().is_empty();
-        let is_end = is_block_end || (is_one_of(ENDS, token) && !is_sign);
-        if token == "~" || (is_end && level.is_joined) {
-            wrap(&mut prepared, level.operand);
-        }
-        prepared.push_str(token);
-        if token == "~" || is_end {
-            (level.operand, level.is_joined) = (prepared.len(), token == "~");
-        }
+        level.take(token, is_block_end, &mut prepared);
         level.colons += usize::from(token == ":");
         if level.is_square && level.colons > 1 {
             return Err("a slice has a step; leave it out, or use the filter reverse".to_owned());
@@ -81,7 +88,15 @@ pub(super) fn prepare(source: &str) -> Result<String, String> {
         match token {
             _ if is_block_end => levels.clear(),
             "(" | "[" | "{" => levels.push(Level::new(token, prepared.len())),
-            ")" | "]" | "}" => drop(levels.pop()),
+            ")" | "]" | "}" => {
+                // Of a slice of which only a part is taken, nothing stays.
+                let is_whole = !source[at..].trim_start().starts_with(['.', '[', '(']);
+                let is_slice = level.is_square && level.colons > 0;
+                levels.pop();
+                if let Some(outer) = levels.last().filter(|_| is_slice && is_whole) {
+                    wrap(&mut prepared, outer.operand, COUNTED);
+                }
+            }
             "=" if keyword == "set" && levels.len() == 1 => keyword = "assignment",
             _ if keyword.is_empty() => keyword = token.trim(),
             _ => {}
@@ -92,20 +107,65 @@ pub(super) fn prepare(source: &str) -> Result<String, String> {
 
 /// A part of a prepared template, as its author wrote it.
 pub(super) fn as_written(prepared: &str) -> String {
-    prepared.replace(OPENING, "").replace(CLOSING, "")
+    let filters = [JOINED, COUNTED, FACTOR, TIMES];
+    let without = |written: String, filter| written.replace(&format!("{CLOSING}{filter}"), "");
+    filters.into_iter().fold(prepared.replace(OPENING, ""), without)
 }
 
 impl Level {
-    fn new(opening: &str, operand: usize) -> Self {
-        Self { is_square: opening == "[", colons: 0, operand, is_joined: false }
+    fn new(opening: &str, start: usize) -> Self {
+        let side = Side { start, is_right: false };
+        Self { is_square: opening == "[", colons: 0, operand: start, sum: side, join: side, product: side }
+    }
+
+    /// Appends a token, and wraps the operands that it ends. What ends one of an operator ends those of all that bind more closely.
+    fn take(&mut self, token: &str, is_block_end: bool, prepared: &mut String) {
+        // Without an operand before it, it is a sign, or the star of an argument.
+        let is_operator = !prepared[self.operand..].trim().is_empty();
+        let is = |operators: &str| is_operator && is_one_of(operators, token);
+        let ends_sum = is_block_end || is_one_of(ENDS, token) || is("+ -");
+        let ends_join = ends_sum || is("~");
+        let ends_product = ends_join || is("* / // %");
+        if ends_product && self.product.is_right {
+            wrap(prepared, self.product.start, TIMES);
+        }
+        if is("*") {
+            // Its left operand is all of the product so far.
+            wrap(prepared, self.join.start, FACTOR);
+        }
+        if ends_join && (is("~") || self.join.is_right) {
+            wrap(prepared, self.join.start, JOINED);
+        }
+        if ends_sum && (is("+") || self.sum.is_right) {
+            wrap(prepared, self.sum.start, COUNTED);
+        }
+        prepared.push_str(token);
+        let start = prepared.len();
+        let sides = [
+            (&mut self.sum, ends_sum, "+"),
+            (&mut self.join, ends_join, "~"),
+            (&mut self.product, ends_product, "*"),
+        ];
+        for (side, is_over, operator) in sides {
+            if is_over {
+                *side = Side { start, is_right: token == operator };
+            }
+        }
+        if ends_product || token == "**" {
+            self.operand = start;
+        }
     }
 }
 
-/// Makes the operand that begins here a text.
-fn wrap(prepared: &mut String, operand: usize) {
+fn is_one_of(list: &str, token: &str) -> bool {
+    list.split(' ').any(|listed| listed == token)
+}
+
+/// Puts the operand that begins here into parentheses, and through a filter.
+fn wrap(prepared: &mut String, operand: usize, filter: &str) {
     let end = prepared.trim_end().len().max(operand);
     let start = end - prepared[operand..end].trim_start().len();
-    prepared.insert_str(end, CLOSING);
+    prepared.insert_str(end, &format!("{CLOSING}{filter}"));
     prepared.insert_str(start, OPENING);
 }
 
@@ -114,14 +174,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_operand_of_a_tilde_is_a_text_and_all_else_stays() {
+    fn each_operand_that_could_become_large_is_filtered_and_all_else_stays() {
         for (source, expected) in [
             ("{{ a ~ b }}", "{{ ‹a› ~ ‹b› }}"),
             ("{{- a~-b -}}", "{{- ‹a›~‹-b› -}}"),
             ("{{ a ~ \"-\" ~ b | upper }}", "{{ ‹a› ~ ‹\"-\"› ~ ‹b | upper› }}"),
-            ("{{ a * 2 ~ b + c ~ d }}", "{{ ‹a * 2› ~ ‹b› + ‹c› ~ ‹d› }}"),
+            ("{{ a * 2 ~ b + c ~ -d }}", "{{ «‹⟦a⟧ * ⦅2⦆› ~ ‹b›» + «‹c› ~ ‹-d›» }}"),
+            ("{{ a + -b - c * -d ** -e }}", "{{ «a» + «-b» - ⟦c⟧ * ⦅-d ** -e⦆ }}"),
+            ("{{ a / b * (c * d) % e * f }}", "{{ ⟦⟦a / b⟧ * ⦅(⟦c⟧ * ⦅d⦆)⦆ % e⟧ * ⦅f⦆ }}"),
+            ("{{ f(*a, **b)[1:] + [2][0:1][0] }}", "{{ ««f(*a, **b)[1:]»» + «[2][0:1][0]» }}"),
             ("{{ a ~ b == c ~ d and e ~ f }}", "{{ ‹a› ~ ‹b› == ‹c› ~ ‹d› and ‹e› ~ ‹f› }}"),
-            ("{{ a ~ (b ~ c if d else e)[1:] }}", "{{ ‹a› ~ ‹(‹b› ~ ‹c› if d else e)[1:]› }}"),
+            ("{{ a ~ (b ~ c if d else e)[1:] }}", "{{ ‹a› ~ ‹«(‹b› ~ ‹c› if d else e)[1:]»› }}"),
             ("{{ a ~ b is not none }}", "{{ ‹a› ~ ‹b is not none› }}"),
             ("{{ a.in ~ f(x=b ~ c, d=[e ~ g]) }}", "{{ ‹a.in› ~ ‹f(x=‹b› ~ ‹c›, d=[‹e› ~ ‹g›])› }}"),
             ("{{ {'a': {'b': c ~ d}}}}", "{{ {'a': {'b': ‹c› ~ ‹d›}}}}"),
@@ -135,11 +198,16 @@ mod tests {
             ),
             (
                 "a: ~\nb: {{ x[1:] }} {{ [{'a': 1, 'b': 2}] }}",
-                "a: ~\nb: {{ x[1:] }} {{ [{'a': 1, 'b': 2}] }}",
+                "a: ~\nb: {{ «x[1:]» }} {{ [{'a': 1, 'b': 2}] }}",
             ),
         ] {
             let prepared = prepare(source).unwrap();
-            assert_eq!(prepared, expected.replace('‹', OPENING).replace('›', CLOSING), "{source}");
+            let filters = [("‹›", JOINED), ("«»", COUNTED), ("⟦⟧", FACTOR), ("⦅⦆", TIMES)];
+            let expected = filters.iter().fold(expected.to_owned(), |expected, (marks, filter)| {
+                let [opening, closing] = [0, 1].map(|at| marks.chars().nth(at).unwrap());
+                expected.replace(opening, OPENING).replace(closing, &format!("{CLOSING}{filter}"))
+            });
+            assert_eq!(prepared, expected, "{source}");
             assert_eq!(as_written(&prepared), source);
         }
     }
@@ -167,7 +235,7 @@ mod tests {
             "set filter {# {% macro m() %} #}",
             "{{ 'recursive' }}",
             "{% raw %}{% filter %}{% endraw %}",
-            "{% set x = y[1:] %}",
+            "{% set x = y[1:][0] %}",
         ] {
             assert_eq!(prepare(source).as_deref(), Ok(source));
         }

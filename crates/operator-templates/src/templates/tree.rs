@@ -13,7 +13,7 @@ use serde_json::{Map, Value, map::Entry};
 
 use super::{
     TemplateError,
-    filters::{MAX_WRITTEN, refuse, too_much},
+    filters::{MAX_PARTS, MAX_WRITTEN, Walk, refuse, too_much},
     object::not_an_object,
 };
 use crate::yaml::{self, YamlError};
@@ -101,7 +101,8 @@ impl Trees {
             Some(tree) => tree,
             None => self.learn(template, text, values)?,
         };
-        Filling { template, texts: &tree.texts, values, has_objects, left: MAX_WRITTEN }
+        let texts = &tree.texts;
+        Filling { template, texts, values, has_objects, left: MAX_WRITTEN, parts_left: MAX_PARTS }
             .node(&tree.root, Place::Other)
     }
 
@@ -165,6 +166,8 @@ struct Filling<'f> {
     has_objects: bool,
     /// Maximum total length of the values that are still to come, in bytes: an alias may repeat them.
     left: usize,
+    /// Maximum number of their parts.
+    parts_left: usize,
 }
 
 impl Filling<'_> {
@@ -173,7 +176,7 @@ impl Filling<'_> {
             Value::String(text) => {
                 let whole = number(text).filter(|number| !self.texts.contains(number));
                 if let Some(kept) = whole.and_then(|number| self.values.get(number)) {
-                    self.spend(kept.length)?;
+                    self.spend(kept)?;
                     // A copy of a whole object stays what it is: what it expands is its author's.
                     let is_object = self.has_objects && place == Place::Other;
                     return Ok(if is_object { kept.value.clone() } else { place.whole(&kept.value) });
@@ -211,7 +214,7 @@ impl Filling<'_> {
         for (before, kept) in parts(text, self.values) {
             filled.push_str(before);
             if let Some(kept) = kept {
-                self.spend(kept.length)?;
+                self.spend(kept)?;
                 let text = kept.text().ok_or_else(|| {
                     let text = legible(text, self.values);
                     let problem = format!("none is a part of {text:?}; write (value or \"\")");
@@ -223,9 +226,12 @@ impl Filling<'_> {
         Ok(filled)
     }
 
-    fn spend(&mut self, bytes: usize) -> Result<(), TemplateError> {
-        let left = self.left.checked_sub(bytes);
+    fn spend(&mut self, kept: &Kept) -> Result<(), TemplateError> {
+        let left = self.left.checked_sub(kept.length);
         self.left = left.ok_or_else(|| TemplateError::too_long(self.template))?;
+        let problem = "repeats values that have more than 1,000,000 parts together; make it smaller";
+        let parts_left = self.parts_left.checked_sub(kept.parts);
+        self.parts_left = parts_left.ok_or_else(|| TemplateError::refused(self.template, problem))?;
         Ok(())
     }
 }
@@ -245,6 +251,8 @@ pub(super) struct Kept {
     is_nothing: bool,
     /// Its length as a text, in bytes.
     pub length: usize,
+    /// The number of its parts.
+    parts: usize,
 }
 
 impl Kept {
@@ -257,11 +265,19 @@ impl Kept {
 #[derive(Debug, Default)]
 struct Values(Mutex<Written>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Written {
     values: Vec<Kept>,
     /// The total length of the values, in bytes.
     length: usize,
+    /// What may still come.
+    left: Walk,
+}
+
+impl Default for Written {
+    fn default() -> Self {
+        Self { values: Vec::new(), length: 0, left: Walk::new(MAX_WRITTEN, true) }
+    }
 }
 
 impl Object for Values {}
@@ -272,12 +288,18 @@ pub(super) fn keep(out: &mut Output, state: &State, value: &Inserted) -> Result<
     let mut written = written.0.lock();
     // A condition without `else` is no missing value: it is nothing in a text, and null as a whole.
     let is_nothing = value.is_undefined();
-    let value = if is_nothing { Value::Null } else { read(value)? };
-    let mut kept = Kept { value, is_nothing, length: 0 };
+    let parts = written.left.parts;
+    let value = if is_nothing {
+        Value::Null
+    } else {
+        written.left.value(value, 0)?;
+        read(value)?
+    };
+    let mut kept = Kept { value, is_nothing, length: 0, parts: parts - written.left.parts };
     kept.length = kept.text().map_or(0, |text| text.len());
     written.length += kept.length;
     if written.length > MAX_WRITTEN {
-        return Err(too_much());
+        return Err(too_much(MAX_WRITTEN));
     }
     write!(out, "{START}{}{END}", written.values.len())?;
     written.values.push(kept);
@@ -291,6 +313,7 @@ pub(super) fn take(state: &State) -> Vec<Kept> {
 
 /// A value as a part of a text.
 pub(super) fn text(value: &Inserted) -> Result<String, Error> {
+    refuse(value)?;
     let value = read(value)?;
     json_text(&value).map(Cow::into_owned).ok_or_else(|| {
         Error::new(ErrorKind::InvalidOperation, "none cannot be a part of a text; write (value or \"\")")
@@ -310,7 +333,6 @@ fn written(state: &State) -> Arc<Values> {
 }
 
 fn read(value: &Inserted) -> Result<Value, Error> {
-    refuse(value)?;
     serde_json::to_value(value).map_err(|error| {
         Error::new(ErrorKind::BadSerialization, "this value cannot be written").with_source(error)
     })

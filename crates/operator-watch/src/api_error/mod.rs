@@ -48,17 +48,18 @@ pub struct ApiError {
 }
 
 impl ApiError {
-    /// The failure of a request that the client does not know.
+    /// The failure of a request that the client does not know, about an object of this kind and name.
     #[must_use]
-    pub fn new(verb: Verb, object: Named, cause: Cause, message: impl Into<String>) -> Self {
-        Self { verb, object, cause, message: message.into(), fields: Vec::new(), code: 0, busy_for: 1 }
+    pub fn new(verb: Verb, object: impl Into<Named>, cause: Cause, message: impl Into<String>) -> Self {
+        let (object, message) = (object.into(), message.into());
+        Self { verb, object, cause, message, fields: Vec::new(), code: 0, busy_for: 1 }
     }
 
     /// Classifies an error of the client.
     #[must_use]
-    pub fn of(verb: Verb, error: &kube::Error, object: Named) -> Self {
+    pub fn of(verb: Verb, error: &kube::Error, object: impl Into<Named>) -> Self {
         match error {
-            kube::Error::Api(status) => Self::answered(verb, status, object),
+            kube::Error::Api(status) => Self::answered(verb, status, object.into()),
             kube::Error::Service(error) if error.is::<Silence>() => {
                 Self::new(verb, object, Cause::Silent, error.to_string())
             }

@@ -9,7 +9,7 @@ use super::{
 
 /// The answer to a request for an object of this kind and name.
 fn answered(verb: Verb, status: Status, (kind, name): (&str, &str)) -> ApiError {
-    ApiError::of(verb, &kube::Error::Api(status.boxed()), Named::new(kind, name))
+    ApiError::of(verb, &kube::Error::Api(status.boxed()), (kind, name))
 }
 
 fn refused(code: u16, message: &str) -> ApiError {
@@ -79,7 +79,7 @@ fn what_cannot_be_read_is_told_in_the_servers_words_and_without_how_they_came() 
     assert_eq!(reported(&error), ("LookUpFailed", false));
     let busy = read(Status::failure("wait", "TooManyRequests").with_code(429));
     assert_eq!((reported(&busy), Failure::from(busy).retry_after), (("LookUpFailed", false), None));
-    let deep = ApiError::new(Verb::Read, Named::new("Job", "cook"), Cause::Unreadable, "too deep");
+    let deep = ApiError::new(Verb::Read, ("Job", "cook"), Cause::Unreadable, "too deep");
     assert_eq!(reported(&deep), ("Unreadable", true));
 }
 
@@ -204,7 +204,7 @@ fn nobody_is_asked_for_a_permission_while_the_definition_is_being_deleted() {
 
 #[test]
 fn a_write_may_have_taken_effect_unless_the_server_refused_it_or_asked_a_webhook_in_vain() {
-    let lost = |error: kube::Error| ApiError::of(Verb::Write, &error, Named::new("Pod", "web-x"));
+    let lost = |error: kube::Error| ApiError::of(Verb::Write, &error, ("Pod", "web-x"));
     let silent = lost(kube::Error::Service(Silence(Duration::from_secs(3)).into()));
     assert_eq!(silent.to_string(), "writing Pod \"web-x\" failed: the API server did not answer within 3 s");
     assert_eq!((silent.cause, silent.reason()), (Cause::Silent, "WriteFailed"));

@@ -2,7 +2,7 @@ use super::{
     watch_status::{FAILURE_TOLERANCE, FIRST_LIST_TIMEOUT, MAX_REQUEUES, REQUEUE_WINDOW},
     *,
 };
-use crate::{ApiError, Cause, Verb, object::Named};
+use crate::{ApiError, Cause, Verb};
 
 fn epoch(health: &Health) -> u64 {
     *health.requeue_epoch.borrow()
@@ -124,7 +124,7 @@ fn a_kind_that_is_not_configured_does_not_count_as_not_served() {
 }
 
 fn failed(cause: Cause, message: &str) -> ApiError {
-    ApiError::new(Verb::Watch, Named::new("Kind", ""), cause, message)
+    ApiError::new(Verb::Watch, ("Kind", ""), cause, message)
 }
 
 fn refused() -> ApiError {

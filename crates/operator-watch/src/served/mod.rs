@@ -13,7 +13,7 @@ use kube::{
 };
 use tokio::time::Instant;
 
-use crate::{ApiError, Live, Verb, object::Named};
+use crate::{ApiError, Live, Verb};
 
 /// Lifetime of an answer that nothing contradicts.
 const ANSWER_LIFETIME: Duration = Duration::from_secs(300);
@@ -93,7 +93,7 @@ impl ServedKinds {
             return kind.clone();
         }
         let kind = Live::within(DISCOVERY_TIMEOUT, ask(&self.client, wanted)).await;
-        let group = Named::new("the API group", &*wanted.group);
+        let group = ("the API group", &*wanted.group);
         let kind = kind.map_err(|error| ApiError::of(Verb::Read, &error, group));
         *last = Some(Answer { kind: kind.clone(), since: Instant::now() });
         kind

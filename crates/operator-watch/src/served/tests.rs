@@ -10,7 +10,7 @@ use axum::{
     routing::get,
 };
 use futures::stream;
-use kube::{Api, Config, client::Body, core::GroupVersionKind};
+use kube::{Config, client::Body, core::GroupVersionKind};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 use tower::service_fn;
@@ -131,8 +131,8 @@ async fn the_wanted_version_is_watched_again_once_it_is_served_and_counts_as_not
     let client = changing_cluster(serves_v1.clone());
     let (watches, served) = (Watches::default(), ServedKinds::new(client.clone()));
     let listed = Arc::<Mutex<Vec<String>>>::default();
-    let (api, names) = (Api::all_with(client, &moves("v1")), listed.clone());
-    let watch = Watch::new(api, "Move").metadata_only().in_any_version(&served, moves("v1"));
+    let names = listed.clone();
+    let watch = Watch::all(&client, &moves("v1")).metadata_only().in_any_version(&served);
     let watch = watches.watch_changes(watch, move |object: &PrunedObject| {
         names.lock().extend(object.metadata.name.clone());
     });

@@ -11,7 +11,7 @@ mod watch_loop;
 use std::{sync::Arc, time::Duration};
 
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::{Api, Client, Resource, discovery::ApiResource, runtime::watcher::Event};
+use kube::{Client, Resource, discovery::ApiResource, runtime::watcher::Event};
 use serde::de::DeserializeOwned;
 use tokio::{sync::watch::Receiver, time::timeout};
 use tokio_util::task::AbortOnDropHandle;
@@ -157,7 +157,7 @@ impl Watches {
     /// change or go are passed to `changed`, with whether they are all of a new list and those that it lacks.
     pub fn watch_primaries<K>(
         &self,
-        client: Client,
+        client: &Client,
         seen: SeenVersion,
         rows: &SharedRows<K>,
         changed: impl FnMut(bool, Vec<Arc<K>>) + Send + Sync + 'static,
@@ -165,7 +165,7 @@ impl Watches {
     where
         K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Send + Sync + 'static,
     {
-        let watch = Watch::new(Api::<Unmanaged<K>>::all(client), K::kind(&()));
+        let watch = Watch::<Unmanaged<K>>::all(client, &());
         let status = self.health.watch(&watch.kind, Need::Always);
         self.fill(watch, status, seen, rows, |Unmanaged(object)| object, changed)
     }
@@ -175,15 +175,14 @@ impl Watches {
     pub fn watch_kind<R: Send + Sync + 'static>(
         &self,
         kind: WatchedKind<R>,
-        client: Client,
+        client: &Client,
         served: &ServedKinds,
         rows: &SharedRows<Watched<R>>,
         changed: impl FnMut(bool, Vec<Arc<Watched<R>>>) + Send + Sync + 'static,
     ) -> WatchHandle {
         let name = format!("{} ({})", kind.resource.kind, kind.id);
         let (status, seen) = (self.health.watch(&name, Need::Never), SeenVersion::default());
-        let api = Api::all_with(client, &*kind.resource);
-        let mut watch = Watch::new(api, name).in_any_version(served, kind.resource.clone());
+        let mut watch = Watch::all(client, &*kind.resource).called(name).in_any_version(served);
         (watch.labels, watch.is_metadata_only) = (kind.selector.clone(), kind.is_metadata_only);
         let trim = kind.trimming(&seen, status.subscribe());
         self.fill(watch, status, seen, rows, trim, changed)
@@ -219,7 +218,7 @@ impl Watches {
         }
         let state = status.subscribe();
         let watch_loop = WatchLoop {
-            unread: Unread::new(&watch.kind, self.report.clone()),
+            unread: Unread::new(&watch.kind, watch.resource.clone(), self.report.clone()),
             watch,
             status,
             seen: seen.clone(),

@@ -5,8 +5,8 @@ use std::{io, marker::PhantomData, pin::pin, sync::Arc, time::Duration};
 use futures::{AsyncBufReadExt, AsyncReadExt, Stream, StreamExt, future::ready};
 use http::{self, HeaderValue, header::ACCEPT_ENCODING};
 use kube::{
-    Api, Client, Resource,
-    api::{ListParams, WatchParams},
+    Client, Resource,
+    api::{DynamicObject, ListParams, WatchParams},
     core::{ListMeta, Request, Status, request},
     discovery::ApiResource,
 };
@@ -28,6 +28,7 @@ const WATCH_SECONDS: u32 = 60;
 /// The objects to watch, and the name of their kind in messages.
 pub struct Watch<K> {
     pub(super) kind: String,
+    pub(super) resource: Arc<ApiResource>,
     client: Client,
     pub(super) path: String,
     pub(crate) labels: Option<String>,
@@ -44,13 +45,14 @@ pub(super) struct Versions {
 }
 
 impl<K: Resource> Watch<K> {
-    /// Watches everything that `api` covers. `kind` is its name in messages.
+    /// Watches all objects of a kind.
     #[must_use]
-    pub fn new(api: Api<K>, kind: impl Into<String>) -> Self {
+    pub fn all(client: &Client, kind: &K::DynamicType) -> Self {
         Self {
-            kind: kind.into(),
-            path: api.resource_url().to_owned(),
-            client: api.into_client(),
+            kind: K::kind(kind).into_owned(),
+            resource: Arc::new(ApiResource::erase::<K>(kind)),
+            path: K::url_path(kind, None),
+            client: client.clone(),
             labels: None,
             is_metadata_only: false,
             versions: None,
@@ -58,11 +60,22 @@ impl<K: Resource> Watch<K> {
         }
     }
 
+    /// Names what is watched in messages, where that is more than a kind.
+    #[must_use]
+    pub fn called(self, name: impl Into<String>) -> Self {
+        Self { kind: name.into(), ..self }
+    }
+
+    /// Narrows the watch to a namespace.
+    #[must_use]
+    pub fn in_namespace(self, namespace: &str) -> Self {
+        Self { path: DynamicObject::url_path(&self.resource, Some(namespace)), ..self }
+    }
+
     /// Narrows the watch to objects with a label; others never reach this process.
     #[must_use]
-    pub fn labelled(mut self, selector: &str) -> Self {
-        self.labels = Some(selector.to_owned());
-        self
+    pub fn labelled(self, selector: &str) -> Self {
+        Self { labels: Some(selector.to_owned()), ..self }
     }
 }
 
@@ -70,22 +83,20 @@ impl Watch<PrunedObject> {
     /// Watches the metadata of all objects of the kind `K`.
     #[must_use]
     pub fn metadata_of<K: Resource<DynamicType = ()>>(client: &Client) -> Self {
-        let api = Api::all_with(client.clone(), &ApiResource::erase::<K>(&()));
-        Self::new(api, K::kind(&())).metadata_only()
+        Self::all(client, &ApiResource::erase::<K>(&())).metadata_only()
     }
 
     /// Watches only the metadata; the other fields are not there.
     #[must_use]
-    pub fn metadata_only(mut self) -> Self {
-        self.is_metadata_only = true;
-        self
+    pub fn metadata_only(self) -> Self {
+        Self { is_metadata_only: true, ..self }
     }
 
-    /// Watches all objects of a kind in another version than the `wanted` one while that is not served.
+    /// Watches all objects of the kind in another version while the wanted one is not served.
     #[must_use]
-    pub fn in_any_version(mut self, served: &ServedKinds, wanted: impl Into<Arc<ApiResource>>) -> Self {
-        self.versions = Some(Versions { served: served.clone(), wanted: wanted.into(), substitute: None });
-        self
+    pub fn in_any_version(self, served: &ServedKinds) -> Self {
+        let wanted = self.resource.clone();
+        Self { versions: Some(Versions { served: served.clone(), wanted, substitute: None }), ..self }
     }
 }
 

@@ -1,5 +1,5 @@
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     convert::Infallible,
     future::pending,
     time::Duration,
@@ -13,16 +13,12 @@ use axum::{
 };
 use futures::{StreamExt, stream};
 use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference};
-use kube::{Api, Client, client::Body};
+use kube::{Client, client::Body};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::*;
-use crate::{
-    ApiError, Cause, Failure, Verb,
-    decode::Unmanaged,
-    object::{Named, ObjectId},
-};
+use crate::{ApiError, Cause, Failure, Verb, decode::Unmanaged, object::ObjectId};
 
 /// An answer of the API server.
 #[derive(Clone)]
@@ -108,7 +104,7 @@ impl Server {
     }
 
     fn caches(&self, watches: &Watches) -> Arc<Cache<Map>> {
-        let watch = Watch::new(Api::<Unmanaged<ConfigMap>>::all(self.client()), "ConfigMap");
+        let watch = Watch::<Unmanaged<ConfigMap>>::all(&self.client(), &());
         watches.cache(watch, |Unmanaged(map)| Map::of(map), |_| {})
     }
 }
@@ -188,6 +184,8 @@ struct Reported(Arc<Mutex<Reports>>);
 struct Reports {
     unreadable: usize,
     told: BTreeMap<(String, String), usize>,
+    /// The API versions and kinds of those that are reported.
+    kinds: BTreeSet<(Option<String>, Option<String>)>,
     mended: Vec<String>,
 }
 
@@ -201,6 +199,7 @@ impl Report for Reported {
     fn is_unreadable(&self, object: &ObjectReference, mistake: &str, failure: &Failure) {
         assert!(failure.message.contains(mistake), "{failure}");
         let name = object.name.clone().unwrap_or_default();
+        self.0.lock().kinds.insert((object.api_version.clone(), object.kind.clone()));
         *self.0.lock().told.entry((name, mistake.to_owned())).or_default() += 1;
     }
 
@@ -235,6 +234,25 @@ async fn an_object_that_cannot_be_read_is_counted_and_keeps_no_other_from_being_
     until_kept(&cache, &[("a", "new"), ("b", "mended"), ("c", "z")]).await;
     assert_eq!(unreadable(&reported), 2);
     assert_eq!(cache.watch().problem(), None);
+}
+
+/// The items of a list of a built-in kind do not say theirs.
+#[tokio::test(start_paused = true)]
+async fn an_item_of_a_list_that_cannot_be_read_is_reported_with_the_version_and_the_kind_that_are_watched() {
+    let mut item = bad("a", 1);
+    for field in ["apiVersion", "kind"] {
+        item.as_object_mut().unwrap().remove(field);
+    }
+    let server = Server::that_answers([
+        Answer::List("1", vec![item]),
+        Answer::Events(vec![changed("MODIFIED", &bad("a", 2)), changed("ADDED", &good("b", 3, "x"))]),
+    ]);
+    let (watches, reported) = reporting();
+    let watch = Watch::<Unmanaged<ConfigMap>>::all(&server.client(), &()).called("ConfigMap of the shop");
+    let cache = watches.cache(watch, |Unmanaged(map)| Map::of(map), |_| {});
+    until_kept(&cache, &[("b", "x")]).await;
+    let [version, kind] = ["v1", "ConfigMap"].map(|text| Some(text.to_owned()));
+    assert_eq!(reported.0.lock().kinds, BTreeSet::from([(version, kind)]));
 }
 
 #[tokio::test(start_paused = true)]
@@ -508,7 +526,7 @@ async fn a_first_list_is_waited_for_until_it_comes_or_fails_or_takes_too_long() 
     let soon = async {
         sleep(Duration::from_millis(300)).await;
         pods.synced();
-        sets.failed(ApiError::new(Verb::Watch, Named::new("Set", ""), Cause::KindNotServed, ""));
+        sets.failed(ApiError::new(Verb::Watch, ("Set", ""), Cause::KindNotServed, ""));
     };
     let (of_pods, of_sets, ()) = tokio::join!(waited(&handles[1]), waited(&handles[2]), soon);
     assert_eq!([of_pods, of_sets], [Duration::from_millis(300); 2]);

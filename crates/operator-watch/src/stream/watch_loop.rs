@@ -12,7 +12,7 @@ use std::{
 };
 
 use futures::StreamExt;
-use kube::{Resource, api::DynamicObject, runtime::watcher::Event};
+use kube::{Resource, api::DynamicObject, discovery::ApiResource, runtime::watcher::Event};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -24,7 +24,6 @@ use crate::{
     ApiError, Cause, Failure, SeenVersion, ServedKind, Verb,
     decode::{Lenient, Unreadable},
     health::WatchStatus,
-    object::Named,
 };
 
 /// Objects per page of a list, unless they are large. Its text is in memory until they are all decoded.
@@ -210,17 +209,18 @@ where
                 other.api_version
             );
         }
+        self.unread.resource.clone_from(substitute.as_ref().unwrap_or(wanted));
         self.status.substituted(substitute.clone());
         true
     }
 
     fn failure(&self, error: &kube::Error) -> ApiError {
-        ApiError::of(Verb::Watch, error, Named::new(&*self.watch.kind, ""))
+        ApiError::of(Verb::Watch, error, (&*self.watch.kind, ""))
     }
 
     /// The failure of a request with a useless answer.
     fn useless(&self, why: &str) -> ApiError {
-        ApiError::new(Verb::Watch, Named::new(&*self.watch.kind, ""), Cause::Failed, why)
+        ApiError::new(Verb::Watch, (&*self.watch.kind, ""), Cause::Failed, why)
     }
 
     /// Reports a failure and pauses. True if the kind is gone, because a new kind with its name is another one.
@@ -266,6 +266,8 @@ fn jittered(delay: Duration) -> Duration {
 /// or is gone.
 pub(crate) struct Unread {
     kind: String,
+    /// That of objects that do not say theirs, which are the items of a list of a built-in kind.
+    resource: Arc<ApiResource>,
     pub report: Arc<dyn Report>,
     /// By uid.
     known: HashMap<String, Unreadable>,
@@ -274,8 +276,9 @@ pub(crate) struct Unread {
 }
 
 impl Unread {
-    pub fn new(kind: &str, report: Arc<dyn Report>) -> Self {
-        let unread = Self { kind: kind.to_owned(), report, known: HashMap::new(), unlisted: HashSet::new() };
+    pub fn new(kind: &str, resource: Arc<ApiResource>, report: Arc<dyn Report>) -> Self {
+        let (kind, known, unlisted) = (kind.to_owned(), HashMap::new(), HashSet::new());
+        let unread = Self { kind, resource, report, known, unlisted };
         unread.count();
         unread
     }
@@ -301,7 +304,9 @@ impl Unread {
 
     fn found(&mut self, mut unreadable: Unreadable) {
         let Unreadable { object, error } = &mut unreadable;
-        object.kind.get_or_insert_with(|| self.kind.clone());
+        let ApiResource { api_version, kind, .. } = &*self.resource;
+        object.api_version.get_or_insert_with(|| api_version.clone());
+        object.kind.get_or_insert_with(|| kind.clone());
         object.resource_version = None;
         let uid = object.uid.clone().unwrap_or_default();
         self.unlisted.remove(&uid);

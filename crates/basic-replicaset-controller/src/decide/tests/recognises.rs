@@ -1,7 +1,7 @@
 //! Names that are taken, pods that could not be looked up, and owner references in another version.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use operator_watch::{Cause, Named, Verb};
+use operator_watch::{Cause, Verb};
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn taken(slot: u32, holder: Holder) -> TakenName {
 }
 
 fn unreadable() -> ApiError {
-    ApiError::new(Verb::Read, Named::new("Pod", "web-0"), Cause::Failed, "503")
+    ApiError::new(Verb::Read, ("Pod", "web-0"), Cause::Failed, "503")
 }
 
 #[test]

@@ -191,7 +191,7 @@ fn in_this_namespace(said: &str) -> (Outcome, String) {
 
 #[cfg(test)]
 mod tests {
-    use operator_watch::{Named, Verb};
+    use operator_watch::Verb;
 
     use super::*;
 
@@ -225,7 +225,7 @@ mod tests {
     }
 
     fn judged(cause: Cause, message: &str) -> Outcome {
-        judge(Err(ApiError::new(Verb::Write, Named::new("Pod", "web"), cause, message))).0
+        judge(Err(ApiError::new(Verb::Write, ("Pod", "web"), cause, message))).0
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, io::Read};
 use anyhow::{Context, Result, bail, ensure};
 use backup_controller::settings::VALUES;
 use catena_api::keys::GROUP;
-use operator_templates::{Templates, from_yaml};
+use operator_templates::{Templates, Yaml};
 use serde_json::{Map, Value};
 
 /// A template of the values.
@@ -42,7 +42,7 @@ pub fn read(files: &[String]) -> Result<Value> {
 
 /// Adds the values of a file. One of comments alone changes nothing.
 fn add(values: &mut Value, file: &str, text: &str) -> Result<()> {
-    let more = from_yaml(text).with_context(|| format!("{file} is not YAML"))?;
+    let more = Yaml::read(text).with_context(|| format!("{file} is not YAML"))?;
     ensure!(more.is_object() || more.is_null(), "{file} holds no values: it must be a map, as for helm");
     if more.is_object() {
         json_patch::merge(values, &more);

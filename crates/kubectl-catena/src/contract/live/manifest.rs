@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail, ensure};
 use catena_api::contract::ReplicaContract;
 use catena_cluster::Kind;
-use operator_templates::documents;
+use operator_templates::Yaml;
 use serde_json::{Value, json};
 
 /// An image that nobody can pull: the domain `invalid` has no hosts (RFC 2606).
@@ -16,7 +16,7 @@ pub struct Manifest(Value);
 impl Manifest {
     /// Reads one object of the kind. Its namespace is ignored.
     pub fn read(text: &str, kind: &Kind) -> Result<Self> {
-        let mut documents = documents(text).context("it is not YAML")?;
+        let mut documents = Yaml::read_all(text).context("it is not YAML")?;
         documents.retain(|document| !document.is_null());
         let mut object = match documents.len() {
             0 => bail!("it is empty: write one object"),

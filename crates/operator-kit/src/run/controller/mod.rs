@@ -294,7 +294,7 @@ impl<C: Controller> Reconciler<C> {
                 }) =>
             {
                 self.events.metrics.passed("repeated", took);
-                self.events.metrics.repeated_writes.get_or_create(&Metrics::of(&repeated.object.kind)).inc();
+                self.events.metrics.repeated_writes.get_or_create(&Metrics::of(&repeated.kind)).inc();
                 tried.longest = tried.longest.min(MAX_REPEATED_WRITE_DELAY);
                 vec![repeated.failed()]
             }
@@ -385,19 +385,11 @@ impl<C: Controller> Reconciler<C> {
         self.events.metrics.backing_off.set(self.backoff.len() as u64);
     }
 
-    /// Has the controller forget all objects of a kind that is no longer watched, because their deletions go unnoticed.
-    pub fn unwatch_all(&self) {
+    /// Forgets something about all objects of a kind that is no longer watched, because their deletions go unnoticed.
+    pub fn forget_of_all(&self, forget: impl Fn(&Self, &str)) {
         let objects = self.objects.read().all();
         for object in objects {
-            self.controller.forget(ObjectId::of(&*object).uid);
-        }
-    }
-
-    /// Forgets the attempts at these objects. A write that is cut off afterwards is still awaited under another watch.
-    pub fn forget_attempts_of_all(&self) {
-        let objects = self.objects.read().all();
-        for object in objects {
-            self.forget_attempts(ObjectId::of(&*object).uid);
+            forget(self, ObjectId::of(&*object).uid);
         }
     }
 
@@ -407,7 +399,8 @@ impl<C: Controller> Reconciler<C> {
         self.forget_attempts(uid);
     }
 
-    fn forget_attempts(&self, uid: &str) {
+    /// Forgets the attempts at an object. A write that is cut off afterwards is still awaited under another watch.
+    pub fn forget_attempts(&self, uid: &str) {
         self.backoff.forget(uid);
         self.writer.forget(uid);
         self.events.metrics.backing_off.set(self.backoff.len() as u64);

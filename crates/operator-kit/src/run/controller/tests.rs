@@ -115,7 +115,7 @@ async fn an_object_that_is_gone_or_no_longer_watched_is_forgotten() {
     let shown = SharedRows::default();
     let passes = passes(shown.clone());
     shown.write().take(Apply(Lenient(Ok(object("a", "1")))), Arc::new);
-    passes.unwatch_all();
+    passes.forget_of_all(|passes, uid| passes.controller.forget(uid));
     passes.forget("b");
     assert_eq!(*passes.controller.1.lock().unwrap(), ["a", "b"]);
 }

@@ -14,7 +14,7 @@ use kube::{
     Api, Client,
     api::{ApiResource, ObjectMeta, PostParams, TypeMeta},
 };
-use operator_watch::{ApiError, Cause, Health, Live, Named, PrunedObject, Verb};
+use operator_watch::{ApiError, Cause, Health, Live, PrunedObject, Verb};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -121,7 +121,7 @@ impl Candidate {
         &self,
         request: impl Future<Output = kube::Result<T>>,
     ) -> impl Future<Output = Result<T, ApiError>> {
-        let failed = |error| ApiError::of(Verb::Write, &error, Named::new("Lease", &*self.name));
+        let failed = |error| ApiError::of(Verb::Write, &error, ("Lease", &*self.name));
         Live::within(REQUEST_TIMEOUT, request).map_err(failed)
     }
 

@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context, bail};
 use k8s_openapi::api::core::v1::ObjectReference;
-use operator_templates::short_digest;
+use operator_templates::Digest;
 use operator_watch::Health;
 use serde::de::DeserializeOwned;
 use tokio::{
@@ -176,7 +176,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
 /// Tells of watches that keep failing.
 fn tell_of_failures(health: &Health, events: &Events, config_map: Option<&ObjectReference>) {
     for failure in health.lasting_failures() {
-        let action = format!("Watch{}", short_digest(&[&failure]));
+        let action = format!("Watch{}", Digest::short(&[&failure]));
         let event = Event { action, ..Events::warning("KindNotObserved", &failure) };
         events.publish_lasting(config_map, &failure, (), event);
     }
@@ -201,7 +201,6 @@ mod tests {
     use std::sync::Arc;
 
     use k8s_openapi::api::core::v1::ConfigMap;
-    use kube::Api;
     use operator_watch::{Watch, Watches};
 
     use super::*;
@@ -212,7 +211,7 @@ mod tests {
         let (client, log) = answering(|_| Answer::Done);
         let (events, map) = (Events::over(client, "binder"), ObjectReference::default());
         let health = Arc::<Health>::default();
-        let watch = Watch::new(Api::<ConfigMap>::all(answering(|_| refused(403)).0), "ConfigMap");
+        let watch = Watch::<ConfigMap>::all(&answering(|_| refused(403)).0, &());
         let _failing = Watches::new(health.clone(), Arc::new(())).watch_changes(watch, |_| {});
         let beats = 55 * 60 / HEARTBEAT_INTERVAL.as_secs();
         for _ in 0..beats {

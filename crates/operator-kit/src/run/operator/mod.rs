@@ -132,9 +132,9 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
     {
         let (phase, follow_phase) = flag::channel(Phase::Standby);
         let reconciler = self.reconciler(Arc::new(controller), (), queue, Arc::default());
-        let (client, seen) = (self.client.clone(), self.writer.primary().clone());
         let (objects, on_change) = (&reconciler.objects, reconciler.on_change());
-        let watching = self.watches.watch_primaries(client, seen, objects, on_change);
+        let seen = self.writer.primary().clone();
+        let watching = self.watches.watch_primaries(&self.client, seen, objects, on_change);
         self.steer(phase, Box::pin(reconciler.run(watching.into(), follow_phase))).await
     }
 
@@ -179,11 +179,11 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
                 |(kind, ..): &mut (WatchedKind<R>, _, _)| !wanted.iter().any(|wanted| wanted.is_same(kind));
             for (kind, task, reconciler) in running.extract_if(.., is_gone) {
                 tracing::info!(id = %kind.id, kind = kind.resource.kind, "no longer watched");
-                reconciler.forget_attempts_of_all();
+                reconciler.forget_of_all(Reconciler::forget_attempts);
                 triggers.close(&kind);
                 // A pass that is cut off may note something about its object.
                 cut_off(&task).await;
-                reconciler.unwatch_all();
+                reconciler.forget_of_all(|reconciler, uid| reconciler.controller.forget(uid));
             }
             for kind in wanted {
                 if running.iter().any(|(running, ..)| running.is_same(&kind)) {
@@ -191,8 +191,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
                 }
                 let (resource, queue) = (kind.resource.clone(), Queue::default());
                 let reconciler = self.reconciler(controller.clone(), resource, queue, backoff.clone());
-                let (client, served, objects) =
-                    (self.client.clone(), &self.served_kinds, &reconciler.objects);
+                let (client, served, objects) = (&self.client, &self.served_kinds, &reconciler.objects);
                 let on_change = reconciler.on_change();
                 let watching = self.watches.watch_kind(kind.clone(), client, served, objects, on_change);
                 let watching = Arc::new(watching);

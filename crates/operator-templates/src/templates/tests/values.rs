@@ -248,15 +248,20 @@ fn a_template_that_copies_all_labels_and_annotations_copies_none_of_the_controll
     assert_eq!((&object["metadata"]["labels"], &object["metadata"]["annotations"]), (&expected, &expected));
 }
 
+/// Everything in a template that makes something large of something small, at a length that the bounds allow and at one that they
+/// do not: it is not made, so that the process never holds it.
 #[test]
-fn a_filter_makes_no_value_of_any_size() {
+fn nothing_makes_a_value_of_any_size() {
     let long = "x".repeat(100_000);
-    let given = [("long", &*long), ("large", "1000000000000")];
-    let rendered = |value: &str| {
-        let template = format!(
-            "apiVersion: v1\nkind: Pod\nmetadata: {{name: web}}\nspec: {{a: {{{{ {value} | length }}}}}}\n"
-        );
-        render(&template, &given).map(|rendered| rendered.object["spec"]["a"].clone())
+    let given = [("long", &*long), ("large", "1000000000000"), ("many", "999999"), ("few", "3")];
+    let rendered = |template: &str| {
+        let template = format!("{template}\napiVersion: v1\nkind: Pod\nmetadata: {{name: web}}\n");
+        render(&template, &given).map(|rendered| rendered.object["a"].clone())
+    };
+    let of = |value: &str| rendered(&format!("a: {{{{ ({value}) | length }}}}"));
+    let double = |operator: &str| {
+        let doubled = format!("{{% set x = x {operator} x %}}").repeat(40);
+        rendered(&format!("{{% set x = parameters.long %}}{doubled}a: {{{{ x | length }}}}"))
     };
     for value in [
         "parameters.long | replace('x', parameters.long)",
@@ -266,16 +271,77 @@ fn a_filter_makes_no_value_of_any_size() {
         "([1] * (parameters.large | int)) | list",
         "(([1] * (parameters.large | int))[1:]) | map('string')",
         "([[1] * (parameters.large | int)] | string)",
+        "[] * (parameters.large | int)",
         "(parameters.long * 900 ~ 'a')",
         "range(parameters.large | int)",
+        // The engine itself would repeat it to 100,000,000 bytes.
+        "parameters.long * (parameters.many | int)",
+        "(parameters.many | int) * 'ab' * (parameters.few | int) * (parameters.few | int)",
+        "[parameters.long] * (parameters.many | int) * (parameters.few | int)",
+        "[1] * (parameters.many | int) + [1] * (parameters.many | int)",
+        "(parameters.long * 50) | list",
+        "(parameters.long * 50) | split('x')",
+        "([parameters.long] * 20) | map('replace', 'x', 'xxxxxxxxxxxxxxxxxxxx')",
+        "([parameters.long] * 20) | map('list')",
     ] {
-        let error = rendered(value).unwrap_err().to_string();
+        let error = of(value).unwrap_err().to_string();
         assert!(error.contains("more than"), "{value}: {error}");
     }
-    for (value, length) in
-        [("parameters.long | replace('x', 'ab')", 200_000), ("parameters.long | list", 100_000)]
-    {
-        assert_eq!(rendered(value).unwrap(), length, "{value}");
+    for operator in ["+", "~"] {
+        let error = double(operator).unwrap_err().to_string();
+        assert!(error.contains("more than"), "{operator}: {error}");
+    }
+    for (part, times) in [(" + x", 60), (" ~ x", 60), (", x[1:]", 60)] {
+        let parts = part.repeat(times);
+        let template = format!("{{% set x = parameters.long * 50 %}}a: {{{{ [x{parts}] | length }}}}");
+        let error = rendered(&template).unwrap_err().to_string();
+        assert!(error.contains("more than"), "{part}: {error}");
+    }
+    let lists = format!("{{% set x = [1] %}}{}a: {{{{ x | length }}}}", "{% set x = x + x %}".repeat(60));
+    assert!(rendered(&lists).unwrap_err().to_string().contains("more than"));
+    let written = "{% set x = [1] * (parameters.many | int) %}a: [{{ x }}, {{ x }}]";
+    assert!(rendered(written).unwrap_err().to_string().contains("more than"));
+    let aliased = "{% set x = [1] * (parameters.many | int) %}a: [&a {{ x }}, *a]";
+    assert!(rendered(aliased).unwrap_err().to_string().contains("more than"));
+
+    for (value, length) in [
+        ("parameters.long | replace('x', 'ab')", 200_000),
+        ("parameters.long | list", 100_000),
+        ("parameters.long * (parameters.few | int)", 300_000),
+        ("(parameters.few | int) * parameters.long", 300_000),
+        ("[1, 2] * (parameters.few | int) + [3]", 7),
+        ("parameters.long + 'a' + 'b'", 100_002),
+        ("parameters.long * 0", 0),
+        ("[[1] * (2 * (parameters.few | int) + 1)] * 4", 4),
+        ("parameters.long[1:] ~ (-1 * -2.5 + 2.0 ** -1 / 4)", 100_004),
+    ] {
+        assert_eq!(of(value).map_err(|error| error.to_string()), Ok(length.into()), "{value}");
+    }
+}
+
+/// Those of the engine that would make something large are not there.
+#[test]
+fn what_is_not_on_the_page_is_not_there() {
+    for (value, kind) in [
+        ("'a' | indent(9)", "filter"),
+        ("'%99999s' | format(1)", "filter"),
+        ("'a' | center(99999)", "filter"),
+        ("[1] | batch(99999, 0)", "filter"),
+        ("[1] | slice(99999, 0)", "filter"),
+        ("[1] | chain([1])", "filter"),
+        ("[1] | zip([1])", "filter"),
+        ("'a' | urlencode", "filter"),
+        ("'a' | pprint", "filter"),
+        ("'a'.center(99999)", "method"),
+        ("'a'.ljust(99999)", "method"),
+        ("'a'.replace('a', 'b')", "method"),
+        ("'a'.join([1])", "method"),
+        ("'a'.format(1)", "method"),
+        ("[1].append(1)", "method"),
+        ("debug()", "function"),
+    ] {
+        let error = render(&format!("a: {{{{ {value} }}}}"), &[]).unwrap_err().to_string();
+        assert!(error.contains(&format!("unknown {kind}")), "{value}: {error}");
     }
 }
 
