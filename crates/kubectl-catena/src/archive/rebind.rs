@@ -2,9 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use basic_deployment_controller::revision;
 use catena_api::{Pin, keys};
 use catena_cluster::Identity;
+use replica_contract::revision_name;
 use serde_json::Value;
 
 use super::Manifest;
@@ -89,8 +89,8 @@ impl Uids {
         }
         let Some(hash) = manifest.mark(keys::HASH) else { return name };
         let owners = manifest.owners();
-        let owner = owners.iter().find(|owner| revision::name(&owner.name, &owner.uid, hash) == name);
-        let new = owner.and_then(|owner| Some(revision::name(&owner.name, self.get(&owner.uid)?, hash)));
+        let owner = owners.iter().find(|owner| revision_name(&owner.name, &owner.uid, hash) == name);
+        let new = owner.and_then(|owner| Some(revision_name(&owner.name, self.get(&owner.uid)?, hash)));
         new.unwrap_or(name)
     }
 
@@ -175,9 +175,9 @@ mod tests {
                 }),
             )
         };
-        let own = of(&revision::name("web", "uid-of-web", "h"));
+        let own = of(&revision_name("web", "uid-of-web", "h"));
         let uids = uids(std::slice::from_ref(&own));
-        assert_eq!(uids.name(&own), revision::name("web", "new-web", "h"));
+        assert_eq!(uids.name(&own), revision_name("web", "new-web", "h"));
         assert_eq!(uids.name(&of("db-57f8")), "db-57f8");
     }
 

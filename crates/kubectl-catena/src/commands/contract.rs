@@ -7,11 +7,11 @@ use std::{
 };
 
 use anyhow::{Context, Result, anyhow, bail};
-use basic_deployment_controller::outputs::Mapping;
 use catena_api::{contract::ReplicaContract, keys::COMMAND_KIND};
 use catena_cluster::{Cluster, Kind, Options, errors};
 use clap::{Args, Subcommand};
 use operator_templates::from_yaml;
+use replica_contract::Mapping;
 use serde::Serialize;
 use serde_json::{Value, json};
 

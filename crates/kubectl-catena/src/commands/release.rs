@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
-use backup_controller::finalizer;
 use catena_api::keys;
 use catena_cluster::{Change, How, Identity, ObjectArgument, Options, sanitized};
 use clap::Args;
-use kube::{core::DynamicObject, runtime::wait::await_condition};
+use kube::{ResourceExt, core::DynamicObject, runtime::wait::await_condition};
 use operator_watch::Unmanaged;
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -71,7 +70,7 @@ fn patch(uid: &str, reason: &str) -> Value {
 }
 
 fn is_protected(object: &DynamicObject) -> bool {
-    object.metadata.finalizers.as_deref().is_some_and(finalizer::is_there)
+    object.finalizers().iter().any(|finalizer| finalizer == keys::BACKUP_FINALIZER)
 }
 
 /// An annotation on an object that is not deleted would take effect later, unnoticed.

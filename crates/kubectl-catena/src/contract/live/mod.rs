@@ -8,8 +8,8 @@ mod stage;
 mod trials;
 
 use anyhow::{Result, anyhow, bail};
-use basic_deployment_controller::outputs::Mapping;
 use catena_cluster::{Cluster, Kind};
+use replica_contract::Mapping;
 
 pub use self::{
     manifest::Manifest,

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use basic_deployment_controller::outputs::Outputs;
 use catena_cluster::{condition, text};
 use kube::{ResourceExt, core::DynamicObject};
+use replica_contract::Outputs;
 
 use super::Requirement;
 

@@ -304,9 +304,9 @@ impl<'r> Run<'r> {
 mod tests {
     use std::time::Duration;
 
-    use basic_deployment_controller::outputs::Mapping;
     use catena_cluster::testing::{answering, status};
     use http::StatusCode;
+    use replica_contract::Mapping;
     use serde_json::{Value, json};
 
     use super::*;
