@@ -1,5 +1,6 @@
 //! Reads lists page by page, so that no response is huge.
 
+use catena_terminal::{Paint, Tone, sanitized};
 use kube::{
     Client,
     api::ListParams,
@@ -8,7 +9,7 @@ use kube::{
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
-use super::{ObjectName, Paint, Tone, lenient, sanitized};
+use super::{ObjectName, lenient};
 
 /// Objects per page.
 pub const PAGE_SIZE: u32 = 500;

@@ -7,16 +7,16 @@ mod commands;
 mod completion;
 mod contract;
 mod issue;
+mod output;
 #[cfg(test)]
 mod printed_advice_test;
-mod protection;
-mod screen;
 mod upgrade;
 mod why;
 
 use std::process::ExitCode;
 
-use catena_cluster::{Paint, Tone, in_one_line};
+use catena_cluster::in_one_line;
+use catena_terminal::{Paint, Tone};
 use clap::Parser;
 
 use crate::cli::Cli;
@@ -40,13 +40,13 @@ async fn run() -> ExitCode {
             return ExitCode::from(code);
         }
     };
-    let output = cli.output;
+    let format = cli.output;
     match cli.run().await {
         Ok(code) => code,
         Err(error) => {
-            if let Some(document) = output.error(&in_one_line(&error)) {
+            if let Some(document) = format.error(&in_one_line(&error)) {
                 // The error itself is reported anyway.
-                screen::write(&document).ok();
+                output::write(&document).ok();
             }
             eprintln!("{} {}", Paint::for_stderr().tone(Tone::Bad, "error:"), in_one_line(&error));
             ExitCode::FAILURE

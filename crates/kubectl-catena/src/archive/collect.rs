@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Error, Result, ensure};
-use catena_cluster::{Cluster, Gap, Identity, Kind, PAGE_SIZE, Pages};
+use catena_cluster::{Cluster, Gap, Identity, Kind, PAGE_SIZE, Pages, command_kinds};
 use futures::{StreamExt, stream};
 use kube::{api::ListParams, core::ObjectMeta};
 use operator_watch::Pruned;
@@ -18,7 +18,6 @@ use serde_json::{Value, value::RawValue};
 pub use self::lacking::LeftOut;
 use self::lacking::is_owned;
 use super::{Folder, Manifest, Scope, manifest, references};
-use crate::chain::command_kinds;
 
 /// Requests at the same time.
 const MAX_CONCURRENT_READS: usize = 16;

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use catena_cluster::{Cluster, Identity, Kind, Kinds};
+use catena_terminal::until;
 use serde_json::{Value, json};
 
 use super::{Manifest, Uids, create};
-use crate::screen::until;
 
 /// The server takes a moment to serve a new kind.
 const SERVED_TIMEOUT: Duration = Duration::from_secs(30);

@@ -12,7 +12,8 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
-use catena_cluster::{Gap, Identity, sanitized};
+use catena_cluster::{Gap, Identity};
+use catena_terminal::sanitized;
 use operator_templates::{from_yaml, short_digest, to_yaml};
 use serde::{Deserialize, Serialize};
 

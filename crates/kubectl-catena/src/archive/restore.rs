@@ -21,17 +21,13 @@ use std::{
 };
 
 use anyhow::Result;
-use catena_cluster::{At, Cluster, Identity, Kind};
+use catena_cluster::{At, Cluster, Identity, Kind, command_kinds, declared_commands, lost};
+use catena_terminal::Progress;
 use clap::Args;
 use serde_json::{Value, json};
 
 use super::{
     Folder, Manifest, Note, Report, Uids, Way, commands, create, definitions, manifest, order, selection,
-};
-use crate::{
-    chain::{command_kinds, declared_commands},
-    screen::Progress,
-    upgrade,
 };
 
 /// The creation times of commands, which give them their order, have a resolution of one second.
@@ -271,7 +267,7 @@ impl<'r> Restoration<'r> {
         let identity = Identity { uid, ..identity };
         if is_complete
             && !manifest.is_command()
-            && let Some(field) = upgrade::lost(&self.uids.bound(manifest, &[]), &found, &Value::Null).first()
+            && let Some(field) = lost(&self.uids.bound(manifest, &[]), &found, &Value::Null).first()
         {
             let why = format!(
                 "it was there and differs from the backup in {}: --overwrite gives it the content of the backup",

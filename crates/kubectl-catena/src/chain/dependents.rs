@@ -1,11 +1,9 @@
 //! Where the dependents of an object can be: only there they are looked for.
 
 use catena_api::keys;
-use catena_cluster::{Identity, Kind, Kinds};
+use catena_cluster::{Identity, Kind, Kinds, LabelledKinds};
 use kube::core::DynamicObject;
 use serde_json::Value;
-
-use super::LabelledKinds;
 
 /// A list that may hold dependents.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,10 +1,10 @@
 //! The tree as text: a line for each object, or for several similar objects that are well.
 
-use catena_cluster::{Paint, Tone, cut};
+use catena_cluster::{Health, State};
+use catena_terminal::{Cell, Paint, Table, Tone, age, cut};
 use jiff::Timestamp;
 
-use super::{Health, Node, State};
-use crate::screen::{Cell, Table, age};
+use super::Node;
 
 /// Characters of a message beside a tree.
 const MAX_NOTE: usize = 99;

@@ -3,13 +3,16 @@
 use std::collections::HashSet;
 
 use anyhow::Result;
-use catena_cluster::{Cluster, Gap, Identity, PAGE_SIZE, Pages, Target, first_owner, sanitized};
+use catena_cluster::{
+    Cluster, Gap, Identity, LabelledKinds, PAGE_SIZE, Pages, Target, first_owner, labelled_kinds,
+};
+use catena_terminal::sanitized;
 use futures::{StreamExt, stream};
 use kube::{ResourceExt, api::ListParams, core::DynamicObject};
 use operator_watch::Pruned;
 use serde_json::Value;
 
-use super::{DependentList, LabelledKinds, Node, Selector, dependents, labelled_kinds, tree};
+use super::{DependentList, Node, Selector, dependents, tree};
 
 const MAX_CONCURRENT_REQUESTS: usize = 16;
 /// A longer line of owners is a circle.

@@ -3,14 +3,12 @@
 use std::collections::{HashMap, HashSet};
 
 use catena_api::keys;
-use catena_cluster::{Identity, created, deleted, number, text};
+use catena_cluster::{Health, Identity, created, deleted, health, number, numbers, text};
 use jiff::Timestamp;
 use kube::{ResourceExt, core::DynamicObject};
 use operator_watch::ObjectId;
 use serde::Serialize;
 use serde_json::Value;
-
-use super::{Health, health};
 
 /// An object with its dependents.
 #[derive(Clone, Debug, Serialize)]
@@ -97,8 +95,8 @@ fn node<'o>(object: &DynamicObject, unbound: bool, index: &Index<'o>, used: &mut
     let children = below.into_iter().map(|(other, unbound)| node(other, unbound, index, used)).collect();
     Node {
         identity: Identity::of(object),
-        health: health::health(object),
-        serving: health::numbers(object),
+        health: health(object),
+        serving: numbers(object),
         created: created(&object.metadata),
         deleted: deleted(&object.metadata),
         revision: revision(object),

@@ -3,13 +3,14 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::Result;
-use catena_cluster::{Kind, Kinds, Options, Paint, Tone};
+use catena_cluster::{Kind, Kinds, Options};
+use catena_terminal::{Cell, Interrupt, Paint, Table, Tone, interrupted};
 use clap::Args;
 
 use super::exit_code;
 use crate::{
     archive::{self, Choices, LeftOut, Report, Saved},
-    screen::{Cell, Interrupt, Output, Table, interrupted},
+    output::Output,
 };
 
 /// The scope of a backup.

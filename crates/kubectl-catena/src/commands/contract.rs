@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context, Result, anyhow, bail};
 use catena_api::{contract::ReplicaContract, keys::COMMAND_KIND};
-use catena_cluster::{Cluster, Kind, Options, errors};
+use catena_cluster::{Cluster, Kind, Options, configured_commands, errors, is_our_command};
 use clap::{Args, Subcommand};
 use operator_templates::from_yaml;
 use replica_contract::Mapping;
@@ -17,12 +17,11 @@ use serde_json::{Value, json};
 
 use super::exit_code;
 use crate::{
-    chain::{configured_commands, is_our_command},
     contract::{
         Fields, Report, Schema, check, check_command,
         live::{self, Limits, Manifest, Subject},
     },
-    screen::Output,
+    output::Output,
 };
 
 /// The action on a contract.

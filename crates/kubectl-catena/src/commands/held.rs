@@ -2,18 +2,18 @@
 
 use anyhow::Result;
 use catena_api::keys;
-use catena_cluster::{Gap, Identity, Kind, Kinds, Options, Paint, Tone, deleted};
+use catena_cluster::{
+    Gap, Identity, Kind, Kinds, Options, deleted,
+    protection::{self, HELD_FOR_BACKUP, Kinds as Places, NO_ENTRY, ProtectedKinds, protected_kinds},
+};
+use catena_terminal::{Cell, Paint, Table, Tone, age};
 use clap::Args;
 use futures::{StreamExt, stream};
 use jiff::Timestamp;
 use kube::api::ListParams;
 use serde::Serialize;
 
-use crate::{
-    protection::{self, HELD_FOR_BACKUP, Kinds as Places, NO_ENTRY, ProtectedKinds, protected_kinds},
-    screen::{Cell, Output, Table, age},
-    why::describe,
-};
+use crate::{output::Output, why::describe};
 
 const MAX_CONCURRENT_LISTS: usize = 16;
 

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 use catena_api::{Pin, keys};
-use catena_cluster::{Identity, ObjectArgument, Options, Paint, Tone, created, number};
+use catena_cluster::{Identity, ObjectArgument, Options, created, number};
+use catena_terminal::{Cell, Paint, Table, Tone, age};
 use clap::Args;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::ControllerRevision;
@@ -14,7 +15,7 @@ use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
 use super::ensure_basic_deployment;
-use crate::screen::{Cell, Format, Output, Table, age};
+use crate::output::{Format, Output};
 
 /// The object, and one of its revisions.
 #[derive(Args)]

@@ -3,14 +3,15 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use catena_cluster::{Gap, ObjectArgument, Options, sanitized};
+use catena_cluster::{Gap, ObjectArgument, Options};
+use catena_terminal::sanitized;
 use clap::Args;
 use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::{
     chain::{Drawing, LostOwner, Node, Scope, draw, fetch, grow},
-    screen::Output,
+    output::Output,
     why::{explanation, text},
 };
 

@@ -4,14 +4,15 @@ use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
 use catena_api::keys;
-use catena_cluster::{Change, How, Identity, ObjectArgument, Options, sanitized};
+use catena_cluster::{Change, How, Identity, ObjectArgument, Options};
+use catena_terminal::sanitized;
 use clap::Args;
 use kube::{ResourceExt, core::DynamicObject, runtime::wait::await_condition};
 use operator_watch::Unmanaged;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::{screen::write, why::explanation_aside};
+use crate::{output::write, why::explanation_aside};
 
 /// How long backup-controller may take to release an object.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(10);

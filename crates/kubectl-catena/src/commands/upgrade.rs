@@ -4,15 +4,16 @@ use std::{collections::BTreeSet, path::PathBuf, process::ExitCode};
 
 use anyhow::Result;
 use catena_api::compatibility::Finding;
-use catena_cluster::{Cluster, Gap, Options, Paint, Tone, cut};
+use catena_cluster::{Cluster, Gap, LostField, Options};
+use catena_terminal::{Cell, Interrupt, Paint, Table, Tone, cut, interrupted};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use crate::{
-    screen::{Cell, Interrupt, Output, Table, interrupted},
+    output::Output,
     upgrade::{
-        self, Absent, Checked, Definition, Leftover, LostField, Migrated, Migration, ObjectFields, Refused,
-        absent, definitions, remove_leftovers, scratch_id,
+        self, Absent, Checked, Definition, Leftover, Migrated, Migration, ObjectFields, Refused, absent,
+        definitions, remove_leftovers, scratch_id,
     },
 };
 

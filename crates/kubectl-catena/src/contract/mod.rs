@@ -7,13 +7,11 @@ mod schema;
 use std::collections::BTreeMap;
 
 use catena_api::contract::{FieldPath, Output, REPLICAS_LABEL, REPLICAS_VERSION, ReplicaContract};
-use catena_cluster::{Paint, Tone};
+use catena_terminal::{Cell, Paint, Table, Tone};
 use kube::discovery::ApiResource;
 use serde::Serialize;
 
 pub use self::{command::check_command, schema::Schema};
-
-use crate::screen::{Cell, Table};
 
 /// The report on a kind: field by field, or requirement by requirement.
 #[derive(Debug, Serialize)]

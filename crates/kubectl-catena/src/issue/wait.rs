@@ -7,9 +7,8 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use catena_cluster::{
-    Cluster, Identity, Kind, Paint, Target, Tone, conditions, in_one_line, sanitized, text,
-};
+use catena_cluster::{Cluster, Identity, Kind, State, Target, conditions, ended, in_one_line, text};
+use catena_terminal::{Paint, Progress, Tone, sanitized};
 use futures::{TryStreamExt, stream};
 use kube::{
     ResourceExt,
@@ -19,11 +18,7 @@ use kube::{
 use operator_watch::Unmanaged;
 use tokio::time::{sleep, timeout};
 
-use crate::{
-    chain::{State, ended},
-    screen::Progress,
-    why::{explanation, explanation_aside},
-};
+use crate::why::{explanation, explanation_aside};
 
 /// The exit code of a command that has not succeeded.
 const NOT_DONE: u8 = 1;

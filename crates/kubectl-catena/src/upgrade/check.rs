@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 use catena_api::compatibility::{self, Finding, Rule};
-use catena_cluster::{Cluster, Gap, ObjectName};
+use catena_cluster::{Cluster, Gap, LostField, ObjectName};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Cause, Definition, LostField, Scratch, Verdict, definition, objects};
+use super::{Cause, Definition, Scratch, Verdict, definition, objects};
 
 /// What a new definition would do.
 #[derive(Debug, Default, Serialize)]

@@ -6,12 +6,12 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use catena_cluster::{Change, Cluster, Gap, How, Kind, ObjectName, errors, read_failure};
+use catena_cluster::{Change, Cluster, Gap, How, Kind, ObjectName, errors, lost, read_failure};
 use clap::Args;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Definition, ObjectFields, Refused, Verdict, definition, lost, objects, trial};
+use super::{Definition, ObjectFields, Refused, Verdict, definition, objects, trial};
 
 /// Attempts to write an object that somebody else changes meanwhile.
 const ATTEMPTS: usize = 10;

@@ -3,7 +3,6 @@
 mod absent;
 mod check;
 mod definition;
-mod lost;
 mod migrate;
 mod objects;
 mod scratch;
@@ -17,7 +16,6 @@ use self::{
 pub use absent::{Absent, absent};
 pub use check::{Checked, ObjectFields, Refused, check};
 pub use definition::Definition;
-pub use lost::{LostField, lost};
 pub use migrate::{Migrated, Migration, migrate};
 pub use scratch::{Leftover, remove_leftovers, scratch_id};
 pub use sources::definitions;

@@ -2,12 +2,12 @@
 
 use anyhow::{Result, ensure};
 use catena_cluster::{Cluster, Kind, ObjectName};
+use catena_terminal::Progress;
 use futures::{StreamExt, stream};
 use kube::api::ListParams;
 use serde_json::Value;
 
 use super::{Definition, trial};
-use crate::screen::Progress;
 
 /// Objects that are worked on at the same time.
 const MAX_CONCURRENT: usize = 32;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Error, Result, bail, ensure};
 use catena_api::keys;
 use catena_cluster::{Change, Cluster, How, Kind};
+use catena_terminal::until;
 use jiff::{SignedDuration, Timestamp};
 use kube::api::ListParams;
 use operator_templates::short_digest;
@@ -15,7 +16,6 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::{Definition, definition};
-use crate::screen::until;
 
 /// Begins the name of each group: kinds of groups that come first in the alphabet keep their short names.
 const GROUP_PREFIX: &str = "zz-upgrade-check";

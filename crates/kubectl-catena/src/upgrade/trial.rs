@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use catena_cluster::{Change, How};
+use catena_cluster::{Change, How, LostField, lost};
 use kube::core::Status;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{LostField, Scratch, lost};
+use super::Scratch;
 
 /// Milliseconds before a request is repeated that fails for a reason that may pass.
 const PAUSES: [u64; 4] = [200, 400, 800, 1600];

@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
-use catena_cluster::{Gap, Identity, cut};
+use catena_cluster::{Gap, Health, Identity};
+use catena_terminal::cut;
 use jiff::Timestamp;
 use serde::Serialize;
 
 use super::{Row, reasons};
-use crate::chain::Health;
 
 /// Characters of a text that is printed.
 const MAX_LENGTH: usize = 2000;

@@ -4,7 +4,8 @@ use catena_api::{
     command::{BOUND, SUCCEEDED},
     keys,
 };
-use catena_cluster::{conditions, last_write, number, text};
+use catena_cluster::{State, conditions, last_write, number, text};
+use catena_terminal::age;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
@@ -13,10 +14,7 @@ use super::{
     BINDER, Cause, Facts, REPORT_GRACE, Step, Verdict, Warning, controllers, objects, reasons, unreported,
     warnings,
 };
-use crate::{
-    chain::{Node, State},
-    screen::age,
-};
+use crate::chain::Node;
 
 /// The controller that carries out commands.
 const RUNNER: &str = "command-runner";

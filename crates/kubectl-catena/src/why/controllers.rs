@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use catena_api::keys;
 use catena_cluster::Identity;
+use catena_terminal::age;
 use jiff::{SignedDuration, Timestamp};
-
-use crate::screen::age;
 
 /// The label with the name of a program, or of the chart if that has another name.
 pub const NAME: &str = "app.kubernetes.io/name";

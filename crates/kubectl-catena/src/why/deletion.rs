@@ -2,15 +2,16 @@
 //! namespace goes as well, and nothing can be created for it.
 
 use catena_api::keys;
-use catena_cluster::{Identity, condition, text};
+use catena_cluster::{
+    Identity, State, condition,
+    protection::{self, BACKUP_CONTROLLER, HELD_FOR_BACKUP, NO_ENTRY},
+    text,
+};
+use catena_terminal::{age, duration};
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Cause, Facts, NOT_RUNNING, Step, Verdict, edges, objects, placement, reasons, text as words};
-use crate::{
-    chain::{Finalizer, Node, State},
-    protection::{self, BACKUP_CONTROLLER, HELD_FOR_BACKUP, NO_ENTRY},
-    screen::{age, duration},
-};
+use crate::chain::{Finalizer, Node};
 
 /// More would hide the rest.
 const MAX_REMARKS: usize = 3;

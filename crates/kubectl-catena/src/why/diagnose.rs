@@ -1,16 +1,14 @@
 //! Facts → the answer: the end of the walk, and what else a person has to know.
 
 use catena_api::keys;
-use catena_cluster::{Identity, condition, conditions, text};
+use catena_cluster::{Identity, State, condition, conditions, text};
+use catena_terminal::age;
 
 use super::{
     Answer, Cause, Evidence, Facts, Finding, NOT_RUNNING, command, contest, deletion, objects, placement,
     settings, text as words, unreported, walk, warnings,
 };
-use crate::{
-    chain::{Node, State},
-    screen::age,
-};
+use crate::chain::Node;
 
 /// Finds the root cause.
 pub fn diagnose(facts: &Facts) -> Answer {

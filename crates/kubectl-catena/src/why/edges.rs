@@ -2,14 +2,11 @@
 //! Pure; `read` reads them.
 
 use catena_api::keys;
-use catena_cluster::{Identity, list, text};
+use catena_cluster::{Identity, State, list, protection, text};
 use serde_json::Value;
 
 use super::{Cause, Facts, deletion, facts, warnings};
-use crate::{
-    chain::{Node, State},
-    protection,
-};
+use crate::chain::Node;
 
 /// What an object is to the one that names it; the first ones are read first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

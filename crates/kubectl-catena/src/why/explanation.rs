@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use catena_api::keys;
-use catena_cluster::{BASIC_DEPLOYMENTS, Cluster, Identity, NotFound, Target};
+use catena_cluster::{BASIC_DEPLOYMENTS, Cluster, Identity, NotFound, Target, labelled_kinds};
 use jiff::Timestamp;
 use kube::{ResourceExt, api::ListParams, core::DynamicObject};
 use tokio::time::timeout;
@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use super::{
     Answer, Cause, Facts, Surroundings, diagnose::diagnose, gather::gather, read::read_related, text,
 };
-use crate::chain::{LostOwner, Node, Scope, fetch, grow, labelled_kinds, with_dependents};
+use crate::chain::{LostOwner, Node, Scope, fetch, grow, with_dependents};
 
 /// A command that has another answer to give waits no longer for an explanation.
 const ASIDE_TIMEOUT: Duration = Duration::from_secs(10);

@@ -1,11 +1,11 @@
 //! The input of a diagnosis: the chain of an object, and its surroundings.
 
-use catena_cluster::{Gap, Identity};
+use catena_cluster::{Gap, Identity, protection::ProtectedKinds};
 use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{Cause, Controllers, NOT_RUNNING, Verdict};
-use crate::{chain::Node, protection::ProtectedKinds};
+use crate::chain::Node;
 
 /// Everything that a diagnosis is based on.
 pub struct Facts<'c> {

@@ -2,7 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use catena_cluster::{Cluster, Gap, Identity, Pages, last_write, list, read_failure};
+use catena_cluster::{
+    Cluster, Gap, Health, Identity, Pages, State, last_words, last_write, list,
+    protection::{COMPONENT, OURS, kinds_of},
+    read_failure, shortened,
+};
 use http::{Request, header::DATE};
 use jiff::{SignedDuration, Timestamp, fmt::rfc2822};
 use k8s_openapi::{
@@ -25,10 +29,7 @@ use super::{
     Cause, Controllers, Installation, Lease, NAME, PodTrouble, RefusedSettings, Surroundings, Warning, read,
     settings, warnings,
 };
-use crate::{
-    chain::{Health, Node, State, last_words, shortened},
-    protection::{COMPONENT, OURS, kinds_of},
-};
+use crate::chain::Node;
 
 /// The namespace of Events about cluster-wide objects.
 const WIDE: &str = "default";

@@ -1,11 +1,11 @@
 //! The cause that lies with an object itself, in its own words or in those of a Warning about it.
 
-use catena_cluster::{condition, conditions, list, text};
+use catena_cluster::{State, condition, conditions, list, text};
 use jiff::SignedDuration;
 use serde_json::Value;
 
 use super::{Cause, Facts, controllers, edges, placement, reasons, warnings};
-use crate::chain::{Node, State};
+use crate::chain::Node;
 
 /// A scheduler is slow in a large cluster, and says so once it has tried.
 const SCHEDULING_GRACE: SignedDuration = SignedDuration::from_secs(30);

@@ -2,11 +2,11 @@
 //! compared with the numbers of the same object and with its pods.
 
 use catena_api::{command::BOUND, keys};
-use catena_cluster::{Identity, conditions, text};
+use catena_cluster::{Identity, State, conditions, replicas, text};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::{Facts, reasons};
-use crate::chain::{Finalizer, Node, State, replicas};
+use crate::chain::{Finalizer, Node};
 
 /// The controller that binds commands.
 pub const BINDER: &str = "command-binder";

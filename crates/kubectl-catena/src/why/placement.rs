@@ -4,12 +4,13 @@ use std::cmp::Reverse;
 
 use catena_api::keys;
 use catena_cluster::{condition, list, text};
+use catena_terminal::age;
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 use serde_json::Value;
 
 use super::{Cause, Facts, edges, reasons, warnings};
-use crate::{chain::Node, screen::age};
+use crate::chain::Node;
 
 /// More would hide the rest of the sentence.
 const MAX_NAMES: usize = 3;

@@ -3,17 +3,18 @@
 use std::collections::BTreeMap;
 
 use catena_api::keys::{self, SETTINGS_VERSION};
-use catena_cluster::{Cluster, Identity, text};
+use catena_cluster::{
+    Cluster, Identity,
+    protection::{BACKUP_CONTROLLER, COMPONENT},
+    text,
+};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Event};
 use kube::{ResourceExt, api::ListParams};
 use operator_templates::short_digest;
 
 use super::{BINDER, Cause, Facts, RefusedSettings, controllers, objects};
-use crate::{
-    chain::Node,
-    protection::{BACKUP_CONTROLLER, COMPONENT},
-};
+use crate::chain::Node;
 
 /// The Events about settings that are not in force.
 const REASONS: [&str; 2] = ["SettingsRefused", "SettingsWaitForRights"];

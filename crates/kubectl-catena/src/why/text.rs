@@ -1,13 +1,11 @@
 //! The answer as text.
 
-use catena_cluster::{Identity, Paint, Tone, sanitized};
+use catena_cluster::{Identity, State, replicas};
+use catena_terminal::{Cell, Paint, Table, Tone, age, sanitized};
 use jiff::Timestamp;
 
 use super::{Answer, Cause, TERMINATING, contest, objects};
-use crate::{
-    chain::{Node, State, replicas},
-    screen::{Cell, Table, age},
-};
+use crate::chain::Node;
 
 /// The sentence for an object without a finding.
 pub fn well(node: &Node) -> String {

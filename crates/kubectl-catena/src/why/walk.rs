@@ -1,13 +1,13 @@
 //! One walk over edges, from an object to the leaf at which the cause of its state lies: the first of its neighbours that
 //! leads to an obstacle, or else to mere progress, or else its own words.
 
-use catena_cluster::{Identity, text};
+use catena_cluster::{Identity, State, text};
 
 use super::{
     Cause, Facts, Finding, Step, command, contest, deletion, edges, facts, leaf, objects, settings,
     unreported,
 };
-use crate::chain::{Node, State};
+use crate::chain::Node;
 
 /// Reasons of an object whose spec is not followed at all: whatever its present pods suffer from, no correction reaches them.
 const NOT_FOLLOWED: [&str; 3] = ["Paused", "ChangedWhilePaused", "KindNotListed"];

@@ -5,11 +5,12 @@ use std::collections::HashSet;
 use catena_cluster::last_write;
 use jiff::{SignedDuration, Timestamp};
 
+use catena_terminal::age;
 use k8s_openapi::api::core::v1::Event;
 use kube::ResourceExt;
 
 use super::{Facts, Warning};
-use crate::{chain::Node, screen::age};
+use crate::chain::Node;
 
 /// More would hide the newest.
 const MAX_WARNINGS: usize = 3;

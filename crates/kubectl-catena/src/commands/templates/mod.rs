@@ -5,7 +5,8 @@ mod values;
 use std::{collections::BTreeMap, process::ExitCode};
 
 use anyhow::{Context, Result, bail};
-use catena_cluster::{Cluster, Identity, Kind, Options, Paint, Tone, is_missing_right};
+use catena_cluster::{Cluster, Identity, Kind, Options, is_missing_right};
+use catena_terminal::{Cell, Paint, Table, Tone};
 use clap::{Args, Subcommand};
 use operator_kit::write::Writer;
 use operator_watch::{ApiError, Cause};
@@ -14,7 +15,7 @@ use serde_json::Value;
 
 use self::values::Source;
 use super::exit_code;
-use crate::screen::{Cell, Output, Table};
+use crate::output::Output;
 
 /// The action on templates.
 #[derive(Subcommand)]

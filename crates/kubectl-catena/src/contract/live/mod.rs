@@ -9,6 +9,7 @@ mod trials;
 
 use anyhow::{Result, anyhow, bail};
 use catena_cluster::{Cluster, Kind};
+use catena_terminal::Interrupt;
 use replica_contract::Mapping;
 
 pub use self::{
@@ -23,7 +24,6 @@ use self::{
     stage::Stage,
 };
 use super::Report;
-use crate::screen::Interrupt;
 
 /// A child to try.
 pub struct Subject {

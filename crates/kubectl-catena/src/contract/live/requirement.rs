@@ -3,16 +3,12 @@
 use std::{cell::RefCell, collections::BTreeMap, fmt, time::Duration};
 
 use anyhow::{Result, bail};
-use catena_cluster::Tone;
+use catena_terminal::{Cell, Table, Tone, parse_duration};
 use clap::{Args, ValueEnum};
 use kube::discovery::ApiResource;
 use serde::Serialize;
 
-use crate::{
-    contract::Report,
-    issue::duration,
-    screen::{Cell, Table},
-};
+use crate::contract::Report;
 
 /// The time limit of a requirement without one.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -79,7 +75,7 @@ pub struct Limits {
     #[arg(long = "timeout", value_name = "[REQUIREMENT=]DURATION", value_parser = limit, requires = "live")]
     pub timeouts: Vec<(Option<Requirement>, Duration)>,
     /// The time for which nothing may be written in the steady state, and the bad template may not be ready
-    #[arg(long, default_value = "5s", value_name = "DURATION", value_parser = duration, requires = "live")]
+    #[arg(long, default_value = "5s", value_name = "DURATION", value_parser = parse_duration, requires = "live")]
     pub window: Duration,
 }
 
@@ -93,12 +89,12 @@ impl Limits {
 
 /// `5m` or `scaling=5m`
 fn limit(text: &str) -> Result<(Option<Requirement>, Duration)> {
-    let Some((name, limit)) = text.split_once('=') else { return Ok((None, duration(text)?)) };
+    let Some((name, limit)) = text.split_once('=') else { return Ok((None, parse_duration(text)?)) };
     let Ok(requirement) = Requirement::from_str(name, false) else {
         let names: Vec<_> = Requirement::value_variants().iter().map(ToString::to_string).collect();
         bail!("{name:?} is no requirement; there are: {}", names.join(", "));
     };
-    Ok((Some(requirement), duration(limit)?))
+    Ok((Some(requirement), parse_duration(limit)?))
 }
 
 /// What a trial has shown: why its requirement holds, or why not.
@@ -224,7 +220,8 @@ fn table(requirements: &[Line]) -> Table {
 
 #[cfg(test)]
 mod tests {
-    use catena_cluster::{Paint, testing::kinds};
+    use catena_cluster::testing::kinds;
+    use catena_terminal::Paint;
 
     use super::*;
 

@@ -10,6 +10,7 @@ use std::{
 
 use anyhow::Result;
 use catena_api::contract::ReplicaContract;
+use catena_terminal::Progress;
 use futures::{StreamExt, future::join};
 use kube::{
     ResourceExt,
@@ -23,7 +24,6 @@ use operator_watch::Unmanaged;
 use tokio::{sync::watch, time::timeout};
 
 use super::{Child, Expectation, Ledger, Limits, Manifest, Observed, Replica, Requirement, Stage, Subject};
-use crate::screen::Progress;
 
 /// The number of steps that are shown as progress.
 const STEPS: u64 = 11;

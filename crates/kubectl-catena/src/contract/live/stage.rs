@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use catena_cluster::{At, Change, Cluster, How, Kind, sanitized};
+use catena_cluster::{At, Change, Cluster, How, Kind};
+use catena_terminal::{sanitized, until};
 use jiff::Timestamp;
 use kube::{
     Api, ResourceExt,
@@ -15,7 +16,6 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::Replica;
-use crate::screen::until;
 
 /// The label of the namespaces of trials.
 const OF_A_CHECK: &str = "catena.dev/contract-check";

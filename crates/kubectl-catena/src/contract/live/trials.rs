@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
+use catena_terminal::until;
 use jiff::Timestamp;
 use kube::{
     ResourceExt,
@@ -11,7 +12,6 @@ use kube::{
 use tokio::time::{Duration, Instant, sleep, timeout};
 
 use super::{Child, Observed, Replica, Requirement, Run, Seen};
-use crate::screen::until;
 
 /// Time between two looks at what is deleted.
 const DELETION_INTERVAL: Duration = Duration::from_millis(200);

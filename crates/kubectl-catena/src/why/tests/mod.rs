@@ -15,7 +15,7 @@ mod volumes;
 mod warnings;
 mod worlds;
 
-use catena_cluster::{Gap, Identity};
+use catena_cluster::{Gap, Identity, protection::ProtectedKinds};
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
 
@@ -23,7 +23,6 @@ use super::{
     controllers::Controllers as OurControllers,
     facts::{Surroundings, Warning},
 };
-use crate::protection::ProtectedKinds;
 use scene::*;
 
 const WEB: &str = "BasicDeployment/web";

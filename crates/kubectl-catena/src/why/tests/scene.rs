@@ -1,6 +1,6 @@
 //! Objects, controllers and times to ask about.
 
-use catena_cluster::Paint;
+use catena_terminal::Paint;
 use jiff::{SignedDuration, Timestamp};
 use kube::core::DynamicObject;
 use serde_json::{Value, json};

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use catena_api::keys::BACKUP_STATUS;
-use catena_cluster::{Cluster, Kind};
 use k8s_openapi::api::{coordination::v1::Lease, core::v1::ConfigMap};
 use kube::{ResourceExt, api::ListParams, core::ObjectMeta, discovery::ApiResource};
 use serde_json::Value;
+
+use crate::{Cluster, Kind};
 
 /// The reason of a held object that backup-controller has not reported on yet.
 pub const HELD_FOR_BACKUP: &str = "HeldForBackup";
@@ -14,6 +15,7 @@ pub const HELD_FOR_BACKUP: &str = "HeldForBackup";
 pub const NO_ENTRY: &str = "NoEntry";
 
 /// The report on an object; null if there is none. One that a copy brought along is about another object.
+#[must_use]
 pub fn report(metadata: &ObjectMeta) -> Value {
     let text = metadata.annotations.as_ref().and_then(|annotations| annotations.get(BACKUP_STATUS));
     let report: Value = text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
@@ -42,6 +44,7 @@ pub struct ProtectedKinds {
 
 impl ProtectedKinds {
     /// All of them.
+    #[must_use]
     pub fn all(&self) -> Kinds {
         self.current.union(&self.former).cloned().collect()
     }
@@ -56,6 +59,7 @@ pub async fn protected_kinds(cluster: &Cluster) -> Option<ProtectedKinds> {
 }
 
 /// The kinds that have or had an entry in backup-controller's settings, which are among these objects of our charts.
+#[must_use]
 pub fn kinds_of(maps: &[ConfigMap], leases: &[ObjectMeta]) -> Option<ProtectedKinds> {
     let is_of_it = |map: &&ConfigMap| map.labels().get(COMPONENT).is_some_and(|of| of == BACKUP_CONTROLLER);
     let mut kinds: Option<ProtectedKinds> = None;

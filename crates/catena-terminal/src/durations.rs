@@ -1,13 +1,18 @@
-//! Durations as kubectl writes them.
+//! Durations as kubectl writes and reads them.
 
+use std::time::Duration;
+
+use anyhow::{Result, bail};
 use jiff::{SignedDuration, Timestamp};
 
 /// How long ago a time was, as in the AGE column of kubectl.
+#[must_use]
 pub fn age(now: Timestamp, then: Timestamp) -> String {
     duration(now.duration_since(then))
 }
 
 /// A duration with at most two units, the finer one only while it matters.
+#[must_use]
 pub fn duration(duration: SignedDuration) -> String {
     let seconds = duration.as_secs().max(0);
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
@@ -23,6 +28,21 @@ pub fn duration(duration: SignedDuration) -> String {
         28_800..172_800 => format!("{hours}h"),
         172_800..691_200 => two(days, 'd', hours % 24, 'h'),
         _ => format!("{days}d"),
+    }
+}
+
+/// A duration in the format of kubectl: `90s`, `10m`, `1h30m`, or a number of seconds.
+///
+/// # Errors
+/// When it is none, or negative.
+pub fn parse_duration(text: &str) -> Result<Duration> {
+    if let Ok(seconds) = text.parse() {
+        return Ok(Duration::from_secs(seconds));
+    }
+    let parsed = text.parse::<SignedDuration>().ok().and_then(|span| Duration::try_from(span).ok());
+    match parsed {
+        Some(duration) => Ok(duration),
+        None => bail!("{text:?} is not a duration: write it like 90s, 10m or 1h30m"),
     }
 }
 
@@ -46,6 +66,21 @@ mod tests {
             (864_000, "10d"),
         ] {
             assert_eq!(duration(SignedDuration::from_secs(seconds)), expected);
+        }
+    }
+
+    #[test]
+    fn a_duration_is_read_as_in_kubectl() {
+        let seconds = |text: &str| parse_duration(text).map(|duration| duration.as_secs()).ok();
+        for (text, expected) in [
+            ("90s", Some(90)),
+            ("10m", Some(600)),
+            ("1h30m", Some(5400)),
+            ("45", Some(45)),
+            ("soon", None),
+            ("-5s", None),
+        ] {
+            assert_eq!(seconds(text), expected, "{text}");
         }
     }
 }

@@ -5,10 +5,12 @@ use catena_api::{
     contract::{REPLICAS_LABEL, REPLICAS_VERSION},
     keys::{self, COMMAND_KIND},
 };
-use catena_cluster::{Cluster, Gap, Kind, read_failure, sanitized};
+use catena_terminal::sanitized;
 use k8s_openapi::api::{core::v1::ConfigMap, rbac::v1::ClusterRole};
 use kube::{Api, api::ListParams};
 use serde_json::Value;
+
+use crate::{Cluster, Gap, Kind, read_failure};
 
 /// The settings of command-binder, in each of its installations.
 const SETTINGS: &str = "app.kubernetes.io/part-of=catena,app.kubernetes.io/component=command-binder";
@@ -59,6 +61,7 @@ async fn with_label(cluster: &Cluster, label: &str, value: &str) -> kube::Result
 }
 
 /// Whether it is a kind of our commands, which are named after their target.
+#[must_use]
 pub fn is_our_command(kind: &Kind) -> bool {
     kind.resource.group == keys::GROUP
         && kind.resource.kind.strip_prefix("BasicDeployment").is_some_and(|rest| !rest.is_empty())

@@ -1,6 +1,6 @@
 //! Columns of text, as kubectl prints them.
 
-use catena_cluster::{Paint, Tone, sanitized};
+use crate::{Paint, Tone, sanitized};
 
 /// Lines of cells below a header.
 #[derive(Debug, Default)]
@@ -28,6 +28,7 @@ impl<T: AsRef<str>> From<T> for Cell {
 
 impl Cell {
     /// A text in a tone.
+    #[must_use]
     pub fn toned(tone: Tone, text: impl AsRef<str>) -> Self {
         Self { tone, ..text.into() }
     }
@@ -35,6 +36,7 @@ impl Cell {
 
 impl Table {
     /// A table with these columns.
+    #[must_use]
     pub fn of<const N: usize>(header: [&str; N]) -> Self {
         Self { rows: vec![header.map(Cell::from).to_vec()] }
     }
@@ -45,17 +47,20 @@ impl Table {
     }
 
     /// Whether it has only its header.
+    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows.len() == 1
     }
 
     /// The table under a sentence that says whether all is well.
+    #[must_use]
     pub fn render_under(&self, verdict: &str, is_good: bool, paint: Paint) -> String {
         let tone = if is_good { Tone::Good } else { Tone::Bad };
         format!("{}\n\n{}", paint.tone(tone, verdict), self.render(paint))
     }
 
     /// The lines, each with its line end. A column that is empty but for its header is left out.
+    #[must_use]
     pub fn render(&self, paint: Paint) -> String {
         let length =
             |row: &Vec<Cell>, column: usize| row.get(column).map_or(0, |cell| cell.text.chars().count());

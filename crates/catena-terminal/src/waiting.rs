@@ -20,6 +20,9 @@ pub struct Interrupt {
 
 impl Interrupt {
     /// Begins to notice requests.
+    ///
+    /// # Errors
+    /// When the system has no signals for them.
     pub fn new() -> Result<Self> {
         let of = |kind| signal(kind).context("signals cannot be received");
         Ok(Self { typed: of(SignalKind::interrupt())?, ended: of(SignalKind::terminate())? })
@@ -36,6 +39,7 @@ impl Interrupt {
 }
 
 /// The exit code of interrupted work.
+#[must_use]
 pub fn interrupted() -> ExitCode {
     eprintln!("interrupted");
     ExitCode::from(INTERRUPTED)

@@ -26,6 +26,7 @@ impl LostField {
     }
 
     /// The field that the server names in a message such as `unknown field "spec.rules[0].color"`, in an object with a schema.
+    #[must_use]
     pub fn named(path: &str, object: &Value, schema: &Value) -> Self {
         let (mut value, mut here) = (object, schema);
         for step in path.split(['.', '[']) {
@@ -39,6 +40,7 @@ impl LostField {
     }
 
     /// Its place without positions in lists, which differ between objects: `spec.rules[].color`.
+    #[must_use]
     pub fn general(&self) -> String {
         let mut parts = self.path.split('[');
         let first = parts.next().unwrap_or_default().to_owned();
@@ -47,6 +49,7 @@ impl LostField {
 }
 
 /// The fields of `before`, which has a schema, that `after` lacks. Nulls are no values: the server drops them.
+#[must_use]
 pub fn lost(before: &Value, after: &Value, schema: &Value) -> Vec<LostField> {
     let mut fields = Vec::new();
     for (name, value) in before.as_object().into_iter().flatten() {

@@ -1,11 +1,12 @@
 //! Why a pod does not serve, with the last words of a container that does not stay up.
 
-use catena_cluster::{conditions, created, cut, list, text};
+use catena_terminal::cut;
 use kube::core::DynamicObject;
 use pod_state::{Phase, PodState, TrimmedPod};
 use serde_json::json;
 
 use super::{Health, State};
+use crate::{conditions, created, list, text};
 
 /// The reason of a pod whose containers are ready, and which waits for the condition of a readiness gate.
 const GATED: &str = "ReadinessGatesNotReady";
@@ -13,6 +14,7 @@ const GATED: &str = "ReadinessGatesNotReady";
 const MAX_LENGTH: usize = 300;
 
 /// The health of a pod that is not being deleted.
+#[must_use]
 pub fn health(pod: &DynamicObject) -> Health {
     let created = created(&pod.metadata);
     let known = json!({
@@ -57,6 +59,7 @@ fn last_run(pod: &DynamicObject, reason: &str) -> Option<String> {
 }
 
 /// The last error in an output, or else its last line: below an error, its causes may be listed.
+#[must_use]
 pub fn last_words(output: &str) -> Option<String> {
     let is_error = |line: &&str| {
         ["error: ", "fatal: ", "panicked at"].iter().any(|word| line.to_lowercase().contains(word))
@@ -66,6 +69,7 @@ pub fn last_words(output: &str) -> Option<String> {
 }
 
 /// A line without its margins, and not too long.
+#[must_use]
 pub fn shortened(line: &str) -> String {
     cut(line.trim(), MAX_LENGTH).into_owned()
 }

@@ -5,8 +5,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use catena_cluster::sanitized;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::sanitized;
 
 /// Time between lines with the number of processed objects where there is no terminal.
 const LINE_INTERVAL: Duration = Duration::from_secs(10);
@@ -24,6 +25,7 @@ fn style(template: &str) -> ProgressStyle {
 
 impl Progress {
     /// A display of nothing yet.
+    #[must_use]
     pub fn new(what: &str) -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
         let bar = bar.with_style(style("{spinner} {prefix} {msg} {elapsed}")).with_prefix(what.to_owned());
@@ -74,6 +76,7 @@ impl Progress {
     }
 
     /// The time since the last change.
+    #[must_use]
     pub fn unchanged_for(&self) -> Duration {
         self.changed.get().elapsed()
     }

@@ -1,6 +1,6 @@
 //! The health of an object of any kind: its state with the reason for it, from its status.
 
-use catena_cluster::{Tone, condition, conditions, created, deleted, last_write, list, number, text};
+use catena_terminal::Tone;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::core::DynamicObject;
@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::pods;
-use crate::protection;
+use crate::{condition, conditions, created, deleted, last_write, list, number, protection, text};
 
 /// The beginning of each version of our kinds.
 const OURS: &str = "catena.dev/";
@@ -53,11 +53,13 @@ pub struct Health {
 
 impl State {
     /// Whether it needs no attention.
+    #[must_use]
     pub fn is_healthy(self) -> bool {
         matches!(self, Self::Ready | Self::Done | Self::Present)
     }
 
     /// How it is shown.
+    #[must_use]
     pub fn tone(self) -> Tone {
         match self {
             Self::Ready | Self::Done => Tone::Good,
@@ -70,17 +72,20 @@ impl State {
 
 impl Health {
     /// A state with its reason.
+    #[must_use]
     pub fn new(state: State, reason: &str, message: impl Into<String>) -> Self {
         Self { state, reason: reason.to_owned(), message: message.into(), since: None }
     }
 
     /// A state with the words of a condition.
+    #[must_use]
     pub fn said(state: State, condition: &Condition) -> Self {
         let since = Some(condition.last_transition_time.0).filter(|since| *since != Timestamp::default());
         Self::new(state, &condition.reason, condition.message.clone()).since(since)
     }
 
     /// With its beginning.
+    #[must_use]
     pub fn since(mut self, since: Option<Timestamp>) -> Self {
         self.since = since;
         self
@@ -88,6 +93,7 @@ impl Health {
 }
 
 /// The health of an object.
+#[must_use]
 pub fn health(object: &DynamicObject) -> Health {
     if let Some(since) = deleted(&object.metadata) {
         let report = protection::report(&object.metadata);
@@ -131,6 +137,7 @@ fn changed(object: &DynamicObject) -> Option<Timestamp> {
 }
 
 /// The end of an object, from our own conditions, those of Jobs, or those and the phases of other operators.
+#[must_use]
 pub fn ended(object: &DynamicObject) -> Option<Health> {
     let all = conditions(object);
     let is = |type_: &str, status: &str| {
@@ -244,6 +251,7 @@ fn omits_zeros(object: &DynamicObject) -> bool {
 }
 
 /// The numbers of serving replicas, if it counts them, and of desired ones.
+#[must_use]
 pub fn replicas(object: &DynamicObject) -> Option<(Option<i64>, i64)> {
     let first = |pointers: &[&str]| pointers.iter().find_map(|pointer| number(object, pointer));
     let wanted = first(&["/spec/replicas", "/status/desiredNumberScheduled"])?;
@@ -251,6 +259,7 @@ pub fn replicas(object: &DynamicObject) -> Option<(Option<i64>, i64)> {
 }
 
 /// The numbers of serving and of desired replicas, or of the containers of a pod, as in kubectl.
+#[must_use]
 pub fn numbers(object: &DynamicObject) -> Option<String> {
     if let Some(containers) = object.data.pointer("/spec/containers").and_then(Value::as_array) {
         let statuses = list(object, "/status/containerStatuses");

@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, Write};
 
 use anyhow::{Context, Result};
-use catena_cluster::Paint;
+use catena_terminal::Paint;
 use clap::{Args, ValueEnum};
 use operator_templates::to_yaml;
 use serde::Serialize;
