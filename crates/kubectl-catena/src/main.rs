@@ -1,7 +1,6 @@
 //! kubectl catena: commands without YAML, and the root cause when something is stuck.
 
 mod archive;
-mod chain;
 mod cli;
 mod commands;
 mod completion;
@@ -11,7 +10,6 @@ mod output;
 #[cfg(test)]
 mod printed_advice_test;
 mod upgrade;
-mod why;
 
 use std::process::ExitCode;
 

@@ -6,6 +6,7 @@ use catena_cluster::{
     Gap, Identity, Kind, Kinds, Options, deleted,
     protection::{self, HELD_FOR_BACKUP, Kinds as Places, NO_ENTRY, ProtectedKinds, protected_kinds},
 };
+use catena_explain::describe;
 use catena_terminal::{Cell, Paint, Table, Tone, age};
 use clap::Args;
 use futures::{StreamExt, stream};
@@ -13,7 +14,7 @@ use jiff::Timestamp;
 use kube::api::ListParams;
 use serde::Serialize;
 
-use crate::{output::Output, why::describe};
+use crate::output::Output;
 
 const MAX_CONCURRENT_LISTS: usize = 16;
 

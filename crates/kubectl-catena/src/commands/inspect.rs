@@ -4,16 +4,13 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use catena_cluster::{Gap, ObjectArgument, Options};
+use catena_explain::{Drawing, LostOwner, Node, Scope, draw, explanation, fetch, grow, text};
 use catena_terminal::sanitized;
 use clap::Args;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::{
-    chain::{Drawing, LostOwner, Node, Scope, draw, fetch, grow},
-    output::Output,
-    why::{explanation, text},
-};
+use crate::output::Output;
 
 /// The object to explain.
 #[derive(Args)]

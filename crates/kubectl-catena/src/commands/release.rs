@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::{Result, bail, ensure};
 use catena_api::keys;
 use catena_cluster::{Change, How, Identity, ObjectArgument, Options};
+use catena_explain::explanation_aside;
 use catena_terminal::sanitized;
 use clap::Args;
 use kube::{ResourceExt, core::DynamicObject, runtime::wait::await_condition};
@@ -12,7 +13,7 @@ use operator_watch::Unmanaged;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::{output::write, why::explanation_aside};
+use crate::output::write;
 
 /// How long backup-controller may take to release an object.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(10);

@@ -8,6 +8,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use catena_cluster::{Cluster, Identity, Kind, State, Target, conditions, ended, in_one_line, text};
+use catena_explain::{explanation, explanation_aside};
 use catena_terminal::{Paint, Progress, Tone, sanitized};
 use futures::{TryStreamExt, stream};
 use kube::{
@@ -17,8 +18,6 @@ use kube::{
 };
 use operator_watch::Unmanaged;
 use tokio::time::{sleep, timeout};
-
-use crate::why::{explanation, explanation_aside};
 
 /// The exit code of a command that has not succeeded.
 const NOT_DONE: u8 = 1;
