@@ -1,6 +1,5 @@
 //! kubectl catena: commands without YAML, and the root cause when something is stuck.
 
-mod archive;
 mod cli;
 mod commands;
 mod completion;

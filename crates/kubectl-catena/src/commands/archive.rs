@@ -3,15 +3,13 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::Result;
+use catena_archive::{Choices, LeftOut, Report, Saved};
 use catena_cluster::{Kind, Kinds, Options};
 use catena_terminal::{Cell, Interrupt, Paint, Table, Tone, interrupted};
 use clap::Args;
 
 use super::exit_code;
-use crate::{
-    archive::{self, Choices, LeftOut, Report, Saved},
-    output::Output,
-};
+use crate::output::Output;
 
 /// The scope of a backup.
 #[derive(Args)]
@@ -34,7 +32,7 @@ pub async fn backup(options: &Options, output: Output, arguments: &Backup) -> Re
     let mut interrupt = Interrupt::new()?;
     let kinds = kinds(&cluster.kinds, &arguments.kinds)?;
     let namespace = (!arguments.all_namespaces).then_some(cluster.namespace.as_str());
-    let collected = Box::pin(archive::collect(&cluster, &arguments.folder, &kinds, namespace));
+    let collected = Box::pin(catena_archive::collect(&cluster, &arguments.folder, &kinds, namespace));
     let Some(saved) = interrupt.or(collected).await else { return Ok(interrupted()) };
     let saved = saved?;
     output.print(&saved, |paint| saved_text(&saved, paint))?;
@@ -96,7 +94,7 @@ pub struct Restore {
 pub async fn restore(options: &Options, output: Output, arguments: &Restore) -> Result<ExitCode> {
     let mut cluster = options.connect().await?;
     let mut interrupt = Interrupt::new()?;
-    let restoration = Box::pin(archive::restore(
+    let restoration = Box::pin(catena_archive::restore(
         &mut cluster,
         &arguments.folder,
         options.namespace.as_deref(),
@@ -136,10 +134,10 @@ fn restored_text(restored: &Report, paint: Paint) -> String {
 #[cfg(test)]
 mod tests {
 
+    use catena_archive::Note;
     use catena_cluster::Identity;
 
     use super::*;
-    use crate::archive::Note;
 
     #[test]
     fn what_could_not_be_brought_back_is_listed_with_the_reason() {

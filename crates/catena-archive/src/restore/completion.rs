@@ -5,7 +5,7 @@ use catena_cluster::Identity;
 use serde_json::{Value, json};
 
 use super::{ATTEMPTS, CONTESTED, GOING, Restoration, uid};
-use crate::archive::{Manifest, create, manifest};
+use crate::{Manifest, create, manifest};
 
 impl Restoration<'_> {
     /// The owner references with the uids of the live owners, which are found by their names.

@@ -5,9 +5,7 @@ use catena_cluster::Identity;
 use serde_json::Value;
 
 use super::{Restoration, uid};
-use crate::archive::{
-    COMMAND_OF_OTHERS, Manifest, Note, REQUEST_OF_OTHERS, commands, create, manifest, order,
-};
+use crate::{COMMAND_OF_OTHERS, Manifest, Note, REQUEST_OF_OTHERS, commands, create, manifest, order};
 
 impl Restoration<'_> {
     /// Without what must not come back, and without what that owns and is no data. A backup may hold commands of other projects:

@@ -49,7 +49,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::archive::manifest::tests::manifest;
+    use crate::manifest::tests::manifest;
 
     #[test]
     fn a_namespace_comes_with_its_owners_and_the_definitions_of_its_kinds() {

@@ -324,7 +324,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::archive::manifest::tests::manifest;
+    use crate::manifest::tests::manifest;
 
     const DEPLOYMENTS: &str = "basicdeployments.catena.dev";
 

@@ -85,7 +85,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::archive::manifest::tests::manifest;
+    use crate::manifest::tests::manifest;
 
     #[test]
     fn an_object_is_named_by_its_kind_or_by_a_field_that_is_called_after_it() {

@@ -119,7 +119,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::archive::manifest::tests::manifest;
+    use crate::manifest::tests::manifest;
 
     fn uids(manifests: &[Manifest]) -> Uids {
         let mut uids = Uids::of(manifests);

@@ -6,7 +6,7 @@ use http::{Method, StatusCode};
 use serde_json::json;
 
 use super::*;
-use crate::archive::{
+use crate::{
     commands::{COMMAND_OF_OTHERS, REQUEST_OF_OTHERS},
     folder::Scope,
     manifest::tests::manifest,

@@ -7,7 +7,7 @@ use kube::core::ObjectMeta;
 use serde::Serialize;
 
 use super::{Candidate, Collection};
-use crate::archive::{COMMAND_OF_OTHERS, commands};
+use crate::{COMMAND_OF_OTHERS, commands};
 
 /// The kind that is left out only because a backup may be read by others.
 const SECRETS: &str = "secrets";

@@ -66,6 +66,9 @@ struct Restoration<'r> {
 }
 
 /// Restores a backup, or what it holds of a namespace.
+///
+/// # Errors
+/// When it cannot be read, or commands or definitions cannot: before anything else is written.
 pub async fn restore(
     cluster: &mut Cluster,
     folder: &Path,

@@ -99,7 +99,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::archive::manifest::tests::manifest;
+    use crate::manifest::tests::manifest;
 
     #[test]
     fn only_a_kind_of_others_that_is_declared_as_one_is_a_command_of_others() {

@@ -82,7 +82,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::archive::manifest::tests::manifest;
+    use crate::manifest::tests::manifest;
 
     fn owned_by(owners: &[&str]) -> Value {
         let owners: Vec<Value> = owners

@@ -5,7 +5,7 @@ use http::{Method, StatusCode};
 use serde_json::json;
 
 use super::*;
-use crate::archive::commands::COMMAND_OF_OTHERS;
+use crate::commands::COMMAND_OF_OTHERS;
 
 /// A folder that goes with the test.
 struct Temporary(std::path::PathBuf);
