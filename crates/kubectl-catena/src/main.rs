@@ -8,7 +8,6 @@ mod issue;
 mod output;
 #[cfg(test)]
 mod printed_advice_test;
-mod upgrade;
 
 use std::process::ExitCode;
 

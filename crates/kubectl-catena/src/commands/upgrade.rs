@@ -6,16 +6,14 @@ use anyhow::Result;
 use catena_api::compatibility::Finding;
 use catena_cluster::{Cluster, Gap, LostField, Options};
 use catena_terminal::{Cell, Interrupt, Paint, Table, Tone, cut, interrupted};
+use catena_upgrade::{
+    Absent, Checked, Definition, Leftover, Migrated, Migration, ObjectFields, Refused, absent, definitions,
+    remove_leftovers, scratch_id,
+};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use crate::{
-    output::Output,
-    upgrade::{
-        self, Absent, Checked, Definition, Leftover, Migrated, Migration, ObjectFields, Refused, absent,
-        definitions, remove_leftovers, scratch_id,
-    },
-};
+use crate::output::Output;
 
 /// The longest value in a table; `-o json` shows it whole.
 const MAX_VALUE: usize = 80;
@@ -120,7 +118,7 @@ async fn checked(
     interrupt: &mut Interrupt,
 ) -> Result<Option<Checked>> {
     let mut scratch = None;
-    let checked = interrupt.or(Box::pin(upgrade::check(cluster, definition, id, &mut scratch))).await;
+    let checked = interrupt.or(Box::pin(catena_upgrade::check(cluster, definition, id, &mut scratch))).await;
     if let Some(scratch) = scratch {
         scratch.remove().await?;
     }
@@ -219,7 +217,8 @@ async fn migrate(options: &Options, output: Output, arguments: &Migrate) -> Resu
     let mut interrupt = Interrupt::new()?;
     let name = cluster.kinds.find(arguments.kind.rsplit('/').next().unwrap_or_default())?.full_name();
     let migration = &arguments.migration;
-    let Some(migrated) = interrupt.or(Box::pin(upgrade::migrate(&cluster, &name, migration))).await else {
+    let Some(migrated) = interrupt.or(Box::pin(catena_upgrade::migrate(&cluster, &name, migration))).await
+    else {
         return Ok(interrupted());
     };
     let migrated = migrated?;
@@ -293,9 +292,11 @@ fn push_refused(table: &mut Table, objects: &[Refused]) {
 #[cfg(test)]
 mod tests {
     use catena_cluster::ObjectName;
+    use clap::Parser;
     use serde_json::json;
 
     use super::*;
+    use crate::cli::Cli;
 
     #[test]
     fn each_lost_field_is_listed_with_its_object_and_value() {
@@ -336,6 +337,26 @@ mod tests {
             let absent = vec![Absent { name: "things.example.com".into(), objects: Some(1), deleted }];
             assert_eq!(exit_code(&report(Checked::default(), absent), objects_only), code);
         }
+    }
+
+    #[test]
+    fn the_way_to_a_definition_is_a_command_line_that_is_accepted_as_printed() {
+        let definition = |version: &str| {
+            let served =
+                ["v1", "v2"].map(|name| json!({"name": name, "served": true, "storage": name == version}));
+            let document = json!({
+                "apiVersion": "apiextensions.k8s.io/v1", "metadata": {"name": "things.example.com"},
+                "spec": {
+                    "group": "example.com", "names": {"plural": "things", "kind": "Thing"},
+                    "versions": served.iter().filter(|served| version == "v1" || served["storage"] == true).collect::<Vec<_>>(),
+                },
+            });
+            Definition::new(document).unwrap()
+        };
+        let way = definition("v1").way_to(&definition("v2"));
+        let line = way.split('`').nth(1).unwrap();
+        assert!(line.ends_with(" --to v2"), "{way}");
+        Cli::try_parse_from(line.trim_start_matches("kubectl ").split(' ')).map(drop).unwrap();
     }
 
     #[test]

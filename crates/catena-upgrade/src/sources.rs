@@ -98,7 +98,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::upgrade::definition::tests::definition;
+    use crate::definition::tests::definition;
 
     #[test]
     fn definitions_are_found_among_other_documents_and_in_lists() {

@@ -65,7 +65,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::upgrade::definition::tests::definition;
+    use crate::definition::tests::definition;
 
     #[tokio::test]
     async fn an_object_that_cannot_be_read_is_not_passed_over() {

@@ -62,6 +62,7 @@ pub struct ObjectFields {
 
 impl Checked {
     /// Whether a live object would be changed or refused, or the definition itself.
+    #[must_use]
     pub fn harms(&self) -> bool {
         self.refused_definition.is_some() || !self.refused.is_empty() || !self.pruned.is_empty()
     }
@@ -69,6 +70,9 @@ impl Checked {
 
 /// Checks the definition that is to replace an installed one. The scratch definition in `scratch` must be removed afterwards,
 /// also if this does not come to its end.
+///
+/// # Errors
+/// When a request fails that tells more than one object.
 pub async fn check<'c>(
     cluster: &'c Cluster,
     new: &'c Definition,
@@ -180,7 +184,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::upgrade::definition::tests::definition;
+    use crate::definition::tests::definition;
 
     #[test]
     fn a_rule_that_the_installed_definition_breaks_as_well_is_no_finding() {

@@ -59,6 +59,7 @@ pub struct Migrated {
 
 impl Migrated {
     /// Whether all objects are in the storage version.
+    #[must_use]
     pub fn is_complete(&self) -> bool {
         self.left.is_empty() && self.refused.is_empty() && self.failed.is_empty()
     }
@@ -66,6 +67,9 @@ impl Migrated {
 
 /// Migrates the objects of a definition. Repeated after an interruption, it goes over all objects again: the server does not
 /// write those that are already stored in the storage version.
+///
+/// # Errors
+/// When there is no such definition, one of its versions cannot be read, or somebody changes it meanwhile.
 pub async fn migrate(cluster: &Cluster, name: &str, options: &Migration) -> Result<Migrated> {
     let mut definition = definition::installed(cluster, name).await?.with_context(|| {
         format!("there is no definition {name:?}: only objects of custom kinds are migrated")
@@ -262,7 +266,7 @@ mod tests {
     use tower::service_fn;
 
     use super::*;
-    use crate::upgrade::definition::tests::definition;
+    use crate::definition::tests::definition;
 
     /// Stored in v1; only v1 has the field `color`.
     fn two_versions() -> Value {

@@ -28,6 +28,9 @@ pub struct Absent {
 }
 
 /// The installed definitions with objects of the same groups and releases as the new ones, but not among them.
+///
+/// # Errors
+/// When definitions cannot be listed.
 pub async fn absent(cluster: &Cluster, new: &[Definition]) -> Result<Vec<Absent>> {
     let kind = Kind::definitions();
     let listed = cluster.metadata(&kind, None, ListParams::default()).await;
@@ -81,7 +84,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::upgrade::definition::tests::definition;
+    use crate::definition::tests::definition;
 
     #[tokio::test]
     async fn kinds_with_objects_that_came_with_the_replaced_ones_are_told() {

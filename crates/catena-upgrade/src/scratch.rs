@@ -33,6 +33,9 @@ const UNANSWERED_TIMEOUT: Duration = Duration::from_secs(3);
 const UNANSWERED_INTERVAL: Duration = Duration::from_millis(200);
 
 /// A part of the group's name that is known in advance, so that rights to the group can be granted.
+///
+/// # Errors
+/// When it cannot be a part of one.
 pub fn scratch_id(id: &str) -> Result<String> {
     let is_label = (1..=40).contains(&id.len())
         && id.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
@@ -174,6 +177,9 @@ impl<'c> Scratch<'c> {
 }
 
 /// Removes the scratch definitions that no check claims any more, and names the others.
+///
+/// # Errors
+/// When they cannot be listed, or one cannot be deleted for another reason than a missing right.
 pub async fn remove_leftovers(cluster: &Cluster) -> Result<Vec<Leftover>> {
     let kind = Kind::definitions();
     let labelled = ListParams::default().labels(&format!("{}=true", keys::SCRATCH));
@@ -225,7 +231,7 @@ mod tests {
     use tower::service_fn;
 
     use super::*;
-    use crate::upgrade::{check, definition::tests::definition};
+    use crate::{check, definition::tests::definition};
 
     #[tokio::test(start_paused = true)]
     async fn a_check_that_is_interrupted_while_it_creates_its_definition_removes_it() {
