@@ -3,7 +3,6 @@
 mod cli;
 mod commands;
 mod completion;
-mod contract;
 mod issue;
 mod output;
 #[cfg(test)]

@@ -76,8 +76,7 @@ pub struct Evidence {
 
 impl Answer {
     /// With texts of a length that a person reads: an object may say a megabyte.
-    #[must_use]
-    pub fn clipped(mut self) -> Self {
+    pub(crate) fn clipped(mut self) -> Self {
         let messages = self.evidence.iter_mut().map(|evidence| &mut evidence.health.message);
         let of_cause = self.root_cause.iter_mut();
         let of_cause = of_cause.flat_map(|cause| [&mut cause.meaning, &mut cause.message, &mut cause.advice]);

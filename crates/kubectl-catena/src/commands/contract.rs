@@ -9,6 +9,10 @@ use std::{
 use anyhow::{Context, Result, anyhow, bail};
 use catena_api::{contract::ReplicaContract, keys::COMMAND_KIND};
 use catena_cluster::{Cluster, Kind, Options, configured_commands, errors, is_our_command};
+use catena_conformance::{
+    Fields, Report, Schema, check, check_command,
+    live::{self, Limits, Manifest, Subject},
+};
 use clap::{Args, Subcommand};
 use operator_templates::from_yaml;
 use replica_contract::Mapping;
@@ -16,13 +20,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::exit_code;
-use crate::{
-    contract::{
-        Fields, Report, Schema, check, check_command,
-        live::{self, Limits, Manifest, Subject},
-    },
-    output::Output,
-};
+use crate::output::Output;
 
 /// The action on a contract.
 #[derive(Subcommand)]

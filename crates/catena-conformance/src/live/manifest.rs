@@ -15,6 +15,9 @@ pub struct Manifest(Value);
 
 impl Manifest {
     /// Reads one object of the kind. Its namespace is ignored.
+    ///
+    /// # Errors
+    /// When it is not exactly one, or of another kind.
     pub fn read(text: &str, kind: &Kind) -> Result<Self> {
         let mut documents = documents(text).context("it is not YAML")?;
         documents.retain(|document| !document.is_null());
@@ -40,12 +43,12 @@ impl Manifest {
     }
 
     /// The name of the object.
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         self.0["metadata"]["name"].as_str().unwrap_or_default()
     }
 
     /// The child with a number of replicas and a restart token.
-    pub fn child(&self, contract: &ReplicaContract, replicas: usize, token: Option<&str>) -> Value {
+    pub(crate) fn child(&self, contract: &ReplicaContract, replicas: usize, token: Option<&str>) -> Value {
         let mut child = self.0.clone();
         contract.replicas.set(&mut child, json!(replicas));
         if let (Some(path), Some(token)) = (&contract.restarted_at, token) {
@@ -55,6 +58,9 @@ impl Manifest {
     }
 
     /// The same with images that nobody can pull.
+    ///
+    /// # Errors
+    /// When it has no images.
     pub fn with_missing_images(&self) -> Result<Self> {
         let mut object = self.0.clone();
         if replace_images(&mut object) == 0 {

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use kube::discovery::ApiResource;
 use serde::Serialize;
 
-use crate::contract::Report;
+use crate::Report;
 
 /// The time limit of a requirement without one.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -81,7 +81,7 @@ pub struct Limits {
 
 impl Limits {
     /// The limit of a requirement.
-    pub fn of(&self, requirement: Requirement) -> Duration {
+    pub(crate) fn of(&self, requirement: Requirement) -> Duration {
         let last = |of| self.timeouts.iter().rfind(|(named, _)| *named == of).map(|(_, limit)| *limit);
         last(Some(requirement)).or_else(|| last(None)).unwrap_or(TIMEOUT)
     }
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn the_page_of_the_contract_names_each_requirement_with_its_level() {
-        let page = include_str!("../../../../../docs/replica-contract.md");
+        let page = include_str!("../../../../docs/replica-contract.md");
         for requirement in Requirement::value_variants() {
             let (name, level) = (format!("`{requirement}`"), format!("| {} |", requirement.level()));
             let is_its =

@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::{Field, Fields, Report, Schema, report};
 
 /// Checks a kind of commands.
+#[must_use]
 pub fn check_command(kind: &ApiResource, schema: &Schema) -> Report<Fields> {
     // By the conventions of the API, all kinds have them at the same place.
     let path = ReplicaContract::default().conditions;

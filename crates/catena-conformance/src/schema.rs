@@ -11,6 +11,7 @@ pub struct Schema {
 
 impl Schema {
     /// The schema of a kind in the document of its group and version.
+    #[must_use]
     pub fn of(document: &Value, group: &str, version: &str, kind: &str) -> Option<Self> {
         let all = document.pointer("/components/schemas")?.as_object()?;
         let is_it = |schema: &&Value| {

@@ -38,6 +38,9 @@ pub struct Subject {
 }
 
 /// Makes the trials. The namespace is removed afterwards, also after an interruption.
+///
+/// # Errors
+/// When a request of the trials fails, or they are interrupted.
 pub async fn check(cluster: Cluster, subject: &Subject, limits: &Limits) -> Result<Report<Requirements>> {
     let mut interrupt = Interrupt::new()?;
     let mut stage = Stage::planned(cluster, subject.kind.clone())?;

@@ -42,6 +42,7 @@ impl<R> Report<R> {
     }
 
     /// The report for people.
+    #[must_use]
     pub fn text(&self, paint: Paint) -> String {
         self.table.render_under(&self.verdict, self.honours, paint)
     }
@@ -73,6 +74,7 @@ pub struct Field {
 
 /// Compares a kind with the contract. `labels` are those of its CRD, if there is one that can be read; the label of the
 /// contract is optional where the paths are not the contract's own.
+#[must_use]
 pub fn check(
     kind: &ApiResource,
     schema: &Schema,
