@@ -14,7 +14,7 @@ use super::{
     BINDER, Cause, Facts, REPORT_GRACE, Step, Verdict, Warning, controllers, objects, reasons, unreported,
     warnings,
 };
-use crate::chain::Node;
+use crate::Node;
 
 /// The controller that carries out commands.
 const RUNNER: &str = "command-runner";

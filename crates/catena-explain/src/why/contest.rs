@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::Value;
 
 use super::{Cause, Facts, Finding, objects};
-use crate::chain::Node;
+use crate::Node;
 
 /// The reason of an object whose controller has repeated a write too often.
 pub const REASON: &str = "RepeatedWrites";

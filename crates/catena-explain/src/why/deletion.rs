@@ -11,7 +11,7 @@ use catena_terminal::{age, duration};
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Cause, Facts, NOT_RUNNING, Step, Verdict, edges, objects, placement, reasons, text as words};
-use crate::chain::{Finalizer, Node};
+use crate::{Finalizer, Node};
 
 /// More would hide the rest.
 const MAX_REMARKS: usize = 3;

@@ -8,7 +8,7 @@ use super::{
     Answer, Cause, Evidence, Facts, Finding, NOT_RUNNING, command, contest, deletion, objects, placement,
     settings, text as words, unreported, walk, warnings,
 };
-use crate::chain::Node;
+use crate::Node;
 
 /// Finds the root cause.
 pub fn diagnose(facts: &Facts) -> Answer {

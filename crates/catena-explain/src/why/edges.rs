@@ -6,7 +6,7 @@ use catena_cluster::{Identity, State, list, protection, text};
 use serde_json::Value;
 
 use super::{Cause, Facts, deletion, facts, warnings};
-use crate::chain::Node;
+use crate::Node;
 
 /// What an object is to the one that names it; the first ones are read first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use super::{
     Answer, Cause, Facts, Surroundings, diagnose::diagnose, gather::gather, read::read_related, text,
 };
-use crate::chain::{LostOwner, Node, Scope, fetch, grow, with_dependents};
+use crate::{LostOwner, Node, Scope, fetch, grow, with_dependents};
 
 /// A command that has another answer to give waits no longer for an explanation.
 const ASIDE_TIMEOUT: Duration = Duration::from_secs(10);

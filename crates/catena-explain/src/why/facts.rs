@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{Cause, Controllers, NOT_RUNNING, Verdict};
-use crate::chain::Node;
+use crate::Node;
 
 /// Everything that a diagnosis is based on.
 pub struct Facts<'c> {

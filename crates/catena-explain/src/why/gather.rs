@@ -21,7 +21,7 @@ use kube::{
     Api, Resource, ResourceExt,
     api::{ListParams, LogParams},
     client::Body,
-    core::{DynamicObject, Selector, SelectorExt},
+    core::{DynamicObject, Selector},
 };
 use serde_json::Value;
 
@@ -29,7 +29,7 @@ use super::{
     Cause, Controllers, Installation, Lease, NAME, PodTrouble, RefusedSettings, Surroundings, Warning, read,
     settings, warnings,
 };
-use crate::chain::Node;
+use crate::Node;
 
 /// The namespace of Events about cluster-wide objects.
 const WIDE: &str = "default";
@@ -60,8 +60,7 @@ pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Surroundings 
     let mut seen = join(leases, deployments.unwrap_or_default(), lead.unwrap_or_default());
     let mut gaps = Vec::new();
     let ((), refused_settings) =
-        futures::join!(look_for_holders(cluster, &mut seen), settings::refused_settings(cluster, &maps));
-    look_into_pods(cluster, &mut seen).await;
+        futures::join!(look_into_pods(cluster, &mut seen), settings::refused_settings(cluster, &maps));
     if let Some(why) = &unseen {
         gaps.push(Gap::new("the controllers of Catena", why));
     }
@@ -128,32 +127,6 @@ fn installation<'s>(
     seen
 }
 
-/// Finds out whether the holder of each valid Lease is a pod of its Deployment, with one list for each namespace.
-async fn look_for_holders(cluster: &Cluster, seen: &mut [Installation]) {
-    let Some(kind) = cluster.kinds.named("", "pods") else { return };
-    let now = Timestamp::now();
-    let mut held: BTreeMap<String, Vec<(String, &mut Installation)>> = BTreeMap::new();
-    for seen in seen.iter_mut().filter(|seen| seen.lease.as_ref().is_some_and(|lease| lease.is_valid(now))) {
-        if let Some(name) = seen.labels.get(NAME).cloned() {
-            held.entry(seen.namespace.clone()).or_default().push((name, seen));
-        }
-    }
-    let looks = held.into_iter().map(async |(namespace, installations)| {
-        let names: Vec<&str> = installations.iter().map(|(name, _)| name.as_str()).collect();
-        let labelled = ListParams::default().labels(&format!("{NAME} in ({})", names.join(",")));
-        let Ok(pods) = cluster.metadata(kind, Some(&namespace), labelled).await else { return };
-        for (_, Installation { lease, labels, .. }) in installations {
-            let (Some(lease), selector) = (lease, Selector::from_iter(labels.clone())) else { continue };
-            let is_holder = |pod: &ObjectMeta| {
-                pod.name.as_ref() == Some(&lease.holder)
-                    && pod.labels.as_ref().is_some_and(|labels| selector.matches(labels))
-            };
-            lease.is_held_by_pod = Some(pods.iter().any(is_holder));
-        }
-    });
-    futures::future::join_all(looks).await;
-}
-
 /// The namespace, if it is being deleted.
 async fn terminating(cluster: &Cluster, namespace: Option<&str>) -> Option<Node> {
     let kind = cluster.kinds.named("", "namespaces")?;
@@ -183,19 +156,30 @@ fn lead_over(date: &str, now: Timestamp) -> Option<SignedDuration> {
     Some(now.duration_since(rfc2822::parse(date).ok()?.timestamp()))
 }
 
-/// Finds the trouble of each controller that does not do its work, as far as its pods may be read.
+/// Finds out whether a pod of each controller holds its Lease, and the trouble of one that does not do its work, as far as its
+/// pods may be read.
 async fn look_into_pods(cluster: &Cluster, installations: &mut [Installation]) {
+    let Some(kind) = cluster.kinds.named("", "pods") else { return };
     let now = Timestamp::now();
-    let troubled = installations.iter_mut().filter(|seen| seen.is_troubled(now) && !seen.labels.is_empty());
-    let looks = troubled.map(async |seen| seen.trouble = trouble(cluster, seen).await);
+    let looks = installations.iter_mut().filter(|seen| !seen.labels.is_empty()).map(async |seen| {
+        let own = ListParams::default().labels_from(&Selector::from_iter(seen.labels.clone()));
+        if let Some(lease) = seen.lease.as_mut().filter(|lease| lease.is_valid(now)) {
+            let pods = cluster.metadata(kind, Some(&seen.namespace), own.clone()).await.ok();
+            let is_holder = |pod: &ObjectMeta| pod.name.as_ref() == Some(&lease.holder);
+            lease.is_held_by_pod = pods.map(|pods| pods.iter().any(is_holder));
+        }
+        if seen.is_troubled(now) {
+            let pods = cluster.list(kind, Some(&seen.namespace), own).await.unwrap_or_default();
+            seen.trouble = trouble(cluster, seen, pods).await;
+        }
+    });
     futures::future::join_all(looks).await;
 }
 
-async fn trouble(cluster: &Cluster, seen: &Installation) -> Option<PodTrouble> {
-    let kind = cluster.kinds.named("", "pods")?;
-    let labels = ListParams::default().labels_from(&Selector::from_iter(seen.labels.clone()));
-    let pods = cluster.list(kind, Some(&seen.namespace), labels).await.ok()?.into_iter();
-    let judged = pods.filter(|pod| pod.metadata.deletion_timestamp.is_none()).filter_map(read::alone);
+/// The trouble of the first of these pods that has one.
+async fn trouble(cluster: &Cluster, seen: &Installation, pods: Vec<DynamicObject>) -> Option<PodTrouble> {
+    let judged =
+        pods.into_iter().filter(|pod| pod.metadata.deletion_timestamp.is_none()).filter_map(read::alone);
     let Node { identity, health, object: pod, .. } = judged.min_by_key(|pod| rank(pod.health.state))?;
     let logs = Api::<Pod>::namespaced(cluster.client.clone(), &seen.namespace);
     let words = words_of(&logs, &pod, &health).await.map(|words| format!(", and says: {words}"));

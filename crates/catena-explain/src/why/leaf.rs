@@ -5,7 +5,7 @@ use jiff::SignedDuration;
 use serde_json::Value;
 
 use super::{Cause, Facts, controllers, edges, placement, reasons, warnings};
-use crate::chain::Node;
+use crate::Node;
 
 /// A scheduler is slow in a large cluster, and says so once it has tried.
 const SCHEDULING_GRACE: SignedDuration = SignedDuration::from_secs(30);

@@ -6,7 +6,7 @@ use catena_cluster::{Identity, State, conditions, replicas, text};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::{Facts, reasons};
-use crate::chain::{Finalizer, Node};
+use crate::{Finalizer, Node};
 
 /// The controller that binds commands.
 pub const BINDER: &str = "command-binder";

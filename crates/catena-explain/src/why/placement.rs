@@ -10,7 +10,7 @@ use kube::ResourceExt;
 use serde_json::Value;
 
 use super::{Cause, Facts, edges, reasons, warnings};
-use crate::chain::Node;
+use crate::Node;
 
 /// More would hide the rest of the sentence.
 const MAX_NAMES: usize = 3;

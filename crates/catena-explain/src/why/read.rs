@@ -8,7 +8,7 @@ use kube::{
 };
 
 use super::{Edge, Related, Surroundings, contest, deletion, edges, facts};
-use crate::chain::{Node, grow, with_dependents};
+use crate::{Node, grow, with_dependents};
 
 /// A claim leads to its class: further steps lead nowhere.
 const MAX_STEPS: usize = 3;

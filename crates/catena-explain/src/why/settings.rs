@@ -14,7 +14,7 @@ use kube::{ResourceExt, api::ListParams};
 use operator_templates::short_digest;
 
 use super::{BINDER, Cause, Facts, RefusedSettings, controllers, objects};
-use crate::chain::Node;
+use crate::Node;
 
 /// The Events about settings that are not in force.
 const REASONS: [&str; 2] = ["SettingsRefused", "SettingsWaitForRights"];

@@ -5,7 +5,7 @@ use catena_terminal::{Cell, Paint, Table, Tone, age, sanitized};
 use jiff::Timestamp;
 
 use super::{Answer, Cause, TERMINATING, contest, objects};
-use crate::chain::Node;
+use crate::Node;
 
 /// The sentence for an object without a finding.
 pub fn well(node: &Node) -> String {

@@ -6,7 +6,7 @@ use catena_cluster::State;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Cause, Facts, Step, Verdict, controllers, edges, objects, warnings};
-use crate::chain::Node;
+use crate::Node;
 
 /// How long after a change the silence of a controller is normal.
 pub const REPORT_GRACE: SignedDuration = SignedDuration::from_secs(5);

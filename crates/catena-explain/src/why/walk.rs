@@ -7,7 +7,7 @@ use super::{
     Cause, Facts, Finding, Step, command, contest, deletion, edges, facts, leaf, objects, settings,
     unreported,
 };
-use crate::chain::Node;
+use crate::Node;
 
 /// Reasons of an object whose spec is not followed at all: whatever its present pods suffer from, no correction reaches them.
 const NOT_FOLLOWED: [&str; 3] = ["Paused", "ChangedWhilePaused", "KindNotListed"];

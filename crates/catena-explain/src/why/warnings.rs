@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::Event;
 use kube::ResourceExt;
 
 use super::{Facts, Warning};
-use crate::chain::Node;
+use crate::Node;
 
 /// More would hide the newest.
 const MAX_WARNINGS: usize = 3;

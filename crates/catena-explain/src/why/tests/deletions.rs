@@ -9,7 +9,7 @@ use super::{
     scenes::{Scene, assert_right},
 };
 use crate::{
-    chain::grow,
+    grow,
     why::{
         explanation,
         facts::{Related, Surroundings},

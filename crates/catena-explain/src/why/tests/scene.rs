@@ -6,7 +6,7 @@ use kube::core::DynamicObject;
 use serde_json::{Value, json};
 
 use crate::{
-    chain::grow,
+    grow,
     why::{
         answer::Answer,
         controllers::{Controllers, Installation, Lease},

@@ -134,7 +134,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::chain::grow;
+    use crate::grow;
 
     fn object(kind: &str, name: &str, owner: Option<&str>, metadata: Value, rest: Value) -> DynamicObject {
         let api_version = match kind {
