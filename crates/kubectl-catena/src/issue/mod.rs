@@ -4,7 +4,7 @@ mod wait;
 
 use std::{process::ExitCode, time::Duration};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use catena_cluster::{Change, Cluster, How, Identity, Kind};
 use catena_terminal::parse_duration;
 use clap::{Args, ValueEnum};
