@@ -11,7 +11,10 @@ use catena_terminal::{Cell, Paint, Table, Tone};
 use kube::discovery::ApiResource;
 use serde::Serialize;
 
-pub use self::{command::check_command, schema::Schema};
+pub use self::{
+    command::check_command,
+    schema::{Schema, is_command, labels},
+};
 
 /// The report on a kind: field by field, or requirement by requirement.
 #[derive(Debug, Serialize)]

@@ -1,6 +1,11 @@
-//! The schema of a kind, from the server's `OpenAPI` document.
+//! A kind as the server describes it: its schema in the `OpenAPI` document, the labels of its definition, and whether it is one of
+//! commands.
 
-use catena_api::contract::FieldPath;
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, bail};
+use catena_api::{contract::FieldPath, keys::COMMAND_KIND};
+use catena_cluster::{Cluster, Kind, configured_commands, errors, is_our_command};
 use serde_json::Value;
 
 /// The schema of a kind.
@@ -10,9 +15,28 @@ pub struct Schema {
 }
 
 impl Schema {
+    /// The schema of a kind, which everybody may read who may list the kinds.
+    ///
+    /// # Errors
+    /// When the server does not answer, or publishes none.
+    pub async fn read(cluster: &Cluster, kind: &Kind) -> Result<Self> {
+        let resource = &kind.resource;
+        let place = if resource.group.is_empty() { "api" } else { "apis" };
+        let url = format!("/openapi/v3/{place}/{}", resource.api_version);
+        let none = || {
+            format!("the server publishes no schema for {}; that of a new kind takes a moment", resource.kind)
+        };
+        let request = http::Request::get(&url).body(Vec::new())?;
+        let document: Value = match cluster.client.request(request).await {
+            // The page of a schema is no object, so that its absence has no reason.
+            Err(kube::Error::Api(status)) if status.code == 404 => bail!("{}", none()),
+            answer => answer.map_err(|error| errors::refused(("schema", &url), "", None, "get", error))?,
+        };
+        Self::of(&document, &resource.group, &resource.version, &resource.kind).with_context(none)
+    }
+
     /// The schema of a kind in the document of its group and version.
-    #[must_use]
-    pub fn of(document: &Value, group: &str, version: &str, kind: &str) -> Option<Self> {
+    pub(super) fn of(document: &Value, group: &str, version: &str, kind: &str) -> Option<Self> {
         let all = document.pointer("/components/schemas")?.as_object()?;
         let is_it = |schema: &&Value| {
             let kinds = schema["x-kubernetes-group-version-kind"].as_array();
@@ -85,4 +109,40 @@ fn is_synonym(name: &str, wanted: &str) -> bool {
         _ => &[],
     };
     usual.contains(&name)
+}
+
+/// The labels of the kind's CRD; none without a CRD, or if it may not be read.
+pub async fn labels(cluster: &Cluster, kind: &Kind) -> Option<BTreeMap<String, String>> {
+    let definition = cluster.at(&Kind::definitions(), None, &kind.full_name()).find().await.ok()??;
+    Some(definition.metadata.labels.unwrap_or_default())
+}
+
+/// Whether a kind is one of commands: ours, by the label of its CRD, or by the values of command-binder.
+pub async fn is_command(cluster: &Cluster, kind: &Kind, labels: Option<&BTreeMap<String, String>>) -> bool {
+    let label = labels.and_then(|labels| labels.get(COMMAND_KIND));
+    is_our_command(kind)
+        || label.is_some_and(|label| label == "true")
+        || configured_commands(cluster).await.is_ok_and(|kinds| kind.is_among(&kinds))
+}
+
+#[cfg(test)]
+mod tests {
+    use catena_cluster::testing::serving;
+    use serde_json::json;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_kind_of_commands_is_known_by_the_values_of_command_binder_alone() {
+        let (cluster, _) = serving(|uri| {
+            let data = json!({"settings.yaml": "kinds: [{group: acme.dev, resource: reindexes}]"});
+            let map = json!({"metadata": {"name": "b", "namespace": "catena-system"}, "data": data});
+            let list = json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": [map]});
+            uri.starts_with("/api/v1/configmaps?").then_some(list)
+        });
+        for (word, expected) in [("reindexes", true), ("bdr", true), ("deployments", false)] {
+            let kind = cluster.kinds.find(word).unwrap();
+            assert_eq!(is_command(&cluster, kind, None).await, expected, "{word}");
+        }
+    }
 }

@@ -8,6 +8,7 @@ mod stage;
 mod trials;
 
 use anyhow::{Result, anyhow, bail};
+use catena_api::contract::ReplicaContract;
 use catena_cluster::{Cluster, Kind};
 use catena_terminal::Interrupt;
 use replica_contract::Mapping;
@@ -27,14 +28,23 @@ use super::Report;
 
 /// A child to try.
 pub struct Subject {
-    /// Its kind.
-    pub kind: Kind,
-    /// Its contract.
-    pub mapping: Mapping,
+    kind: Kind,
+    mapping: Mapping,
     /// A child that serves.
-    pub good: Manifest,
+    good: Manifest,
     /// One that never serves: the same with a change, or another one beside it.
-    pub bad: Manifest,
+    bad: Manifest,
+}
+
+impl Subject {
+    /// A child of a kind with this contract.
+    ///
+    /// # Errors
+    /// When an expression of the contract does not compile.
+    pub fn new(kind: &Kind, contract: ReplicaContract, good: Manifest, bad: Manifest) -> Result<Self> {
+        let mapping = Mapping::try_from(contract).map_err(|error| anyhow!("{error}"))?;
+        Ok(Self { kind: kind.clone(), mapping, good, bad })
+    }
 }
 
 /// Makes the trials. The namespace is removed afterwards, also after an interruption.

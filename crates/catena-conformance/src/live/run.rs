@@ -306,7 +306,6 @@ mod tests {
 
     use catena_cluster::testing::{answering, status};
     use http::StatusCode;
-    use replica_contract::Mapping;
     use serde_json::{Value, json};
 
     use super::*;
@@ -328,9 +327,10 @@ mod tests {
         });
         let kind = cluster.kinds.find("basicreplicasets").unwrap().clone();
         let text = "{apiVersion: catena.dev/v1alpha1, kind: BasicReplicaSet, metadata: {name: web}}";
-        let (manifest, mapping) = (Manifest::read(text, &kind).unwrap(), Mapping::default());
+        let manifest = Manifest::read(text, &kind).unwrap();
         let limits = Limits { timeouts: vec![(None, Duration::ZERO)], window: Duration::ZERO };
-        let subject = Subject { kind, mapping, good: manifest.clone(), bad: manifest };
+        let contract = ReplicaContract::default();
+        let subject = Subject::new(&kind, contract, manifest.clone(), manifest).unwrap();
         let stage = Stage::planned(cluster, subject.kind.clone()).unwrap();
         let run = Run::new(stage, &subject, &limits);
         let expectation = Expectation {
