@@ -7,7 +7,7 @@ mod schema;
 use std::collections::BTreeMap;
 
 use catena_api::contract::{FieldPath, Output, REPLICAS_LABEL, REPLICAS_VERSION, ReplicaContract};
-use catena_terminal::{Cell, Paint, Table, Tone};
+use catena_terminal::{Cell, Table, Tone};
 use kube::discovery::ApiResource;
 use serde::Serialize;
 
@@ -46,8 +46,8 @@ impl<R> Report<R> {
 
     /// The report for people.
     #[must_use]
-    pub fn text(&self, paint: Paint) -> String {
-        self.table.render_under(&self.verdict, self.honours, paint)
+    pub fn text(&self) -> String {
+        self.table.render_under(&self.verdict, self.honours)
     }
 }
 

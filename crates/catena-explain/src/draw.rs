@@ -1,7 +1,7 @@
 //! The tree as text: a line for each object, or for several similar objects that are well.
 
 use catena_cluster::{Health, State};
-use catena_terminal::{Cell, Paint, Table, Tone, age, cut};
+use catena_terminal::{Cell, Table, Tone, age, cut};
 use jiff::Timestamp;
 
 use super::Node;
@@ -17,8 +17,6 @@ pub struct Drawing<'d> {
     pub is_grouped: bool,
     /// The current time.
     pub now: Timestamp,
-    /// The colours.
-    pub paint: Paint,
 }
 
 /// Draws a tree.
@@ -27,7 +25,7 @@ pub fn draw(top: &Node, drawing: &Drawing) -> String {
     let mut table = Table::of(["OBJECT", "STATE", "SERVING", "AGE", "REVISION", "NOTE"]);
     table.push(line(top, "", 0, drawing));
     branches(&top.children, "", drawing, &mut table);
-    table.render(drawing.paint)
+    table.render()
 }
 
 fn branches(children: &[Node], indent: &str, drawing: &Drawing, table: &mut Table) {
@@ -130,6 +128,7 @@ fn note(node: &Node, now: Timestamp) -> String {
 
 #[cfg(test)]
 mod tests {
+    use anstream::adapter::strip_str;
     use kube::core::DynamicObject;
     use serde_json::{Value, json};
 
@@ -203,7 +202,7 @@ mod tests {
 
     fn drawn(asked: &str, is_grouped: bool) -> String {
         let now = "2026-01-01T00:10:00Z".parse().unwrap();
-        draw(&grow("web", &chain()).unwrap(), &Drawing { asked, is_grouped, now, paint: Paint::OFF })
+        strip_str(&draw(&grow("web", &chain()).unwrap(), &Drawing { asked, is_grouped, now })).to_string()
     }
 
     #[test]

@@ -8,7 +8,7 @@ mod waiting;
 
 pub use self::{
     durations::{age, duration, parse_duration},
-    paint::{Paint, Tone, cut, sanitized},
+    paint::{Tone, cut, sanitized},
     progress::Progress,
     table::{Cell, Table},
     waiting::{Interrupt, interrupted, until},

@@ -1,14 +1,9 @@
-//! Colours: only on a terminal, and never when `NO_COLOR` is set.
+//! Texts in colours. What is printed goes through `anstream`, which leaves the colours out where nobody sees them: elsewhere than on a
+//! terminal, and when `NO_COLOR` is set.
 
-use std::{borrow::Cow, io::IsTerminal};
+use std::borrow::Cow;
 
 use clap::builder::styling::{AnsiColor, Style};
-
-/// Whether output is coloured.
-#[derive(Clone, Copy, Debug)]
-pub struct Paint {
-    is_on: bool,
-}
 
 /// The meaning of a colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,34 +23,19 @@ pub enum Tone {
     Strong,
 }
 
-impl Paint {
-    /// No colours.
-    pub const OFF: Self = Self { is_on: false };
-
-    /// For standard output.
+impl Tone {
+    /// A text in this tone.
     #[must_use]
-    pub fn for_stdout() -> Self {
-        Self { is_on: may_colour() && std::io::stdout().is_terminal() }
-    }
-
-    /// For standard error.
-    #[must_use]
-    pub fn for_stderr() -> Self {
-        Self { is_on: may_colour() && std::io::stderr().is_terminal() }
-    }
-
-    /// A text in a tone.
-    #[must_use]
-    pub fn tone(self, tone: Tone, text: &str) -> String {
-        let style = match tone {
-            Tone::Plain => return text.to_owned(),
-            Tone::Good => Style::new().fg_color(Some(AnsiColor::Green.into())),
-            Tone::Moving => Style::new().fg_color(Some(AnsiColor::Yellow.into())),
-            Tone::Bad => Style::new().fg_color(Some(AnsiColor::Red.into())),
-            Tone::Quiet => Style::new().dimmed(),
-            Tone::Strong => Style::new().bold(),
+    pub fn paint(self, text: &str) -> String {
+        let style = match self {
+            Self::Plain => return text.to_owned(),
+            Self::Good => Style::new().fg_color(Some(AnsiColor::Green.into())),
+            Self::Moving => Style::new().fg_color(Some(AnsiColor::Yellow.into())),
+            Self::Bad => Style::new().fg_color(Some(AnsiColor::Red.into())),
+            Self::Quiet => Style::new().dimmed(),
+            Self::Strong => Style::new().bold(),
         };
-        if self.is_on && !text.is_empty() { format!("{style}{text}{style:#}") } else { text.to_owned() }
+        if text.is_empty() { String::new() } else { format!("{style}{text}{style:#}") }
     }
 }
 
@@ -74,12 +54,6 @@ pub fn cut(text: &str, longest: usize) -> Cow<'_, str> {
     }
 }
 
-/// As <https://no-color.org> asks for; a dumb terminal shows the codes themselves.
-fn may_colour() -> bool {
-    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    !is_set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,9 +70,9 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_coloured_only_when_colours_are_on() {
-        assert_eq!(Paint::OFF.tone(Tone::Bad, "x"), "x");
-        assert_eq!(Paint { is_on: true }.tone(Tone::Bad, "x"), "\u{1b}[31mx\u{1b}[0m");
-        assert_eq!(Paint { is_on: true }.tone(Tone::Bad, ""), "");
+    fn a_text_has_the_colour_of_its_tone() {
+        assert_eq!(Tone::Bad.paint("x"), "\u{1b}[31mx\u{1b}[0m");
+        assert_eq!(Tone::Bad.paint(""), "");
+        assert_eq!(Tone::Plain.paint("x"), "x");
     }
 }

@@ -1,6 +1,6 @@
 //! Columns of text, as kubectl prints them.
 
-use crate::{Paint, Tone, sanitized};
+use crate::{Tone, sanitized};
 
 /// Lines of cells below a header.
 #[derive(Debug, Default)]
@@ -54,14 +54,14 @@ impl Table {
 
     /// The table under a sentence that says whether all is well.
     #[must_use]
-    pub fn render_under(&self, verdict: &str, is_good: bool, paint: Paint) -> String {
+    pub fn render_under(&self, verdict: &str, is_good: bool) -> String {
         let tone = if is_good { Tone::Good } else { Tone::Bad };
-        format!("{}\n\n{}", paint.tone(tone, verdict), self.render(paint))
+        format!("{}\n\n{}", tone.paint(verdict), self.render())
     }
 
     /// The lines, each with its line end. A column that is empty but for its header is left out.
     #[must_use]
-    pub fn render(&self, paint: Paint) -> String {
+    pub fn render(&self) -> String {
         let length =
             |row: &Vec<Cell>, column: usize| row.get(column).map_or(0, |cell| cell.text.chars().count());
         let width = |column: usize| {
@@ -76,7 +76,7 @@ impl Table {
                 let (Some(cell), Some(width)) = (row.get(column), width) else { continue };
                 if !cell.text.is_empty() {
                     text += &" ".repeat(std::mem::take(&mut gap));
-                    text += &paint.tone(cell.tone, &cell.text);
+                    text += &cell.tone.paint(&cell.text);
                 }
                 gap += width - length(row, column) + 3;
             }
@@ -88,16 +88,15 @@ impl Table {
 
 #[cfg(test)]
 mod tests {
+    use anstream::adapter::strip_str;
+
     use super::*;
 
     #[test]
     fn a_text_of_several_lines_stays_in_its_row() {
         let mut table = Table::of(["PATH", "NOTE"]);
         table.push(["object.a == 1 &&\n  object.b == 2\n".into(), "computed".into()]);
-        assert_eq!(
-            table.render(Paint::OFF).lines().nth(1),
-            Some("object.a == 1 && object.b == 2   computed")
-        );
+        assert_eq!(table.render().lines().nth(1), Some("object.a == 1 && object.b == 2   computed"));
     }
 
     #[test]
@@ -106,7 +105,7 @@ mod tests {
         table.push(["a".into(), "".into(), "".into(), "5m".into()]);
         table.push(["long-name".into(), "".into(), Cell::toned(Tone::Bad, "Stuck"), "".into()]);
         assert_eq!(
-            table.render(Paint::OFF),
+            strip_str(&table.render()).to_string(),
             "NAME        REASON   AGE\na                    5m\nlong-name   Stuck\n"
         );
     }

@@ -3,7 +3,6 @@
 use std::io::{ErrorKind, Write};
 
 use anyhow::{Context, Result};
-use catena_terminal::Paint;
 use clap::{Args, ValueEnum};
 use operator_templates::to_yaml;
 use serde::Serialize;
@@ -30,9 +29,9 @@ pub enum Format {
 
 impl Output {
     /// Prints a value; `text` is for people.
-    pub fn print(self, value: &impl Serialize, text: impl FnOnce(Paint) -> String) -> Result<()> {
+    pub fn print(self, value: &impl Serialize, text: impl FnOnce() -> String) -> Result<()> {
         match self.format {
-            None => write(&text(Paint::for_stdout())),
+            None => to(anstream::stdout(), &text()),
             Some(format) => write(&format.render(value)?),
         }
     }
@@ -56,7 +55,10 @@ impl Format {
 
 /// Writes to standard output. A closed pipe (`| head`) is not a failure.
 pub fn write(text: &str) -> Result<()> {
-    let mut out = std::io::stdout();
+    to(std::io::stdout(), text)
+}
+
+fn to(mut out: impl Write, text: &str) -> Result<()> {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         result => result.context("standard output cannot be written"),

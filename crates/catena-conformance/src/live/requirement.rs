@@ -220,8 +220,8 @@ fn table(requirements: &[Line]) -> Table {
 
 #[cfg(test)]
 mod tests {
+    use anstream::adapter::strip_str;
     use catena_cluster::testing::kinds;
-    use catena_terminal::Paint;
 
     use super::*;
 
@@ -301,7 +301,7 @@ mod tests {
         ledger.fail(Requirement::Ready, "the first");
         ledger.fail(Requirement::Ready, "the second");
         ledger.pass(Requirement::Ready, "it holds");
-        let text = report(&ledger).text(Paint::OFF);
+        let text = strip_str(&report(&ledger).text()).to_string();
         assert!(text.contains("the first") && !text.contains("the second"), "{text}");
         assert!(
             text.starts_with("Deployment was not seen to honour the replica contract v1: one MUST\n"),

@@ -1,7 +1,7 @@
 //! The answer as text.
 
 use catena_cluster::{Identity, State, replicas};
-use catena_terminal::{Cell, Paint, Table, Tone, age, sanitized};
+use catena_terminal::{Cell, Table, Tone, age, sanitized};
 use jiff::Timestamp;
 
 use super::{Answer, Cause, TERMINATING, contest, objects};
@@ -70,23 +70,23 @@ pub fn with_names(advice: &str, object: &Identity) -> String {
 
 /// The whole answer.
 #[must_use]
-pub fn text(answer: &Answer, now: Timestamp, paint: Paint) -> String {
-    let mut paragraphs = vec![paint.tone(Tone::Strong, &sanitized(&answer.sentence))];
+pub fn text(answer: &Answer, now: Timestamp) -> String {
+    let mut paragraphs = vec![Tone::Strong.paint(&sanitized(&answer.sentence))];
     if let Some(cause) = &answer.root_cause {
         paragraphs.push(indent(&sanitized(&cause.message)));
-        paragraphs.push(evidence(answer, now, paint).trim_end().to_owned());
+        paragraphs.push(evidence(answer, now).trim_end().to_owned());
         if !cause.advice.is_empty() {
             paragraphs.push(format!("What to do: {}.", sanitized(&cause.advice)));
         }
     }
     paragraphs.extend(answer.remarks.iter().map(|remark| format!("Note: {}.", sanitized(remark))));
     let unseen = answer.not_seen.iter().map(|gap| format!("not read: {gap}"));
-    paragraphs.push(paint.tone(Tone::Quiet, &unseen.collect::<Vec<_>>().join("\n")));
+    paragraphs.push(Tone::Quiet.paint(&unseen.collect::<Vec<_>>().join("\n")));
     paragraphs.retain(|paragraph| !paragraph.is_empty());
     paragraphs.join("\n\n") + "\n"
 }
 
-fn evidence(answer: &Answer, now: Timestamp, paint: Paint) -> String {
+fn evidence(answer: &Answer, now: Timestamp) -> String {
     let mut table = Table::of(["EVIDENCE", "STATE", "FOR", "SAYS"]);
     let cause = answer.root_cause.as_ref();
     for evidence in &answer.evidence {
@@ -102,7 +102,7 @@ fn evidence(answer: &Answer, now: Timestamp, paint: Paint) -> String {
             says.into(),
         ]);
     }
-    table.render(paint)
+    table.render()
 }
 
 /// The part of a message that is not printed above it.

@@ -123,7 +123,7 @@ impl Trials {
 }
 
 fn print(output: Output, report: &Report<impl Serialize>) -> Result<ExitCode> {
-    output.print(report, |paint| report.text(paint))?;
+    output.print(report, || report.text())?;
     Ok(exit_code(report.honours))
 }
 

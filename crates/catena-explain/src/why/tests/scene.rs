@@ -1,6 +1,6 @@
 //! Objects, controllers and times to ask about.
 
-use catena_terminal::Paint;
+use anstream::adapter::strip_str;
 use jiff::{SignedDuration, Timestamp};
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
@@ -189,10 +189,10 @@ pub fn ask_exactly(asked: &str, objects: &[DynamicObject], surroundings: &Surrou
 }
 
 pub fn explained(asked: &str, objects: &[DynamicObject], surroundings: &Surroundings) -> String {
-    text(&ask(asked, objects, surroundings), now(), Paint::OFF)
+    strip_str(&text(&ask(asked, objects, surroundings), now())).to_string()
 }
 
 /// The text about one of these objects, which are all that there are.
 pub fn explained_exactly(asked: &str, objects: &[DynamicObject], surroundings: &Surroundings) -> String {
-    text(&ask_exactly(asked, objects, surroundings), now(), Paint::OFF)
+    strip_str(&text(&ask_exactly(asked, objects, surroundings), now())).to_string()
 }
