@@ -14,7 +14,6 @@ const GATED: &str = "ReadinessGatesNotReady";
 const MAX_LENGTH: usize = 300;
 
 /// The health of a pod that is not being deleted.
-#[must_use]
 pub fn health(pod: &DynamicObject) -> Health {
     let created = created(&pod.metadata);
     let known = json!({

@@ -10,11 +10,11 @@ use catena_api::contract::ReplicaContract;
 use kube::discovery::ApiResource;
 use serde_json::Value;
 
-use super::{Field, Fields, Report, Schema, report};
+use super::{Field, Report, Schema, report};
 
 /// Checks a kind of commands.
 #[must_use]
-pub fn check_command(kind: &ApiResource, schema: &Schema) -> Report<Fields> {
+pub fn check_command(kind: &ApiResource, schema: &Schema) -> Report {
     // By the conventions of the API, all kinds have them at the same place.
     let path = ReplicaContract::default().conditions;
     let (ok, note) = schema.judge(&path, "array");
@@ -90,11 +90,8 @@ mod tests {
         let schema = Schema::of(&document, "x.dev", "v1", "Drain").unwrap();
         let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("x.dev", "v1", "Drain"));
         let report = check_command(&kind, &schema);
-        assert_eq!(
-            report.honours,
-            report.results.fields.iter().all(|field| field.ok && field.note.is_empty())
-        );
-        report.results.fields.into_iter().filter(|field| !field.ok).map(|field| field.name).collect()
+        assert_eq!(report.honours, report.fields.iter().all(|field| field.ok && field.note.is_empty()));
+        report.fields.into_iter().filter(|field| !field.ok).map(|field| field.name).collect()
     }
 
     #[test]

@@ -11,6 +11,7 @@ use catena_terminal::{Cell, Table, Tone};
 use kube::discovery::ApiResource;
 use serde::Serialize;
 
+use self::live::Line;
 pub use self::{
     command::check_command,
     schema::{Schema, is_command, labels},
@@ -19,16 +20,19 @@ pub use self::{
 /// The report on a kind: field by field, or requirement by requirement.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Report<R> {
+pub struct Report {
     /// API version of the kind.
     pub api_version: String,
     /// The kind.
     pub kind: String,
     /// Whether it has all that is required.
     pub honours: bool,
-    /// The result for each item.
-    #[serde(flatten)]
-    pub results: R,
+    /// Field by field, if these were compared with the contract.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<Field>,
+    /// Requirement by requirement, if these were tried.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub requirements: Vec<Line>,
     /// The sentence about the kind.
     #[serde(skip)]
     verdict: String,
@@ -37,11 +41,11 @@ pub struct Report<R> {
     table: Table,
 }
 
-impl<R> Report<R> {
-    /// The report on a kind with these results.
-    fn new(kind: &ApiResource, honours: bool, results: R, verdict: String, table: Table) -> Self {
+impl Report {
+    /// The report on a kind, without the items.
+    fn new(kind: &ApiResource, honours: bool, verdict: String, table: Table) -> Self {
         let (api_version, kind) = (kind.api_version.clone(), kind.kind.clone());
-        Self { api_version, kind, honours, results, verdict, table }
+        Self { api_version, kind, honours, fields: Vec::new(), requirements: Vec::new(), verdict, table }
     }
 
     /// The report for people.
@@ -49,13 +53,6 @@ impl<R> Report<R> {
     pub fn text(&self) -> String {
         self.table.render_under(&self.verdict, self.honours)
     }
-}
-
-/// The fields of a kind.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Fields {
-    /// Field by field.
-    pub fields: Vec<Field>,
 }
 
 /// A field of the contract.
@@ -84,7 +81,7 @@ pub fn check(
     labels: Option<&BTreeMap<String, String>>,
     is_mapped: bool,
     contract: &ReplicaContract,
-) -> Report<Fields> {
+) -> Report {
     let field = |name: &'static str, place: Option<Output>, type_: &str, required: bool| {
         let place = place?;
         let (ok, note) = match &place {
@@ -146,7 +143,7 @@ pub fn check(
 }
 
 /// The report on the fields of a kind, compared with a contract of this name.
-fn report(kind: &ApiResource, contract: &str, fields: Vec<Field>) -> Report<Fields> {
+fn report(kind: &ApiResource, contract: &str, fields: Vec<Field>) -> Report {
     let (of, lacking) = (&kind.kind, fields.iter().filter(|field| field.required && !field.ok).count());
     let verdict = match lacking {
         0 => format!("{of} honours {contract}"),
@@ -163,7 +160,7 @@ fn report(kind: &ApiResource, contract: &str, fields: Vec<Field>) -> Report<Fiel
         let note = format!("{level}{note}").into();
         table.push([Cell::toned(tone, sign), (*name).into(), path.as_str().into(), note]);
     }
-    Report::new(kind, lacking == 0, Fields { fields }, verdict, table)
+    Report { fields, ..Report::new(kind, lacking == 0, verdict, table) }
 }
 
 #[cfg(test)]
@@ -185,7 +182,7 @@ mod tests {
         labels: Option<&Labels>,
         contract: &ReplicaContract,
         is_mapped: bool,
-    ) -> Report<Fields> {
+    ) -> Report {
         let properties = json!({
             "spec": {"allOf": [{"$ref": "#/components/schemas/x.Spec"}]},
             "status": {"type": "object", "properties": fields},
@@ -198,7 +195,7 @@ mod tests {
         labels: Option<&Labels>,
         contract: &ReplicaContract,
         is_mapped: bool,
-    ) -> Report<Fields> {
+    ) -> Report {
         let texts = json!({"type": "object", "additionalProperties": {"type": "string"}});
         let mut document = json!({"components": {"schemas": {
             "x.Set": root,
@@ -211,14 +208,8 @@ mod tests {
         check(&kind, &schema, labels, is_mapped, contract)
     }
 
-    fn wrong(report: &Report<Fields>) -> Vec<&str> {
-        report
-            .results
-            .fields
-            .iter()
-            .filter(|field| !field.ok && field.required)
-            .map(|field| field.name)
-            .collect()
+    fn wrong(report: &Report) -> Vec<&str> {
+        report.fields.iter().filter(|field| !field.ok && field.required).map(|field| field.name).collect()
     }
 
     #[test]
@@ -236,7 +227,7 @@ mod tests {
         let fields = json!({"readyReplicas": {"type": "integer"}, "observedGeneration": {"type": "string"}});
         let report = report(&fields, Some(&Labels::new()), &ReplicaContract::default(), false);
         assert_eq!(wrong(&report), ["active", "observedGeneration", "ready", "label"]);
-        let note = &report.results.fields[1].note;
+        let note = &report.fields[1].note;
         assert!(note.contains("status.readyReplicas") && note.contains("--path active="), "{note}");
     }
 
@@ -257,7 +248,7 @@ mod tests {
         let found = |contract: Value| {
             let contract = serde_json::from_value(contract).unwrap();
             let fields = json!({"available": {"type": "integer"}, "ends": {"type": "string"}});
-            let all = report(&fields, Some(&Labels::new()), &contract, true).results.fields;
+            let all = report(&fields, Some(&Labels::new()), &contract, true).fields;
             let of = ["minReadySeconds", "podReplacementPolicy", "available", "terminating"];
             let optional: Vec<_> = all.into_iter().filter(|field| of.contains(&field.name)).collect();
             assert!(!optional.iter().any(|field| field.required));
@@ -302,7 +293,7 @@ mod tests {
     fn a_path_with_a_quoted_name_is_read_as_one_name() {
         let judged = |path: &str| {
             let contract = serde_json::from_value(json!({"restartedAt": path})).unwrap();
-            let fields = report(&json!({}), Some(&Labels::new()), &contract, true).results.fields;
+            let fields = report(&json!({}), Some(&Labels::new()), &contract, true).fields;
             let field = fields.into_iter().find(|field| field.name == "restartedAt").unwrap();
             assert_eq!(field.path, path);
             (field.ok, field.note)

@@ -15,7 +15,7 @@ use replica_contract::Mapping;
 
 pub use self::{
     manifest::Manifest,
-    requirement::{Limits, Requirements},
+    requirement::{Limits, Line},
 };
 
 use self::{
@@ -51,7 +51,7 @@ impl Subject {
 ///
 /// # Errors
 /// When a request of the trials fails, or they are interrupted.
-pub async fn check(cluster: Cluster, subject: &Subject, limits: &Limits) -> Result<Report<Requirements>> {
+pub async fn check(cluster: Cluster, subject: &Subject, limits: &Limits) -> Result<Report> {
     let mut interrupt = Interrupt::new()?;
     let mut stage = Stage::planned(cluster, subject.kind.clone())?;
     let Some(created) = interrupt.or(stage.set_up()).await else {

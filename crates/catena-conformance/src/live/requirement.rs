@@ -118,13 +118,6 @@ pub enum Verdict {
     NotApplicable,
 }
 
-/// The result of each requirement.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Requirements {
-    /// Requirement by requirement.
-    pub requirements: Vec<Line>,
-}
-
 /// The result of a requirement.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -182,7 +175,7 @@ impl Ledger {
     }
 
     /// The report at the end.
-    pub fn report(&self, kind: &ApiResource) -> Report<Requirements> {
+    pub fn report(&self, kind: &ApiResource) -> Report {
         let results = self.0.borrow();
         let line = |name: &Requirement| {
             let open = || (Verdict::NotProven, "no trial came so far".to_owned());
@@ -199,7 +192,7 @@ impl Ledger {
             many => format!("{of} was not seen to honour the replica contract v1: {many} MUSTs"),
         };
         let table = table(&requirements);
-        Report::new(kind, broken == 0, Requirements { requirements }, verdict, table)
+        Report { requirements, ..Report::new(kind, broken == 0, verdict, table) }
     }
 }
 
@@ -261,7 +254,7 @@ mod tests {
         assert_eq!(limits(&["budget=1m", "30s", "40s"]), (60, 40));
     }
 
-    fn report(ledger: &Ledger) -> Report<Requirements> {
+    fn report(ledger: &Ledger) -> Report {
         ledger.report(&kinds().find("deployments").unwrap().resource)
     }
 

@@ -19,17 +19,19 @@ const DELETION_INTERVAL: Duration = Duration::from_millis(200);
 /// Makes all of them.
 pub async fn all(run: &Run<'_>) -> Result<()> {
     run.step(0, "creating a child with one replica");
-    if !starts(run).await? {
+    if !scales(run, 1).await? {
         return Ok(());
     }
     run.stage.mark(run.subject.good.name()).await?;
     run.step(1, "a template that never serves, with one replica");
     tries_bad_template(run, 1).await?;
     run.step(3, "scaling up");
-    scales(run, 1, 3).await?;
+    scales(run, 3).await?;
     run.observed.send_modify(|observed| observed.least_serving = Some(observed.serving()));
     run.step(4, "scaling down");
-    scales(run, 3, 2).await?;
+    if scales(run, 2).await? {
+        run.ledger.pass(Requirement::Scaling, "from 1 to 3 and back to 2 pods");
+    }
     run.ledger.conclude(Requirement::Selector, selects(run));
     run.step(5, "a template that never serves, with two replicas");
     tries_bad_template(run, 2).await?;
@@ -45,22 +47,11 @@ pub async fn all(run: &Run<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Creates the child with one replica. `false` if it never serves.
-async fn starts(run: &Run<'_>) -> Result<bool> {
+/// Creates the child with a number of replicas, or gives it another number. `false` if they never serve.
+async fn scales(run: &Run<'_>, replicas: usize) -> Result<bool> {
     let none = BTreeSet::new();
-    let expected = run.change(&run.subject.good, 1, None, &none, Requirement::Ready).await?;
+    let expected = run.change(&run.subject.good, replicas, None, &none, Requirement::Ready).await?;
     Ok(run.settle(&expected, Requirement::Scaling).await)
-}
-
-/// Changes the number of replicas.
-async fn scales(run: &Run<'_>, from: usize, to: usize) -> Result<()> {
-    let none = BTreeSet::new();
-    let expected = run.change(&run.subject.good, to, None, &none, Requirement::Ready).await?;
-    if run.settle(&expected, Requirement::Scaling).await {
-        let (low, high) = (from.min(to), from.max(to));
-        run.ledger.pass(Requirement::Scaling, format!("from 1 to {high} and back to {low} pods"));
-    }
-    Ok(())
 }
 
 /// Applies the selector, which selects the replicas and nothing else, to the pods of the namespace.

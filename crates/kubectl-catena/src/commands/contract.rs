@@ -9,12 +9,11 @@ use anyhow::{Context, Result, anyhow, bail};
 use catena_api::contract::ReplicaContract;
 use catena_cluster::{Kind, Options};
 use catena_conformance::{
-    Fields, Report, Schema, check, check_command, is_command, labels,
+    Field, Report, Schema, check, check_command, is_command, labels,
     live::{self, Limits, Manifest, Subject},
 };
 use clap::{Args, Subcommand};
 use operator_templates::from_yaml;
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::exit_code;
@@ -96,7 +95,7 @@ pub async fn run(options: &Options, output: Output, command: &Command) -> Result
     let Some(template) = arguments.trials.template.as_ref().filter(|_| is_tried) else {
         return print(output, &report);
     };
-    let subject = arguments.trials.subject(kind, template, &report.results, contract)?;
+    let subject = arguments.trials.subject(kind, template, &report.fields, contract)?;
     print(output, &Box::pin(live::check(cluster, &subject, &arguments.trials.limits)).await?)
 }
 
@@ -106,11 +105,11 @@ impl Trials {
         &self,
         kind: &Kind,
         template: &Path,
-        fields: &Fields,
+        fields: &[Field],
         mut contract: ReplicaContract,
     ) -> Result<Subject> {
         // A path that the schema lacks is no input.
-        if fields.fields.iter().any(|field| field.name == "restartedAt" && !field.ok) {
+        if fields.iter().any(|field| field.name == "restartedAt" && !field.ok) {
             contract.restarted_at = None;
         }
         let good = of_file(template, kind, Manifest::read)?;
@@ -122,7 +121,7 @@ impl Trials {
     }
 }
 
-fn print(output: Output, report: &Report<impl Serialize>) -> Result<ExitCode> {
+fn print(output: Output, report: &Report) -> Result<ExitCode> {
     output.print(report, || report.text())?;
     Ok(exit_code(report.honours))
 }
