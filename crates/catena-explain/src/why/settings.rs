@@ -1,14 +1,11 @@
 //! Settings of our controllers that are not in force, from their `ConfigMaps` and Events, and the objects that wait for them.
 
-use std::collections::BTreeMap;
-
 use catena_api::keys::{self, SETTINGS_VERSION};
 use catena_cluster::{
     Cluster, Identity,
     protection::{BACKUP_CONTROLLER, COMPONENT},
     text,
 };
-
 use k8s_openapi::api::core::v1::{ConfigMap, Event};
 use kube::{ResourceExt, api::ListParams};
 use operator_templates::short_digest;
@@ -23,17 +20,15 @@ const MAX_NOTE: usize = 1000;
 
 /// Those of these settings that are not in force, as far as Events about them may be read.
 pub async fn refused_settings(cluster: &Cluster, maps: &[ConfigMap]) -> Vec<RefusedSettings> {
-    let mut by_namespace: BTreeMap<String, Vec<&ConfigMap>> = BTreeMap::new();
-    for map in maps.iter().filter(|map| map.annotations().contains_key(SETTINGS_VERSION)) {
-        by_namespace.entry(map.namespace().unwrap_or_default()).or_default().push(map);
-    }
-    let mut refused = Vec::new();
-    for (namespace, maps) in by_namespace {
-        let about = ListParams::default().fields("type=Warning,involvedObject.kind=ConfigMap");
-        let events = cluster.all(Some(&namespace), about).await.unwrap_or_default();
-        refused.extend(maps.into_iter().filter_map(|map| refusal(map, &events)));
-    }
-    refused
+    let versioned = maps.iter().filter(|map| map.annotations().contains_key(SETTINGS_VERSION));
+    let refusals = versioned.map(async |map| {
+        let about =
+            format!("type=Warning,involvedObject.kind=ConfigMap,involvedObject.name={}", map.name_any());
+        let about = ListParams::default().fields(&about);
+        let events = cluster.all(map.metadata.namespace.as_deref(), about).await;
+        refusal(map, &events.unwrap_or_default())
+    });
+    futures::future::join_all(refusals).await.into_iter().flatten().collect()
 }
 
 /// The Event about the present settings: earlier ones may be about settings that were corrected meanwhile.
